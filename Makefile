@@ -1,0 +1,27 @@
+# Every target sets up what is missing first (.venv and .run), and is the same as
+# `python3 scripts/bootstrap.py TARGET`.
+PYTHON ?= python3
+ARGS ?=
+
+.PHONY: setup demo test test-fast check bench chaos generate lock clean
+
+demo: ; @exec $(PYTHON) scripts/bootstrap.py demo $(ARGS)
+test: ; @exec $(PYTHON) scripts/bootstrap.py test $(ARGS)
+test-fast: ; @exec $(PYTHON) scripts/bootstrap.py test-fast
+check: ; @exec $(PYTHON) scripts/bootstrap.py check
+setup: ; @exec $(PYTHON) scripts/bootstrap.py setup
+
+# The long forms of tests/process: leaders, nodes and Spark killed and stopped, CYCLES times.
+CYCLES ?= 1
+chaos: ; @exec $(PYTHON) scripts/bootstrap.py chaos --cycles $(CYCLES) $(ARGS)
+
+# What it costs, in ratios; minutes, and not in CI.
+bench: ; @exec $(PYTHON) scripts/bootstrap.py bench
+
+# Files made from code.
+generate: ; @$(PYTHON) scripts/bootstrap.py generate
+
+# The locks, after a change of pyproject.toml; needs uv.
+lock: ; @sh scripts/lock.sh
+
+clean: ; rm -rf .venv .run

@@ -1,0 +1,115 @@
+"""Child processes that never outlive us: each has its own process group, ended when we end."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+GRACE_S = 10.0  # after SIGTERM; apt and etcd tidy up in less
+
+
+class Failed(Exception):
+    """A child ended badly. `told` is what it said last, for a person."""
+
+    def __init__(self, argv: Sequence[str], code: int, told: str) -> None:
+        self.code = code
+        self.told = told
+        super().__init__(f"{' '.join(argv[:4])} ended with {code}")
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP unwind the stack as Ctrl-C does, so that `finally` runs."""
+
+    def unwind(number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, unwind)
+    yield
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    log: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    limit_s: float | None = None,
+) -> int:
+    """Run to the end and return the exit code; 124 when the limit passed first.
+
+    With `log` its words go there, else to our own output. However we leave, its group is gone.
+    """
+    settings = {**os.environ, **(env or {})}
+    with _sink(log) as sink:
+        child = subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env=settings,
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT if sink else None,
+            start_new_session=True,
+        )
+        try:
+            return child.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            return 124
+        finally:
+            end_group(child)
+
+
+def must(argv: Sequence[str], *, cwd: Path, log: Path) -> None:
+    """Run, and raise Failed with the last lines of the log unless it ended with 0."""
+    code = run(argv, cwd=cwd, log=log)
+    if code:
+        raise Failed(argv, code, "\n".join(log.read_text(errors="replace").splitlines()[-15:]))
+
+
+def said(argv: Sequence[str], *, limit_s: float = 30.0) -> str:
+    """What a short command prints, both streams; empty where it cannot run or fails."""
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout + done.stderr
+
+
+def end_group(child: subprocess.Popen[bytes]) -> None:
+    """End the child and all it started: SIGTERM, a grace, SIGKILL."""
+    _signal_group(child.pid, signal.SIGTERM)
+    try:
+        child.wait(GRACE_S)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        _signal_group(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def _signal_group(group: int, number: signal.Signals) -> None:
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):  # all gone; macOS says the second of a zombie
+        return
+
+
+@contextmanager
+def _sink(log: Path | None) -> Iterator[int | None]:
+    if log is None:
+        yield None
+        return
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as opened:
+        yield opened.fileno()

@@ -1,0 +1,29 @@
+"""How long each part took, as the closing lines of a run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Took:
+    """One part of a run that has ended."""
+
+    name: str
+    ms: int
+    ok: bool
+    said: str = ""
+
+
+def table(parts: Sequence[Took]) -> str:
+    width = max(len(name) for name in ["total", *(part.name for part in parts)])
+    lines = [
+        _line(part.name.ljust(width), part.ms, "ok" if part.ok else "FAILED", part.said)
+        for part in parts
+    ]
+    verdict = "ok" if all(part.ok for part in parts) else "FAILED"
+    lines.append(_line("total".ljust(width), sum(part.ms for part in parts), verdict, ""))
+    return "\n".join(lines)
+
+
+def _line(name: str, ms: int, verdict: str, said: str) -> str:
+    return f"{name}  {ms / 1000:7.1f} s  {verdict:6}  {said}".rstrip()

