@@ -1,0 +1,18 @@
+"""How long to wait before trying again: a pure, bounded schedule."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Exponential from `first_ms` by two, never above `max_ms`, jittered downwards by a quarter."""
+
+    first_ms: int = 100
+    max_ms: int = 10_000
+
+    def delay_ms(self, attempt: int, noise: float) -> int:
+        """Before attempt *attempt* + 1, counted from 1; *noise* in [0, 1) spreads the herd."""
+        assert attempt >= 1
+        assert 0 <= noise < 1
+        full = min(self.max_ms, self.first_ms << min(attempt - 1, 32))
+        return int(full * (1 - noise / 4))

@@ -1,0 +1,23 @@
+"""Many calls at once, boundedly, and all of them over when it returns."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def fan_out(calls: Iterable[Callable[[], Awaitable[T]]], *, at_once: int) -> list[T]:
+    """Their results, in order. Waits for all; then raises the first error, if there was one."""
+    gate = asyncio.Semaphore(at_once)
+
+    async def one(call: Callable[[], Awaitable[T]]) -> T:
+        async with gate:
+            return await call()
+
+    found: list[T] = []
+    for result in await asyncio.gather(*map(one, calls), return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
+        found.append(result)
+    return found

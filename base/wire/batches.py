@@ -1,0 +1,89 @@
+"""Rows on the wire between SDK or frontend and a region: batches, reads and scans.
+
+`POST /node/v1/regions/{region_id}/batch` takes an Arrow IPC stream of one schema. Its columns are
+`_key: binary` (base/schema/keycodec.py), `_op: uint8` (OP_PUT or OP_DELETE), `_expect: int64`
+(nullable: the row version that must be current; 0: the key must be absent; null: anything) and
+`c{column id}` for each value. The header stands as JSON in the Arrow schema's metadata under
+HEADER_KEY. A batch is atomic and durable before it is answered.
+"""
+
+from pydantic import Field
+
+from base.wire.model import WireModel
+
+HEADER_KEY = b"metasrv.batch"
+OP_PUT = 0
+OP_DELETE = 1
+BATCH_BYTES_MAX = 64 << 20  # one Arrow batch (API.md, Rows)
+
+
+class BatchHeader(WireModel):
+    """Which table, at which schema version, at which leadership of the region, once."""
+
+    table_id: int
+    schema_version: int
+    epoch: int
+    statement_id: str = Field(min_length=1, max_length=64)
+    """A region answers a repeated statement with its first result."""
+
+
+class BatchResult(WireModel):
+    region_id: str
+    version: int
+    """Row version given to every row of the batch."""
+    rows: int
+    repeated: bool = False
+    """True: this is the first answer, given again."""
+
+
+class ReadHeader(WireModel):
+    """What every read says of itself; the same rules as for a batch, but it changes nothing."""
+
+    table_id: int
+    schema_version: int
+    epoch: int
+
+
+class GetRows(ReadHeader):
+    """`POST .../get`: rows by key. Missing keys are left out."""
+
+    keys: list[str] = Field(max_length=10_000)
+    """Hexadecimal."""
+    columns: list[int] | None = None
+    """Column ids; None: all."""
+
+
+class ScanRows(ReadHeader):
+    """`POST .../scan`: live rows in key order. Arrow IPC stream or JSON, by `Accept`."""
+
+    from_key: str | None = None
+    """Hexadecimal, inclusive; None: from the first."""
+    to_key: str | None = None
+    """Hexadecimal, exclusive; None: to the last."""
+    columns: list[int] | None = None
+    limit: int = Field(default=10_000, ge=1, le=100_000)
+    """Rows in one answer. The answer's last key, with 00 appended, continues the scan."""
+
+
+class Rows(WireModel):
+    """The JSON form of an answer: values by column id, as text of the column type's JSON form."""
+
+    rows: list["Row"]
+    more: bool
+
+
+class Row(WireModel):
+    key: str
+    version: int
+    values: dict[str, object]
+
+
+class ChecksumRequest(ReadHeader):
+    """`POST .../checksum`: what the region holds, in one number."""
+
+
+class ChecksumResult(WireModel):
+    region_id: str
+    rows: int
+    checksum: str
+    """Order-independent over (key, values) of live rows: 16 hexadecimal digits; sums mod 2^64."""

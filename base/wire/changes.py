@@ -1,0 +1,120 @@
+"""Changes of a table as clients ask for them: rename, undrop, and the operations of alter."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from base.wire.model import Listed, WireModel
+from base.wire.tables import ColumnSpec, Identifier
+
+OPERATIONS_MAX = 32
+
+
+class RenameRequest(WireModel):
+    """`POST T/rename`."""
+
+    new_name: Identifier
+    new_schema: Identifier | None = None
+    """Null: it stays in its schema."""
+
+
+class UndropRequest(WireModel):
+    """`POST T/undrop`."""
+
+    table_id: int | None = Field(default=None, ge=0)
+    """Which one, when several tables of that name were dropped."""
+    new_name: Identifier | None = None
+    """Null: the name it had."""
+
+
+class SetOptions(WireModel):
+    """Set or remove settings of the table; those not named stay."""
+
+    op: Literal["set_options"]
+    options: dict[str, str | None] = Field(min_length=1)
+    """Null removes."""
+
+
+class RenameColumn(WireModel):
+    """Give a column another name; its id and its rows stay."""
+
+    op: Literal["rename_column"]
+    name: Identifier
+    new_name: Identifier
+
+
+class AddColumn(WireModel):
+    """Not built yet."""
+
+    op: Literal["add_column"]
+    column: ColumnSpec
+    after: Identifier | None = None
+
+
+class DropColumn(WireModel):
+    """Not built yet."""
+
+    op: Literal["drop_column"]
+    name: Identifier
+
+
+class AlterType(WireModel):
+    """Not built yet."""
+
+    op: Literal["alter_type"]
+    name: Identifier
+    type: str
+
+
+class SetDefault(WireModel):
+    """Not built yet."""
+
+    op: Literal["set_default"]
+    name: Identifier
+    default: JsonValue
+
+
+class SetNullable(WireModel):
+    """Not built yet."""
+
+    op: Literal["set_nullable"]
+    name: Identifier
+    nullable: bool
+
+
+class AddConstraint(WireModel):
+    """Not built yet."""
+
+    op: Literal["add_constraint"]
+    name: Identifier
+    check: str | None = None
+    unique: Listed[Identifier] | None = None
+    not_null: Identifier | None = None
+
+
+class DropConstraint(WireModel):
+    """Not built yet."""
+
+    op: Literal["drop_constraint"]
+    name: Identifier
+
+
+BuiltOperation = SetOptions | RenameColumn
+AlterOperation = Annotated[
+    SetOptions
+    | RenameColumn
+    | AddColumn
+    | DropColumn
+    | AlterType
+    | SetDefault
+    | SetNullable
+    | AddConstraint
+    | DropConstraint,
+    Field(discriminator="op"),
+]
+
+
+class AlterRequest(WireModel):
+    """`POST T/alter`: all of the operations, in order, or none."""
+
+    operations: Listed[AlterOperation] = Field(min_length=1, max_length=OPERATIONS_MAX)

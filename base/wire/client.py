@@ -1,0 +1,262 @@
+"""The one HTTP client: several servers, one deadline, and answers that are values or our errors.
+
+A failure before the request left is `Unavailable`; a failure after it may have arrived is
+`Unknown`, unless the method is safe: then nothing can have been done (PROTOCOLS P1 says what to do
+with an `Unknown`). Each server is asked at most once in a call; whoever calls repeats the call.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Required, Self, TypedDict, TypeVar, Unpack
+
+import httpx
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from base.errors import Corrupt, MetaError, NotLeader, Unavailable, Unknown
+from base.wire.problems import error_of
+
+M = TypeVar("M", bound=BaseModel)
+
+CONNECT_MS_MAX = 2_000  # a live server on our networks accepts within milliseconds
+HOPS_MAX = 2  # to leaders that were named; a third would be an election in progress
+SERVERS_MAX = 32  # servers known; a cluster has three or five
+LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=3.0)
+# Idle connections end before the 5 s of uvicorn, so that none is closed under a request.
+
+_SAFE = frozenset({"GET", "HEAD"})
+_UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_ASK_ANOTHER = frozenset({"not-leader", "no-leader", "not-ready", "stale"})
+
+
+class Options(TypedDict, total=False):
+    """Keyword arguments of a request."""
+
+    deadline_ms: Required[int]
+    """Milliseconds from now for the whole call, every server included."""
+    try_ms: int
+    """How long one server may be silent before the next is asked. Default: the whole deadline.
+    Only a repeatable request goes on to another server after this."""
+    json: object
+    """A pydantic model, or anything that JSON can hold."""
+    content: bytes
+    """A body that is ready; give its `content-type` in `headers`."""
+    headers: Mapping[str, str]
+    params: Mapping[str, str | int | bool]
+    repeatable: bool
+    """Whether a second copy does no harm. Default: for safe methods, PUT, and requests with an
+    `Idempotency-Key`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A success: 2xx, or 304."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Names in small letters."""
+    content: bytes
+    url: str
+    """The server that answered."""
+
+    def json(self) -> Any:
+        """Raises Corrupt if the server sent no JSON."""
+        try:
+            return orjson.loads(self.content)
+        except orjson.JSONDecodeError as error:
+            raise Corrupt("internal", what="answer", url=self.url) from error
+
+    def body(self, model: type[M]) -> M:
+        """The answer as a wire model. Raises Corrupt if it is not one."""
+        try:
+            return model.model_validate_json(self.content)
+        except ValidationError as error:
+            raise Corrupt("internal", what=model.__name__, url=self.url) from error
+
+
+class HttpClient:
+    """Asks the servers in turn, beginning with the one that answered last. An async context."""
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        *,
+        token: str | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        assert urls, "a client needs a server"
+        self._urls = tuple(url.rstrip("/") for url in urls)
+        self._preferred = self._urls[0]
+        self._http = httpx.AsyncClient(
+            trust_env=False,
+            follow_redirects=False,
+            limits=LIMITS,
+            transport=transport,
+            headers={"authorization": f"Bearer {token}"} if token else None,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """In the order in which they will be asked."""
+        rest = [url for url in self._urls if url != self._preferred]
+        return (self._preferred, *rest)
+
+    def learn(self, urls: Iterable[str]) -> None:
+        """More servers to ask; what it was given stays, in case the others move."""
+        learnt = (url.rstrip("/") for url in urls)
+        self._urls = tuple(dict.fromkeys([*self._urls, *learnt]))[:SERVERS_MAX]
+
+    async def request(self, method: str, path: str, **options: Unpack[Options]) -> Answer:
+        """The answer of the first server that gives one.
+
+        Raises what the server's problem says, Unavailable if no server was reached, Unknown if one
+        may have done it.
+        """
+        loop = asyncio.get_running_loop()
+        call = _Call.of(method, path, options, loop.time() + options["deadline_ms"] / 1000)
+        waiting = list(self.urls)
+        hops = 0
+        last: MetaError = Unavailable("not-ready", what="the deadline")
+        while waiting and loop.time() < call.until:
+            url = waiting.pop(0)
+            try:
+                answer = await self._try(url, call)
+            except MetaError as error:
+                last = _worse(last, error)
+                leader = _leader_of(error, url)
+                if leader is not None and hops < HOPS_MAX:
+                    hops += 1
+                    waiting = [leader, *(one for one in waiting if one != leader)]
+                elif not _ask_another(error, call):
+                    break
+            else:
+                self._preferred = url
+                return answer
+        if isinstance(last, Unavailable | Unknown) and len(self.urls) > 1:
+            self._preferred = self.urls[1]
+        raise last
+
+    async def _try(self, url: str, call: "_Call") -> Answer:
+        """One server, once."""
+        async with _translated(url, call):
+            response = await self._http.request(
+                call.method,
+                url + call.path,
+                content=call.content,
+                headers=dict(call.headers),
+                params=dict(call.params) or None,
+                timeout=call.timeout(asyncio.get_running_loop().time()),
+            )
+        if response.status_code < 300 or response.status_code == 304:
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            return Answer(response.status_code, headers, response.content, url)
+        raise error_of(response.status_code, _problem(response))
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A request, ready to be sent to any server. `until` is in seconds of the loop's clock."""
+
+    method: str
+    path: str
+    content: bytes | None
+    headers: Mapping[str, str]
+    params: Mapping[str, str | int | bool]
+    repeatable: bool
+    try_s: float
+    until: float
+
+    @classmethod
+    def of(cls, method: str, path: str, options: Options, until: float) -> "_Call":
+        headers = {name.lower(): value for name, value in options.get("headers", {}).items()}
+        content = options.get("content")
+        if (value := options.get("json")) is not None:
+            assert content is None, "one body"
+            content = _dumped(value)
+            headers.setdefault("content-type", "application/json")
+        by_nature = method in _SAFE or method == "PUT" or "idempotency-key" in headers
+        return cls(
+            method=method,
+            path=path,
+            content=content,
+            headers=headers,
+            params=options.get("params", {}),
+            repeatable=options.get("repeatable", by_nature),
+            try_s=options.get("try_ms", options["deadline_ms"]) / 1000,
+            until=until,
+        )
+
+    def share(self, now: float) -> float:
+        """Seconds that the next server may take."""
+        return max(0.0, min(self.try_s, self.until - now))
+
+    def timeout(self, now: float) -> httpx.Timeout:
+        share = self.share(now)
+        return httpx.Timeout(share, connect=min(CONNECT_MS_MAX / 1000, share / 2))
+
+
+@asynccontextmanager
+async def _translated(url: str, call: _Call) -> AsyncIterator[None]:
+    """Failures of the transport as ours. A connection that was never made carried nothing."""
+    try:
+        async with asyncio.timeout(call.share(asyncio.get_running_loop().time())):
+            yield
+    except _UNSENT as error:
+        raise Unavailable("not-ready", what=url, sent=False) from error
+    except (httpx.RequestError, TimeoutError) as error:
+        if call.method in _SAFE:
+            raise Unavailable("not-ready", what=url) from error
+        raise Unknown("outcome-unknown", url=url) from error
+
+
+def _ask_another(error: MetaError, call: _Call) -> bool:
+    """Whether another server may do better."""
+    if isinstance(error, Unknown):
+        return call.repeatable
+    return error.code in _ASK_ANOTHER
+
+
+def _worse(last: MetaError, error: MetaError) -> MetaError:
+    """Once a request is perhaps done, no later server can make that undone."""
+    return last if isinstance(last, Unknown) else error
+
+
+def _leader_of(error: MetaError, url: str) -> str | None:
+    """The leader that a server names; never from https to http."""
+    leader = error.facts.get("leader_url")
+    if not isinstance(error, NotLeader) or not isinstance(leader, str):
+        return None
+    same_scheme = leader.partition("://")[0] == url.partition("://")[0]
+    return leader.rstrip("/") if same_scheme else None
+
+
+def _problem(response: httpx.Response) -> object:
+    try:
+        return orjson.loads(response.content)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _dumped(value: object) -> bytes:
+    if isinstance(value, BaseModel):
+        return value.model_dump_json().encode()
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode()

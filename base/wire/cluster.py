@@ -1,0 +1,138 @@
+"""The cluster as clients see it: who leads, the nodes and their regions, maintenance, health."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from base.wire.model import Listed, WireModel
+from base.wire.nodes import NodeResources, RegionStat, SettingBody
+from base.wire.tables import RegionRouteBody
+
+
+class LeaderBody(WireModel):
+    id: str
+    url: str
+    term: int | None
+    """Rises at every election; null: this server follows and has not heard it."""
+
+
+class MetasrvBody(WireModel):
+    """One metasrv that is up."""
+
+    id: str
+    url: str
+    version: str
+    leads: bool
+
+
+class MaintenanceBody(WireModel):
+    """While it is enabled nothing is failed over automatically; requests by hand need `force`."""
+
+    enabled: bool
+    reason: str | None
+    changed_by: str | None
+    changed_at: str | None
+    """RFC 3339; null: it was never changed."""
+    version: int
+
+
+class MaintenanceRequest(WireModel):
+    """`PUT /v1/cluster/maintenance`."""
+
+    enabled: bool
+    reason: str | None = Field(default=None, max_length=500)
+
+
+class ClusterBody(WireModel):
+    """Answer of `GET /v1/cluster`: of any server, also while nobody leads."""
+
+    cluster_id: str | None
+    """Null until the first leader has made it."""
+    server_id: str
+    """The server that answers."""
+    leader: LeaderBody | None
+    metasrvs: Listed[MetasrvBody]
+    """By id; only this one while the store is silent."""
+    catalog_version: int
+    stale: bool
+    """This server has not heard from the store for longer than a lease."""
+    version: str
+
+
+NodeState = Literal["alive", "suspect", "dead"]
+
+
+class NodeBody(WireModel):
+    """A registered node, as the leader sees it."""
+
+    id: str
+    role: str
+    state: NodeState
+    address: str
+    zone: str
+    root: str
+    version: str
+    incarnation: str
+    """New at every start of its process."""
+    registered_at: str
+    """RFC 3339."""
+    phi: float
+    """Suspicion: -log10 of the chance that it is merely late. Dead from the threshold on."""
+    heard_ms_ago: int | None
+    """Null: not heard by this leader."""
+    lease_left_ms: int
+    """Until it surely holds no lease."""
+    resources: NodeResources | None
+    """As last reported."""
+    leads: int
+    """Regions it leads, by the catalog."""
+    regions: Listed[RegionStat]
+    """As last reported, by id."""
+
+
+class NodeList(WireModel):
+    """All nodes, by id."""
+
+    nodes: Listed[NodeBody]
+
+
+class RegionBody(RegionRouteBody):
+    """A region: where it is by the catalog, and what its leader last reported."""
+
+    table_id: int
+    table: str
+    """Full name of its table."""
+    root: str
+    """Folder of its files, on the leader's storage."""
+    stat: RegionStat | None
+    """Null: its leader has not reported it."""
+
+
+class RegionList(WireModel):
+    """A page of regions of living tables, by id, all at one version of the catalog."""
+
+    regions: Listed[RegionBody]
+    catalog_version: int
+    next_page_token: str | None = None
+    """Opaque; null on the last page."""
+
+
+class SettingList(WireModel):
+    """What operators can change while the service runs."""
+
+    settings: Listed[SettingBody]
+
+
+class Health(WireModel):
+    """`/livez` and `/readyz`."""
+
+    status: Literal["ok"] = "ok"
+
+
+class VersionBody(WireModel):
+    """`/version`."""
+
+    name: Literal["metasrv"] = "metasrv"
+    version: str
+    server_id: str
+    cluster_id: str | None

@@ -1,0 +1,133 @@
+"""What an inspector says of the regions on one disk: facts beside what the files claim of them.
+
+`python -m dataplane.region.inspect NODE_ROOT` reads a request from its standard input and writes
+an inspection to its standard output; `metasrv check` judges it. No judgement is made here.
+"""
+
+from pydantic import Field
+
+from base.schema.partition import PartitionRule
+from base.wire.model import Listed, WireModel
+
+
+class KeyShape(WireModel):
+    """How the keys of a region are made, so that each can be sent through the partition rule."""
+
+    types: Listed[str]
+    """Of the primary key's columns, in its order."""
+    partition_at: Listed[int]
+    """Places of the partition columns among them."""
+    rule: PartitionRule
+    number: int
+    """Of the region: where the rule must send every key of it."""
+
+
+class WantedRegion(WireModel):
+    """A folder to look into."""
+
+    region_id: str
+    root: str
+    """Absolute."""
+    key: KeyShape | None = None
+    """None: keys are not sent through a rule."""
+
+
+class InspectRequest(WireModel):
+    deep: bool = False
+    """Also read every value: checksums of rows, and the live rows of each region."""
+    regions: Listed[WantedRegion] = ()
+
+
+class FoundFence(WireModel):
+    name: str
+    epoch: int
+    opening: int
+
+
+class FoundManifest(WireModel):
+    """The highest manifest of a root."""
+
+    name: str
+    region_id: str
+    epoch: int
+    opening: int
+    borrowed_roots: Listed[str]
+
+
+class FileContent(WireModel):
+    """A Parquet file: as a manifest lists it, or as it was found. None: not read."""
+
+    bytes: int
+    crc32: str
+    rows: int | None = None
+    row_checksum: str | None = None
+    """Only when read deeply."""
+    min_key: str | None = None
+    max_key: str | None = None
+    min_version: int | None = None
+    max_version: int | None = None
+
+
+class InspectedFile(WireModel):
+    path: str
+    listed: FileContent
+    found: FileContent | None
+    """None: it is not there, or `error` says why it could not be read."""
+    unsorted_at: int | None = None
+    """The first row that is not above the one before it, by key and then newest first."""
+    error: str | None = None
+
+
+class SegmentContent(WireModel):
+    bytes: int
+    crc32: str
+    rows: int
+
+
+class InspectedSegment(WireModel):
+    """A log segment that the region still needs."""
+
+    path: str
+    sealed: SegmentContent | None
+    """None: of the opening that the manifest belongs to, so it may still grow."""
+    found: SegmentContent | None
+    error: str | None = None
+
+
+class LiveRows(WireModel):
+    """What a reader of the region would see."""
+
+    rows: int
+    checksum: str
+    """Order-independent, of keys and values: 16 hexadecimal digits."""
+    strays: int = 0
+    """Keys that the partition rule sends to another region, or that are no keys of the table."""
+    first_stray: str | None = None
+    """Hexadecimal."""
+
+
+class InspectedRoot(WireModel):
+    region_id: str
+    root: str
+    exists: bool
+    fences: Listed[FoundFence] = ()
+    """Lowest first."""
+    manifest: FoundManifest | None = None
+    error: str | None = None
+    """Why there is no manifest to go by, or why its log does not hang together."""
+    files: Listed[InspectedFile] = ()
+    segments: Listed[InspectedSegment] = ()
+    version: int = 0
+    """The highest row version that its files and its log hold."""
+    live: LiveRows | None = None
+    """None: not asked for, or not to be had."""
+
+
+class Inspection(WireModel):
+    format: int = Field(default=1, ge=1)
+    node_root: str
+    exists: bool
+    folders: Listed[str] = ()
+    """Absolute: every folder of a region under the node's root."""
+    regions: Listed[InspectedRoot] = ()
+    """Of the request, in its order."""

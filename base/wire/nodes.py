@@ -1,0 +1,106 @@
+"""What nodes and metasrv say to each other in registration and heartbeats (`/internal/v1`)."""
+
+from typing import Any
+
+from pydantic import Field
+
+from base.wire.model import WireModel
+from base.wire.orders import Order
+
+
+class NodeResources(WireModel):
+    cpu_cores: int = Field(ge=0)
+    memory_bytes: int = Field(ge=0)
+    memory_free_bytes: int = Field(ge=0)
+    disk_bytes: int = Field(ge=0)
+    disk_free_bytes: int = Field(ge=0)
+
+
+class RegisterRequest(WireModel):
+    """`POST /internal/v1/nodes/{node_id}/register`, at every start of the process."""
+
+    format: int = Field(default=1, ge=1)
+    cluster_id: str | None
+    """As found on the node's disk; None: a node that never belonged to a cluster."""
+    node_id: str
+    role: str = "datanode"
+    incarnation: str
+    address: str
+    """Base URL under which metasrv and clients reach it."""
+    zone: str
+    root: str
+    """Absolute folder under which its regions lie."""
+    version: str
+    resources: NodeResources
+
+
+class RegisterAnswer(WireModel):
+    cluster_id: str
+    term: int
+    heartbeat_ms: int
+    lease_ms: int
+    settings_version: int
+    metasrvs: list[str] = Field(default_factory=list)
+    """URLs of the servers there are: one that is silent is not the only one to ask."""
+
+
+class RegionStat(WireModel):
+    """One region as a node has it open."""
+
+    region_id: str
+    epoch: int
+    state: str
+    """`opening`, `open` or `lost`."""
+    rows: int = Field(ge=0)
+    bytes: int = Field(ge=0)
+    wal_bytes: int = Field(ge=0)
+    files: int = Field(ge=0)
+    borrowed_bytes: int = Field(default=0, ge=0)
+    version: int = Field(ge=0)
+    """Highest row version it has given."""
+
+
+class HeartbeatRequest(WireModel):
+    """`PUT /internal/v1/nodes/{node_id}/heartbeat`. Heard in (incarnation, sequence) order."""
+
+    format: int = Field(default=1, ge=1)
+    cluster_id: str
+    node_id: str
+    incarnation: str
+    sequence: int = Field(ge=0, lt=2**53)
+    address: str
+    zone: str
+    version: str
+    term: int = Field(ge=0)
+    """The highest term the node has seen."""
+    resources: NodeResources
+    regions: list[RegionStat] = Field(max_length=100_000)
+
+
+class Grant(WireModel):
+    region_id: str
+    epoch: int
+
+
+class HeartbeatAnswer(WireModel):
+    """`lease_ms` is counted from before the heartbeat was sent, for every region in `grants`."""
+
+    sequence: int
+    term: int
+    lease_ms: int
+    settings_version: int
+    catalog_version: int
+    frozen_version: int | None = None
+    grants: list[Grant]
+    instructions: list[Order]
+    """What brings the node in line with the catalog; executed like orders, under `term`."""
+
+
+class SettingBody(WireModel):
+    name: str
+    value: Any
+    version: int
+    default: Any
+    unit: str | None
+    changed_by: str | None
+    changed_at: str | None

@@ -1,0 +1,152 @@
+"""Orders from metasrv to a node: one request per node and step, answered order by order.
+
+`POST /node/v1/orders`. Orders carry (term, number), rising within a term, and the region's epoch
+(PROTOCOLS P3): a node refuses a term below the highest it has seen, and for a region any order
+below the last it executed; a repeat is given the stored answer. Term, answer and tombstone are on
+disk before the answer leaves.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from base.wire.model import WireModel
+
+
+class RegionColumn(WireModel):
+    """A column as a region knows it: by id and type, never by name."""
+
+    id: int
+    type: str
+    nullable: bool
+
+
+class LeaseGrant(WireModel):
+    """A lease given with an order, as if it had stood in the answer to an earlier heartbeat.
+
+    The node counts it from before it sent that heartbeat, so no clock but its own is used and an
+    order that arrives late grants nothing too long (PROTOCOLS P4).
+    """
+
+    incarnation: str
+    heartbeat: int
+    """Sequence number of the heartbeat it is counted from."""
+    lease_ms: int
+
+
+class OrderBase(WireModel):
+    number: int
+    region_id: str
+    epoch: int
+
+
+class CreateRegion(OrderBase):
+    """Make an empty region and serve it. Idempotent at one epoch; never after a drop."""
+
+    op: Literal["create"] = "create"
+    root: str
+    table_id: int
+    schema_version: int
+    schema_floor: int
+    columns: list[RegionColumn]
+    key_columns: list[int]
+    lease: LeaseGrant | None = None
+
+
+class OpenRegion(OrderBase):
+    """Open over existing files and serve. With `borrows`, read those roots behind raised fences.
+
+    Fails with `region-lost` where storage cannot be read; never makes an empty region.
+    """
+
+    op: Literal["open"] = "open"
+    root: str
+    table_id: int
+    schema_version: int
+    schema_floor: int
+    columns: list[RegionColumn]
+    key_columns: list[int]
+    borrows: list[str] = Field(default_factory=list)
+    lease: LeaseGrant | None = None
+
+
+class CloseRegion(OrderBase):
+    """Stop serving; files stay. Closing what is not open is done."""
+
+    op: Literal["close"] = "close"
+
+
+class DropRegion(OrderBase):
+    """Stop serving, leave a tombstone, delete the folder. The id is never created here again."""
+
+    op: Literal["drop"] = "drop"
+    root: str
+
+
+class AdoptFiles(OrderBase):
+    """Exchange the borrowed inputs for the files of one attempt, in one manifest."""
+
+    op: Literal["adopt"] = "adopt"
+    procedure: str
+    attempt: str
+    """Folder, relative to the region's root, that holds the files."""
+    files: list["DataFile"]
+
+
+class DiscardRoot(OrderBase):
+    """Delete a folder that the region has borrowed and does not need any more."""
+
+    op: Literal["discard"] = "discard"
+    root: str
+    """Never the region's own root."""
+
+
+class DataFile(WireModel):
+    """One immutable Parquet file of a region, as a manifest lists it."""
+
+    name: str
+    rows: int
+    bytes: int
+    min_key: str
+    """Hexadecimal, like every key in JSON."""
+    max_key: str
+    min_version: int
+    max_version: int
+    checksum: str
+    """Of the file's bytes: crc32 as 8 hexadecimal digits."""
+    row_checksum: str
+    """Order-independent, of its rows: 16 hexadecimal digits."""
+
+
+Order = Annotated[
+    CreateRegion | OpenRegion | CloseRegion | DropRegion | AdoptFiles | DiscardRoot,
+    Field(discriminator="op"),
+]
+
+
+class OrderRequest(WireModel):
+    cluster_id: str
+    node_id: str
+    term: int
+    """Revision of the election that the sender won."""
+    procedure: str | None
+    """None: the leader brings a node in line with the catalog."""
+    step: str | None
+    orders: list[Order] = Field(max_length=4096)
+
+
+class OrderError(WireModel):
+    code: str
+    facts: dict[str, Any]
+
+
+class OrderResult(WireModel):
+    number: int
+    region_id: str
+    error: OrderError | None = None
+    """None: done (now, or before by the same order)."""
+
+
+class OrderResponse(WireModel):
+    results: list[OrderResult]
+    """In the order of the request."""

@@ -1,0 +1,167 @@
+"""Procedures as clients see them: the resource, its list, and the request that fails nodes over."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from base.wire.model import Listed, WireModel
+
+ProcedureState = Literal[
+    "queued",
+    "waiting",
+    "running",
+    "retrying",
+    "paused",
+    "cancelling",
+    "rolling_back",
+    "poisoned",
+    "parked",
+    "succeeded",
+    "cancelled",
+    "rolled_back",
+    "failed",
+]
+"""The last four are ends. `poisoned` and `parked` are not: the record stays, and `allowed_actions`
+says what may be done."""
+
+ACTIONS_MAX = 1_024  # regions named in one request
+PARALLEL_MAX = 1024  # tables failed over at once
+
+
+class ResourceBody(WireModel):
+    """What a procedure is about."""
+
+    type: str
+    """`table`, `schema` or `node`."""
+    id: str
+    name: str
+
+
+class ProgressBody(WireModel):
+    """How far the step in flight has come."""
+
+    phase: str
+    done: int
+    total: int
+    unit: str
+    rate_per_s: float
+    eta_s: int | None
+    """Null while there is no rate to tell it from."""
+
+
+class WaitingBody(WireModel):
+    """Something that must happen first."""
+
+    kind: str
+    """`lock`, `admission`, `region_lease`, `node`, `child`, `spark` or `store`."""
+    holder: str
+    """Who has it: a procedure, a node, a job, or the limit of running procedures."""
+    key: str | None = None
+    """Of a lock."""
+    since: str
+    """RFC 3339."""
+    expires_in_s: int | None = None
+    """After this long the wait is over whatever the holder does."""
+
+
+class BeatBody(WireModel):
+    """One finished step."""
+
+    step: str
+    at: str
+    """When it ended, RFC 3339."""
+    ms: int
+    """How long it took."""
+
+
+class ProcedureError(WireModel):
+    """Why a procedure is tried again, is being undone, or has ended without its effect."""
+
+    code: str
+    """A problem code."""
+    detail: str
+    facts: dict[str, Any] = Field(default_factory=dict)
+
+
+class ProcedureBody(WireModel):
+    """A change that is under way, or is over; kept for seven days after its end."""
+
+    id: str
+    kind: str
+    state: ProcedureState
+    done: bool
+    """Whether it has ended, in whatever way."""
+    resource: ResourceBody
+    step: str
+    """The step in flight, or the last one."""
+    progress: ProgressBody | None
+    waiting_for: Listed[WaitingBody]
+    stalled: bool
+    """It runs, yet nothing has moved for a minute."""
+    cancelable: bool
+    point_of_no_return: bool
+    """It can only go forward now."""
+    allowed_actions: Listed[str]
+    """What `POST /v1/procedures/{id}/...` accepts now."""
+    attempt: int
+    """Of the step in flight."""
+    resumed: int
+    """How many leaders have taken it up again."""
+    parent_id: str | None
+    children: Listed[str]
+    submitted_by: str
+    submitted_at: str
+    """RFC 3339, like the two below."""
+    started_at: str | None
+    finished_at: str | None
+    timeline: Listed[BeatBody]
+    """The last 64 finished steps."""
+    result: dict[str, Any] | None
+    error: ProcedureError | None
+    catalog_version: int | None
+    """The version its change made; null: it changed nothing (yet)."""
+
+
+class ProcedureList(WireModel):
+    """A page of procedures, newest first."""
+
+    procedures: Listed[ProcedureBody]
+    next_page_token: str | None = None
+    """Opaque; null on the last page."""
+
+
+class PlanBody(WireModel):
+    """Answer of a request with `dry_run=true`: it was judged, and nothing was stored."""
+
+    dry_run: Literal[True] = True
+    kind: str | None
+    """The kind of procedure it would make; null: what is asked for stands already."""
+    resource: ResourceBody
+    waits_for: Listed[str]
+    """Procedures it would wait for, by their locks."""
+    catalog_version: int
+    """The version it was judged at."""
+
+
+class FailoverRequest(WireModel):
+    """`POST /v1/failovers`: either a whole node, or regions by id."""
+
+    node_id: str | None = None
+    region_ids: Listed[str] | None = Field(default=None, min_length=1, max_length=ACTIONS_MAX)
+    """Decimal; of any tables and leaders."""
+    reason: str = Field(min_length=1, max_length=500)
+    targets: Listed[str] = Field(default=(), max_length=ACTIONS_MAX)
+    """Nodes that may take the regions; empty: any."""
+    max_parallel: int = Field(default=PARALLEL_MAX, ge=1, le=PARALLEL_MAX)
+    """Tables of a node failed over at once, from reroute to the last row moved: a table beyond it
+    is not opened before one of them is over."""
+    expected_epoch: int | None = Field(default=None, ge=1)
+    """With `region_ids`: refused with 412 unless every one of them is at this epoch."""
+    force: bool = False
+    """Fences the old leader without waiting for its lease, and overrules maintenance and guard."""
+
+
+class FailoverBody(WireModel):
+    """The procedures of one failover: one for a node; else one for each table and old leader."""
+
+    procedures: Listed[ProcedureBody]

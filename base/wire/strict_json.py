@@ -1,0 +1,126 @@
+"""What may come in: strict JSON (RFC 8259), plain paths, bounded sizes. Pure; the shells apply it.
+
+Python's own parser takes a key twice, NaN, 1e999, lone surrogates and nesting until it falls over;
+each of them has changed a request's meaning or crashed a server somewhere.
+"""
+
+import json
+import re
+from typing import Any, NoReturn
+from urllib.parse import unquote_to_bytes
+
+from base.errors import Refused
+
+BODY_BYTES_MAX = 1 << 20
+"""Of a JSON body: a table of 1,024 columns and regions takes a tenth of it."""
+ARROW_BATCH_BYTES_MAX = 64 << 20
+"""Of one record batch in an Arrow stream."""
+HEADER_BYTES_MAX = 32 << 10
+PATH_BYTES_MAX = 2048
+"""Five names of 128 bytes and the words between, with room."""
+BODY_TIMEOUT_MS = 10_000
+"""How long a body may take to arrive."""
+DEPTH_MAX = 32
+"""Of nested arrays and objects; our deepest body has six."""
+INTEGER_DIGITS_MAX = 20
+"""Enough for 64 bits, signed or not; longer ones cost quadratic time to convert."""
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_BRACKET = re.compile(rb"[\[\]{}]")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_BOM = b"\xef\xbb\xbf"
+_BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_FORBIDDEN_ESCAPE = re.compile(rb"%(?:2[eEfF]|5[cC]|[01][0-9A-Fa-f]|7[fF])")
+_FORBIDDEN_BYTE = re.compile(rb"[\x00-\x20\x7f\\]")
+_DOT_SEGMENT = re.compile(rb"(?:^|/)\.\.?(?:/|$)")
+
+
+def parse(body: bytes) -> Any:
+    """The value of a JSON text. Raises Refused `malformed-json` with `reason`."""
+    if body.startswith(_BOM):
+        _malformed("it begins with a byte order mark")
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Refused("malformed-json", at=error.start, reason="it is not UTF-8") from None
+    if body.count(b"[") + body.count(b"{") > DEPTH_MAX:
+        _check_depth(body)
+    try:
+        value = json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_constant=_constant,
+            parse_int=_integer,
+            parse_float=_float,
+        )
+    except json.JSONDecodeError as error:
+        at = len(text[: error.pos].encode())
+        raise Refused("malformed-json", at=at, reason=error.msg.lower()) from None
+    if _SURROGATE.search(body):
+        _check_surrogates(value)
+    return value
+
+
+def check_path(raw_path: bytes) -> None:
+    """Whether a path, as sent and without its query, means one thing to everybody.
+
+    Raises Refused `bad-path`.
+    """
+    if len(raw_path) > PATH_BYTES_MAX:
+        raise Refused("bad-path", found=f"more than {PATH_BYTES_MAX} bytes")
+    if _BAD_ESCAPE.search(raw_path):
+        raise Refused("bad-path", found="a % that escapes nothing")
+    if found := _FORBIDDEN_ESCAPE.search(raw_path):
+        raise Refused("bad-path", found=f"{found[0].decode()}, which is not allowed in a name")
+    if _FORBIDDEN_BYTE.search(raw_path):
+        raise Refused("bad-path", found="a space, a backslash or a control character")
+    if _DOT_SEGMENT.search(raw_path):
+        raise Refused("bad-path", found="a . or .. segment")
+    try:
+        unquote_to_bytes(raw_path).decode("utf-8")
+    except UnicodeDecodeError:
+        raise Refused("bad-path", found="bytes that are not UTF-8") from None
+
+
+def _check_depth(body: bytes) -> None:
+    """Counts brackets outside strings, so that no parser recurses into a hostile body."""
+    depth = 0
+    for bracket in _BRACKET.finditer(_STRING.sub(b"", body)):
+        depth += 1 if bracket[0] in b"[{" else -1
+        if depth > DEPTH_MAX:
+            _malformed(f"it is nested deeper than {DEPTH_MAX}")
+
+
+def _check_surrogates(value: object) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        _malformed("it holds half a surrogate pair")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        _malformed("it holds a key twice")
+    return found
+
+
+def _constant(text: str) -> NoReturn:
+    _malformed(f"{text} is not JSON")
+
+
+def _integer(digits: str) -> int:
+    if len(digits.lstrip("-")) > INTEGER_DIGITS_MAX:
+        _malformed(f"it holds an integer of more than {INTEGER_DIGITS_MAX} digits")
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    number = float(digits)
+    if number - number != 0:
+        _malformed("it holds a number beyond 64-bit floats")
+    return number
+
+
+def _malformed(reason: str) -> NoReturn:
+    raise Refused("malformed-json", reason=reason)
