@@ -1,0 +1,207 @@
+"""The catalog at one version: an immutable value; the next version shares what did not change."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from immutables import Map
+
+from base.errors import Corrupt, NotFound
+from keys.catalogs import CatalogInfo, SchemaInfo
+from keys.log import (
+    CatalogCreated,
+    CatalogUpdate,
+    Entry,
+    RouteChanged,
+    SchemaCreated,
+    SchemaDropped,
+    TableAltered,
+    TableCreated,
+    TableDropped,
+    TableRenamed,
+    TableUndropped,
+)
+from keys.tables import TableInfo, TableRoute
+
+SchemaName = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table and where it is, as of the update that last changed either."""
+
+    info: TableInfo
+    route: TableRoute
+    catalog_version: int
+    dropped_at_ms: int | None = None
+    dropped_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Everything the log says up to `version`, and the store revision at which it was so."""
+
+    version: int = 0
+    revision: int = 0
+    at_ms: int = 0
+    catalogs: Map[str, CatalogInfo] = field(default_factory=Map)
+    schemas: Map[SchemaName, SchemaInfo] = field(default_factory=Map)
+    tables: Map[int, Table] = field(default_factory=Map)
+    """By id, dropped ones too."""
+    names: Map[SchemaName, Map[str, int]] = field(default_factory=Map)
+    """Schema -> name -> id of the table that bears it now."""
+    nodes: Map[str, Map[int, int]] = field(default_factory=Map)
+    """Node -> tables of which it leads regions -> how many; dropped tables not."""
+
+    def apply(self, update: CatalogUpdate, revision: int) -> "Catalog":
+        """The next version. Raises Corrupt for a gap or an entry that cannot follow."""
+        if update.version != self.version + 1:
+            raise Corrupt(log="gap", expected=self.version + 1, found=update.version)
+        state = self
+        for entry in update.entries:
+            state = _APPLY[type(entry)](state, entry, update.version)
+        return replace(state, version=update.version, revision=revision, at_ms=update.at_ms)
+
+    def find(self, catalog: str, schema: str, name: str) -> Table | None:
+        table_id = self.names.get((catalog, schema), Map()).get(name)
+        return None if table_id is None else self.tables[table_id]
+
+    def table(self, catalog: str, schema: str, name: str) -> Table:
+        """Raises NotFound, saying which part of the name does not exist."""
+        self.schema(catalog, schema)
+        found = self.find(catalog, schema, name)
+        if found is None:
+            raise NotFound("table-not-found", table=f"{catalog}.{schema}.{name}")
+        return found
+
+    def schema(self, catalog: str, schema: str) -> SchemaInfo:
+        if catalog not in self.catalogs:
+            raise NotFound(what="catalog", name=catalog)
+        info = self.schemas.get((catalog, schema))
+        if info is None:
+            raise NotFound(what="schema", name=f"{catalog}.{schema}")
+        return info
+
+    def in_schema(self, catalog: str, schema: str) -> Iterator[Table]:
+        """Living tables by name, in name order."""
+        names = self.names.get((catalog, schema), Map())
+        return (self.tables[names[name]] for name in sorted(names))
+
+    def dropped(self, catalog: str, schema: str, name: str | None = None) -> Iterator[Table]:
+        """Dropped tables that bore that name, oldest first."""
+        for table_id in sorted(self.tables):
+            table = self.tables[table_id]
+            bore = (table.info.catalog, table.info.schema_name, table.info.name)
+            if table.dropped_at_ms is not None and bore[:2] == (catalog, schema):
+                yield from (table,) if name in (None, bore[2]) else ()
+
+    def on_node(self, node: str) -> Iterator[Table]:
+        """Living tables of which *node* has a region."""
+        return (self.tables[table_id] for table_id in self.nodes.get(node, Map()))
+
+    def led_by(self, node: str) -> int:
+        """How many regions of living tables *node* leads. Looks at no route: every DDL asks."""
+        return sum(self.nodes.get(node, Map()).values())
+
+    # The entries, one function each -----------------------------------------------------------
+
+    def _catalog_created(self, entry: CatalogCreated, version: int) -> "Catalog":
+        return replace(self, catalogs=self.catalogs.set(entry.info.name, entry.info))
+
+    def _schema_created(self, entry: SchemaCreated, version: int) -> "Catalog":
+        name = (entry.info.catalog, entry.info.name)
+        if name in self.schemas or entry.info.catalog not in self.catalogs:
+            raise Corrupt(entry=entry.op, schema=name)
+        return replace(self, schemas=self.schemas.set(name, entry.info))
+
+    def _schema_dropped(self, entry: SchemaDropped, version: int) -> "Catalog":
+        name = (entry.catalog, entry.name)
+        if name not in self.schemas or self.names.get(name):
+            raise Corrupt(entry=entry.op, schema=name)
+        return replace(self, schemas=self.schemas.delete(name))
+
+    def _table_created(self, entry: TableCreated, version: int) -> "Catalog":
+        if entry.info.table_id in self.tables:
+            raise Corrupt(entry=entry.op, table_id=entry.info.table_id)
+        return self._named(Table(entry.info, entry.route, version))
+
+    def _table_undropped(self, entry: TableUndropped, version: int) -> "Catalog":
+        gone = self.tables.get(entry.info.table_id)
+        if gone is None or gone.dropped_at_ms is None:
+            raise Corrupt(entry=entry.op, table_id=entry.info.table_id)
+        return self._named(Table(entry.info, entry.route, version))
+
+    def _table_dropped(self, entry: TableDropped, version: int) -> "Catalog":
+        table = self._living(entry.table_id, entry)
+        gone = replace(
+            table,
+            catalog_version=version,
+            dropped_at_ms=entry.dropped_at_ms,
+            dropped_by=entry.dropped_by,
+        )
+        state = self._unnamed(table)
+        return replace(state, tables=state.tables.set(entry.table_id, gone))
+
+    def _table_changed(self, entry: TableRenamed | TableAltered, version: int) -> "Catalog":
+        table = self._living(entry.info.table_id, entry)
+        new = replace(table, info=entry.info, catalog_version=version)
+        return self._unnamed(table)._named(new)
+
+    def _route_changed(self, entry: RouteChanged, version: int) -> "Catalog":
+        table = self._living(entry.table_id, entry)
+        route = table.route.with_regions(entry.regions)
+        if route.version != entry.version:
+            raise Corrupt(entry=entry.op, expected=route.version, found=entry.version)
+        new = replace(table, route=route, catalog_version=version)
+        return self._unnamed(table)._named(new)
+
+    def _living(self, table_id: int, entry: Entry) -> Table:
+        table = self.tables.get(table_id)
+        if table is None or table.dropped_at_ms is not None:
+            raise Corrupt(entry=entry.op, table_id=table_id)
+        return table
+
+    def _named(self, table: Table) -> "Catalog":
+        info = table.info
+        schema = (info.catalog, info.schema_name)
+        if schema not in self.schemas:
+            raise Corrupt(name=info.full_name, schema=schema)
+        names = self.names.get(schema, Map())
+        if names.get(info.name, info.table_id) != info.table_id:
+            raise Corrupt(name=info.full_name, holder=names[info.name], other=info.table_id)
+        nodes = self.nodes
+        for node, numbers in table.route.numbers_by_node().items():
+            nodes = nodes.set(node, nodes.get(node, Map()).set(info.table_id, len(numbers)))
+        return replace(
+            self,
+            tables=self.tables.set(info.table_id, table),
+            names=self.names.set(schema, names.set(info.name, info.table_id)),
+            nodes=nodes,
+        )
+
+    def _unnamed(self, table: Table) -> "Catalog":
+        info = table.info
+        schema = (info.catalog, info.schema_name)
+        names, nodes = self.names[schema].delete(info.name), self.nodes
+        for node in table.route.numbers_by_node():
+            held = nodes[node].delete(info.table_id)
+            nodes = nodes.set(node, held) if held else nodes.delete(node)
+        kept = self.names.set(schema, names) if names else self.names.delete(schema)
+        return replace(self, names=kept, nodes=nodes)
+
+
+_Apply = Callable[[Catalog, Any, int], Catalog]
+_APPLY: Mapping[type, _Apply] = cast(
+    "Mapping[type, _Apply]",
+    {
+        CatalogCreated: Catalog._catalog_created,
+        SchemaCreated: Catalog._schema_created,
+        SchemaDropped: Catalog._schema_dropped,
+        TableCreated: Catalog._table_created,
+        TableUndropped: Catalog._table_undropped,
+        TableDropped: Catalog._table_dropped,
+        TableRenamed: Catalog._table_changed,
+        TableAltered: Catalog._table_changed,
+        RouteChanged: Catalog._route_changed,
+    },
+)

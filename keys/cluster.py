@@ -1,0 +1,114 @@
+"""The cluster itself: identity, election, nodes, settings and the sequences of ids."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from keys.key import Key
+from keys.value import StoredModel, StoredPart
+
+
+class Cluster(StoredModel):
+    """Written once, by the first leader of an empty prefix."""
+
+    cluster_id: str
+    created_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterKey(Key[Cluster]):
+    template: ClassVar[str] = "__cluster"
+    value_type: ClassVar[type[StoredModel]] = Cluster
+
+
+class Sequence(StoredModel):
+    next: int
+    """The lowest id that nobody has reserved."""
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceKey(Key[Sequence]):
+    template: ClassVar[str] = "__sequence/{name}"
+    value_type: ClassVar[type[StoredModel]] = Sequence
+
+    name: str
+
+
+class Leader(StoredModel):
+    """Who leads. The key's revision is the term and the fence; its lease ends both."""
+
+    server: str
+    url: str
+    lease: str
+    """etcd lease id, decimal: settles a campaign whose answer was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderKey(Key[Leader]):
+    template: ClassVar[str] = "__election/leader"
+    value_type: ClassVar[type[StoredModel]] = Leader
+
+
+class Candidate(StoredModel):
+    server: str
+    url: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateKey(Key[Candidate]):
+    template: ClassVar[str] = "__election/candidate/{server}"
+    value_type: ClassVar[type[StoredModel]] = Candidate
+
+    server: str
+
+
+class Resources(StoredPart):
+    """Totals of one machine."""
+
+    cpu_cores: int
+    memory_bytes: int
+    disk_bytes: int
+
+
+class Node(StoredModel):
+    """A registered node. Durable, without an etcd lease: it is removed only by a decision."""
+
+    node_id: str
+    role: str
+    address: str
+    """Base URL."""
+    zone: str
+    root: str
+    """Absolute folder under which its regions lie."""
+    version: str
+    incarnation: str
+    """New at every start of the process; only the newest registered one is heard."""
+    resources: Resources
+    registered_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeKey(Key[Node]):
+    template: ClassVar[str] = "__node/{role}/{node}"
+    value_type: ClassVar[type[StoredModel]] = Node
+
+    role: str
+    node: str
+
+
+class Setting(StoredModel):
+    """Something operators change while the service runs."""
+
+    name: str
+    value: Any
+    version: int
+    changed_by: str
+    changed_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SettingKey(Key[Setting]):
+    template: ClassVar[str] = "__setting/{name}"
+    value_type: ClassVar[type[StoredModel]] = Setting
+
+    name: str

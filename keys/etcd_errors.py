@@ -1,0 +1,74 @@
+"""What an error of gRPC or etcd means to a caller; the one place where they are translated.
+
+Codes and texts: etcd 3.4, etcdserver/api/v3rpc/rpctypes/error.go. Of a call that may write, only
+what the server refused while checking it is certain; everything else is Unknown (PROTOCOLS P1),
+"no space" included: etcd may have applied the write all the same (op-guide/maintenance).
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from aetcd import rpc
+from grpc.aio import UsageError
+
+from base.errors import Conflict, MetaError, Refused, Unavailable, Unknown
+
+TOO_LARGE = ("too many operations", "request is too large", "larger than max")
+NO_SPACE = "database space exceeded"
+NO_LEASE = "requested lease not found"
+COMPACTED = "has been compacted"
+FUTURE = "is a future revision"
+
+
+@contextmanager
+def translated(call: str, *, writes: bool) -> Iterator[None]:
+    """Every foreign error of the block as one of ours, cause kept.
+
+    A cancellation passes through, unless it is gRPC's own: a closed channel cancels its calls, and
+    nobody asked this task to stop.
+    """
+    try:
+        yield
+    except rpc.AioRpcError as error:
+        raise meaning(error.code().name, error.details() or "", call, writes=writes) from error
+    except UsageError as error:
+        raise Unavailable(call=call, reason="closed") from error
+    except asyncio.InvalidStateError as error:
+        raise _not_known(call, writes, reason="stream-over") from error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise _not_known(call, writes, reason="closed") from error
+
+
+def meaning(status: str, details: str, call: str, *, writes: bool) -> MetaError:
+    """*status* is the name of gRPC's code, *details* the server's text."""
+    refused = _refused(status, details, call)
+    if refused is not None:
+        return refused
+    if NO_SPACE in details:
+        return _not_known(call, writes, reason="no-space")
+    return _not_known(call, writes, grpc=status, details=details)
+
+
+def _refused(status: str, details: str, call: str) -> MetaError | None:
+    """What the server certainly did not do."""
+    if COMPACTED in details:
+        return Conflict("history-expired", call=call)
+    if FUTURE in details:
+        return Unavailable(call=call, reason="future-revision")
+    if NO_LEASE in details:
+        return Conflict(call=call, found="lease gone")
+    if any(text in details for text in TOO_LARGE):
+        return Refused("ddl-too-large", call=call, details=details)
+    if status in {"UNAUTHENTICATED", "PERMISSION_DENIED"}:
+        return Refused("unauthenticated", call=call, details=details)
+    if status == "INVALID_ARGUMENT":
+        return Refused(call=call, details=details)
+    return None
+
+
+def _not_known(call: str, writes: bool, **facts: object) -> MetaError:
+    return Unknown(call=call, **facts) if writes else Unavailable(call=call, **facts)

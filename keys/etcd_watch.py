@@ -1,0 +1,126 @@
+"""A watch that outlives its streams: whole revisions, in order, each once."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from aetcd import rpc
+
+from base.errors import Conflict, Unavailable
+from keys.etcd_errors import translated
+from keys.kv import Event, Watched
+
+REOPEN_DELAY_MS = 100  # between the loss of a stream and the next attempt
+NEEDS_LEADER = (("hasleader", "true"),)  # a member cut off from its leader ends the stream
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedRange:
+    """Absolute, the prefix included; `prefix` is taken off what is delivered."""
+
+    start: bytes
+    end: bytes
+    prefix: bytes
+
+
+class Assembler:
+    """Turns what a stream carries into whole revisions. Pure.
+
+    etcd splits a large answer into fragments, which may cut a revision in two; nothing is handed
+    on before the last fragment. What was delivered already is dropped: etcd 3.4 may repeat.
+    """
+
+    def __init__(self, watched: WatchedRange, start_revision: int) -> None:
+        self.next_revision = start_revision
+        self._prefix_bytes = len(watched.prefix)
+        self._held: list[Event] = []
+
+    def feed(self, response: Any) -> list[Watched]:
+        """Raises Conflict("history-expired") or, when etcd ended the watch, Unavailable."""
+        if response.compact_revision:
+            raise Conflict(
+                "history-expired", asked=self.next_revision, oldest=response.compact_revision
+            )
+        if response.canceled:
+            raise Unavailable(call="watch", reason=response.cancel_reason)
+        self._held += [self._event(event) for event in response.events]
+        if response.fragment or response.created:
+            return []
+        if not response.events:
+            return self._progress(response.header.revision)
+        return self._whole_revisions()
+
+    def _whole_revisions(self) -> list[Watched]:
+        fresh = [event for event in self._held if event.mod_revision >= self.next_revision]
+        self._held = []
+        found = [
+            Watched(revision, tuple(events))
+            for revision, events in groupby(fresh, key=lambda event: event.mod_revision)
+        ]
+        revisions = [watched.revision for watched in found]
+        assert revisions == sorted(set(revisions)), "etcd sent revisions out of order"
+        self.next_revision = max([self.next_revision, *(number + 1 for number in revisions)])
+        return found
+
+    def _progress(self, revision: int) -> list[Watched]:
+        if revision < self.next_revision:
+            return []
+        self.next_revision = revision + 1
+        return [Watched(revision)]
+
+    def _event(self, event: Any) -> Event:
+        deleted = event.type == event.DELETE
+        key = event.kv.key[self._prefix_bytes :]
+        return Event(key, None if deleted else event.kv.value, event.kv.mod_revision)
+
+
+async def follow(
+    stub: Any, watched: WatchedRange, start_revision: int
+) -> AsyncGenerator[Watched, None]:
+    """Until it is closed, or Conflict("history-expired"), or Refused."""
+    next_revision = start_revision
+    while True:
+        assembler = Assembler(watched, next_revision)
+        try:
+            async with aclosing(_one_stream(stub, watched, assembler)) as stream:
+                async for found in stream:
+                    next_revision = found.revision + 1
+                    yield found
+        except Unavailable as error:
+            if error.facts.get("reason") == "closed":
+                raise
+        await asyncio.sleep(REOPEN_DELAY_MS / 1000)
+
+
+async def _one_stream(
+    stub: Any, watched: WatchedRange, assembler: Assembler
+) -> AsyncGenerator[Watched, None]:
+    """Ends by an error only; the stream is cancelled with the generator."""
+    create = rpc.WatchCreateRequest(
+        key=watched.start,
+        range_end=watched.end,
+        start_revision=assembler.next_revision,
+        progress_notify=True,
+        fragment=True,
+    )
+    with translated("watch", writes=False):
+        call = stub.Watch(metadata=NEEDS_LEADER)
+    try:
+        with translated("watch", writes=False):
+            await call.write(rpc.WatchRequest(create_request=create))
+        while True:
+            for found in assembler.feed(await _next_response(call)):
+                yield found
+    finally:
+        call.cancel()
+
+
+async def _next_response(call: Any) -> Any:
+    with translated("watch", writes=False):
+        response = await call.read()
+    if not isinstance(response, rpc.WatchResponse):
+        raise Unavailable(call="watch", reason="stream over")
+    return response

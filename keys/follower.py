@@ -1,0 +1,131 @@
+"""One server's catalog: loaded from the log once, then moved forward by the log alone."""
+
+import asyncio
+from collections import OrderedDict
+
+from base.clock import Clock
+from base.errors import Conflict, Corrupt, Unavailable
+from keys.catalog import Catalog
+from keys.key import Range
+from keys.kv import Event, Get, Kv, Watched
+from keys.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion, CatalogVersionKey
+from keys.scan import scan
+from keys.value import decode
+
+VERSIONS_KEPT = 1_024  # older versions in memory, for pages bound to one; they share what is equal
+PAUSE_MS = 200  # between attempts to reach a silent store
+
+
+class Follower:
+    """`catalog` is always a version that existed; versions never go back.
+
+    Applying an update reads nothing from the store. The leader's committer hands its own updates
+    over directly (`offer`); everything else comes by watch.
+    """
+
+    def __init__(self, kv: Kv, clock: Clock, *, deadline_ms: int) -> None:
+        self._kv = kv
+        self._clock = clock
+        self._deadline_ms = deadline_ms
+        self._kept: OrderedDict[int, Catalog] = OrderedDict({0: Catalog()})
+        self._moved = asyncio.Event()
+        self.catalog = Catalog()
+        self.heard_at_ms: int | None = None
+        """Monotonic time before the last read that the store answered; None: never."""
+
+    async def wait_for(self, version: int, *, deadline_ms: int) -> Catalog:
+        """The catalog at *version* or newer. Raises Unavailable("stale") if it takes too long."""
+        try:
+            async with asyncio.timeout(deadline_ms / 1000):
+                while self.catalog.version < version:
+                    await self._moved.wait()
+        except TimeoutError as error:
+            raise Unavailable("stale", version=self.catalog.version, wanted=version) from error
+        return self.catalog
+
+    async def changed(self, after: int) -> Catalog:
+        """The catalog as soon as it is newer than version *after*."""
+        while self.catalog.version <= after:
+            await self._moved.wait()
+        return self.catalog
+
+    def at(self, version: int) -> Catalog | None:
+        """That very version, if it is still kept."""
+        return self._kept.get(version)
+
+    def offer(self, update: CatalogUpdate, revision: int) -> None:
+        """Applies *update* if it is the next one; a repeat is ignored. Raises Corrupt for a gap."""
+        if update.version <= self.catalog.version:
+            return
+        self.catalog = self.catalog.apply(update, revision)
+        self._kept[self.catalog.version] = self.catalog
+        while len(self._kept) > VERSIONS_KEPT:
+            self._kept.popitem(last=False)
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
+    async def load(self) -> int:
+        """Applies what the log holds beyond this catalog; the revision it was read at."""
+        log = CatalogUpdateKey.under()
+        start = bytes(CatalogUpdateKey(self.catalog.version + 1))
+        before = self._clock.mono_ms()
+        items, revision = await scan(self._kv, Range(start, log.end), deadline_ms=self._deadline_ms)
+        for item in items:
+            update = decode(CatalogUpdate, item.value, key=item.key.decode())
+            self.offer(update, item.mod_revision)
+        self.heard_at_ms = before
+        return revision
+
+    async def follow(self) -> None:
+        """Loads, then follows for ever. Raises Corrupt if the log contradicts itself."""
+        log, version = CatalogUpdateKey.under(), bytes(CatalogVersionKey())
+        while True:
+            try:
+                revision = await self.load()
+                watch = self._kv.watch(log.start, version + b"\0", start_revision=revision + 1)
+                async for watched in watch:
+                    self._take(watched)
+            except (Unavailable, Conflict):  # silent, or compacted under us: load what is missing
+                await self._clock.sleep_ms(PAUSE_MS)
+
+    async def listen(self) -> None:
+        """For ever: proves, once in a while, that this catalog is not older than the store."""
+        while True:
+            await self._clock.sleep_ms(self._deadline_ms // 2)
+            before = self._clock.mono_ms()
+            try:
+                page = await self._kv.range(
+                    Get(bytes(CatalogVersionKey())), deadline_ms=self._deadline_ms
+                )
+                stored = _version_in(page.items[0].value) if page.items else 0
+                await self.wait_for(stored, deadline_ms=self._deadline_ms)
+            except Unavailable:
+                continue
+            self.heard_at_ms = before
+
+    def _take(self, watched: Watched) -> None:
+        """The updates of one revision, up to the version that the same revision declares."""
+        declared = [e for e in watched.events if e.key == bytes(CatalogVersionKey())]
+        if not watched.events:
+            return
+        if not declared or declared[-1].value is None:
+            raise Corrupt(log="update without version", revision=watched.revision)
+        limit = _version_in(declared[-1].value)
+        updates = sorted(
+            (_update_in(e) for e in watched.events if e.key != bytes(CatalogVersionKey())),
+            key=lambda update: update.version,
+        )
+        if updates and updates[-1].version != limit:
+            raise Corrupt(log="version", declared=limit, found=updates[-1].version)
+        for update in updates:
+            self.offer(update, watched.revision)
+
+
+def _version_in(raw: bytes) -> int:
+    return decode(CatalogVersion, raw, key=str(CatalogVersionKey())).version
+
+
+def _update_in(event: Event) -> CatalogUpdate:
+    if event.value is None:
+        raise Corrupt(log="deleted", key=event.key.decode())
+    return decode(CatalogUpdate, event.value, key=event.key.decode())

@@ -1,0 +1,110 @@
+"""One class per key family; the only place where key text is built or parsed."""
+
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from string import Formatter
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, get_type_hints
+
+from base.errors import Corrupt
+from base.ids import IDENTIFIER, NODE_ID, UUID_TEXT
+from keys.value import StoredModel
+
+V = TypeVar("V", bound=StoredModel)
+
+# What each named part of a key may hold. Integers are decimals; everything else is listed here.
+SEGMENTS: Mapping[str, re.Pattern[str]] = {
+    "catalog": IDENTIFIER,
+    "schema": IDENTIFIER,
+    "table": IDENTIFIER,
+    "name": IDENTIFIER,
+    "node": NODE_ID,
+    "server": NODE_ID,
+    "role": re.compile(r"datanode|frontend|metasrv"),
+    "procedure": UUID_TEXT,
+    "digest": re.compile(r"[0-9a-f]{64}"),
+}
+
+
+class Range(NamedTuple):
+    """Keys from `start` up to, not including, `end`."""
+
+    start: bytes
+    end: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Key(Generic[V]):
+    """A typed address in the key space, relative to the cluster's prefix (the store adds it).
+
+    A family declares its text once, as `template`; encoding, parsing, ranges and the page
+    docs/keyspace.md all derive from it. A number that is scanned in order is zero-padded.
+    """
+
+    template: ClassVar[str]
+    value_type: ClassVar[type[StoredModel]]
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            part = getattr(self, field.name)
+            legal = part >= 0 if isinstance(part, int) else SEGMENTS[field.name].fullmatch(part)
+            if not legal:
+                raise ValueError(type(self).__name__, field.name, part)
+
+    def __bytes__(self) -> bytes:
+        return self.template.format_map(self._parts()).encode()
+
+    def __str__(self) -> str:
+        return self.template.format_map(self._parts())
+
+    def _parts(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def parse(cls, raw: bytes) -> Self:
+        """The inverse of bytes(key). Raises Corrupt unless *raw* is exactly what we would write."""
+        match = _pattern(cls.template).fullmatch(raw.decode("utf-8", "replace"))
+        if match is None:
+            raise Corrupt(family=cls.__name__, raw=raw)
+        types = _types(cast(Hashable, cls))
+        try:
+            key = cls(**{n: t if types[n] is str else int(t) for n, t in match.groupdict().items()})
+        except ValueError as error:
+            raise Corrupt(family=cls.__name__, raw=raw) from error
+        if bytes(key) != raw:
+            raise Corrupt(family=cls.__name__, raw=raw)
+        return key
+
+    @classmethod
+    def under(cls, *leading: str | int) -> Range:
+        """Every key of this family whose first parts are *leading*; with none, the whole family."""
+        text, given = "", list(leading)
+        for literal, name, spec, _conversion in Formatter().parse(cls.template):
+            text += literal
+            if name is None or not given:
+                break
+            text += format(given.pop(0), spec or "")
+        assert not given, f"{cls.__name__} has fewer parts than {leading}"
+        assert text.endswith("/"), f"{cls.__name__} has no range under {leading}"
+        return Range(text.encode(), prefix_end(text.encode()))
+
+
+@cache
+def _types(family: Hashable) -> Mapping[str, Any]:
+    return get_type_hints(family)
+
+
+@cache
+def _pattern(template: str) -> re.Pattern[str]:
+    parts = [
+        re.escape(text) + (f"(?P<{name}>{'[0-9]+' if spec else '[^/]+'})" if name else "")
+        for text, name, spec, _conversion in Formatter().parse(template)
+    ]
+    return re.compile("".join(parts))
+
+
+def prefix_end(prefix: bytes) -> bytes:
+    """The first key above every key that starts with *prefix*; b"\\0" (to the end) if none is."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else b"\0"

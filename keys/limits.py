@@ -1,0 +1,33 @@
+"""What one transaction may hold, checked before anything is sent, alike for every store."""
+
+from base.errors import Refused
+from keys.kv import TXN_BYTES_MAX, TXN_OPS_MAX, Put, Request
+
+
+def check_limits(request: Request) -> None:
+    """Raises Refused("ddl-too-large") with the numbers. A key written twice is our own mistake."""
+    counts = {
+        "compares": len(request.compares),
+        "operations": len(request.writes) + len(request.reads),
+        "refusal_reads": len(request.on_refusal),
+    }
+    size = request_bytes(request)
+    if max(counts.values()) > TXN_OPS_MAX or size > TXN_BYTES_MAX:
+        raise Refused(
+            "ddl-too-large",
+            bytes=size,
+            bytes_max=TXN_BYTES_MAX,
+            operations_max=TXN_OPS_MAX,
+            **counts,
+        )
+    written = [write.key for write in request.writes]
+    assert len(set(written)) == len(written), "a key is written twice"
+
+
+def request_bytes(request: Request) -> int:
+    """Keys and values of *request*; framing and the cluster's prefix come on top."""
+    compared = sum(len(compare.key) + len(compare.end or b"") for compare in request.compares)
+    written = sum(len(write.key) for write in request.writes)
+    values = sum(len(write.value) for write in request.writes if isinstance(write, Put))
+    gets = request.reads + request.on_refusal
+    return compared + written + values + sum(len(get.key) + len(get.end or b"") for get in gets)

@@ -1,0 +1,47 @@
+"""Where the log stands when a term begins: read in a transaction that carries the fence."""
+
+from pydantic import ConfigDict
+
+from base.errors import Corrupt, NotLeader
+from keys.batch import Line
+from keys.kv import Compare, Get, Kv, Request
+from keys.log import CatalogVersion, CatalogVersionKey
+from keys.records import ProcedureKey
+from keys.scan import scan
+from keys.value import StoredPart, decode
+
+
+class _Numbered(StoredPart):
+    """What is needed of a record of any format."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    submission: int
+
+
+async def read_line(kv: Kv, fence: Compare, *, deadline_ms: int) -> Line:
+    """Raises NotLeader if *fence* is lost, Corrupt if the prefix was never bootstrapped.
+
+    Submission numbers go on above those of every living procedure, and above the term itself, so
+    that they rise from term to term too.
+    """
+    key = CatalogVersionKey()
+    request = Request(compares=(fence,), reads=(Get(bytes(key)),))
+    answer = await kv.txn(request, deadline_ms=deadline_ms)
+    if not answer.succeeded:
+        raise NotLeader(term=fence.mod_revision)
+    if not answer.ranges[0]:
+        raise Corrupt(key=str(key), reason="missing")
+    found = answer.ranges[0][0]
+    version = decode(CatalogVersion, found.value, key=str(key))
+    records, _ = await scan(
+        kv, ProcedureKey.under(), deadline_ms=deadline_ms, revision=answer.revision
+    )
+    numbers = [_Numbered.model_validate_json(record.value).submission for record in records]
+    return Line(
+        fence=fence,
+        version=version.version,
+        version_revision=found.mod_revision,
+        at_ms=version.at_ms,
+        submission=max([fence.mod_revision, *numbers]),
+    )

@@ -1,0 +1,170 @@
+"""What is stored of a procedure: its record while it lives, its history, its idempotency key."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar, Self
+
+from pydantic import Field
+
+from keys.key import Key
+from keys.value import StoredModel, StoredPart
+
+
+class LockMode(StrEnum):
+    SHARED = "shared"
+    EXCLUSIVE = "exclusive"
+
+
+class Lock(StoredPart):
+    """One key that a procedure holds from its grant to its end (PROTOCOLS P2)."""
+
+    key: str
+    """`catalog:main`, `schema:main.public`, `name:main.public.t`, `table:1024`, `route:1024`,
+    `region:4398046511104`, in that order; the last two are the placement side."""
+    mode: LockMode
+
+
+class Phase(StrEnum):
+    """Which way a record is going."""
+
+    FORWARD = "forward"
+    UNDO = "undo"
+
+
+class Outcome(StrEnum):
+    """How a procedure ended; `succeeded`'s opposites differ in what they left: nothing."""
+
+    SUCCEEDED = "succeeded"
+    CANCELLED = "cancelled"
+    ROLLED_BACK = "rolled_back"
+    FAILED = "failed"
+
+
+class StoredError(StoredPart):
+    """An error as it was raised: enough to raise the same again after a crash."""
+
+    code: str
+    facts: dict[str, Any]
+
+
+class Beat(StoredPart):
+    """One finished step in a timeline."""
+
+    step: str
+    at_ms: int
+    """When it ended, wall clock."""
+    ms: int
+    """How long it took."""
+
+
+class Resource(StoredPart):
+    """What a procedure is about, for people."""
+
+    type: str
+    id: str
+    name: str
+
+    @classmethod
+    def table(cls, table_id: int, *name: str) -> Self:
+        """*name*: its parts, or all of it."""
+        return cls(type="table", id=str(table_id), name=".".join(name))
+
+
+class Submission(StoredPart):
+    """What came from the client, kept as it was sent; compared again under the locks (P1)."""
+
+    submitted_by: str
+    request_id: str
+    statement: dict[str, Any]
+    """{method, path, body} as sent."""
+    idempotency: str | None = None
+    """sha256(principal, key): the digest of its IdempotencyKey."""
+    if_version: int | None = None
+    """If-Match: the TableInfo version the client saw."""
+    table_id: int | None = None
+    """The table its name resolved to."""
+    expected_epoch: int | None = None
+
+
+TIMELINE_MAX = 64  # beats kept in a record, so that it stays far below a transaction's bytes
+
+
+class ProcedureRecord(StoredModel):
+    """A procedure that is not over. Every commit of a step compares and replaces it."""
+
+    kind: str
+    kind_format: int
+    """Of `state`; a higher one than this server knows is parked, never touched."""
+    step: str
+    """The step that runs next, or again; in phase undo, the step being undone."""
+    phase: Phase
+    state: dict[str, Any]
+    """The kind's own model."""
+    trail: tuple[str, ...] = ()
+    """Steps committed before `step`, oldest first; undo walks them backwards."""
+    submission: int
+    """Order of the locks: given by the committer, rising."""
+    locks: tuple[Lock, ...]
+    resource: Resource
+    client: Submission
+    parent: str | None = None
+    submitted_at_ms: int
+    deadline_at_ms: int
+    """Wall clock; what has not passed the point of no return by then is undone."""
+    started_at_ms: int | None = None
+    resumed: int = 0
+    """How many leaders have taken it up again."""
+    cancel: bool = False
+    """The client asked; the undo then ends as `cancelled`."""
+    timeline: tuple[Beat, ...] = Field(default=(), max_length=TIMELINE_MAX)
+    error: StoredError | None = None
+    """Why it is being undone."""
+    catalog_version: int | None = None
+    """The last version it made."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedureKey(Key[ProcedureRecord]):
+    template: ClassVar[str] = "__procedure/{procedure}"
+    value_type: ClassVar[type[StoredModel]] = ProcedureRecord
+
+    procedure: str
+
+
+class ProcedureHistory(StoredModel):
+    """A procedure that is over."""
+
+    outcome: Outcome
+    last: ProcedureRecord
+    """As it stood before its last step."""
+    result: dict[str, Any] | None
+    finished_at_ms: int
+    catalog_version: int | None
+    """The version its last change of metadata made; None: it changed nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedureHistoryKey(Key[ProcedureHistory]):
+    """Ids are UUIDv7, so history is in order of submission."""
+
+    template: ClassVar[str] = "__procedure_history/{procedure}"
+    value_type: ClassVar[type[StoredModel]] = ProcedureHistory
+
+    procedure: str
+
+
+class Idempotency(StoredModel):
+    """Written with the submission; no lease, removed by a ticker (PROTOCOLS P1)."""
+
+    procedure: str
+    fingerprint: str
+    """sha256 of method, path and canonical body: another request under the same key is refused."""
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey(Key[Idempotency]):
+    template: ClassVar[str] = "__idempotency/{digest}"
+    value_type: ClassVar[type[StoredModel]] = Idempotency
+
+    digest: str

@@ -1,0 +1,24 @@
+"""A whole range at one revision, page by page, from any store."""
+
+from keys.key import Range
+from keys.kv import PAGE_KEYS_MAX, Get, KeyValue, Kv
+
+
+async def scan(
+    kv: Kv, keys: Range, *, deadline_ms: int, revision: int = 0
+) -> tuple[tuple[KeyValue, ...], int]:
+    """Every key of *keys* at *revision*, or now (0), in key order, and the revision read.
+
+    The deadline is that of each page. Raises Conflict("history-expired") when the revision is
+    compacted before the last page: scan again.
+    """
+    found: list[KeyValue] = []
+    start, at, more = keys.start, revision, True
+    while more:
+        get = Get(start, keys.end, limit=PAGE_KEYS_MAX)
+        page = await kv.range(get, deadline_ms=deadline_ms, revision=at)
+        found += page.items
+        at, more = page.revision, page.more
+        start = page.items[-1].key + b"\0" if page.items else start
+        assert page.items or not more, "a page without keys says that there are more"
+    return tuple(found), at

@@ -1,0 +1,64 @@
+"""The base of everything stored: explicit names, unknown fields refused, a format number."""
+
+from typing import ClassVar, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
+
+from base.errors import Corrupt
+
+M = TypeVar("M", bound="StoredModel")
+NEWER = "newer_format"  # type of the validation error
+
+
+class StoredPart(BaseModel):
+    """A piece of a stored value; it has no format number of its own."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        use_attribute_docstrings=True,
+    )
+
+
+class StoredModel(StoredPart):
+    """A value in the store. `format` rises when an older server could no longer read it."""
+
+    newest_format: ClassVar[int] = 1
+
+    format: int = Field(default=1, ge=1)
+    """Number of the format this value was written in."""
+
+    @field_validator("format")
+    @classmethod
+    def _is_known(cls, number: int) -> int:
+        if number > cls.newest_format:
+            facts = {"format": number, "known": cls.newest_format}
+            raise PydanticCustomError(NEWER, "format {format}, known up to {known}", facts)
+        return number
+
+
+class NewerFormat(Corrupt):
+    """Written by a newer server: readable by nobody here, and never rewritten (DESIGN 3)."""
+
+
+def encode(value: StoredModel) -> bytes:
+    return value.model_dump_json().encode()
+
+
+def decode(value_type: type[M], raw: bytes, *, key: str) -> M:
+    """Raises NewerFormat for a higher format, Corrupt for anything we would not have written.
+
+    Strict: a number in quotes is not a number. A higher format counts wherever it stands, also in
+    a value inside the value.
+    """
+    try:
+        return value_type.model_validate_json(raw, strict=True)
+    except ValidationError as error:
+        newer = [found["ctx"] for found in error.errors() if found["type"] == NEWER]
+        if newer:
+            raise NewerFormat(key=key, **newer[0]) from error
+        raise Corrupt(key=key, errors=error.error_count(), value=raw[:200]) from error
