@@ -1,0 +1,105 @@
+"""What a step is handed: the ports, who it is, and a place to say what it waits for."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from base.clock import Clock
+from base.ids import Ids
+from base.rng import Rng
+from keys.key import Key
+from keys.kv import Kv
+from keys.records import Submission
+from keys.txn import Snapshot, snapshot
+from procedures.ports import Children, Jobs, Leases, Nodes, Placement, Sender
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Something that must happen first; shown as it stands in `waiting_for`."""
+
+    kind: str
+    """`lock`, `region_lease`, `node`, `child`, `admission` or `store`."""
+    holder: str
+    since_ms: int
+    """Wall clock."""
+    expires_in_ms: int | None = None
+
+
+@dataclass(slots=True)
+class Live:
+    """What is known of a running procedure beyond its record. Memory only: gone with the term."""
+
+    attempt: int = 1
+    """Of the step in flight."""
+    phase: str = ""
+    done: int = 0
+    total: int = 0
+    unit: str = ""
+    started_at_ms: int = 0
+    """When `done` began to count, wall clock; for rate and ETA."""
+    moved_at_ms: int = 0
+    """When it last made progress; `stalled` is measured from here."""
+    waiting: list[Waiting] = field(default_factory=list)
+    last_error: str | None = None
+    """Code of the error that the step is being retried for."""
+    last_facts: Mapping[str, object] = field(default_factory=dict)
+    """And its facts: which region is lost, which node is silent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The world of one term, shared by all its procedures."""
+
+    kv: Kv
+    nodes: Nodes
+    leases: Leases
+    placement: Placement
+    jobs: Jobs
+    clock: Clock
+    ids: Ids
+    rng: Rng
+    term: int
+    deadline_ms: int
+    """Of one read of the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Of one attempt of one step."""
+
+    ports: Ports
+    children: Children
+    procedure: str
+    step: str
+    client: Submission
+    """What the client required, to be compared again here, under the locks."""
+    live: Live
+
+    @property
+    def sender(self) -> Sender:
+        return Sender(self.procedure, self.step)
+
+    async def snapshot(self, *keys: Key[Any]) -> Snapshot:
+        return await snapshot(self.ports.kv, *keys, deadline_ms=self.ports.deadline_ms)
+
+    def progress(self, done: int, total: int, unit: str) -> None:
+        now = self.ports.clock.wall_ms()
+        if self.live.phase != self.step:
+            self.live.phase, self.live.started_at_ms = self.step, now
+        if done != self.live.done:
+            self.live.moved_at_ms = now
+        self.live.done, self.live.total, self.live.unit = done, total, unit
+
+    @contextmanager
+    def waiting_for(
+        self, kind: str, holder: str, expires_in_ms: int | None = None
+    ) -> Iterator[None]:
+        """Shows, while inside, what this step waits for."""
+        wait = Waiting(kind, holder, self.ports.clock.wall_ms(), expires_in_ms)
+        self.live.waiting.append(wait)
+        try:
+            yield
+        finally:
+            self.live.waiting.remove(wait)

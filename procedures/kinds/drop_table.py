@@ -1,0 +1,89 @@
+"""drop_table: the table's keys move under `__removed-` at once; its regions close, its files stay.
+
+Never refused because something else moved: a failed compare reads again and goes on (P1).
+"""
+
+from keys.log import TableDropped
+from keys.records import Lock, Resource
+from keys.removed import (
+    RemovedTableInfo,
+    RemovedTableInfoKey,
+    RemovedTableNameKey,
+    RemovedTableRoute,
+    RemovedTableRouteKey,
+)
+from keys.routing import put_route
+from keys.tables import (
+    TableInfo,
+    TableInfoKey,
+    TableName,
+    TableNameKey,
+    TableRoute,
+    TableRouteKey,
+)
+from keys.txn import Txn
+from procedures.context import Context
+from procedures.locks import whole_table
+from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.opening import close_order, order_all
+from procedures.requirements import require_same_table, require_version
+
+
+class DropTable(ProcedureState):
+    catalog: str
+    schema_name: str
+    name: str
+    table_id: int
+    info: TableInfo | None = None
+    """As it was when it moved; from then on `close` needs it."""
+    route: TableRoute | None = None
+
+
+async def remove(state: DropTable, at: Context) -> Outcome[DropTable]:
+    table_id = state.table_id
+    name = TableNameKey(state.catalog, state.schema_name, state.name)
+    info_key, route_key_ = TableInfoKey(table_id), TableRouteKey(table_id)
+    removed_info, removed_route = RemovedTableInfoKey(table_id), RemovedTableRouteKey(table_id)
+    removed_name = RemovedTableNameKey(state.catalog, state.schema_name, state.name, table_id)
+    seen = await at.snapshot(info_key, route_key_, name, removed_info, removed_route, removed_name)
+    require_same_table(at.client, name, seen.get(name))
+    info, route = seen.must(info_key), seen.must(route_key_)
+    require_version(at.client, info)
+    now, by = at.ports.clock.wall_ms(), at.procedure
+    txn = Txn.on(seen).delete(info_key).delete(name)
+    txn = put_route(txn, route, None)
+    txn = txn.put(removed_info, RemovedTableInfo(info=info, dropped_at_ms=now, dropped_by=by))
+    txn = txn.put(removed_route, RemovedTableRoute(route=route, dropped_at_ms=now, dropped_by=by))
+    txn = txn.put(removed_name, TableName(table_id=table_id))
+    txn = txn.log(TableDropped(table_id=table_id, dropped_at_ms=now, dropped_by=by))
+    return Goto("close", state.model_copy(update={"info": info, "route": route}), txn)
+
+
+async def close(state: DropTable, at: Context) -> Outcome[DropTable]:
+    """A node out of reach holds no lease for long, and its next heartbeat is answered "close"."""
+    assert state.info is not None
+    assert state.route is not None
+    alive = {node.node_id for node in at.ports.placement.nodes() if node.alive}
+    regions = [region for region in state.route.region_routes if region.leader in alive]
+    answers = await order_all(at, state.info, regions, close_order)
+    answers.must_all_succeed()
+    return Done(state, {"table_id": state.table_id, "name": state.info.full_name})
+
+
+def locks(state: DropTable) -> tuple[Lock, ...]:
+    return whole_table(state.catalog, state.schema_name, state.name, state.table_id)
+
+
+def resource(state: DropTable) -> Resource:
+    return Resource.table(state.table_id, state.catalog, state.schema_name, state.name)
+
+
+DROP_TABLE = Kind(
+    name="drop_table",
+    state=DropTable,
+    steps={"remove": Step(remove, to=frozenset({"close"})), "close": Step(close)},
+    no_return="remove",
+    locks=locks,
+    resource=resource,
+    success=204,
+)

@@ -1,0 +1,30 @@
+"""Every kind there is: a new procedure is one file beside this one, and one line here."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from procedures.kinds.alter_table import ALTER_TABLE
+from procedures.kinds.create_schema import CREATE_SCHEMA
+from procedures.kinds.create_table import CREATE_TABLE
+from procedures.kinds.drop_schema import DROP_SCHEMA
+from procedures.kinds.drop_table import DROP_TABLE
+from procedures.kinds.failover_node import FAILOVER_NODE
+from procedures.kinds.failover_table import FAILOVER_TABLE
+from procedures.kinds.rename_table import RENAME_TABLE
+from procedures.kinds.undrop_table import UNDROP_TABLE
+from procedures.machine import Kind
+
+KINDS: Mapping[str, Kind[Any]] = {
+    kind.name: kind
+    for kind in (
+        CREATE_SCHEMA,
+        DROP_SCHEMA,
+        CREATE_TABLE,
+        DROP_TABLE,
+        UNDROP_TABLE,
+        RENAME_TABLE,
+        ALTER_TABLE,
+        FAILOVER_TABLE,
+        FAILOVER_NODE,
+    )
+}

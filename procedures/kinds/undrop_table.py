@@ -1,0 +1,150 @@
+"""undrop_table: the newest way back of a dropped table, every region one epoch higher.
+
+Regions whose node is gone go through failover before the table is said to be there.
+"""
+
+from pydantic import Field
+
+from base.errors import Conflict, NotFound
+from keys.catalogs import SchemaNameKey
+from keys.log import TableUndropped
+from keys.records import Lock, Resource
+from keys.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
+from keys.routing import put_route
+from keys.tables import (
+    RegionState,
+    TableInfo,
+    TableInfoKey,
+    TableName,
+    TableNameKey,
+    TableRoute,
+    TableRouteKey,
+)
+from keys.txn import Txn
+from procedures.announcing import grant, open_and_announce
+from procedures.context import Context
+from procedures.kinds.failover_table import FAILOVER_TABLE, FailoverTable
+from procedures.locks import whole_table
+from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
+
+
+class UndropTable(ProcedureState):
+    table_id: int
+    catalog: str
+    schema_name: str
+    old_name: str
+    new_name: str
+    region_ids: tuple[str, ...] = ()
+    moves: dict[str, str] = Field(default_factory=dict)
+    """Node that is gone -> id of the child that fails its regions over."""
+
+
+async def publish(state: UndropTable, at: Context) -> Outcome[UndropTable]:
+    name = TableNameKey(state.catalog, state.schema_name, state.new_name)
+    schema = SchemaNameKey(state.catalog, state.schema_name)
+    info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
+    old_info, old_route = RemovedTableInfoKey(state.table_id), RemovedTableRouteKey(state.table_id)
+    old_name = RemovedTableNameKey(state.catalog, state.schema_name, state.old_name, state.table_id)
+    seen = await at.snapshot(old_info, old_route, old_name, name, schema, info_key, key)
+    removed, removed_route = seen.get(old_info), seen.get(old_route)
+    if removed is None or removed_route is None:
+        raise NotFound("table-not-found", table_id=state.table_id)
+    if seen.get(schema) is None:
+        raise NotFound(what="schema", name=f"{state.catalog}.{state.schema_name}")
+    if seen.get(name) is not None:
+        full = f"{state.catalog}.{state.schema_name}.{state.new_name}"
+        raise Conflict("already-exists", what="table", name=full)
+    info = _back(removed.info, state)
+    route = _reopening(removed_route.route)
+    txn = Txn.on(seen).delete(old_info).delete(old_route).delete(old_name)
+    txn = txn.put(info_key, info).put(name, TableName(table_id=info.table_id))
+    txn = put_route(txn, None, route).log(TableUndropped(info=info, route=route))
+    region_ids = tuple(r.region_id for r in route.region_routes)
+    return Goto("open", state.model_copy(update={"region_ids": region_ids}), txn)
+
+
+def _back(info: TableInfo, state: UndropTable) -> TableInfo:
+    return info.model_copy(update={"name": state.new_name, "version": info.version + 1})
+
+
+def _reopening(route: TableRoute) -> TableRoute:
+    """Every epoch rises, so that nothing from before the drop can still be taken for the leader."""
+    return route.with_regions(
+        tuple(
+            region.model_copy(update={"epoch": region.epoch + 1, "state": RegionState.OPENING})
+            for region in route.region_routes
+        )
+    )
+
+
+async def open_regions(state: UndropTable, at: Context) -> Outcome[UndropTable]:
+    """Those of nodes that are gone leave them first; a node may go while this runs, too."""
+    key = TableRouteKey(state.table_id)
+    route = (await at.snapshot(key)).must(key)
+    alive = {node.node_id for node in at.ports.placement.nodes() if node.alive}
+    closed = [r for r in route.region_routes if r.state is not RegionState.OPEN]
+    gone = sorted({r.leader for r in closed if r.leader not in alive})
+    if gone:
+        moves = {node: at.ports.ids.procedure_id() for node in gone}
+        return Goto("fail_over", state.model_copy(update={"moves": moves}))
+    said = await open_and_announce(at, state.table_id, {r.region_id for r in closed})
+    return Goto("open" if said.closed else "serve", state, said.txn)
+
+
+async def fail_over(state: UndropTable, at: Context) -> Outcome[UndropTable]:
+    """The regions of nodes that are gone, by one child for each such node.
+
+    A child that failed left its regions closed: `open` sees them, and another child is made.
+    """
+    key = TableRouteKey(state.table_id)
+    route = (await at.snapshot(key)).must(key)
+    for node, child in state.moves.items():
+        led = tuple(r.region_id for r in route.region_routes if r.leader == node)
+        if not led:  # the child has rerouted them, before a crash of ours
+            continue
+        move = FailoverTable(
+            table_id=state.table_id,
+            name=f"{state.catalog}.{state.schema_name}.{state.new_name}",
+            source=node,
+            region_ids=led,
+            reason="undrop",
+        )
+        await at.children.submit(child, FAILOVER_TABLE.name, move.model_dump(mode="json"))
+    with at.waiting_for("child", ", ".join(state.moves.values())):
+        await at.children.wait(tuple(state.moves.values()))
+    return Goto("open", state.model_copy(update={"moves": {}}))
+
+
+async def serve(state: UndropTable, at: Context) -> Outcome[UndropTable]:
+    """A node that has gone since is for a failover of its own, which waits for our locks."""
+    key = TableRouteKey(state.table_id)
+    route = (await at.snapshot(key)).must(key)
+    alive = {node.node_id for node in at.ports.placement.nodes() if node.alive}
+    here = {r.region_id for r in route.region_routes if r.leader in alive}
+    await grant(at, state.table_id, here)
+    full = f"{state.catalog}.{state.schema_name}.{state.new_name}"
+    return Done(state, {"table_id": state.table_id, "name": full})
+
+
+def locks(state: UndropTable) -> tuple[Lock, ...]:
+    return whole_table(state.catalog, state.schema_name, state.new_name, state.table_id)
+
+
+def resource(state: UndropTable) -> Resource:
+    return Resource.table(state.table_id, state.catalog, state.schema_name, state.new_name)
+
+
+UNDROP_TABLE = Kind(
+    name="undrop_table",
+    state=UndropTable,
+    steps={
+        "publish": Step(publish, to=frozenset({"open"})),
+        "open": Step(open_regions, to=frozenset({"open", "fail_over", "serve"})),
+        "fail_over": Step(fail_over, to=frozenset({"open"}), waits=True),
+        "serve": Step(serve),
+    },
+    no_return="publish",
+    locks=locks,
+    resource=resource,
+    success=200,
+)

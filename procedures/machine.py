@@ -1,0 +1,121 @@
+"""What a procedure is: a table of steps, the edges between them, and where there is no return.
+
+No I/O here. Names of kinds and steps are stored in records: add new ones, never rename.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from keys.records import Lock, Resource
+from keys.txn import NOTHING, Txn
+from procedures.context import Context
+
+
+class ProcedureState(BaseModel):
+    """Everything a procedure must remember across a crash. Stored in its record, under `format`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: ClassVar[int] = 1
+    """Of the stored form of this model; a record with a higher one is parked."""
+
+
+S = TypeVar("S", bound=ProcedureState)
+
+
+@dataclass(frozen=True, slots=True)
+class Goto(Generic[S]):
+    """Continue at *step*. `txn` and the new record are committed together, or neither is."""
+
+    step: str
+    state: S
+    txn: Txn = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[S]):
+    """The procedure has succeeded once `txn` and its history are committed together."""
+
+    state: S
+    result: Mapping[str, Any]
+    txn: Txn = NOTHING
+
+
+Outcome: TypeAlias = Goto[S] | Done[S]
+Act: TypeAlias = Callable[[S, Context], Awaitable[Outcome[S]]]
+Undo: TypeAlias = Callable[[S, Context], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[S]):
+    """One row of a kind's table."""
+
+    act: Act[S]
+    """Reads, acts idempotently, returns its writes. Runs once or more; commits once."""
+    to: frozenset[str] = frozenset()
+    """Steps it may go to, itself included if it may repeat; empty: only to the end."""
+    undo: Undo[S] | None = None
+    """Right from "not begun" to "done": undo starts with the step that was in flight (P1)."""
+    ends: bool = False
+    """It may be the last one although there are steps it may go to."""
+    waits: bool = False
+    """It mostly waits, for children, a lease, a node or Spark, so it takes no place of the
+    admission limit: what waits keeps nobody from one."""
+
+
+class Lane(StrEnum):
+    """Which places a kind runs in: repair never waits behind DDL, and is never answered 429."""
+
+    DDL = "ddl"
+    REPAIR = "repair"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[S]):
+    """A procedure as data."""
+
+    name: str
+    state: type[S]
+    steps: Mapping[str, Step[S]]
+    """In order; the first is where it begins."""
+    no_return: str
+    """The step whose commit cannot be undone: until then cancel and deadline undo, then never."""
+    locks: Callable[[S], tuple[Lock, ...]]
+    resource: Callable[[S], Resource]
+    success: int
+    """HTTP status of its end for a client that waited: 200, 201 or 204."""
+    deadline_ms: int = 60_000
+    """From submission; what has not passed `no_return` by then is undone."""
+    lane: Lane = Lane.DDL
+
+    def __post_init__(self) -> None:
+        assert self.no_return in self.steps
+        assert all(step.to <= self.steps.keys() for step in self.steps.values())
+
+    @property
+    def first(self) -> str:
+        return next(iter(self.steps))
+
+    def may_follow(self, step: str, after: str) -> bool:
+        return step in self.steps[after].to
+
+    def may_end(self, step: str) -> bool:
+        return self.steps[step].ends or not self.steps[step].to
+
+    def has_passed(self, trail: tuple[str, ...]) -> bool:
+        """Whether a procedure that committed these steps can no longer be undone."""
+        return self.no_return in trail
+
+    def mermaid(self) -> str:
+        """The diagram in docs/procedures/: generated, so it cannot drift."""
+        lines = ["stateDiagram-v2", f"  [*] --> {self.first}"]
+        for name, step in self.steps.items():
+            lines += [f"  {name} --> {target}" for target in sorted(step.to)]
+            if self.may_end(name):
+                lines.append(f"  {name} --> [*]")
+        lines.append(f"  note right of {self.no_return}: its commit is the point of no return")
+        return "\n".join(lines)

@@ -1,0 +1,121 @@
+"""Regions and the orders that make, open, close and drop them: one request per node."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from base.errors import MetaError, Unavailable, Unknown
+from base.fanout import fan_out
+from base.wire.orders import (
+    CloseRegion,
+    CreateRegion,
+    DropRegion,
+    OpenRegion,
+    Order,
+    OrderResult,
+    RegionColumn,
+)
+from base.wire.problems import KINDS
+from keys.tables import RegionRoute, TableInfo
+from procedures.context import Context
+
+NODES_AT_ONCE_MAX = 32  # requests of one step in flight (SEEDS 1.5)
+UNNUMBERED = 0  # the Nodes adapter gives orders their numbers
+
+
+def create_order(info: TableInfo, region: RegionRoute) -> CreateRegion:
+    return CreateRegion(
+        number=UNNUMBERED,
+        region_id=region.region_id,
+        epoch=region.epoch,
+        root=region.root,
+        table_id=info.table_id,
+        schema_version=info.schema_version,
+        schema_floor=info.schema_floor,
+        columns=_columns(info),
+        key_columns=list(info.primary_key),
+    )
+
+
+def open_order(info: TableInfo, region: RegionRoute) -> OpenRegion:
+    return OpenRegion(
+        number=UNNUMBERED,
+        region_id=region.region_id,
+        epoch=region.epoch,
+        root=region.root,
+        table_id=info.table_id,
+        schema_version=info.schema_version,
+        schema_floor=info.schema_floor,
+        columns=_columns(info),
+        key_columns=list(info.primary_key),
+        borrows=list(region.borrows),
+    )
+
+
+def _columns(info: TableInfo) -> list[RegionColumn]:
+    return [RegionColumn(id=c.id, type=c.type, nullable=c.nullable) for c in info.columns]
+
+
+def close_order(info: TableInfo, region: RegionRoute) -> CloseRegion:
+    return CloseRegion(number=UNNUMBERED, region_id=region.region_id, epoch=region.epoch)
+
+
+def drop_order(info: TableInfo, region: RegionRoute) -> DropRegion:
+    return DropRegion(
+        number=UNNUMBERED, region_id=region.region_id, epoch=region.epoch, root=region.root
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What the nodes said to one round of orders, by region id."""
+
+    results: Mapping[str, OrderResult]
+    silent: Mapping[str, MetaError]
+    """Nodes that could not be reached, with what happened."""
+
+    def failed(self) -> dict[str, str]:
+        """Region id -> code of the error it answered with."""
+        return {region: r.error.code for region, r in self.results.items() if r.error is not None}
+
+    def must_all_succeed(self) -> None:
+        """Raises Unavailable with every region that failed and every node that was silent."""
+        failed = self.failed()
+        if "region-lost" in failed.values():
+            raise Unavailable("region-lost", regions=sorted(failed))
+        if failed or self.silent:
+            raise Unavailable(regions=failed, nodes=sorted(self.silent))
+
+
+MakeOrder = Callable[[TableInfo, RegionRoute], Order]
+
+
+async def order_all(
+    at: Context, info: TableInfo, regions: Iterable[RegionRoute], make: MakeOrder
+) -> Answers:
+    """One request to each leader of *regions*, all at once. Conflict (a newer term) is raised."""
+    by_node: dict[str, list[RegionRoute]] = {}
+    for region in regions:
+        by_node.setdefault(region.leader, []).append(region)
+    results: dict[str, OrderResult] = {}
+    silent: dict[str, MetaError] = {}
+
+    async def ask(node: str) -> None:
+        orders = [make(info, region) for region in by_node[node]]
+        with at.waiting_for("node", node):
+            try:
+                answers = await at.ports.nodes.send(node, orders, sender=at.sender)
+            except (Unavailable, Unknown) as error:
+                silent[node] = error
+                return
+        results.update({answer.region_id: answer for answer in answers})
+
+    await fan_out([partial(ask, node) for node in sorted(by_node)], at_once=NODES_AT_ONCE_MAX)
+    return Answers(results, silent)
+
+
+async def order_one(at: Context, node: str, order: Order) -> None:
+    """One order to one node. Raises the error that the node answered it with."""
+    (result,) = await at.ports.nodes.send(node, [order], sender=at.sender)
+    if result.error is not None:
+        raise KINDS[result.error.code].error(result.error.code, **result.error.facts)

@@ -1,0 +1,109 @@
+"""The world as a procedure sees it: small ports, so that one code runs in production and in tests.
+
+Kv, Clock and Ids are ports of their own layers (keys/kv.py, base/clock.py, base/ids.py).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from base.wire.inputs import Borrowed
+from base.wire.jobs import MoveJob, MoveResult
+from base.wire.orders import Order, OrderResult
+from keys.records import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who gives an order: goes with it to the node."""
+
+    procedure: str
+    step: str
+
+
+class Nodes(Protocol):
+    """Orders to nodes, one request per node and call. Idempotent by region, epoch and kind.
+
+    The adapter fills in term and order number, and grants the lease that goes with create and open.
+    """
+
+    async def send(
+        self, node: str, orders: Sequence[Order], *, sender: Sender
+    ) -> tuple[OrderResult, ...]:
+        """One result per order, in order: an order that failed alone says so there.
+
+        Raises Unavailable if the node never saw them, Unknown if it perhaps did, Conflict if it
+        refused the term. Sending them again is right after each of these.
+        """
+        ...
+
+    async def borrowed(self, node: str, region_id: str) -> Borrowed:
+        """What the region that *node* has open still reads from other roots."""
+        ...
+
+
+class Leases(Protocol):
+    """What this leader has granted, and so how long an old holder may still believe."""
+
+    def free_in_ms(self, node: str, region_ids: Sequence[str]) -> int:
+        """Milliseconds until no lease of *node* on any of *region_ids* can be alive; 0: now.
+
+        Ask after the route that no longer names *node* has been applied (PROTOCOLS P4).
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A node as placement sees it: facts at one moment."""
+
+    node_id: str
+    zone: str
+    root: str
+    alive: bool
+    regions: int
+    """Regions it leads, by the catalog, plus those of procedures on their way."""
+    disk_free_bytes: int
+
+
+class Placement(Protocol):
+    """Facts about the nodes; which of them to take is a pure function (procedures/placing.py)."""
+
+    def nodes(self) -> tuple[NodeView, ...]: ...
+
+
+Progress = Callable[[int, int, str], None]
+
+
+class Jobs(Protocol):
+    """Work for Spark. An attempt writes under a path of its own and is adopted or ignored."""
+
+    async def move(self, job: MoveJob, *, progress: Progress) -> MoveResult:
+        """Raises Unavailable if it failed or could not start; what it wrote is then a leaving."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChildEnd:
+    """How a child ended."""
+
+    procedure: str
+    outcome: Outcome
+    error_code: str | None
+    result: dict[str, object] | None
+
+
+class Children(Protocol):
+    """Child procedures under ids that the parent's record already holds."""
+
+    async def submit(self, procedure: str, kind: str, state: dict[str, object]) -> None:
+        """Does nothing if a procedure of that id exists or has existed."""
+        ...
+
+    async def exists(self, procedure: str) -> bool:
+        """Whether it was submitted, by this run of the step or by one before a crash."""
+        ...
+
+    async def wait(self, procedures: Sequence[str]) -> tuple[ChildEnd, ...]:
+        """Once all of them are over."""
+        ...

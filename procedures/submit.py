@@ -1,0 +1,98 @@
+"""A submission made durable: record and idempotency key in one fenced transaction."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from base.errors import Refused
+from keys.committer import Committer, StaleRead
+from keys.records import (
+    Idempotency,
+    IdempotencyKey,
+    ProcedureHistoryKey,
+    ProcedureKey,
+    ProcedureRecord,
+)
+from keys.records import Submission as Client
+from keys.txn import Stamp, Txn, snapshot
+from procedures import journal
+from procedures.context import Ports
+from procedures.machine import Kind, ProcedureState
+from procedures.runner import Held
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One wish to run a kind. `client.idempotency` None: asked without a key."""
+
+    procedure: str
+    """The id it will have; made before, so that what it touches can be named after it."""
+    client: Client
+    fingerprint: str
+    """Of method, path and canonical body; compared where the idempotency key is known already."""
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """`replayed`: the key was known, and this is the procedure it belongs to."""
+
+    procedure: str
+    replayed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Submitter:
+    ports: Ports
+    committer: Committer
+
+    async def submit(
+        self, kind: Kind[Any], state: ProcedureState, wish: Submission
+    ) -> tuple[Submitted, Held | None]:
+        """The procedure and, if it is new, its record as stored.
+
+        Raises Refused("idempotency-key-reused") where the key belongs to another request, and
+        Unknown where the term ended before the store answered: ask again with the same key.
+        """
+        record, history = ProcedureKey(wish.procedure), ProcedureHistoryKey(wish.procedure)
+        digest = wish.client.idempotency
+
+        def make(stamp: Stamp) -> ProcedureRecord:
+            return journal.begin(kind, state, wish.client, stamp, parent=wish.parent)
+
+        txn = Txn().expecting(record, 0).expecting(history, 0).put_stamped(record, make)
+        if digest is not None:
+            key = IdempotencyKey(digest)
+            txn = txn.expecting(key, 0).put_stamped(
+                key,
+                lambda stamp: Idempotency(
+                    procedure=wish.procedure, fingerprint=wish.fingerprint, at_ms=stamp.at_ms
+                ),
+            )
+        try:
+            committed = await self.committer.commit(txn, procedure=wish.procedure)
+        except StaleRead:
+            if digest is None:
+                return Submitted(wish.procedure, replayed=True), None
+            known = await self.known(wish)
+            if known is None:  # the key has just expired
+                return await self.submit(kind, state, wish)
+            return known, None
+        held = Held(wish.procedure, make(committed.stamp), committed.revision)
+        return Submitted(wish.procedure, replayed=False), held
+
+    async def known(self, wish: Submission) -> Submitted | None:
+        """The procedure that this idempotency key belongs to already.
+
+        Raises Refused("idempotency-key-reused").
+        """
+        digest = wish.client.idempotency
+        if digest is None:
+            return None
+        key = IdempotencyKey(digest)
+        seen = await snapshot(self.ports.kv, key, deadline_ms=self.ports.deadline_ms)
+        known = seen.get(key)
+        if known is None:
+            return None
+        if known.fingerprint != wish.fingerprint:
+            raise Refused("idempotency-key-reused", procedure_id=known.procedure)
+        return Submitted(known.procedure, replayed=True)
