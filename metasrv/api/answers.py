@@ -1,0 +1,119 @@
+"""Answers: bodies with the headers that go with them, and errors as problem+json, once each."""
+
+from collections.abc import Mapping
+
+import orjson
+import structlog
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from base.errors import Corrupt, MetaError, NotFound, NotLeader, Refused, Unavailable
+from base.wire.model import WireModel
+from base.wire.problems import FieldError, field_errors, problem_of
+from metasrv.service.reading import View
+
+VERSION_HEADER = "Catalog-Version"
+"""The version of the catalog that a read was answered from, or that a change has made."""
+STALE_HEADER = "Catalog-Stale"
+NODES_PATH = "/internal/"
+
+log = structlog.get_logger()
+
+
+def answer(
+    body: WireModel, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    return Response(
+        body.model_dump_json(by_alias=True), status, headers, media_type="application/json"
+    )
+
+
+def read_answer(
+    request: Request, body: WireModel, found: View, etag: str | None = None
+) -> Response:
+    """A read of the catalog; 304 if the client has it already."""
+    headers = {VERSION_HEADER: str(found.catalog.version), "Cache-Control": "no-cache"}
+    if found.stale:
+        headers[STALE_HEADER] = "true"
+    if etag is not None:
+        headers["ETag"] = etag
+        if etag_matches(request.headers.get("if-none-match"), etag):
+            return Response(status_code=304, headers=headers)
+    return answer(body, 200, headers)
+
+
+def etag_matches(wanted: str | None, etag: str) -> bool:
+    """If-None-Match, by weak comparison (RFC 9110, 13.1.2)."""
+    if wanted is None:
+        return False
+    tags = [tag.strip().removeprefix("W/") for tag in wanted.split(",")]
+    return "*" in tags or etag in tags
+
+
+# Errors -----------------------------------------------------------------------------------------
+
+
+def install(app: FastAPI) -> None:
+    app.add_exception_handler(MetaError, _error)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _broken)
+
+
+def told(error: MetaError, path: str) -> MetaError:
+    """As a client may hear it.
+
+    Only nodes are told to ask the leader themselves; for everybody else servers forward.
+    """
+    if isinstance(error, NotLeader) and not path.startswith(NODES_PATH):
+        return Unavailable("no-leader")
+    if isinstance(error, Corrupt):
+        return Corrupt("internal")  # its facts are for the log: they quote what is stored
+    return error
+
+
+def problem(error: MetaError, path: str, request_id: str) -> tuple[int, dict[str, str], bytes]:
+    status, headers, body = problem_of(told(error, path), path, request_id)
+    return status, headers, orjson.dumps(body)
+
+
+async def _error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, MetaError)
+    request_id = getattr(request.state, "request_id", "")
+    if isinstance(error, Corrupt):
+        log.error("metadata_corrupt", request_id=request_id, error=str(error))
+    status, headers, body = problem(error, request.url.path, request_id)
+    return Response(body, status, headers)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    """Pointers are into the body; of a parameter, its name."""
+    assert isinstance(error, RequestValidationError)
+    in_body = [one for one in error.errors() if one["loc"][:1] == ("body",)]
+    found = [{**one, "loc": one["loc"][1:]} for one in in_body]
+    errors = (
+        *field_errors(found, error.body),
+        *(_parameter(one["loc"], one["msg"]) for one in error.errors() if one not in in_body),
+    )
+    return await _error(request, Refused("invalid-request", errors=errors))
+
+
+def _parameter(loc: tuple[str | int, ...], message: str) -> FieldError:
+    place, *name = loc
+    said = message.removeprefix("Value error, ")
+    return FieldError(pointer="", detail=f"{place} parameter {'.'.join(map(str, name))}: {said}")
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    """What the framework raises by itself; routes and methods are judged before (door.py)."""
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return await _error(request, NotFound("not-found", what="route", name=request.url.path))
+    return await _error(request, Refused("invalid-request", reason=str(error.detail)))
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    request_id = getattr(request.state, "request_id", "")
+    log.error("request_failed", request_id=request_id, exc_info=error)
+    return await _error(request, Corrupt("internal"))

@@ -1,0 +1,91 @@
+"""/v1/catalogs: tenants, and the schemas in them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from base.wire.tables import CatalogBody, CatalogList, SchemaBody, SchemaList, SchemaSpec
+from metasrv.api.answers import read_answer
+from metasrv.api.asked import AskedFor, InSchema, Name, Server
+from metasrv.api.documented import BODY, change, page, read
+from metasrv.api.query import PageQuery, ReadQuery
+from metasrv.api.shape import changed
+from metasrv.api.wanted import freshness, wanted
+from metasrv.service import listing, tables
+from metasrv.service.changing import change as make
+from metasrv.service.ddl_schemas import create_schema as wish_to_create
+from metasrv.service.ddl_schemas import drop_schema as wish_to_drop
+
+router = APIRouter(prefix="/v1/catalogs", tags=["catalogs"])
+
+
+@router.get("", response_model=CatalogList, responses=page())
+async def list_catalogs(
+    request: Request, state: Server, query: Annotated[PageQuery, Query()]
+) -> Response:
+    """The catalogs, by name."""
+    body, found = await listing.catalogs(state, wanted(request, query))
+    return read_answer(request, body, found)
+
+
+@router.get("/{catalog}", response_model=CatalogBody, responses=read("invalid-identifier"))
+async def get_catalog(
+    request: Request, state: Server, catalog: Name, query: Annotated[ReadQuery, Query()]
+) -> Response:
+    """One catalog."""
+    body, found = await tables.catalog(state, catalog, freshness(query))
+    return read_answer(request, body, found)
+
+
+@router.get("/{catalog}/schemas", response_model=SchemaList, responses=page("invalid-identifier"))
+async def list_schemas(
+    request: Request, state: Server, catalog: Name, query: Annotated[PageQuery, Query()]
+) -> Response:
+    """The schemas of a catalog, by name."""
+    body, found = await listing.schemas(state, catalog, wanted(request, query))
+    return read_answer(request, body, found)
+
+
+@router.post(
+    "/{catalog}/schemas",
+    status_code=201,
+    response_model=None,
+    responses=change(
+        201,
+        SchemaBody,
+        *BODY,
+        "invalid-identifier",
+        "reserved-name",
+        "already-exists",
+        "schema-conflict",
+    ),
+)
+async def create_schema(
+    state: Server, asked: AskedFor, catalog: Name, spec: SchemaSpec
+) -> Response:
+    """Make a schema."""
+    done = await make(state, wish_to_create(asked, catalog, spec))
+    return await changed(state, asked, done)
+
+
+@router.get(
+    "/{catalog}/schemas/{schema}", response_model=SchemaBody, responses=read("invalid-identifier")
+)
+async def get_schema(
+    request: Request, state: Server, name: InSchema, query: Annotated[ReadQuery, Query()]
+) -> Response:
+    """One schema."""
+    body, found = await tables.schema(state, name, freshness(query))
+    return read_answer(request, body, found)
+
+
+@router.delete(
+    "/{catalog}/schemas/{schema}",
+    status_code=204,
+    response_model=None,
+    responses=change(204, None, "invalid-identifier", "not-empty"),
+)
+async def drop_schema(state: Server, asked: AskedFor, name: InSchema) -> Response:
+    """Drop a schema that holds no table."""
+    done = await make(state, wish_to_drop(asked, name))
+    return await changed(state, asked, done)

@@ -1,0 +1,163 @@
+"""What only the leader can answer is passed to it: one hop, marked, never in a circle.
+
+Pure ASGI, inside the door: what arrives here is a well-formed request for a route that exists.
+"""
+
+from collections.abc import Iterable
+
+import httpx
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from base.errors import MetaError, Unavailable, Unknown
+from keys.cluster import Leader
+from metasrv.api.answers import VERSION_HEADER
+from metasrv.service.asking import prefer_wait
+from metasrv.service.state import ServerState
+
+MARK = "metasrv-forwarded"
+"""Names the server that passed a request on. Who gets a marked one answers it or refuses it."""
+CONNECT_S = 2.0  # a live server on our networks accepts within milliseconds
+ANSWER_MS = 20_000  # beyond what the client asked to wait: recovery of a new leader, slow commits
+APPLY_MS = 5_000  # until what the leader has committed is applied here
+LIMITS = httpx.Limits(max_connections=256, max_keepalive_connections=32, keepalive_expiry=3.0)
+
+_LEADERS = ("/v1/procedures", "/v1/failovers", "/v1/nodes", "/v1/regions")
+_HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_OURS = frozenset({"host", "content-length", "x-request-id", MARK})
+_UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+class Forward:
+    def __init__(
+        self, app: ASGIApp, state: ServerState, transport: httpx.AsyncBaseTransport | None
+    ) -> None:
+        self._app = app
+        self._state = state
+        self._http = httpx.AsyncClient(
+            transport=transport, trust_env=False, follow_redirects=False, limits=LIMITS
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        here = scope["type"] != "http" or self._state.leads
+        if here or not is_the_leaders(scope["method"], scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        leader = self._state.other_leader
+        if leader is None or _is_marked(scope):
+            raise Unavailable("no-leader")
+        await self._pass_on(leader, scope, receive, send)
+
+    async def _pass_on(self, leader: Leader, scope: Scope, receive: Receive, send: Send) -> None:
+        message = await receive()
+        writes = scope["method"] != "GET"
+        request = self._http.build_request(
+            scope["method"],
+            _url(leader, scope),
+            content=message.get("body", b""),
+            headers=self._headers(scope),
+            timeout=_timeout(scope),
+        )
+        try:
+            async with self._state.as_long_as(leader):
+                response = await self._http.send(request, stream=True)
+        except (httpx.RequestError, TimeoutError) as error:
+            raise _lost(error, writes=writes) from error
+        try:
+            await self._must_be_applied(response, writes=writes)
+            await _stream(response, send)
+        finally:
+            await response.aclose()
+
+    def _headers(self, scope: Scope) -> list[tuple[bytes, bytes]]:
+        kept = _end_to_end(scope["headers"])
+        request_id = scope["state"]["request_id"]
+        return [
+            *kept,
+            (b"x-request-id", request_id.encode()),
+            (MARK.encode(), self._state.facts.server.encode()),
+        ]
+
+    async def _must_be_applied(self, response: httpx.Response, *, writes: bool) -> None:
+        """Whoever is told of a change here finds it here (PROTOCOLS P7)."""
+        version = response.headers.get(VERSION_HEADER)
+        if not writes or not response.is_success or version is None:
+            return
+        try:
+            await self._state.follower.wait_for(int(version), deadline_ms=APPLY_MS)
+        except Unavailable as error:
+            reason = f"it made version {version}, which this server has not applied yet"
+            raise Unknown("outcome-unknown", reason=reason) from error
+
+
+def is_the_leaders(method: str, path: str) -> bool:
+    """Changes, and reads of what only the leader has in memory."""
+    if not path.startswith("/v1/"):
+        return False
+    return method != "GET" or path.startswith(_LEADERS)
+
+
+def _is_marked(scope: Scope) -> bool:
+    return any(name.lower() == MARK.encode() for name, _ in scope["headers"])
+
+
+def _url(leader: Leader, scope: Scope) -> httpx.URL:
+    """The path exactly as it came: its escapes have been judged at the door."""
+    query = scope["query_string"]
+    raw = scope["raw_path"] + (b"?" + query if query else b"")
+    return httpx.URL(leader.url).copy_with(raw_path=raw)
+
+
+def _timeout(scope: Scope) -> httpx.Timeout:
+    headers = dict(scope["headers"])
+    wait_ms = prefer_wait(headers.get(b"prefer", b"").decode("latin-1")) or 0
+    return httpx.Timeout((wait_ms + ANSWER_MS) / 1000, connect=CONNECT_S)
+
+
+def _lost(error: Exception, *, writes: bool) -> MetaError:
+    """What never left was not done; of what did, only a read is surely without effect."""
+    if isinstance(error, _UNSENT) or not writes:
+        return Unavailable("no-leader")
+    return Unknown("outcome-unknown", reason="the leader's answer was lost")
+
+
+def _end_to_end(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Without those of one connection, and those that we set anew."""
+    pairs = [(name.lower(), value) for name, value in headers]
+    named = {
+        part.strip().lower()
+        for name, value in pairs
+        if name == b"connection"
+        for part in value.decode("latin-1").split(",")
+    }
+    gone = _HOP_BY_HOP | _OURS | named
+    return [(name, value) for name, value in pairs if name.decode("latin-1") not in gone]
+
+
+async def _stream(response: httpx.Response, send: Send) -> None:
+    """The answer as it comes, byte for byte."""
+    headers = [
+        (name, value)
+        for name, value in _end_to_end(response.headers.raw)
+        if name not in (b"date", b"server")
+    ]
+    length = response.headers.get("content-length")
+    if length is not None:
+        headers.append((b"content-length", length.encode()))
+    start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
+    await send(start)
+    async for part in response.aiter_raw():
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})

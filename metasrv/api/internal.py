@@ -1,0 +1,56 @@
+"""/internal/v1: what nodes say to the leader. A follower answers 421 with the leader's URL."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from base.wire.cluster import SettingList
+from base.wire.nodes import (
+    HeartbeatAnswer,
+    HeartbeatRequest,
+    RegisterAnswer,
+    RegisterRequest,
+)
+from metasrv.api.answers import answer
+from metasrv.api.asked import Server
+from metasrv.api.documented import BODY, problems
+from metasrv.api.query import Query as NoQuery
+from metasrv.service import cluster, internal
+
+LEADER = ("not-leader", "no-leader", "not-ready")
+
+router = APIRouter(prefix="/internal/v1", tags=["internal"])
+
+
+@router.post(
+    "/nodes/{node_id}/register",
+    response_model=RegisterAnswer,
+    responses=problems(
+        *LEADER, *BODY, "invalid-identifier", "wrong-cluster", "outcome-unknown", "storage-full"
+    ),
+)
+async def register(
+    state: Server, node_id: str, query: Annotated[NoQuery, Query()], request: RegisterRequest
+) -> Response:
+    """At every start of a node's process. Durable when it is answered."""
+    return answer(await internal.register(state, node_id, request))
+
+
+@router.put(
+    "/nodes/{node_id}/heartbeat",
+    response_model=HeartbeatAnswer,
+    responses=problems(*LEADER, *BODY, "invalid-identifier", "wrong-cluster", "stale-incarnation"),
+)
+async def heartbeat(
+    state: Server, node_id: str, query: Annotated[NoQuery, Query()], request: HeartbeatRequest
+) -> Response:
+    """Renews leases, and is told what to do. One that is not newer changes nothing."""
+    return answer(await internal.heartbeat(state, node_id, request))
+
+
+@router.get(
+    "/settings", response_model=SettingList, responses=problems("not-ready", "invalid-request")
+)
+async def get_node_settings(state: Server, query: Annotated[NoQuery, Query()]) -> Response:
+    """As `GET /v1/settings`."""
+    return answer(await cluster.settings(state))

@@ -1,0 +1,100 @@
+"""/v1/procedures: every change under way, and those that are over."""
+
+from typing import Annotated, get_args
+
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from base.errors import Refused
+from base.wire.procedures import ProcedureBody, ProcedureList, ProcedureState
+from metasrv.api.answers import answer, etag_matches
+from metasrv.api.asked import Server, Wait
+from metasrv.api.documented import LEADER, OF_LEADER, problems
+from metasrv.api.query import ProceduresQuery
+from metasrv.api.query import Query as NoQuery
+from metasrv.api.shape import RETRY_AFTER_S, preference_applied
+from metasrv.service import procedures
+from metasrv.service.procedures import Filter, ListWanted, Shown
+
+STATES = frozenset(get_args(ProcedureState))
+
+router = APIRouter(prefix="/v1/procedures", tags=["procedures"])
+
+
+@router.get(
+    "",
+    response_model=ProcedureList,
+    responses=problems(*OF_LEADER, "bad-page-token", "invalid-request"),
+)
+async def list_procedures(
+    request: Request, state: Server, query: Annotated[ProceduresQuery, Query()]
+) -> Response:
+    """Procedures, newest first, those that are over among them."""
+    only = Filter(states(query.state), words(query.kind))
+    wanted = ListWanted(request.url.path, query.page_size, query.page_token, only)
+    return answer(await procedures.listed(state, wanted))
+
+
+def states(text: str | None) -> frozenset[str]:
+    """Raises Refused for what is no state, which would otherwise look like an empty list."""
+    found = words(text)
+    if not found <= STATES:
+        wrong = ", ".join(sorted(found - STATES))
+        raise Refused("invalid-request", expected="states, as running,waiting", found=wrong)
+    return found
+
+
+def words(text: str | None) -> frozenset[str]:
+    return frozenset(text.split(",")) if text else frozenset()
+
+
+@router.get(
+    "/{procedure}",
+    response_model=ProcedureBody,
+    responses={
+        304: {"description": "It has not moved (If-None-Match)."},
+        **problems(*OF_LEADER, "procedure-not-found", "invalid-request"),
+    },
+)
+async def get_procedure(
+    state: Server,
+    procedure: str,
+    query: Annotated[NoQuery, Query()],
+    wait: Wait,
+    known: Annotated[str | None, Header(alias="If-None-Match")] = None,
+) -> Response:
+    """One procedure. With `If-None-Match` and `Prefer: wait=N`: as soon as it has moved."""
+    tag = known.strip().removeprefix("W/") if known else None
+    shown = await procedures.get(state, procedure, unlike=tag, wait_ms=wait or 0)
+    if etag_matches(known, shown.etag):
+        return Response(status_code=304, headers=_headers(shown, wait))
+    return answer(shown.body, 200, _headers(shown, wait))
+
+
+@router.post(
+    "/{procedure}/cancel",
+    response_model=None,
+    responses={
+        200: {"model": ProcedureBody, "description": "It is over."},
+        202: {"model": ProcedureBody, "description": "It will be undone."},
+        **problems(
+            *LEADER,
+            "procedure-not-found",
+            "action-not-allowed",
+            "past-point-of-no-return",
+            "invalid-request",
+        ),
+    },
+)
+async def cancel_procedure(
+    state: Server, procedure: str, query: Annotated[NoQuery, Query()], wait: Wait
+) -> Response:
+    """Undo it from where it stands, unless it can only go forward. Again: the same answer."""
+    shown = await procedures.cancel(state, procedure, wait or 0)
+    return answer(shown.body, 200 if shown.body.done else 202, _headers(shown, wait))
+
+
+def _headers(shown: Shown, wait: int | None) -> dict[str, str]:
+    headers = {"ETag": shown.etag, **preference_applied(wait)}
+    if not shown.body.done:
+        headers["Retry-After"] = str(RETRY_AFTER_S)
+    return headers

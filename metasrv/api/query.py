@@ -1,0 +1,89 @@
+"""Query parameters, as strict as bodies: unknown ones are refused, and `1.0` is no number."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+PAGE_SIZE = 100
+PAGE_SIZE_MAX = 1_000
+_DECIMAL = re.compile(r"0|[1-9][0-9]{0,15}")
+
+
+def _decimal(value: object) -> object:
+    if isinstance(value, str) and not _DECIMAL.fullmatch(value):
+        raise ValueError("a whole number, as 100")
+    return int(value) if isinstance(value, str) else value
+
+
+def _boolean(value: object) -> object:
+    if isinstance(value, str) and value not in ("true", "false"):
+        raise ValueError("true or false")
+    return value == "true" if isinstance(value, str) else value
+
+
+Whole = Annotated[int, BeforeValidator(_decimal)]
+Flag = Annotated[bool, BeforeValidator(_boolean)]
+
+
+class Query(BaseModel):
+    """No parameters; the base of those that have some."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class ReadQuery(Query):
+    """Of every read of the catalog."""
+
+    min_version: Whole = Field(default=0, ge=0)
+    """Waits until this version of the catalog is known here: read your own writes."""
+    as_of: str | None = Field(default=None, max_length=64, examples=["version:17"])
+    """`version:<n>`: the catalog as it was at that version."""
+    fresh: Flag = False
+    """Answer 503 `stale` instead of marking the answer `Catalog-Stale: true`."""
+
+
+class PageQuery(ReadQuery):
+    page_size: Whole = Field(default=PAGE_SIZE, ge=1, le=PAGE_SIZE_MAX)
+    page_token: str | None = Field(default=None, max_length=2_048)
+    """`next_page_token` of the page before, unchanged."""
+
+
+class TablesQuery(PageQuery):
+    prefix: str = Field(default="", max_length=128)
+    """Only names that begin with it."""
+    include_dropped: Flag = False
+
+
+class RegionsQuery(PageQuery):
+    node: str | None = Field(default=None, max_length=64)
+    """Only regions that it leads."""
+    table: Whole | None = Field(default=None, ge=0)
+    """Only regions of the table of this id."""
+
+
+class ProceduresQuery(Query):
+    state: str | None = Field(default=None, max_length=256)
+    """One state, or several with commas between."""
+    kind: str | None = Field(default=None, max_length=256)
+    """One kind, or several with commas between."""
+    page_size: Whole = Field(default=PAGE_SIZE, ge=1, le=PAGE_SIZE_MAX)
+    page_token: str | None = Field(default=None, max_length=2_048)
+    """`next_page_token` of the page before, unchanged."""
+
+
+class FailoversQuery(Query):
+    state: str | None = Field(default=None, max_length=256)
+    """One state, or several with commas between."""
+    page_size: Whole = Field(default=PAGE_SIZE, ge=1, le=PAGE_SIZE_MAX)
+    page_token: str | None = Field(default=None, max_length=2_048)
+    """`next_page_token` of the page before, unchanged."""
+
+
+class ChangeQuery(Query):
+    """Of every change."""
+
+    on_conflict: Literal["queue", "fail"] = "queue"
+    """`fail`: 409 `object-locked` instead of waiting for another change of the same object."""
+    dry_run: Flag = False
+    """Judge it and answer what it would do, storing nothing."""

@@ -1,0 +1,49 @@
+"""Every route and error answer, without a server: what the app and the document are made of."""
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from metasrv.api import (
+    admin,
+    answers,
+    catalogs,
+    cluster,
+    failovers,
+    internal,
+    nodes,
+    procedures,
+    tables,
+)
+
+TITLE = "metasrv"
+ROUTERS = (
+    catalogs.router,
+    tables.router,
+    procedures.router,
+    failovers.router,
+    nodes.router,
+    cluster.router,
+    internal.router,
+    admin.router,
+)
+
+
+def bare_app() -> FastAPI:
+    """Its own pages are off: they load from a CDN."""
+    app = FastAPI(
+        title=TITLE,
+        version="1",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
+    )
+    for router in ROUTERS:
+        app.include_router(router)
+    answers.install(app)
+    return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name

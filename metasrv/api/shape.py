@@ -1,0 +1,164 @@
+"""A change as an answer: 202 with the procedure, or its end as a client that waited wants it."""
+
+from collections.abc import Mapping
+
+from fastapi import Response
+
+from base.wire.procedures import FailoverBody, PlanBody, ProcedureBody, ResourceBody
+from keys.catalog import Table
+from keys.records import ProcedureHistory, ProcedureRecord
+from metasrv.api.answers import VERSION_HEADER, answer
+from metasrv.service import tables
+from metasrv.service.asking import Asked
+from metasrv.service.changing import Judged, Made
+from metasrv.service.ends import error_of
+from metasrv.service.failovers import FailoverPlan
+from metasrv.service.procedure_shapes import ended_body, living_body, resource_body
+from metasrv.service.shapes import schema_body, table_body, table_etag
+from metasrv.service.state import ServerState
+from metasrv.service.wishes import Change, SchemaName, Stands
+from procedures.kinds.create_schema import CREATE_SCHEMA
+from procedures.kinds.registry import KINDS
+
+RETRY_AFTER_S = 1  # an ordinary DDL is over by then
+
+Headers = dict[str, str]
+
+
+async def changed(state: ServerState, asked: Asked, done: Made | Judged | Stands) -> Response:
+    """Raises what the procedure ended with, if it did not succeed and the client waited."""
+    if isinstance(done, Judged):
+        return _plan(done)
+    if isinstance(done, Stands):
+        return await _stands(state, done)
+    headers = _headers(asked, [done])
+    if asked.wait_ms is None or not isinstance(done.found, ProcedureHistory):
+        return _accepted(state, done, headers)
+    error = error_of(done.procedure, done.found)
+    if error is not None:
+        raise error
+    return await _ended(state, done.found, headers)
+
+
+def failed_over(
+    state: ServerState, asked: Asked, done: tuple[Made, ...] | FailoverPlan
+) -> Response:
+    """One procedure: that one. Several: all of them, 200 once every one is over."""
+    if isinstance(done, FailoverPlan):
+        first = done.planned[0]
+        body = PlanBody(
+            kind=first.kind.name,
+            resource=resource_body(first.kind.resource(first.state)),
+            waits_for=(),
+            catalog_version=done.catalog_version,
+        )
+        return answer(body)
+    headers = _headers(asked, done)
+    waited = asked.wait_ms is not None
+    over = waited and all(isinstance(one.found, ProcedureHistory) for one in done)
+    if len(done) > 1:
+        listed = FailoverBody(procedures=tuple(procedure_body(state, one) for one in done))
+        return answer(listed, 200 if over else 202, headers)
+    (only,) = done
+    if not over or not isinstance(only.found, ProcedureHistory):
+        return _accepted(state, only, headers)
+    error = error_of(only.procedure, only.found)
+    if error is not None:
+        raise error
+    return answer(procedure_body(state, only), 200, headers | _version(only.found))
+
+
+def procedure_body(state: ServerState, done: Made) -> ProcedureBody:
+    if isinstance(done.found, ProcedureHistory):
+        return ended_body(done.procedure, done.found)
+    return living_body(done.procedure, done.found, state.clock.wall_ms())
+
+
+def preference_applied(wait_ms: int | None) -> Headers:
+    return {} if wait_ms is None else {"Preference-Applied": f"wait={wait_ms // 1000}"}
+
+
+def location(procedure: str) -> str:
+    return f"/v1/procedures/{procedure}"
+
+
+def _headers(asked: Asked, done: list[Made] | tuple[Made, ...]) -> Headers:
+    headers = preference_applied(asked.wait_ms)
+    if done[0].replayed:
+        headers["Idempotency-Replayed"] = "true"
+    return headers
+
+
+def _accepted(state: ServerState, done: Made, headers: Mapping[str, str]) -> Response:
+    body = procedure_body(state, done)
+    more = {"Location": location(done.procedure)}
+    if not body.done:
+        more["Retry-After"] = str(RETRY_AFTER_S)
+    return answer(body, 202, {**headers, **more})
+
+
+async def _ended(state: ServerState, history: ProcedureHistory, headers: Headers) -> Response:
+    record = history.last
+    headers = headers | _version(history)
+    status = KINDS[record.kind].success
+    if status == 204:
+        return Response(status_code=204, headers=headers)
+    if status == 201 and history.catalog_version is None:
+        status = 200  # `if_not_exists`, and somebody else had made it when its turn came
+        headers[VERSION_HEADER] = str(state.follower.catalog.version)
+    if record.kind == CREATE_SCHEMA.name:
+        catalog, schema = record.resource.name.split(".")
+        name = SchemaName(catalog, schema)
+        if status == 201:
+            headers["Location"] = f"/v1/catalogs/{catalog}/schemas/{schema}"
+        return answer(tables.made_schema(state, name, history.catalog_version), status, headers)
+    table_id = _table_id(history, record)
+    body = await tables.made_table(state, table_id, history.catalog_version)
+    headers["ETag"] = table_etag(body.id, body.version)
+    if status == 201:
+        headers["Location"] = f"/v1/tables/{table_id}"
+    return answer(body, status, headers)
+
+
+def _table_id(history: ProcedureHistory, record: ProcedureRecord) -> int:
+    found = (history.result or {}).get("table_id", record.resource.id)
+    return int(found)
+
+
+def _version(history: ProcedureHistory) -> Headers:
+    version = history.catalog_version
+    return {} if version is None else {VERSION_HEADER: str(version)}
+
+
+async def _stands(state: ServerState, done: Stands) -> Response:
+    version = state.follower.catalog.version
+    headers = {VERSION_HEADER: str(version)}
+    if isinstance(done.found, Table):
+        body = table_body(done.found, version, await state.addresses.known())
+        return answer(body, 200, {**headers, "ETag": table_etag(body.id, body.version)})
+    return answer(schema_body(done.found, version), 200, headers)
+
+
+def _plan(done: Judged) -> Response:
+    change = done.change
+    if isinstance(change, Change):
+        kind, resource = change.kind.name, resource_body(change.kind.resource(change.state))
+    else:
+        kind, resource = None, _resource_of(change)
+    body = PlanBody(
+        kind=kind,
+        resource=resource,
+        waits_for=done.waits_for,
+        catalog_version=done.catalog_version,
+    )
+    return answer(body)
+
+
+def _resource_of(stands: Stands) -> ResourceBody:
+    found = stands.found
+    if isinstance(found, Table):
+        info = found.info
+        return ResourceBody(type="table", id=str(info.table_id), name=info.full_name)
+    return ResourceBody(
+        type="schema", id=str(found.schema_id), name=f"{found.catalog}.{found.name}"
+    )

@@ -1,0 +1,39 @@
+"""The ASGI app as a function of a server's state. It opens nothing and starts no task."""
+
+import secrets
+
+import httpx
+from fastapi import FastAPI
+
+from metasrv.api.body import Limits
+from metasrv.api.door import Door, Doorway
+from metasrv.api.forward import Forward
+from metasrv.api.metrics import ServerMetrics
+from metasrv.api.route_table import RouteTable
+from metasrv.api.routes import ROUTERS, bare_app
+from metasrv.service.state import ServerState
+
+REQUEST_ID_BYTES = 8
+
+
+def build_app(
+    state: ServerState,
+    *,
+    transport: httpx.AsyncBaseTransport | None = None,
+    limits: Limits | None = None,
+) -> FastAPI:
+    """*transport*: how other servers are reached; None: by TCP."""
+    app = bare_app()
+    metrics = ServerMetrics()
+    app.state.server = state
+    app.state.metrics = metrics
+    doorway = Doorway(
+        routes=RouteTable(ROUTERS),
+        metrics=metrics,
+        clock=state.clock,
+        new_id=lambda: secrets.token_hex(REQUEST_ID_BYTES),
+        limits=limits or Limits(),
+    )
+    app.add_middleware(Forward, state=state, transport=transport)
+    app.add_middleware(Door, doorway=doorway)  # the last one added is met first
+    return app

@@ -1,0 +1,225 @@
+"""docs/invariants.md: what always holds, where the code sees to it, what checks it, what breaks it.
+
+The numbers are cited in docstrings; add below, never renumber.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from inspect import cleandoc
+
+from metasrv.check.rule import Rule, Severity
+from metasrv.check.rules import RULES
+
+PATH = "docs/invariants.md"
+HEADER = """\
+# What always holds
+
+Generated from `metasrv/check/invariants_page.py` and the rules of `metasrv/check/rules.py` by
+`make generate`; do not edit. Numbers are cited as I1, I2, ... and never change their meaning.
+
+*Held by* is where the code makes it so, or asserts it. *Seen by* are the rules of `metasrv check`
+that look for it on real keys and files, listed below. *Broken by* are tests that try."""
+RULES_HEADER = """\
+## The rules of `metasrv check`
+
+In the order in which they are run: from the narrow to the wide. A key or file is named once, by
+the first rule that finds fault with it. What is found at nodes or in files is reported only if a
+second look, five seconds later, finds it again, and never for a table that a living procedure
+touches. Warnings break no promise and leave exit code 0. Each rule is broken by its own cases in
+`tests/check/test_rules.py`: `.venv/bin/pytest tests/check/test_rules.py -k RULE` runs them.
+
+*Promise* is the number in section 10 of the design: 1 nothing acknowledged is lost; 2 no half of a
+change; 3 a deposed leader does nothing; 4 locks and idempotency; 5 schema versions; 6 one leader
+for each region, and no row lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """One row. `held_by` and `broken_by`: `path` or `path::name` (tests/docs checks that they
+    exist); `seen_by`: ids of rules."""
+
+    holds: str
+    held_by: tuple[str, ...]
+    seen_by: tuple[str, ...]
+    broken_by: tuple[str, ...]
+
+
+CHECK = "tests/check/test_rules.py"
+TXN = "tests/keys/conformance/test_transactions.py"
+TAKEOVER = "tests/region/test_takeover.py"
+
+INVARIANTS: tuple[Invariant, ...] = (
+    Invariant(
+        "A change of metadata is one transaction: all its keys, its log entry and its procedure's "
+        "record have one revision.",
+        ("keys/batch.py::seal", "keys/routing.py::put_route", "procedures/runner.py"),
+        ("table-name", "table-whole", "table-reverse", "removed-whole", "log-together"),
+        (CHECK,),
+    ),
+    Invariant(
+        "A key that is written was read first, or its text is derived from one that was; every "
+        "transaction compares a key that it writes.",
+        ("keys/txn.py::Txn", "keys/batch.py::seal"),
+        ("log-together", "log-tells"),
+        (TXN, CHECK),
+    ),
+    Invariant(
+        "A write of a leader is compared with the revision at which it was elected.",
+        ("keys/batch.py::Line", "keys/committer.py::Committer"),
+        ("leader-leased", "candidate-leased", "cluster-one"),
+        ("tests/metasrv/test_election.py", CHECK),
+    ),
+    Invariant(
+        "The log is dense, rises in time, is written once, and tells exactly the keys that are "
+        "stored.",
+        ("keys/catalog.py::Catalog.apply", "keys/batch.py::seal", "keys/follower.py::Follower"),
+        ("log-dense", "log-times", "log-folds", "log-tells", "log-once", "server-follows"),
+        (CHECK,),
+    ),
+    Invariant(
+        "Keys and values have one spelling each; what is not ours, or newer, is never rewritten.",
+        ("keys/key.py::Key.parse", "keys/value.py::decode"),
+        ("key-family", "value-newer", "value-decodes", "value-identity"),
+        ("tests/keys/test_families.py", "tests/keys/test_golden.py", CHECK),
+    ),
+    Invariant(
+        "An id that was used is never used again.",
+        ("keys/sequence.py::Sequences", "keys/bootstrap.py"),
+        ("id-sequence", "id-once", "removed-living", "cluster-bootstrapped"),
+        (CHECK,),
+    ),
+    Invariant(
+        "Who holds a lock follows from the records alone, in order of submission; nobody runs "
+        "without its locks.",
+        ("procedures/locks.py::holders",),
+        ("procedure-locks", "procedure-submission"),
+        (CHECK,),
+    ),
+    Invariant(
+        "An accepted procedure has a record until it has a history, never both and never neither.",
+        ("procedures/runner.py", "procedures/submit.py::Submitter"),
+        ("procedure-once", "procedure-parent", "idempotency-target", "region-opening"),
+        (CHECK,),
+    ),
+    Invariant(
+        "A record is at a step of its kind, along its edges; one that is not known here is parked "
+        "with its locks.",
+        ("procedures/journal.py::follow", "procedures/recovery.py::entries_of"),
+        ("procedure-parked", "procedure-runnable"),
+        (CHECK,),
+    ),
+    Invariant(
+        "The parts of a table fit: its regions and its partition rule, its columns and its keys, "
+        "its name and its schema.",
+        ("base/schema/partition.py", "procedures/kinds/create_table.py"),
+        ("region-ids", "table-elements", "table-schema", "route-nodes"),
+        ("tests/base/test_table_rules.py", CHECK),
+    ),
+    Invariant(
+        "A region has one leader at its epoch; the highest fence in its root is that epoch's, and "
+        "no fence is raised to an epoch that the route has not shown.",
+        ("dataplane/region/fence.py::look", "dataplane/region/takeover.py::claim_roots"),
+        (
+            "region-epoch",
+            "region-root",
+            "region-announced",
+            "root-fence",
+            "region-one-leader",
+            "region-serves",
+            "region-claimed",
+            "node-root",
+        ),
+        (TAKEOVER, CHECK),
+    ),
+    Invariant(
+        "What was acknowledged is in a file or a log segment that the current manifest names, "
+        "whole.",
+        (
+            "dataplane/region/opening.py::open_existing",
+            "dataplane/region/housekeeping.py::remove_superseded",
+        ),
+        (
+            "root-manifest",
+            "file-there",
+            "file-intact",
+            "file-rows",
+            "segment-whole",
+            "rows-acknowledged",
+        ),
+        (TAKEOVER, "tests/region/test_power_loss.py", CHECK),
+    ),
+    Invariant(
+        "Nobody reads a log beyond its seal, and what stands before a seal never changes.",
+        ("dataplane/region/sealed_log.py::read_sealed",),
+        ("segment-sealed",),
+        ("tests/region/test_borrow.py", CHECK),
+    ),
+    Invariant(
+        "A folder that is read is claimed by a route, and a claimed folder is there.",
+        ("procedures/kinds/failover_table.py", "dataplane/region/adoption.py"),
+        ("root-borrows", "root-there", "removed-roots", "folder-orphan"),
+        ("tests/region/test_borrow.py", CHECK),
+    ),
+    Invariant(
+        "Rows of a file are in order of key, the newest first; a key is in the one region that "
+        "the partition rule says, so it is unique in its table.",
+        ("dataplane/region/file_writer.py::write_rows", "base/schema/partition.py::Router"),
+        ("file-order", "rows-placed"),
+        ("tests/base/test_partition.py", CHECK),
+    ),
+    Invariant(
+        "A region whose storage cannot be read is `lost`, loudly, and never begun anew.",
+        ("dataplane/region/lost.py::lost_if_unreadable", "procedures/announcing.py"),
+        ("region-lost", "region-readable", "unseen"),
+        ("tests/region/test_borrow.py", CHECK),
+    ),
+)
+
+
+def pages() -> Mapping[str, str]:
+    """For scripts/generate.py."""
+    return {PATH: "\n".join([HEADER, *_invariants(), "", RULES_HEADER, *_rules()]) + "\n"}
+
+
+def _invariants() -> Iterator[str]:
+    for number, one in enumerate(INVARIANTS, start=1):
+        yield ""
+        yield f"**I{number}.** {one.holds}"
+        yield ""
+        yield f"- Held by {_quoted(one.held_by)}."
+        yield f"- Seen by {_quoted(one.seen_by)}."
+        yield f"- Broken by {_quoted(one.broken_by)}."
+
+
+def _quoted(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _rules() -> Iterator[str]:
+    numbers = numbers_of_rules()
+    yield ""
+    yield "| rule | what holds | promise | invariant | looks at | severity |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for rule in RULES:
+        seen = ", ".join(f"I{number}" for number in numbers[rule.id])
+        where = f"{rule.scope}, with `--deep`" if rule.deep else str(rule.scope)
+        cells = (f"`{rule.id}`", _title(rule), str(rule.promise), seen, where, _severity(rule))
+        yield f"| {' | '.join(cells)} |"
+
+
+def numbers_of_rules() -> dict[str, list[int]]:
+    """Rule -> the invariants that it sees."""
+    found: dict[str, list[int]] = {rule.id: [] for rule in RULES}
+    for number, one in enumerate(INVARIANTS, start=1):
+        for rule in one.seen_by:
+            found[rule].append(number)
+    return found
+
+
+def _title(rule: Rule) -> str:
+    why = " ".join(cleandoc(rule.run.__doc__ or "").split())
+    return f"{rule.title}. {why}" if why else rule.title
+
+
+def _severity(rule: Rule) -> str:
+    return "warning" if rule.severity is Severity.WARNING else "violation"

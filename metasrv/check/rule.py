@@ -1,0 +1,86 @@
+"""What a rule is, and how rules are run over facts."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from metasrv.check.facts import Facts
+
+
+class Severity(StrEnum):
+    VIOLATION = "violation"
+    WARNING = "warning"
+    """Something a person should know that breaks no promise."""
+
+
+class Scope(StrEnum):
+    """What a rule looks at."""
+
+    STORE = "store"
+    """Keys of one revision: what it finds is certain."""
+    WORLD = "world"
+    """Nodes and files too, which are read a moment later: what it finds must be found twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong: a key or a file, what was found there, what would be right."""
+
+    subject: str
+    found: str
+    right: str
+
+
+Judgement = Callable[[Facts], Iterable[Fault]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One thing that always holds. The docstring of `run` says why it matters."""
+
+    id: str
+    promise: int
+    """Which promise of DESIGN 10 it stands for."""
+    title: str
+    run: Judgement
+    scope: Scope = Scope.STORE
+    severity: Severity = Severity.VIOLATION
+    deep: bool = False
+    """It needs what only `--deep` reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    rule: str
+    severity: Severity
+    scope: Scope
+    subject: str
+    found: str
+    right: str
+
+    @property
+    def is_blame(self) -> bool:
+        """Whether it blames a node or a file, which may only have been on its way."""
+        return self.scope is Scope.WORLD and self.severity is Severity.VIOLATION
+
+    @property
+    def line(self) -> str:
+        return f"{self.severity} {self.rule} {self.subject}: {self.found}; right: {self.right}"
+
+
+def judge(rules: Sequence[Rule], facts: Facts) -> tuple[Violation, ...]:
+    """Each key or file is named once, by the first rule that finds fault with it.
+
+    Rules stand in order from the narrow to the wide, so what merely follows from a fault that has
+    been named is not reported as another one.
+    """
+    named: set[str] = set()
+    found: list[Violation] = []
+    for rule in rules:
+        faults = [fault for fault in rule.run(facts) if fault.subject not in named]
+        found += [
+            Violation(rule.id, rule.severity, rule.scope, fault.subject, fault.found, fault.right)
+            for fault in faults
+        ]
+        named |= {fault.subject for fault in faults}
+    return tuple(found)

@@ -1,0 +1,125 @@
+"""Rules about single keys: they are ours, they can be read, and they say what their key says."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from keys.catalogs import CatalogNameKey, SchemaNameKey
+from keys.cluster import CandidateKey, ClusterKey, LeaderKey, NodeKey, SequenceKey, SettingKey
+from keys.key import Key
+from keys.log import CatalogUpdateKey
+from keys.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
+from keys.sequence import FIRST
+from keys.tables import DatanodeTableKey, TableInfoKey, TableRouteKey
+from metasrv.check.facts import Facts
+from metasrv.check.rule import Fault, Rule, Severity
+
+
+def families(facts: Facts) -> Iterator[Fault]:
+    for item in facts.items:
+        if item.key is None:
+            yield Fault(
+                item.name, "a key that we would not write", "no such key (docs/keyspace.md)"
+            )
+
+
+def newer_formats(facts: Facts) -> Iterator[Fault]:
+    """Such a value is never rewritten by this version, and its procedure is parked."""
+    for item in facts.items:
+        if item.is_newer:
+            yield Fault(item.name, item.error or "", "read it with the version that wrote it")
+
+
+def values(facts: Facts) -> Iterator[Fault]:
+    for item in facts.items:
+        if item.key is not None and item.value is None and not item.is_newer:
+            right = f"a {item.key.value_type.__name__} as docs/keyspace.md has it"
+            yield Fault(item.name, item.error or "", right)
+
+
+# What a value says of the parts of its own key.
+_SAYS: Mapping[type[Key[Any]], Callable[[Any], Key[Any]]] = {
+    TableInfoKey: lambda value: TableInfoKey(value.table_id),
+    TableRouteKey: lambda value: TableRouteKey(value.table_id),
+    CatalogNameKey: lambda value: CatalogNameKey(value.name),
+    SchemaNameKey: lambda value: SchemaNameKey(value.catalog, value.name),
+    RemovedTableInfoKey: lambda value: RemovedTableInfoKey(value.info.table_id),
+    RemovedTableRouteKey: lambda value: RemovedTableRouteKey(value.route.table_id),
+    CatalogUpdateKey: lambda value: CatalogUpdateKey(value.version),
+    CandidateKey: lambda value: CandidateKey(value.server),
+    NodeKey: lambda value: NodeKey(value.role, value.node_id),
+    SettingKey: lambda value: SettingKey(value.name),
+}
+
+
+def identities(facts: Facts) -> Iterator[Fault]:
+    for item in facts.items:
+        if item.value is None or item.key is None:
+            continue
+        says = _own_key(item.key, item.value)
+        if says != str(item.key):
+            yield Fault(item.name, f"the value says that it is {says}", f"that of {item.name}")
+
+
+def _own_key(key: Key[Any], value: Any) -> str:
+    """The key that the value belongs under, as far as it says. Raises nothing."""
+    if isinstance(key, DatanodeTableKey | RemovedTableNameKey):
+        return str(key).removesuffix(str(key.table_id)) + str(value.table_id)
+    make = _SAYS.get(type(key))
+    if make is None:
+        return str(key)
+    try:
+        return str(make(value))
+    except ValueError as error:
+        return f"no key at all ({error})"
+
+
+def bootstrap(facts: Facts) -> Iterator[Fault]:
+    keys: list[Key[Any]] = [ClusterKey(), *map(SequenceKey, FIRST)]
+    for key in keys:
+        if not facts.has(key):
+            yield Fault(str(key), "missing", "what the first leader of the prefix wrote")
+
+
+def leader(facts: Facts) -> Iterator[Fault]:
+    """One key, so at most one leader; its lease ends its term."""
+    key = LeaderKey()
+    item, value = facts.by_name.get(str(key)), facts.get(key)
+    if item is None or value is None:
+        return
+    if item.raw.lease == 0:
+        yield Fault(item.name, "it stands under no lease, so it never ends", f"lease {value.lease}")
+    elif str(item.raw.lease) != value.lease:
+        yield Fault(item.name, f"under lease {item.raw.lease}", f"under its own, {value.lease}")
+
+
+def candidates(facts: Facts) -> Iterator[Fault]:
+    for item in facts.items:
+        if isinstance(item.key, CandidateKey) and item.raw.lease == 0:
+            yield Fault(item.name, "it stands under no lease", "gone when its server is")
+
+
+def node_roots(facts: Facts) -> Iterator[Fault]:
+    """Two nodes over one folder would take each other's regions for their own."""
+    owners: dict[str, str] = {}
+    for key, node in facts.of(NodeKey).items():
+        first = owners.setdefault(node.root, str(key))
+        if first != str(key):
+            yield Fault(str(key), f"its root {node.root} is that of {first}", "a root of its own")
+
+
+RULES = (
+    Rule("key-family", 2, "every key belongs to a family and parses strictly", families),
+    Rule(
+        "value-newer",
+        2,
+        "a value of a newer format is named, and judged by no other rule",
+        newer_formats,
+        severity=Severity.WARNING,
+    ),
+    Rule("value-decodes", 2, "every value decodes, without unknown fields", values),
+    Rule("value-identity", 2, "a value says the ids and names that its key says", identities),
+    Rule("cluster-bootstrapped", 2, "a cluster has its identity and its sequences", bootstrap),
+    Rule("leader-leased", 3, "the election key stands under its leader's lease", leader),
+    Rule("candidate-leased", 3, "a candidate stands under a lease", candidates),
+    Rule("node-root", 6, "no two nodes have one storage root", node_roots),
+)

@@ -1,0 +1,152 @@
+"""Rules about what nodes and servers say of themselves, beside what the store says of them."""
+
+import re
+from collections.abc import Iterator
+
+from base.ids import RegionId, table_of
+from base.wire.inspect import InspectedRoot
+from keys.cluster import ClusterKey
+from keys.removed import RemovedTableRouteKey
+from keys.tables import RegionRoute, RegionState
+from metasrv.check.facts import Facts, NodeRegion
+from metasrv.check.rule import Fault, Rule, Scope, Severity
+
+_FOLDER = re.compile(r".*/([0-9]{1,20})-[0-9]{1,20}")  # procedures/placing.py makes them
+
+
+def _reported(facts: Facts) -> Iterator[tuple[str, NodeRegion, RegionRoute | None]]:
+    """Each region that a node has, and its route; those that a procedure touches are left out."""
+    busy = facts.busy()
+    routes = {r.region_id: r for one in facts.routes().values() for r in one.region_routes}
+    for node, report in facts.world.reports.items():
+        for region in report.regions:
+            region_id = region.stat.region_id
+            if region_id.isdecimal() and table_of(RegionId(int(region_id))) not in busy:
+                yield node, region, routes.get(region_id)
+
+
+def one_leader(facts: Facts) -> Iterator[Fault]:
+    for node, region, route in _reported(facts):
+        stat = region.stat
+        if route is None or stat.state == "lost":
+            continue
+        if stat.epoch > route.epoch or (stat.epoch == route.epoch and node != route.leader):
+            found = f"{stat.state} at epoch {stat.epoch}"
+            right = f"led by {route.leader} at epoch {route.epoch}"
+            yield Fault(f"region {stat.region_id} at {node}", found, right)
+
+
+def claimed(facts: Facts) -> Iterator[Fault]:
+    """A node that serves a dropped table would go on taking rows for it."""
+    for node, region, route in _reported(facts):
+        if route is None:
+            found = f"{region.stat.state}, and no table has it"
+            yield Fault(f"region {region.stat.region_id} at {node}", found, "closed")
+
+
+def reported_lost(facts: Facts) -> Iterator[Fault]:
+    for node, region, route in _reported(facts):
+        if region.stat.state == "lost" and route is not None and route.leader == node:
+            found = f"{node} cannot read {region.root}"
+            subject = f"region {region.stat.region_id} at {node}"
+            yield Fault(subject, found, "its storage back in its place")
+
+
+def serving(facts: Facts) -> Iterator[Fault]:
+    for _, route in facts.settled():
+        report = facts.world.reports.get(route.leader)
+        if route.state is not RegionState.OPEN or report is None:
+            continue
+        has = [one for one in report.regions if one.stat.region_id == route.region_id]
+        serves = [
+            one
+            for one in has
+            if (one.stat.epoch, one.stat.state, one.root) == (route.epoch, "open", route.root)
+        ]
+        if not serves:
+            states = [f"{one.stat.state} at epoch {one.stat.epoch} in {one.root}" for one in has]
+            right = f"open at epoch {route.epoch} in {route.root}"
+            subject = f"region {route.region_id} at {route.leader}"
+            yield Fault(subject, ", ".join(states) or "not there", right)
+
+
+def acknowledged(facts: Facts) -> Iterator[Fault]:
+    """A leader was asked before its files were read, so they hold what it had acknowledged. From
+    the file alone a damaged end of a log cannot be told from one that a crash cut off."""
+    for _, route in facts.settled():
+        report, seen = facts.world.reports.get(route.leader), facts.world.roots.get(route.root)
+        if report is None or seen is None or not _is_read(seen, route):
+            continue
+        for one in report.regions:
+            is_it = (one.stat.region_id, one.root) == (route.region_id, route.root)
+            if is_it and one.stat.version > seen.version:
+                last = seen.segments[-1].path if seen.segments else f"{seen.root}/wal"
+                right = f"{one.stat.version}, which {route.leader} has acknowledged"
+                yield Fault(last, f"row versions up to {seen.version}", right)
+
+
+def _is_read(seen: InspectedRoot, route: RegionRoute) -> bool:
+    """Whether all could be read that the region consists of; if not, other rules say so."""
+    is_current = seen.manifest is not None and seen.manifest.epoch == route.epoch
+    return is_current and seen.error is None and all(one.found for one in seen.segments)
+
+
+def one_cluster(facts: Facts) -> Iterator[Fault]:
+    cluster = facts.get(ClusterKey())
+    if cluster is None:
+        return
+    said = {node: report.cluster_id for node, report in facts.world.reports.items()}
+    said |= {url: server.cluster_id for url, server in facts.world.servers.items()}
+    for subject, cluster_id in said.items():
+        if cluster_id not in (None, cluster.cluster_id):
+            yield Fault(subject, f"of cluster {cluster_id}", cluster.cluster_id)
+
+
+def servers(facts: Facts) -> Iterator[Fault]:
+    """They were asked after the store was read."""
+    version = facts.version()
+    for url, server in facts.world.servers.items():
+        if version is not None and server.catalog_version < version.version:
+            found = f"at catalog version {server.catalog_version}"
+            yield Fault(url, found, f"version {version.version} or later")
+
+
+def orphans(facts: Facts) -> Iterator[Fault]:
+    """Left by a failover whose old node was away, or by a create that was undone."""
+    routes = [region for one in facts.routes().values() for region in one.region_routes]
+    for removed in facts.of(RemovedTableRouteKey).values():
+        routes += removed.route.region_routes
+    known = {root for region in routes for root in (region.root, *region.borrows)}
+    for root in facts.world.roots.values():
+        known |= set(root.manifest.borrowed_roots) if root.manifest else set()
+    busy = facts.busy()
+    for node, folders in facts.world.folders.items():
+        for folder in sorted(set(folders) - known):
+            name = _FOLDER.fullmatch(folder)
+            if name is None or table_of(RegionId(int(name[1]))) not in busy:
+                yield Fault(folder, f"on {node}, and no route claims it", "no such folder")
+
+
+def unseen(facts: Facts) -> Iterator[Fault]:
+    for subject, why in facts.world.unseen.items():
+        yield Fault(subject, why, "to be looked at too")
+
+
+RULES = (
+    Rule("cluster-one", 3, "nodes and servers are of this cluster", one_cluster, Scope.WORLD),
+    Rule("region-one-leader", 6, "one node has a region at its epoch", one_leader, Scope.WORLD),
+    Rule("region-readable", 6, "no node has lost its region", reported_lost, Scope.WORLD),
+    Rule("region-serves", 6, "an open region is open at its leader", serving, Scope.WORLD),
+    Rule("rows-acknowledged", 1, "files hold what was acknowledged", acknowledged, Scope.WORLD),
+    Rule("region-claimed", 6, "no node has a region that no table has", claimed, Scope.WORLD),
+    Rule("server-follows", 2, "no server is behind the log", servers, Scope.WORLD),
+    Rule(
+        "folder-orphan",
+        6,
+        "no folder is left that nobody claims",
+        orphans,
+        Scope.WORLD,
+        Severity.WARNING,
+    ),
+    Rule("unseen", 6, "all could be looked at", unseen, Scope.WORLD, Severity.WARNING),
+)

@@ -1,0 +1,200 @@
+"""Rules about the four kinds of key that make a table: each makes sense, and all agree."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import cast
+
+from base.ids import TableId, region_id
+from keys.catalogs import CatalogNameKey, SchemaNameKey
+from keys.cluster import NodeKey
+from keys.tables import (
+    DatanodeTable,
+    DatanodeTableKey,
+    RegionState,
+    TableInfo,
+    TableInfoKey,
+    TableNameKey,
+    TableRouteKey,
+)
+from metasrv.check.facts import Facts
+from metasrv.check.rule import Fault, Rule
+
+DATANODE = "datanode"
+
+
+def names(facts: Facts) -> Iterator[Fault]:
+    infos = facts.infos()
+    for key, value in facts.of(TableNameKey).items():
+        info = infos.get(value.table_id)
+        if info is not None and _name(info) != key:
+            right = f"no such key: that table is {_name(info)}"
+            yield Fault(str(key), f"table {value.table_id}", right)
+        elif not _stands(facts, value.table_id):
+            yield Fault(str(key), f"table {value.table_id}, which is not there", "no such key")
+    for table_id, info in infos.items():
+        holder = facts.get(_name(info))
+        if not facts.has(_name(info)):
+            yield Fault(str(_name(info)), "missing", f"table {table_id}, whose name it is")
+        elif holder is not None and holder.table_id != table_id:
+            found = f"named {info.full_name}, as table {holder.table_id} is"
+            yield Fault(str(TableInfoKey(table_id)), found, "a name of its own")
+
+
+def _stands(facts: Facts, table_id: int) -> bool:
+    """Whether anything is left of a table; what is missing of it, `halves` says."""
+    return facts.has(TableInfoKey(table_id)) or facts.has(TableRouteKey(table_id))
+
+
+def _name(info: TableInfo) -> TableNameKey:
+    return TableNameKey(info.catalog, info.schema_name, info.name)
+
+
+def halves(facts: Facts) -> Iterator[Fault]:
+    for table_id in sorted({*facts.infos(), *facts.routes()}):
+        info, route = TableInfoKey(table_id), TableRouteKey(table_id)
+        if not facts.has(route):
+            yield Fault(str(route), "missing", f"the route of {info}")
+        if not facts.has(info):
+            yield Fault(str(info), "missing", f"what {route} is the route of")
+
+
+def reverse_index(facts: Facts) -> Iterator[Fault]:
+    stored = {cast("DatanodeTableKey", k): v for k, v in facts.of(DatanodeTableKey).items()}
+    routes = facts.routes()
+    for table_id, route in routes.items():
+        for node, numbers in route.numbers_by_node().items():
+            key = DatanodeTableKey(node, table_id)
+            right = DatanodeTable(table_id=table_id, version=route.version, regions=numbers)
+            found = stored.get(key)
+            if found is None and not facts.has(key):
+                yield Fault(str(key), "missing", _said(right))
+            elif found is not None and found != right:
+                yield Fault(str(key), _said(found), _said(right))
+    for key, value in stored.items():
+        kept = routes.get(key.table_id)
+        if kept is None and _stands(facts, key.table_id):
+            continue
+        if kept is None or key.node not in kept.numbers_by_node():
+            why = f"{TableRouteKey(key.table_id)} names no region there"
+            yield Fault(str(key), _said(value), f"no such key: {why}")
+
+
+def _said(value: DatanodeTable) -> str:
+    return f"version {value.version}, regions {list(value.regions)}"
+
+
+def known_nodes(facts: Facts) -> Iterator[Fault]:
+    for table_id, route in facts.routes().items():
+        for node in sorted(route.numbers_by_node()):
+            if not facts.has(NodeKey(DATANODE, node)):
+                yield Fault(str(TableRouteKey(table_id)), f"node {node}", "a registered node")
+
+
+def region_ids(facts: Facts) -> Iterator[Fault]:
+    infos = facts.infos()
+    for table_id, route in facts.routes().items():
+        key, info = str(TableRouteKey(table_id)), infos.get(table_id)
+        found = [region.region_id for region in route.region_routes]
+        count = info.partition.regions if info else len(found)
+        right = [str(region_id(TableId(table_id), number)) for number in range(count)]
+        if found != right:
+            yield Fault(key, f"regions {found}", f"{right}, as many as the partition rule has")
+
+
+def epochs(facts: Facts) -> Iterator[Fault]:
+    for table_id, route in facts.routes().items():
+        for region in route.region_routes:
+            if region.epoch < 1:
+                found = f"region {region.region_id} at epoch {region.epoch}"
+                yield Fault(str(TableRouteKey(table_id)), found, "epochs from 1")
+
+
+def region_roots(facts: Facts) -> Iterator[Fault]:
+    """Epochs and fences protect a folder only if one region alone writes to it."""
+    used = Counter(r.root for route in facts.routes().values() for r in route.region_routes)
+    for table_id, route in facts.routes().items():
+        key = str(TableRouteKey(table_id))
+        for region in route.region_routes:
+            if used[region.root] > 1:
+                found = f"{region.root} is the root of {used[region.root]} regions"
+                yield Fault(key, found, "a folder for each region")
+            if region.root in region.borrows:
+                found = f"region {region.region_id} borrows {region.root}"
+                yield Fault(key, found, "the roots of earlier leaders, not its own")
+
+
+def announcements(facts: Facts) -> Iterator[Fault]:
+    for table_id, route in facts.routes().items():
+        for region in route.region_routes:
+            if region.state is RegionState.OPEN and not region.announced:
+                found = f"region {region.region_id} is open and not announced"
+                yield Fault(str(TableRouteKey(table_id)), found, "announced when it opens")
+
+
+def schemas(facts: Facts) -> Iterator[Fault]:
+    for table_id, info in facts.infos().items():
+        key = SchemaNameKey(info.catalog, info.schema_name)
+        if not facts.has(key):
+            yield Fault(str(key), "missing", f"the schema of {TableInfoKey(table_id)}")
+    for schema in facts.of(SchemaNameKey).values():
+        if not facts.has(CatalogNameKey(schema.catalog)):
+            name = f"{schema.catalog}.{schema.name}"
+            yield Fault(str(CatalogNameKey(schema.catalog)), "missing", f"the catalog of {name}")
+
+
+def elements(facts: Facts) -> Iterator[Fault]:
+    for table_id, info in facts.infos().items():
+        for found, right in _own_faults(info):
+            yield Fault(str(TableInfoKey(table_id)), found, right)
+
+
+def _own_faults(info: TableInfo) -> Iterator[tuple[str, str]]:
+    ids = [column.id for column in info.columns]
+    column_names = [column.name for column in info.columns]
+    if len(set(ids)) != len(ids) or len(set(column_names)) != len(column_names):
+        yield f"columns {ids} named {column_names}", "each id and each name once"
+    if any(column >= info.next_column_id or column < 1 for column in ids):
+        yield f"columns {ids}, next {info.next_column_id}", "ids from 1, below the next"
+    if not info.primary_key or not set(info.primary_key) <= set(ids):
+        yield f"primary key {list(info.primary_key)}", f"columns of {ids}"
+    if not set(info.partition.columns) <= set(info.primary_key):
+        yield f"partition columns {list(info.partition.columns)}", "part of the primary key"
+    if not 0 <= info.schema_floor <= info.schema_version or info.version < 1:
+        found = f"floor {info.schema_floor}, schema version {info.schema_version}"
+        yield f"{found}, version {info.version}", "a floor not above the version, versions from 1"
+
+
+def opening(facts: Facts) -> Iterator[Fault]:
+    """Otherwise nobody would ever open it (G9)."""
+    for _, region in facts.settled():
+        if region.state is RegionState.OPENING:
+            found = f"opening at {region.leader}, and no procedure lives that opens it"
+            yield Fault(f"region {region.region_id}", found, "open, or opened by a procedure")
+
+
+def lost(facts: Facts) -> Iterator[Fault]:
+    """Never replaced by an empty region, and never quiet (P5)."""
+    for route in facts.routes().values():
+        for region in route.region_routes:
+            if region.state is RegionState.LOST:
+                subject = f"region {region.region_id}"
+                yield Fault(subject, f"lost at {region.leader}: {region.root}", _HEAL)
+
+
+_HEAL = "put its storage back and retry the failover"
+
+
+RULES = (
+    Rule("table-name", 2, "TableName and TableInfo name each other, one to one", names),
+    Rule("table-whole", 2, "TableInfo and TableRoute exist together", halves),
+    Rule("table-reverse", 2, "DatanodeTable is the reverse of TableRoute", reverse_index),
+    Rule("route-nodes", 2, "a route names registered nodes", known_nodes),
+    Rule("region-ids", 2, "region ids are dense and as many as the partition has", region_ids),
+    Rule("region-epoch", 6, "epochs begin at 1", epochs),
+    Rule("region-root", 6, "each region has a root of its own", region_roots),
+    Rule("region-announced", 6, "an open region has been announced", announcements),
+    Rule("table-schema", 2, "the schema of a table and the catalog of a schema exist", schemas),
+    Rule("table-elements", 5, "columns, keys, partition and versions of a table fit", elements),
+    Rule("region-opening", 1, "a region that is opening is opened by a procedure", opening),
+    Rule("region-lost", 6, "no region is lost", lost),
+)

@@ -1,0 +1,137 @@
+"""`metasrv check`: every promise, verified on real keys and real files; what is wrong, by name."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel, ConfigDict, ValidationError
+from rich.console import Console
+
+from base.clock import SystemClock
+from base.errors import MetaError
+from keys.etcd import EtcdKv
+from metasrv.check.eyes import RealEyes
+from metasrv.check.look import Checked, check
+from metasrv.check.rule import Severity
+from metasrv.check.rules import RULES
+
+CLEAN, VIOLATED, BLIND = 0, 1, 2
+PREFIX = "metasrv/"
+
+
+class Playground(BaseModel):
+    """What `playground.json` says that matters here."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    etcd: list[str]
+    key_prefix: str
+    metasrv: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    etcd: tuple[str, ...]
+    prefix: str
+    metasrv: tuple[str, ...]
+
+
+# Typer makes an option of each parameter, so there are as many as API.md has.
+def command(  # noqa: PLR0913
+    metasrv: Annotated[
+        str | None, typer.Option(help="Servers to ask too, with commas.", envvar="METASRV_URL")
+    ] = None,
+    etcd: Annotated[str | None, typer.Option(help="Endpoints of etcd, with commas.")] = None,
+    prefix: Annotated[str | None, typer.Option(help=f"Of the cluster's keys; {PREFIX}.")] = None,
+    playground: Annotated[
+        Path | None, typer.Option(help="The playground.json that names all of them.")
+    ] = None,
+    deep: Annotated[bool, typer.Option(help="Read every value of every row.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> None:
+    """Exit 0 clean, 1 violations (one a line), 2 could not look."""
+    try:
+        target = target_of(playground, _listed(etcd), prefix, _listed(metasrv))
+        checked = asyncio.run(check_target(target, deep=deep))
+    except (MetaError, OSError, ValueError) as error:
+        typer.echo(f"could not look: {error}", err=True)
+        raise typer.Exit(BLIND) from error
+    show(checked, as_json=as_json, deep=deep)
+    raise typer.Exit(exit_code(checked))
+
+
+def target_of(
+    playground: Path | None, etcd: Sequence[str], prefix: str | None, metasrv: Sequence[str]
+) -> Target:
+    """Flags before the file. Raises ValueError if nothing says where etcd is."""
+    known = Playground(etcd=[], key_prefix=PREFIX, metasrv=[])
+    if playground is not None:
+        try:
+            known = Playground.model_validate_json(playground.read_bytes())
+        except ValidationError as error:
+            raise ValueError(f"{playground}: {error.error_count()} errors") from error
+    endpoints = tuple(etcd) or tuple(known.etcd)
+    if not endpoints:
+        raise ValueError("where is etcd? --etcd URL, or --playground D/playground.json")
+    return Target(
+        etcd=endpoints,
+        prefix=known.key_prefix if prefix is None else prefix,
+        metasrv=tuple(metasrv) or tuple(known.metasrv),
+    )
+
+
+def exit_code(checked: Checked) -> int:
+    broken = any(one.severity is Severity.VIOLATION for one in checked.violations)
+    return VIOLATED if broken else CLEAN
+
+
+def show(checked: Checked, *, as_json: bool, deep: bool) -> None:
+    """Violations on standard output, one a line; the summary beside it."""
+    if as_json:
+        typer.echo(json.dumps(document(checked, deep=deep), indent=2))
+        return
+    for one in checked.violations:
+        typer.echo(one.line)
+    said = document(checked, deep=deep)
+    counted = ", ".join(f"{said[name]} {name}" for name in ("keys", "tables", "regions", "rules"))
+    found = ", ".join(f"{said[name]} {name}" for name in ("violations", "warnings"))
+    typer.echo(f"revision {said['revision']}: {counted}: {found}", err=True)
+
+
+def document(checked: Checked, *, deep: bool) -> dict[str, object]:
+    facts = checked.facts
+    broken = [one for one in checked.violations if one.severity is Severity.VIOLATION]
+    live = [root.live for root in facts.world.roots.values() if root.live is not None]
+    return {
+        "revision": facts.revision,
+        "keys": len(facts.items),
+        "tables": len(facts.routes()),
+        "regions": len(facts.world.roots),
+        "rows": sum(one.rows for one in live) if deep else None,
+        "rules": sum(deep or not rule.deep for rule in RULES),
+        "violations": len(broken),
+        "warnings": len(checked.violations) - len(broken),
+        "found": [asdict(one) for one in checked.violations],
+    }
+
+
+async def check_target(target: Target, *, deep: bool) -> Checked:
+    """What a check of *target* comes to. Raises Unavailable where it could not look."""
+    endpoints = [url.removeprefix("http://").rstrip("/") for url in target.etcd]
+    kv = await EtcdKv.connect(endpoints, target.prefix.encode())
+    console = Console(stderr=True)
+    busy = console.status("looking at keys, nodes and files") if console.is_terminal else None
+    try:
+        with busy or nullcontext():
+            return await check(kv, RealEyes(target.metasrv), SystemClock(), deep=deep)
+    finally:
+        await kv.close()
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())

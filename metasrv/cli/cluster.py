@@ -1,0 +1,58 @@
+"""`metasrv cluster`: who leads, and whether it is under maintenance."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from metasrv.cli.options import AsJson, Url, service
+from metasrv.cli.output import show_facts, show_json
+
+app = typer.Typer(no_args_is_help=True)
+
+
+class Switch(StrEnum):
+    ON = "on"
+    OFF = "off"
+    SHOW = "show"
+
+
+@app.command("get")
+def get(metasrv: Url = None, as_json: AsJson = False) -> None:
+    """The servers, the leader and the version of the catalog."""
+    with service(metasrv, as_json) as client:
+        found = client.cluster.get()
+    if as_json:
+        show_json(found)
+        return
+    leader = found.leader
+    show_facts(
+        {
+            "cluster": found.cluster_id,
+            "leader": f"{leader.id} at {leader.url}, term {leader.term}" if leader else "nobody",
+            "metasrvs": [f"{one.id} at {one.url}" for one in found.metasrvs],
+            "catalog version": found.catalog_version,
+            "answered by": f"{found.server_id}{', which is stale' if found.stale else ''}",
+        }
+    )
+
+
+@app.command("maintenance")
+def maintenance(
+    switch: Annotated[Switch, typer.Argument()] = Switch.SHOW,
+    reason: Annotated[str | None, typer.Option(help="Shown to everybody.")] = None,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """While it is on, nothing is failed over automatically."""
+    with service(metasrv, as_json) as client:
+        if switch is Switch.SHOW:
+            found = client.cluster.maintenance()
+        else:
+            found = client.cluster.set_maintenance(switch is Switch.ON, reason)
+    if as_json:
+        show_json(found)
+        return
+    since = f" since {found.changed_at} by {found.changed_by}" if found.changed_at else ""
+    why = f": {found.reason}" if found.reason else ""
+    typer.echo(f"maintenance is {'on' if found.enabled else 'off'}{since}{why}")

@@ -1,0 +1,37 @@
+"""`metasrv count T`: live rows, and with `--checksum` one number that says whether rows differ."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated
+
+import typer
+
+from metasrv.cli.options import AsJson, TableArg, Url, service
+from metasrv.cli.output import show_json
+from metasrv.cli.progress import bar
+
+LOOK_S = 0.2
+
+
+def command(
+    name: TableArg,
+    checksum: Annotated[
+        bool, typer.Option("--checksum", help="Equal for equal rows, wherever they lie.")
+    ] = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Counted by the regions, at the same time."""
+    with (
+        service(metasrv, as_json) as client,
+        bar(f"count {name}") as shown,
+        ThreadPoolExecutor(1) as worker,
+    ):
+        work = worker.submit(client.table(name).checksum)
+        while not work.done():
+            shown.wait(LOOK_S)
+        found = work.result()
+    if as_json:
+        regions = [one.model_dump() for one in found.regions]
+        show_json({"rows": found.rows, "checksum": found.checksum, "regions": regions})
+    else:
+        typer.echo(f"{found.rows} {found.checksum}" if checksum else found.rows)

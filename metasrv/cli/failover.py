@@ -1,0 +1,64 @@
+"""`metasrv failover`: open a node's regions elsewhere, now."""
+
+from typing import Annotated
+
+import typer
+
+from base.wire.procedures import FailoverRequest, ProcedureBody
+from metasrv.cli.options import WAIT_S, AsJson, Url, WaitS, service
+from metasrv.cli.output import show_json
+from metasrv.cli.procedure import show_procedures
+from metasrv.cli.progress import procedure_bar
+from metasrv.sdk.sync import Client
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.command("run")
+def run(  # noqa: PLR0913  # a parameter is an option of the command
+    node: Annotated[str | None, typer.Argument(metavar="[NODE]")] = None,
+    region: Annotated[list[str] | None, typer.Option(help="A region id. Repeated.")] = None,
+    reason: Annotated[str, typer.Option(help="Kept with the procedure.")] = "asked for by hand",
+    to: Annotated[list[str] | None, typer.Option(help="A node that may take them.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Though the node lives: it is fenced first.")
+    ] = False,
+    wait: WaitS = WAIT_S,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fail over a NODE, or the regions of --region; waits for the end."""
+    if (node is None) == (not region):
+        raise typer.BadParameter("either a NODE or --region")
+    request = FailoverRequest(
+        node_id=node,
+        region_ids=tuple(region) if region else None,
+        reason=reason,
+        targets=tuple(to or ()),
+        force=force,
+    )
+    with service(metasrv, as_json) as client:
+        started = client.failovers.start(request)
+        found = [_watched(client, one, wait) for one in started]
+    if as_json:
+        show_json(found)
+    else:
+        show_procedures(found)
+
+
+@app.command("list")
+def list_(
+    limit: Annotated[int, typer.Option(min=1)] = 50, metasrv: Url = None, as_json: AsJson = False
+) -> None:
+    """Newest first."""
+    with service(metasrv, as_json) as client:
+        found = client.failovers.list(limit)
+    if as_json:
+        show_json(found)
+    else:
+        show_procedures(found)
+
+
+def _watched(client: Client, one: ProcedureBody, wait_s: float) -> ProcedureBody:
+    with procedure_bar("failover") as tell:
+        return client.procedures.wait(one.id, wait_s, tell)

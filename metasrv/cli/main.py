@@ -1,0 +1,70 @@
+"""The command line: each command is a module, imported only when it is the one called.
+
+A module holds `app` (a Typer, for a command with sub-commands) or `command` (a function), and for
+that, if it needs any, `settings` (arguments of Typer's `command`). Add a command by one row of
+COMMANDS.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Collection, Sequence
+
+import typer
+
+# Command -> (its module, what it does).
+COMMANDS: tuple[tuple[str, str, str], ...] = (
+    ("demo", "metasrv.cli.demo", "See the main job on real data, with everything dying."),
+    ("check", "metasrv.cli.check", "Verify what is promised, on real keys and files."),
+    ("playground", "metasrv.cli.playground", "Run a whole cluster on this machine."),
+    ("doctor", "metasrv.cli.doctor", "Say what this machine has, and what mends the rest."),
+    ("server", "metasrv.cli.server", "Run one metasrv; `metasrv server --help` has its flags."),
+    ("datanode", "metasrv.cli.datanode", "Run one datanode; its flags as for `server`."),
+    ("table", "metasrv.cli.table", "Make, look at, change and drop tables."),
+    ("schema", "metasrv.cli.schema", "Make, look at and drop schemas."),
+    ("import", "metasrv.cli.import_rows", "Load a Parquet, CSV or NDJSON file into a table."),
+    ("scan", "metasrv.cli.scan", "Read the rows of a table."),
+    ("count", "metasrv.cli.count", "Count the rows of a table, with a checksum."),
+    ("procedure", "metasrv.cli.procedure", "Follow and cancel changes."),
+    ("node", "metasrv.cli.node", "Who is alive, and what they hold."),
+    ("region", "metasrv.cli.region", "Where each region is."),
+    ("failover", "metasrv.cli.failover", "Open the regions of a node elsewhere, now."),
+    ("cluster", "metasrv.cli.cluster", "Who leads; maintenance on and off."),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    args = list(sys.argv[1:] if argv is None else argv)
+    wanted = [name for name, _, _ in COMMANDS if _completing() or args[:1] == [name]]
+    application(wanted)(args, prog_name="metasrv")
+
+
+def application(wanted: Collection[str]) -> typer.Typer:
+    """Every command by name and help; only the wanted ones are imported."""
+    app = typer.Typer(
+        help="The control plane of a distributed table store.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_nothing)  # keeps the name of the command when there is only one
+    for name, path, summary in COMMANDS:
+        found: object = importlib.import_module(path) if name in wanted else None
+        group = getattr(found, "app", None)
+        if group is None:
+            settings = getattr(found, "settings", {})
+            app.command(name, help=summary, **settings)(getattr(found, "command", _nothing))
+        else:
+            app.add_typer(group, name=name, help=summary)
+    return app
+
+
+def _completing() -> bool:
+    return "_METASRV_COMPLETE" in os.environ  # set by the shell that asks
+
+
+def _nothing() -> None:
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""`metasrv playground`: a whole cluster on this machine until Ctrl-C."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from metasrv.cli.options import AsJson, told
+from metasrv.cli.output import show_facts, show_json
+from metasrv.cli.progress import Bar, bar
+from metasrv.playground.main import run
+from metasrv.playground.plan import KEY_PREFIX, Settings
+from metasrv.playground.playground import Playground
+
+
+def command(  # noqa: PLR0913  # a parameter is an option of the command
+    data_dir: Annotated[Path, typer.Option(help="Made if need be; kept.")] = Path(
+        ".run/playground"
+    ),
+    metasrvs: Annotated[int, typer.Option(min=1, max=9)] = 1,
+    datanodes: Annotated[int, typer.Option(min=0, max=64)] = 3,
+    frontends: Annotated[int, typer.Option(min=0, max=0, help="Not built yet.")] = 0,
+    port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="Of the first metasrv. Default: a free one."),
+    ] = None,
+    etcd: Annotated[
+        str | None, typer.Option(help="URLs of an etcd that is there. Default: one of its own.")
+    ] = None,
+    prefix: Annotated[str, typer.Option(help="Under which all keys stand.")] = KEY_PREFIX,
+    reset: Annotated[bool, typer.Option("--reset", help="Delete an earlier one's data.")] = False,
+    supervise: Annotated[bool, typer.Option("--supervise", help="Start again what dies.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Start etcd, metasrvs and datanodes; stop them all when this is stopped."""
+    urls = tuple(url.strip() for url in (etcd or "").split(",") if url.strip())
+    settings = Settings(
+        data_dir=data_dir.resolve(),
+        metasrvs=metasrvs,
+        datanodes=datanodes,
+        port=port,
+        etcd=urls,
+        key_prefix=prefix,
+        reset=reset,
+        supervise=supervise,
+    )
+    if faults := list(settings.faults()):
+        raise typer.BadParameter("; ".join(faults))
+    assert frontends == 0
+    with told(as_json), bar("starting", at_once=not as_json) as shown:
+        up = _Up(settings, shown, as_json)
+        asyncio.run(run(settings, up.ready, up.up))
+
+
+class _Up:
+    """What is said while it starts and when it is up."""
+
+    def __init__(self, settings: Settings, shown: Bar, as_json: bool) -> None:
+        own = 0 if settings.etcd else 1
+        self._total = own + settings.metasrvs + settings.datanodes
+        self._ready = 0
+        self._shown = shown
+        self._as_json = as_json
+
+    def ready(self, id: str) -> None:
+        self._ready += 1
+        if self._ready <= self._total:
+            self._shown.tell(f"{id} is ready", self._ready, self._total)
+
+    def up(self, playground: Playground) -> None:
+        self._shown.close()
+        document = playground.document
+        if self._as_json:
+            show_json(document)
+            return
+        facts: dict[str, object] = {"metasrv": document.metasrv, "etcd": document.etcd}
+        facts.update({id: one.url for id, one in document.datanodes.items()})
+        facts["data"] = str(playground.settings.data_dir)
+        show_facts(facts)
+        first = document.metasrv[0] if document.metasrv else ""
+        typer.echo(f"\nexport METASRV_URL={first}\nmetasrv node list     # Ctrl-C stops it all")

@@ -1,0 +1,50 @@
+"""`metasrv region`: where each region is, and what its leader says of it."""
+
+from typing import Annotated
+
+import typer
+
+from metasrv.cli.options import AsJson, Url, service
+from metasrv.cli.output import show_facts, show_json, show_table
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.command("list")
+def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
+    """All regions of living tables."""
+    with service(metasrv, as_json) as client:
+        found = client.regions.list()
+    if as_json:
+        show_json(found)
+        return
+    rows = [
+        (
+            one.region_id,
+            one.table,
+            one.number,
+            one.leader,
+            one.epoch,
+            one.state,
+            one.stat.rows if one.stat else None,
+        )
+        for one in found
+    ]
+    show_table(("region", "table", "number", "leader", "epoch", "state", "rows"), rows)
+
+
+@app.command("get")
+def get(
+    region: Annotated[str, typer.Argument(metavar="REGION", help="Decimal id.")],
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """One region."""
+    with service(metasrv, as_json) as client:
+        found = client.regions.get(region)
+    if as_json:
+        show_json(found)
+        return
+    facts = found.model_dump(mode="json", exclude={"stat"})
+    stat = found.stat.model_dump(exclude={"region_id", "epoch", "state"}) if found.stat else {}
+    show_facts({**facts, **stat})

@@ -1,0 +1,51 @@
+"""Rows as text for people and programs: the JSON form of each type (base/schema/values.py)."""
+
+import json
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from base.errors import Refused
+from base.schema.types import ColumnType, parse_type
+from base.schema.values import JsonScalar, Value, from_json, to_json
+from base.wire.tables import TableBody
+
+
+def json_rows(
+    batch: pa.RecordBatch, types: dict[str, ColumnType]
+) -> Iterator[dict[str, JsonScalar | None]]:
+    """By column name."""
+    names = batch.schema.names
+    columns = [_column(batch.column(name), types[name]) for name in names]
+    for row in zip(*columns, strict=True):
+        yield dict(zip(names, row, strict=True))
+
+
+def types_of(body: TableBody) -> dict[str, ColumnType]:
+    return {column.name: parse_type(column.type) for column in body.columns}
+
+
+def bound_of(body: TableBody, text: str | None, option: str) -> tuple[Value, ...] | None:
+    """The first values of a key: a JSON list, or one value, of which a bare word is a string.
+
+    Raises Refused.
+    """
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = text
+    values = found if isinstance(found, list) else [found]
+    types = types_of(body)
+    if len(values) > len(body.primary_key):
+        expected = f"at most {len(body.primary_key)} values"
+        raise Refused("invalid-request", pointer=option, found=len(values), expected=expected)
+    pairs = zip(body.primary_key, values, strict=False)
+    return tuple(from_json(types[name], value, f"{option}/{name}") for name, value in pairs)
+
+
+def _column(array: pa.Array, type: ColumnType) -> list[JsonScalar | None]:
+    if pa.types.is_timestamp(array.type):
+        array = array.cast(pa.int64())
+    return [None if value is None else to_json(type, value) for value in array.to_pylist()]

@@ -1,0 +1,252 @@
+"""`metasrv table`: made, looked at, renamed, altered, dropped and brought back."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from base.wire.tables import RouteBody, TableBody
+from metasrv.cli.options import WAIT_S, AsJson, TableArg, Url, WaitS, service, told
+from metasrv.cli.output import show_facts, show_json, show_table
+from metasrv.cli.progress import procedure_bar
+from metasrv.sdk.names import TableName
+
+app = typer.Typer(no_args_is_help=True)
+
+Pairs = list[str]
+
+
+@app.command("create")
+def create(  # noqa: PLR0913  # a parameter is an option of the command
+    name: Annotated[
+        str | None, typer.Argument(metavar="[TABLE]", help="Not with --file, which names it.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="A TableSpec as JSON; `-` is stdin.", allow_dash=True)
+    ] = None,
+    column: Annotated[
+        Pairs | None, typer.Option(help="NAME:TYPE, with ! at the end: not nullable. Repeated.")
+    ] = None,
+    key: Annotated[
+        Pairs | None, typer.Option(help="A column of the primary key, in order.")
+    ] = None,
+    partitions: Annotated[int, typer.Option(min=1, help="Regions, by hash of the key.")] = 1,
+    option: Annotated[Pairs | None, typer.Option(help="NAME=VALUE, as ttl=30d.")] = None,
+    schema: Annotated[str, typer.Option(help="With --file: where it is made.")] = "main.public",
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
+    wait: WaitS = WAIT_S,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a table. It takes rows when this returns."""
+    if (name is None) == (file is None):
+        raise typer.BadParameter("either a TABLE with --column and --key, or --file")
+    if file is not None:
+        spec = read_spec(file)
+    else:
+        assert name is not None
+        with told(as_json):
+            within = TableName.parse(name)
+        schema = str(within.within)
+        spec = spec_of(within.table, column or [], key or [], partitions)
+        spec["options"] = dict(_pair(one, "=") for one in option or [])
+    spec["if_not_exists"] = if_not_exists or spec.get("if_not_exists", False)
+    with service(metasrv, as_json) as client, procedure_bar("create") as tell:
+        body = client.tables.create(spec, schema, wait_s=wait, on_progress=tell)
+    _done(body, as_json, "created")
+
+
+@app.command("get")
+def get(name: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+    """What a table is."""
+    with service(metasrv, as_json) as client:
+        body = client.tables.get(name)
+    if as_json:
+        show_json(body)
+        return
+    show_facts(
+        {
+            "table": f"{body.catalog}.{body.schema_name}.{body.name}",
+            "id": body.id,
+            "version": body.version,
+            "primary key": body.primary_key,
+            "partition": body.partition.model_dump(mode="json") if body.partition else None,
+            "options": body.options or None,
+            "created": body.created_at,
+            "regions": len(body.regions),
+        }
+    )
+    typer.echo()
+    rows = [(one.id, one.name, one.type, one.nullable, one.default) for one in body.columns]
+    show_table(("id", "column", "type", "nullable", "default"), rows)
+
+
+@app.command("list")
+def list_(
+    schema: Annotated[str, typer.Argument(help="`public` or `main.public`")] = "main.public",
+    prefix: Annotated[str, typer.Option(help="Only names that begin with it.")] = "",
+    dropped: Annotated[bool, typer.Option("--dropped", help="Dropped ones too.")] = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """The tables of a schema, by name."""
+    with service(metasrv, as_json) as client:
+        found = client.tables.list(schema, prefix, dropped)
+    if as_json:
+        show_json(found)
+        return
+    rows = [(one.id, one.name, one.version, one.created_at, one.dropped_at) for one in found]
+    show_table(("id", "table", "version", "created", "dropped"), rows)
+
+
+@app.command("rename")
+def rename(  # noqa: PLR0913  # a parameter is an option of the command
+    name: TableArg,
+    new_name: str,
+    new_schema: Annotated[str | None, typer.Option(help="Another schema of the catalog.")] = None,
+    wait: WaitS = WAIT_S,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a table another name."""
+    with service(metasrv, as_json) as client, procedure_bar("rename") as tell:
+        body = client.tables.rename(name, new_name, new_schema, wait_s=wait, on_progress=tell)
+    _done(body, as_json, "renamed")
+
+
+@app.command("alter")
+def alter(  # noqa: PLR0913  # a parameter is an option of the command
+    name: TableArg,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="A list of operations as JSON; `-` is stdin.", allow_dash=True),
+    ] = None,
+    rename_column: Annotated[Pairs | None, typer.Option(help="OLD:NEW. Repeated.")] = None,
+    set_option: Annotated[Pairs | None, typer.Option(help="NAME=VALUE. Repeated.")] = None,
+    unset_option: Annotated[Pairs | None, typer.Option(help="NAME. Repeated.")] = None,
+    wait: WaitS = WAIT_S,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a table: all of it or nothing, in the order file, columns, options."""
+    operations: list[dict[str, Any]] = read_operations(file) if file is not None else []
+    for old, new in (_pair(one, ":") for one in rename_column or []):
+        operations.append({"op": "rename_column", "name": old, "new_name": new})
+    options: dict[str, str | None] = dict(_pair(one, "=") for one in set_option or [])
+    options.update(dict.fromkeys(unset_option or []))
+    if options:
+        operations.append({"op": "set_options", "options": options})
+    if not operations:
+        raise typer.BadParameter("nothing to change")
+    with service(metasrv, as_json) as client, procedure_bar("alter") as tell:
+        body = client.tables.alter(name, operations, wait_s=wait, on_progress=tell)
+    _done(body, as_json, "altered")
+
+
+@app.command("drop")
+def drop(
+    name: TableArg, wait: WaitS = WAIT_S, metasrv: Url = None, as_json: AsJson = False
+) -> None:
+    """Drop a table; `undrop` brings it back within the drop retention."""
+    with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
+        client.tables.drop(name, wait_s=wait, on_progress=tell)
+    if as_json:
+        show_json({"dropped": name})
+    else:
+        typer.echo(f"{name} dropped")
+
+
+@app.command("undrop")
+def undrop(  # noqa: PLR0913  # a parameter is an option of the command
+    name: TableArg,
+    table_id: Annotated[int | None, typer.Option(help="Which one, of several.")] = None,
+    new_name: Annotated[str | None, typer.Option(help="Another name than it had.")] = None,
+    wait: WaitS = WAIT_S,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring a dropped table back, with its rows."""
+    with service(metasrv, as_json) as client, procedure_bar("undrop") as tell:
+        body = client.tables.undrop(name, table_id, new_name, wait_s=wait, on_progress=tell)
+    _done(body, as_json, "undropped")
+
+
+@app.command("route")
+def route(name: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+    """Where the regions of a table are."""
+    with service(metasrv, as_json) as client:
+        body = client.tables.route(name)
+    if as_json:
+        show_json(body)
+    else:
+        show_route(body)
+
+
+def show_route(body: RouteBody) -> None:
+    rows = [
+        (one.number, one.region_id, one.leader, one.epoch, one.state, one.address, one.borrows)
+        for one in body.regions
+    ]
+    show_table(("number", "region", "leader", "epoch", "state", "address", "borrows"), rows)
+
+
+def spec_of(
+    name: str, columns: Sequence[str], key: Sequence[str], partitions: int
+) -> dict[str, Any]:
+    """A TableSpec from flags. Columns of the key are never nullable."""
+    if not columns or not key:
+        raise typer.BadParameter("a table has a --column or more, and a --key")
+    found = []
+    for text in columns:
+        column, type = _pair(text.removesuffix("!"), ":")
+        nullable = not text.endswith("!") and column not in key
+        found.append({"name": column, "type": type, "nullable": nullable})
+    partition = {"by": "hash", "columns": list(key), "count": partitions}
+    return {
+        "name": name,
+        "columns": found,
+        "primary_key": list(key),
+        "partition": partition if partitions > 1 else None,
+    }
+
+
+def read_spec(path: Path) -> dict[str, Any]:
+    found = _read_json(path)
+    if not isinstance(found, dict):
+        raise typer.BadParameter(f"{path} holds no TableSpec")
+    return found
+
+
+def read_operations(path: Path) -> list[dict[str, Any]]:
+    """A list, or an object with `operations` as the API takes it."""
+    found = _read_json(path)
+    if isinstance(found, dict):
+        found = found.get("operations")
+    if not isinstance(found, list):
+        raise typer.BadParameter(f"{path} holds no list of operations")
+    return found
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(sys.stdin.read() if str(path) == "-" else path.read_text())
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(f"{path}: {error}") from error
+
+
+def _pair(text: str, mark: str) -> tuple[str, str]:
+    left, found, right = text.partition(mark)
+    if not found or not left or not right:
+        raise typer.BadParameter(f"{text!r} is not of the form A{mark}B")
+    return left, right
+
+
+def _done(body: TableBody, as_json: bool, what: str) -> None:
+    if as_json:
+        show_json(body)
+        return
+    name = f"{body.catalog}.{body.schema_name}.{body.name}"
+    typer.echo(f"{name} {what}: id {body.id}, {len(body.regions)} regions, version {body.version}")

@@ -1,0 +1,84 @@
+"""Settings of one metasrv process: defaults < TOML < METASRV_* < flags; unsafe ones refused."""
+
+from pathlib import Path
+
+from pydantic import Field, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from metasrv.nodes.leases import wait_ms
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class ServerConfig(BaseSettings):
+    """Everything a server is started with. What operators change later is in the store."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="METASRV_", extra="forbid", frozen=True, use_attribute_docstrings=True
+    )
+
+    server_id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")
+    """Unique among the metasrvs of a cluster."""
+    host: str = "127.0.0.1"
+    """Loopback only: tokens and TLS come with the security issue."""
+    port: int = Field(default=0, ge=0, le=65535)
+    """0: any free one; the ready file says which."""
+    etcd: list[str] = Field(default=["http://127.0.0.1:2379"], min_length=1)
+    """Endpoints."""
+    key_prefix: str = "metasrv/"
+    """All keys of this cluster stand under it."""
+    data_dir: Path
+    """For the Spark driver's temporary files; holds nothing that must be kept."""
+    ready_file: Path | None = None
+    """Written, by rename, once the server listens: {"url", "pid"}."""
+
+    leader_ttl_ms: int = Field(default=5_000, ge=1_000)
+    keep_alive_ms: int = Field(default=1_600, ge=100)
+    store_deadline_ms: int = Field(default=2_000, ge=100)
+    """Of one request to etcd."""
+    heartbeat_ms: int = Field(default=2_000, ge=100)
+    region_lease_ms: int = Field(default=10_000, ge=500)
+    phi_threshold: float = Field(default=8.0, gt=0)
+    phi_pause_ms: int = Field(default=3_000, ge=0)
+    """Silence beyond the usual interval that is always forgiven."""
+    running_max: int = Field(default=128, ge=1)
+    queue_max: int = Field(default=10_000, ge=1)
+    repair_max: int = Field(default=32, ge=1)
+
+    spark_master: str = "local[2]"
+    spark_driver_memory: str = "512m"
+    spark_warm: bool = False
+    """Start Spark with the server instead of with the first job."""
+
+    @model_validator(mode="after")
+    def _relations(self) -> "ServerConfig":
+        if self.host not in LOOPBACK:
+            raise ValueError("host: only loopback, until tokens and TLS exist")
+        if 3 * self.keep_alive_ms > self.leader_ttl_ms:
+            raise ValueError("leader_ttl_ms must hold three keep_alive_ms")
+        if 3 * self.heartbeat_ms > self.region_lease_ms:
+            raise ValueError("region_lease_ms must hold three heartbeat_ms")
+        if self.store_deadline_ms >= self.leader_ttl_ms:
+            raise ValueError("store_deadline_ms must be below leader_ttl_ms")
+        return self
+
+    @property
+    def wait_ms(self) -> int:
+        """W: see metasrv/nodes/leases.py."""
+        return wait_ms(self.region_lease_ms)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls))

@@ -1,0 +1,187 @@
+"""The metasrv server as a process: the one place where its parts are made and put together."""
+
+import argparse
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, get_origin
+
+import structlog
+import uvicorn
+import uvloop
+
+from base.clock import Clock, SystemClock
+from base.errors import Corrupt, MetaError, Unavailable, Unknown
+from base.ids import RandomIds
+from base.log import log_to_stderr
+from base.ready import announce
+from base.rng import SystemRng
+from keys.etcd import EtcdKv
+from keys.follower import Follower
+from metasrv.adapters.spark_jobs import SparkJobs, SparkSettings, driver_command
+from metasrv.app import build_app
+from metasrv.config import ServerConfig
+from metasrv.election import Election, Identity, Timing, win
+from metasrv.leadership import World, lead
+from metasrv.service.state import ServerState
+from metasrv.toolchain import checkout, read_toolchain
+from metasrv.version import VERSION
+
+EXIT_CONFIG = 78  # EX_CONFIG of sysexits.h: an operator must change something first
+DRAIN_S_MAX = 2  # for answers under way at SIGTERM
+AGAIN_MS = 500  # before standing again after a session or a term has ended
+
+log = structlog.get_logger()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    if not __debug__:
+        print("asserts are part of this program: do not run it with -O", file=sys.stderr)
+        return EXIT_CONFIG
+    try:
+        config = ServerConfig(**_flags(sys.argv[1:] if argv is None else argv))
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return EXIT_CONFIG
+    log_to_stderr(server=config.server_id)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run(config))
+    return 0
+
+
+async def run(config: ServerConfig) -> None:
+    """Until SIGTERM or SIGINT; then the seat is given up and the process ends."""
+    listening = socket.create_server((config.host, config.port))
+    url = f"http://{config.host}:{listening.getsockname()[1]}"
+    kv = await EtcdKv.connect(
+        [endpoint.removeprefix("http://") for endpoint in config.etcd], config.key_prefix.encode()
+    )
+    clock = SystemClock()
+    follower = Follower(kv, clock, deadline_ms=config.store_deadline_ms)
+    jobs = spark_jobs(config, clock)
+    world = World(config, kv, clock, RandomIds(clock), SystemRng(), follower, jobs)
+    state = ServerState.of(world, url)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    server = _Server(uvicorn.Config(build_app(state), **_server_settings()))
+    async with asyncio.TaskGroup() as tasks:
+        serving = tasks.create_task(server.serve(sockets=[listening]))
+        work = [
+            tasks.create_task(follower.follow()),
+            tasks.create_task(follower.listen()),
+            tasks.create_task(jobs.run()),
+            tasks.create_task(candidate(world, state, Identity(config.server_id, url, VERSION))),
+        ]
+        await server.is_up.wait()
+        facts: dict[str, str | int] = {
+            "server_id": config.server_id,
+            "url": url,
+            "pid": os.getpid(),
+        }
+        announce(facts, config.ready_file)
+        await stop.wait()
+        server.should_exit = True
+        await jobs.close()
+        for task in work:
+            task.cancel()
+        await asyncio.wait([serving, *work])
+    await kv.close()
+    log.info("server_stopped")
+
+
+def spark_jobs(config: ServerConfig, clock: Clock) -> SparkJobs:
+    """Spark in a process of its own, with the Java that the set-up chose."""
+    settings = SparkSettings(
+        work_dir=config.data_dir / "spark",
+        master=config.spark_master,
+        driver_memory=config.spark_driver_memory,
+        is_warm=config.spark_warm,
+    )
+    toolchain = read_toolchain(checkout())
+    chosen = toolchain.environment(os.environ["PATH"]) if toolchain else {}
+    return SparkJobs(driver_command(settings), {**os.environ, **chosen}, clock, settings)
+
+
+async def candidate(world: World, state: ServerState, me: Identity) -> None:
+    """Stands for election for ever: session after session, term after term."""
+    config = world.config
+    timing = Timing(config.leader_ttl_ms, config.keep_alive_ms, config.store_deadline_ms)
+    election = Election(world.kv, world.clock, me, timing)
+    state.is_valid = election.is_valid
+    while True:
+        try:
+            await _one_session(world, state, election)
+        except* (Unknown, Unavailable) as group:
+            log.warning("store_silent", error=str(group.exceptions[0]))
+        except* Corrupt as group:
+            log.exception("metadata_corrupt", error=str(group.exceptions[0]))
+        except* MetaError as group:
+            log.warning("leadership_ended", error=str(group.exceptions[0]))
+        await world.clock.sleep_ms(AGAIN_MS)
+
+
+async def _one_session(world: World, state: ServerState, election: Election) -> None:
+    """One lease: waits for the seat, leads, and gives everything up when either ends."""
+    session = await election.open_session()
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(election.keep_alive(session))
+            fence = await win(election, session, world.clock, state.heard)
+            log.info("leader_elected", term=fence.mod_revision)
+            await lead(world, fence, state.begin)
+    finally:
+        state.begin(None)
+        await election.resign(session)
+
+
+class _Server(uvicorn.Server):
+    """Says when it listens, and leaves signals to us."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.is_up.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _server_settings() -> dict[str, Any]:
+    return {
+        "log_config": None,
+        "access_log": False,
+        "lifespan": "off",
+        "http": "h11",
+        "h11_max_incomplete_event_size": 16 << 10,
+        "ws": "none",
+        "server_header": False,
+        "timeout_keep_alive": 5,
+        "timeout_graceful_shutdown": DRAIN_S_MAX,
+    }
+
+
+def _flags(argv: Sequence[str]) -> dict[str, Any]:
+    parser = argparse.ArgumentParser(prog="metasrv server", description=__doc__)
+    for name, field in ServerConfig.model_fields.items():
+        flag = f"--{name.replace('_', '-')}"
+        if get_origin(field.annotation) is list:
+            parser.add_argument(flag, type=lambda text: text.split(","), help=field.description)
+        else:
+            kinds: dict[Any, Callable[[str], object]] = {int: int, float: float}
+            kind = kinds.get(field.annotation, str)
+            parser.add_argument(flag, type=kind, help=field.description)
+    given = vars(parser.parse_args(argv))
+    return {name: value for name, value in given.items() if value is not None}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""The nodes as this term knows them: registrations in the store, reports in memory."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from base.clock import Clock
+from base.errors import Conflict, NotFound
+from base.wire.nodes import (
+    Grant,
+    HeartbeatAnswer,
+    HeartbeatRequest,
+    RegisterAnswer,
+    RegisterRequest,
+)
+from base.wire.orders import Order
+from keys.cluster import Candidate, CandidateKey, Node, NodeKey, Resources
+from keys.committer import Committer
+from keys.follower import Follower
+from keys.key import Range
+from keys.kv import Kv
+from keys.scan import scan
+from keys.txn import Txn, snapshot
+from keys.value import decode
+from metasrv.nodes.detector import PhiConfig, PhiDetector
+from metasrv.nodes.leases import LeaseBook
+from metasrv.nodes.reconcile import reconcile
+from metasrv.nodes.status import NodeEntry, NodeState, NodeStatus, state_at, status_of
+from metasrv.settings import Settings
+from procedures.ports import NodeView
+
+DATANODE = "datanode"
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Settings of one cluster, in ms; their relations are checked at start (metasrv/config.py)."""
+
+    heartbeat_ms: int
+    lease_ms: int
+    store_deadline_ms: int
+
+
+@dataclass(slots=True)
+class NodeBook:
+    cluster_id: str
+    kv: Kv
+    committer: Committer
+    follower: Follower
+    clock: Clock
+    leases: LeaseBook
+    settings: Settings
+    timing: Timing
+    phi: PhiConfig
+    next_order: Callable[[], int]
+    """Order numbers, rising within the term."""
+    is_busy: Callable[[int], bool]
+    """Whether a living procedure holds the locks of a table id."""
+    _entries: dict[str, NodeEntry] = field(default_factory=dict)
+
+    async def load(self) -> None:
+        """What is registered. Every node is taken for alive at first: nobody has had time to say
+        otherwise to this leader."""
+        keys: Range = NodeKey.under(DATANODE)
+        items, _ = await scan(self.kv, keys, deadline_ms=self.timing.store_deadline_ms)
+        for item in items:
+            node = decode(Node, item.value, key=item.key.decode())
+            self._entries[node.node_id] = self._fresh(node)
+
+    # Registration and heartbeats ----------------------------------------------------------------
+
+    async def register(self, request: RegisterRequest) -> RegisterAnswer:
+        """Durable when it returns. Of two processes with one id the newest registered is heard."""
+        self._same_cluster(request.cluster_id or self.cluster_id)
+        known = self._entries.get(request.node_id)
+        if known is None or known.node.incarnation != request.incarnation:
+            await self._store(request)
+        return RegisterAnswer(
+            cluster_id=self.cluster_id,
+            term=self.committer.term,
+            heartbeat_ms=self.timing.heartbeat_ms,
+            lease_ms=self.timing.lease_ms,
+            settings_version=self.settings.version,
+            metasrvs=await self._metasrvs(),
+        )
+
+    async def _metasrvs(self) -> list[str]:
+        items, _ = await scan(
+            self.kv, CandidateKey.under(), deadline_ms=self.timing.store_deadline_ms
+        )
+        return [decode(Candidate, item.value, key=item.key.decode()).url for item in items]
+
+    async def _store(self, request: RegisterRequest) -> None:
+        key = NodeKey(DATANODE, request.node_id)
+        seen = await snapshot(self.kv, key, deadline_ms=self.timing.store_deadline_ms)
+        node = Node(
+            node_id=request.node_id,
+            role=DATANODE,
+            address=request.address,
+            zone=request.zone,
+            root=request.root,
+            version=request.version,
+            incarnation=request.incarnation,
+            resources=Resources(
+                cpu_cores=request.resources.cpu_cores,
+                memory_bytes=request.resources.memory_bytes,
+                disk_bytes=request.resources.disk_bytes,
+            ),
+            registered_at_ms=self.clock.wall_ms(),
+        )
+        await self.committer.commit(Txn.on(seen).put(key, node))
+        entry = self._fresh(node)
+        entry.resources = request.resources
+        self._entries[request.node_id] = entry
+        log.info("node_registered", node=request.node_id, incarnation=request.incarnation)
+
+    def heartbeat(self, request: HeartbeatRequest) -> HeartbeatAnswer:
+        """Grants leases and says what is to be done. One that is not newer is ignored (G41)."""
+        self._same_cluster(request.cluster_id)
+        entry = self._entries.get(request.node_id)
+        if entry is None:
+            raise NotFound(what="node", name=request.node_id)
+        if entry.node.incarnation != request.incarnation:
+            raise Conflict("stale-incarnation", node=request.node_id)
+        if request.sequence <= entry.sequence:
+            return self._answer(request.sequence, (), ())
+        now = self.clock.mono_ms()
+        entry.detector.heard(now)
+        entry.sequence, entry.heard_ms = request.sequence, now
+        entry.resources = request.resources
+        entry.regions = {stat.region_id: stat for stat in request.regions}
+        said = reconcile(
+            self.follower.catalog, request.node_id, entry.node.root, entry.regions, self.is_busy
+        )
+        self.leases.granted(request.node_id, [grant.region_id for grant in said.grants], now)
+        orders = tuple(
+            order.model_copy(update={"number": self.next_order()}) for order in said.instructions
+        )
+        return self._answer(request.sequence, said.grants, orders)
+
+    def _answer(
+        self, sequence: int, grants: tuple[Grant, ...], orders: tuple[Order, ...]
+    ) -> HeartbeatAnswer:
+        return HeartbeatAnswer(
+            sequence=sequence,
+            term=self.committer.term,
+            lease_ms=self.timing.lease_ms,
+            settings_version=self.settings.version,
+            catalog_version=self.follower.catalog.version,
+            grants=list(grants),
+            instructions=list(orders),
+        )
+
+    def _same_cluster(self, cluster_id: str) -> None:
+        if cluster_id != self.cluster_id:
+            raise Conflict("wrong-cluster", expected=self.cluster_id, found=cluster_id)
+
+    def _fresh(self, node: Node) -> NodeEntry:
+        return NodeEntry(node, PhiDetector(self.phi, self.clock.mono_ms()))
+
+    # Asking -------------------------------------------------------------------------------------
+
+    def registered(self) -> tuple[Node, ...]:
+        return tuple(self._entries[node].node for node in sorted(self._entries))
+
+    def entry(self, node_id: str) -> NodeEntry:
+        """Raises NotFound for a node that never registered."""
+        entry = self._entries.get(node_id)
+        if entry is None:
+            raise NotFound(what="node", name=node_id)
+        return entry
+
+    def node(self, node_id: str) -> NodeStatus:
+        now = self.clock.mono_ms()
+        entry = self.entry(node_id)
+        return status_of(entry, self.leases.free_at_ms(node_id, list(entry.regions)), now)
+
+    def statuses(self) -> tuple[NodeStatus, ...]:
+        return tuple(self.node(node_id) for node_id in sorted(self._entries))
+
+    def nodes(self) -> tuple[NodeView, ...]:
+        """The Placement port. Every change is judged by it, so it looks at no region."""
+        now, catalog = self.clock.mono_ms(), self.follower.catalog
+        return tuple(
+            NodeView(
+                node_id=node_id,
+                zone=entry.node.zone,
+                root=entry.node.root,
+                alive=state_at(entry, now) is not NodeState.DEAD,
+                regions=catalog.led_by(node_id),
+                disk_free_bytes=_disk_free(entry),
+            )
+            for node_id, entry in sorted(self._entries.items())
+        )
+
+    def free_in_ms(self, node: str, region_ids: Sequence[str]) -> int:
+        """The Leases port."""
+        return max(0, self.leases.free_at_ms(node, region_ids) - self.clock.mono_ms())
+
+    def forgive(self, stalled_ms: int) -> None:
+        """This server did not run for *stalled_ms*: that is no node's fault (G35)."""
+        for entry in self._entries.values():
+            entry.detector.forgive(stalled_ms)
+
+
+def _disk_free(entry: NodeEntry) -> int:
+    """As last reported; before the first report of this term, what it had in all."""
+    known = entry.resources
+    return known.disk_free_bytes if known else entry.node.resources.disk_bytes

@@ -1,0 +1,64 @@
+"""Phi-accrual failure detection (Hayashibara et al., SRDS 2004): suspicion as a number.
+
+phi(t) = -log10 P(a heartbeat comes later than t after the last one), from the history of intervals,
+taken as normally distributed. Pure: `now_ms` is an argument.
+"""
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+HISTORY_MAX = 100  # intervals remembered per node
+PHI_MAX = 300.0  # beyond it the probability is below what a double can hold
+
+
+@dataclass(frozen=True, slots=True)
+class PhiConfig:
+    threshold: float = 8.0
+    """Above it a node counts as dead: one false alarm in 10^8 intervals, if they are normal."""
+    first_interval_ms: int = 2_000
+    """Taken for the mean before there is a history: the heartbeat interval."""
+    deviation_ms_min: int = 200
+    """Perfectly regular heartbeats would otherwise make any delay an alarm."""
+    pause_ms: int = 3_000
+    """A pause that is always forgiven: garbage collection, a slow disk, a short partition."""
+
+
+@dataclass(slots=True)
+class PhiDetector:
+    """The history of one node."""
+
+    config: PhiConfig
+    last_ms: int
+    """When it was last heard, or first known: a node dead before its first word is found too."""
+    _intervals: deque[int] = field(default_factory=lambda: deque(maxlen=HISTORY_MAX))
+
+    def heard(self, now_ms: int, stalled_ms: int = 0) -> None:
+        """*stalled_ms*: how long this server itself did not run since; it is not the node's."""
+        self._intervals.append(max(0, now_ms - self.last_ms - stalled_ms))
+        self.last_ms = now_ms
+
+    def forgive(self, stalled_ms: int) -> None:
+        """This server did not run for so long: nobody could be heard (G35)."""
+        self.last_ms += stalled_ms
+
+    def phi(self, now_ms: int) -> float:
+        elapsed = now_ms - self.last_ms
+        mean = self._mean() + self.config.pause_ms
+        deviation = max(self._deviation(), float(self.config.deviation_ms_min))
+        late = 0.5 * math.erfc((elapsed - mean) / (deviation * math.sqrt(2)))
+        return PHI_MAX if late < 10**-PHI_MAX else -math.log10(late)
+
+    def is_dead(self, now_ms: int) -> bool:
+        return self.phi(now_ms) >= self.config.threshold
+
+    def _mean(self) -> float:
+        known = list(self._intervals) or [self.config.first_interval_ms]
+        return sum(known) / len(known)
+
+    def _deviation(self) -> float:
+        known = list(self._intervals) or [self.config.first_interval_ms]
+        mean = self._mean()
+        variance = sum((interval - mean) ** 2 for interval in known) / len(known)
+        first = self.config.first_interval_ms / 4 if not self._intervals else 0.0
+        return max(math.sqrt(variance), first)

@@ -1,0 +1,90 @@
+"""What a heartbeat is answered: a pure function of the applied catalog and the node's report.
+
+Leases are granted for what the catalog calls open, at its epoch. What the node lacks it is told to
+open; what it should not have, to close; what nobody has ever heard of, to drop.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from base.ids import RegionId, table_of
+from base.wire.nodes import Grant, RegionStat
+from base.wire.orders import CloseRegion, DropRegion, Order
+from keys.catalog import Catalog, Table
+from keys.tables import RegionRoute, RegionState
+from procedures.opening import UNNUMBERED, open_order
+from procedures.placing import root_under
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    grants: tuple[Grant, ...]
+    instructions: tuple[Order, ...]
+    """Still without numbers."""
+
+
+def reconcile(
+    catalog: Catalog,
+    node: str,
+    root: str,
+    report: Mapping[str, RegionStat],
+    is_busy: Callable[[int], bool],
+) -> Reconciled:
+    """*is_busy*: whether a living procedure holds a table's locks: it may be making that table.
+
+    Everything else may be said beside a procedure: what has been announced is to be open, whoever
+    announced it, and an order that arrives late is refused by its number.
+    """
+    mine = {region.region_id: (table, region) for table, region in _led(catalog, node)}
+    grants = [
+        Grant(region_id=region_id, epoch=region.epoch)
+        for region_id, (_, region) in mine.items()
+        if _serves(report.get(region_id), region)
+    ]
+    instructions: list[Order] = [
+        open_order(table.info, region)
+        for region_id, (table, region) in mine.items()
+        if not _serves(report.get(region_id), region)
+    ]
+    led = {
+        region.region_id
+        for table in catalog.on_node(node)
+        for region in table.route.region_routes
+        if region.leader == node
+    }
+    for stat in report.values():
+        if stat.region_id in led:  # at this epoch, or not yet at it
+            continue
+        table_id = table_of(RegionId(int(stat.region_id)))
+        if table_id in catalog.tables:
+            instructions.append(_close(stat))
+        elif not is_busy(table_id):
+            instructions.append(_drop(root, stat))
+    return Reconciled(tuple(grants), tuple(instructions))
+
+
+def _led(catalog: Catalog, node: str) -> Iterable[tuple[Table, RegionRoute]]:
+    """Regions that have been announced under *node*. The others are a procedure's to open."""
+    for table in catalog.on_node(node):
+        for region in table.route.region_routes:
+            if region.leader == node and region.state is RegionState.OPEN:
+                yield table, region
+
+
+def _serves(stat: RegionStat | None, region: RegionRoute) -> bool:
+    return stat is not None and stat.epoch == region.epoch and stat.state == "open"
+
+
+def _close(stat: RegionStat) -> Order:
+    """The files stay: the table lives elsewhere, or may be taken back."""
+    return CloseRegion(number=UNNUMBERED, region_id=stat.region_id, epoch=stat.epoch)
+
+
+def _drop(root: str, stat: RegionStat) -> Order:
+    """What a create that was undone has left on a node that was away then."""
+    return DropRegion(
+        number=UNNUMBERED,
+        region_id=stat.region_id,
+        epoch=stat.epoch,
+        root=root_under(root, stat.region_id, stat.epoch),
+    )

@@ -1,0 +1,65 @@
+"""What the leader knows of a node: its registration, its last report, and how alive it looks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from base.wire.nodes import NodeResources, RegionStat
+from keys.cluster import Node
+from metasrv.nodes.detector import PhiDetector
+
+SUSPECT_PHI = 1.0  # one chance in ten that it is merely late
+
+
+class NodeState(StrEnum):
+    ALIVE = "alive"
+    SUSPECT = "suspect"
+    DEAD = "dead"
+
+
+@dataclass(slots=True)
+class NodeEntry:
+    """One node of this term. Owned by the NodeBook."""
+
+    node: Node
+    detector: PhiDetector
+    sequence: int = -1
+    """Of the last heartbeat heard from this incarnation; -1: none yet."""
+    heard_ms: int | None = None
+    resources: NodeResources | None = None
+    regions: Mapping[str, RegionStat] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """A node at one moment."""
+
+    node: Node
+    state: NodeState
+    phi: float
+    heard_ms_ago: int | None
+    """None: not heard by this leader."""
+    lease_left_ms: int
+    """Until no lease that this leader granted can be alive."""
+    resources: NodeResources | None
+    regions: Mapping[str, RegionStat]
+    """As last reported, by region id."""
+
+
+def state_at(entry: NodeEntry, now_ms: int) -> NodeState:
+    phi = entry.detector.phi(now_ms)
+    if phi >= entry.detector.config.threshold:
+        return NodeState.DEAD
+    return NodeState.SUSPECT if phi >= SUSPECT_PHI else NodeState.ALIVE
+
+
+def status_of(entry: NodeEntry, lease_free_at_ms: int, now_ms: int) -> NodeStatus:
+    return NodeStatus(
+        node=entry.node,
+        state=state_at(entry, now_ms),
+        phi=entry.detector.phi(now_ms),
+        heard_ms_ago=None if entry.heard_ms is None else now_ms - entry.heard_ms,
+        lease_left_ms=max(0, lease_free_at_ms - now_ms),
+        resources=entry.resources,
+        regions=entry.regions,
+    )

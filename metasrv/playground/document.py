@@ -1,0 +1,76 @@
+"""`playground.json`: what runs where, for tests, checkers and people. A public format (API.md)."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from base.wire.model import WireModel
+from metasrv.playground.child import Child
+
+NAME = "playground.json"
+
+
+class DatanodeEntry(WireModel):
+    url: str
+    pid: int
+    root: str
+
+
+class FrontendEntry(WireModel):
+    url: str
+    pid: int
+
+
+class Pids(WireModel):
+    metasrv: dict[str, int]
+    datanode: dict[str, int]
+    frontend: dict[str, int]
+    etcd: int | None
+    """Null: it is not the playground's own."""
+
+
+class PlaygroundBody(WireModel):
+    etcd: list[str]
+    key_prefix: str
+    metasrv: list[str]
+    datanodes: dict[str, DatanodeEntry]
+    frontends: dict[str, FrontendEntry]
+    """Empty until the frontend exists."""
+    pids: Pids
+    restart: dict[str, list[str]]
+    """By id, the command line that starts it again."""
+
+
+def document_of(
+    children: Mapping[str, Child], etcd: tuple[str, ...], key_prefix: str
+) -> PlaygroundBody:
+    programs = [child.program for child in children.values()]
+    pids = {
+        role: {one.id: children[one.id].pid for one in programs if one.role == role}
+        for role in ("metasrv", "datanode")
+    }
+    return PlaygroundBody(
+        etcd=list(etcd),
+        key_prefix=key_prefix,
+        metasrv=[one.url for one in programs if one.role == "metasrv"],
+        datanodes={
+            one.id: DatanodeEntry(url=one.url, pid=children[one.id].pid, root=str(one.root))
+            for one in programs
+            if one.role == "datanode"
+        },
+        frontends={},
+        pids=Pids(
+            metasrv=pids["metasrv"],
+            datanode=pids["datanode"],
+            frontend={},
+            etcd=children["etcd"].pid if "etcd" in children else None,
+        ),
+        restart={one.id: list(one.argv) for one in programs},
+    )
+
+
+def write_document(folder: Path, document: PlaygroundBody) -> None:
+    """Renamed into place: who sees it sees all of it."""
+    unfinished = folder / f".{NAME}.{os.getpid()}"
+    unfinished.write_text(document.model_dump_json(indent=2) + "\n")
+    unfinished.replace(folder / NAME)

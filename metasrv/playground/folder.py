@@ -1,0 +1,50 @@
+"""The folder of a playground: one playground at a time, and a reset that deletes only its own."""
+
+import fcntl
+import os
+import re
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from base.errors import Conflict
+from metasrv.playground.document import NAME
+from metasrv.playground.plan import HOST
+
+LOCK = "playground.lock"
+OURS = re.compile(r"etcd|logs|m-\d+|dn-\d+")
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Made if need be. Raises Conflict `object-locked` while another playground runs in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    opened = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(opened)
+        raise Conflict("object-locked", resource=str(folder), holder="a playground") from None
+    try:
+        yield
+    finally:
+        os.close(opened)
+
+
+def cleared(folder: Path, *, reset: bool) -> None:
+    """Without the word of an earlier run that all is ready; with `reset`, without its data too."""
+    (folder / NAME).unlink(missing_ok=True)
+    for path in folder.iterdir() if reset else ():
+        if OURS.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+
+
+def free_ports(count: int) -> list[int]:
+    """Different ones, free at this moment."""
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind((HOST, 0))
+        return [probe.getsockname()[1] for probe in probes]

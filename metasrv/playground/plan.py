@@ -1,0 +1,146 @@
+"""What a playground consists of: each program with its command line, address and folders. Pure."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+HOST = "127.0.0.1"
+KEY_PREFIX = "metasrv/"
+METASRVS_MAX = 9
+DATANODES_MAX = 64
+Role = Literal["etcd", "metasrv", "datanode"]
+MODULES: Mapping[Role, str] = {"metasrv": "metasrv.main", "datanode": "dataplane.datanode.main"}
+READY = "ready.json"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was asked for."""
+
+    data_dir: Path
+    """Absolute; everything of the cluster lies below it."""
+    metasrvs: int = 1
+    datanodes: int = 3
+    port: int | None = None
+    """Of the first metasrv; None: a free one."""
+    etcd: tuple[str, ...] = ()
+    """URLs of an etcd that is there; empty: one of its own."""
+    key_prefix: str = KEY_PREFIX
+    reset: bool = False
+    """Delete what an earlier playground left in `data_dir`."""
+    supervise: bool = False
+    """Start again what died."""
+    metasrv_flags: Mapping[str, str] = field(default_factory=dict)
+    """More flags of each metasrv, by name without dashes; tests shorten times by them."""
+    datanode_flags: Mapping[str, str] = field(default_factory=dict)
+    """More flags of each datanode."""
+
+    def faults(self) -> Iterator[str]:
+        """What cannot be; empty: nothing."""
+        if not self.data_dir.is_absolute():
+            yield "the data folder is not absolute"
+        if not 0 <= self.metasrvs <= METASRVS_MAX:
+            yield f"0 to {METASRVS_MAX} metasrvs"
+        if not 0 <= self.datanodes <= DATANODES_MAX:
+            yield f"0 to {DATANODES_MAX} datanodes"
+        if self.datanodes and not self.metasrvs:
+            yield "datanodes need a metasrv"
+        if self.reset and self.etcd:
+            yield "--reset deletes only the playground's own etcd: choose another --prefix"
+        if not all(url.startswith("http://") for url in self.etcd):
+            yield "etcd is reached by http:// here"
+
+
+@dataclass(frozen=True)
+class Program:
+    """One process of the cluster."""
+
+    id: str
+    role: Role
+    argv: tuple[str, ...]
+    """The command line that starts it, now and later."""
+    url: str
+    folder: Path
+    ready_file: Path | None
+    """What the program writes once it listens; None: it writes none."""
+    probe: str
+    """URL that answers 200 once it serves."""
+
+    @property
+    def root(self) -> Path:
+        """Of a datanode."""
+        return self.folder / "root"
+
+
+def ports_needed(settings: Settings) -> int:
+    return settings.metasrvs + settings.datanodes + (0 if settings.etcd else 2)
+
+
+def plan(settings: Settings, etcd_path: str, free_ports: Sequence[int]) -> list[Program]:
+    """In the order in which they are started: each needs the ones before it."""
+    ports = iter(free_ports)
+    programs = [] if settings.etcd else [_etcd(settings, etcd_path, next(ports), next(ports))]
+    etcd = settings.etcd or (programs[0].url,)
+    first = settings.port
+    for number in range(1, settings.metasrvs + 1):
+        port = first if number == 1 and first is not None else next(ports)
+        programs.append(_metasrv(settings, f"m-{number}", port, etcd))
+    servers = [one.url for one in programs if one.role == "metasrv"]
+    numbers = range(1, settings.datanodes + 1)
+    nodes = [_datanode(settings, f"dn-{number}", next(ports), servers) for number in numbers]
+    return [*programs, *nodes]
+
+
+def _etcd(settings: Settings, path: str, client_port: int, peer_port: int) -> Program:
+    folder = settings.data_dir / "etcd"
+    client, peer = f"http://{HOST}:{client_port}", f"http://{HOST}:{peer_port}"
+    flags = {
+        "name": "playground",
+        "data-dir": str(folder / "data"),
+        "listen-client-urls": client,
+        "advertise-client-urls": client,
+        "listen-peer-urls": peer,
+        "initial-advertise-peer-urls": peer,
+        "initial-cluster": f"playground={peer}",
+    }
+    return Program("etcd", "etcd", (path, *_flags(flags)), client, folder, None, client + "/health")
+
+
+def _metasrv(settings: Settings, id: str, port: int, etcd: Sequence[str]) -> Program:
+    folder = settings.data_dir / id
+    flags = {
+        "server-id": id,
+        "host": HOST,
+        "port": str(port),
+        "etcd": ",".join(etcd),
+        "key-prefix": settings.key_prefix,
+        "data-dir": str(folder),
+        "ready-file": str(folder / READY),
+        **settings.metasrv_flags,
+    }
+    return _ours("metasrv", f"http://{HOST}:{port}", folder, flags)
+
+
+def _datanode(settings: Settings, id: str, port: int, servers: Sequence[str]) -> Program:
+    folder = settings.data_dir / id
+    flags = {
+        "node-id": id,
+        "root": str(folder / "root"),
+        "metasrv": ",".join(servers),
+        "listen": f"{HOST}:{port}",
+        "zone": "local",
+        "ready-file": str(folder / READY),
+        **settings.datanode_flags,
+    }
+    return _ours("datanode", f"http://{HOST}:{port}", folder, flags)
+
+
+def _ours(role: Role, url: str, folder: Path, flags: Mapping[str, str]) -> Program:
+    argv = (sys.executable, "-m", MODULES[role], *_flags(flags))
+    return Program(folder.name, role, argv, url, folder, folder / READY, url + "/readyz")
+
+
+def _flags(flags: Mapping[str, str]) -> list[str]:
+    return [f"--{name}={value}" for name, value in flags.items()]

@@ -1,0 +1,171 @@
+"""A whole cluster as child processes: an async context that is entered when all of it serves."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from base.clock import Clock, SystemClock
+from base.errors import Refused, Unavailable
+from base.fanout import fan_out
+from metasrv.playground.child import Child
+from metasrv.playground.document import NAME, PlaygroundBody, document_of, write_document
+from metasrv.playground.folder import cleared, free_ports, held
+from metasrv.playground.plan import Program, Settings, plan, ports_needed
+from metasrv.toolchain import checkout, read_toolchain
+
+READY_S_MAX = 60.0
+"""For one program, etcd's election and the first heartbeats included."""
+POLL_MS = 50
+PROBE_S_MAX = 2.0
+
+OnReady = Callable[[str], None]
+"""Called with the id of each program that has become ready."""
+
+
+class Playground:
+    """Leave it and everything it started is gone; kill it, and the kernel sees to that.
+
+    Use it in the main thread: children die with the thread that started them.
+    """
+
+    def __init__(
+        self, settings: Settings, *, clock: Clock | None = None, on_ready: OnReady | None = None
+    ) -> None:
+        self.settings = settings
+        self.children: dict[str, Child] = {}
+        self._clock = clock or SystemClock()
+        self._on_ready = on_ready or (lambda _: None)
+        self._open = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        faults = list(self.settings.faults())
+        if faults:
+            raise Refused("invalid-request", reason="; ".join(faults))
+        async with AsyncExitStack() as stack:
+            stack.enter_context(held(self.settings.data_dir))
+            self._http = await stack.enter_async_context(
+                httpx.AsyncClient(trust_env=False, timeout=PROBE_S_MAX)
+            )
+            stack.push_async_callback(self._stop)
+            await asyncio.to_thread(cleared, self.settings.data_dir, reset=self.settings.reset)
+            await self._start()
+            self._open = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._open.aclose()
+
+    @property
+    def etcd_urls(self) -> tuple[str, ...]:
+        own = self.children.get("etcd")
+        return self.settings.etcd if own is None else (own.program.url,)
+
+    @property
+    def metasrv_urls(self) -> tuple[str, ...]:
+        return tuple(one.url for one in self.programs if one.role == "metasrv")
+
+    @property
+    def datanode_urls(self) -> dict[str, str]:
+        """By id."""
+        return {one.id: one.url for one in self.programs if one.role == "datanode"}
+
+    @property
+    def datanode_roots(self) -> dict[str, Path]:
+        """By id."""
+        return {one.id: one.root for one in self.programs if one.role == "datanode"}
+
+    @property
+    def programs(self) -> list[Program]:
+        return [child.program for child in self.children.values()]
+
+    @property
+    def document(self) -> PlaygroundBody:
+        return document_of(self.children, self.etcd_urls, self.settings.key_prefix)
+
+    def pid(self, id: str) -> int:
+        return self.children[id].pid
+
+    async def kill(self, id: str, number: signal.Signals = signal.SIGKILL) -> None:
+        """Signal one program; of SIGKILL and SIGTERM the end is waited for."""
+        self.children[id].send(number)
+        if number in (signal.SIGKILL, signal.SIGTERM):
+            await self.children[id].ended()
+
+    async def restart(self, id: str) -> None:
+        """Start a program that has ended, and wait until it serves."""
+        await self.children[id].start()
+        await self.ready(id)
+        self.announce()
+
+    async def ready(self, id: str) -> None:
+        """Until it serves. Raises Unavailable with its last words if it ends or takes too long."""
+        child = self.children[id]
+        until = self._clock.mono_ms() + READY_S_MAX * 1000
+        while not await self._serves(child):
+            if child.returncode is not None or self._clock.mono_ms() > until:
+                told = await asyncio.to_thread(child.last_words)
+                raise Unavailable("not-ready", what=id, ended=child.returncode, told=told)
+            await self._clock.sleep_ms(POLL_MS)
+        self._on_ready(id)
+
+    def announce(self) -> None:
+        """Write `playground.json` anew."""
+        write_document(self.settings.data_dir, self.document)
+
+    # -- inside
+
+    async def _start(self) -> None:
+        env, etcd_path = await asyncio.to_thread(_environment, bool(self.settings.etcd))
+        ports = free_ports(ports_needed(self.settings))
+        logs = self.settings.data_dir / "logs"
+        for program in plan(self.settings, etcd_path, ports):
+            self.children[program.id] = Child(program, logs, env, checkout())
+        if "etcd" in self.children:
+            await self.children["etcd"].start()
+            await self.ready("etcd")
+        rest = [id for id in self.children if id != "etcd"]
+        for id in rest:
+            await self.children[id].start()
+        await fan_out([partial(self.ready, id) for id in rest], at_once=len(rest) or 1)
+        self.announce()
+
+    async def _stop(self) -> None:
+        """etcd last: the others still tell it that they go."""
+        (self.settings.data_dir / NAME).unlink(missing_ok=True)
+        rest = [child for id, child in self.children.items() if id != "etcd"]
+        await fan_out([child.stop for child in rest], at_once=len(rest) or 1)
+        if "etcd" in self.children:
+            await self.children["etcd"].stop()
+
+    async def _serves(self, child: Child) -> bool:
+        program = child.program
+        if program.ready_file is not None and not program.ready_file.exists():
+            return False
+        try:
+            return (await self._http.get(program.probe)).status_code == 200
+        except httpx.TransportError:
+            return False
+
+
+def _environment(has_etcd: bool) -> tuple[dict[str, str], str]:
+    """What children are started with, and etcd's path. Raises Refused without one."""
+    chosen = read_toolchain(checkout())
+    env = {**os.environ, **(chosen.environment(os.environ.get("PATH", "")) if chosen else {})}
+    if chosen is not None and chosen.etcd is not None:
+        return env, chosen.etcd.path
+    if has_etcd:
+        return env, ""
+    raise Refused("invalid-request", reason="no etcd was chosen: `metasrv doctor` says what to do")

@@ -1,0 +1,18 @@
+"""Where users begin: `with connect("http://127.0.0.1:4000") as db:`."""
+
+from collections.abc import Sequence
+
+from metasrv.sdk.client import PATIENCE_MS, AsyncClient, urls_of
+from metasrv.sdk.sync import Client
+
+
+def connect(url: str | Sequence[str], *, patience_ms: int = PATIENCE_MS) -> Client:
+    """A client for plain code. Several URLs: any of them serves, and one that is gone is passed
+    over. Asks nothing yet. `patience_ms`: how long a request waits for a service that is silent.
+    """
+    return Client(urls_of(url), patience_ms=patience_ms)
+
+
+def connect_async(url: str | Sequence[str], *, patience_ms: int = PATIENCE_MS) -> AsyncClient:
+    """A client for one event loop."""
+    return AsyncClient(urls_of(url), patience_ms=patience_ms, learns=True)

@@ -1,0 +1,114 @@
+"""Rows of users as one Arrow batch in the table's exact types, and back. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from base.errors import Refused
+from base.schema.types import ColumnType
+from base.schema.values import Value, from_python
+from metasrv.sdk.layout import Column, Layout
+
+Row = Mapping[str, object]
+Rows: TypeAlias = "Sequence[Row] | pa.Table | pa.RecordBatch"
+
+
+def to_batch(layout: Layout, rows: Rows) -> pa.RecordBatch:
+    """All columns of the table, named `c{id}`, in declared order. Raises Refused.
+
+    A column that the rows do not name has its default, or null.
+    """
+    if isinstance(rows, pa.RecordBatch | pa.Table):
+        arrays = _from_arrow(layout, rows)
+    else:
+        arrays = _from_dicts(layout, rows)
+    for column, array in zip(layout.columns, arrays, strict=True):
+        _check_nulls(column, array)
+    return pa.RecordBatch.from_arrays(arrays, names=[column.field for column in layout.columns])
+
+
+def to_users(columns: Sequence[Column], batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch of a region with the names, the order and the types that users know."""
+    arrays = [batch.column(column.field) for column in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=Layout.arrow_of(columns))
+
+
+def to_dicts(columns: Sequence[Column], batch: pa.RecordBatch) -> list[dict[str, object]]:
+    """Python values as `from_python` takes them; timestamps of ns as integers."""
+    values = [_python(column.type, batch.column(column.field)) for column in columns]
+    names = [column.name for column in columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def _from_dicts(layout: Layout, rows: Sequence[Row]) -> list[pa.Array]:
+    for place, row in enumerate(rows):
+        for name in row:
+            layout.must_know(name, f"/rows/{place}")
+    return [_column_of(column, rows) for column in layout.columns]
+
+
+def _column_of(column: Column, rows: Sequence[Row]) -> pa.Array:
+    values = [_value(column, row, place) for place, row in enumerate(rows)]
+    if column.type.name == "timestamp":
+        return pa.array(values, pa.int64()).cast(column.type.arrow)
+    return pa.array(values, column.type.arrow)
+
+
+def _value(column: Column, row: Row, place: int) -> Value | None:
+    value = row.get(column.name, column.default)
+    if value is None:
+        return None
+    return from_python(column.type, value, f"/rows/{place}/{column.name}")
+
+
+def _from_arrow(layout: Layout, rows: pa.Table | pa.RecordBatch) -> list[pa.Array]:
+    for name in rows.schema.names:
+        layout.must_know(name, "/rows")
+    if len(set(rows.schema.names)) < len(rows.schema.names):
+        raise Refused("invalid-request", pointer="/rows", reason="a column stands twice")
+    return [_cast(column, rows) for column in layout.columns]
+
+
+def _cast(column: Column, rows: pa.Table | pa.RecordBatch) -> pa.Array:
+    if column.name not in rows.schema.names:
+        return _repeated(column, rows.num_rows)
+    found = rows.column(column.name)
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+    if found.type == column.type.arrow:
+        return found
+    try:
+        return found.cast(column.type.arrow)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise Refused(
+            "invalid-request",
+            pointer=f"/rows/{column.name}",
+            found=str(found.type),
+            expected=column.type.text,
+            reason=str(error).partition("\n")[0],
+        ) from error
+
+
+def _repeated(column: Column, count: int) -> pa.Array:
+    return _column_of(column, [{}] * count)
+
+
+def _check_nulls(column: Column, array: pa.Array) -> None:
+    if column.nullable or not array.null_count:
+        return
+    place = pc.index(array.is_null(), True).as_py()
+    raise Refused(
+        "invalid-request",
+        pointer=f"/rows/{place}/{column.name}",
+        found="null",
+        expected=f"a value: {column.name} is not nullable",
+    )
+
+
+def _python(type: ColumnType, array: pa.Array) -> list[object]:
+    if type.name == "timestamp" and type.unit == "ns":  # a datetime has no nanoseconds
+        array = array.cast(pa.int64())
+    found: list[object] = array.to_pylist()
+    return found

@@ -1,0 +1,83 @@
+"""Calls of one region at one node: bytes out, bytes in. Decides nothing, repeats nothing."""
+
+from typing import TypeVar
+
+import httpx
+import pyarrow as pa
+from pydantic import BaseModel
+
+from base.errors import Unavailable
+from base.wire.batches import BatchResult
+from base.wire.client import HttpClient
+from base.wire.tables import RegionRouteBody
+
+M = TypeVar("M", bound=BaseModel)
+
+ARROW = "application/vnd.apache.arrow.stream"
+END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+"""What an Arrow IPC stream ends with; a cut one does not."""
+ANSWER_MS = 5_000
+"""How long a node may be silent. A node that was stopped keeps its connections open."""
+BYTES_PER_MS = 2_000
+"""What a slow disk takes of a body meanwhile."""
+
+
+class Nodes:
+    """One connection pool per node."""
+
+    def __init__(self, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        self._transport = transport
+        self._clients: dict[str, HttpClient] = {}
+
+    async def close(self) -> None:
+        clients, self._clients = list(self._clients.values()), {}
+        for client in clients:
+            await client.close()
+
+    async def write(self, region: RegionRouteBody, body: bytes, left_ms: int) -> BatchResult:
+        """Durable when it returns."""
+        answer = await self._at(region).request(
+            "POST",
+            f"/node/v1/regions/{region.region_id}/batch",
+            content=body,
+            headers={"content-type": ARROW},
+            deadline_ms=min(left_ms, ANSWER_MS + len(body) // BYTES_PER_MS),
+        )
+        return answer.body(BatchResult)
+
+    async def read_rows(
+        self, region: RegionRouteBody, what: str, wanted: BaseModel, left_ms: int
+    ) -> pa.Table:
+        """`what` is `get` or `scan`."""
+        answer = await self._at(region).request(
+            "POST",
+            f"/node/v1/regions/{region.region_id}/{what}",
+            json=wanted,
+            headers={"accept": ARROW},
+            deadline_ms=min(left_ms, 4 * ANSWER_MS),
+        )
+        if not answer.content.endswith(END_OF_STREAM):
+            raise Unavailable("not-ready", what=answer.url, reason="the answer was cut")
+        with pa.ipc.open_stream(pa.py_buffer(answer.content)) as reader:
+            return reader.read_all()
+
+    async def read(
+        self, region: RegionRouteBody, what: str, wanted: BaseModel, left_ms: int, model: type[M]
+    ) -> M:
+        answer = await self._at(region).request(
+            "POST",
+            f"/node/v1/regions/{region.region_id}/{what}",
+            json=wanted,
+            deadline_ms=min(left_ms, 4 * ANSWER_MS),
+        )
+        return answer.body(model)
+
+    def _at(self, region: RegionRouteBody) -> HttpClient:
+        """Raises Unavailable while the region has no leader that can be reached."""
+        if region.state == "lost":
+            raise Unavailable("region-lost", region_id=region.region_id)
+        if region.address is None:
+            raise Unavailable("not-ready", what=f"region {region.region_id}")
+        if region.address not in self._clients:
+            self._clients[region.address] = HttpClient([region.address], transport=self._transport)
+        return self._clients[region.address]

@@ -1,0 +1,136 @@
+"""What operators do: follow procedures, look at nodes and regions, fail over, maintain."""
+
+from typing import Unpack
+
+from base.wire.cluster import (
+    ClusterBody,
+    MaintenanceBody,
+    MaintenanceRequest,
+    NodeBody,
+    NodeList,
+    RegionBody,
+    RegionList,
+)
+from base.wire.procedures import FailoverBody, FailoverRequest, ProcedureBody, ProcedureList
+from metasrv.sdk.procedure import OnProgress
+from metasrv.sdk.service import ChangeOptions, Service
+from metasrv.sdk.tables import model_of
+
+Filters = dict[str, str | int | bool]
+
+
+class Procedures:
+    """`client.procedures`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def get(self, procedure_id: str) -> ProcedureBody:
+        return await self._service.read(ProcedureBody, f"/v1/procedures/{procedure_id}")
+
+    async def list(self, state: str = "", kind: str = "", limit: int = 100) -> list[ProcedureBody]:
+        """Newest first, at most `limit`. Several states or kinds: with commas between."""
+        params: Filters = {"page_size": min(limit, 500)}
+        given = {"state": state, "kind": kind}
+        params.update({name: value for name, value in given.items() if value})
+        found: list[ProcedureBody] = []
+        while True:
+            page = await self._service.read(ProcedureList, "/v1/procedures", params)
+            found += page.procedures
+            if page.next_page_token is None or len(found) >= limit:
+                return found[:limit]
+            params["page_token"] = page.next_page_token
+
+    async def wait(
+        self, procedure_id: str, wait_s: float = 60, on_progress: OnProgress | None = None
+    ) -> ProcedureBody:
+        """Until it has succeeded. Raises what ended it otherwise; Unknown: it still runs."""
+        return await self._service.follow(procedure_id, wait_s, on_progress)
+
+    async def cancel(self, procedure_id: str, **options: Unpack[ChangeOptions]) -> ProcedureBody:
+        """Asks for it; it is undone when it says `cancelled`. Conflict past the point of no
+        return."""
+        path = f"/v1/procedures/{procedure_id}/cancel"
+        done = await self._service.ask("POST", path, None, **options)
+        return done.body(ProcedureBody)
+
+
+class Failovers:
+    """`client.failovers`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def start(
+        self, request: FailoverRequest, **options: Unpack[ChangeOptions]
+    ) -> list[ProcedureBody]:
+        """The procedures that do it, under way; wait for them with `procedures.wait`."""
+        done = await self._service.ask("POST", "/v1/failovers", request, **options)
+        return list(_failover(done.json()).procedures)
+
+    async def list(self, limit: int = 100) -> list[ProcedureBody]:
+        """Newest first."""
+        path, params = "/v1/failovers", {"page_size": min(limit, 500)}
+        page = await self._service.read(ProcedureList, path, params)
+        return list(page.procedures)[:limit]
+
+
+class NodeBook:
+    """`client.nodes`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def get(self, node_id: str) -> NodeBody:
+        return await self._service.read(NodeBody, f"/v1/nodes/{node_id}")
+
+    async def list(self) -> list[NodeBody]:
+        return list((await self._service.read(NodeList, "/v1/nodes")).nodes)
+
+
+class Regions:
+    """`client.regions`. Ids are decimal strings."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def get(self, region_id: str) -> RegionBody:
+        return await self._service.read(RegionBody, f"/v1/regions/{region_id}")
+
+    async def list(self) -> list[RegionBody]:
+        """Of living tables."""
+        params: Filters = {"page_size": 500}
+        found: list[RegionBody] = []
+        while True:
+            page = await self._service.read(RegionList, "/v1/regions", params)
+            found += page.regions
+            if page.next_page_token is None:
+                return found
+            params["page_token"] = page.next_page_token
+
+
+class Cluster:
+    """`client.cluster`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def get(self) -> ClusterBody:
+        """Also while nobody leads."""
+        return await self._service.read(ClusterBody, "/v1/cluster")
+
+    async def maintenance(self) -> MaintenanceBody:
+        return await self._service.read(MaintenanceBody, "/v1/cluster/maintenance")
+
+    async def set_maintenance(self, enabled: bool, reason: str | None = None) -> MaintenanceBody:
+        """While it is enabled nothing is failed over automatically."""
+        wanted = MaintenanceRequest(enabled=enabled, reason=reason)
+        answer = await self._service.ask("PUT", "/v1/cluster/maintenance", wanted)
+        return answer.body(MaintenanceBody)
+
+
+def _failover(document: object) -> FailoverBody:
+    """One procedure, or several: a node that is already being failed over has one."""
+    if isinstance(document, dict) and "procedures" not in document:
+        document = {"procedures": [document]}
+    return model_of(FailoverBody, document)

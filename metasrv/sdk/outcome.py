@@ -1,0 +1,92 @@
+"""What a statement did, region by region, and the error that it is when that is less than all."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from base.errors import Conflict, MetaError, NotFound, Refused, Unknown
+
+Done = Literal["applied", "not-applied", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class RegionOutcome:
+    """What became of the part of one region."""
+
+    region_id: str
+    outcome: Done
+    rows: int
+    """Of the part, whatever became of it."""
+    version: int | None = None
+    """Row version given to all of them; None unless applied."""
+    repeated: bool = False
+    """It was applied by an earlier copy of the same statement."""
+    error: MetaError | None = None
+    """Why it was not applied, or is not known to be."""
+
+    def shown(self) -> dict[str, Any]:
+        """As API.md has it."""
+        found: dict[str, Any] = {"region_id": self.region_id, "outcome": self.outcome}
+        return found if self.error is None else {**found, "code": self.error.code}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """Every row was applied."""
+
+    rows: int
+    regions: tuple[RegionOutcome, ...]
+
+
+def settle(outcomes: Sequence[RegionOutcome]) -> WriteResult:
+    """Raises unless all were applied, with `regions` among the facts.
+
+    Unknown: one is perhaps done, or only some were done and the rest may be sent again with the
+    same statement id. Conflict, Refused: one was refused for good; `regions` says which others
+    were applied. Unavailable, NotFound: nothing was done anywhere.
+    """
+    failed = [one for one in outcomes if one.error is not None]
+    if not failed:
+        return WriteResult(sum(one.rows for one in outcomes), tuple(outcomes))
+    shown = [one.shown() for one in outcomes]
+    for kind in (Unknown, Conflict, Refused):
+        errors = [
+            one.error
+            for one in failed
+            if isinstance(one.error, kind) and not isinstance(one.error, NotFound)
+        ]
+        if errors:
+            raise _again(errors[0], shown, _keys(errors)) from errors[0]
+    first = failed[0].error
+    assert first is not None
+    if any(one.outcome == "applied" for one in outcomes):
+        raise Unknown("outcome-unknown", reason="some regions did it", regions=shown) from first
+    raise _again(first, shown) from first
+
+
+def outcome_of(region_id: str, rows: int, error: MetaError, perhaps: bool) -> RegionOutcome:
+    """`perhaps`: an earlier copy may still have been applied."""
+    if isinstance(error, Unknown):
+        return RegionOutcome(region_id, "unknown", rows, error=error)
+    if perhaps and not _was_judged_forever(error):
+        unknown = Unknown("outcome-unknown", reason=error.code, region_id=region_id)
+        return RegionOutcome(region_id, "unknown", rows, error=unknown)
+    return RegionOutcome(region_id, "not-applied", rows, error=error)
+
+
+def _was_judged_forever(error: MetaError) -> bool:
+    """The same bytes are refused whenever they arrive."""
+    return isinstance(error, Refused) and not isinstance(error, NotFound)
+
+
+def _keys(errors: Sequence[MetaError]) -> dict[str, Any]:
+    """The keys that all regions named which refused for the same reason."""
+    same = [one.facts.get("keys") for one in errors if one.code == errors[0].code]
+    keys = [key for named in same if isinstance(named, list) for key in named]
+    return {"keys": keys} if keys else {}
+
+
+def _again(
+    error: MetaError, regions: list[dict[str, Any]], more: Mapping[str, Any] | None = None
+) -> MetaError:
+    return type(error)(error.code, **{**error.facts, **(more or {}), "regions": regions})

@@ -1,0 +1,45 @@
+"""A private event loop in a thread of its own, through which plain code calls async code."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine, Iterator
+from threading import Thread
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Portal:
+    """Calls from any thread but its own. `close` ends the thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="metasrv-sdk", daemon=True)
+        self._thread.start()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Its result, or what it raised. Ctrl-C cancels it."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        finally:
+            future.cancel()  # nothing, once it is done
+
+    def each(self, found: AsyncGenerator[T, None]) -> Iterator[T]:
+        """Its items as they come; when nobody wants more, it is closed."""
+        try:
+            while (item := self.call(_next(found))) is not None:
+                yield item
+        finally:
+            self.call(found.aclose())
+
+    def close(self) -> None:
+        if self._loop.is_closed():
+            return
+        self.call(self._loop.shutdown_default_executor())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _next(found: AsyncGenerator[T, None]) -> T | None:
+    return await anext(found, None)

@@ -1,0 +1,30 @@
+"""What became of a procedure, as an error or none. Pure."""
+
+from collections.abc import Callable
+
+from base.errors import Conflict, MetaError
+from base.wire.problems import KINDS
+from base.wire.procedures import ProcedureBody
+
+STUCK = frozenset({"poisoned", "parked"})
+"""States that are no end and that only a person ends."""
+
+OnProgress = Callable[[ProcedureBody], None]
+"""Called with each state that was seen."""
+
+
+def fault_of(procedure: ProcedureBody) -> MetaError | None:
+    """Why it did not succeed, with `procedure_id`; None while it runs and when it did."""
+    if procedure.state == "succeeded" or not (procedure.done or procedure.state in STUCK):
+        return None
+    told = procedure.error
+    kind = KINDS.get(told.code) if told is not None else None
+    if told is None or kind is None:
+        return Conflict(
+            "action-not-allowed",
+            action=procedure.kind,
+            state=procedure.state,
+            procedure_id=procedure.id,
+        )
+    facts = {"detail": told.detail, **told.facts, "procedure_id": procedure.id}
+    return kind.error(kind.code, **facts)

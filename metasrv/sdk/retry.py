@@ -1,0 +1,57 @@
+"""Whether an error is worth another try, with the newest route, and one bounded schedule.
+
+The same statement id makes sending again harmless: a region, and its successor, answer it once.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
+
+from base.backoff import Backoff
+from base.errors import Conflict, NotFound, NotLeader, Unavailable, Unknown
+from base.rng import Rng
+
+MOVED = frozenset({"stale-epoch", "epoch-mismatch", "schema-version-stale"})
+SERVICE_BACKOFF = Backoff(first_ms=100, max_ms=2_000)
+REGION_BACKOFF = Backoff(first_ms=50, max_ms=1_000)
+"""A failover takes seconds; asking every second for the new route is soon enough."""
+
+
+def may_send_again(error: BaseException) -> bool:
+    """To the region that the newest route names, after an answer of a region or none."""
+    match error:
+        case NotLeader() | Unknown():
+            return True
+        case Conflict():
+            return error.code in MOVED
+        case NotFound():  # the region has moved; a table that is gone says `table-not-found`
+            return error.code == NotFound.default_code
+        case Unavailable():
+            return error.code != "region-lost"  # a person must put the storage back
+    return False
+
+
+def may_ask_again(error: BaseException) -> bool:
+    """After an answer of metasrv to a request that may be repeated."""
+    return isinstance(error, Unavailable | Unknown)
+
+
+def attempts(
+    until: float, rng: Rng, backoff: Backoff, again: Callable[[BaseException], bool]
+) -> AsyncRetrying:
+    """Until it succeeds, is final, or the next would begin after *until* (the loop's clock)."""
+    loop = asyncio.get_running_loop()
+
+    def wait_s(state: RetryCallState) -> float:
+        return backoff.delay_ms(state.attempt_number, rng.random()) / 1000
+
+    def is_over(state: RetryCallState) -> bool:
+        return loop.time() + state.upcoming_sleep >= until
+
+    return AsyncRetrying(
+        wait=wait_s,
+        stop=is_over,
+        retry=retry_if_exception(again),
+        reraise=True,
+    )

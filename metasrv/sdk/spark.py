@@ -1,0 +1,91 @@
+"""A table as a PySpark DataFrame: one partition per region, read by executors through this SDK.
+
+Needs nothing of PySpark but the session that is handed in, and rows never touch the driver.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from base.errors import Refused
+from metasrv.sdk.client import urls_of
+from metasrv.sdk.connect import connect
+
+_DDL = {
+    "boolean": "BOOLEAN",
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INT",
+    "int64": "BIGINT",
+    "float32": "FLOAT",
+    "float64": "DOUBLE",
+    "string": "STRING",
+    "binary": "BINARY",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+}
+SPARK_UNIT = "us"
+
+
+class Session(Protocol):
+    """What is used of a `SparkSession`, classic or Connect."""
+
+    def range(self, start: int, end: int, step: int, numPartitions: int) -> Any: ...  # noqa: N803  # Spark's name
+
+
+def read_table(
+    spark: Session, name: str, metasrv: str | Sequence[str], columns: Sequence[str] | None = None
+) -> Any:
+    """The DataFrame. It is lazy: each action reads the table again, as it is then.
+
+    Timestamps of nanoseconds are Spark's microseconds; a value that loses digits fails the job.
+    """
+    urls = urls_of(metasrv)
+    with connect(urls) as client:
+        table = client.table(name)
+        body = client.tables.get(name)
+        numbers = table.regions()
+        schema = table.schema()
+    wanted = list(schema.names if columns is None else columns)
+    by_name = {column.name: column.type for column in body.columns}
+    fields = ", ".join(f"`{one}` {ddl_type(by_name, one)}" for one in wanted)
+    work = spark.range(0, len(numbers), 1, len(numbers))
+    return work.mapInArrow(reader(urls, name, numbers, wanted), fields)
+
+
+def ddl_type(types: dict[str, str], column: str) -> str:
+    """Of a column, as Spark writes it. Raises Refused."""
+    if column not in types:
+        raise Refused("invalid-request", pointer="/columns", found=column, expected="a column")
+    text = types[column]
+    if text.startswith("decimal"):
+        return text.upper()
+    return _DDL[text.partition("(")[0]]
+
+
+def reader(
+    urls: Sequence[str], name: str, numbers: Sequence[int], columns: Sequence[str]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What an executor runs: places in `numbers` come in, the rows of those regions go out."""
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with connect(urls) as client:
+            table = client.table(name)
+            for batch in batches:
+                wanted = [numbers[place] for place in batch.column(0).to_pylist()]
+                for rows in table.scan(columns, regions=wanted) if wanted else ():
+                    yield for_spark(rows)
+
+    return read
+
+
+def for_spark(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Spark knows timestamps of microseconds only."""
+    arrays = [
+        column.cast(pa.timestamp(SPARK_UNIT, tz="UTC"))
+        if pa.types.is_timestamp(column.type)
+        else column
+        for column in rows.columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=rows.schema.names)

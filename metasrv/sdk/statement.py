@@ -1,0 +1,120 @@
+"""One statement against the regions of a table: the newest route, the same id, until a deadline."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from base.errors import Conflict, MetaError, NotFound, Unavailable, Unknown
+from base.ids import TableId
+from base.ids import region_id as numbered
+from base.rng import Rng
+from base.wire.batches import BatchHeader, BatchResult, ReadHeader
+from base.wire.tables import RegionRouteBody
+from metasrv.sdk.binding import Binding, Bound
+from metasrv.sdk.nodes import Nodes
+from metasrv.sdk.outcome import RegionOutcome, outcome_of
+from metasrv.sdk.retry import MOVED, REGION_BACKOFF, attempts, may_send_again
+from metasrv.sdk.split import Part, body_of
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What all parts of one statement share."""
+
+    binding: Binding
+    nodes: Nodes
+    rng: Rng
+    until: float
+    """Seconds of the loop's clock."""
+
+    async def write(self, bound: Bound, part: Part, statement_id: str) -> RegionOutcome:
+        """Never raises one of our errors: each part says for itself what became of it."""
+        region_id = str(numbered(TableId(bound.layout.table_id), part.number))
+        epoch, unknown_epoch = 0, -1
+
+        async def send(now: Bound) -> BatchResult | MetaError:
+            nonlocal epoch, unknown_epoch
+            if not now.layout.holds_the_same(bound.layout):
+                return Conflict("schema-version-stale", found=bound.layout.schema_version)
+            region = _region(now, part.number)
+            epoch = region.epoch
+            body = await asyncio.to_thread(body_of, part.rows, _header(now, region, statement_id))
+            try:
+                return await self.nodes.write(region, body, self.left_ms)
+            except Unknown:
+                unknown_epoch = max(unknown_epoch, epoch)
+                raise
+
+        try:
+            done = await self.until_final(bound, send)
+        except MetaError as error:
+            done = error
+        if isinstance(done, BatchResult):
+            return RegionOutcome(region_id, "applied", done.rows, done.version, done.repeated)
+        # A leader of a higher epoch has read all that an older one can ever have applied (P5), so
+        # its refusal is the truth; at the same epoch a copy may still be on its way.
+        judged = isinstance(done, Conflict) and done.code not in MOVED and epoch > unknown_epoch
+        perhaps = unknown_epoch >= 0 and not judged
+        return outcome_of(region_id, part.rows.num_rows, done, perhaps)
+
+    async def until_final(self, bound: Bound, send: Callable[[Bound], Awaitable[T]]) -> T:
+        """*send* with the newest binding until it succeeds or its error is final."""
+        now = bound
+        failed = False
+        found: list[T] = []
+        async for attempt in attempts(self.until, self.rng, REGION_BACKOFF, may_send_again):
+            with attempt:
+                if failed:
+                    now = await self.binding.read_again(now)
+                failed = True
+                try:
+                    found = [await send(now)]
+                except MetaError as error:
+                    if may_send_again(error) or error.code == "region-lost":
+                        self.binding.doubt(now)
+                    raise
+        return found[0]
+
+    async def read(
+        self,
+        bound: Bound,
+        number: int,
+        send: Callable[[RegionRouteBody, ReadHeader], Awaitable[T]],
+    ) -> T:
+        """A read changes nothing, so a lost answer is only a late one."""
+
+        async def ask(now: Bound) -> T:
+            region = _region(now, number)
+            header = ReadHeader(
+                table_id=now.layout.table_id,
+                schema_version=now.layout.schema_version,
+                epoch=region.epoch,
+            )
+            return await send(region, header)
+
+        try:
+            return await self.until_final(bound, ask)
+        except Unknown as error:
+            raise Unavailable("not-ready", **error.facts) from error
+
+    @property
+    def left_ms(self) -> int:
+        return max(1, int((self.until - asyncio.get_running_loop().time()) * 1000))
+
+
+def _region(bound: Bound, number: int) -> RegionRouteBody:
+    if number not in bound.regions:
+        raise NotFound("not-found", what="region", name=f"{bound.layout.name} {number}")
+    return bound.regions[number]
+
+
+def _header(bound: Bound, region: RegionRouteBody, statement_id: str) -> BatchHeader:
+    return BatchHeader(
+        table_id=bound.layout.table_id,
+        schema_version=bound.layout.schema_version,
+        epoch=region.epoch,
+        statement_id=statement_id,
+    )

@@ -1,0 +1,129 @@
+"""The client for plain code: the asynchronous one, called through a private loop. No logic here."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Self, Unpack
+
+import pyarrow as pa
+
+from metasrv.sdk.client import AsyncClient
+from metasrv.sdk.convert import Rows
+from metasrv.sdk.layout import KeyLike
+from metasrv.sdk.loader import LoadOp, LoadResult, OnRows, Source
+from metasrv.sdk.outcome import WriteResult
+from metasrv.sdk.portal import Portal
+from metasrv.sdk.rows import StatementOptions, TableChecksum
+from metasrv.sdk.sync_resources import (
+    SyncCluster,
+    SyncFailovers,
+    SyncNodes,
+    SyncProcedures,
+    SyncRegions,
+    SyncSchemas,
+    SyncTables,
+)
+from metasrv.sdk.table import AsyncTable
+
+
+class Client:
+    """A context; usable from several threads. Made by `metasrv.sdk.connect.connect`."""
+
+    def __init__(self, urls: Sequence[str], *, patience_ms: int) -> None:
+        self._portal = Portal()
+        self._client = self._portal.call(_opened(urls, patience_ms))
+        self.tables = SyncTables(self._portal, self._client.tables)
+        self.schemas = SyncSchemas(self._portal, self._client.schemas)
+        self.procedures = SyncProcedures(self._portal, self._client.procedures)
+        self.failovers = SyncFailovers(self._portal, self._client.failovers)
+        self.nodes = SyncNodes(self._portal, self._client.nodes)
+        self.regions = SyncRegions(self._portal, self._client.regions)
+        self.cluster = SyncCluster(self._portal, self._client.cluster)
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        return self._client.urls
+
+    def table(self, name: str) -> "Table":
+        """A handle; asks nothing yet. Keep it: it remembers where the regions are."""
+        return Table(self._portal, self._client.table(name))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._portal.call(self._client.close())
+        self._portal.close()
+
+
+class Table:
+    """What each method does is said in metasrv/sdk/rows.py and table.py."""
+
+    def __init__(self, portal: Portal, table: AsyncTable) -> None:
+        self._portal = portal
+        self._table = table
+
+    @property
+    def name(self) -> str:
+        return self._table.name
+
+    def schema(self) -> pa.Schema:
+        return self._portal.call(self._table.schema())
+
+    def regions(self) -> list[int]:
+        return self._portal.call(self._table.regions())
+
+    def insert(self, rows: Rows, **options: Unpack[StatementOptions]) -> WriteResult:
+        return self._portal.call(self._table.insert(rows, **options))
+
+    def upsert(self, rows: Rows, **options: Unpack[StatementOptions]) -> WriteResult:
+        return self._portal.call(self._table.upsert(rows, **options))
+
+    def delete(self, keys: Iterable[KeyLike], **options: Unpack[StatementOptions]) -> WriteResult:
+        return self._portal.call(self._table.delete(keys, **options))
+
+    def get(self, key: KeyLike, **options: Unpack[StatementOptions]) -> dict[str, object] | None:
+        return self._portal.call(self._table.get(key, **options))
+
+    def get_many(
+        self, keys: Iterable[KeyLike], **options: Unpack[StatementOptions]
+    ) -> list[dict[str, object]]:
+        return self._portal.call(self._table.get_many(keys, **options))
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        from_: KeyLike | None = None,
+        to: KeyLike | None = None,
+        regions: Sequence[int] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        return self._portal.each(self._table.scan(columns, from_, to, regions))
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
+        return self._portal.call(self._table.to_arrow(columns))
+
+    def count(self, **options: Unpack[StatementOptions]) -> int:
+        return self._portal.call(self._table.count(**options))
+
+    def checksum(self, **options: Unpack[StatementOptions]) -> TableChecksum:
+        return self._portal.call(self._table.checksum(**options))
+
+    def load(
+        self,
+        source: Source,
+        batch_rows: int = 5000,
+        on_progress: OnRows | None = None,
+        op: LoadOp = "upsert",
+    ) -> LoadResult:
+        return self._portal.call(self._table.load(source, batch_rows, on_progress, op))
+
+
+async def _opened(urls: Sequence[str], patience_ms: int) -> AsyncClient:
+    return await AsyncClient(urls, patience_ms=patience_ms, learns=True).__aenter__()

@@ -1,0 +1,164 @@
+"""The resources of `Client`, each the asynchronous one called through its loop. No logic here."""
+
+import builtins
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
+
+from base.wire.changes import AlterOperation
+from base.wire.cluster import ClusterBody, MaintenanceBody, NodeBody, RegionBody
+from base.wire.procedures import FailoverRequest, ProcedureBody
+from base.wire.tables import RouteBody, SchemaBody, TableBody, TableSummary
+from metasrv.sdk.operations import Cluster, Failovers, NodeBook, Procedures, Regions
+from metasrv.sdk.portal import Portal
+from metasrv.sdk.procedure import OnProgress
+from metasrv.sdk.service import ChangeOptions
+from metasrv.sdk.tables import Schemas, Spec, Tables
+
+
+class SyncTables:
+    def __init__(self, portal: Portal, tables: Tables) -> None:
+        self._call = portal.call
+        self._tables = tables
+
+    def create(
+        self, spec: Spec, schema: str = "main.public", **options: Unpack[ChangeOptions]
+    ) -> TableBody:
+        return self._call(self._tables.create(spec, schema, **options))
+
+    def get(self, name: str) -> TableBody:
+        return self._call(self._tables.get(name))
+
+    def get_by_id(self, table_id: int) -> TableBody:
+        return self._call(self._tables.get_by_id(table_id))
+
+    def list(
+        self, schema: str = "main.public", prefix: str = "", include_dropped: bool = False
+    ) -> builtins.list[TableSummary]:
+        return self._call(self._tables.list(schema, prefix, include_dropped))
+
+    def rename(
+        self,
+        name: str,
+        new_name: str,
+        new_schema: str | None = None,
+        **options: Unpack[ChangeOptions],
+    ) -> TableBody:
+        return self._call(self._tables.rename(name, new_name, new_schema, **options))
+
+    def alter(
+        self,
+        name: str,
+        operations: Sequence[AlterOperation | Mapping[str, Any]],
+        **options: Unpack[ChangeOptions],
+    ) -> TableBody:
+        return self._call(self._tables.alter(name, operations, **options))
+
+    def drop(self, name: str, **options: Unpack[ChangeOptions]) -> None:
+        self._call(self._tables.drop(name, **options))
+
+    def undrop(
+        self,
+        name: str,
+        table_id: int | None = None,
+        new_name: str | None = None,
+        **options: Unpack[ChangeOptions],
+    ) -> TableBody:
+        return self._call(self._tables.undrop(name, table_id, new_name, **options))
+
+    def route(self, name: str) -> RouteBody:
+        return self._call(self._tables.route(name))
+
+
+class SyncSchemas:
+    def __init__(self, portal: Portal, schemas: Schemas) -> None:
+        self._call = portal.call
+        self._schemas = schemas
+
+    def create(
+        self, name: str, if_not_exists: bool = False, **options: Unpack[ChangeOptions]
+    ) -> SchemaBody:
+        return self._call(self._schemas.create(name, if_not_exists, **options))
+
+    def get(self, name: str) -> SchemaBody:
+        return self._call(self._schemas.get(name))
+
+    def list(self, catalog: str = "main") -> builtins.list[SchemaBody]:
+        return self._call(self._schemas.list(catalog))
+
+    def drop(self, name: str, **options: Unpack[ChangeOptions]) -> None:
+        self._call(self._schemas.drop(name, **options))
+
+
+class SyncProcedures:
+    def __init__(self, portal: Portal, procedures: Procedures) -> None:
+        self._call = portal.call
+        self._procedures = procedures
+
+    def get(self, procedure_id: str) -> ProcedureBody:
+        return self._call(self._procedures.get(procedure_id))
+
+    def list(
+        self, state: str = "", kind: str = "", limit: int = 100
+    ) -> builtins.list[ProcedureBody]:
+        return self._call(self._procedures.list(state, kind, limit))
+
+    def wait(
+        self, procedure_id: str, wait_s: float = 60, on_progress: OnProgress | None = None
+    ) -> ProcedureBody:
+        return self._call(self._procedures.wait(procedure_id, wait_s, on_progress))
+
+    def cancel(self, procedure_id: str, **options: Unpack[ChangeOptions]) -> ProcedureBody:
+        return self._call(self._procedures.cancel(procedure_id, **options))
+
+
+class SyncFailovers:
+    def __init__(self, portal: Portal, failovers: Failovers) -> None:
+        self._call = portal.call
+        self._failovers = failovers
+
+    def start(
+        self, request: FailoverRequest, **options: Unpack[ChangeOptions]
+    ) -> builtins.list[ProcedureBody]:
+        return self._call(self._failovers.start(request, **options))
+
+    def list(self, limit: int = 100) -> builtins.list[ProcedureBody]:
+        return self._call(self._failovers.list(limit))
+
+
+class SyncNodes:
+    def __init__(self, portal: Portal, nodes: NodeBook) -> None:
+        self._call = portal.call
+        self._nodes = nodes
+
+    def get(self, node_id: str) -> NodeBody:
+        return self._call(self._nodes.get(node_id))
+
+    def list(self) -> builtins.list[NodeBody]:
+        return self._call(self._nodes.list())
+
+
+class SyncRegions:
+    def __init__(self, portal: Portal, regions: Regions) -> None:
+        self._call = portal.call
+        self._regions = regions
+
+    def get(self, region_id: str) -> RegionBody:
+        return self._call(self._regions.get(region_id))
+
+    def list(self) -> builtins.list[RegionBody]:
+        return self._call(self._regions.list())
+
+
+class SyncCluster:
+    def __init__(self, portal: Portal, cluster: Cluster) -> None:
+        self._call = portal.call
+        self._cluster = cluster
+
+    def get(self) -> ClusterBody:
+        return self._call(self._cluster.get())
+
+    def maintenance(self) -> MaintenanceBody:
+        return self._call(self._cluster.maintenance())
+
+    def set_maintenance(self, enabled: bool, reason: str | None = None) -> MaintenanceBody:
+        return self._call(self._cluster.set_maintenance(enabled, reason))

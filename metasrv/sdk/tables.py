@@ -1,0 +1,170 @@
+"""Tables and schemas as resources: made, read, changed and dropped through metasrv."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, Unpack
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from base.errors import Refused
+from base.wire.changes import AlterOperation, AlterRequest, RenameRequest, UndropRequest
+from base.wire.problems import field_errors
+from base.wire.tables import (
+    RouteBody,
+    SchemaBody,
+    SchemaList,
+    SchemaSpec,
+    TableBody,
+    TableList,
+    TableSpec,
+    TableSummary,
+)
+from metasrv.sdk.names import SchemaName, TableName
+from metasrv.sdk.service import Change, ChangeOptions, Service
+
+M = TypeVar("M", bound=BaseModel)
+Spec = TableSpec | Mapping[str, Any]
+PAGE = 500
+
+
+class Tables:
+    """`client.tables`. Names are `flights`, `public.flights` or `main.public.flights`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def create(
+        self, spec: Spec, schema: str = "main.public", **options: Unpack[ChangeOptions]
+    ) -> TableBody:
+        """When it returns the table takes rows. `spec`: API.md, TableSpec."""
+        wanted = model_of(TableSpec, spec)
+        within = SchemaName.parse(schema)
+        done = await self._service.change("POST", f"{within.path}/tables", wanted, **options)
+        return await self._after(done, TableName(within.catalog, within.schema, wanted.name))
+
+    async def get(self, name: str) -> TableBody:
+        return await self._service.read_catalog(TableBody, TableName.parse(name).path)
+
+    async def get_by_id(self, table_id: int) -> TableBody:
+        """Also a dropped one."""
+        return await self._service.read_catalog(TableBody, f"/v1/tables/{table_id}")
+
+    async def list(
+        self, schema: str = "main.public", prefix: str = "", include_dropped: bool = False
+    ) -> list[TableSummary]:
+        path = f"{SchemaName.parse(schema).path}/tables"
+        params: dict[str, str | int | bool] = {"page_size": PAGE}
+        if prefix:
+            params["prefix"] = prefix
+        if include_dropped:
+            params["include_dropped"] = "true"
+        found: list[TableSummary] = []
+        while True:
+            page = await self._service.read_catalog(TableList, path, params)
+            found += page.tables
+            if page.next_page_token is None:
+                return found
+            params["page_token"] = page.next_page_token
+
+    async def rename(
+        self,
+        name: str,
+        new_name: str,
+        new_schema: str | None = None,
+        **options: Unpack[ChangeOptions],
+    ) -> TableBody:
+        """`new_schema`: of the same catalog; None: it stays in its schema."""
+        old = TableName.parse(name)
+        wanted = model_of(RenameRequest, {"new_name": new_name, "new_schema": new_schema})
+        done = await self._service.change("POST", f"{old.path}/rename", wanted, **options)
+        return await self._after(done, TableName(old.catalog, new_schema or old.schema, new_name))
+
+    async def alter(
+        self,
+        name: str,
+        operations: Sequence[AlterOperation | Mapping[str, Any]],
+        **options: Unpack[ChangeOptions],
+    ) -> TableBody:
+        """All of them or none. As `{"op": "rename_column", "name": "a", "new_name": "b"}`."""
+        table = TableName.parse(name)
+        asked = [one.model_dump() if isinstance(one, BaseModel) else one for one in operations]
+        wanted = model_of(AlterRequest, {"operations": asked})
+        done = await self._service.change("POST", f"{table.path}/alter", wanted, **options)
+        return await self._after(done, table)
+
+    async def drop(self, name: str, **options: Unpack[ChangeOptions]) -> None:
+        """Its rows are kept for the drop retention: see `undrop`."""
+        await self._service.change("DELETE", TableName.parse(name).path, **options)
+
+    async def undrop(
+        self,
+        name: str,
+        table_id: int | None = None,
+        new_name: str | None = None,
+        **options: Unpack[ChangeOptions],
+    ) -> TableBody:
+        table = TableName.parse(name)
+        wanted = model_of(UndropRequest, {"table_id": table_id, "new_name": new_name})
+        done = await self._service.change("POST", f"{table.path}/undrop", wanted, **options)
+        return await self._after(
+            done, TableName(table.catalog, table.schema, new_name or table.table)
+        )
+
+    async def route(self, name: str) -> RouteBody:
+        """Where its regions are."""
+        return await self._service.read_catalog(RouteBody, f"{TableName.parse(name).path}/route")
+
+    async def _after(self, done: Change, name: TableName) -> TableBody:
+        """The table as the change left it, or as it is by now."""
+        if done.document is not None:
+            return model_of(TableBody, done.document)
+        resource = done.procedure.resource if done.procedure is not None else None
+        if resource is not None and resource.type == "table" and resource.id.isdecimal():
+            return await self.get_by_id(int(resource.id))
+        return await self._service.read_catalog(TableBody, name.path)
+
+
+class Schemas:
+    """`client.schemas`. Names are `public` or `main.public`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def create(
+        self, name: str, if_not_exists: bool = False, **options: Unpack[ChangeOptions]
+    ) -> SchemaBody:
+        wanted = SchemaName.parse(name)
+        spec = model_of(SchemaSpec, {"name": wanted.schema, "if_not_exists": if_not_exists})
+        path = wanted.path.rpartition("/")[0]
+        done = await self._service.change("POST", path, spec, **options)
+        if done.document is not None:
+            return model_of(SchemaBody, done.document)
+        return await self.get(name)
+
+    async def get(self, name: str) -> SchemaBody:
+        return await self._service.read_catalog(SchemaBody, SchemaName.parse(name).path)
+
+    async def list(self, catalog: str = "main") -> list[SchemaBody]:
+        path = SchemaName(catalog, "x").path.rpartition("/")[0]
+        params: dict[str, str | int | bool] = {"page_size": PAGE}
+        found: list[SchemaBody] = []
+        while True:
+            page = await self._service.read_catalog(SchemaList, path, params)
+            found += page.schemas
+            if page.next_page_token is None:
+                return found
+            params["page_token"] = page.next_page_token
+
+    async def drop(self, name: str, **options: Unpack[ChangeOptions]) -> None:
+        """Conflict `not-empty` while it holds a table."""
+        await self._service.change("DELETE", SchemaName.parse(name).path, **options)
+
+
+def model_of(model: type[M], value: object) -> M:
+    """`value`, judged as the service would judge it. Raises Refused with `errors`."""
+    if isinstance(value, model):
+        return value
+    try:
+        return TypeAdapter(model).validate_python(value)
+    except ValidationError as error:
+        found = field_errors([dict(one) for one in error.errors()], value)
+        raise Refused("invalid-request", errors=found) from error

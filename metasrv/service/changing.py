@@ -1,0 +1,163 @@
+"""One wish from request to answer: replayed, judged, submitted, and waited for if asked to."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from base.errors import MetaError, NotFound, NotLeader, Refused, Unavailable
+from keys.records import Idempotency, IdempotencyKey, ProcedureHistory
+from keys.txn import snapshot
+from metasrv.service.asking import Asked
+from metasrv.service.state import ServerState
+from metasrv.service.wishes import (
+    Change,
+    Facts,
+    Stands,
+    Wish,
+    in_the_way,
+    locked,
+    refuse_if_being_dropped,
+)
+from metasrv.term import Term
+from procedures.entry import Entry
+from procedures.submit import Submission, Submitted
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A wish that is a procedure now: over, or as it stood when the client's patience ended."""
+
+    procedure: str
+    found: Entry | ProcedureHistory
+    replayed: bool
+    """The idempotency key was known: this is the procedure of the first request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A dry run: what the wish comes to."""
+
+    change: Change | Stands
+    waits_for: tuple[str, ...]
+    """Procedures whose locks it would wait for."""
+    catalog_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a client waits for its answer."""
+
+    state: ServerState
+    until_ms: int
+    """Monotonic."""
+
+    @classmethod
+    def of(cls, state: ServerState, asked: Asked) -> "Patience":
+        return cls(state, state.clock.mono_ms() + (asked.wait_ms or 0))
+
+    @property
+    def left_ms(self) -> int:
+        return max(0, self.until_ms - self.state.clock.mono_ms())
+
+
+async def change(state: ServerState, wish: Wish) -> Made | Judged | Stands:
+    """Durable when it returns `Made`. Raises what the wish is refused with; Unavailable where
+    nobody leads; Unknown where the term ended before the store answered."""
+    asked = wish.asked
+    patience = Patience.of(state, asked)
+    with only_the_leader():
+        term = await state.leading()
+        known = await replayed(term, asked)
+        if known is None:
+            judged = await _judge(state, term, wish, patience)
+            if asked.dry_run:
+                return judged
+            if isinstance(judged.change, Stands):
+                return judged.change
+            known = await _submit(state, term, asked, judged.change)
+        return await waited(term, known, patience)
+
+
+@contextmanager
+def only_the_leader() -> Iterator[None]:
+    """A term that ends before anything was sent: not attempted, and soon another leads."""
+    try:
+        yield
+    except NotLeader as error:
+        raise Unavailable("no-leader") from error
+
+
+async def replayed(term: Term, asked: Asked, part: int = 0) -> Submitted | None:
+    """The procedure that this key belongs to already, before anything is judged: what it did may
+    be the very reason why the wish would be refused now.
+
+    Raises Refused("idempotency-key-reused").
+    """
+    digest = asked.digest(part)
+    if digest is None or asked.dry_run:
+        return None
+    key = IdempotencyKey(digest)
+    seen = await snapshot(term.ports.kv, key, deadline_ms=term.ports.deadline_ms)
+    known: Idempotency | None = seen.get(key)
+    if known is None:
+        return None
+    if known.fingerprint != asked.fingerprint:
+        raise Refused("idempotency-key-reused", procedure_id=known.procedure)
+    return Submitted(known.procedure, replayed=True)
+
+
+async def _judge(state: ServerState, term: Term, wish: Wish, patience: Patience) -> Judged:
+    """By the catalog as it stands. A refusal that a living procedure could still make untrue is
+    not given: its end is waited for, as long as the client waits."""
+    while True:
+        facts = Facts(state.follower.catalog, term.ports.placement.nodes(), state.clock.wall_ms())
+        living = term.manager.living()
+        refusal: MetaError | None = None
+        try:
+            judged = wish.judge(facts)
+        except MetaError as error:
+            refusal, judged = error, None
+        if isinstance(judged, Change):
+            blockers = in_the_way(judged.kind.locks(judged.state), living)
+            refuse_if_being_dropped(blockers, living)
+            if blockers and not wish.asked.queue and not wish.asked.dry_run:
+                raise locked(blockers, living)
+            return Judged(judged, blockers, facts.catalog.version)
+        blockers = in_the_way(wish.wants(facts.catalog), living)
+        if not blockers and judged is not None:
+            return Judged(judged, (), facts.catalog.version)
+        if not blockers and refusal is not None:
+            raise refusal
+        if not await _is_over(term, blockers[0], patience):
+            raise locked(blockers, living)
+
+
+async def _is_over(term: Term, procedure: str, patience: Patience) -> bool:
+    if patience.left_ms == 0:
+        return False
+    try:
+        found = await term.manager.wait(procedure, deadline_ms=patience.left_ms)
+    except NotFound:
+        return True
+    return isinstance(found, ProcedureHistory)
+
+
+async def _submit(state: ServerState, term: Term, asked: Asked, change: Change) -> Submitted:
+    procedure = change.state
+    if change.sequence is not None:
+        assert change.numbered is not None
+        procedure = change.numbered(await term.sequences.next(change.sequence))
+    wish = Submission(
+        state.ids.procedure_id(), asked.client(table_id=change.table_id), asked.fingerprint
+    )
+    return await term.manager.submit(change.kind, procedure, wish)
+
+
+async def waited(term: Term, known: Submitted, patience: Patience) -> Made:
+    """Its procedure, over or as it stands when patience ends."""
+    manager = term.manager
+    if patience.left_ms:
+        found = await manager.wait(known.procedure, deadline_ms=patience.left_ms)
+    else:
+        found = await manager.find(known.procedure)
+    return Made(known.procedure, found, known.replayed)

@@ -1,0 +1,125 @@
+"""Who leads, who is up, maintenance and settings: answered by any server, leader or not."""
+
+from base.errors import Refused, Unavailable
+from base.wire.cluster import (
+    ClusterBody,
+    LeaderBody,
+    MaintenanceBody,
+    MaintenanceRequest,
+    MetasrvBody,
+    SettingList,
+)
+from base.wire.nodes import SettingBody
+from keys.cluster import Candidate, CandidateKey, Leader, LeaderKey
+from keys.kv import Get, KeyValue, Request
+from keys.value import decode
+from metasrv.service.asking import Asked
+from metasrv.service.changing import only_the_leader
+from metasrv.service.shapes import time_of
+from metasrv.service.state import ServerState
+from metasrv.settings import MAINTENANCE, Maintenance, read_maintenance
+
+
+async def cluster(state: ServerState) -> ClusterBody:
+    """From the store; while it is silent, what this server knows by itself."""
+    facts = state.facts
+    try:
+        cluster_id = await state.cluster()
+        leader, servers = await _election(state)
+    except Unavailable:
+        cluster_id = state.cluster_id
+        leader = _remembered(state)
+        leads = leader is not None and leader.id == facts.server
+        servers = (MetasrvBody(id=facts.server, url=facts.url, version=facts.version, leads=leads),)
+    return ClusterBody(
+        cluster_id=cluster_id,
+        server_id=facts.server,
+        leader=leader,
+        metasrvs=servers,
+        catalog_version=state.follower.catalog.version,
+        stale=state.is_stale,
+        version=facts.version,
+    )
+
+
+async def _election(state: ServerState) -> tuple[LeaderBody | None, tuple[MetasrvBody, ...]]:
+    """The seat and the candidates, at one revision."""
+    start, end = CandidateKey.under()
+    gets = (Get(bytes(LeaderKey())), Get(start, end))
+    request = Request(reads=gets)
+    answer = await state.kv.txn(request, deadline_ms=state.facts.store_deadline_ms)
+    seat, candidates = answer.ranges
+    leader = _seated(seat[0]) if seat else None
+    servers = tuple(_server(item, leader) for item in candidates)
+    return leader, servers
+
+
+def _seated(item: KeyValue) -> LeaderBody:
+    stored = decode(Leader, item.value, key=item.key.decode())
+    return LeaderBody(id=stored.server, url=stored.url, term=item.mod_revision)
+
+
+def _server(item: KeyValue, leader: LeaderBody | None) -> MetasrvBody:
+    stored = decode(Candidate, item.value, key=item.key.decode())
+    return MetasrvBody(
+        id=stored.server,
+        url=stored.url,
+        version=stored.version,
+        leads=leader is not None and leader.id == stored.server,
+    )
+
+
+def _remembered(state: ServerState) -> LeaderBody | None:
+    if state.leads and state.term is not None:
+        return LeaderBody(id=state.facts.server, url=state.facts.url, term=state.term.number)
+    other = state.other_leader
+    return None if other is None else LeaderBody(id=other.server, url=other.url, term=None)
+
+
+async def maintenance(state: ServerState) -> MaintenanceBody:
+    return _maintenance_body(await _maintenance(state))
+
+
+async def set_maintenance(
+    state: ServerState, asked: Asked, request: MaintenanceRequest
+) -> MaintenanceBody:
+    asked.require_no_version()
+    if asked.dry_run:
+        raise Refused("unsupported", what="dry_run of a setting")
+    with only_the_leader():
+        term = await state.leading()
+        new = await term.settings.set_maintenance(request.enabled, request.reason, asked.principal)
+    return _maintenance_body(new)
+
+
+async def settings(state: ServerState) -> SettingList:
+    """Every setting there is; one that was never changed shows its default."""
+    now = await _maintenance(state)
+    value = {"enabled": now.enabled, "reason": now.reason}
+    changed_at = None if now.changed_at_ms is None else time_of(now.changed_at_ms)
+    only = SettingBody(
+        name=MAINTENANCE,
+        value=value,
+        version=now.version,
+        default={"enabled": False, "reason": None},
+        unit=None,
+        changed_by=now.changed_by,
+        changed_at=changed_at,
+    )
+    return SettingList(settings=(only,))
+
+
+async def _maintenance(state: ServerState) -> Maintenance:
+    if state.leads and state.term is not None:
+        return state.term.settings.maintenance
+    return await read_maintenance(state.kv, deadline_ms=state.facts.store_deadline_ms)
+
+
+def _maintenance_body(now: Maintenance) -> MaintenanceBody:
+    return MaintenanceBody(
+        enabled=now.enabled,
+        reason=now.reason,
+        changed_by=now.changed_by,
+        changed_at=None if now.changed_at_ms is None else time_of(now.changed_at_ms),
+        version=now.version,
+    )

@@ -1,0 +1,77 @@
+"""Create and drop of a schema, judged and planned. Pure."""
+
+from functools import partial
+
+from base.errors import Conflict
+from base.wire.problems import refuse
+from base.wire.table_rules import validate_schema
+from base.wire.tables import SchemaSpec
+from keys.catalog import Catalog
+from keys.catalogs import SchemaInfo
+from keys.records import Lock
+from metasrv.service.asking import Asked
+from metasrv.service.wishes import (
+    Change,
+    Facts,
+    SchemaName,
+    Stands,
+    Wish,
+    must_be_identifiers,
+    must_have_catalog,
+)
+from procedures.kinds.create_schema import CREATE_SCHEMA, CreateSchema
+from procedures.kinds.drop_schema import DROP_SCHEMA, DropSchema
+from procedures.locks import catalog_key, exclusive, schema_key, shared
+
+PLACEHOLDER_ID = 0
+
+
+def create_schema(asked: Asked, catalog: str, spec: SchemaSpec) -> Wish:
+    must_be_identifiers(catalog)
+    refuse(validate_schema(spec))
+    asked.require_no_version()
+    name = SchemaName(catalog, spec.name)
+    return Wish(asked, partial(_wants, name), partial(plan_create_schema, name, spec))
+
+
+def drop_schema(asked: Asked, name: SchemaName) -> Wish:
+    asked.require_no_version()
+    return Wish(asked, partial(_wants, name), partial(plan_drop_schema, name))
+
+
+def _wants(name: SchemaName, catalog: Catalog) -> tuple[Lock, ...]:
+    return (shared(catalog_key(name.catalog)), exclusive(schema_key(name.catalog, name.schema)))
+
+
+def plan_create_schema(name: SchemaName, spec: SchemaSpec, facts: Facts) -> Change | Stands:
+    must_have_catalog(facts.catalog, name.catalog)
+    existing = facts.catalog.schemas.get((name.catalog, name.schema))
+    if existing is not None:
+        if not spec.if_not_exists:
+            raise Conflict("already-exists", what="schema", name=name.full)
+        if existing.options != spec.options:
+            raise Conflict("schema-conflict", name=name.full)
+        return Stands(existing)
+
+    def numbered(schema_id: int) -> CreateSchema:
+        return CreateSchema(
+            info=SchemaInfo(
+                schema_id=schema_id,
+                catalog=name.catalog,
+                name=name.schema,
+                options=spec.options,
+                created_at_ms=facts.now_ms,
+            ),
+            if_not_exists=spec.if_not_exists,
+        )
+
+    return Change(CREATE_SCHEMA, numbered(PLACEHOLDER_ID), sequence="schema_id", numbered=numbered)
+
+
+def plan_drop_schema(name: SchemaName, facts: Facts) -> Change:
+    info = facts.catalog.schema(name.catalog, name.schema)
+    count = sum(1 for _ in facts.catalog.in_schema(name.catalog, name.schema))
+    if count:
+        raise Conflict("not-empty", name=name.full, count=count)
+    state = DropSchema(catalog=name.catalog, name=name.schema, schema_id=info.schema_id)
+    return Change(DROP_SCHEMA, state)

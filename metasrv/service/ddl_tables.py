@@ -1,0 +1,180 @@
+"""drop, undrop, rename and alter of a table, judged and planned. Pure."""
+
+from functools import partial
+
+from base.errors import Conflict, NotFound, Refused
+from base.wire import changes
+from base.wire.changes import AlterOperation, AlterRequest, RenameRequest, UndropRequest
+from base.wire.problems import refuse
+from base.wire.table_rules import validate_alter, validate_rename, validate_undrop
+from keys.catalog import Catalog, Table
+from keys.records import Lock
+from metasrv.service.asking import Asked, TableTag
+from metasrv.service.shapes import time_of
+from metasrv.service.wishes import Change, Facts, TableName, Wish, table_named
+from procedures.kinds.alter_table import (
+    ALTER_TABLE,
+    AlterTable,
+    Operation,
+    RenameColumn,
+    SetOptions,
+    altered,
+)
+from procedures.kinds.drop_table import DROP_TABLE, DropTable
+from procedures.kinds.rename_table import RENAME_TABLE, RenameTable
+from procedures.kinds.undrop_table import UNDROP_TABLE, UndropTable
+from procedures.locks import (
+    catalog_key,
+    distinct,
+    exclusive,
+    name_key,
+    schema_key,
+    shared,
+    table_key,
+)
+
+
+def drop_table(asked: Asked, name: TableName) -> Wish:
+    return Wish(asked, partial(_wants, name), partial(plan_drop_table, asked, name))
+
+
+def undrop_table(asked: Asked, name: TableName, request: UndropRequest) -> Wish:
+    refuse(validate_undrop(request))
+    target = TableName(name.catalog, name.schema, request.new_name or name.table)
+
+    def wants(catalog: Catalog) -> tuple[Lock, ...]:
+        return distinct(*_wants(name, catalog), *_wants(target, catalog))
+
+    return Wish(asked, wants, partial(plan_undrop_table, asked, name, target, request.table_id))
+
+
+def rename_table(asked: Asked, name: TableName, request: RenameRequest) -> Wish:
+    refuse(validate_rename(request))
+    target = TableName(name.catalog, request.new_schema or name.schema, request.new_name)
+
+    def wants(catalog: Catalog) -> tuple[Lock, ...]:
+        return distinct(*_wants(name, catalog), *_wants(target, catalog))
+
+    return Wish(asked, wants, partial(plan_rename_table, asked, name, target))
+
+
+def alter_table(asked: Asked, name: TableName, request: AlterRequest) -> Wish:
+    refuse(validate_alter(request))
+    return Wish(asked, partial(_wants, name), partial(plan_alter_table, asked, name, request))
+
+
+def _wants(name: TableName, catalog: Catalog) -> tuple[Lock, ...]:
+    """Whatever could give this name another meaning, or is at work on a table that bears it."""
+    table = catalog.find(name.catalog, name.schema, name.table)
+    dropped = catalog.dropped(name.catalog, name.schema, name.table)
+    tables = [*([table] if table else []), *dropped]
+    return (
+        shared(catalog_key(name.catalog)),
+        shared(schema_key(name.catalog, name.schema)),
+        exclusive(name_key(name.catalog, name.schema, name.table)),
+        *(exclusive(table_key(table.info.table_id)) for table in tables),
+    )
+
+
+def plan_drop_table(asked: Asked, name: TableName, facts: Facts) -> Change:
+    table = _table(asked, name, facts)
+    state = DropTable(
+        catalog=name.catalog,
+        schema_name=name.schema,
+        name=name.table,
+        table_id=table.info.table_id,
+    )
+    return Change(DROP_TABLE, state, table.info.table_id)
+
+
+def plan_rename_table(asked: Asked, name: TableName, target: TableName, facts: Facts) -> Change:
+    table = _table(asked, name, facts)
+    if target == name:
+        raise Refused("invalid-schema-change", name=name.full, reason="that is its name already")
+    facts.catalog.schema(target.catalog, target.schema)
+    if facts.catalog.find(target.catalog, target.schema, target.table) is not None:
+        raise Conflict("already-exists", what="table", name=target.full)
+    state = RenameTable(
+        catalog=name.catalog,
+        schema_name=name.schema,
+        name=name.table,
+        table_id=table.info.table_id,
+        new_schema=target.schema,
+        new_name=target.table,
+    )
+    return Change(RENAME_TABLE, state, table.info.table_id)
+
+
+def plan_alter_table(asked: Asked, name: TableName, request: AlterRequest, facts: Facts) -> Change:
+    table = _table(asked, name, facts)
+    operations = tuple(_stored(operation) for operation in request.operations)
+    altered(table.info, operations)
+    state = AlterTable(
+        catalog=name.catalog,
+        schema_name=name.schema,
+        name=name.table,
+        table_id=table.info.table_id,
+        operations=operations,
+    )
+    return Change(ALTER_TABLE, state, table.info.table_id)
+
+
+def _stored(operation: AlterOperation) -> Operation:
+    """`validate_alter` has refused what is not built yet."""
+    match operation:
+        case changes.SetOptions():
+            return SetOptions(options=operation.options)
+        case changes.RenameColumn():
+            return RenameColumn(name=operation.name, new_name=operation.new_name)
+    raise AssertionError(operation.op)
+
+
+def plan_undrop_table(
+    asked: Asked, name: TableName, target: TableName, table_id: int | None, facts: Facts
+) -> Change:
+    """*target*: the name it will bear, in the schema it was dropped from."""
+    facts.catalog.schema(name.catalog, name.schema)
+    dropped = _which(name, table_id, facts.catalog)
+    asked.require_version(name.full, _tag(dropped))
+    if facts.catalog.find(target.catalog, target.schema, target.table) is not None:
+        raise Conflict("already-exists", what="table", name=target.full)
+    state = UndropTable(
+        table_id=dropped.info.table_id,
+        catalog=name.catalog,
+        schema_name=name.schema,
+        old_name=name.table,
+        new_name=target.table,
+    )
+    return Change(UNDROP_TABLE, state, dropped.info.table_id)
+
+
+def _which(name: TableName, table_id: int | None, catalog: Catalog) -> Table:
+    """The one dropped table that is meant."""
+    found = [
+        table
+        for table in catalog.dropped(name.catalog, name.schema, name.table)
+        if table_id in (None, table.info.table_id)
+    ]
+    if not found:
+        raise NotFound("table-not-found", name=f"{name.full} among the dropped ones")
+    if len(found) > 1:
+        raise Conflict(
+            "ambiguous-dropped-table",
+            name=name.full,
+            candidates=[table.info.table_id for table in found],
+            dropped_at={
+                str(table.info.table_id): time_of(table.dropped_at_ms or 0) for table in found
+            },
+        )
+    return found[0]
+
+
+def _table(asked: Asked, name: TableName, facts: Facts) -> Table:
+    """The table that bears the name, at the version the client requires."""
+    table = table_named(facts.catalog, name)
+    asked.require_version(name.full, _tag(table))
+    return table
+
+
+def _tag(table: Table) -> TableTag:
+    return TableTag(table.info.table_id, table.info.version)

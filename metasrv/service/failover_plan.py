@@ -1,0 +1,189 @@
+"""What a request for failover comes to: which procedures, or why not. Pure."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from base.errors import Conflict, NotFound, Refused
+from base.ids import NODE_ID, RegionId, table_of
+from base.wire.problems import FieldError, refuse
+from base.wire.procedures import FailoverRequest
+from keys.catalog import Catalog, Table
+from keys.tables import RegionRoute
+from metasrv.nodes.status import NodeState, NodeStatus
+from metasrv.settings import Maintenance
+from procedures.kinds.failover_node import FAILOVER_NODE, FailoverNode
+from procedures.kinds.failover_table import FAILOVER_TABLE, FailoverTable
+from procedures.machine import Kind, ProcedureState
+from procedures.placing import why_not
+from procedures.ports import NodeView
+
+REGION_ID_MAX = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What is known at the moment of judging."""
+
+    catalog: Catalog
+    statuses: tuple[NodeStatus, ...]
+    views: tuple[NodeView, ...]
+    maintenance: Maintenance
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    kind: Kind[Any]
+    state: ProcedureState
+
+
+def validate(request: FailoverRequest) -> None:
+    """Raises Refused for what is wrong whatever the cluster is like."""
+    errors: list[FieldError] = []
+    if (request.node_id is None) == (request.region_ids is None):
+        errors.append(FieldError(pointer="", detail="name either node_id or region_ids"))
+    if request.node_id is not None and request.expected_epoch is not None:
+        detail = "an epoch is a region's: it goes with region_ids"
+        errors.append(FieldError(pointer="/expected_epoch", detail=detail))
+    ids = request.region_ids or ()
+    for place, region in enumerate(ids):
+        if not is_region_id(region):
+            detail = "a region id is a decimal string below 2^63"
+            errors.append(FieldError(pointer=f"/region_ids/{place}", detail=detail))
+        elif region in ids[:place]:
+            errors.append(FieldError(pointer=f"/region_ids/{place}", detail="it is named twice"))
+    names = [("/node_id", request.node_id)] if request.node_id is not None else []
+    names += [(f"/targets/{place}", node) for place, node in enumerate(request.targets)]
+    for pointer, node in names:
+        if node is None or not NODE_ID.fullmatch(node):
+            detail = "a node id is a letter or digit, then letters, digits, _ and -, at most 64"
+            errors.append(FieldError(pointer=pointer, code="invalid-identifier", detail=detail))
+    if request.node_id is not None and request.node_id in request.targets:
+        errors.append(FieldError(pointer="/targets", detail="the node that fails is no target"))
+    refuse(errors)
+
+
+def is_region_id(text: str) -> bool:
+    decimal = text.isascii() and text.isdecimal() and len(text) <= 19 and str(int(text)) == text
+    return decimal and int(text) <= REGION_ID_MAX
+
+
+def plan_node(request: FailoverRequest, situation: Situation) -> Planned:
+    """The whole node, by one procedure. Raises NotFound, Conflict."""
+    assert request.node_id is not None
+    must_be_registered([request.node_id, *request.targets], situation)
+    _must_be_allowed(request, [request.node_id], situation)
+    state = FailoverNode(
+        node=request.node_id,
+        reason=request.reason,
+        force=request.force,
+        targets=request.targets,
+        max_parallel=request.max_parallel,
+    )
+    return Planned(FAILOVER_NODE, state)
+
+
+def plan_regions(
+    request: FailoverRequest, region_ids: Collection[str], situation: Situation
+) -> tuple[Planned, ...]:
+    """One procedure for each table and each node that leads some of its regions, in that order."""
+    groups: dict[tuple[int, str], list[RegionRoute]] = {}
+    tables: dict[int, Table] = {}
+    for region_id in region_ids:
+        table, region = find_region(situation.catalog, region_id)
+        if request.expected_epoch not in (None, region.epoch):
+            raise Conflict(
+                "epoch-mismatch",
+                region_id=region_id,
+                expected=request.expected_epoch,
+                found=region.epoch,
+            )
+        tables[table.info.table_id] = table
+        groups.setdefault((table.info.table_id, region.leader), []).append(region)
+    leaders = sorted({leader for _, leader in groups})
+    must_be_registered(request.targets, situation)
+    if same := sorted(set(leaders) & set(request.targets)):
+        raise Refused(
+            "invalid-request",
+            errors=(FieldError(pointer="/targets", detail=f"{same[0]} leads one of them"),),
+        )
+    _must_be_allowed(request, leaders, situation)
+    return tuple(
+        Planned(
+            FAILOVER_TABLE,
+            FailoverTable(
+                table_id=table_id,
+                name=tables[table_id].info.full_name,
+                source=leader,
+                region_ids=tuple(region.region_id for region in regions),
+                reason=request.reason,
+                force=request.force,
+                targets=request.targets,
+                expected_epoch=request.expected_epoch,
+            ),
+        )
+        for (table_id, leader), regions in sorted(groups.items())
+    )
+
+
+def find_region(catalog: Catalog, region_id: str) -> tuple[Table, RegionRoute]:
+    """A region of a living table. Raises NotFound."""
+    table = catalog.tables.get(table_of(RegionId(int(region_id))))
+    if table is not None and table.dropped_at_ms is None:
+        for region in table.route.region_routes:
+            if region.region_id == region_id:
+                return table, region
+    raise NotFound("not-found", what="region", name=region_id)
+
+
+def must_be_registered(nodes: Iterable[str], situation: Situation) -> None:
+    known = {status.node.node_id for status in situation.statuses}
+    for node in nodes:
+        if node not in known:
+            raise NotFound("not-found", what="node", name=node)
+
+
+def _must_be_allowed(
+    request: FailoverRequest, leaders: Collection[str], situation: Situation
+) -> None:
+    """Targets must be able in any case; `force` overrules the rest."""
+    _targets_must_be_able(request, situation.views)
+    if request.force:
+        return
+    maintenance = situation.maintenance
+    if maintenance.enabled:
+        raise Conflict("maintenance-mode", **_reason(maintenance))
+    dead = sum(status.state is NodeState.DEAD for status in situation.statuses)
+    if too_many_dead(dead, len(situation.statuses)):
+        raise Conflict("failover-guard", dead=dead, nodes=len(situation.statuses))
+    for status in situation.statuses:
+        if status.node.node_id in leaders and may_still_serve(status):
+            raise Conflict(
+                "node-still-alive",
+                node_id=status.node.node_id,
+                lease_left_ms=status.lease_left_ms,
+                state=status.state.value,
+            )
+
+
+def too_many_dead(dead: int, nodes: int) -> bool:
+    """So many that the fault is more likely ours than theirs (G35)."""
+    return dead > max(1, nodes // 2)
+
+
+def may_still_serve(status: NodeStatus) -> bool:
+    """It holds a lease, or is heard and will be given one."""
+    return status.lease_left_ms > 0 or status.state is NodeState.ALIVE
+
+
+def _targets_must_be_able(request: FailoverRequest, views: Iterable[NodeView]) -> None:
+    by_id = {view.node_id: view for view in views}
+    reasons = {node: why_not(by_id[node], ()) for node in request.targets}
+    for node, reason in reasons.items():
+        if reason is not None:
+            raise Conflict("node-not-eligible", node_id=node, reason=f"it is {reason}")
+
+
+def _reason(maintenance: Maintenance) -> Mapping[str, str]:
+    """A fact only if one was given: the sentence without it is the better one."""
+    return {"reason": maintenance.reason} if maintenance.reason else {}

@@ -1,0 +1,116 @@
+"""POST /v1/failovers: one procedure for a node, or one for each table and leader of the regions."""
+
+from dataclasses import dataclass
+
+from base.wire.procedures import FailoverRequest
+from keys.records import ProcedureHistory
+from metasrv.service.asking import Asked
+from metasrv.service.changing import Made, Patience, only_the_leader, replayed, waited
+from metasrv.service.failover_plan import (
+    Planned,
+    Situation,
+    plan_node,
+    plan_regions,
+    validate,
+)
+from metasrv.service.state import ServerState
+from metasrv.term import Term
+from procedures.kinds.failover_node import FAILOVER_NODE
+from procedures.submit import Submission, Submitted
+
+
+@dataclass(frozen=True, slots=True)
+class FailoverPlan:
+    """A dry run of a failover."""
+
+    planned: tuple[Planned, ...]
+    catalog_version: int
+
+
+async def fail_over(
+    state: ServerState, asked: Asked, request: FailoverRequest
+) -> tuple[Made, ...] | FailoverPlan:
+    """A repeated request finds the procedures of the first one, and adds those that it did not
+    come to submit."""
+    validate(request)
+    asked.require_no_version()
+    patience = Patience.of(state, asked)
+    with only_the_leader():
+        term = await state.leading()
+        if asked.dry_run:
+            return FailoverPlan(_plan(state, term, request), state.follower.catalog.version)
+        if request.node_id is not None:
+            known: tuple[Submitted, ...] = (await _one_node(state, term, asked, request),)
+        else:
+            known = await _some_regions(state, term, asked, request)
+        return tuple([await waited(term, one, patience) for one in known])
+
+
+def _plan(state: ServerState, term: Term, request: FailoverRequest) -> tuple[Planned, ...]:
+    situation = _situation(state, term)
+    if request.node_id is not None:
+        return (plan_node(request, situation),)
+    return plan_regions(request, request.region_ids or (), situation)
+
+
+async def _one_node(
+    state: ServerState, term: Term, asked: Asked, request: FailoverRequest
+) -> Submitted:
+    """A node that is being failed over already: that procedure, whoever asked for it."""
+    known = await replayed(term, asked)
+    if known is not None:
+        return known
+    for procedure, entry in term.manager.living():
+        record = entry.held.record
+        if record.kind == FAILOVER_NODE.name and record.resource.id == request.node_id:
+            return Submitted(procedure, replayed=False)
+    planned = plan_node(request, _situation(state, term))
+    return await _submit(state, term, asked, planned)
+
+
+async def _some_regions(
+    state: ServerState, term: Term, asked: Asked, request: FailoverRequest
+) -> tuple[Submitted, ...]:
+    known = await _known(term, asked)
+    left = list(request.region_ids or ())
+    for one in known:
+        covered = await _regions_of(term, one.procedure)
+        left = [region for region in left if region not in covered]
+    planned = plan_regions(request, left, _situation(state, term)) if left else ()
+    for part, plan in enumerate(planned, start=len(known)):
+        known.append(await _submit(state, term, asked, plan, part))
+    return tuple(known)
+
+
+async def _known(term: Term, asked: Asked) -> list[Submitted]:
+    """Parts are submitted in order, so the first that is missing ends the search."""
+    found: list[Submitted] = []
+    while True:
+        one = await replayed(term, asked, len(found))
+        if one is None:
+            return found
+        found.append(one)
+
+
+async def _regions_of(term: Term, procedure: str) -> frozenset[str]:
+    found = await term.manager.find(procedure)
+    record = found.last if isinstance(found, ProcedureHistory) else found.held.record
+    return frozenset(record.state["region_ids"])
+
+
+async def _submit(
+    state: ServerState, term: Term, asked: Asked, planned: Planned, part: int = 0
+) -> Submitted:
+    epoch = asked.body.get("expected_epoch") if isinstance(asked.body, dict) else None
+    client = asked.client(part=part, expected_epoch=epoch)
+    wish = Submission(state.ids.procedure_id(), client, asked.fingerprint)
+    return await term.manager.submit(planned.kind, planned.state, wish)
+
+
+def _situation(state: ServerState, term: Term) -> Situation:
+    return Situation(
+        catalog=state.follower.catalog,
+        statuses=term.nodes.statuses(),
+        views=term.ports.placement.nodes(),
+        maintenance=term.settings.maintenance,
+    )

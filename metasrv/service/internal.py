@@ -1,0 +1,90 @@
+"""What nodes say to the leader, checked before the NodeBook hears it."""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from base.ids import NODE_ID
+from base.wire.nodes import (
+    HeartbeatAnswer,
+    HeartbeatRequest,
+    RegisterAnswer,
+    RegisterRequest,
+)
+from base.wire.problems import FieldError, refuse
+from metasrv.nodes.book import DATANODE
+from metasrv.service.failover_plan import is_region_id
+from metasrv.service.state import ServerState
+
+TEXT_CHARS_MAX = 4_096  # of an address, a folder, a zone, a version
+
+
+async def register(state: ServerState, node_id: str, request: RegisterRequest) -> RegisterAnswer:
+    """Raises NotLeader with the leader's URL where another server leads."""
+    term = state.led()
+    refuse(tuple(_wrong_registration(node_id, request)))
+    return await term.nodes.register(request)
+
+
+async def heartbeat(state: ServerState, node_id: str, request: HeartbeatRequest) -> HeartbeatAnswer:
+    """Raises NotLeader, as `register`."""
+    term = state.led()
+    refuse(tuple(_wrong_heartbeat(node_id, request)))
+    return term.nodes.heartbeat(request)
+
+
+def _wrong_registration(node_id: str, request: RegisterRequest) -> Iterator[FieldError]:
+    yield from _wrong_node(node_id, request.node_id)
+    if request.role != DATANODE:
+        yield FieldError(pointer="/role", detail=f"only {DATANODE} registers here")
+    if not _is_address(request.address):
+        detail = "http or https, a host and a port, and nothing else"
+        yield FieldError(pointer="/address", detail=detail)
+    texts = {
+        "incarnation": request.incarnation,
+        "zone": request.zone,
+        "root": request.root,
+        "version": request.version,
+    }
+    for name, text in texts.items():
+        if not 0 < len(text) <= TEXT_CHARS_MAX:
+            yield FieldError(pointer=f"/{name}", detail=f"1 to {TEXT_CHARS_MAX} characters")
+    if not request.root.startswith("/"):
+        yield FieldError(pointer="/root", detail="an absolute path")
+
+
+def _wrong_heartbeat(node_id: str, request: HeartbeatRequest) -> Iterator[FieldError]:
+    yield from _wrong_node(node_id, request.node_id)
+    seen: set[str] = set()
+    for place, stat in enumerate(request.regions):
+        here = f"/regions/{place}/region_id"
+        if not is_region_id(stat.region_id):
+            yield FieldError(pointer=here, detail="a region id is a decimal string below 2^63")
+        elif stat.region_id in seen:
+            yield FieldError(pointer=here, detail="the region is listed twice")
+        seen.add(stat.region_id)
+
+
+def _wrong_node(node_id: str, said: str) -> Iterator[FieldError]:
+    if not NODE_ID.fullmatch(node_id):
+        detail = "a node id is a letter or digit, then letters, digits, _ and -, at most 64"
+        yield FieldError(pointer="/node_id", code="invalid-identifier", detail=detail)
+    elif said != node_id:
+        yield FieldError(pointer="/node_id", detail=f"the path says {node_id}")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return False
+    return (
+        len(text) <= TEXT_CHARS_MAX
+        and parts.scheme in ("http", "https")
+        and bool(parts.hostname)
+        and port not in (None, 0)
+        and parts.username is None
+        and parts.path in ("", "/")
+        and not parts.query
+        and not parts.fragment
+    )

@@ -1,0 +1,126 @@
+"""Nodes and regions as the leader knows them: the catalog's word beside the nodes' reports."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from base.errors import NotFound
+from base.ids import NODE_ID
+from base.wire.cluster import NodeBody, NodeList, RegionBody, RegionList
+from base.wire.nodes import RegionStat
+from keys.catalog import Catalog, Table
+from keys.tables import RegionRoute
+from metasrv.nodes.status import NodeStatus
+from metasrv.service.failover_plan import find_region, is_region_id
+from metasrv.service.listing import Wanted, list_name, next_token
+from metasrv.service.pages import page_of
+from metasrv.service.reading import Freshness, View, page_view, view
+from metasrv.service.shapes import Addresses, region_body, time_of
+from metasrv.service.state import ServerState
+
+Reports = Mapping[str, Mapping[str, RegionStat]]
+"""Node -> region id -> what the node last said of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionFilter:
+    node: str | None = None
+    table_id: int | None = None
+
+
+async def nodes(state: ServerState) -> NodeList:
+    term = await state.leading()
+    catalog = state.follower.catalog
+    return NodeList(nodes=tuple(node_body(one, catalog) for one in term.nodes.statuses()))
+
+
+async def node(state: ServerState, node_id: str) -> NodeBody:
+    """Raises NotFound for a node that never registered."""
+    term = await state.leading()
+    if not NODE_ID.fullmatch(node_id):
+        raise NotFound("not-found", what="node", name=node_id)
+    return node_body(term.nodes.node(node_id), state.follower.catalog)
+
+
+def node_body(status: NodeStatus, catalog: Catalog) -> NodeBody:
+    node = status.node
+    return NodeBody(
+        id=node.node_id,
+        role=node.role,
+        state=status.state.value,
+        address=node.address,
+        zone=node.zone,
+        root=node.root,
+        version=node.version,
+        incarnation=node.incarnation,
+        registered_at=time_of(node.registered_at_ms),
+        phi=round(status.phi, 3),
+        heard_ms_ago=status.heard_ms_ago,
+        lease_left_ms=status.lease_left_ms,
+        resources=status.resources,
+        leads=sum(
+            region.leader == node.node_id
+            for table in catalog.on_node(node.node_id)
+            for region in table.route.region_routes
+        ),
+        regions=tuple(status.regions[region] for region in sorted(status.regions)),
+    )
+
+
+async def region(
+    state: ServerState, region_id: str, freshness: Freshness
+) -> tuple[RegionBody, View]:
+    """A region of a living table. Raises NotFound."""
+    reports = await _reports(state)
+    found = await view(state, freshness)
+    if not is_region_id(region_id):
+        raise NotFound("not-found", what="region", name=region_id)
+    table, route = find_region(found.catalog, region_id)
+    return _shape(table, route, await state.addresses.known(), reports), found
+
+
+async def regions(
+    state: ServerState, wanted: Wanted, only: RegionFilter
+) -> tuple[RegionList, View]:
+    """By id; those of a node, of a table, or all."""
+    reports = await _reports(state)
+    name = await list_name(state, wanted, only.node, only.table_id)
+    found, token = await page_view(state, wanted.freshness, name, wanted.token)
+    items = _chosen(found.catalog, only)
+    page = page_of(items, _place, token.after if token else None, wanted.size)
+    addresses = await state.addresses.known()
+    body = RegionList(
+        regions=tuple(_shape(table, route, addresses, reports) for table, route in page.items),
+        catalog_version=found.catalog.version,
+        next_page_token=next_token(name, found.catalog.version, page),
+    )
+    return body, found
+
+
+async def _reports(state: ServerState) -> Reports:
+    term = await state.leading()
+    return {status.node.node_id: status.regions for status in term.nodes.statuses()}
+
+
+def _chosen(catalog: Catalog, only: RegionFilter) -> list[tuple[Table, RegionRoute]]:
+    tables = catalog.tables.values() if only.node is None else catalog.on_node(only.node)
+    return [
+        (table, route)
+        for table in sorted(tables, key=lambda table: table.info.table_id)
+        if table.dropped_at_ms is None and only.table_id in (None, table.info.table_id)
+        for route in table.route.region_routes
+        if only.node in (None, route.leader)
+    ]
+
+
+def _place(item: tuple[Table, RegionRoute]) -> tuple[int]:
+    return (int(item[1].region_id),)
+
+
+def _shape(table: Table, route: RegionRoute, addresses: Addresses, reports: Reports) -> RegionBody:
+    return RegionBody(
+        **region_body(route, addresses).model_dump(),
+        table_id=table.info.table_id,
+        table=table.info.full_name,
+        root=route.root,
+        stat=reports.get(route.leader, {}).get(route.region_id),
+    )

@@ -1,0 +1,209 @@
+"""A procedure as the wire shows it, from its entry while it lives and its history after. Pure."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from base.wire.problems import KINDS, detail_of, safe
+from base.wire.procedures import (
+    BeatBody,
+    ProcedureBody,
+    ProcedureError,
+    ProgressBody,
+    ResourceBody,
+    WaitingBody,
+)
+from keys.records import ProcedureHistory, ProcedureRecord, Resource
+from metasrv.service.shapes import time_of
+from procedures.context import Live
+from procedures.entry import Entry, State
+from procedures.kinds.failover_node import FAILOVER_NODE
+from procedures.kinds.undrop_table import UNDROP_TABLE
+
+STALLED_MS = 60_000  # without a finished step or progress; every wait of ours is shorter
+CANCEL = "cancel"
+
+
+def living_body(procedure: str, entry: Entry, now_ms: int, living: "Living" = ()) -> ProcedureBody:
+    """*living*: the others that are not over, to find its children among."""
+    record, live = entry.held.record, entry.live
+    passed = entry.kind is not None and entry.kind.has_passed(record.trail)
+    cancelable = entry.cancelable and not record.cancel
+    return _body(
+        procedure,
+        record,
+        {
+            "state": entry.state.value,
+            "done": False,
+            "progress": _progress(live, now_ms),
+            "waiting_for": _waiting(entry, record),
+            "stalled": _is_stalled(entry, now_ms),
+            "cancelable": cancelable,
+            "point_of_no_return": passed,
+            "allowed_actions": (CANCEL,) if cancelable else (),
+            "attempt": live.attempt,
+            "children": _children(procedure, record, living),
+            "finished_at": None,
+            "result": None,
+            "error": _living_error(entry, record),
+            "catalog_version": record.catalog_version,
+        },
+    )
+
+
+def ended_body(procedure: str, history: ProcedureHistory) -> ProcedureBody:
+    record = history.last
+    return _body(
+        procedure,
+        record,
+        {
+            "state": history.outcome.value,
+            "done": True,
+            "progress": None,
+            "waiting_for": (),
+            "stalled": False,
+            "cancelable": False,
+            "point_of_no_return": False,
+            "allowed_actions": (),
+            "attempt": 1,
+            "children": _children(procedure, record, ()),
+            "finished_at": time_of(history.finished_at_ms),
+            "result": history.result,
+            "error": _stored_error(record),
+            "catalog_version": history.catalog_version,
+        },
+    )
+
+
+def procedure_etag(found: Entry | ProcedureHistory) -> str:
+    """Moves whenever what is shown does, but for clocks that merely run."""
+    if isinstance(found, ProcedureHistory):
+        return f'"{found.outcome.value}"'
+    live = found.live
+    parts = (found.held.revision, found.state.value, live.attempt, live.phase, live.done)
+    return '"' + ".".join(str(part) for part in parts) + '"'
+
+
+def resource_body(resource: Resource) -> ResourceBody:
+    return ResourceBody(type=resource.type, id=resource.id, name=resource.name)
+
+
+Living = Iterable[tuple[str, Entry]]
+
+
+def _body(procedure: str, record: ProcedureRecord, rest: Mapping[str, Any]) -> ProcedureBody:
+    started = _started_ms(record)
+    return ProcedureBody(
+        id=procedure,
+        kind=record.kind,
+        resource=resource_body(record.resource),
+        step=record.step,
+        resumed=record.resumed,
+        parent_id=record.parent,
+        submitted_by=record.client.submitted_by,
+        submitted_at=time_of(record.submitted_at_ms),
+        started_at=None if started is None else time_of(started),
+        timeline=tuple(
+            BeatBody(step=beat.step, at=time_of(beat.at_ms), ms=beat.ms) for beat in record.timeline
+        ),
+        **rest,
+    )
+
+
+def _started_ms(record: ProcedureRecord) -> int | None:
+    """When its first step began; None: it has not finished one."""
+    if record.started_at_ms is not None:
+        return record.started_at_ms
+    if not record.timeline:
+        return None
+    first = record.timeline[0]
+    return max(record.submitted_at_ms, first.at_ms - first.ms)
+
+
+def _progress(live: Live, now_ms: int) -> ProgressBody | None:
+    if not live.phase:
+        return None
+    elapsed_s = max(0, now_ms - live.started_at_ms) / 1000
+    rate = live.done / elapsed_s if elapsed_s else 0.0
+    left = max(0, live.total - live.done)
+    return ProgressBody(
+        phase=live.phase,
+        done=live.done,
+        total=live.total,
+        unit=live.unit,
+        rate_per_s=round(rate, 3),
+        eta_s=round(left / rate) if rate else None,
+    )
+
+
+def _waiting(entry: Entry, record: ProcedureRecord) -> tuple[WaitingBody, ...]:
+    since = time_of(record.submitted_at_ms)
+    locks = [
+        WaitingBody(kind="lock", holder=blocked.by, key=blocked.key, since=since)
+        for blocked in entry.blocked
+    ]
+    if entry.state is State.QUEUED:
+        locks.append(WaitingBody(kind="admission", holder="running procedures", since=since))
+    return (
+        *locks,
+        *(
+            WaitingBody(
+                kind=wait.kind,
+                holder=wait.holder,
+                since=time_of(wait.since_ms),
+                expires_in_s=None if wait.expires_in_ms is None else -(-wait.expires_in_ms // 1000),
+            )
+            for wait in entry.live.waiting
+        ),
+    )
+
+
+def _is_stalled(entry: Entry, now_ms: int) -> bool:
+    if entry.task is None:
+        return False
+    record = entry.held.record
+    last_step = record.timeline[-1].at_ms if record.timeline else record.submitted_at_ms
+    return now_ms - max(last_step, entry.live.moved_at_ms) > STALLED_MS
+
+
+def _living_error(entry: Entry, record: ProcedureRecord) -> ProcedureError | None:
+    if entry.parked is not None:
+        return ProcedureError(code="internal", detail=entry.parked)
+    if record.error is None and entry.live.last_error is not None:
+        return _error(entry.live.last_error, entry.live.last_facts)
+    return _stored_error(record)
+
+
+def _stored_error(record: ProcedureRecord) -> ProcedureError | None:
+    return None if record.error is None else _error(record.error.code, record.error.facts)
+
+
+def _error(code: str, facts: Mapping[str, object]) -> ProcedureError:
+    kind = KINDS.get(code, KINDS["internal"])
+    shown = {name: safe(fact) for name, fact in facts.items()}
+    return ProcedureError(code=kind.code, detail=detail_of(kind, shown), facts=shown)
+
+
+def _children(procedure: str, record: ProcedureRecord, living: Living) -> tuple[str, ...]:
+    """Those that its record names, and those that name it."""
+    named = _NAMED.get(record.kind, _none)(record.state)
+    mine = [child for child, entry in living if entry.held.record.parent == procedure]
+    return tuple(dict.fromkeys((*named, *mine)))
+
+
+def _none(state: Mapping[str, Any]) -> tuple[str, ...]:
+    return ()
+
+
+def _of_failover_node(state: Mapping[str, Any]) -> tuple[str, ...]:
+    parts = (state.get("done", {}), state.get("running", {}))
+    return tuple(child for part in parts for child in part.values())
+
+
+def _of_undrop(state: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(state.get("moves", {}).values())
+
+
+_NAMED: Mapping[str, Callable[[Mapping[str, Any]], tuple[str, ...]]] = {
+    FAILOVER_NODE.name: _of_failover_node,
+    UNDROP_TABLE.name: _of_undrop,
+}

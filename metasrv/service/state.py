@@ -1,0 +1,189 @@
+"""What one server knows at this moment: its catalog, who leads, and its term while it leads."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+from base.clock import Clock
+from base.errors import NotLeader, Unavailable
+from base.ids import Ids
+from keys.cluster import Cluster, ClusterKey, Leader
+from keys.follower import Follower
+from keys.kv import Kv
+from keys.txn import snapshot
+from metasrv.service.addresses import Addresses
+from metasrv.term import Term
+from metasrv.version import VERSION
+
+READY_MS_MAX = 5_000  # a new leader reads its records within this, or the client asks again
+
+
+class Config(Protocol):
+    """The settings that answers depend on; a part of ServerConfig."""
+
+    @property
+    def server_id(self) -> str: ...
+    @property
+    def leader_ttl_ms(self) -> int: ...
+    @property
+    def store_deadline_ms(self) -> int: ...
+
+
+class World(Protocol):
+    """What a server has whether it leads or not; a part of metasrv.leadership.World."""
+
+    @property
+    def config(self) -> Config: ...
+    @property
+    def kv(self) -> Kv: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def ids(self) -> Ids: ...
+    @property
+    def follower(self) -> Follower: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What never changes while the process runs."""
+
+    server: str
+    url: str
+    version: str
+    lease_ms: int
+    """A catalog that has not been heard of for longer is stale (PROTOCOLS P7)."""
+    store_deadline_ms: int
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(slots=True)
+class ServerState:
+    """Written by the program's election task; read by every request."""
+
+    facts: ServerFacts
+    kv: Kv
+    follower: Follower
+    clock: Clock
+    ids: Ids
+    addresses: Addresses
+    cluster_id: str | None = None
+    term: Term | None = None
+    """While this server leads."""
+    leader: Leader | None = None
+    """Who led when we last looked; None: nobody."""
+    is_valid: Callable[[], bool] = field(default=_never)
+    """Whether our own lease surely lives: beyond it we no longer act as the leader."""
+    _watching: set[Callable[[], None]] = field(default_factory=set)
+    """Called whenever we hear who leads."""
+
+    @classmethod
+    def of(cls, world: World, url: str) -> Self:
+        config = world.config
+        facts = ServerFacts(
+            server=config.server_id,
+            url=url,
+            version=VERSION,
+            lease_ms=config.leader_ttl_ms,
+            store_deadline_ms=config.store_deadline_ms,
+        )
+        return cls(
+            facts=facts,
+            kv=world.kv,
+            follower=world.follower,
+            clock=world.clock,
+            ids=world.ids,
+            addresses=Addresses(world.kv, world.clock, config.store_deadline_ms),
+        )
+
+    # Told by the election ----------------------------------------------------------------------
+
+    def heard(self, leader: Leader | None) -> None:
+        self.leader = leader
+        self._look_around()
+
+    def begin(self, term: Term | None) -> None:
+        """A term of this server has begun, or (None) has ended."""
+        self.term = term
+        if term is None:
+            self.leader = None
+            return
+        self.cluster_id = term.cluster_id
+        self.leader = Leader(server=self.facts.server, url=self.facts.url, lease="")
+        self._look_around()
+
+    def _look_around(self) -> None:
+        for look in tuple(self._watching):
+            look()
+
+    # Asked by requests -------------------------------------------------------------------------
+
+    @property
+    def leads(self) -> bool:
+        return self.term is not None and self.is_valid()
+
+    @property
+    def other_leader(self) -> Leader | None:
+        """Another server that leads, as far as we know."""
+        leader = self.leader
+        return leader if leader is not None and leader.server != self.facts.server else None
+
+    @asynccontextmanager
+    async def as_long_as(self, leader: Leader) -> AsyncIterator[None]:
+        """Ends what is inside, by TimeoutError, once we hear that another than *leader* leads."""
+        async with asyncio.timeout(None) as limit:
+
+            def look() -> None:
+                if self.leader not in (None, leader):
+                    self._watching.discard(look)
+                    limit.reschedule(asyncio.get_running_loop().time())
+
+            self._watching.add(look)
+            try:
+                yield
+            finally:
+                self._watching.discard(look)
+
+    def led(self) -> Term:
+        """Our term, perhaps before it has read its records: for what nodes say, which cannot wait.
+
+        Raises NotLeader with the leader's URL if another leads, Unavailable("no-leader") if nobody
+        is known to.
+        """
+        term = self.term
+        if term is not None and self.is_valid():
+            return term
+        other = self.other_leader
+        if other is not None:
+            raise NotLeader("not-leader", leader_url=other.url)
+        raise Unavailable("no-leader")
+
+    async def leading(self) -> Term:
+        """Our term, once it is ready. Raises as `led`, and Unavailable("not-ready")."""
+        term = self.led()
+        try:
+            async with asyncio.timeout(READY_MS_MAX / 1000):
+                await term.ready.wait()
+        except TimeoutError as error:
+            raise Unavailable("not-ready", what="the leader") from error
+        return term
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the store has been silent for longer than a lease, or was never heard."""
+        heard = self.follower.heard_at_ms
+        return heard is None or self.clock.mono_ms() - heard > self.facts.lease_ms
+
+    async def cluster(self) -> str | None:
+        """The cluster's id; None until the first leader has made it. Raises Unavailable."""
+        if self.cluster_id is None:
+            key = ClusterKey()
+            seen = await snapshot(self.kv, key, deadline_ms=self.facts.store_deadline_ms)
+            stored: Cluster | None = seen.get(key)
+            self.cluster_id = stored.cluster_id if stored else None
+        return self.cluster_id

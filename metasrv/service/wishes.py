@@ -1,0 +1,154 @@
+"""A wish is a change that can be judged, again and again, while the catalog moves."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any
+
+from base.errors import Conflict, NotFound, Refused
+from base.ids import is_identifier
+from keys.catalog import Catalog, Table
+from keys.catalogs import SchemaInfo
+from keys.records import Lock, LockMode, Phase
+from metasrv.service.asking import Asked
+from procedures.entry import Entry
+from procedures.kinds.drop_schema import DROP_SCHEMA
+from procedures.machine import Kind, ProcedureState
+from procedures.ports import NodeView
+
+COMPARED_MAX = 1_000  # names looked at for one that comes close
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a wish is judged by: all of one moment."""
+
+    catalog: Catalog
+    nodes: tuple[NodeView, ...]
+    now_ms: int
+    """Wall clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A wish that is right: the procedure to submit."""
+
+    kind: Kind[Any]
+    state: ProcedureState
+    table_id: int | None = None
+    """The table its name resolved to; compared again under the locks (PROTOCOLS P1)."""
+    sequence: str | None = None
+    """The id in `state` is a placeholder: take one from this sequence, and ask `numbered`."""
+    numbered: Callable[[int], ProcedureState] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stands:
+    """A wish that is fulfilled already (`if_not_exists`)."""
+
+    found: Table | SchemaInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    asked: Asked
+    wants: Callable[[Catalog], tuple[Lock, ...]]
+    """The locks it needs, as far as the catalog tells. Who holds one may change the judgement."""
+    judge: Callable[[Facts], Change | Stands]
+    """Pure. Raises what is to be answered: NotFound, Conflict, Refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaName:
+    catalog: str
+    schema: str
+
+    def __post_init__(self) -> None:
+        must_be_identifiers(self.catalog, self.schema)
+
+    @property
+    def full(self) -> str:
+        return f"{self.catalog}.{self.schema}"
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    catalog: str
+    schema: str
+    table: str
+
+    def __post_init__(self) -> None:
+        must_be_identifiers(self.catalog, self.schema, self.table)
+
+    @property
+    def full(self) -> str:
+        return f"{self.catalog}.{self.schema}.{self.table}"
+
+
+def must_be_identifiers(*names: str) -> None:
+    """Raises Refused("invalid-identifier") for the first that could name nothing."""
+    for name in names:
+        if not is_identifier(name):
+            raise Refused("invalid-identifier", name=name)
+
+
+def table_named(catalog: Catalog, name: TableName) -> Table:
+    """Raises NotFound, saying which part does not exist, and what comes close."""
+    catalog.schema(name.catalog, name.schema)
+    found = catalog.find(name.catalog, name.schema, name.table)
+    if found is not None:
+        return found
+    others = catalog.names.get((name.catalog, name.schema), ())
+    close = get_close_matches(name.table, islice(others, COMPARED_MAX), n=1)
+    hint = {"did_you_mean": close[0]} if close else {}
+    raise NotFound("table-not-found", name=name.full, **hint)
+
+
+def must_have_catalog(catalog: Catalog, name: str) -> None:
+    if name not in catalog.catalogs:
+        raise NotFound("not-found", what="catalog", name=name)
+
+
+Living = Iterable[tuple[str, Entry]]
+
+
+def in_the_way(locks: Iterable[Lock], living: Living) -> tuple[str, ...]:
+    """Procedures that hold, or wait for, what *locks* cannot share with them; oldest first."""
+    wanted = {lock.key: lock.mode for lock in locks}
+    return tuple(
+        procedure
+        for procedure, entry in living
+        if any(
+            lock.key in wanted and LockMode.EXCLUSIVE in (lock.mode, wanted[lock.key])
+            for lock in entry.held.record.locks
+        )
+    )
+
+
+def refuse_if_being_dropped(blockers: Iterable[str], living: Living) -> None:
+    """Nobody queues behind the drop of a schema only to be told that it is gone."""
+    entries = dict(living)
+    for procedure in blockers:
+        record = entries[procedure].held.record
+        if record.kind == DROP_SCHEMA.name and record.phase is Phase.FORWARD:
+            raise Conflict("being-dropped", name=record.resource.name, procedure_id=procedure)
+
+
+def locked(blockers: tuple[str, ...], living: Living) -> Conflict:
+    """409 `object-locked`, with who holds what."""
+    entries = dict(living)
+    holders = [
+        {"procedure_id": procedure, "kind": entries[procedure].held.record.kind}
+        for procedure in blockers
+        if procedure in entries
+    ]
+    first = blockers[0]
+    resource = entries[first].held.record.resource.name if first in entries else "it"
+    return Conflict(
+        "object-locked",
+        resource=resource,
+        holder=first,
+        procedure_id=first,
+        blocked_by=holders,
+    )

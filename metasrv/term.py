@@ -1,0 +1,32 @@
+"""Everything that exists only while this server leads: made at election, gone with the term."""
+
+import asyncio
+from dataclasses import dataclass
+
+from keys.committer import Committer
+from keys.kv import Compare
+from keys.sequence import Sequences
+from metasrv.nodes.book import NodeBook
+from metasrv.settings import Settings
+from procedures.context import Ports
+from procedures.manager import Manager
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term of this server."""
+
+    cluster_id: str
+    fence: Compare
+    committer: Committer
+    sequences: Sequences
+    manager: Manager
+    ports: Ports
+    nodes: NodeBook
+    settings: Settings
+    ready: asyncio.Event
+    """Set once every record has been read and its locks computed; nothing is admitted before."""
+
+    @property
+    def number(self) -> int:
+        return self.fence.mod_revision
