@@ -1,0 +1,75 @@
+"""The ASGI app as a function of a ready service. Opens nothing and starts no task."""
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import structlog
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from base.errors import Corrupt, MetaError, NotFound, Refused
+from base.wire.problems import Problem, field_errors, problem_of
+from dataplane.datanode.api import admin, node
+from dataplane.datanode.door import Door
+from dataplane.datanode.service import Service
+
+TITLE = "metasrv datanode"
+PROBLEM: Mapping[int | str, dict[str, Any]] = {
+    "default": {"model": Problem, "description": "Any refusal or failure (problem+json)."}
+}
+
+log = structlog.get_logger()
+
+
+def build_app(service: Service) -> FastAPI:
+    app = bare_app()
+    app.state.service = service
+    app.add_middleware(
+        Door, metrics=service.metrics, clock=service.clock, new_id=lambda: secrets.token_hex(8)
+    )
+    return app
+
+
+def bare_app() -> FastAPI:
+    """Routes and error answers without a service: what the document is made of."""
+    app = FastAPI(title=TITLE, version="1", docs_url=None, redoc_url=None, openapi_url=None)
+    app.include_router(node, responses=dict(PROBLEM))
+    app.include_router(admin, responses=dict(PROBLEM))
+    app.add_exception_handler(MetaError, _answer)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _broken)
+    return app
+
+
+async def _answer(request: Request, error: Exception) -> Response:
+    assert isinstance(error, MetaError)
+    request_id = getattr(request.state, "request_id", "")
+    status, headers, body = problem_of(error, request.url.path, request_id)
+    return Response(orjson.dumps(body), status, headers)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    found = [{**one, "loc": one["loc"][1:]} for one in error.errors()]
+    refused = Refused("invalid-request", errors=field_errors(found, error.body))
+    return await _answer(request, refused)
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if isinstance(error.__cause__, MetaError):
+        return await _answer(request, error.__cause__)
+    if error.status_code == 405:
+        return await _answer(request, Refused("method-not-allowed", method=request.method))
+    if error.status_code == 404:
+        return await _answer(request, NotFound(what="route", name=request.url.path))
+    return await _answer(request, Refused("invalid-request", reason=str(error.detail)))
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    log.error("request_failed", path=request.url.path, error=repr(error))
+    return await _answer(request, Corrupt("internal"))

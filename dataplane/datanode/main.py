@@ -1,0 +1,198 @@
+"""The datanode as a process: the one place where its parts are made and put together."""
+
+import argparse
+import asyncio
+import os
+import signal
+import socket
+import sys
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import structlog
+import uvicorn
+import uvloop
+
+from base.clock import SystemClock
+from base.errors import Conflict, Corrupt
+from base.log import log_to_stderr
+from base.ready import announce
+from base.wire.client import HttpClient
+from dataplane.datanode.app import build_app
+from dataplane.datanode.config import DatanodeConfig, read_config
+from dataplane.datanode.heartbeat import Heart, World
+from dataplane.datanode.journal import NodeJournal, open_journal
+from dataplane.datanode.leases import RegionLeases
+from dataplane.datanode.membership import Identity, Membership
+from dataplane.datanode.metasrv import HttpLeader, LocalMachine
+from dataplane.datanode.metrics import NodeMetrics
+from dataplane.datanode.orders import OrderDesk
+from dataplane.datanode.ports import Spawn
+from dataplane.datanode.regions import Regions
+from dataplane.datanode.root_lock import RootLock
+from dataplane.datanode.rows import RowDesk
+from dataplane.datanode.service import Service
+from dataplane.datanode.store import DiskStore
+from dataplane.datanode.upkeep import Upkeep
+from dataplane.region.block_cache import BlockCache
+from dataplane.region.local_disk import LocalDisk
+from dataplane.region.place import RegionLimits
+
+EXIT_CONFIG = 78  # EX_CONFIG of sysexits.h: an operator must change something first
+THREADS_MAX = 32  # writes and scans wait for the disk; more would only wait together
+DRAIN_S_MAX = 3  # for answers under way at SIGTERM; scans that last longer are cut
+
+log = structlog.get_logger()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    if not __debug__:
+        print("asserts are part of this program: do not run it with -O", file=sys.stderr)
+        return EXIT_CONFIG
+    flags = _flags(sys.argv[1:] if argv is None else argv)
+    ready_file, toml = flags.pop("ready_file", None), flags.pop("config", None)
+    try:
+        config = read_config(flags, os.environ, toml)
+    except (ValueError, TypeError, OSError) as error:
+        print(error, file=sys.stderr)
+        return EXIT_CONFIG
+    log_to_stderr(node_id=config.node_id)
+    try:
+        with RootLock(config.root), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(run(config, ready_file))
+    except (Conflict, Corrupt) as error:
+        return _refused([error])
+    except ExceptionGroup as group:
+        refusals, rest = group.split((Conflict, Corrupt))
+        if rest is not None or refusals is None:
+            raise
+        return _refused(refusals.exceptions)
+    return 0
+
+
+def _refused(errors: Iterable[Exception]) -> int:
+    for error in errors:
+        log.error("datanode_refused", error=str(error), runbook="docs/problems/README.md")
+    return EXIT_CONFIG
+
+
+async def run(config: DatanodeConfig, ready_file: Path | None) -> None:
+    """Until SIGTERM or SIGINT. Raises Conflict (in a group) when this process must never serve."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS_MAX))
+    journal = await asyncio.to_thread(open_journal, LocalDisk(), config.root, config.node_id)
+    if journal.state.node_id != config.node_id:
+        raise Conflict("wrong-cluster", expected=journal.state.node_id, found=config.node_id)
+    listening = socket.create_server((config.host, config.port))
+    address = f"http://{config.host}:{listening.getsockname()[1]}"
+    identity = Identity(config.node_id, str(uuid.uuid4()), address, config.zone, config.root)
+    async with HttpClient(config.metasrv_urls) as client, asyncio.TaskGroup() as group:
+        node = _Node(config, journal, identity, client, group.create_task)
+        server = _Server(uvicorn.Config(build_app(node.service), **_server_settings()))
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        serving = group.create_task(server.serve(sockets=[listening]))
+        await server.is_up.wait()
+        announce(_facts(identity), ready_file)
+        background = [group.create_task(work) for work in node.background()]
+        await stop.wait()
+        server.should_exit = True
+        await serving
+        await node.service.regions.close_all()
+        for task in background:
+            task.cancel()
+    journal.close()
+    log.info("datanode_stopped", node_id=config.node_id)
+
+
+class _Node:
+    """The parts of one node, wired."""
+
+    def __init__(
+        self,
+        config: DatanodeConfig,
+        journal: NodeJournal,
+        identity: Identity,
+        client: HttpClient,
+        spawn: Spawn,
+    ) -> None:
+        clock = SystemClock()
+        leases = RegionLeases(identity.incarnation)
+        limits = RegionLimits(config.memtable_bytes, config.flush_age_ms)
+        cache = BlockCache(config.block_cache_bytes)
+        store = DiskStore(LocalDisk(), clock, config.root, limits, cache)
+        regions = Regions(store, leases, clock, spawn)
+        desk = OrderDesk(journal, regions)
+        membership = Membership(identity, journal.state.cluster_id)
+        world = World(HttpLeader(client), LocalMachine(config.root), clock, leases)
+        self._heart = Heart(membership, desk, journal, regions, world)
+        self._upkeep = Upkeep(regions, clock)
+        rows = RowDesk(regions)
+        self.service = Service(membership, desk, regions, rows, leases, clock, NodeMetrics())
+
+    def background(self) -> Iterator[Any]:
+        yield self._heart.run()
+        yield self._heart.run_instructions()
+        yield self._upkeep.run()
+
+
+class _Server(uvicorn.Server):
+    """Says when it listens, and leaves signals to us."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.is_up.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _server_settings() -> dict[str, Any]:
+    return {
+        "log_config": None,
+        "access_log": False,
+        "lifespan": "off",
+        "http": "httptools",
+        "ws": "none",
+        "server_header": False,
+        "date_header": False,
+        "timeout_keep_alive": 5,
+        "timeout_graceful_shutdown": DRAIN_S_MAX,
+        "backlog": 1024,
+    }
+
+
+def _facts(identity: Identity) -> dict[str, str | int]:
+    return {
+        "node_id": identity.node_id,
+        "url": identity.address,
+        "pid": os.getpid(),
+        "root": identity.root,
+        "zone": identity.zone,
+        "incarnation": identity.incarnation,
+    }
+
+
+def _flags(argv: Sequence[str]) -> dict[str, Any]:
+    parser = argparse.ArgumentParser(prog="datanode", description=__doc__)
+    parser.add_argument("--config", type=Path, help="TOML file with a table [datanode]")
+    parser.add_argument("--ready-file", type=Path, help="written once the node listens")
+    for name, field in DatanodeConfig.model_fields.items():
+        kind = int if field.annotation is int else str
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=field.description)
+    return {
+        name: value for name, value in vars(parser.parse_args(argv)).items() if value is not None
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

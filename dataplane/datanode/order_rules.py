@@ -1,0 +1,100 @@
+"""Which orders a node takes: the rules of PROTOCOLS P3 as one pure decision per order."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from base.errors import Conflict, MetaError, Refused, Unavailable
+from base.wire.orders import (
+    CreateRegion,
+    OpenRegion,
+    Order,
+    OrderError,
+    OrderRequest,
+    OrderResult,
+)
+from base.wire.problems import safe
+from dataplane.datanode.journal_format import Dropped, Executed, Record, StoredError, TermSeen
+from dataplane.datanode.node_state import NodeState
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """Do it now; `before` must be on disk first."""
+
+    before: tuple[Record, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Do nothing; this is the answer."""
+
+    result: OrderResult
+
+
+def admit(state: NodeState, term_seen: int, request: OrderRequest) -> None:
+    """Whether a request is for this node at all. `term_seen` may run ahead of the journal.
+
+    Raises Unavailable before the node has joined, Conflict `wrong-cluster` for another cluster or
+    node, Conflict `stale-epoch` for a deposed leader.
+    """
+    if state.cluster_id is None:
+        raise Unavailable("not-ready", what=f"node {state.node_id}", reason="it has not joined yet")
+    if request.cluster_id != state.cluster_id:
+        raise Conflict("wrong-cluster", expected=state.cluster_id, found=request.cluster_id)
+    if request.node_id != state.node_id:
+        reason = f"this is node {state.node_id}, not {request.node_id}"
+        raise Conflict("wrong-cluster", node_id=request.node_id, reason=reason)
+    if request.term < term_seen:
+        reason = f"term {request.term} was deposed by term {term_seen}"
+        raise Conflict("stale-epoch", term=request.term, current_term=term_seen, reason=reason)
+
+
+def decide(state: NodeState, term: int, order: Order) -> Execute | Answer:
+    """What to do with one order of an admitted request, the region's lock held."""
+    last = state.executed.get(int(order.region_id))
+    if last is not None and (term, order.number) <= (last.term, last.number):
+        return Answer(_late_or_repeated(last, term, order))
+    if int(order.region_id) in state.dropped and isinstance(order, CreateRegion | OpenRegion):
+        return Answer(result_of(order, _dropped(order)))
+    before: list[Record] = []
+    if term > state.term:
+        before.append(TermSeen(term=term))
+    if order.op == "drop" and int(order.region_id) not in state.dropped:
+        before.append(Dropped(region_id=order.region_id))
+    return Execute(tuple(before))
+
+
+def _late_or_repeated(last: Executed, term: int, order: Order) -> OrderResult:
+    if (term, order.number) != (last.term, last.number):
+        facts = {"number": order.number, "current_term": last.term, "current_number": last.number}
+        return result_of(order, Conflict("stale-epoch", **facts))
+    if order.op != last.op:
+        return result_of(order, Refused("invalid-request", op=order.op, executed_op=last.op))
+    stored = last.error
+    error = None if stored is None else OrderError(code=stored.code, facts=stored.facts)
+    return OrderResult(number=order.number, region_id=order.region_id, error=error)
+
+
+def _dropped(order: Order) -> MetaError:
+    return Conflict(
+        "action-not-allowed", region_id=order.region_id, action=order.op, state="dropped"
+    )
+
+
+def result_of(order: Order, error: MetaError | None) -> OrderResult:
+    shown = None if error is None else OrderError(code=error.code, facts=_shown(error.facts))
+    return OrderResult(number=order.number, region_id=order.region_id, error=shown)
+
+
+def executed(term: int, order: Order, error: MetaError | None) -> Executed | None:
+    """The record of an outcome; None: not an outcome, the same order may be tried again."""
+    if error is not None and not isinstance(error, Refused | Conflict):
+        return None
+    stored = None if error is None else StoredError(code=error.code, facts=_shown(error.facts))
+    return Executed(
+        region_id=order.region_id, term=term, number=order.number, op=order.op, error=stored
+    )
+
+
+def _shown(facts: dict[str, object]) -> dict[str, Any]:
+    return {name: safe(value) for name, value in facts.items()}

@@ -1,0 +1,26 @@
+"""What the regions of a node are handed: a way to start tasks, and storage as orders see it."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from base.wire.orders import CreateRegion, DiscardRoot, DropRegion, OpenRegion
+from dataplane.region.region import Region
+
+Spawn = Callable[[Coroutine[Any, Any, None]], object]
+"""Start a task of the process's task group (main.py owns it)."""
+
+
+class RegionStore(Protocol):
+    """Blocking; called in threads. Unavailable `region-lost`: storage cannot be read."""
+
+    def create(self, order: CreateRegion) -> Region: ...
+
+    def open(self, order: OpenRegion) -> Region: ...
+
+    def drop(self, order: DropRegion) -> None:
+        """Delete the region's folder; done if there is none."""
+        ...
+
+    def discard(self, order: DiscardRoot, region: Region) -> None:
+        """Delete a folder that `region` had borrowed; done if there is none."""
+        ...

@@ -1,0 +1,71 @@
+"""Rows as answers: JSON by column id, or an Arrow stream written part by part. Pure."""
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from base.schema.types import parse_type
+from base.schema.values import JsonScalar, to_json
+from base.wire.batches import Row
+from base.wire.orders import RegionColumn
+
+JSON_BYTES_MAX = 16 << 20
+JSON_ROWS_MAX = 10_000
+"""Arrow bytes and rows that one JSON answer is made of; it ends early then, and says `more`."""
+
+
+def json_rows(batch: pa.RecordBatch | pa.Table, columns: Iterable[RegionColumn]) -> list[Row]:
+    """One `Row` per row of `_key`, `_version`, `c{id}`..."""
+    known = {f"c{column.id}": column for column in columns}
+    keys: Sequence[bytes] = batch.column("_key").to_pylist()
+    versions: Sequence[int] = batch.column("_version").to_pylist()
+    values = {
+        str(known[name].id): _json_column(batch.column(name), known[name].type)
+        for name in batch.schema.names
+        if name in known
+    }
+    return [
+        Row(key=key.hex(), version=version, values=_at(values, place))
+        for place, (key, version) in enumerate(zip(keys, versions, strict=True))
+    ]
+
+
+def _at(values: Mapping[str, Sequence[JsonScalar | None]], place: int) -> dict[str, object]:
+    return {name: column[place] for name, column in values.items()}
+
+
+def _json_column(array: pa.Array | pa.ChunkedArray, text: str) -> list[JsonScalar | None]:
+    type_ = parse_type(text)
+    if pa.types.is_timestamp(array.type):
+        array = array.cast(pa.int64())
+    return [None if value is None else to_json(type_, value) for value in array.to_pylist()]
+
+
+def arrow_bytes(rows: pa.Table) -> bytes:
+    """One whole IPC stream."""
+    stream = ArrowParts(rows.schema)
+    return b"".join([*map(stream.part, rows.to_batches()), stream.end()])
+
+
+class ArrowParts:
+    """An IPC stream whose bytes are taken out after each part, so that none is kept."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._sink = io.BytesIO()
+        self._writer = pa.ipc.new_stream(self._sink, schema)
+
+    def part(self, batch: pa.RecordBatch) -> bytes:
+        self._writer.write_batch(batch)
+        return self._take()
+
+    def end(self) -> bytes:
+        """Without these bytes a reader knows that the stream was cut."""
+        self._writer.close()
+        return self._take()
+
+    def _take(self) -> bytes:
+        data = self._sink.getvalue()
+        self._sink.seek(0)
+        self._sink.truncate()
+        return data

@@ -1,0 +1,200 @@
+"""Writes and reads of one region, judged by its route and its lease, then handed to its engine."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pyarrow as pa
+
+from base.errors import Conflict, NotFound, Refused, Unavailable
+from base.ids import RegionId, table_of
+from base.wire.batches import (
+    BatchHeader,
+    BatchResult,
+    ChecksumRequest,
+    ChecksumResult,
+    GetRows,
+    ReadHeader,
+    Row,
+    Rows,
+    ScanRows,
+)
+from base.wire.inputs import Borrowed
+from dataplane.datanode.batch_body import read_batch
+from dataplane.datanode.regions import Regions, Slot
+from dataplane.datanode.row_answers import JSON_BYTES_MAX, JSON_ROWS_MAX, ArrowParts, json_rows
+from dataplane.datanode.store import columns_of
+from dataplane.region.columns import chosen, row_schema
+from dataplane.region.key_range import KeyRange
+from dataplane.region.region import Region
+
+BODIES_BYTES_MAX = 256 << 20
+"""Of all batches that are being read or written at one moment: bounds the process's memory."""
+SCANS_AT_ONCE_MAX = 16
+"""Each holds a part of its region's rows in memory."""
+KEYS_AT_ONCE = 500
+GET_BYTES_MAX = 64 << 20
+"""Of the rows of one `get`, which is answered in one piece."""
+_HEXADECIMAL = re.compile(r"[0-9a-fA-F]*")
+
+
+class RowDesk:
+    """The one place where rows come in and go out."""
+
+    def __init__(self, regions: Regions) -> None:
+        self._regions = regions
+        self._body_bytes = 0
+        self._scans = 0
+
+    @asynccontextmanager
+    async def room_for(self, body_bytes: int) -> AsyncIterator[None]:
+        """Raises Unavailable when too many bytes are in flight: back-pressure, not memory."""
+        if self._body_bytes + body_bytes > BODIES_BYTES_MAX:
+            raise Unavailable(what="the node", reason="too many bytes are being written")
+        self._body_bytes += body_bytes
+        try:
+            yield
+        finally:
+            self._body_bytes -= body_bytes
+
+    async def write(self, region_id: int, body: bytes) -> BatchResult:
+        header, rows = await asyncio.to_thread(read_batch, body)
+        slot = self._judged(region_id, header)
+        self._regions.must_have_lease(slot)
+        assert slot.owner is not None
+        applied = await slot.owner.write(header, rows)
+        return BatchResult(
+            region_id=str(region_id),
+            version=applied.version,
+            rows=applied.rows,
+            repeated=applied.repeated,
+        )
+
+    async def get(self, region_id: int, wanted: GetRows) -> pa.Table:
+        slot, region = self._readable(region_id, wanted)
+        keys = [_key(text, f"/keys/{place}") for place, text in enumerate(wanted.keys)]
+        _check_columns(slot, wanted.columns)
+        found = await asyncio.to_thread(get_bounded, region, keys, wanted.columns)
+        self._regions.must_have_lease(slot)
+        return found
+
+    async def get_json(self, region_id: int, wanted: GetRows) -> Rows:
+        found = await self.get(region_id, wanted)
+        columns = self._regions.serving(region_id).order.columns
+        return Rows(rows=await asyncio.to_thread(json_rows, found, columns), more=False)
+
+    async def scan_json(self, region_id: int, wanted: ScanRows) -> Rows:
+        """At most `limit` rows, JSON_ROWS_MAX and JSON_BYTES_MAX; `more`: there may be more."""
+        slot = self._readable(region_id, wanted)[0]
+        rows: list[Row] = []
+        taken_bytes, limit = 0, min(wanted.limit, JSON_ROWS_MAX)
+        async with self._parts(region_id, wanted, limit + 1) as parts:
+            async for part in parts:
+                rows.extend(await asyncio.to_thread(json_rows, part, slot.order.columns))
+                taken_bytes += part.nbytes
+                if taken_bytes > JSON_BYTES_MAX:
+                    return Rows(rows=rows[:limit], more=True)
+        return Rows(rows=rows[:limit], more=len(rows) > limit)
+
+    async def scan_arrow(self, region_id: int, wanted: ScanRows) -> AsyncGenerator[bytes]:
+        """An IPC stream of at most `limit` rows. If the lease ends meanwhile the stream is cut:
+        a reader sees that its end is missing."""
+        slot = self._readable(region_id, wanted)[0]
+        stream = ArrowParts(_schema(slot, wanted.columns))
+        async with self._parts(region_id, wanted, wanted.limit) as parts:
+            async for part in parts:
+                yield stream.part(part)
+        yield stream.end()
+
+    async def checksum(self, region_id: int, wanted: ChecksumRequest) -> ChecksumResult:
+        slot, region = self._readable(region_id, wanted)
+        found = await asyncio.to_thread(region.digest)
+        self._regions.must_have_lease(slot)
+        return ChecksumResult(region_id=str(region_id), rows=found.rows, checksum=found.hex)
+
+    async def flush(self, region_id: int) -> None:
+        owner = self._regions.serving(region_id).owner
+        assert owner is not None
+        await asyncio.to_thread(owner.region.flush)
+
+    async def borrowed(self, region_id: int) -> Borrowed:
+        """For jobs, which hold no lease: inputs never change once they are borrowed."""
+        owner = self._regions.serving(region_id).owner
+        assert owner is not None
+        return await asyncio.to_thread(owner.region.borrowed)
+
+    # -- inside
+
+    def _judged(self, region_id: int, header: ReadHeader | BatchHeader) -> Slot:
+        """The open region, if what the sender knows of it is what it is."""
+        slot = self._regions.serving(region_id)
+        if header.table_id != table_of(RegionId(region_id)):
+            raise NotFound("table-not-found", table_id=header.table_id, region_id=str(region_id))
+        if header.epoch != slot.epoch:
+            raise Conflict(
+                "stale-epoch", region_id=str(region_id), epoch=slot.epoch, found=header.epoch
+            )
+        floor = slot.order.schema_floor
+        if header.schema_version < floor:
+            raise Conflict("schema-version-stale", found=header.schema_version, current=floor)
+        return slot
+
+    def _readable(self, region_id: int, header: ReadHeader) -> tuple[Slot, Region]:
+        slot = self._judged(region_id, header)
+        self._regions.must_have_lease(slot)
+        assert slot.owner is not None
+        return slot, slot.owner.region
+
+    @asynccontextmanager
+    async def _parts(
+        self, region_id: int, wanted: ScanRows, limit: int
+    ) -> AsyncIterator[AsyncIterator[pa.RecordBatch]]:
+        """Record batches whose rows were computed under the lease."""
+        slot, region = self._readable(region_id, wanted)
+        _check_columns(slot, wanted.columns)
+        first = b"" if wanted.from_key is None else _key(wanted.from_key, "/from_key")
+        end = None if wanted.to_key is None else _key(wanted.to_key, "/to_key")
+        if self._scans >= SCANS_AT_ONCE_MAX:
+            raise Unavailable(what="the node", reason="too many scans are running")
+        self._scans += 1
+        try:
+            yield self._leased(slot, region.scan(KeyRange(first, end), wanted.columns, limit))
+        finally:
+            self._scans -= 1
+
+    async def _leased(
+        self, slot: Slot, found: Iterator[pa.RecordBatch]
+    ) -> AsyncIterator[pa.RecordBatch]:
+        while (part := await asyncio.to_thread(next, found, None)) is not None:
+            self._regions.must_have_lease(slot)
+            yield part
+
+
+def get_bounded(region: Region, keys: list[bytes], columns: list[int] | None) -> pa.Table:
+    """Raises Refused when the rows are more than one answer may hold. Blocking."""
+    parts = [region.get([], columns)]
+    wanted, total_bytes = sorted(set(keys)), 0
+    for first in range(0, len(wanted), KEYS_AT_ONCE):
+        parts.append(region.get(wanted[first : first + KEYS_AT_ONCE], columns))
+        total_bytes += parts[-1].nbytes
+        if total_bytes > GET_BYTES_MAX:
+            raise Refused("invalid-request", pointer="/keys", reason="ask for fewer keys")
+    return pa.concat_tables(parts)
+
+
+def _key(text: str, pointer: str) -> bytes:
+    if len(text) % 2 or not _HEXADECIMAL.fullmatch(text):
+        raise Refused("invalid-request", pointer=pointer, reason="keys are hexadecimal")
+    return bytes.fromhex(text)
+
+
+def _check_columns(slot: Slot, ids: list[int] | None) -> None:
+    known = {column.id for column in slot.order.columns}
+    unknown = sorted(set(ids or ()) - known)
+    if unknown:
+        raise Refused("invalid-request", pointer="/columns", reason=f"no columns {unknown[:8]}")
+
+
+def _schema(slot: Slot, ids: list[int] | None) -> pa.Schema:
+    return row_schema(chosen(columns_of(slot.order.columns), ids))

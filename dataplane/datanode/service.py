@@ -1,0 +1,67 @@
+"""What the API can ask of a datanode. Plain objects; no HTTP."""
+
+from dataclasses import dataclass
+
+from base.clock import Clock
+from base.errors import NotFound, Unavailable
+from dataplane.datanode.answers import NodeRegions, RegionBody, VersionBody
+from dataplane.datanode.leases import RegionLeases
+from dataplane.datanode.membership import VERSION, Membership
+from dataplane.datanode.metrics import NodeMetrics
+from dataplane.datanode.orders import OrderDesk
+from dataplane.datanode.regions import Regions, Slot, is_reported, stat_of
+from dataplane.datanode.rows import RowDesk
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    membership: Membership
+    orders: OrderDesk
+    regions: Regions
+    rows: RowDesk
+    leases: RegionLeases
+    clock: Clock
+    metrics: NodeMetrics
+
+    def check_ready(self) -> None:
+        """Raises Unavailable unless the leader has answered a heartbeat within one lease."""
+        if not self.membership.is_heard(self.clock.mono_ms()):
+            raise Unavailable(what="the node", reason="no leader has answered within one lease")
+
+    def version(self) -> VersionBody:
+        me = self.membership
+        return VersionBody(
+            version=VERSION,
+            node_id=me.identity.node_id,
+            incarnation=me.identity.incarnation,
+            cluster_id=me.cluster_id,
+            term=self.orders.term,
+        )
+
+    def all_regions(self) -> NodeRegions:
+        me = self.membership
+        return NodeRegions(
+            node_id=me.identity.node_id,
+            incarnation=me.identity.incarnation,
+            cluster_id=me.cluster_id,
+            term=self.orders.term,
+            regions=[self._body(slot) for slot in self.regions if is_reported(slot)],
+        )
+
+    def region(self, region_id: int) -> RegionBody:
+        for slot in self.regions:
+            if slot.region_id == region_id and is_reported(slot):
+                return self._body(slot)
+        raise NotFound(what="region", name=str(region_id))
+
+    def _body(self, slot: Slot) -> RegionBody:
+        until_ms = self.leases.deadline_ms(slot.region_id, slot.epoch)
+        left_ms = 0 if until_ms is None else max(0, until_ms - self.clock.mono_ms())
+        return RegionBody(
+            stat=stat_of(slot),
+            root=slot.order.root,
+            schema_floor=slot.order.schema_floor,
+            lease_left_ms=left_ms,
+            queued=slot.owner.queued if slot.owner is not None else 0,
+            groups=slot.owner.groups if slot.owner is not None else 0,
+        )

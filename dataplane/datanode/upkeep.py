@@ -1,0 +1,62 @@
+"""What regions need beside writes and reads: flushes, closed logs, and to be let go when over."""
+
+import asyncio
+
+import structlog
+
+from base.clock import Clock
+from base.errors import MetaError
+from dataplane.datanode.region_owner import RegionOwner
+from dataplane.datanode.regions import Regions, Slot
+
+PACE_MS = 500
+LOG_IDLE_MS = 30_000
+"""A log that nobody has written to for so long is closed: an idle region has no open file."""
+FLUSHES_AT_ONCE_MAX = 2
+"""Each encodes a memtable: a core and its size in memory once more."""
+
+log = structlog.get_logger()
+
+
+class Upkeep:
+    def __init__(self, regions: Regions, clock: Clock) -> None:
+        self._regions = regions
+        self._clock = clock
+        self._places = asyncio.Semaphore(FLUSHES_AT_ONCE_MAX)
+
+    async def run(self) -> None:
+        """For ever, at its own pace."""
+        while True:
+            await self.look_after()
+            await self._clock.sleep_ms(PACE_MS)
+
+    async def look_after(self) -> None:
+        """Once, all regions."""
+        await asyncio.gather(*(self._look_after(slot) for slot in self._regions))
+
+    async def _look_after(self, slot: Slot) -> None:
+        owner = slot.owner
+        if owner is None:
+            return
+        if owner.stopped_by is None:
+            try:
+                await self._do_what_is_due(owner)
+            except MetaError as error:
+                log.warning("region_upkeep_failed", region_id=slot.region_id, code=error.code)
+                if owner.region.stopped is not None:
+                    owner.end(owner.region.stopped)
+        if owner.stopped_by is not None:
+            await self._regions.retire(slot, owner)
+            log.warning("region_stopped", region_id=slot.region_id, code=owner.stopped_by.code)
+
+    async def _do_what_is_due(self, owner: RegionOwner) -> None:
+        if not owner.is_tidy and not owner.region.manifest.borrowed_roots:
+            await asyncio.to_thread(owner.region.collect)  # with nothing borrowed no job runs
+            owner.is_tidy = True
+        if owner.region.needs_flush():
+            async with self._places:
+                await asyncio.to_thread(owner.region.flush)
+        written_ms = owner.written_ms
+        if written_ms is not None and self._clock.mono_ms() - written_ms >= LOG_IDLE_MS:
+            owner.written_ms = None
+            await asyncio.to_thread(owner.region.close_log)

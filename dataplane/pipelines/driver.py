@@ -1,0 +1,236 @@
+"""The Spark driver process: jobs come as lines on stdin, their answers go as lines to stdout.
+
+It ends, and takes its JVM along, when stdin does: whoever started it is gone, and a job without
+anybody who waits for it must not run on. Nothing but answers reaches stdout: descriptor 1 becomes
+stderr before Spark or anything else can print there.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from threading import Event, Lock, Thread
+from types import FrameType
+
+from py4j.protocol import Py4JError
+from pydantic import ValidationError
+from pyspark.accumulators import Accumulator
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from base.errors import MetaError, Unavailable
+from base.wire.jobs import (
+    REQUEST,
+    CancelJob,
+    DriverReady,
+    JobFailed,
+    JobProgress,
+    MoveJob,
+    MoveResult,
+)
+from dataplane.pipelines.move import move
+from dataplane.pipelines.session import SessionSettings, end_java, java_version, start_session
+
+JOBS_AT_ONCE = 2  # the others wait; executors are shared anyway
+TICK_S = 0.1  # how often progress and cancellations are looked at
+DETAIL_CHARS_MAX = 2000  # of a failure: Java's traces are long
+
+
+class Answers:
+    """Lines to whoever started us; safe for threads. A reader who is gone is no error here: then
+    stdin ends too."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lock = Lock()
+
+    def send(self, answer: DriverReady | JobProgress | MoveResult | JobFailed) -> None:
+        line = answer.model_dump_json().encode() + b"\n"
+        with self._lock:
+            try:
+                while line:
+                    line = line[os.write(self._descriptor, line) :]
+            except BrokenPipeError:
+                return
+
+
+class RunningJob:
+    """A job between its line and its answer (`move.Watch`)."""
+
+    def __init__(self, spark: SparkSession, job: MoveJob, tag: str) -> None:
+        self.job = job
+        self.tag = tag
+        self.cancelled = Event()
+        self._spark = spark
+        self._counter: Accumulator[int] | None = None
+        self._total = 0
+        self._told = -1
+
+    def begin(self, total: int) -> Accumulator[int]:
+        self._total = total
+        self._counter = self._spark.sparkContext.accumulator(0)
+        return self._counter
+
+    def check(self) -> None:
+        if self.cancelled.is_set():
+            raise Unavailable("not-ready", reason="cancelled")
+
+    def failed(self, code: str, detail: str) -> JobFailed:
+        return JobFailed(job_id=self.job.job_id, code=code, detail=detail[:DETAIL_CHARS_MAX])
+
+    def news(self) -> JobProgress | None:
+        """None: nothing has moved since it was asked last."""
+        if self._counter is None:
+            return None
+        # A task that ran twice counts twice.
+        done = min(int(self._counter.value), self._total)
+        if done <= self._told:
+            return None
+        self._told = done
+        return JobProgress(job_id=self.job.job_id, done=done, total=self._total, unit="bytes")
+
+
+class Driver:
+    """Runs jobs in threads of its own, so that a cancellation is always heard."""
+
+    def __init__(self, spark: SparkSession, answers: Answers) -> None:
+        self._spark = spark
+        self._answers = answers
+        self._jobs: dict[str, RunningJob] = {}
+        self._jobs_lock = Lock()
+        self._count = 0
+        self._pool = ThreadPoolExecutor(JOBS_AT_ONCE, thread_name_prefix="job")
+        self._ended = Event()
+        self._herald = Thread(target=self._tell, name="herald", daemon=True)
+
+    def serve(self, lines: Iterable[bytes]) -> None:
+        """Until there are no more lines. Raises ValidationError for one that makes no sense."""
+        self._herald.start()
+        for line in lines:
+            request = REQUEST.validate_json(line)
+            if isinstance(request, CancelJob):
+                self._cancel(request.job_id)
+            else:
+                self._submit(request)
+
+    def end(self) -> None:
+        """Jobs that still run fail, since their JVM goes away under them."""
+        self._ended.set()
+        for job in self._running():
+            job.cancelled.set()
+        end_java()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _submit(self, request: MoveJob) -> None:
+        with self._jobs_lock:
+            if request.job_id in self._jobs:
+                print(f"job {request.job_id} is running already", file=sys.stderr)
+                return  # its answer answers both
+            self._count += 1
+            job = RunningJob(self._spark, request, f"job-{self._count}")
+            self._jobs[request.job_id] = job
+        self._pool.submit(self._answer, job).add_done_callback(partial(self._finish, job))
+
+    def _cancel(self, job_id: str) -> None:
+        with self._jobs_lock:
+            job = self._jobs.get(job_id)
+        if job is not None:
+            job.cancelled.set()
+
+    def _finish(self, job: RunningJob, ended: Future[MoveResult | JobFailed]) -> None:
+        """Runs in the job's thread. Whatever happened, somebody waits for an answer."""
+        if ended.cancelled():
+            return  # the driver ends
+        error = ended.exception()
+        with self._jobs_lock:
+            del self._jobs[job.job.job_id]
+        news = job.news()
+        if news is not None:
+            self._answers.send(news)
+        if error is None:
+            self._answers.send(ended.result())
+        else:
+            self._answers.send(job.failed("not-ready", repr(error)))
+
+    def _answer(self, job: RunningJob) -> MoveResult | JobFailed:
+        context = self._spark.sparkContext
+        try:
+            job.check()
+            context.addJobTag(job.tag)
+            try:
+                return move(self._spark, job.job, job)
+            finally:
+                context.removeJobTag(job.tag)
+        except (MetaError, PySparkException, Py4JError, OSError) as error:
+            code = error.code if isinstance(error, MetaError) else "not-ready"
+            detail = "cancelled" if job.cancelled.is_set() else str(error)
+            return job.failed(code, detail)
+
+    def _tell(self) -> None:
+        while not self._ended.wait(TICK_S):
+            for job in self._running():
+                news = job.news()
+                if news is not None:
+                    self._answers.send(news)
+                # Again at each tick: the next pass may have begun after the last cancellation.
+                if job.cancelled.is_set():
+                    self._spark.sparkContext.cancelJobsWithTag(job.tag)
+
+    def _running(self) -> list[RunningJob]:
+        with self._jobs_lock:
+            return list(self._jobs.values())
+
+
+def main() -> int:
+    settings = _settings()
+    answers = Answers(_own_stdout())
+    signal.signal(signal.SIGTERM, _exit)
+    driver: Driver | None = None
+    try:
+        spark = start_session(settings)
+        driver = Driver(spark, answers)
+        answers.send(
+            DriverReady(
+                pid=os.getpid(), master=settings.master, spark=spark.version, java=java_version()
+            )
+        )
+        driver.serve(sys.stdin.buffer)
+    except ValidationError as error:
+        print(f"a line that makes no sense: {error}", file=sys.stderr)
+        return 2
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        if driver is None:
+            end_java()
+        else:
+            driver.end()
+    return 0
+
+
+def _settings() -> SessionSettings:
+    parser = argparse.ArgumentParser(prog="dataplane.pipelines.driver", description=__doc__)
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--driver-memory", default="512m")
+    parser.add_argument("--host", default="127.0.0.1", help="where executors reach the driver")
+    parser.add_argument("--work-dir", type=Path, required=True)
+    said = parser.parse_args()
+    return SessionSettings(said.master, said.driver_memory, said.host, said.work_dir.absolute())
+
+
+def _own_stdout() -> int:
+    """The real stdout, under a descriptor that no child inherits; 1 is stderr from now on."""
+    descriptor = os.dup(1)
+    os.dup2(2, 1)
+    return descriptor
+
+
+def _exit(_signal: int, _frame: FrameType | None) -> None:
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,199 @@
+"""What executors do to files: the only code of a move that opens one.
+
+Nothing here knows Spark. An input that cannot be read raises Unavailable `region-lost`, one that is
+not what its manifest says raises Corrupt; both name it. Output that cannot be written, or reads
+otherwise than it was written, raises Unavailable `storage-full` or `not-ready`, or Unknown.
+"""
+
+import posixpath
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from base.errors import Corrupt, Unavailable
+from base.wire.inputs import BorrowedFile, SealedSegment
+from base.wire.orders import DataFile
+from dataplane.pipelines.kept_versions import KeptVersions
+from dataplane.pipelines.plan import RewriteInput
+from dataplane.region.adoption import data_file
+from dataplane.region.block_cache import BlockCache
+from dataplane.region.checksum import RowsDigest, digest_stored
+from dataplane.region.columns import KEY, ColumnDef
+from dataplane.region.disk import Disk
+from dataplane.region.file_reader import FileReader, FileSource
+from dataplane.region.file_writer import FileTarget, write_rows
+from dataplane.region.key_range import KeyRange
+from dataplane.region.lost import lost_if_unreadable
+from dataplane.region.manifest import FileEntry, SealedEntry
+from dataplane.region.sealed_log import read_sealed, sealed_rows
+
+_CHUNK_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where one task writes: `name` is relative to `root`, and no other task has it."""
+
+    disk: Disk
+    root: str
+    name: str
+
+    def make_folder(self) -> None:
+        self.disk.make_folder(self.folder)
+
+    @property
+    def path(self) -> str:
+        return posixpath.join(self.root, self.name)
+
+    @property
+    def folder(self) -> str:
+        return posixpath.dirname(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """One range of keys. `file` is None where the range had no rows."""
+
+    received: RowsDigest
+    file: DataFile | None
+
+
+def copy_file(source: BorrowedFile, output: Output) -> DataFile:
+    """Byte for byte: the checksum is the manifest's when it is read, and again once written."""
+    output.make_folder()
+    target = output.disk.create(output.path)
+    try:
+        for data in _verified_chunks(output.disk, source.root, source.file):
+            target.append(data)
+        target.sync()
+    finally:
+        target.close()
+    output.disk.sync_folder(output.folder)
+    copied = source.file.model_copy(update={"name": output.name})
+    with _mended_by_another_attempt():
+        _verify(output.disk, output.root, copied)
+    return copied
+
+
+def read_input(
+    disk: Disk, source: RewriteInput, columns: Sequence[ColumnDef]
+) -> Iterator[pa.Table]:
+    """All stored rows of an input, superseded ones and tombstones too, as `columns.file_schema`."""
+    if isinstance(source, SealedSegment):
+        entry = SealedEntry(
+            root=source.root, name=source.name, bytes=source.bytes, crc32=source.checksum, rows=0
+        )
+        yield sealed_rows(read_sealed(disk, source.root, entry), columns)
+        return
+    yield from _verified_rows(disk, source.root, source.file, columns)
+
+
+def digest_input(disk: Disk, source: RewriteInput, columns: Sequence[ColumnDef]) -> RowsDigest:
+    return sum(map(digest_stored, read_input(disk, source, columns)), RowsDigest())
+
+
+def write_range(
+    tables: Iterator[pa.Table], output: Output, columns: Sequence[ColumnDef], kept: KeptVersions
+) -> Rewritten:
+    """Writes what must be kept of rows that come by key and newest first, and reads it back."""
+    rows = _Rows(tables, kept)
+    first = next(rows.to_write, None)
+    if first is None:
+        return Rewritten(rows.received, None)
+    output.make_folder()
+    target = FileTarget(output.disk, output.root, output.name, columns)
+    file = data_file(write_rows(target, _chain(first, rows.to_write)))
+    output.disk.sync_folder(output.folder)
+    with _mended_by_another_attempt():
+        read_back = _verified_rows(output.disk, output.root, file, columns)
+        found = sum(map(digest_stored, read_back), RowsDigest())
+        if (found.rows, found.hex) != (file.rows, file.row_checksum):
+            raise Corrupt(path=output.path, rows=found.rows, expected=file.rows)
+    return Rewritten(rows.received, file)
+
+
+def remove_strays(output: Output, prefix: str, named: Sequence[str]) -> None:
+    """Deletes what tasks of this run wrote and the result does not name: they failed half-way."""
+    for name in output.disk.list(output.folder):
+        path = posixpath.join(output.folder, name)
+        if name.startswith(prefix) and posixpath.relpath(path, output.root) not in named:
+            output.disk.remove(path)
+    output.disk.sync_folder(output.folder)
+
+
+class _Rows:
+    """Rows on their way from the sort to the writer, counted as they pass."""
+
+    def __init__(self, tables: Iterator[pa.Table], kept: KeptVersions) -> None:
+        self.received = RowsDigest()
+        self.to_write = self._filtered(tables, kept)
+
+    def _filtered(self, tables: Iterator[pa.Table], kept: KeptVersions) -> Iterator[pa.Table]:
+        for table in tables:
+            keys = table.column(KEY).combine_chunks()
+            if pc.any(pc.greater(keys[:-1], keys[1:])).as_py():
+                raise Unavailable("not-ready", reason="rows did not come sorted")
+            self.received = self.received + digest_stored(table)
+            table = kept.of(table)
+            if table.num_rows:
+                yield table
+
+
+def _chain(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    yield first
+    yield from rest
+
+
+@contextmanager
+def _mended_by_another_attempt() -> Iterator[None]:
+    """What is wrong with our own output, unlike with an input, is not there for good."""
+    try:
+        yield
+    except (Corrupt, Unavailable) as error:
+        raise Unavailable("not-ready", **error.facts) from error
+
+
+def _verify(disk: Disk, root: str, file: DataFile) -> None:
+    for _ in _verified_chunks(disk, root, file):
+        pass
+
+
+def _verified_chunks(disk: Disk, root: str, file: DataFile) -> Iterator[bytes]:
+    """The bytes of a file. Raises Corrupt at their end if they are not those of its manifest."""
+    path = posixpath.join(root, file.name)
+    crc = 0
+    with lost_if_unreadable(root, file.name):
+        size = disk.size(path)
+    if size != file.bytes:
+        raise Corrupt(path=path, bytes=size, expected=file.bytes)
+    for offset in range(0, file.bytes, _CHUNK_BYTES):
+        with lost_if_unreadable(root, file.name):
+            data = disk.read(path, offset, _CHUNK_BYTES)
+        crc = zlib.crc32(data, crc)
+        yield data
+    if f"{crc:08x}" != file.checksum:
+        raise Corrupt(path=path, checksum=f"{crc:08x}", expected=file.checksum)
+
+
+def _verified_rows(
+    disk: Disk, root: str, file: DataFile, columns: Sequence[ColumnDef]
+) -> Iterator[pa.Table]:
+    _verify(disk, root, file)
+    entry = FileEntry(
+        root=root,
+        name=file.name,
+        bytes=file.bytes,
+        crc32=file.checksum,
+        rows=file.rows,
+        row_checksum=file.row_checksum,
+        min_key=file.min_key,
+        max_key=file.max_key,
+        min_version=file.min_version,
+        max_version=file.max_version,
+    )
+    reader = FileReader(FileSource(disk, root, BlockCache()), entry)
+    return reader.scan(KeyRange(), columns)

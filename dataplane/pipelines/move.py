@@ -1,0 +1,208 @@
+"""A region's borrowed inputs become files of its own: two passes of executors, and their counts.
+
+The first pass copies files and reads what is to be rewritten; the second sorts, reduces and writes.
+The driver sees names, counts and checksums, never a row: what was read, what came out of the sort
+and what stands in the new files is compared by count and order-independent checksum.
+"""
+
+import pickle
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import col
+
+from base.errors import Corrupt, MetaError, Unavailable
+from base.wire.inputs import BorrowedFile
+from base.wire.jobs import MoveJob, MoveResult
+from base.wire.orders import DataFile
+from dataplane.pipelines.carrier import carried, carrier_ddl, restored
+from dataplane.pipelines.executor import (
+    Output,
+    Rewritten,
+    copy_file,
+    digest_input,
+    read_input,
+    remove_strays,
+    write_range,
+)
+from dataplane.pipelines.kept_versions import KeptVersions
+from dataplane.pipelines.plan import MovePlan, RewriteInput, input_bytes, plan_move
+from dataplane.region.checksum import RowsDigest
+from dataplane.region.columns import KEY, VERSION
+from dataplane.region.local_disk import LocalDisk
+
+T = TypeVar("T")
+
+
+class Counter(Protocol):
+    """Adds on executors, is read in the driver; a task's share arrives when the task ends."""
+
+    def add(self, term: int) -> None: ...
+
+
+class Watch(Protocol):
+    """The driver's side of a running job."""
+
+    def begin(self, total: int) -> Counter:
+        """Starts the count of bytes."""
+        ...
+
+    def check(self) -> None:
+        """Raises Unavailable once the job has been cancelled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How a task failed, as a value: what is wrong with an input is not mended by Spark's retry."""
+
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a job; goes with every task. `token` keeps its files apart from any other's."""
+
+    root: str
+    attempt: str
+    token: str
+    plan: MovePlan
+
+    def output(self, task: str) -> Output:
+        return Output(LocalDisk(), self.root, f"{self.attempt}/{self.token}-{task}.parquet")
+
+    def task_output(self, task: str) -> Output:
+        """For this very attempt of a task: one that Spark runs twice does not meet itself."""
+        context = TaskContext.get()
+        assert context is not None, "runs on an executor"
+        return self.output(f"{task}-{context.taskAttemptId()}")
+
+
+def move(spark: SparkSession, job: MoveJob, watch: Watch) -> MoveResult:
+    """Raises Unavailable: `region-lost` for an input that is gone or damaged, else retryable."""
+    plan = plan_move(job.borrowed)
+    run = Run(job.borrowed.root, job.attempt, secrets.token_hex(4), plan)
+    counter = watch.begin(plan.bytes)
+    copied, read = _first_pass(spark, run, counter)
+    watch.check()
+    rewritten = _second_pass(spark, run, counter, read) if read.rows else []
+    received = sum((one.received for one in rewritten), RowsDigest())
+    if received != read:
+        raise Unavailable("not-ready", rows_read=read.rows, rows_sorted=received.rows)
+    files = [*copied, *(one.file for one in rewritten if one.file is not None)]
+    watch.check()
+    if files:
+        names = [file.name for file in files]
+        _on_executors(spark, partial(_tidy, run, names), [run.token])
+    small = sum(isinstance(one, BorrowedFile) for one in plan.rewrites)
+    return MoveResult(
+        job_id=job.job_id,
+        files=files,
+        rows_in=sum(file.rows for file in copied) + read.rows,
+        rows_out=sum(file.rows for file in files),
+        bytes_in=plan.bytes,
+        bytes_out=sum(file.bytes for file in files),
+        copied_files=len(copied),
+        rewritten_segments=len(plan.rewrites) - small,
+        rewritten_files=small,
+    )
+
+
+def _first_pass(
+    spark: SparkSession, run: Run, counter: Counter
+) -> tuple[list[DataFile], RowsDigest]:
+    """Copies files and reads what is to be rewritten, side by side, one task for each input."""
+    work = [*((True, one) for one in run.plan.copies), *((False, one) for one in run.plan.rewrites)]
+    done = _on_executors(spark, partial(_copy_or_read, run, counter), list(enumerate(work)))
+    copied = [one for one in done if isinstance(one, DataFile)]
+    read = [one for one in done if isinstance(one, RowsDigest)]
+    return copied, sum(read, RowsDigest())
+
+
+def _copy_or_read(
+    run: Run, counter: Counter, numbered: tuple[int, tuple[bool, RewriteInput]]
+) -> DataFile | RowsDigest:
+    number, (is_copy, source) = numbered
+    if is_copy:
+        assert isinstance(source, BorrowedFile)
+        copied = copy_file(source, run.task_output(f"copy-{number}"))
+        counter.add(input_bytes(source))
+        return copied
+    return digest_input(LocalDisk(), source, run.plan.columns)
+
+
+def _second_pass(
+    spark: SparkSession, run: Run, counter: Counter, read: RowsDigest
+) -> list[Rewritten]:
+    """Sorts all rows to rewrite by key, newest first, and writes one file for each range."""
+    plan, inputs = run.plan, len(run.plan.rewrites)
+    task = partial(_sorted_range, run, counter, read.rows)
+
+    def read_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _carried_inputs(plan, batches)
+
+    def write_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        receipt = _guarded(task, batches)
+        yield pa.RecordBatch.from_pydict({"receipt": [pickle.dumps(receipt)]})
+
+    rows = spark.range(0, inputs, 1, inputs).mapInArrow(read_rows, carrier_ddl(plan.columns))
+    many = plan.outputs > 1
+    ranges = rows.repartitionByRange(plan.outputs, KEY) if many else rows.repartition(1)
+    by_key = ranges.sortWithinPartitions(col(KEY).asc(), col(VERSION).desc())
+    receipts = by_key.mapInArrow(write_rows, "receipt binary").collect()
+    return _unless_failed([pickle.loads(receipt[0]) for receipt in receipts])
+
+
+def _carried_inputs(plan: MovePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            for table in read_input(LocalDisk(), plan.rewrites[number], plan.columns):
+                yield from carried(table)
+
+
+def _sorted_range(
+    run: Run, counter: Counter, rows_read: int, batches: Iterator[pa.RecordBatch]
+) -> Rewritten:
+    plan = run.plan
+    context = TaskContext.get()
+    assert context is not None, "runs on an executor"
+    output = run.task_output(f"rows-{context.partitionId()}")
+    tables = (restored(batch, plan.columns) for batch in batches if batch.num_rows)
+    written = write_range(tables, output, plan.columns, KeptVersions(plan.marks))
+    counter.add(plan.rewritten_bytes * written.received.rows // rows_read)
+    return written
+
+
+def _tidy(run: Run, names: Sequence[str], token: str) -> None:
+    remove_strays(run.output(""), token, names)
+
+
+def _on_executors(spark: SparkSession, task: Callable[[Any], T], work: Sequence[Any]) -> list[T]:
+    """One task for each piece of work. Raises the first failure."""
+    pieces = spark.sparkContext.parallelize(work, max(len(work), 1))
+    return _unless_failed(pieces.map(partial(_guarded, task)).collect())
+
+
+def _guarded(task: Callable[[Any], T], work: Any) -> T | Failure:
+    try:
+        return task(work)
+    except Corrupt as error:
+        return Failure("region-lost", str(error))
+    except Unavailable as error:
+        return Failure(error.code, str(error))
+    except MetaError as error:
+        return Failure("not-ready", str(error))
+
+
+def _unless_failed(results: Sequence[T | Failure]) -> list[T]:
+    failures = [one for one in results if isinstance(one, Failure)]
+    if failures:
+        raise Unavailable(failures[0].code, detail=failures[0].detail, failed=len(failures))
+    return [one for one in results if not isinstance(one, Failure)]

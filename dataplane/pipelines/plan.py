@@ -1,0 +1,57 @@
+"""What a move does with each borrowed input: copied as it is, or rewritten with others."""
+
+from dataclasses import dataclass
+
+from base.wire.inputs import Borrowed, BorrowedFile, SealedSegment
+from dataplane.region.columns import ColumnDef, ordered
+
+SMALL_FILE_BYTES = 1 << 20  # opening and looking into a file costs about as much as reading this
+OUTPUT_FILE_BYTES = 64 << 20  # of input for one rewritten file: two usual memtables
+
+RewriteInput = BorrowedFile | SealedSegment
+
+
+@dataclass(frozen=True, slots=True)
+class MovePlan:
+    copies: tuple[BorrowedFile, ...]
+    rewrites: tuple[RewriteInput, ...]
+    columns: tuple[ColumnDef, ...]
+    marks: tuple[int, ...]
+
+    @property
+    def copied_bytes(self) -> int:
+        return sum(map(input_bytes, self.copies))
+
+    @property
+    def rewritten_bytes(self) -> int:
+        return sum(map(input_bytes, self.rewrites))
+
+    @property
+    def bytes(self) -> int:
+        return self.copied_bytes + self.rewritten_bytes
+
+    @property
+    def outputs(self) -> int:
+        """Into how many ranges of keys the rewritten rows are cut."""
+        return 1 + self.rewritten_bytes // OUTPUT_FILE_BYTES
+
+
+def plan_move(borrowed: Borrowed) -> MovePlan:
+    """Files are copied, since that is five times as fast as rewriting them, and segments of the
+    log are rewritten; small files go with them, unless there is nothing to merge one with."""
+    small = [one for one in borrowed.files if one.file.bytes < SMALL_FILE_BYTES]
+    if len(small) + len(borrowed.segments) < 2:
+        small = []
+    return MovePlan(
+        copies=tuple(one for one in borrowed.files if one not in small),
+        rewrites=(*borrowed.segments, *small),
+        columns=ordered(
+            ColumnDef(id=column.id, type=column.type, nullable=column.nullable)
+            for column in borrowed.columns
+        ),
+        marks=tuple(borrowed.marks),
+    )
+
+
+def input_bytes(source: RewriteInput) -> int:
+    return source.file.bytes if isinstance(source, BorrowedFile) else source.bytes

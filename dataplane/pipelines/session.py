@@ -1,0 +1,91 @@
+"""The one SparkSession of a driver process: bound to this machine, small, and quiet."""
+
+import os
+import shutil
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import Popen, TimeoutExpired
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+# Less to compile at the start and fewer threads: what takes long here is Python and Arrow.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+END_S_MAX = 10  # for Java to delete its folders; then it is killed
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    master: str
+    driver_memory: str
+    host: str
+    """Where executors reach the driver."""
+    work_dir: Path
+    """For everything Spark writes beside the output of jobs."""
+
+
+def spark_conf(settings: SessionSettings) -> dict[str, bool | float | int | str | None]:
+    work = settings.work_dir
+    return {
+        "spark.app.name": "metasrv-pipelines",
+        "spark.master": settings.master,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.host": settings.host,
+        "spark.driver.bindAddress": settings.host,
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={work / 'tmp'} {JAVA_OPTIONS}",
+        # Receipts alone come back to the driver; rows would break this at once.
+        "spark.driver.maxResultSize": "32m",
+        "spark.local.dir": str(work / "local"),
+        "spark.sql.warehouse.dir": str(work / "warehouse"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.speculation": "false",
+        "spark.sql.adaptive.enabled": "false",  # the plan already says how many ranges
+        "spark.sql.shuffle.partitions": "4",
+        # Batches to Python are whole row groups of the files that are written, but not huge ones.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.execution.arrow.maxBytesPerBatch": "32m",
+    }
+
+
+def start_session(settings: SessionSettings) -> SparkSession:
+    """Takes seconds. On return an executor has run Python, so the first job finds all of it warm.
+
+    JAVA_HOME, PATH and PYSPARK_PYTHON are the caller's environment.
+    """
+    for folder in ("tmp", "local", "warehouse"):
+        shutil.rmtree(settings.work_dir / folder, ignore_errors=True)  # of a driver that was killed
+        (settings.work_dir / folder).mkdir(parents=True)
+    tempfile.tempdir = str(settings.work_dir / "tmp")
+    os.environ.update(TMPDIR=tempfile.tempdir, SPARK_LOCAL_IP=settings.host)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    session: SparkSession = SparkSession.builder.config(map=spark_conf(settings)).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    warm_up = session.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id bigint")
+    assert len(warm_up.collect()) == 2
+    return session
+
+
+def java_version() -> str:
+    java = SparkContext._jvm
+    assert java is not None, "the session has been started"
+    return str(java.System.getProperty("java.version"))
+
+
+def end_java() -> None:
+    """No JVM is left on return; calls into it fail from now on."""
+    gateway = SparkContext._gateway
+    java: Popen[bytes] | None = getattr(gateway, "proc", None)
+    if java is None:
+        return
+    accumulators = getattr(SparkContext._active_spark_context, "_accumulatorServer", None)
+    if accumulators is not None:
+        accumulators.shutdown()  # it would take the end of Java for an error, and say so
+    java.terminate()
+    with suppress(TimeoutExpired):
+        java.wait(END_S_MAX)
+    java.kill()
+    java.wait()

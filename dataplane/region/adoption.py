@@ -1,0 +1,103 @@
+"""Borrowed inputs go, a job's files come: the two lists that one manifest exchanges."""
+
+import posixpath
+from collections.abc import Sequence
+
+from base.errors import NotFound, Refused
+from base.wire.inputs import Borrowed, BorrowedFile, SealedSegment
+from base.wire.orders import DataFile, RegionColumn
+from dataplane.region.disk import Disk
+from dataplane.region.manifest import FileEntry, Manifest
+from dataplane.region.names import ATTEMPTS, attempt_of
+
+ADOPTED_KEPT = 64  # procedures that a manifest remembers; one is live at a time
+
+
+def borrowed_inputs(manifest: Manifest, root: str) -> Borrowed:
+    """What a job must bring over. It does not change until it is adopted."""
+    return Borrowed(
+        region_id=str(manifest.spec.region_id),
+        epoch=manifest.epoch,
+        root=root,
+        columns=[
+            RegionColumn(id=column.id, type=column.type, nullable=column.nullable)
+            for column in manifest.spec.columns
+        ],
+        marks=[],
+        files=[
+            BorrowedFile(root=entry.root, file=data_file(entry))
+            for entry in manifest.files
+            if entry.root is not None
+        ],
+        segments=[
+            SealedSegment(root=entry.root, name=entry.name, bytes=entry.bytes, checksum=entry.crc32)
+            for entry in manifest.sealed
+            if entry.root is not None
+        ],
+    )
+
+
+def adopted(
+    manifest: Manifest, procedure: str, attempt: str, files: Sequence[DataFile]
+) -> Manifest:
+    """The manifest without anything borrowed and with the job's files; its number is the caller's.
+
+    `attempt` and the names of `files` are relative to the root: `attempts/{attempt}/{name}`.
+    """
+    entries = [_entry(attempt, file) for file in files]
+    return manifest.model_copy(
+        update={
+            "files": (*(e for e in manifest.files if e.root is None), *entries),
+            "sealed": tuple(e for e in manifest.sealed if e.root is None),
+            "adopted": (*manifest.adopted, procedure)[-ADOPTED_KEPT:],
+        }
+    )
+
+
+def sync_attempt(disk: Disk, root: str, attempt: str, files: Sequence[DataFile]) -> None:
+    """Whoever wrote the files, after this a crash cannot take them back. Raises Refused if one is
+    not there in the size that the job says."""
+    for file in files:
+        path = posixpath.join(root, file.name)
+        try:
+            found = disk.size(path)
+        except NotFound as error:
+            raise Refused("invalid-request", file=file.name, reason="not there") from error
+        if found != file.bytes:
+            raise Refused("invalid-request", file=file.name, bytes=file.bytes, found=found)
+        disk.sync_file(path)
+    if files:
+        for folder in (posixpath.join(root, attempt), posixpath.join(root, ATTEMPTS), root):
+            disk.sync_folder(folder)
+
+
+def data_file(entry: FileEntry) -> DataFile:
+    return DataFile(
+        name=entry.name,
+        rows=entry.rows,
+        bytes=entry.bytes,
+        min_key=entry.min_key,
+        max_key=entry.max_key,
+        min_version=entry.min_version,
+        max_version=entry.max_version,
+        checksum=entry.crc32,
+        row_checksum=entry.row_checksum,
+    )
+
+
+def _entry(attempt: str, file: DataFile) -> FileEntry:
+    owner = attempt_of(file.name)
+    if owner is None or f"{ATTEMPTS}/{owner}" != attempt:
+        raise Refused("invalid-request", file=file.name, attempt=attempt)
+    return FileEntry(
+        root=None,
+        name=file.name,
+        bytes=file.bytes,
+        crc32=file.checksum,
+        rows=file.rows,
+        row_checksum=file.row_checksum,
+        min_key=file.min_key,
+        max_key=file.max_key,
+        min_version=file.min_version,
+        max_version=file.max_version,
+    )

@@ -1,0 +1,111 @@
+"""What the columns of a region are: ids and types, never names (DESIGN 8)."""
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
+
+from base.schema.types import arrow_type
+
+KEY = "_key"
+VERSION = "_version"
+OP = "_op"
+EXPECT = "_expect"
+SYSTEM = (KEY, VERSION, OP)
+
+PUT = 0
+DELETE = 1
+
+ROWS_FAMILY = "rows"  # the table's rows; each index will have a family of its own
+
+
+class ColumnDef(BaseModel):
+    """A column as stored in manifests. `type` is a canonical text of base/schema/types.py."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    id: int
+    type: str
+    nullable: bool
+
+    @property
+    def name(self) -> str:
+        """Its name in files and batches."""
+        return column_name(self.id)
+
+
+class RegionSpec(BaseModel):
+    """What a region is told when it is created; stored in every manifest."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    region_id: int
+    columns: tuple[ColumnDef, ...]
+    schema_floor: int = 0
+
+
+def column_name(column_id: int) -> str:
+    return f"c{column_id}"
+
+
+def ordered(columns: Iterable[ColumnDef]) -> tuple[ColumnDef, ...]:
+    return tuple(sorted(columns, key=lambda column: column.id))
+
+
+def chosen(columns: Sequence[ColumnDef], ids: Iterable[int] | None) -> tuple[ColumnDef, ...]:
+    """The columns with those ids, by id; None: all. Ids that the region does not know are left
+    out: what a column reads as before a region has it is its reader's to say."""
+    if ids is None:
+        return ordered(columns)
+    wanted = set(ids)
+    return ordered(column for column in columns if column.id in wanted)
+
+
+def value_fields(columns: Iterable[ColumnDef]) -> list[pa.Field]:
+    """Fields in order of id. Nullable even if the column is not: a tombstone has no values."""
+    return [
+        pa.field(
+            column.name,
+            arrow_type(column.type),
+            nullable=True,
+            metadata={b"PARQUET:field_id": str(column.id).encode()},
+        )
+        for column in ordered(columns)
+    ]
+
+
+def log_schema(columns: Iterable[ColumnDef]) -> pa.Schema:
+    """A batch in the log and in memory: its one version stands beside it."""
+    key = pa.field(KEY, pa.binary(), nullable=False)
+    op = pa.field(OP, pa.uint8(), nullable=False)
+    return pa.schema([key, op, *value_fields(columns)])
+
+
+def file_schema(columns: Iterable[ColumnDef]) -> pa.Schema:
+    """Rows in files and in merges."""
+    key = pa.field(KEY, pa.binary(), nullable=False)
+    version = pa.field(VERSION, pa.int64(), nullable=False)
+    op = pa.field(OP, pa.uint8(), nullable=False)
+    return pa.schema([key, version, op, *value_fields(columns)])
+
+
+def row_schema(columns: Iterable[ColumnDef]) -> pa.Schema:
+    """Rows as reads answer them."""
+    key = pa.field(KEY, pa.binary(), nullable=False)
+    version = pa.field(VERSION, pa.int64(), nullable=False)
+    return pa.schema([key, version, *value_fields(columns)])
+
+
+def conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """`table` with exactly the fields of `schema`; a column that it lacks reads as null.
+
+    (Null is the origin default of every column that can be added today.)
+    """
+    present = set(table.column_names)
+    arrays = [
+        table.column(field.name)
+        if field.name in present
+        else pa.chunked_array([pa.nulls(table.num_rows, field.type)])
+        for field in schema
+    ]
+    return pa.table(arrays, schema=schema)

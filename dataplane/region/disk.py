@@ -1,0 +1,66 @@
+"""The port to files: everything a region does to storage, one operation at a time.
+
+Paths are absolute text. Nothing is buffered: what `append` was given is seen by every later `read`,
+also from another process, and survives a power loss only after `sync` of the file and, for the name
+to survive, `sync_folder` of its folder (PROTOCOLS P5: the file system is linearizable).
+
+Errors: `NotFound` (no such file or folder), `Conflict` (the name is taken), `Unavailable`
+`storage-full` (nothing was written), `Unavailable` `not-ready` (could not read), `Unknown` (a write
+or sync failed: what is on disk is not known, and trying again proves nothing).
+"""
+
+from typing import Protocol
+
+
+class AppendFile(Protocol):
+    """A file that this process created and alone appends to."""
+
+    def append(self, data: bytes) -> None:
+        """All of `data` at the end, or an error after which the tail of the file is not known."""
+        ...
+
+    def sync(self) -> None:
+        """The file's bytes are on stable storage (fdatasync)."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    """Synchronous on purpose: callers run a region in a thread of their own."""
+
+    def create(self, path: str) -> AppendFile:
+        """A new empty file (O_EXCL)."""
+        ...
+
+    def read(self, path: str, offset: int, length: int) -> bytes:
+        """At most `length` bytes; fewer only at the end of the file."""
+        ...
+
+    def size(self, path: str) -> int: ...
+
+    def sync_file(self, path: str) -> None:
+        """Bytes that somebody else wrote are on stable storage."""
+        ...
+
+    def sync_folder(self, path: str) -> None:
+        """Names made, removed or renamed in the folder are on stable storage."""
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Within one folder; never replaces a target."""
+        ...
+
+    def list(self, folder: str) -> list[str]:
+        """Names in the folder, files and folders, sorted."""
+        ...
+
+    def remove(self, path: str) -> None: ...
+
+    def make_folder(self, path: str) -> None:
+        """The folder and its parents, on stable storage on return; one that exists is left."""
+        ...
+
+    def remove_tree(self, path: str) -> None:
+        """A folder and all below it; one that does not exist is left so."""
+        ...

@@ -1,0 +1,128 @@
+"""Writes one immutable Parquet file of rows, sorted by key and newest first, and describes it.
+
+Value columns are named `c{id}` and bear `PARQUET:field_id` = the column's id.
+"""
+
+import io
+import posixpath
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from dataplane.region.checksum import RowsDigest, digest_stored
+from dataplane.region.columns import KEY, SYSTEM, VERSION, ColumnDef, conformed, file_schema
+from dataplane.region.disk import AppendFile, Disk
+from dataplane.region.manifest import FileEntry
+
+ROW_GROUP_ROWS = 8192  # what one point read decodes
+PAGE_BYTES = 64 << 10  # of a column: what a scan holds of each, for every file in its window
+_VALUES_AT_A_TIME = 256  # between two looks whether a page is full
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FileTarget:
+    """Where a file goes: `name` is relative to `root`; its folder exists."""
+
+    disk: Disk
+    root: str
+    name: str
+    columns: Sequence[ColumnDef]
+
+
+@dataclass
+class _Stats:
+    digest: RowsDigest = field(default_factory=RowsDigest)
+    min_key: bytes = b""
+    max_key: bytes = b""
+    min_version: int = 0
+    max_version: int = 0
+
+    def add(self, table: pa.Table) -> None:
+        keys = table.column(KEY)
+        first, last = keys[0].as_py(), keys[len(keys) - 1].as_py()
+        assert self.digest.rows == 0 or self.max_key <= first, "rows are not sorted by key"
+        span = pc.min_max(table.column(VERSION)).as_py()
+        if self.digest.rows == 0:
+            self.min_key, self.min_version = first, span["min"]
+        self.max_key = last
+        self.min_version = min(self.min_version, span["min"])
+        self.max_version = max(self.max_version, span["max"])
+        self.digest = self.digest + digest_stored(table)
+
+
+def write_rows(target: FileTarget, tables: Iterable[pa.Table]) -> FileEntry:
+    """Streams `tables` (`columns.file_schema`, sorted through all of them; at least one row) into
+    a new file and syncs it. The caller syncs the folder and publishes the entry.
+    """
+    schema = file_schema(target.columns)
+    sink = _Sink(target.disk.create(posixpath.join(target.root, target.name)))
+    stats = _Stats()
+    value_columns = [name for name in schema.names if name not in SYSTEM]
+    with pq.ParquetWriter(
+        pa.PythonFile(sink, mode="w"),
+        schema,
+        compression="zstd",
+        use_dictionary=value_columns,
+        data_page_size=PAGE_BYTES,
+        dictionary_pagesize_limit=PAGE_BYTES,
+        write_batch_size=_VALUES_AT_A_TIME,
+    ) as writer:
+        for table in tables:
+            if table.num_rows:
+                stats.add(table)
+                writer.write_table(conformed(table, schema), row_group_size=ROW_GROUP_ROWS)
+    assert stats.digest.rows > 0, "a file without rows"
+    sink.finish()
+    return FileEntry(
+        root=None,
+        name=target.name,
+        bytes=sink.bytes,
+        crc32=f"{sink.crc:08x}",
+        rows=stats.digest.rows,
+        row_checksum=stats.digest.hex,
+        min_key=stats.min_key.hex(),
+        max_key=stats.max_key.hex(),
+        min_version=stats.min_version,
+        max_version=stats.max_version,
+    )
+
+
+class _Sink(io.RawIOBase):
+    """What Arrow writes to: gathers small writes and takes the checksum on the way."""
+
+    def __init__(self, file: AppendFile) -> None:
+        self._file = file
+        self._pending = bytearray()
+        self.bytes = 0
+        self.crc = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object, /) -> int:
+        view = memoryview(data)  # type: ignore[arg-type]
+        self._pending += view
+        if len(self._pending) >= _CHUNK_BYTES:
+            self._pass_on()
+        return view.nbytes
+
+    def tell(self) -> int:
+        return self.bytes + len(self._pending)
+
+    def finish(self) -> None:
+        self._pass_on()
+        self._file.sync()
+        self._file.close()
+
+    def _pass_on(self) -> None:
+        data = bytes(self._pending)
+        self._pending.clear()
+        if data:
+            self._file.append(data)
+            self.bytes += len(data)
+            self.crc = zlib.crc32(data, self.crc)

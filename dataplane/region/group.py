@@ -1,0 +1,135 @@
+"""A group of batches on its way to one fsync: what is admitted, in order, and what each is told.
+
+Nothing here writes. A batch is judged on the rows as the batches before it in the group leave them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from base.errors import Conflict, MetaError
+from base.wire.batches import BatchHeader
+from dataplane.region.batch_format import BatchHead, LoggedBatch, decode_batch, encode_batch
+from dataplane.region.columns import DELETE, OP, ColumnDef
+from dataplane.region.intake import ABSENT, Intake, take_in
+from dataplane.region.lookup import View, newest_versions
+from dataplane.region.statements import StatementMemory
+from dataplane.region.versions import next_version
+
+FAILED_KEYS_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The batch is durable and readable, and no other leader had taken over when it became so."""
+
+    version: int
+    """Row version of all its rows."""
+    rows: int
+    repeated: bool = False
+    """True: the statement was applied before; nothing was written now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a region demands of every batch."""
+
+    epoch: int
+    schema_floor: int
+    columns: Sequence[ColumnDef]
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """An admitted batch; `rows` share the memory of `payload`, so that what is served is what
+    would be replayed."""
+
+    slot: int
+    statement_id: str
+    version: int
+    payload: bytes
+    rows: pa.RecordBatch
+    keys: Sequence[bytes]
+
+
+class Group:
+    def __init__(self, terms: Terms, view: View, statements: StatementMemory) -> None:
+        self._terms = terms
+        self._view = view
+        self._statements = statements
+        self._current: dict[bytes, int] = {}
+        self._slots: dict[str, int] = {}
+        self._results: list[Applied | MetaError] = []
+        self.staged: list[Staged] = []
+
+    def admit(self, header: BatchHeader, batch: pa.RecordBatch, last: int, wall_ms: int) -> int:
+        """Judges the next batch; `last` is the highest version given so far.
+
+        Returns the highest version after it.
+        """
+        try:
+            self._results.append(self._judge(header, batch, next_version(last, wall_ms)))
+        except MetaError as error:
+            self._results.append(error)
+        return self.staged[-1].version if self.staged else last
+
+    def results(self, failure: MetaError | None = None) -> list[Applied | MetaError]:
+        """One answer for each batch, in order. `failure`: why nothing staged is acknowledged."""
+        if failure is None:
+            return self._results
+        # A repeat of a statement of this very group bears its version: no answer is out yet.
+        staged = {batch.version for batch in self.staged}
+        return [
+            failure if isinstance(result, Applied) and result.version in staged else result
+            for result in self._results
+        ]
+
+    def _judge(self, header: BatchHeader, batch: pa.RecordBatch, version: int) -> Applied:
+        if header.epoch != self._terms.epoch:
+            raise Conflict("epoch-mismatch", epoch=self._terms.epoch, found=header.epoch)
+        if (first := self._first_answer(header.statement_id)) is not None:
+            return replace(first, repeated=True)
+        if header.schema_version < self._terms.schema_floor:
+            floor, found = self._terms.schema_floor, header.schema_version
+            raise Conflict("schema-version-stale", floor=floor, found=found)
+        intake = take_in(batch, self._terms.columns)
+        self._check_expectations(intake.expected)
+        self._stage(header, intake, version)
+        return Applied(version, len(intake.keys))
+
+    def _first_answer(self, statement_id: str) -> Applied | None:
+        if statement_id in self._slots:
+            earlier = self._results[self._slots[statement_id]]
+            assert isinstance(earlier, Applied), "only admitted statements have a slot"
+            return earlier
+        known = self._statements.find(statement_id)
+        return None if known is None else Applied(known.version, known.rows)
+
+    def _check_expectations(self, expected: Mapping[bytes, int]) -> None:
+        if not expected:
+            return
+        found = newest_versions(self._view, list(expected))
+        found.update((key, self._current[key]) for key in expected if key in self._current)
+        failed = [key for key, version in expected.items() if found.get(key, ABSENT) != version]
+        if failed:
+            exists = all(expected[key] == ABSENT for key in failed)
+            raise Conflict(
+                "already-exists" if exists else "version-mismatch",
+                keys=[key.hex() for key in failed[:FAILED_KEYS_SHOWN]],
+                failed=len(failed),
+            )
+
+    def _stage(self, header: BatchHeader, intake: Intake, version: int) -> None:
+        head = BatchHead(
+            version=version,
+            statement_id=header.statement_id,
+            schema_version=header.schema_version,
+        )
+        payload = encode_batch(LoggedBatch(head, intake.rows))
+        rows = decode_batch(payload, "own batch").rows
+        slot = len(self._results)
+        self.staged.append(Staged(slot, header.statement_id, version, payload, rows, intake.keys))
+        self._slots[header.statement_id] = slot
+        for key, op in zip(intake.keys, rows.column(OP).to_pylist(), strict=True):
+            self._current[key] = ABSENT if op == DELETE else version

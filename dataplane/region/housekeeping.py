@@ -1,0 +1,90 @@
+"""Which files a manifest has made superfluous, and their removal after the look."""
+
+import posixpath
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+
+from base.errors import NotFound
+from dataplane.region.disk import Disk
+from dataplane.region.fence import look
+from dataplane.region.manifest import Manifest
+from dataplane.region.names import (
+    ATTEMPTS,
+    DATA,
+    UNFINISHED,
+    Opening,
+    attempt_of,
+    fence_name,
+    fences,
+    is_attempt,
+    is_data_file,
+    manifest_name,
+    manifests,
+    segment_name,
+    segments,
+)
+
+MANIFESTS_KEPT = 2  # the current one, and the one before it for a person who looks
+
+
+def superseded(names: Sequence[str], current: Manifest) -> list[str]:
+    """Names in the own root that `current` and the openings up to its own do not need."""
+    mine = current.id.of
+    needed = {entry.name for entry in current.sealed if entry.root is None}
+    older_manifests = [m for m in manifests(names) if m <= current.id][:-MANIFESTS_KEPT]
+    unfinished = manifests(n.removesuffix(UNFINISHED) for n in names if n.endswith(UNFINISHED))
+    old_segments = [
+        segment_name(segment)
+        for segment in segments(names)
+        if segment.of < mine or (segment.of == mine and segment.number < current.log_from)
+    ]
+    return [
+        *(fence_name(fence) for fence in fences(names) if fence < mine),
+        *(manifest_name(manifest) for manifest in older_manifests),
+        *(manifest_name(m) + UNFINISHED for m in unfinished if m <= current.id),
+        *(name for name in old_segments if name not in needed),
+    ]
+
+
+def remove_superseded(disk: Disk, root: str, current: Manifest) -> None:
+    """After `current` was published: names, look, remove. Raises Conflict `stale-epoch` with
+    nothing removed behind a higher fence."""
+    names = superseded(disk.list(root), current)
+    look(disk, root, current.id.of)
+    for name in names:
+        # An older opening that looked in time may be removing the same names.
+        with suppress(NotFound):
+            disk.remove(posixpath.join(root, name))
+
+
+def leavings(disk: Disk, root: str, current: Manifest, kept_attempts: Collection[str]) -> list[str]:
+    """Paths of files and folders in the own root that no manifest names and no attempt claims."""
+    named = {entry.name for entry in current.files if entry.root is None}
+    adopted = {attempt_of(name) for name in named}
+    data = [
+        posixpath.join(root, DATA, name)
+        for name in _listed(disk, posixpath.join(root, DATA))
+        if is_data_file(name) and f"{DATA}/{name}" not in named
+    ]
+    attempts = [
+        posixpath.join(root, ATTEMPTS, name)
+        for name in _listed(disk, posixpath.join(root, ATTEMPTS))
+        if is_attempt(name) and name not in adopted and f"{ATTEMPTS}/{name}" not in kept_attempts
+    ]
+    return data + attempts
+
+
+def remove_leavings(disk: Disk, root: str, mine: Opening, paths: Iterable[str]) -> None:
+    look(disk, root, mine)
+    for path in paths:
+        if path.endswith(".parquet"):
+            disk.remove(path)
+        else:
+            disk.remove_tree(path)
+
+
+def _listed(disk: Disk, folder: str) -> list[str]:
+    try:
+        return disk.list(folder)
+    except NotFound:
+        return []

@@ -1,0 +1,233 @@
+"""Looks at the regions on one disk without touching them: no fence, no file, no lock is made.
+
+    python -m dataplane.region.inspect NODE_ROOT < request.json > inspection.json
+
+A region may be served and written while it is looked at: what a manifest said is told only if that
+manifest was still the current one when everything it names had been read.
+"""
+
+import posixpath
+import sys
+from collections.abc import Iterator, Sequence
+from threading import Lock
+
+from pydantic import ValidationError
+
+from base.errors import Corrupt, MetaError, NotFound
+from base.schema.keycodec import decode
+from base.schema.partition import Router, router
+from base.schema.types import parse_type
+from base.wire.inspect import (
+    FoundFence,
+    FoundManifest,
+    InspectedRoot,
+    Inspection,
+    InspectRequest,
+    KeyShape,
+    LiveRows,
+    WantedRegion,
+)
+from dataplane.region.checksum import RowsDigest, digest_rows
+from dataplane.region.columns import KEY, OP
+from dataplane.region.disk import Disk
+from dataplane.region.inspect_files import (
+    ReadSegment,
+    inspect_file,
+    inspect_growing,
+    inspect_sealed,
+    reader_of,
+)
+from dataplane.region.key_range import KeyRange
+from dataplane.region.local_disk import LocalDisk
+from dataplane.region.lookup import View, merge_sources
+from dataplane.region.manifest import Manifest, read_current_manifest
+from dataplane.region.memtable import Memtable
+from dataplane.region.merge import merge_live
+from dataplane.region.names import fence_name, fences, manifest_name, manifests
+from dataplane.region.read_only import ReadOnlyDisk
+from dataplane.region.sealed_log import SealedLog, unsealed_segments
+from dataplane.region.versions import wall_ms_of
+
+REGIONS = "regions"
+LOOKS_MAX = 4  # at a region that publishes manifests while it is read
+
+
+def inspect(disk: Disk, node_root: str, request: InspectRequest) -> Inspection:
+    """Raises nothing of ours: what cannot be read is part of what is said."""
+    looked = ReadOnlyDisk(disk)
+    return Inspection(
+        node_root=node_root,
+        exists=_listed(looked, node_root) is not None,
+        folders=tuple(
+            posixpath.join(node_root, REGIONS, name)
+            for name in _listed(looked, posixpath.join(node_root, REGIONS)) or ()
+        ),
+        regions=tuple(inspect_root(looked, wanted, request.deep) for wanted in request.regions),
+    )
+
+
+def inspect_root(disk: Disk, wanted: WantedRegion, deep: bool) -> InspectedRoot:
+    said = _look(disk, wanted, deep)
+    for _ in range(LOOKS_MAX - 1):
+        names = _listed(disk, wanted.root) or []
+        current = manifest_name(manifests(names)[-1]) if manifests(names) else None
+        if current == (said.manifest.name if said.manifest else None):
+            break
+        said = _look(disk, wanted, deep)
+    return said
+
+
+def _look(disk: Disk, wanted: WantedRegion, deep: bool) -> InspectedRoot:
+    names = _listed(disk, wanted.root)
+    said = InspectedRoot(region_id=wanted.region_id, root=wanted.root, exists=names is not None)
+    if names is None:
+        return said
+    found = tuple(
+        FoundFence(name=fence_name(one), epoch=one.epoch, opening=one.number)
+        for one in fences(names)
+    )
+    said = said.model_copy(update={"fences": found})
+    try:
+        manifest = read_current_manifest(disk, wanted.root, int(wanted.region_id))
+    except MetaError as error:
+        return said.model_copy(update={"error": str(error)})
+    if manifest is None:
+        return said
+    return said.model_copy(update=_content(disk, wanted, manifest, deep))
+
+
+def _content(disk: Disk, wanted: WantedRegion, manifest: Manifest, deep: bool) -> dict[str, object]:
+    columns = manifest.spec.columns
+    files = tuple(inspect_file(disk, wanted.root, one, columns, deep) for one in manifest.files)
+    segments: list[ReadSegment] = []
+    broken = None
+    try:
+        segments += _segments(disk, wanted.root, manifest)
+    except MetaError as error:
+        broken = str(error)
+    whole = broken is None and all(f.found and f.error is None for f in files)
+    live = None
+    if deep and whole and all(one.log for one in segments):
+        try:
+            live = _live(disk, wanted, manifest, _uncovered(segments, manifest))
+        except MetaError as error:
+            broken = str(error)
+    return {
+        "manifest": FoundManifest(
+            name=manifest_name(manifest.id),
+            region_id=str(manifest.spec.region_id),
+            epoch=manifest.epoch,
+            opening=manifest.opening,
+            borrowed_roots=manifest.borrowed_roots,
+        ),
+        "error": broken,
+        "files": files,
+        "segments": tuple(one.said for one in segments),
+        "version": _version(manifest, segments),
+        "live": live,
+    }
+
+
+def _segments(disk: Disk, root: str, manifest: Manifest) -> Iterator[ReadSegment]:
+    """The sealed ones in the manifest's order, then those of its own opening."""
+    rest = unsealed_segments(disk.list(root), manifest)
+    for entry in manifest.sealed:
+        yield inspect_sealed(disk, root, entry)
+    for name in rest:
+        yield inspect_growing(disk, root, name, is_last=name == rest[-1])
+
+
+def _version(manifest: Manifest, segments: Sequence[ReadSegment]) -> int:
+    logs = (one.log for one in segments if one.log is not None)
+    logged = (batch.head.version for log in logs for batch in log.batches)
+    return max((manifest.version, *(file.max_version for file in manifest.files), *logged))
+
+
+def _uncovered(segments: Sequence[ReadSegment], manifest: Manifest) -> list[SealedLog]:
+    """The logs whose rows do not stand in files too."""
+    covered = {(entry.root, entry.name) for entry in manifest.sealed if entry.covered}
+    logs = (one.log for one in segments if one.log is not None)
+    return [log for log in logs if (log.entry.root, log.entry.name) not in covered]
+
+
+def _live(
+    disk: Disk, wanted: WantedRegion, manifest: Manifest, logs: Sequence[SealedLog]
+) -> LiveRows:
+    """Raises Corrupt if row versions do not rise through the logs."""
+    columns = manifest.spec.columns
+    memtable = Memtable(columns)
+    for log in logs:
+        for batch in log.batches:
+            keys = batch.rows.column(KEY).to_pylist()
+            version = batch.head.version
+            memtable.add(version, batch.rows, keys, wall_ms_of(version))
+    readers = tuple(reader_of(disk, wanted.root, entry) for entry in manifest.files)
+    view = View(((memtable, memtable.batches),), readers, Lock())
+    digest, strays = RowsDigest(), _Strays(wanted.key)
+    for table in merge_live(merge_sources(view, KeyRange(), columns)):
+        for batch in table.drop_columns([OP]).to_batches():
+            digest = digest + digest_rows(batch)
+            strays.look(batch.column(KEY).to_pylist())
+    return LiveRows(
+        rows=digest.rows, checksum=digest.hex, strays=strays.count, first_stray=strays.first
+    )
+
+
+class _Strays:
+    """Keys that do not belong in a region."""
+
+    def __init__(self, shape: KeyShape | None) -> None:
+        self._shape = shape
+        self._types = [parse_type(text) for text in shape.types] if shape else []
+        self._router = _router(shape) if shape else None
+        self.count = 0
+        self.first: str | None = None
+
+    def look(self, keys: Sequence[bytes]) -> None:
+        if self._router is None:
+            return
+        for key in keys:
+            if not self._belongs(self._router, key):
+                self.count += 1
+                self.first = self.first or key.hex()
+
+    def _belongs(self, rule: Router, key: bytes) -> bool:
+        assert self._shape is not None
+        try:
+            values = decode(self._types, key)
+        except Corrupt:
+            return False
+        return rule.number([values[at] for at in self._shape.partition_at]) == self._shape.number
+
+
+def _router(shape: KeyShape) -> Router:
+    return router(shape.rule, [parse_type(shape.types[at]) for at in shape.partition_at])
+
+
+def _listed(disk: Disk, folder: str) -> list[str] | None:
+    try:
+        return disk.list(folder)
+    except NotFound:
+        return None
+
+
+def main(args: Sequence[str]) -> int:
+    if len(args) != 1 or not posixpath.isabs(args[0]):
+        sys.stderr.write("usage: python -m dataplane.region.inspect NODE_ROOT < request.json\n")
+        return 2
+    try:
+        request = InspectRequest.model_validate_json(sys.stdin.read())
+    except ValidationError as error:
+        sys.stderr.write(f"the request is not one: {error.error_count()} errors\n")
+        return 2
+    try:
+        said = inspect(LocalDisk(), posixpath.normpath(args[0]), request)
+    except MetaError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    sys.stdout.write(said.model_dump_json())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,139 @@
+"""The Disk port on a local file system, with operating system errors turned into ours."""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from base.errors import Conflict, NotFound, Unavailable, Unknown
+
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+@contextmanager
+def translated(path: str, intent: Literal["read", "create", "write"]) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotFound("not-found", path=path) from error
+    except FileExistsError as error:
+        raise Conflict("already-exists", path=path) from error
+    except OSError as error:
+        code = errno.errorcode.get(error.errno or 0, "EIO")
+        if intent == "read":
+            raise Unavailable("not-ready", path=path, errno=code) from error
+        if intent == "create" and error.errno in NO_SPACE:
+            raise Unavailable("storage-full", path=path) from error
+        raise Unknown("outcome-unknown", path=path, errno=code) from error
+
+
+class LocalFile:
+    """An open descriptor in append mode."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+
+    def append(self, data: bytes) -> None:
+        rest = memoryview(data)
+        begun = False
+        try:
+            with translated(self._path, "write"):
+                while rest:
+                    rest = rest[os.write(self._descriptor, rest) :]
+                    begun = True
+        except Unknown as error:
+            # A refusal of the first byte wrote nothing; after that the tail of the file is torn.
+            cause = error.__cause__
+            if not begun and isinstance(cause, OSError) and cause.errno in NO_SPACE:
+                raise Unavailable("storage-full", path=self._path) from cause
+            raise
+
+    def sync(self) -> None:
+        with translated(self._path, "write"):
+            os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class LocalDisk:
+    """Files of this machine. Holds no state; safe to share between threads."""
+
+    def create(self, path: str) -> LocalFile:
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+        with translated(path, "create"):
+            return LocalFile(path, os.open(path, flags, 0o640))
+
+    def read(self, path: str, offset: int, length: int) -> bytes:
+        with translated(path, "read"):
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return _read_fully(descriptor, offset, length)
+            finally:
+                os.close(descriptor)
+
+    def size(self, path: str) -> int:
+        with translated(path, "read"):
+            return os.stat(path).st_size
+
+    def sync_file(self, path: str) -> None:
+        _sync(path, os.O_RDONLY)
+
+    def sync_folder(self, path: str) -> None:
+        _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def rename(self, source: str, target: str) -> None:
+        """A hard link and an unlink: unlike rename(2) it cannot replace the target."""
+        with translated(target, "write"):
+            os.link(source, target)
+            os.unlink(source)
+
+    def list(self, folder: str) -> list[str]:
+        with translated(folder, "read"):
+            return sorted(os.listdir(folder))
+
+    def remove(self, path: str) -> None:
+        with translated(path, "write"):
+            os.unlink(path)
+
+    def make_folder(self, path: str) -> None:
+        parent = os.path.dirname(path)
+        if not os.path.isdir(parent):
+            self.make_folder(parent)
+        with translated(path, "write"):
+            os.makedirs(path, mode=0o750, exist_ok=True)
+        self.sync_folder(parent)
+
+    def remove_tree(self, path: str) -> None:
+        with translated(path, "write"):
+            if os.path.isdir(path):
+                shutil.rmtree(path)
+        parent = os.path.dirname(path)
+        if os.path.isdir(parent):
+            self.sync_folder(parent)
+
+
+def _read_fully(descriptor: int, offset: int, length: int) -> bytes:
+    parts: list[bytes] = []
+    while length > 0:
+        part = os.pread(descriptor, length, offset)
+        if not part:
+            break
+        parts.append(part)
+        offset += len(part)
+        length -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _sync(path: str, flags: int) -> None:
+    with translated(path, "write"):
+        descriptor = os.open(path, flags | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

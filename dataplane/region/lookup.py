@@ -1,0 +1,120 @@
+"""What a reader sees of a region at one moment, and rows by key and by range from it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Lock
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dataplane.region.columns import DELETE, KEY, OP, SYSTEM, VERSION, ColumnDef, file_schema
+from dataplane.region.file_reader import SCAN_ROWS, FileReader
+from dataplane.region.key_range import KeyRange, cut_to_range
+from dataplane.region.memtable import Memtable, Position, newest_by_key
+from dataplane.region.merge import MergeSource
+
+WINDOW_ROWS = 16_384  # how many rows of all files a scan means to have in memory
+SCAN_ROWS_MIN = 128  # of one file, however many there are
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Memtables, each up to the number of batches seen, newest first; files, newest first.
+
+    A scan sees exactly this. Rows by key come from the memtables as they are when asked, under
+    `guard`, which keeps a batch from being seen in part.
+    """
+
+    memtables: tuple[tuple[Memtable, int], ...]
+    files: tuple[FileReader, ...]
+    guard: Lock = field(default_factory=Lock)
+
+
+def newest_rows(view: View, keys: Sequence[bytes], columns: Sequence[ColumnDef]) -> pa.Table:
+    """One row for each key that was ever written, the newest, tombstones too, by key.
+
+    `keys` are sorted and distinct.
+    """
+    with view.guard:
+        parts, rest = _newest_in_memory(view, keys, columns)
+    return newest_by_key(pa.concat_tables([*parts, _newest_in_files(view.files, rest, columns)]))
+
+
+def newest_versions(view: View, keys: Sequence[bytes]) -> dict[bytes, int]:
+    """The current row version of each key that has a live row."""
+    live = _live(newest_rows(view, sorted(keys), ()))
+    versions = live.column(VERSION).to_pylist()
+    return dict(zip(live.column(KEY).to_pylist(), versions, strict=True))
+
+
+def live_rows(view: View, keys: Sequence[bytes], columns: Sequence[ColumnDef]) -> pa.Table:
+    """The live rows of those keys, by key, as `columns.row_schema`."""
+    return _live(newest_rows(view, sorted(set(keys)), columns)).drop_columns([OP])
+
+
+def merge_sources(view: View, keys: KeyRange, columns: Sequence[ColumnDef]) -> list[MergeSource]:
+    names = [*SYSTEM, *(column.name for column in columns)]
+    files = [reader for reader in view.files if keys.overlaps(reader.min_key, reader.max_key)]
+    rows = max(min(WINDOW_ROWS // max(len(files), 1), SCAN_ROWS), SCAN_ROWS_MIN)
+    sources = [
+        MergeSource(
+            max(reader.min_key, keys.start), partial(reader.scan, keys, tuple(columns), rows)
+        )
+        for reader in files
+    ]
+    for memtable, batches in view.memtables:
+        sources.append(MergeSource(b"", partial(_open_memory, memtable, batches, keys, names)))
+    return sources
+
+
+def _newest_in_memory(
+    view: View, keys: Sequence[bytes], columns: Sequence[ColumnDef]
+) -> tuple[list[pa.Table], list[bytes]]:
+    """Rows found, and the keys that are not in memory: what is, is newer than any file's."""
+    names = file_schema(columns).names
+    parts = []
+    rest = list(keys)
+    for memtable, _ in view.memtables:
+        found: list[Position] = []
+        missing: list[bytes] = []
+        for key in rest:
+            position = memtable.find(key)
+            if position is None:
+                missing.append(key)
+            else:
+                found.append(position)
+        rest = missing
+        parts.append(memtable.rows_at(found).select(names))
+    return parts, rest
+
+
+def _newest_in_files(
+    files: Sequence[FileReader], keys: Sequence[bytes], columns: Sequence[ColumnDef]
+) -> pa.Table:
+    """Versions in files may interleave, so a key is settled only when no file that is left can
+    have a newer one; files come in order of their highest version, the highest first."""
+    rest = list(keys)
+    newest: dict[bytes, int] = {}
+    parts = [file_schema(columns).empty_table()]
+    for reader in files:
+        highest = reader.entry.max_version
+        rest = [key for key in rest if newest.get(key, -1) < highest]
+        if not rest:
+            break
+        rows = reader.rows_of(rest, columns)
+        parts.append(rows)
+        pairs = zip(rows.column(KEY).to_pylist(), rows.column(VERSION).to_pylist(), strict=True)
+        for key, version in pairs:
+            newest[key] = max(version, newest.get(key, -1))
+    return pa.concat_tables(parts)
+
+
+def _open_memory(
+    memtable: Memtable, batches: int, keys: KeyRange, names: Sequence[str]
+) -> Iterator[pa.Table]:
+    yield cut_to_range(memtable.sorted_rows(batches).select(names), keys)
+
+
+def _live(table: pa.Table) -> pa.Table:
+    return table.filter(pc.not_equal(table.column(OP), pa.scalar(DELETE, pa.uint8())))

@@ -1,0 +1,145 @@
+"""The manifest: one immutable file that says what a region consists of.
+
+Text: a line of JSON, then the crc32 of that line as 8 hexadecimal digits. Manifests are made under
+a name of their own and never replaced; the highest (epoch, opening, number) is current, so a late
+one of an older opening never counts. An opening's first manifest *seals* every older log segment
+it builds on: no replay reads a sealed segment beyond the length written here, nor one of an older
+opening that is not listed.
+"""
+
+import posixpath
+import zlib
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from base.errors import Corrupt, NotFound, Unavailable
+from dataplane.region.columns import ROWS_FAMILY, RegionSpec
+from dataplane.region.disk import Disk
+from dataplane.region.names import UNFINISHED, Numbered, manifest_name, manifests
+
+MANIFEST_BYTES_MAX = 64 << 20
+_CRC_LINE_BYTES = 10  # newline, 8 digits, newline
+
+
+class Stored(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class FileEntry(Stored):
+    """One immutable Parquet file. Keys and checksums are hexadecimal."""
+
+    root: str | None
+    """None: the region's own; else a borrowed root, absolute, and the file is read-only."""
+    name: str
+    """Relative to the root."""
+    family: str = ROWS_FAMILY
+    bytes: int
+    crc32: str
+    rows: int
+    row_checksum: str
+    min_key: str
+    max_key: str
+    min_version: int
+    max_version: int
+
+
+class SealedEntry(Stored):
+    """A log segment of an older opening, up to its seal."""
+
+    root: str | None
+    name: str
+    bytes: int
+    crc32: str
+    """Of the sealed bytes."""
+    rows: int
+    covered: bool = False
+    """True: its rows stand in own files too, so that opening need not replay it."""
+
+
+class Remembered(Stored):
+    """A statement that was applied, so that a repeat is given the first answer."""
+
+    statement_id: str
+    version: int
+    rows: int
+
+
+class Manifest(Stored):
+    format: Literal[1] = 1
+    epoch: int
+    opening: int
+    number: int
+    spec: RegionSpec
+    schema_floor: int
+    version: int
+    """No row version at or below it will be given again."""
+    sequence: int
+    """The last record of the log that the files hold, or that is sealed."""
+    log_from: int
+    """The first segment of *this* opening whose rows are not in `files`."""
+    files: tuple[FileEntry, ...] = ()
+    sealed: tuple[SealedEntry, ...] = ()
+    adopted: tuple[str, ...] = ()
+    """Procedures whose files were exchanged for borrowed inputs."""
+    statements: tuple[Remembered, ...] = ()
+
+    @property
+    def id(self) -> Numbered:
+        return Numbered(self.epoch, self.opening, self.number)
+
+    @property
+    def borrowed_roots(self) -> tuple[str, ...]:
+        roots = [*(file.root for file in self.files), *(log.root for log in self.sealed)]
+        return tuple(sorted({root for root in roots if root is not None}))
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    line = manifest.model_dump_json().encode()
+    return line + b"\n%08x\n" % zlib.crc32(line)
+
+
+def decode_manifest(data: bytes, path: str) -> Manifest:
+    """Raises Corrupt: manifests are named only when whole, so damage is never a torn write."""
+    line, tail = data[:-_CRC_LINE_BYTES], data[-_CRC_LINE_BYTES:]
+    if tail != b"\n%08x\n" % zlib.crc32(line):
+        raise Corrupt(path=path, reason="the manifest's checksum does not fit")
+    try:
+        return Manifest.model_validate_json(line)
+    except ValidationError as error:
+        raise Corrupt(path=path, reason="the manifest cannot be decoded") from error
+
+
+def publish_manifest(disk: Disk, root: str, manifest: Manifest) -> None:
+    """Durable on return. The caller must look at the fence before it acts on what it says."""
+    target = posixpath.join(root, manifest_name(manifest.id))
+    file = disk.create(target + UNFINISHED)
+    file.append(encode_manifest(manifest))
+    file.sync()
+    file.close()
+    disk.rename(target + UNFINISHED, target)
+    disk.sync_folder(root)
+
+
+def read_current_manifest(disk: Disk, root: str, region_id: int) -> Manifest | None:
+    """The highest manifest of a root; None: it never had one.
+
+    Raises NotFound without the folder, Corrupt for a manifest that is damaged or another region's,
+    Unavailable `region-lost` where there are rows but no manifest.
+    """
+    while True:
+        names = disk.list(root)
+        found = manifests(names)
+        if not found:
+            if any(name.startswith("wal-") for name in names):
+                raise Unavailable("region-lost", root=root)
+            return None
+        path = posixpath.join(root, manifest_name(found[-1]))
+        try:
+            data = disk.read(path, 0, MANIFEST_BYTES_MAX)
+        except NotFound:
+            continue  # an older leader was still deleting superseded ones: there is a higher one
+        manifest = decode_manifest(data, path)
+        if manifest.spec.region_id != region_id or manifest.id != found[-1]:
+            raise Corrupt(path=path, region_id=region_id, found=manifest.spec.region_id)
+        return manifest

@@ -1,0 +1,94 @@
+"""Merges sorted sources into the live rows, a window of keys at a time.
+
+A window ends at the lowest of the last keys that are in memory, so every source has shown all its
+rows up to there. Memory: what is decoded of each source whose range the window
+touches.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dataplane.region.columns import DELETE, KEY, OP
+from dataplane.region.key_range import key_after, rows_below
+from dataplane.region.memtable import first_of_each_key, newest_by_key
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSource:
+    """Tables sorted by key and newest first, none before `min_key`. Opened when it is needed."""
+
+    min_key: bytes
+    open: Callable[[], Iterator[pa.Table]]
+
+
+def merge_live(sources: Sequence[MergeSource]) -> Iterator[pa.Table]:
+    """The newest row of each key, without tombstones, in order of key."""
+    for window in merge_newest(sources):
+        live = window.filter(pc.not_equal(window.column(OP), pa.scalar(DELETE, pa.uint8())))
+        if live.num_rows:
+            yield live
+
+
+def merge_newest(sources: Sequence[MergeSource]) -> Iterator[pa.Table]:
+    """The newest row of each key, tombstones too, in order of key."""
+    waiting = sorted(sources, key=lambda source: source.min_key, reverse=True)
+    runs: list[_Run] = []
+    while True:
+        runs = [run for run in runs if not run.is_spent]
+        _admit(waiting, runs)
+        if not runs:
+            return
+        boundary = min(run.last_key for run in runs)
+        parts = [part for run in runs if (part := run.take_through(boundary)).num_rows]
+        yield (
+            first_of_each_key(parts[0])
+            if len(parts) == 1
+            else newest_by_key(pa.concat_tables(parts))
+        )
+
+
+class _Run:
+    """A source that is being read."""
+
+    def __init__(self, source: MergeSource) -> None:
+        self._tables = source.open()
+        self._table = next((table for table in self._tables if table.num_rows), None)
+
+    @property
+    def is_spent(self) -> bool:
+        return self._table is None
+
+    @property
+    def last_key(self) -> bytes:
+        assert self._table is not None
+        key: bytes = self._table.column(KEY)[self._table.num_rows - 1].as_py()
+        return key
+
+    def take_through(self, boundary: bytes) -> pa.Table:
+        """Removes and returns the rows up to and with `boundary`, as far as they are in memory.
+
+        Where the boundary's own key goes on in the next table, those are older rows of it.
+        """
+        assert self._table is not None
+        table, count = self._table, rows_below(self._table, key_after(boundary))
+        rest = table.slice(count)
+        while rest is not None and rest.num_rows == 0:
+            rest = next(self._tables, None)
+            if rest is not None:
+                rest = rest.slice(rows_below(rest, key_after(boundary)))
+        self._table = rest
+        return table.slice(0, count)
+
+
+def _admit(waiting: list[MergeSource], runs: list[_Run]) -> None:
+    """Opens the sources that can have rows in the next window."""
+    while waiting:
+        boundary = min((run.last_key for run in runs), default=None)
+        if boundary is not None and waiting[-1].min_key > boundary:
+            return
+        run = _Run(waiting.pop())
+        if not run.is_spent:
+            runs.append(run)

@@ -1,0 +1,162 @@
+"""Opens a region: fence, read, seal, replay, publish, look; and only then it serves (P5)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from base.errors import Conflict, Unavailable
+from dataplane.region.columns import RegionSpec, ordered
+from dataplane.region.disk import Disk
+from dataplane.region.fence import look, stale_before_wrong
+from dataplane.region.file_reader import FileReader
+from dataplane.region.housekeeping import remove_superseded
+from dataplane.region.lost import lost_if_unreadable
+from dataplane.region.manifest import (
+    FileEntry,
+    Manifest,
+    SealedEntry,
+    publish_manifest,
+    read_current_manifest,
+)
+from dataplane.region.memtable import Memtable
+from dataplane.region.names import DATA, Opening
+from dataplane.region.place import OpenOrder, RegionPlace
+from dataplane.region.replay import Replay
+from dataplane.region.sealed_log import (
+    SealedLog,
+    read_sealed,
+    seal_segment,
+    unsealed_segments,
+)
+from dataplane.region.statements import StatementMemory
+from dataplane.region.takeover import (
+    Source,
+    claim_new_root,
+    claim_roots,
+    find_source,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A region that may serve: its first manifest is published and no higher fence was seen."""
+
+    mine: Opening
+    manifest: Manifest
+    memtable: Memtable
+    statements: StatementMemory
+    files_written: int
+    """Numbers of own data files that are taken."""
+
+
+def create_or_open(place: RegionPlace, spec: RegionSpec, epoch: int) -> Opened:
+    """Makes a region without rows; the same order again opens what it made.
+
+    Raises Conflict `already-exists` if the root holds a region of another spec or epoch,
+    `stale-epoch` behind a higher fence, Unavailable `region-lost` if it holds rows without a
+    manifest.
+    """
+    spec = spec.model_copy(update={"columns": ordered(spec.columns)})
+    mine = claim_new_root(place, spec.region_id, epoch).of
+    found = read_current_manifest(place.disk, place.root, spec.region_id)
+    if found is None and DATA in place.disk.list(place.root):
+        raise Unavailable("region-lost", root=place.root)
+    order = OpenOrder(spec.region_id, epoch, schema_floor=spec.schema_floor)
+    if found is not None:
+        if found.spec != spec or found.epoch != epoch:
+            raise Conflict("already-exists", region_id=spec.region_id, epoch=found.epoch)
+        with stale_before_wrong(place.disk, place.root, mine):
+            return _open_over(place, mine, Source(place.root, found), order)
+    empty = Manifest(
+        epoch=epoch,
+        opening=mine.number,
+        number=1,
+        spec=spec,
+        schema_floor=spec.schema_floor,
+        version=0,
+        sequence=0,
+        log_from=1,
+    )
+    publish_manifest(place.disk, place.root, empty)
+    look(place.disk, place.root, mine)
+    return Opened(mine, empty, Memtable(spec.columns), StatementMemory(), 0)
+
+
+def open_existing(place: RegionPlace, order: OpenOrder) -> Opened:
+    """Raises Unavailable `region-lost` where storage cannot be read, Conflict `stale-epoch` behind
+    a higher fence, Corrupt for damage. Never makes an empty region."""
+    claim = claim_roots(place, order)
+    with stale_before_wrong(place.disk, place.root, claim.mine.of):
+        source = find_source(place.disk, claim, order)
+        return _open_over(place, claim.mine.of, source, order)
+
+
+def _open_over(place: RegionPlace, mine: Opening, source: Source, order: OpenOrder) -> Opened:
+    base = source.manifest
+    spec = base.spec
+    if order.columns is not None:
+        spec = spec.model_copy(update={"columns": ordered(order.columns)})
+    inherited = _Inheritance(place.root, source.root)
+    files = [inherited.file(entry) for entry in base.files]
+    for entry in files:
+        FileReader(place.files, entry).verify_present()
+    replay = Replay(place, spec.columns, mine, base)
+    for sealed in map(inherited.segment, base.sealed):
+        _verify_segment_present(place.disk, sealed, place.root)
+        if sealed.covered:
+            replay.add_covered(sealed)
+        else:
+            replay.add(read_sealed(place.disk, sealed.root or place.root, sealed))
+    for log in _seal_rest(place.disk, source):
+        replay.add(SealedLog(inherited.segment(log.entry), log.batches, log.sequence))
+    still_sealed = replay.finish()
+    manifest = Manifest(
+        epoch=mine.epoch,
+        opening=mine.number,
+        number=1,
+        spec=spec,
+        schema_floor=max(base.schema_floor, order.schema_floor),
+        version=replay.version,
+        sequence=replay.sequence,
+        log_from=1,
+        files=(*files, *replay.spilled),
+        sealed=tuple(log for log in still_sealed if log.root is not None or not log.covered),
+        adopted=base.adopted,
+        statements=replay.statements.all(),
+    )
+    publish_manifest(place.disk, place.root, manifest)
+    remove_superseded(place.disk, place.root, manifest)
+    return Opened(mine, manifest, replay.memtable, replay.statements, len(replay.spilled))
+
+
+@dataclass(frozen=True, slots=True)
+class _Inheritance:
+    """Names the entries of another root's manifest as seen from the own root."""
+
+    own_root: str
+    source_root: str
+
+    def root_of(self, root: str | None) -> str | None:
+        absolute = root or self.source_root
+        return None if absolute == self.own_root else absolute
+
+    def file(self, entry: FileEntry) -> FileEntry:
+        return entry.model_copy(update={"root": self.root_of(entry.root)})
+
+    def segment(self, entry: SealedEntry) -> SealedEntry:
+        return entry.model_copy(update={"root": self.root_of(entry.root)})
+
+
+def _seal_rest(disk: Disk, source: Source) -> Sequence[SealedLog]:
+    with lost_if_unreadable(source.root):
+        rest = unsealed_segments(disk.list(source.root), source.manifest)
+    return [
+        seal_segment(disk, source.root, segment, is_last=segment == rest[-1]) for segment in rest
+    ]
+
+
+def _verify_segment_present(disk: Disk, entry: SealedEntry, own_root: str) -> None:
+    root = entry.root or own_root
+    with lost_if_unreadable(root, entry.name):
+        size = disk.size(f"{root}/{entry.name}")
+    if size < entry.bytes:
+        raise Unavailable("region-lost", root=root, file=entry.name)

@@ -1,0 +1,53 @@
+"""Where and within which bounds a region lives: what is handed to it instead of globals."""
+
+import posixpath
+from dataclasses import dataclass, field
+
+from base.clock import Clock
+from dataplane.region.block_cache import BlockCache
+from dataplane.region.columns import ColumnDef
+from dataplane.region.disk import Disk
+from dataplane.region.file_reader import FileSource
+
+
+@dataclass(frozen=True, slots=True)
+class RegionLimits:
+    """Bounds of one region's memory, and of how long rows stay in the log alone."""
+
+    memtable_bytes: int = 32 << 20
+    """Flushed above it. At twice this, while a flush is under way, writers wait for it."""
+    flush_age_ms: int = 300_000
+    """Flushed when its oldest row is older, so that a restart replays little."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionPlace:
+    """`root` is absolute, and the same text wherever orders name it."""
+
+    disk: Disk
+    root: str
+    clock: Clock
+    limits: RegionLimits = field(default_factory=RegionLimits)
+    cache: BlockCache = field(default_factory=BlockCache)
+    """Shared by the regions of a node."""
+
+    def __post_init__(self) -> None:
+        assert posixpath.isabs(self.root), "a root is absolute"
+        assert posixpath.normpath(self.root) == self.root, "a root has one spelling"
+
+    @property
+    def files(self) -> FileSource:
+        return FileSource(self.disk, self.root, self.cache)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenOrder:
+    """What an order to open a region says that matters to its files."""
+
+    region_id: int
+    epoch: int
+    borrows: tuple[str, ...] = ()
+    """Roots of dead leaders, newest last."""
+    schema_floor: int = 0
+    columns: tuple[ColumnDef, ...] | None = None
+    """None: as the manifest has them."""

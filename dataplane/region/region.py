@@ -1,0 +1,376 @@
+"""One open region: ordered rows behind one fence, written in groups, read as of a moment.
+
+Synchronous, and safe for threads: the node runs each call in a thread. One thread writes at a time
+and a group of batches costs one append, one fsync and one look at the fence; a flush runs beside
+the writers, in a thread of its own. Readers take no lock while they read files. After an error that
+leaves the log or a manifest in doubt, or behind a higher fence, the region answers nothing but
+that error: it must be opened again.
+
+Bounds: memory is two memtables (the second while one is flushed), their sorted copies while they
+are scanned, the block cache, and for a scan a row group of each file that its window touches.
+"""
+
+import threading
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from base.errors import Conflict, MetaError, Unavailable, Unknown
+from base.wire.batches import BatchHeader
+from base.wire.inputs import Borrowed
+from base.wire.orders import DataFile
+from dataplane.region.adoption import adopted, borrowed_inputs, sync_attempt
+from dataplane.region.checksum import RowsDigest, digest_rows
+from dataplane.region.columns import OP, RegionSpec, chosen
+from dataplane.region.fence import look, stale_before_wrong
+from dataplane.region.file_reader import FileReader
+from dataplane.region.flush import write_memtable
+from dataplane.region.group import Applied, Group, Terms
+from dataplane.region.housekeeping import leavings, remove_leavings, remove_superseded
+from dataplane.region.key_range import KeyRange
+from dataplane.region.log_writer import LogWriter
+from dataplane.region.lookup import View, live_rows, merge_sources
+from dataplane.region.manifest import Manifest, Remembered, publish_manifest
+from dataplane.region.memtable import Memtable
+from dataplane.region.merge import merge_live
+from dataplane.region.names import Numbered, Opening
+from dataplane.region.opening import Opened, create_or_open, open_existing
+from dataplane.region.place import OpenOrder, RegionPlace
+from dataplane.region.replay import covered
+
+
+@dataclass(frozen=True, slots=True)
+class RegionStats:
+    rows: int
+    """An estimate: versions in files and memory, superseded ones and tombstones too."""
+    bytes: int
+    """Of files, borrowed ones too, and of the memtables."""
+    wal_bytes: int
+    """In this opening's log segments."""
+    files: int
+    borrowed_bytes: int
+    version: int
+    """The highest row version given."""
+    sequence: int
+    memtable_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A memtable that is being flushed, and what the log said when it was frozen."""
+
+    memtable: Memtable
+    log_from: int
+    sequence: int
+    closed_bytes: int
+
+
+class Region:
+    """Made by `Region.create` or `Region.open`."""
+
+    def __init__(self, place: RegionPlace, opened: Opened) -> None:
+        self.place = place
+        self.opening: Opening = opened.mine
+        self._writing = threading.Lock()  # who orders batches; taken after _publishing
+        self._publishing = threading.Lock()  # who writes manifests
+        self._state = threading.Lock()  # short: never held during I/O
+        self._manifest: Manifest = opened.manifest
+        self._manifest_number = opened.manifest.number
+        self._memtable: Memtable = opened.memtable
+        self._frozen: Frozen | None = None
+        self._files: tuple[FileReader, ...] = ()
+        self._files = self._readers(opened.manifest)
+        self._statements = opened.statements
+        self._version = opened.manifest.version
+        self._sequence = opened.manifest.sequence
+        self._files_written = opened.files_written
+        region_id = opened.manifest.spec.region_id
+        self._log = LogWriter(place.disk, place.root, region_id, opened.mine)
+        self._stopped: MetaError | None = None
+
+    @classmethod
+    def create(cls, place: RegionPlace, spec: RegionSpec, epoch: int) -> "Region":
+        """A region without rows, open. The same again opens what it made (`create_or_open`)."""
+        return cls(place, create_or_open(place, spec, epoch))
+
+    @classmethod
+    def open(cls, place: RegionPlace, order: OpenOrder) -> "Region":
+        """Opens what is there, behind raised fences (`open_existing`)."""
+        return cls(place, open_existing(place, order))
+
+    @property
+    def spec(self) -> RegionSpec:
+        return self._manifest.spec
+
+    @property
+    def manifest(self) -> Manifest:
+        """The current one. Frozen: a copy is not needed."""
+        return self._manifest
+
+    @property
+    def schema_floor(self) -> int:
+        return self._manifest.schema_floor
+
+    @property
+    def stopped(self) -> MetaError | None:
+        """Why this opening serves no more; None: it serves."""
+        return self._stopped
+
+    def apply(
+        self, batches: Sequence[tuple[BatchHeader, pa.RecordBatch]]
+    ) -> list[Applied | MetaError]:
+        """Group commit: one answer for each batch, after one fsync and one look for all.
+
+        An error in the list: `Refused` or `Conflict`: not done. `Unknown`: written, but not
+        acknowledged; sent again with the same statement id it is settled. Raises if the region
+        serves no more, and `Unavailable` if nothing of the group could be tried.
+        """
+        self._make_room()
+        with self._writing:
+            self._check_serving()
+            columns = self._manifest.spec.columns
+            terms = Terms(self.opening.epoch, self._manifest.schema_floor, columns)
+            group = Group(terms, self._view(), self._statements)
+            wall_ms, version = self.place.clock.wall_ms(), self._version
+            for header, batch in batches:
+                version = group.admit(header, batch, version, wall_ms)
+            if not group.staged:
+                return group.results()
+            failure = self._write(group)
+            if failure is None:
+                self._install(group, wall_ms)
+            return group.results(failure)
+
+    def get(self, keys: Sequence[bytes], column_ids: Collection[int] | None = None) -> pa.Table:
+        """The live rows of those keys, by key: `_key`, `_version`, `c{id}` in order of id."""
+        self._check_serving()
+        return live_rows(self._view(), keys, chosen(self.spec.columns, column_ids))
+
+    def scan(
+        self,
+        keys: KeyRange | None = None,
+        column_ids: Collection[int] | None = None,
+        limit: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Live rows by key, as of the first `next`; `key_range.key_after` of the last continues.
+
+        Columns as in `get`. Streams: at most a row group of each file in its window is in memory.
+        """
+        self._check_serving()
+        columns = chosen(self.spec.columns, column_ids)
+        rest = limit
+        for table in merge_live(merge_sources(self._view(), keys or KeyRange(), columns)):
+            part = table.drop_columns([OP]).slice(0, rest)
+            yield from part.combine_chunks().to_batches()
+            if rest is not None:
+                rest -= part.num_rows
+                if rest == 0:
+                    return
+
+    def digest(self) -> RowsDigest:
+        """Count and order-independent checksum over (key, values) of the live rows: a full scan."""
+        return sum(map(digest_rows, self.scan()), RowsDigest())
+
+    def stats(self) -> RegionStats:
+        with self._state:
+            files = self._manifest.files
+            memtables = [self._memtable, *([self._frozen.memtable] if self._frozen else [])]
+            in_memory = sum(memtable.bytes for memtable in memtables)
+            return RegionStats(
+                rows=sum(f.rows for f in files) + sum(m.rows for m in memtables),
+                bytes=sum(f.bytes for f in files) + in_memory,
+                wal_bytes=self._log.size_bytes,
+                files=len(files),
+                borrowed_bytes=sum(f.bytes for f in files if f.root is not None)
+                + sum(s.bytes for s in self._manifest.sealed if s.root is not None),
+                version=self._version,
+                sequence=self._sequence,
+                memtable_bytes=in_memory,
+            )
+
+    def needs_flush(self) -> bool:
+        """By bytes or by age; the node asks now and then and calls `flush` in a thread."""
+        with self._state:
+            limits, memtable = self.place.limits, self._memtable
+            if self._frozen is not None or memtable.bytes >= limits.memtable_bytes:
+                return True
+            age_ms = self.place.clock.wall_ms() - memtable.first_ms
+            return memtable.rows > 0 and age_ms >= limits.flush_age_ms
+
+    def flush(self) -> bool:
+        """Memory to a file, then a manifest that names it, then the look, then the log is cut.
+
+        False: there was nothing. Unavailable `storage-full` leaves the rows where they are.
+        """
+        with self._publishing:
+            self._check_serving()
+            frozen = self._freeze()
+            if frozen is None:
+                return False
+            self._files_written += 1
+            name = Numbered(*self.opening, self._files_written)
+            entry = write_memtable(self.place, self.spec.columns, frozen.memtable, name)
+            with self._state:
+                self._manifest_number += 1
+                manifest = self._manifest.model_copy(
+                    update={
+                        "number": self._manifest_number,
+                        "version": self._version,
+                        "sequence": frozen.sequence,
+                        "log_from": frozen.log_from,
+                        "files": (*self._manifest.files, entry),
+                        "sealed": covered(self._manifest.sealed),
+                        "statements": self._statements.all(),
+                    }
+                )
+            self._publish(manifest, flushed=frozen)
+            return True
+
+    def borrowed(self) -> Borrowed:
+        """The read-only inputs of other roots; they stay the same until they are adopted."""
+        return borrowed_inputs(self._manifest, self.place.root)
+
+    def adopt(self, procedure: str, attempt: str, files: Sequence[DataFile]) -> bool:
+        """Exchanges all borrowed inputs for `files`, in one manifest that names the procedure.
+
+        False: that manifest exists; it was done before. `attempt` is `attempts/{name}`.
+        """
+        with self._publishing:
+            self._check_serving()
+            if procedure in self._manifest.adopted:
+                return False
+            manifest = adopted(self._manifest, procedure, attempt, files)
+            sync_attempt(self.place.disk, self.place.root, attempt, files)
+            self._manifest_number += 1
+            manifest = manifest.model_copy(update={"number": self._manifest_number})
+            self._publish(manifest, flushed=None)
+            return True
+
+    def collect(self, keep_attempts: Iterable[str] = ()) -> int:
+        """Removes own files that no manifest names and no open attempt claims; returns how many.
+
+        `keep_attempts`: folders `attempts/{name}` of jobs that may still be writing.
+        """
+        with self._publishing:
+            self._check_serving()
+            disk, root = self.place.disk, self.place.root
+            paths = leavings(disk, root, self._manifest, frozenset(keep_attempts))
+            if paths:
+                with self._in_doubt(), self._stale_first():
+                    remove_leavings(disk, root, self.opening, paths)
+            return len(paths)
+
+    def close_log(self) -> None:
+        """Closes the log segment when nobody writes; the next batch opens another."""
+        with self._writing:
+            self._log.rotate()
+
+    def close(self) -> None:
+        """Serves no more. Rows in memory are in the log."""
+        with self._publishing, self._writing:
+            self._stopped = self._stopped or Unavailable("not-ready", reason="closed")
+            self._log.rotate()
+
+    def _view(self) -> View:
+        with self._state:
+            memtables = [self._memtable, *([self._frozen.memtable] if self._frozen else [])]
+            counted = tuple((memtable, memtable.batches) for memtable in memtables)
+            return View(counted, self._files, self._state)
+
+    def _readers(self, manifest: Manifest) -> tuple[FileReader, ...]:
+        """Newest first. Readers of files that stay are kept: they have read their footers."""
+        known = {reader.entry: reader for reader in self._files}
+        entries = sorted(manifest.files, key=lambda entry: entry.max_version, reverse=True)
+        return tuple(known.get(entry) or FileReader(self.place.files, entry) for entry in entries)
+
+    def _make_room(self) -> None:
+        if self._memtable.bytes >= 2 * self.place.limits.memtable_bytes:
+            self.flush()
+
+    def _write(self, group: Group) -> MetaError | None:
+        """None: durable, and nobody had taken over. Otherwise what the group is told."""
+        try:
+            with self._in_doubt():
+                payloads = [staged.payload for staged in group.staged]
+                self._log.append(payloads, self._sequence + 1)
+                look(self.place.disk, self.place.root, self.opening)
+        except Unavailable as error:
+            if error.code == "storage-full":
+                return error  # nothing was written
+            return _unknown(error)
+        except MetaError as error:
+            return _unknown(error)
+        return None
+
+    def _install(self, group: Group, wall_ms: int) -> None:
+        with self._state:
+            for staged in group.staged:
+                self._memtable.add(staged.version, staged.rows, staged.keys, wall_ms)
+                self._version = staged.version
+                self._sequence += 1
+                self._statements.add(
+                    Remembered(
+                        statement_id=staged.statement_id,
+                        version=staged.version,
+                        rows=len(staged.keys),
+                    )
+                )
+
+    def _freeze(self) -> Frozen | None:
+        """What is to be flushed; after a flush that failed, what it left."""
+        if self._frozen is None and self._memtable.rows:
+            with self._writing:
+                self._log.rotate()
+                with self._state:
+                    self._frozen = Frozen(
+                        self._memtable,
+                        self._log.next_segment,
+                        self._sequence,
+                        self._log.closed_bytes,
+                    )
+                    self._memtable = Memtable(self.spec.columns)
+        return self._frozen
+
+    def _publish(self, manifest: Manifest, flushed: Frozen | None) -> None:
+        """Writes first, looks second, deletes third."""
+        with self._in_doubt(), self._stale_first():
+            publish_manifest(self.place.disk, self.place.root, manifest)
+            remove_superseded(self.place.disk, self.place.root, manifest)
+        with self._writing, self._state:
+            self._manifest = manifest
+            self._files = self._readers(manifest)
+            if flushed is not None:
+                self._frozen = None
+                self._log.closed_bytes -= flushed.closed_bytes
+
+    @contextmanager
+    def _in_doubt(self) -> Iterator[None]:
+        """Whatever interrupts the block stops the region for good, since nobody can say how far it
+        came; only a full disk, where nothing was written, does not."""
+        stopped: MetaError | None = Unavailable("not-ready", reason="a write was interrupted")
+        try:
+            yield
+            stopped = None
+        except Conflict as error:
+            stopped = error
+            raise
+        except Unavailable as error:
+            stopped = None if error.code == "storage-full" else error
+            raise
+        finally:
+            self._stopped = self._stopped or stopped
+
+    def _stale_first(self) -> AbstractContextManager[None]:
+        return stale_before_wrong(self.place.disk, self.place.root, self.opening)
+
+    def _check_serving(self) -> None:
+        if self._stopped is not None:
+            raise type(self._stopped)(self._stopped.code, **self._stopped.facts)
+
+
+def _unknown(error: MetaError) -> Unknown:
+    unknown = Unknown("outcome-unknown", reason=error.code, **error.facts)
+    unknown.__cause__ = error
+    return unknown

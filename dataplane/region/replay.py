@@ -1,0 +1,68 @@
+"""Brings sealed logs back into memory, or into own files where memory may not hold them."""
+
+from collections.abc import Sequence
+
+from dataplane.region.columns import KEY, ColumnDef
+from dataplane.region.flush import write_memtable
+from dataplane.region.manifest import FileEntry, Manifest, Remembered, SealedEntry
+from dataplane.region.memtable import Memtable
+from dataplane.region.names import Numbered, Opening
+from dataplane.region.place import RegionPlace
+from dataplane.region.sealed_log import SealedLog
+from dataplane.region.statements import StatementMemory
+from dataplane.region.versions import wall_ms_of
+
+
+class Replay:
+    """What an opening has in memory when all logs are read. Logs come oldest first."""
+
+    def __init__(
+        self, place: RegionPlace, columns: Sequence[ColumnDef], mine: Opening, base: Manifest
+    ) -> None:
+        self._place = place
+        self._columns = columns
+        self._mine = mine
+        self._sealed: list[SealedEntry] = []
+        self.memtable = Memtable(columns)
+        self.statements = StatementMemory(base.statements)
+        self.version = base.version
+        self.sequence = base.sequence
+        self.spilled: list[FileEntry] = []
+
+    def add(self, log: SealedLog) -> None:
+        for batch in log.batches:
+            head, keys = batch.head, batch.rows.column(KEY).to_pylist()
+            self.memtable.add(head.version, batch.rows, keys, wall_ms_of(head.version))
+            self.statements.add(
+                Remembered(statement_id=head.statement_id, version=head.version, rows=len(keys))
+            )
+            self.version = max(self.version, head.version)
+            if self.memtable.bytes > self._place.limits.memtable_bytes:
+                self._spill()
+        self.sequence = max(self.sequence, log.sequence)
+        self._sealed.append(log.entry)
+
+    def add_covered(self, entry: SealedEntry) -> None:
+        """A segment whose rows already stand in own files."""
+        self._sealed.append(entry)
+
+    def finish(self) -> tuple[SealedEntry, ...]:
+        """The segments as the first manifest lists them: all covered, if any was spilled."""
+        if not self.spilled:
+            return tuple(self._sealed)
+        if self.memtable.rows:
+            self._spill()
+        return covered(self._sealed)
+
+    def _spill(self) -> None:
+        name = Numbered(*self._mine, len(self.spilled) + 1)
+        self.spilled.append(write_memtable(self._place, self._columns, self.memtable, name))
+        self.memtable = Memtable(self._columns)
+
+
+def covered(sealed: Sequence[SealedEntry]) -> tuple[SealedEntry, ...]:
+    """What stays listed once all replayed rows stand in own files: borrowed segments, since they
+    go away by adoption alone; own ones are not needed any more."""
+    return tuple(
+        entry.model_copy(update={"covered": True}) for entry in sealed if entry.root is not None
+    )

@@ -1,0 +1,135 @@
+"""Whose files an opening builds on: raise every fence, then find the newest manifest (P5).
+
+Fences go up in the own root first, then in the borrowed roots from the oldest to the newest. A
+leader of an earlier epoch did the same, so behind our fences it is either found in a root that we
+can list, or it will be refused at an older one and never serve.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from base.errors import NotFound, Unavailable
+from dataplane.region.disk import Disk
+from dataplane.region.fence import (
+    FenceContent,
+    raise_borrowed_fence,
+    raise_own_fence,
+    read_fence,
+)
+from dataplane.region.lost import lost_if_unreadable
+from dataplane.region.manifest import Manifest, read_current_manifest
+from dataplane.region.names import Opening, fences, manifests, segments
+from dataplane.region.place import OpenOrder, RegionPlace
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Fences that are up. `roots`: those that exist, the own one first."""
+
+    mine: FenceContent
+    roots: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The current manifest, and the root that holds it."""
+
+    root: str
+    manifest: Manifest
+
+
+def claim_new_root(place: RegionPlace, region_id: int, epoch: int) -> FenceContent:
+    """Raises the own fence for an opening; makes the folder if it is not there."""
+    place.disk.make_folder(place.root)
+    return _raise_own(place, region_id, epoch)
+
+
+def claim_roots(place: RegionPlace, order: OpenOrder) -> Claim:
+    """Raises the fence everywhere. Raises Unavailable `region-lost` for a root that cannot be read,
+    Conflict `stale-epoch` behind a higher fence."""
+    borrowed = [root for root in order.borrows if root != place.root]
+    if borrowed:
+        place.disk.make_folder(place.root)
+    # Above the openings that borrowed roots know: had the own root been wiped, these numbers would
+    # otherwise be given twice.
+    known = [
+        fence.number
+        for root in borrowed
+        if _exists(place.disk, root)
+        for fence in fences(place.disk.list(root))
+        if fence.epoch == order.epoch
+    ]
+    with lost_if_unreadable(place.root):
+        mine = _raise_own(place, order.region_id, order.epoch, above=max(known, default=0))
+    roots = [place.root]
+    for root in borrowed:
+        if _exists(place.disk, root):
+            with lost_if_unreadable(root):
+                raise_borrowed_fence(place.disk, root, mine)
+            roots.append(root)
+    return Claim(mine, tuple(roots))
+
+
+def find_source(disk: Disk, claim: Claim, order: OpenOrder) -> Source:
+    """The newest manifest of all roots. Raises Unavailable `region-lost` if there is none, or if a
+    leader newer than it may have served from storage that is gone."""
+    newest: Source | None = None
+    for root in claim.roots:
+        with lost_if_unreadable(root):
+            if newest and not _has_newer(disk, root, newest.manifest):
+                continue
+            manifest = read_current_manifest(disk, root, order.region_id)
+        if manifest is not None:
+            newest = Source(root, manifest)
+    if newest is None:
+        missing = [root for root in order.borrows if root not in claim.roots]
+        raise Unavailable("region-lost", root=(missing or claim.roots)[-1])
+    _refuse_lost_leaders(disk, claim, newest)
+    return newest
+
+
+def _raise_own(place: RegionPlace, region_id: int, epoch: int, above: int = 0) -> FenceContent:
+    claim = FenceContent(
+        region_id=region_id,
+        epoch=epoch,
+        opening=above,
+        root=place.root,
+        created_ms=place.clock.wall_ms(),
+    )
+    return raise_own_fence(place.disk, place.root, claim)
+
+
+def _refuse_lost_leaders(disk: Disk, claim: Claim, source: Source) -> None:
+    """A fence newer than the manifest was raised by a leader whose own root must then show the
+    same fence: with it and without a manifest it never served; without it, its storage is gone."""
+    for root, fence in _newer_fences(disk, claim, source.manifest.epoch):
+        raised = read_fence(disk, root, fence)
+        if raised is None:
+            continue
+        if raised.root not in claim.roots or read_fence(disk, raised.root, fence) != raised:
+            raise Unavailable("region-lost", root=raised.root, epoch=raised.epoch)
+
+
+def _newer_fences(disk: Disk, claim: Claim, epoch: int) -> Iterator[tuple[str, Opening]]:
+    for root in claim.roots:
+        for fence in fences(disk.list(root)):
+            if fence.epoch > epoch and fence < claim.mine.of:
+                yield root, fence
+
+
+def _has_newer(disk: Disk, root: str, manifest: Manifest) -> bool:
+    names = disk.list(root)
+    found = manifests(names)
+    # A log without a manifest is looked at too: it is how a lost manifest shows.
+    return found[-1] > manifest.id if found else bool(segments(names))
+
+
+def _exists(disk: Disk, root: str) -> bool:
+    try:
+        with lost_if_unreadable(root):
+            disk.list(root)
+    except Unavailable as error:
+        if isinstance(error.__cause__, NotFound):
+            return False
+        raise
+    return True
