@@ -1,0 +1,17 @@
+"""`make bench`: every measurement, one after the other; none of them is a test."""
+
+import subprocess
+import sys
+
+COMMANDS = (
+    (sys.executable, "-m", "benchmarks.creates"),
+    (sys.executable, "-m", "pytest", "-q", "-s", "-m", "slow", "tests/spark/big_region.py"),
+)
+
+
+def main() -> int:
+    return max(subprocess.call(command) for command in COMMANDS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

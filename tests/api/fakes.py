@@ -1,0 +1,63 @@
+"""Nodes, jobs and a clock for tests of the HTTP surface: small, and honest about their ports."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from base.clock import SystemClock
+from base.wire.inputs import Borrowed
+from base.wire.jobs import MoveJob, MoveResult
+from base.wire.orders import Order, OrderError, OrderResult
+from procedures.ports import Progress, Sender
+
+
+class ShiftedClock(SystemClock):
+    """The machine's clock, which tests can move ahead."""
+
+    def __init__(self) -> None:
+        self.ahead_ms = 0
+
+    def mono_ms(self) -> int:
+        return super().mono_ms() + self.ahead_ms
+
+    def wall_ms(self) -> int:
+        return super().wall_ms() + self.ahead_ms
+
+
+@dataclass
+class FakeNodes:
+    """Every order succeeds at once, unless `gate` is closed or its region is in `failing`."""
+
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once any order has come."""
+    asked: list[tuple[str, Order]] = field(default_factory=list)
+    failing: str | None = None
+    """Code of the error that every order is answered with."""
+
+    def __post_init__(self) -> None:
+        self.gate.set()
+
+    async def send(
+        self, node: str, orders: Sequence[Order], *, sender: Sender
+    ) -> tuple[OrderResult, ...]:
+        self.asked += [(node, order) for order in orders]
+        self.reached.set()
+        await self.gate.wait()
+        error = None if self.failing is None else OrderError(code=self.failing, facts={})
+        return tuple(
+            OrderResult(number=order.number, region_id=order.region_id, error=error)
+            for order in orders
+        )
+
+    async def borrowed(self, node: str, region_id: str) -> Borrowed:
+        return Borrowed(
+            region_id=region_id, epoch=1, root="/r", columns=[], marks=[], files=[], segments=[]
+        )
+
+
+class NoJobs:
+    """There is nothing to move in these tests."""
+
+    async def move(self, job: MoveJob, *, progress: Progress) -> MoveResult:
+        raise AssertionError(job)

@@ -1,0 +1,245 @@
+"""A whole server in one process: MemoryKv, real committer, follower, manager and NodeBook."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+
+from base.ids import RandomIds
+from base.rng import SystemRng
+from base.wire.nodes import HeartbeatRequest, NodeResources, RegisterRequest
+from keys.bootstrap import bootstrap_request
+from keys.cluster import Candidate, CandidateKey, Leader, LeaderKey
+from keys.committer import Committer
+from keys.follower import Follower
+from keys.kv import Compare, Kv, Put, Request
+from keys.line import read_line
+from keys.memory import MemoryKv
+from keys.sequence import Sequences
+from keys.value import encode
+from metasrv.api.body import Limits
+from metasrv.app import build_app
+from metasrv.nodes.book import NodeBook, Timing
+from metasrv.nodes.detector import PhiConfig
+from metasrv.nodes.leases import LeaseBook
+from metasrv.service.addresses import Addresses
+from metasrv.service.state import ServerFacts, ServerState
+from metasrv.settings import Settings
+from metasrv.term import Term
+from procedures.admission import Limits as Places
+from procedures.context import Ports
+from procedures.kinds.registry import KINDS
+from procedures.machine import Lane
+from procedures.manager import Manager
+from tests.api.fakes import FakeNodes, NoJobs, ShiftedClock
+
+CLUSTER = "11111111-2222-7333-8444-555555555555"
+DEADLINE_MS = 2_000
+LEASE_MS = 10_000
+RESOURCES = NodeResources(
+    cpu_cores=2,
+    memory_bytes=1 << 30,
+    memory_free_bytes=1 << 29,
+    disk_bytes=1 << 40,
+    disk_free_bytes=1 << 39,
+)
+TABLES = "/v1/catalogs/main/schemas/public/tables"
+
+
+def spec(name: str = "t", **more: Any) -> dict[str, Any]:
+    """A table as a client would ask for it."""
+    return {
+        "name": name,
+        "columns": [
+            {"name": "id", "type": "int64", "nullable": False},
+            {"name": "carrier", "type": "string"},
+        ],
+        "primary_key": ["id"],
+        **more,
+    }
+
+
+@dataclass
+class Server:
+    """One server. `app` is asked by `client`, in process."""
+
+    state: ServerState
+    kv: MemoryKv
+    clock: ShiftedClock
+    nodes: FakeNodes = field(default_factory=FakeNodes)
+    limits: Limits = field(default_factory=Limits)
+    transport: httpx.AsyncBaseTransport = field(default_factory=lambda: httpx.MockTransport(_gone))
+    """How it reaches other servers: unless told otherwise, not at all."""
+
+    def __post_init__(self) -> None:
+        self.app: FastAPI = build_app(self.state, transport=self.transport, limits=self.limits)
+        self.client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(self.app), base_url=self.state.facts.url, timeout=30
+        )
+
+    @property
+    def version(self) -> int:
+        return self.state.follower.catalog.version
+
+    @property
+    def term(self) -> Term:
+        assert self.state.term is not None
+        return self.state.term
+
+    async def make(self, name: str = "t", **more: Any) -> dict[str, Any]:
+        """A table that stands when this returns."""
+        answer = await self.client.post(
+            TABLES, json=spec(name, **more), headers={"Prefer": "wait=10"}
+        )
+        assert answer.status_code == 201, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+def _gone(request: httpx.Request) -> httpx.Response:
+    raise httpx.ConnectError("nobody there", request=request)
+
+
+def state_of(name: str, kv: Kv, clock: ShiftedClock) -> ServerState:
+    facts = ServerFacts(
+        server=name,
+        url=f"http://{name}",
+        version="0",
+        lease_ms=5_000,
+        store_deadline_ms=DEADLINE_MS,
+    )
+    follower = Follower(kv, clock, deadline_ms=DEADLINE_MS)
+    addresses = Addresses(kv, clock, DEADLINE_MS)
+    return ServerState(facts, kv, follower, clock, RandomIds(clock), addresses)
+
+
+@asynccontextmanager
+async def leader(
+    *, nodes: int = 2, limits: Limits | None = None, queue_max: int = 100
+) -> AsyncIterator[Server]:
+    """A server that leads a fresh cluster, with *nodes* registered."""
+    clock = ShiftedClock()
+    kv = MemoryKv(clock)
+    server = Server(state_of("ms-1", kv, clock), kv, clock, limits=limits or Limits())
+    fence = await _elect(kv, server)
+    await kv.txn(bootstrap_request(fence, CLUSTER, clock.wall_ms()), deadline_ms=DEADLINE_MS)
+    await server.state.follower.load()
+    term = await _term(server, fence, queue_max)
+    async with asyncio.TaskGroup() as tasks:
+        running = [
+            tasks.create_task(term.committer.run()),
+            tasks.create_task(term.manager.run(fence, term.ready)),
+            tasks.create_task(server.state.follower.follow()),
+        ]
+        await term.ready.wait()
+        server.state.is_valid = lambda: True
+        server.state.begin(term)
+        for number in range(1, nodes + 1):
+            await join(server, f"dn-{number}")
+        yield server
+        for task in running:
+            task.cancel()
+
+
+@asynccontextmanager
+async def follower_of(led: Server) -> AsyncIterator[Server]:
+    """A second server of the same cluster, which passes on to *led* in process."""
+    transport = httpx.ASGITransport(led.app)
+    server = Server(state_of("ms-2", led.kv, led.clock), led.kv, led.clock, transport=transport)
+    server.state.heard(Leader(server="ms-1", url="http://ms-1", lease="1"))
+    async with asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(server.state.follower.follow())
+        await server.state.follower.wait_for(led.version, deadline_ms=DEADLINE_MS)
+        yield server
+        following.cancel()
+
+
+async def join(server: Server, node_id: str) -> None:
+    """Registers a node and lets it be heard once."""
+    await server.term.nodes.register(registration(node_id))
+    server.term.nodes.heartbeat(beat(node_id))
+
+
+def registration(node_id: str, **more: Any) -> RegisterRequest:
+    facts: dict[str, Any] = {
+        "cluster_id": CLUSTER,
+        "node_id": node_id,
+        "incarnation": "i-1",
+        "address": f"http://{node_id}:9000",
+        "zone": "z",
+        "root": f"/data/{node_id}",
+        "version": "0",
+        "resources": RESOURCES,
+    }
+    return RegisterRequest(**{**facts, **more})
+
+
+def beat(node_id: str, sequence: int = 1, **more: Any) -> HeartbeatRequest:
+    facts: dict[str, Any] = {
+        "cluster_id": CLUSTER,
+        "node_id": node_id,
+        "incarnation": "i-1",
+        "sequence": sequence,
+        "address": f"http://{node_id}:9000",
+        "zone": "z",
+        "version": "0",
+        "term": 0,
+        "resources": RESOURCES,
+        "regions": [],
+    }
+    return HeartbeatRequest(**{**facts, **more})
+
+
+async def _elect(kv: MemoryKv, server: Server) -> Compare:
+    facts = server.state.facts
+    seat = Leader(server=facts.server, url=facts.url, lease="1")
+    candidate = Candidate(server=facts.server, url=facts.url, version=facts.version)
+    writes = (
+        Put(bytes(LeaderKey()), encode(seat)),
+        Put(bytes(CandidateKey(facts.server)), encode(candidate)),
+    )
+    answer = await kv.txn(Request(writes=writes), deadline_ms=DEADLINE_MS)
+    return Compare(bytes(LeaderKey()), answer.revision)
+
+
+async def _term(server: Server, fence: Compare, queue_max: int) -> Term:
+    kv, clock, state = server.kv, server.clock, server.state
+    line = await read_line(kv, fence, deadline_ms=DEADLINE_MS)
+    committer = Committer(kv, clock, line, deadline_ms=DEADLINE_MS)
+    committer.on_update(state.follower.offer)
+    settings = Settings(kv, committer, clock, DEADLINE_MS)
+    book = NodeBook(
+        cluster_id=CLUSTER,
+        kv=kv,
+        committer=committer,
+        follower=state.follower,
+        clock=clock,
+        leases=LeaseBook(LEASE_MS, 5_000, clock.mono_ms()),
+        settings=settings,
+        timing=Timing(2_000, LEASE_MS, DEADLINE_MS),
+        phi=PhiConfig(),
+        next_order=count(1).__next__,
+        is_busy=lambda table_id: False,
+    )
+    ports = Ports(
+        kv=kv,
+        nodes=server.nodes,
+        leases=book,
+        placement=book,
+        jobs=NoJobs(),
+        clock=clock,
+        ids=state.ids,
+        rng=SystemRng(),
+        term=fence.mod_revision,
+        deadline_ms=DEADLINE_MS,
+    )
+    places = Places(running_max={Lane.DDL: 8, Lane.REPAIR: 8}, queue_max=queue_max)
+    manager = Manager(KINDS, ports, committer, places)
+    sequences = Sequences(kv, committer, DEADLINE_MS)
+    ready = asyncio.Event()
+    return Term(CLUSTER, fence, committer, sequences, manager, ports, book, settings, ready)

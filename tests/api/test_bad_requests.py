@@ -1,0 +1,91 @@
+"""Every bad request is refused as the catalogue says, changes nothing, and harms nobody."""
+
+import pytest
+
+from base.wire.problems import Problem
+from metasrv.api.body import Limits
+from tests.api.bad_requests import Row, rows
+from tests.api.raw import Sent, send
+from tests.api.rig import TABLES, Server, leader, spec
+
+pytestmark = pytest.mark.badinput
+ROWS = list(rows())
+ANSWER_BYTES_MAX = 20_000  # 50 faults of 200 characters, twice
+
+
+@pytest.mark.parametrize("number", sorted({row.number for row in ROWS}))
+async def test_given_bad_requests_then_each_is_refused_and_nothing_changed(number: int) -> None:
+    """The cases of one row share a server: none of them leaves a trace."""
+    async with leader() as one:
+        await one.make("held")
+        for row in (row for row in ROWS if row.number == number):
+            await refused(one, row)
+
+
+async def refused(one: Server, row: Row) -> None:
+    version, revision = one.version, one.kv.revision
+
+    got = await send(one.app, row.sent)
+
+    assert (got.status, got.json["code"]) == (row.status, row.code), (row.what, got.json)
+    assert got.headers["content-type"] == "application/problem+json"
+    assert got.headers["x-request-id"] == got.json["request_id"]
+    assert Problem.model_validate(got.json).status == row.status
+    assert len(got.body) < ANSWER_BYTES_MAX
+    assert (one.version, one.kv.revision) == (version, revision), row.what
+    await is_alive(one)
+
+
+async def is_alive(one: Server) -> None:
+    assert (await one.client.get("/livez")).status_code == 200
+    assert (await one.client.get(f"{TABLES}/held")).status_code == 200
+
+
+async def test_given_the_table_then_it_has_the_rows_of_the_issue() -> None:
+    wanted = {*range(1, 25), *range(30, 53), 54, 63, 64, 67, 81, 103}
+
+    assert wanted == {row.number for row in ROWS}
+
+
+async def test_given_a_wrong_method_then_every_right_one_is_named() -> None:
+    async with leader() as one:
+        got = await send(one.app, Sent("PATCH", TABLES, {}, ()))
+
+        assert got.headers["allow"] == "GET, POST"
+
+
+async def test_given_a_body_that_does_not_arrive_then_the_request_ends() -> None:
+    """Row 25."""
+    async with leader(limits=Limits(body_timeout_ms=20)) as one:
+        got = await send(one.app, Sent(parts=(b"{",), chunked=True, stalls=True))
+
+        assert (got.status, got.json["code"]) == (408, "request-timeout")
+
+
+async def test_given_headers_of_200_kb_then_they_are_refused() -> None:
+    """Row 27, where the HTTP server lets them through."""
+    async with leader() as one:
+        got = await send(one.app, Sent("GET", "/v1/cluster", {"x-large": "x" * 200_000}, ()))
+
+        assert (got.status, got.json["code"]) == (431, "headers-too-large")
+
+
+async def test_given_many_faults_then_each_is_named_with_its_pointer() -> None:
+    async with leader() as one:
+        answer = await one.client.post(
+            TABLES, json=spec("1", primary_key=["nope"], replicas=2, options={"ttl": "soon"})
+        )
+
+        pointers = {error["pointer"] for error in answer.json()["errors"]}
+        assert pointers == {"/name", "/primary_key/0", "/replicas", "/options/ttl"}
+
+
+async def test_given_an_invalid_body_then_its_place_is_a_json_pointer() -> None:
+    async with leader() as one:
+        wrong = spec()
+        wrong["columns"][1]["typ"] = wrong["columns"][1].pop("type")
+
+        answer = await one.client.post(TABLES, json=wrong)
+
+        pointers = {error["pointer"] for error in answer.json()["errors"]}
+        assert pointers == {"/columns/1/type", "/columns/1/typ"}

@@ -1,0 +1,60 @@
+"""How a procedure's end is told to the client that waited for it."""
+
+import pytest
+
+from base.errors import Conflict, Corrupt, MetaError, NotFound, Unavailable
+from keys.records import (
+    Outcome,
+    Phase,
+    ProcedureHistory,
+    ProcedureRecord,
+    Resource,
+    StoredError,
+    Submission,
+)
+from metasrv.service.ends import error_of
+
+
+def ended(outcome: Outcome, code: str | None) -> ProcedureHistory:
+    record = ProcedureRecord(
+        kind="create_table",
+        kind_format=1,
+        step="create",
+        phase=Phase.UNDO,
+        state={},
+        submission=1,
+        locks=(),
+        resource=Resource(type="table", id="1", name="t"),
+        client=Submission(submitted_by="a", request_id="r", statement={}),
+        submitted_at_ms=0,
+        deadline_at_ms=1,
+        error=None if code is None else StoredError(code=code, facts={"name": "t"}),
+    )
+    return ProcedureHistory(
+        outcome=outcome, last=record, result=None, finished_at_ms=2, catalog_version=None
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "error", "told"),
+    [
+        (Outcome.ROLLED_BACK, "already-exists", Conflict, "already-exists"),
+        (Outcome.FAILED, "table-not-found", NotFound, "table-not-found"),
+        (Outcome.ROLLED_BACK, "outcome-unknown", Unavailable, "not-ready"),
+        (Outcome.ROLLED_BACK, "region-lost", Unavailable, "region-lost"),
+        (Outcome.CANCELLED, None, Conflict, "action-not-allowed"),
+        (Outcome.FAILED, "never-heard-of", Corrupt, "internal"),
+    ],
+)
+def test_given_an_end_without_success_then_its_error_is_raised_again(
+    outcome: Outcome, code: str | None, error: type[MetaError], told: str
+) -> None:
+    found = error_of("p-1", ended(outcome, code))
+
+    assert type(found) is error
+    assert found.code == told
+    assert found.facts["procedure_id"] == "p-1"
+
+
+def test_given_a_success_then_there_is_no_error() -> None:
+    assert error_of("p-1", ended(Outcome.SUCCEEDED, None)) is None

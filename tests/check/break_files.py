@@ -1,0 +1,273 @@
+"""Edits of a region's files that break one rule about files."""
+
+import shutil
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dataplane.region.file_writer import FileTarget, write_rows
+from dataplane.region.local_disk import LocalDisk
+from dataplane.region.manifest import FileEntry, Manifest, decode_manifest, encode_manifest
+from dataplane.region.names import manifest_name
+from keys.removed import RemovedTableRouteKey
+from tests.check.breaking import Breakage
+from tests.check.cluster import DROPPED, FLIGHTS, WEATHER, Cluster
+
+MOVED = str(WEATHER << 32)  # it borrows from its old root
+REOPENED = str(FLIGHTS << 32)  # it has a sealed segment of its own, and one that grows
+PLAIN = str(FLIGHTS << 32 | 1)
+
+
+async def root_gone(at: Cluster) -> str:
+    root = _root(at, PLAIN)
+    shutil.rmtree(root)
+    return str(root)
+
+
+async def root_of_a_dropped_table_gone(at: Cluster) -> str:
+    (region,) = (await at.read(RemovedTableRouteKey(DROPPED))).route.region_routes
+    shutil.rmtree(region.root)
+    return str(region.root)
+
+
+async def higher_fence(at: Cluster) -> str:
+    path = _root(at, PLAIN) / "fence-2-1"
+    path.write_text("{}")
+    return str(path)
+
+
+async def no_fence(at: Cluster) -> str:
+    for fence in _root(at, PLAIN).glob("fence-*"):
+        fence.unlink()
+    return str(_root(at, PLAIN) / "fence")
+
+
+async def damaged_manifest(at: Cluster) -> str:
+    path = _manifest_path(at, PLAIN)
+    path.write_bytes(path.read_bytes().replace(b'"epoch":1', b'"epoch":7', 1))
+    return str(_root(at, PLAIN) / "manifest")
+
+
+async def no_manifest(at: Cluster) -> str:
+    for path in _root(at, PLAIN).glob("manifest-*"):
+        path.unlink()
+    return str(_root(at, PLAIN) / "manifest")
+
+
+async def old_manifest(at: Cluster) -> str:
+    """The takeover raised its fence and never published; yet the route says open."""
+    old = at.regions[MOVED].manifest
+    root = _root(at, MOVED)
+    for path in (*root.glob("manifest-*"), *root.glob("wal-*")):
+        path.unlink()
+    back = old.model_copy(update={"epoch": 1, "opening": 1, "number": 1, "log_from": 1})
+    path = root / manifest_name(back.id)
+    path.write_bytes(encode_manifest(back))
+    return str(path)
+
+
+async def file_gone(at: Cluster) -> str:
+    path = _file(at, PLAIN)
+    path.unlink()
+    return str(path)
+
+
+async def borrowed_file_gone(at: Cluster) -> str:
+    path = _file(at, MOVED)
+    path.unlink()
+    return str(path)
+
+
+async def bit_flipped(at: Cluster) -> str:
+    path = _file(at, PLAIN)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    return str(path)
+
+
+async def row_removed(at: Cluster) -> str:
+    """As a bad copy would: a sound Parquet file with one row less."""
+    path = _file(at, PLAIN)
+    rows = pq.read_table(path)
+    pq.write_table(rows.slice(1), path)
+    return str(path)
+
+
+async def row_removed_and_covered_up(at: Cluster) -> str:
+    """The manifest was given the new length and checksum; it still says what rows there were."""
+    path = await _rewritten(at, PLAIN, lambda rows: rows.slice(1))
+    return str(path)
+
+
+async def value_changed_and_covered_up(at: Cluster) -> str:
+    """As many rows, the same keys and versions: only the checksum of the rows tells."""
+
+    def changed(rows: pa.Table) -> pa.Table:
+        notes = pa.array(["forged"] * rows.num_rows, pa.string())
+        return rows.set_column(rows.schema.get_field_index("c2"), rows.schema.field("c2"), notes)
+
+    return str(await _rewritten(at, PLAIN, changed))
+
+
+async def rows_out_of_order(at: Cluster) -> str:
+    """All that the manifest says of the file is true: only the order is not."""
+    path = _file(at, PLAIN)
+    rows = pq.read_table(path)
+    last = rows.num_rows - 1
+    order = [0, *range(last - 1, 0, -1), last]  # the least and greatest key stay where they are
+    pq.write_table(rows.take(order), path)
+    _admit(at, PLAIN, path)
+    return str(path)
+
+
+async def key_twice(at: Cluster) -> str:
+    path = _file(at, PLAIN)
+    rows = pq.read_table(path)
+    pq.write_table(pa.concat_tables([rows.slice(0, 1), rows]), path)
+    _admit(at, PLAIN, path)
+    return str(path)
+
+
+async def sealed_bit_flipped(at: Cluster) -> str:
+    return _flip(_root(at, REOPENED) / at.regions[REOPENED].manifest.sealed[0].name)
+
+
+async def sealed_borrowed_segment_cut(at: Cluster) -> str:
+    (sealed,) = at.regions[MOVED].manifest.sealed
+    assert sealed.root is not None
+    path = Path(sealed.root) / sealed.name
+    path.write_bytes(path.read_bytes()[:-3])
+    return str(path)
+
+
+async def sealed_segment_gone(at: Cluster) -> str:
+    path = _root(at, REOPENED) / at.regions[REOPENED].manifest.sealed[0].name
+    path.unlink()
+    return str(path)
+
+
+async def synced_bytes_lost(at: Cluster) -> str:
+    """Damage before a record that knew those bytes to be durable."""
+    at.write_to(REOPENED, [1_000], "late")
+    (path,) = _root(at, REOPENED).glob("wal-1-2-*")
+    return _flip(path, at=60)
+
+
+async def last_record_damaged(at: Cluster) -> str:
+    """By itself the log is as a crash might leave it; but its leader lives, and says more."""
+    (path,) = _root(at, REOPENED).glob("wal-1-2-*")
+    return _flip(path)
+
+
+async def row_never_written(at: Cluster) -> str:
+    """The leader answers for a version that its log does not hold."""
+    (path,) = _root(at, PLAIN).glob("wal-*")
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    return str(path)
+
+
+async def segment_missing(at: Cluster) -> str:
+    at.regions[REOPENED].close_log()
+    at.write_to(REOPENED, [1_000], "late")
+    (_root(at, REOPENED) / "wal-1-2-1").unlink()
+    return str(_root(at, REOPENED) / "wal")
+
+
+async def borrow_that_the_route_lacks(at: Cluster) -> str:
+    region = await at.route_of(WEATHER, 0)
+    await at.change_region(region.model_copy(update={"borrows": ()}))
+    return str(_manifest_path(at, MOVED))
+
+
+async def borrow_that_nobody_reads(at: Cluster) -> str:
+    region = await at.route_of(FLIGHTS, 1)
+    await at.change_region(region.model_copy(update={"borrows": (at.root("dn-1") + "/old",)}))
+    return str(_manifest_path(at, PLAIN))
+
+
+async def row_of_another_region(at: Cluster) -> str:
+    """Written past the router: a reader would look for it elsewhere."""
+    stray = next(n for n in range(5_000, 5_100) if at.home_of(FLIGHTS, n) == 0)
+    at.write_to(PLAIN, [stray], "stray")
+    return f"rows of region {PLAIN}"
+
+
+def _root(at: Cluster, region: str) -> Path:
+    return Path(at.regions[region].place.root)
+
+
+def _manifest_path(at: Cluster, region: str) -> Path:
+    return _root(at, region) / manifest_name(at.regions[region].manifest.id)
+
+
+def _entry(at: Cluster, region: str) -> FileEntry:
+    return at.regions[region].manifest.files[0]
+
+
+def _file(at: Cluster, region: str) -> Path:
+    entry = _entry(at, region)
+    return Path(entry.root or _root(at, region)) / entry.name
+
+
+def _flip(path: Path, at: int = -5) -> str:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+    return str(path)
+
+
+async def _rewritten(at: Cluster, region: str, change: Callable[[pa.Table], pa.Table]) -> Path:
+    """The file with other rows, and the manifest with its new length and checksum."""
+    path = _file(at, region)
+    rows = change(pq.read_table(path))
+    path.unlink()
+    columns = at.regions[region].spec.columns
+    write_rows(FileTarget(LocalDisk(), str(path.parent), path.name, columns), [rows])
+    _admit(at, region, path, rows_too=False)
+    return path
+
+
+def _admit(at: Cluster, region: str, path: Path, *, rows_too: bool = True) -> None:
+    """Makes the manifest agree with the file's bytes; with *rows_too*, with its rows as well."""
+    manifest_path = _manifest_path(at, region)
+    manifest: Manifest = decode_manifest(manifest_path.read_bytes(), str(manifest_path))
+    data = path.read_bytes()
+    update: dict[str, object] = {"bytes": len(data), "crc32": f"{zlib.crc32(data):08x}"}
+    if rows_too:
+        update["rows"] = pq.read_metadata(path).num_rows
+    files = (manifest.files[0].model_copy(update=update), *manifest.files[1:])
+    manifest_path.write_bytes(encode_manifest(manifest.model_copy(update={"files": files})))
+
+
+BREAKAGES = (
+    Breakage("root-there", root_gone),
+    Breakage("root-there", root_of_a_dropped_table_gone),
+    Breakage("root-fence", higher_fence),
+    Breakage("root-fence", no_fence),
+    Breakage("root-manifest", damaged_manifest),
+    Breakage("root-manifest", no_manifest),
+    Breakage("root-manifest", old_manifest),
+    Breakage("file-there", file_gone),
+    Breakage("file-there", borrowed_file_gone),
+    Breakage("file-intact", bit_flipped),
+    Breakage("file-intact", row_removed),
+    Breakage("file-rows", row_removed_and_covered_up),
+    Breakage("file-rows", value_changed_and_covered_up),
+    Breakage("file-order", rows_out_of_order),
+    Breakage("file-order", key_twice),
+    Breakage("segment-sealed", sealed_bit_flipped),
+    Breakage("segment-sealed", sealed_borrowed_segment_cut),
+    Breakage("segment-sealed", sealed_segment_gone),
+    Breakage("segment-whole", synced_bytes_lost),
+    Breakage("segment-whole", segment_missing),
+    Breakage("rows-acknowledged", last_record_damaged),
+    Breakage("rows-acknowledged", row_never_written),
+    Breakage("root-borrows", borrow_that_the_route_lacks),
+    Breakage("root-borrows", borrow_that_nobody_reads),
+    Breakage("rows-placed", row_of_another_region),
+)

@@ -1,0 +1,34 @@
+"""A cluster in order gives no violation, whatever it holds and however deep the look."""
+
+import pytest
+
+from metasrv.check.look import check
+from metasrv.cli.check import CLEAN, exit_code
+from tests.check.cluster import Cluster
+
+
+@pytest.mark.parametrize("deep", [False, True])
+async def test_given_a_cluster_in_order_when_checked_then_nothing_is_found(
+    cluster: Cluster, deep: bool
+) -> None:
+    checked = await check(cluster.kv, cluster, cluster.clock, deep=deep)
+
+    assert [one.line for one in checked.violations] == []
+    assert exit_code(checked) == CLEAN
+    assert cluster.looks == 2, "one look at each of two nodes"
+
+
+async def test_given_rows_in_files_segments_and_borrowed_roots_when_deep_then_all_are_counted(
+    cluster: Cluster,
+) -> None:
+    checked = await check(cluster.kv, cluster, cluster.clock, deep=True)
+
+    live = {root.region_id: root.live for root in checked.facts.world.roots.values()}
+    rows = {region: found.rows for region, found in live.items() if found}
+    served = {region: one.digest() for region, one in cluster.regions.items()}
+    assert sum(rows.values()) == 200 + 180
+    assert {region: (digest.rows, digest.hex) for region, digest in served.items()} == {
+        region: (found.rows, found.checksum)
+        for region, found in live.items()
+        if found and region in served
+    }

@@ -1,0 +1,70 @@
+"""A REST service in a thread that answers what it was told, and remembers what it was asked."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import orjson
+
+from base.errors import MetaError, NotFound
+from base.wire.problems import problem_of
+
+LEARN = "/v1/cluster"
+
+
+@dataclass(frozen=True)
+class Asked:
+    method: str
+    path: str
+    body: Any
+
+
+@dataclass
+class Rest:
+    url: str = ""
+    answers: dict[tuple[str, str], tuple[int, Any] | MetaError] = field(default_factory=dict)
+    """By method and path without its query."""
+    asked: list[Asked] = field(default_factory=list)
+    """But for what every client asks first: which servers there are."""
+
+    def answer(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+        if path != LEARN:
+            self.asked.append(Asked(method, path, orjson.loads(body) if body else None))
+        said = self.answers.get((method, path.partition("?")[0]), NotFound(what="route", name=path))
+        if isinstance(said, MetaError):
+            status, _, problem = problem_of(said, path, "test")
+            return status, orjson.dumps(problem)
+        return said[0], orjson.dumps(said[1])
+
+
+@contextmanager
+def serving() -> Iterator[Rest]:
+    rest = Rest()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def handle_any(self) -> None:
+            length = int(self.headers.get("content-length", 0))
+            status, body = rest.answer(self.command, self.path, self.rfile.read(length))
+            self.send_response(status)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815  # the library's names
+
+        def log_message(self, format: str, *args: object) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        rest.url = f"http://127.0.0.1:{server.server_address[1]}"
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield rest
+        server.shutdown()
+        thread.join()

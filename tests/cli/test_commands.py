@@ -1,0 +1,234 @@
+"""What commands send, what they show, and the exit codes that scripts rely on."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from base.errors import Conflict, MetaError, Refused, Unavailable
+from base.wire.problems import FieldError
+from metasrv.cli.main import COMMANDS
+from metasrv.cli.options import words
+from tests.cli.conftest import Run
+from tests.cli.rest import Rest
+from tests.sdk.samples import small
+from tests.sdk.shapes import procedure, table_of
+
+TABLES = "/v1/catalogs/main/schemas/public/tables"
+GROUPS = {
+    "table": ("create", "get", "list", "rename", "alter", "drop", "undrop", "route"),
+    "schema": ("create", "get", "list", "drop"),
+    "procedure": ("list", "get", "watch", "cancel"),
+    "node": ("list", "get"),
+    "region": ("list", "get"),
+    "failover": ("run", "list"),
+    "cluster": ("get", "maintenance"),
+    "import": (),
+    "scan": (),
+    "count": (),
+    "playground": (),
+}
+
+
+def table_body() -> dict[str, object]:
+    return table_of(small()).model_dump(mode="json")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[group, *sub] for group, subs in GROUPS.items() for sub in ([[one] for one in subs] or [[]])],
+    ids=" ".join,
+)
+def test_given_help_when_asked_then_every_command_has_it_and_json(
+    run: Run, words: list[str]
+) -> None:
+    shown = run(*words, "--help")
+
+    assert shown.exit_code == 0
+    assert "--json" in shown.output
+
+
+def test_given_the_commands_then_those_of_the_service_are_among_them() -> None:
+    assert GROUPS.keys() < {name for name, _, _ in COMMANDS}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["table", "list"],
+        ["table", "list", "--metasrv", "ftp://x"],
+        ["table", "create"],
+        ["table", "create", "t", "--metasrv", "http://127.0.0.1:1"],
+        ["table", "create", "t", "--column", "id", "--key", "id"],
+        ["table", "create", "--file", "nowhere.json"],
+        ["table", "alter", "t"],
+        ["table", "alter", "t", "--rename-column", "a"],
+        ["table", "alter", "t", "--set-option", "ttl"],
+        ["failover", "run"],
+        ["failover", "run", "dn-1", "--region", "1"],
+        ["import", "t", "f.csv", "--create"],
+        ["import", "t", "f.csv", "--key", "id"],
+        ["cluster", "maintenance", "maybe"],
+        ["playground", "--metasrvs", "0"],
+        ["playground", "--frontends", "1"],
+        ["playground", "--etcd", "http://127.0.0.1:2379", "--reset"],
+    ],
+    ids=" ".join,
+)
+def test_given_a_command_that_makes_no_sense_then_the_exit_code_is_2(
+    run: Run, words: list[str]
+) -> None:
+    assert run(*words).exit_code == 2
+
+
+@pytest.mark.parametrize("words", [["table", "list"], ["count", "t"], ["cluster", "get"]])
+def test_given_nobody_there_then_the_exit_code_is_3_and_it_says_what_to_do(
+    run: Run, words: list[str]
+) -> None:
+    shown = run(*words, "--metasrv", "http://127.0.0.1:1")
+
+    assert shown.exit_code == 3
+    assert "check the URL" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (Conflict("already-exists", what="table", name="t"), "table t exists already."),
+        (Conflict("object-locked", procedure_id="p-1"), "metasrv procedure get p-1"),
+        (Unavailable("region-lost", region_id="7"), "Put its storage back"),
+        (Unavailable("no-leader"), "an election takes a few seconds"),
+        (
+            Refused(errors=(FieldError(pointer="/columns/0/type", detail="no type"),)),
+            "/columns/0/type: no type",
+        ),
+    ],
+    ids=repr,
+)
+def test_given_a_refusal_then_the_exit_code_is_1_and_it_is_said_for_people(
+    run: Run, rest: Rest, error: MetaError, said: str
+) -> None:
+    rest.answers[("DELETE", f"{TABLES}/t")] = error
+
+    shown = run("table", "drop", "t", "--metasrv", rest.url)
+
+    assert shown.exit_code == 1
+    assert said in shown.stderr
+    assert f"({error.code})" in shown.stderr
+
+
+def test_given_json_when_refused_then_the_problem_is_on_stderr(run: Run, rest: Rest) -> None:
+    rest.answers[("GET", f"{TABLES}/t")] = Conflict("stale-epoch")
+
+    shown = run("table", "get", "t", "--json", METASRV_URL=rest.url)
+
+    assert (shown.exit_code, shown.stdout) == (1, "")
+    assert json.loads(shown.stderr)["code"] == "stale-epoch"
+
+
+def test_given_flags_when_a_table_is_created_then_the_spec_is_what_they_say(
+    run: Run, rest: Rest
+) -> None:
+    rest.answers[("POST", "/v1/catalogs/main/schemas/s/tables")] = (201, table_body())
+    flags = ["--column", "id:int64", "--column", "price:decimal(10,2)", "--column", "note:string!"]
+
+    shown = run(
+        *["table", "create", "s.t", *flags, "--key", "id", "--partitions", "4"],
+        *["--option", "ttl=30d", "--metasrv", rest.url],
+    )
+
+    assert shown.exit_code == 0, shown.output
+    (asked,) = rest.asked
+    assert [(one["name"], one["type"], one["nullable"]) for one in asked.body["columns"]] == [
+        ("id", "int64", False),
+        ("price", "decimal(10,2)", True),
+        ("note", "string", False),
+    ]
+    assert asked.body["partition"] == {"by": "hash", "columns": ["id"], "count": 4}
+    assert asked.body["options"] == {"ttl": "30d"}
+
+
+def test_given_a_file_when_a_table_is_created_then_it_is_sent(
+    run: Run, rest: Rest, tmp_path: Path
+) -> None:
+    rest.answers[("POST", TABLES)] = (201, table_body())
+    (tmp_path / "t.json").write_text(small().model_dump_json())
+
+    shown = run(
+        *["table", "create", "--file", str(tmp_path / "t.json"), "--if-not-exists"],
+        *["--metasrv", rest.url, "--json"],
+    )
+
+    assert json.loads(shown.stdout)["name"] == "t"
+    assert rest.asked[0].body == {**small().model_dump(mode="json"), "if_not_exists": True}
+
+
+def test_given_alterations_when_sent_then_they_are_one_request_in_order(
+    run: Run, rest: Rest
+) -> None:
+    rest.answers[("POST", f"{TABLES}/t/alter")] = (200, table_body())
+    flags = ["--set-option", "ttl=1d", "--unset-option", "x", "--rename-column", "a:b"]
+
+    shown = run("table", "alter", "t", *flags, "--metasrv", rest.url)
+
+    assert shown.exit_code == 0, shown.output
+    assert rest.asked[0].body["operations"] == [
+        {"op": "rename_column", "name": "a", "new_name": "b"},
+        {"op": "set_options", "options": {"ttl": "1d", "x": None}},
+    ]
+
+
+def test_given_a_procedure_that_failed_when_watched_then_the_exit_code_is_1(
+    run: Run, rest: Rest
+) -> None:
+    error = {"code": "node-not-eligible", "detail": "no node is alive", "facts": {}}
+    rest.answers[("GET", "/v1/procedures/p")] = (
+        200,
+        procedure(id="p", state="failed", done=True, error=error),
+    )
+
+    shown = run("procedure", "watch", "p", "--metasrv", rest.url)
+    looked = run("procedure", "get", "p", "--metasrv", rest.url)
+
+    assert shown.exit_code == 1
+    assert "no node is alive" in shown.stderr
+    assert looked.exit_code == 0
+    assert "node-not-eligible: no node is alive" in looked.stdout
+
+
+def test_given_regions_when_failed_over_then_each_procedure_is_followed(
+    run: Run, rest: Rest
+) -> None:
+    ended = procedure(id="p", kind="failover_table", state="succeeded", done=True)
+    rest.answers[("POST", "/v1/failovers")] = (202, {"procedures": [ended, ended]})
+    rest.answers[("GET", "/v1/procedures/p")] = (200, ended)
+
+    shown = run(
+        *["failover", "run", "--region", "7", "--region", "8", "--force"],
+        *["--metasrv", rest.url, "--json"],
+    )
+
+    assert shown.exit_code == 0, shown.output
+    assert rest.asked[0].body["region_ids"] == ["7", "8"]
+    assert rest.asked[0].body["force"] is True
+    assert [one["id"] for one in json.loads(shown.stdout)] == ["p", "p"]
+
+
+@pytest.mark.parametrize(("switch", "enabled"), [("on", True), ("off", False)])
+def test_given_maintenance_when_switched_then_it_is_sent(
+    run: Run, rest: Rest, switch: str, enabled: bool
+) -> None:
+    body = {"enabled": enabled, "reason": "disks", "changed_by": "me", "changed_at": "2026"}
+    rest.answers[("PUT", "/v1/cluster/maintenance")] = (200, {**body, "version": 1})
+
+    shown = run("cluster", "maintenance", switch, "--reason", "disks", "--metasrv", rest.url)
+
+    assert f"maintenance is {switch}" in shown.stdout
+    assert rest.asked[0].body == {"enabled": enabled, "reason": "disks"}
+
+
+def test_given_a_load_that_stopped_half_way_then_nobody_is_told_that_nothing_changed() -> None:
+    told = list(words(Refused("invalid-request", reason="invalid value 'bad'", rows=500)))
+
+    assert "  500 rows were loaded before that" in told
+    assert told[-1] == "  to do: mend the file, then load it again from its start"

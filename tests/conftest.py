@@ -1,0 +1,37 @@
+"""What tests of every area share: one real etcd per session, a fresh prefix per test.
+
+A test that uses `etcd` carries `pytest.mark.etcd` (or a mark of a later part, scripts/parts.py).
+An area's own fixtures are in its own `conftest.py`.
+"""
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+from hypothesis import settings
+
+from tests.keys.etcd_process import EtcdProcess
+
+# The same examples each time: a longer search is a run of its own. Time limits are pytest's alone,
+# and a failure prints what repeats it anywhere.
+settings.register_profile("house", deadline=None, database=None, print_blob=True, derandomize=True)
+settings.load_profile("house")
+
+
+@pytest.fixture(scope="session")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The endpoint, host:port, of an etcd that no test stops."""
+    process = EtcdProcess(tmp_path_factory.mktemp("etcd"))
+    process.start()
+    yield process.endpoint
+    process.kill()
+
+
+@pytest.fixture(scope="session")
+def _prefix_numbers() -> Iterator[int]:
+    return count(1)
+
+
+@pytest.fixture
+def etcd_prefix(_prefix_numbers: Iterator[int]) -> bytes:
+    return b"/test-%d/" % next(_prefix_numbers)

@@ -1,0 +1,220 @@
+"""The order desk: once each, in order, durable before answered; pure rules and a real journal."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from base.errors import Conflict, MetaError, Unavailable
+from base.wire.orders import CloseRegion, DropRegion, Order, OrderRequest
+from dataplane.datanode.journal import NodeJournal, open_journal
+from dataplane.datanode.journal_format import Joined
+from dataplane.datanode.orders import OrderDesk, waves
+from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+
+REGION = 1024 << 32
+
+
+@dataclass
+class FakeRegions:
+    """Notes what is carried out, and what the journal's file held at that moment."""
+
+    store: MemoryStore
+    fails_with: MetaError | None = None
+    done: list[tuple[int, str]] = field(default_factory=list)
+    durable: list[bytes] = field(default_factory=list)
+    renewed: list[int] = field(default_factory=list)
+    held: asyncio.Event | None = None
+
+    async def carry_out(self, order: Order) -> None:
+        if self.held is not None:
+            await self.held.wait()
+        self.done.append((order.number, order.op))
+        self.durable.append(journal_bytes(self.store))
+        if self.fails_with is not None:
+            raise self.fails_with
+
+    def renew_by(self, order: Order) -> None:
+        self.renewed.append(order.number)
+
+
+@dataclass
+class Bench:
+    store: MemoryStore
+    journal: NodeJournal
+    regions: FakeRegions
+    desk: OrderDesk
+
+
+@pytest.fixture
+async def bench() -> Bench:
+    store = MemoryStore()
+    journal = open_journal(MemoryDisk(store), "/n", "dn-1")
+    await journal.commit([Joined(cluster_id="c")])
+    regions = FakeRegions(store)
+    return Bench(store, journal, regions, OrderDesk(journal, regions))
+
+
+def journal_bytes(store: MemoryStore) -> bytes:
+    """What would survive a crash now."""
+    return b"".join(
+        bytes(inode.data[: inode.synced])
+        for path, inode in store.durable.items()
+        if path.startswith("/n/node/journal-")
+    )
+
+
+def close(number: int, region: int = REGION) -> CloseRegion:
+    return CloseRegion(number=number, region_id=str(region), epoch=1)
+
+
+def drop(number: int) -> DropRegion:
+    return DropRegion(number=number, region_id=str(REGION), epoch=1, root="/r")
+
+
+def request(*orders: Order, term: int = 1) -> OrderRequest:
+    return OrderRequest(
+        cluster_id="c", node_id="dn-1", term=term, procedure=None, step=None, orders=list(orders)
+    )
+
+
+async def test_given_a_repeat_when_executed_then_it_is_done_once(bench: Bench) -> None:
+    first = await bench.desk.execute(request(close(1)))
+    again = await bench.desk.execute(request(close(1)))
+
+    assert first == again
+    assert bench.regions.done == [(1, "close")]
+    assert bench.regions.renewed == [1, 1]
+
+
+async def test_given_a_restart_when_an_order_is_repeated_then_the_stored_answer(
+    bench: Bench,
+) -> None:
+    bench.regions.fails_with = Conflict("stale-epoch", epoch=3, found=2)
+    first = await bench.desk.execute(request(close(1)))
+
+    bench.store.crash()
+    regions = FakeRegions(bench.store)
+    desk = OrderDesk(open_journal(MemoryDisk(bench.store), "/n", "dn-1"), regions)
+    again = await desk.execute(request(close(1)))
+
+    assert again == first
+    assert regions.done == []
+
+
+async def test_given_a_failure_that_may_pass_when_repeated_then_it_is_tried_again(
+    bench: Bench,
+) -> None:
+    bench.regions.fails_with = Unavailable("region-lost")
+    failed = await bench.desk.execute(request(close(1)))
+    bench.regions.fails_with = None
+
+    healed = await bench.desk.execute(request(close(1)))
+
+    assert failed.results[0].error is not None
+    assert healed.results[0].error is None
+
+
+async def test_given_an_order_below_the_last_when_executed_then_it_is_refused(
+    bench: Bench,
+) -> None:
+    await bench.desk.execute(request(close(5)))
+
+    late = await bench.desk.execute(request(close(4)))
+    other_region = await bench.desk.execute(request(close(4, REGION + 1)))
+
+    assert late.results[0].error is not None
+    assert late.results[0].error.code == "stale-epoch"
+    assert other_region.results[0].error is None
+
+
+async def test_given_a_new_term_when_numbers_begin_again_then_they_are_taken(
+    bench: Bench,
+) -> None:
+    await bench.desk.execute(request(close(5)))
+
+    answer = await bench.desk.execute(request(close(1), term=2))
+
+    assert answer.results[0].error is None
+    with pytest.raises(Conflict):
+        await bench.desk.execute(request(close(9), term=1))
+
+
+async def test_given_a_term_heard_in_a_heartbeat_when_a_lower_one_orders_then_refused(
+    bench: Bench,
+) -> None:
+    await bench.desk.hear_term(4)
+
+    with pytest.raises(Conflict) as refused:
+        await bench.desk.execute(request(close(1), term=3))
+
+    assert refused.value.facts["current_term"] == 4
+    assert b'"term":4' in journal_bytes(bench.store)
+
+
+async def test_given_a_drop_when_its_folder_is_deleted_then_the_tombstone_is_on_disk(
+    bench: Bench,
+) -> None:
+    await bench.desk.execute(request(drop(1)))
+
+    assert b'"dropped"' in bench.regions.durable[0]
+    assert b'"term":1' in bench.regions.durable[0]
+
+
+async def test_given_orders_of_one_region_when_executed_then_in_their_order(
+    bench: Bench,
+) -> None:
+    answer = await bench.desk.execute(request(close(1), close(1, REGION + 1), drop(2)))
+
+    assert [result.number for result in answer.results] == [1, 1, 2]
+    assert bench.regions.done[-1] == (2, "drop")
+
+
+async def test_given_an_order_that_waits_when_a_higher_term_comes_then_it_is_not_done(
+    bench: Bench,
+) -> None:
+    bench.regions.held = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(bench.desk.execute(request(close(1))))
+        old = group.create_task(refusal_of(bench.desk, request(close(2))))
+        await asyncio.wait([first, old], timeout=0)  # both have come as far as they can
+        await bench.desk.hear_term(2)
+
+        bench.regions.held.set()
+
+    assert (await old).code == "stale-epoch"
+    assert bench.regions.done == [(1, "close")]
+
+
+async def test_given_many_orders_when_executed_then_two_syncs_at_most(bench: Bench) -> None:
+    syncs: list[str] = []
+    disk = MemoryDisk(MemoryStore(), lambda operation, _: syncs.append(operation))
+    journal = open_journal(disk, "/n", "dn-1")
+    await journal.commit([Joined(cluster_id="c")])
+    syncs.clear()
+
+    await OrderDesk(journal, bench.regions).execute(
+        request(*(close(1, REGION + place) for place in range(100)))
+    )
+
+    assert syncs.count("sync") == 2  # the term before, the answers after
+
+
+async def test_given_no_registration_when_ordered_then_not_ready() -> None:
+    store = MemoryStore()
+    desk = OrderDesk(open_journal(MemoryDisk(store), "/n", "dn-1"), FakeRegions(store))
+
+    with pytest.raises(Unavailable):
+        await desk.execute(request(close(1)))
+
+
+def test_given_orders_when_cut_into_waves_then_one_per_region_in_each() -> None:
+    orders = [close(1), close(1, REGION + 1), close(2), close(3)]
+
+    assert [list(wave) for wave in waves(orders)] == [[0, 1], [2], [3]]
+
+
+async def refusal_of(desk: OrderDesk, late: OrderRequest) -> MetaError:
+    with pytest.raises(Conflict) as refused:
+        await desk.execute(late)
+    return refused.value

@@ -1,0 +1,140 @@
+"""Upkeep: flushes by age, closed logs, collected leavings, and regions that are let go."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+
+from base.errors import MetaError, NotFound, Unknown
+from base.wire.orders import CreateRegion, LeaseGrant, RegionColumn
+from dataplane.datanode.leases import RegionLeases
+from dataplane.datanode.region_owner import RegionOwner
+from dataplane.datanode.regions import Regions
+from dataplane.datanode.store import DiskStore
+from dataplane.datanode.upkeep import LOG_IDLE_MS, Upkeep
+from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.place import RegionLimits
+from dataplane.region.region import Region
+from tests.keys.clock import FakeClock
+from tests.region.rig import REGION_ID, batch, header, order, place
+
+ROOT = f"/n/regions/{REGION_ID}"
+FLUSH_AGE_MS = 5_000
+
+
+@dataclass
+class Bench:
+    store: MemoryStore
+    clock: FakeClock
+    regions: Regions
+    upkeep: Upkeep
+
+    @property
+    def owner(self) -> RegionOwner:
+        owner = self.regions.serving(REGION_ID).owner
+        assert owner is not None
+        return owner
+
+    async def write(self, statement: str) -> None:
+        await self.owner.write(header(statement), batch({statement.encode(): (1, "x")}))
+
+    def names(self, part: str) -> list[str]:
+        return sorted(path for path in self.store.live if f"{ROOT}/{part}" in path)
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    """One empty region, open under a long lease."""
+    store, clock = MemoryStore(), FakeClock()
+    leases = RegionLeases("i1")
+    leases.sent(1, clock.mono_ms())
+    limits = RegionLimits(flush_age_ms=FLUSH_AGE_MS)
+    disk_store = DiskStore(MemoryDisk(store), clock, "/n", limits)
+    async with asyncio.TaskGroup() as group:
+        regions = Regions(disk_store, leases, clock, group.create_task)
+        create = CreateRegion(
+            number=1,
+            region_id=str(REGION_ID),
+            epoch=1,
+            root=ROOT,
+            table_id=1024,
+            schema_version=1,
+            schema_floor=1,
+            columns=[
+                RegionColumn(id=1, type="int64", nullable=False),
+                RegionColumn(id=2, type="string", nullable=True),
+            ],
+            key_columns=[1],
+            lease=LeaseGrant(incarnation="i1", heartbeat=1, lease_ms=10**9),
+        )
+        await regions.carry_out(create)
+        regions.renew_by(create)
+        yield Bench(store, clock, regions, Upkeep(regions, clock))
+        await regions.close_all()
+
+
+async def test_given_rows_when_they_are_old_then_they_are_flushed(bench: Bench) -> None:
+    await bench.write("s1")
+    await bench.upkeep.look_after()
+    assert bench.names("data/") == []
+
+    bench.clock.advance(FLUSH_AGE_MS)
+    await bench.upkeep.look_after()
+
+    assert len(bench.names("data/")) == 1
+
+
+async def test_given_a_log_when_nobody_writes_then_it_is_closed_until_the_next(
+    bench: Bench,
+) -> None:
+    await bench.write("s1")
+    bench.clock.advance(FLUSH_AGE_MS)
+    await bench.upkeep.look_after()
+    await bench.write("s2")
+    before = bench.names("wal-")
+
+    bench.clock.advance(LOG_IDLE_MS)
+    await bench.upkeep.look_after()
+    await bench.write("s3")
+
+    assert bench.names("wal-")[-1] > before[-1]
+
+
+async def test_given_leavings_of_a_crash_when_looked_after_then_they_are_gone(
+    bench: Bench,
+) -> None:
+    disk = MemoryDisk(bench.store)
+    disk.make_folder(f"{ROOT}/data")
+    disk.create(f"{ROOT}/data/1-1-99.parquet")
+
+    await bench.upkeep.look_after()
+
+    assert bench.names("data/") == []
+
+
+async def test_given_a_region_behind_a_fence_when_looked_after_then_it_is_let_go(
+    bench: Bench,
+) -> None:
+    Region.open(place(MemoryDisk(bench.store), ROOT), order(2))
+    with pytest.raises(Unknown):
+        await bench.write("s1")
+    assert bench.regions.stats() == []
+
+    await bench.upkeep.look_after()
+
+    with pytest.raises(NotFound):
+        bench.regions.serving(REGION_ID)
+
+
+async def test_given_lost_storage_when_looked_after_then_it_is_reported_lost(
+    bench: Bench,
+) -> None:
+    await bench.write("s1")
+    bench.store.folders.clear()
+    with pytest.raises(MetaError):
+        await bench.write("s2")
+
+    await bench.upkeep.look_after()
+
+    assert [stat.state for stat in bench.regions.stats()] == ["lost"]

@@ -1,0 +1,55 @@
+"""Every row of the founding documents has what its status demands."""
+
+from pathlib import Path
+
+import pytest
+
+from scripts.references import Checkout, missing
+from scripts.seeds import ROWS_MIN, faults_of, rows_of
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "seeds.md"
+TEST = "`tests/docs/test_seeds.py::test_given_the_page_then_every_row_is_in_order`"
+
+
+def test_given_the_page_then_every_row_is_in_order() -> None:
+    assert faults_of(rows_of(PAGE.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    ("cells", "fault"),
+    [
+        ("nonsense | `keys/txn.py` | —", "no such status"),
+        ("done | `keys/txn.py` | —", "no test shows it"),
+        ("done | `keys/txn.py` | `tests/docs/test_seeds.py`", "no test shows it"),
+        (f"done | — | {TEST}", "does not say where"),
+        ("owed | — | to come: a test", "does not say where"),
+        ("owed | `keys/txn.py` | —", "does not say what is to come"),
+        (f"changed | `keys/txn.py` | {TEST}", "no decision record"),
+        ("changed | `keys/txn.py` | [0003](decisions/0003-one-leader.md)", "no test shows"),
+    ],
+)
+def test_given_a_row_that_lacks_something_then_it_is_named(cells: str, fault: str) -> None:
+    (found,) = [f for f in faults_of(rows_of(f"| 000-01 | words | {cells} |")) if "000-01" in f]
+
+    assert fault in found
+
+
+def test_given_a_row_that_is_missing_then_its_document_is_named() -> None:
+    rows = rows_of(PAGE.read_text())
+
+    for seed in ROWS_MIN:
+        left = [row for row in rows if row.name != f"{seed}-02"]
+        assert [fault[:3] for fault in faults_of(left)] == [seed]
+
+
+def test_given_a_row_with_other_cells_then_it_does_not_pass_unseen() -> None:
+    with pytest.raises(ValueError, match="1 rows"):
+        rows_of("| 000-01 | words | done | where |")
+
+
+def test_given_a_row_whose_test_does_not_exist_then_it_is_missing(tmp_path: Path) -> None:
+    page = tmp_path / "seeds.md"
+    page.write_text(f"| 000-01 | words | done | `keys/txn.py` | {TEST[:-1]}_nowhere` |")
+
+    assert missing(page, Checkout(ROOT)) == [f"{TEST[1:-1]}_nowhere"]

@@ -1,0 +1,40 @@
+"""What lies on the nodes' disks: region folders with a fence, files, attempts and a manifest."""
+
+from dataclasses import dataclass, field
+
+from base.errors import Unavailable
+
+Rows = frozenset[str]
+
+
+@dataclass
+class Folder:
+    """One root of a region. A file is its name and the rows in it."""
+
+    fence: int
+    files: dict[str, Rows] = field(default_factory=dict)
+    """Own ones, by name."""
+    inputs: dict[tuple[str, str], Rows] = field(default_factory=dict)
+    """Borrowed ones, by root and name; only read."""
+    attempts: dict[str, dict[str, Rows]] = field(default_factory=dict)
+    adopted: list[str] = field(default_factory=list)
+    """Procedures whose output the manifest names."""
+
+    @property
+    def rows(self) -> Rows:
+        return frozenset().union(*self.files.values(), *self.inputs.values())
+
+
+@dataclass
+class Storage:
+    """The disks of all nodes: a node that died leaves its folders behind (PROTOCOLS P5)."""
+
+    folders: dict[str, Folder] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
+    """Folders that cannot be read: the `region-lost` switch."""
+
+    def read(self, root: str) -> Folder:
+        """Raises Unavailable("region-lost") where there is nothing to read."""
+        if root in self.lost or root not in self.folders:
+            raise Unavailable("region-lost", root=root)
+        return self.folders[root]

@@ -1,0 +1,232 @@
+"""Datanodes in memory: regions, epochs, tombstones, and the order rules of PROTOCOLS P3 and P5.
+
+Everything a real node does once and durably happens here at once; what a test makes unsure is the
+way to it and back (tests/fakes/faults.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable
+from base.wire.inputs import Borrowed, BorrowedFile, SealedSegment
+from base.wire.orders import (
+    AdoptFiles,
+    CloseRegion,
+    CreateRegion,
+    DataFile,
+    DiscardRoot,
+    DropRegion,
+    OpenRegion,
+    Order,
+    OrderError,
+    OrderResult,
+)
+from tests.fakes.disk import Folder, Rows, Storage
+
+LOG = "wal-1"
+"""A file of this name stands for a log segment."""
+
+
+@dataclass
+class Serving:
+    """A region that a node has open."""
+
+    epoch: int
+    root: str
+
+
+@dataclass
+class Executed:
+    """The last order a node executed for a region: a repeat is given the stored answer."""
+
+    place: tuple[int, int]
+    """Term and number."""
+    result: OrderResult
+
+
+@dataclass
+class FakeNode:
+    """One datanode."""
+
+    node_id: str
+    storage: Storage
+    alive: bool = True
+    silent: bool = False
+    """Alive for the leader, yet nobody reaches it."""
+    refuses: dict[str, MetaError] = field(default_factory=dict)
+    """Kind of order -> what it is answered."""
+    disk_free_bytes: int = 1 << 40
+    term: int = 0
+    serving: dict[str, Serving] = field(default_factory=dict)
+    tombstones: set[str] = field(default_factory=set)
+    executed: dict[str, Executed] = field(default_factory=dict)
+    effects: list[str] = field(default_factory=list)
+    """What orders changed, as `op region epoch`."""
+
+    @property
+    def root(self) -> str:
+        return f"/disks/{self.node_id}"
+
+    def reach(self) -> None:
+        if not self.alive or self.silent:
+            raise Unavailable(what="node", name=self.node_id)
+
+    def die(self) -> None:
+        """The process ends. Its disk stays."""
+        self.alive = False
+        self.serving.clear()
+
+    def execute(self, term: int, orders: Sequence[Order]) -> tuple[OrderResult, ...]:
+        """Raises Conflict for a deposed leader; a failure of one order stands in its result."""
+        if term < self.term:
+            raise Conflict("stale-epoch", term=term, current_term=self.term)
+        self.term = term
+        return tuple(self._take(term, order) for order in orders)
+
+    def _take(self, term: int, order: Order) -> OrderResult:
+        place, last = (term, order.number), self.executed.get(order.region_id)
+        if last is not None and place == last.place:
+            return last.result
+        if last is not None and place < last.place:
+            return _result(order, Conflict("stale-epoch", number=order.number))
+        try:
+            self._carry_out(order)
+        except (Refused, Conflict) as error:
+            result = _result(order, error)
+        except MetaError as error:
+            return _result(order, error)  # not an outcome: the same order may be tried again
+        else:
+            result = _result(order, None)
+        self.executed[order.region_id] = Executed(place, result)
+        return result
+
+    def _carry_out(self, order: Order) -> None:
+        if order.op in self.refuses:
+            raise self.refuses[order.op]
+        if order.region_id in self.tombstones and order.op in ("create", "open"):
+            raise Conflict("action-not-allowed", region_id=order.region_id, state="dropped")
+        before = self._picture(order.region_id)
+        match order:
+            case CreateRegion():
+                self._create(order)
+            case OpenRegion():
+                self._open(order)
+            case CloseRegion():
+                self.serving.pop(order.region_id, None)
+            case DropRegion():
+                self.serving.pop(order.region_id, None)
+                self.tombstones.add(order.region_id)
+                self.storage.folders.pop(order.root, None)
+            case AdoptFiles():
+                self._adopt(order)
+            case DiscardRoot():
+                self._discard(order)
+        if self._picture(order.region_id) != before:
+            self.effects.append(f"{order.op} {order.region_id} {order.epoch}")
+
+    def _picture(self, region_id: str) -> tuple[object, ...]:
+        serving = self.serving.get(region_id)
+        folders = {root: repr(folder) for root, folder in self.storage.folders.items()}
+        return (repr(serving), region_id in self.tombstones, folders)
+
+    def _create(self, order: CreateRegion) -> None:
+        serving = self._not_above(order)
+        if serving is None:
+            self.storage.folders.setdefault(order.root, Folder(fence=order.epoch))
+            self.serving[order.region_id] = Serving(order.epoch, order.root)
+
+    def _open(self, order: OpenRegion) -> None:
+        """Fences first, in every root it will read; then the first manifest of its own root."""
+        serving = self._not_above(order)
+        if serving is not None and serving.epoch == order.epoch:
+            return
+        borrowed = {root: self.storage.read(root) for root in order.borrows}
+        if not borrowed or order.root in self.storage.folders:
+            borrowed[order.root] = self.storage.read(order.root)
+        for folder in borrowed.values():
+            if folder.fence > order.epoch:
+                raise Conflict("stale-epoch", epoch=order.epoch, current_epoch=folder.fence)
+            folder.fence = order.epoch
+        if order.root not in self.storage.folders:
+            inputs = {
+                (root, name): rows
+                for root, folder in borrowed.items()
+                for name, rows in folder.files.items()
+            }
+            self.storage.folders[order.root] = Folder(fence=order.epoch, inputs=inputs)
+        self.serving[order.region_id] = Serving(order.epoch, order.root)
+
+    def _not_above(self, order: CreateRegion | OpenRegion) -> Serving | None:
+        serving = self.serving.get(order.region_id)
+        if serving is not None and serving.epoch > order.epoch:
+            raise Conflict("stale-epoch", epoch=order.epoch, current_epoch=serving.epoch)
+        return serving
+
+    def _adopt(self, order: AdoptFiles) -> None:
+        folder = self._folder_at(order)
+        if order.procedure in folder.adopted:
+            return
+        written = folder.attempts.get(order.attempt, {})
+        named = {file.name: written.get(file.name) for file in order.files}
+        if None in named.values() or named.keys() != written.keys():
+            raise Refused("invalid-request", attempt=order.attempt, reason="not those files")
+        folder.files |= written
+        folder.inputs, folder.attempts = {}, {}
+        folder.adopted.append(order.procedure)
+
+    def _discard(self, order: DiscardRoot) -> None:
+        folder = self._folder_at(order)
+        used = {root for root, _ in folder.inputs} | {self.serving[order.region_id].root}
+        if order.root in used:
+            raise Conflict("action-not-allowed", root=order.root, state="in use")
+        self.storage.folders.pop(order.root, None)
+
+    def _folder_at(self, order: AdoptFiles | DiscardRoot) -> Folder:
+        serving = self.serving.get(order.region_id)
+        if serving is None:
+            raise Unavailable("not-ready", region_id=order.region_id, reason="not open here")
+        if serving.epoch != order.epoch:
+            raise Conflict("stale-epoch", epoch=order.epoch, current_epoch=serving.epoch)
+        return self.storage.read(serving.root)
+
+    def borrowed(self, region_id: str) -> Borrowed:
+        serving = self.serving.get(region_id)
+        if serving is None:
+            raise NotFound(what="region", name=region_id)
+        inputs = self.storage.read(serving.root).inputs
+        return Borrowed(
+            region_id=region_id,
+            epoch=serving.epoch,
+            root=serving.root,
+            columns=[],
+            marks=[],
+            files=[
+                BorrowedFile(root=root, file=data_file(name, rows))
+                for (root, name), rows in inputs.items()
+                if name != LOG
+            ],
+            segments=[
+                SealedSegment(root=root, name=name, bytes=len(rows), checksum="0" * 8)
+                for (root, name), rows in inputs.items()
+                if name == LOG
+            ],
+        )
+
+
+def data_file(name: str, rows: Rows) -> DataFile:
+    return DataFile(
+        name=name,
+        rows=len(rows),
+        bytes=len(rows),
+        min_key="00",
+        max_key="ff",
+        min_version=0,
+        max_version=1,
+        checksum="0" * 8,
+        row_checksum="0" * 16,
+    )
+
+
+def _result(order: Order, error: MetaError | None) -> OrderResult:
+    shown = None if error is None else OrderError(code=error.code, facts=dict(error.facts))
+    return OrderResult(number=order.number, region_id=order.region_id, error=shown)

@@ -1,0 +1,172 @@
+"""The data plane as the leader's ports see it: nodes, leases, placement and jobs of one world."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from base.clock import Clock
+from base.errors import Unavailable
+from base.wire.inputs import Borrowed
+from base.wire.jobs import MoveJob, MoveResult
+from base.wire.orders import CreateRegion, OpenRegion, Order, OrderResult
+from keys.catalog import Catalog
+from keys.tables import RegionState
+from procedures.ports import NodeView, Progress, Sender
+from tests.fakes.disk import Rows, Storage
+from tests.fakes.nodes import FakeNode, data_file
+
+LEASE_MS = 10_000
+
+
+@dataclass
+class Plane:
+    """What outlives every server."""
+
+    clock: Clock
+    storage: Storage = field(default_factory=Storage)
+    nodes: dict[str, FakeNode] = field(default_factory=dict)
+    leases: dict[tuple[str, str], int] = field(default_factory=dict)
+    """(node, region) -> when its lease ends, monotonic ms; the node counts it as we do."""
+    violations: list[str] = field(default_factory=list)
+    """Of what must never be seen; never raised into the code under test."""
+
+    def add(self, *node_ids: str) -> None:
+        for node_id in node_ids:
+            self.nodes[node_id] = FakeNode(node_id, self.storage)
+
+    def lease(self, node: str, region_id: str) -> None:
+        self.leases[node, region_id] = self.clock.mono_ms() + LEASE_MS
+
+    def execute(self, node: str, term: int, orders: Sequence[Order]) -> tuple[OrderResult, ...]:
+        """Each request arrives twice: the second changes nothing and is answered the same."""
+        first = self.nodes[node].execute(term, orders)
+        effects = len(self.nodes[node].effects)
+        if self.nodes[node].execute(term, orders) != first and all(r.error is None for r in first):
+            self.violations.append(f"a repeat was answered differently: {orders}")
+        if len(self.nodes[node].effects) != effects:
+            self.violations.append(f"a repeat had an effect: {orders}")
+        for order, result in zip(orders, first, strict=True):
+            if isinstance(order, OpenRegion) and result.error is None:
+                self._check_overlap(node, order)
+        return first
+
+    def _check_overlap(self, node: str, order: OpenRegion) -> None:
+        now = self.clock.mono_ms()
+        for (other, region_id), ends_at in self.leases.items():
+            if region_id == order.region_id and other != node and ends_at > now:
+                self.violations.append(f"{region_id} opened on {node} while {other} has a lease")
+
+    def rows(self, region_id: str) -> Rows | None:
+        """What a client can read of it; None: no living node serves it."""
+        for node in self.nodes.values():
+            if node.alive and region_id in node.serving:
+                return self.storage.folders[node.serving[region_id].root].rows
+        return None
+
+
+@dataclass
+class FakeNodes:
+    """The Nodes port of one term."""
+
+    plane: Plane
+    term: int
+    catalog: Callable[[], Catalog] = Catalog
+    _numbers: Iterable[int] = field(default_factory=lambda: count(1))
+
+    async def send(
+        self, node: str, orders: Sequence[Order], *, sender: Sender
+    ) -> tuple[OrderResult, ...]:
+        entry = self.plane.nodes.get(node)
+        if entry is None:
+            raise Unavailable(what="node", name=node)
+        entry.reach()
+        numbers = iter(self._numbers)
+        sent = [order.model_copy(update={"number": next(numbers)}) for order in orders]
+        for order in sent:
+            if self._may_be_leased(node, order):
+                self.plane.lease(node, order.region_id)
+        return self.plane.execute(node, self.term, sent)
+
+    async def borrowed(self, node: str, region_id: str) -> Borrowed:
+        self.plane.nodes[node].reach()
+        return self.plane.nodes[node].borrowed(region_id)
+
+    def _may_be_leased(self, node: str, order: Order) -> bool:
+        if isinstance(order, CreateRegion):
+            return True
+        if not isinstance(order, OpenRegion):
+            return False
+        table = self.catalog().tables.get(order.table_id)
+        regions = table.route.region_routes if table else ()
+        found = [r for r in regions if r.region_id == order.region_id]
+        return any(
+            (r.leader, r.epoch, r.state) == (node, order.epoch, RegionState.OPEN) for r in found
+        )
+
+
+@dataclass
+class FakeLeases:
+    """The Leases port: it knows every grant, of earlier leaders too."""
+
+    plane: Plane
+
+    def free_in_ms(self, node: str, region_ids: Sequence[str]) -> int:
+        now = self.plane.clock.mono_ms()
+        ends = [self.plane.leases.get((node, region_id), now) for region_id in region_ids]
+        return max([0, *(end - now for end in ends)])
+
+
+@dataclass
+class FakePlacement:
+    """The Placement port: a node is known to be dead at once."""
+
+    plane: Plane
+
+    def nodes(self) -> tuple[NodeView, ...]:
+        return tuple(
+            NodeView(
+                node_id=node.node_id,
+                zone=node.node_id,
+                root=node.root,
+                alive=node.alive,
+                regions=len(node.serving),
+                disk_free_bytes=node.disk_free_bytes,
+            )
+            for node in self.plane.nodes.values()
+        )
+
+
+@dataclass
+class FakeJobs:
+    """The Jobs port: brings rows over at once, into a folder of the attempt."""
+
+    plane: Plane
+    failures: int = 0
+    """So many jobs fail before one succeeds; each leaves its folder."""
+
+    async def move(self, job: MoveJob, *, progress: Progress) -> MoveResult:
+        own = self.plane.storage.read(job.borrowed.root)
+        if job.attempt in own.attempts:
+            self.plane.violations.append(f"attempt {job.attempt} is written twice")
+        out = own.attempts.setdefault(job.attempt, {})
+        total = len(job.borrowed.files) + len(job.borrowed.segments)
+        named = [(file.root, file.file.name) for file in job.borrowed.files]
+        named += [(segment.root, segment.name) for segment in job.borrowed.segments]
+        for done, (root, name) in enumerate(named):
+            rows = self.plane.storage.read(root).files[name]
+            out[f"{job.attempt}/{done}-{name}.parquet"] = rows
+            progress(done + 1, total, "files")
+        if self.failures:
+            self.failures -= 1
+            raise Unavailable(what="job", name=job.job_id)
+        count_of = sum(len(rows) for rows in out.values())
+        return MoveResult(
+            job_id=job.job_id,
+            files=[data_file(name, rows) for name, rows in out.items()],
+            rows_in=count_of,
+            rows_out=count_of,
+            bytes_in=count_of,
+            bytes_out=count_of,
+            copied_files=len(job.borrowed.files),
+            rewritten_segments=len(job.borrowed.segments),
+        )

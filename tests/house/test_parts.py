@@ -1,0 +1,74 @@
+"""Every test is in exactly one part, and a part that fails cannot look as if it passed."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from metasrv.cli.main import COMMANDS
+from scripts.parts import MARKS, NOT_BUILT, PARTS, selection
+from scripts.report import Took, table
+from scripts.run_tests import Count, read_report
+
+ROOT = Path(__file__).parents[2]
+
+
+def chosen_by(marks: set[str]) -> list[str]:
+    """The parts whose expression takes a test with these marks, as pytest reads it."""
+    names = {mark: mark in marks for mark in MARKS}
+    return [part.name for part in PARTS if not part.command and holds(selection(part.name), names)]
+
+
+def holds(expression: str, names: dict[str, bool]) -> bool:
+    words = [word.split() for word in expression.split(" and ")]
+    return all(names[word[-1]] is (len(word) == 1) for word in words)
+
+
+@pytest.mark.parametrize(
+    ("marks", "part"),
+    [
+        (set(), "fast"),
+        ({"etcd"}, "etcd"),
+        ({"etcd", "process"}, "process"),
+        ({"etcd", "process", "spark"}, "spark"),
+        (set(MARKS), "demo"),
+    ],
+)
+def test_given_marks_when_selected_then_exactly_one_part_runs_the_test(
+    marks: set[str], part: str
+) -> None:
+    assert chosen_by(marks) == [part]
+
+
+def test_given_the_marks_then_each_is_declared_and_has_a_part() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]
+    declared = {line.split(":")[0] for line in settings["ini_options"]["markers"]}
+
+    assert set(MARKS) == declared
+    assert set(MARKS) < {part.name for part in PARTS}
+
+
+def test_given_a_part_that_is_not_built_then_its_command_does_not_exist_yet() -> None:
+    commands = {name for name, _, _ in COMMANDS}
+    waiting = [part for part in PARTS if part.name in NOT_BUILT]
+
+    assert {part.name for part in waiting} == NOT_BUILT
+    for part in waiting:
+        assert part.command is not None
+        assert part.command[1] not in commands, f"remove {part.name} from NOT_BUILT"
+
+
+def test_given_a_report_with_a_skip_when_read_then_the_skip_has_failed() -> None:
+    text = '<testsuites><testsuite tests="5" failures="1" errors="1" skipped="1"/></testsuites>'
+
+    assert read_report(text) == Count(passed=2, failed=3)
+
+
+def test_given_a_part_that_failed_when_shown_then_the_total_has_failed() -> None:
+    shown = table([Took("fast", 1500, ok=True, said="3 passed"), Took("etcd", 500, ok=False)])
+
+    assert shown.splitlines() == [
+        "fast       1.5 s  ok      3 passed",
+        "etcd       0.5 s  FAILED",
+        "total      2.0 s  FAILED",
+    ]

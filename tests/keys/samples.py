@@ -1,0 +1,236 @@
+"""One key and one value of every family, as full as it can be; the golden files hold them."""
+
+from typing import Any
+
+from base.schema.partition import HashRule, RangeRule
+from keys.catalogs import CatalogInfo, CatalogNameKey, SchemaInfo, SchemaNameKey
+from keys.cluster import (
+    Candidate,
+    CandidateKey,
+    Cluster,
+    ClusterKey,
+    Leader,
+    LeaderKey,
+    Node,
+    NodeKey,
+    Resources,
+    Sequence,
+    SequenceKey,
+    Setting,
+    SettingKey,
+)
+from keys.key import Key
+from keys.log import (
+    CatalogCreated,
+    CatalogUpdate,
+    CatalogUpdateKey,
+    CatalogVersion,
+    CatalogVersionKey,
+    RouteChanged,
+    SchemaCreated,
+    SchemaDropped,
+    TableAltered,
+    TableCreated,
+    TableDropped,
+    TableRenamed,
+    TableUndropped,
+)
+from keys.records import (
+    Beat,
+    Idempotency,
+    IdempotencyKey,
+    Lock,
+    LockMode,
+    Outcome,
+    Phase,
+    ProcedureHistory,
+    ProcedureHistoryKey,
+    ProcedureKey,
+    ProcedureRecord,
+    Resource,
+    StoredError,
+    Submission,
+)
+from keys.removed import (
+    RemovedTableInfo,
+    RemovedTableInfoKey,
+    RemovedTableNameKey,
+    RemovedTableRoute,
+    RemovedTableRouteKey,
+)
+from keys.tables import (
+    Column,
+    DatanodeTable,
+    DatanodeTableKey,
+    RegionRoute,
+    RegionState,
+    TableInfo,
+    TableInfoKey,
+    TableName,
+    TableNameKey,
+    TableRoute,
+    TableRouteKey,
+)
+from keys.value import StoredModel
+
+AT_MS = 1_763_721_600_000
+PROCEDURE = "019aa5d3-1c00-7abc-8def-0123456789ab"
+CHILD = "019aa5d3-1c01-7abc-8def-0123456789ab"  # of RECORD: its parent
+DIGEST = "0f" * 32
+REGIONS = (
+    RegionRoute(
+        region_id="4398046511104",
+        leader="dn-1",
+        followers=("dn-2",),
+        epoch=3,
+        state=RegionState.OPENING,
+        root="/var/lib/metasrv/dn-1/1024_0000000000",
+        announced=False,
+        borrows=("/var/lib/metasrv/dn-3/1024_0000000000",),
+    ),
+    RegionRoute(
+        region_id="4398046511105",
+        leader="dn-2",
+        epoch=1,
+        state=RegionState.OPEN,
+        root="/var/lib/metasrv/dn-2/1024_0000000001",
+        announced=True,
+    ),
+)
+ROUTE = TableRoute(table_id=1024, version=2, region_routes=REGIONS)
+INFO = TableInfo(
+    table_id=1024,
+    catalog="main",
+    schema_name="public",
+    name="flights",
+    version=3,
+    schema_version=2,
+    schema_floor=1,
+    columns=(
+        Column(id=1, name="id", type="int64", nullable=False),
+        Column(id=2, name="note", type="string", nullable=True, default="ünset"),
+    ),
+    next_column_id=3,
+    primary_key=(1,),
+    partition=RangeRule(columns=(1,), bounds=((1000,),)),
+    options={"retention": "7d"},
+    replicas=1,
+    created_at_ms=AT_MS,
+)
+HASHED = INFO.model_copy(update={"partition": HashRule(columns=(1,), count=2)})
+CATALOG = CatalogInfo(catalog_id=1, name="main", options={"owner": "ops"}, created_at_ms=AT_MS)
+SCHEMA = SchemaInfo(
+    schema_id=2, catalog="main", name="public", options={"quota": "10"}, created_at_ms=AT_MS
+)
+RECORD = ProcedureRecord(
+    kind="create_table",
+    kind_format=1,
+    step="commit",
+    phase=Phase.UNDO,
+    state={"table_id": 1024, "opened": ["dn-1"]},
+    trail=("prepare", "open"),
+    submission=7,
+    locks=(
+        Lock(key="catalog:main", mode=LockMode.SHARED),
+        Lock(key="name:main.public.flights", mode=LockMode.EXCLUSIVE),
+    ),
+    resource=Resource(type="table", id="1024", name="main.public.flights"),
+    client=Submission(
+        submitted_by="anna",
+        request_id="req-1",
+        statement={"method": "POST", "path": "/v1/tables", "body": {"name": "flights"}},
+        idempotency=DIGEST,
+        if_version=3,
+        table_id=1024,
+        expected_epoch=2,
+    ),
+    parent=CHILD,
+    submitted_at_ms=AT_MS,
+    deadline_at_ms=AT_MS + 600_000,
+    started_at_ms=AT_MS + 5,
+    resumed=1,
+    cancel=True,
+    timeline=(Beat(step="prepare", at_ms=AT_MS + 9, ms=4),),
+    error=StoredError(code="node-not-eligible", facts={"node": "dn-3"}),
+    catalog_version=17,
+)
+UPDATE = CatalogUpdate(
+    version=17,
+    at_ms=AT_MS,
+    procedure=PROCEDURE,
+    entries=(
+        CatalogCreated(info=CATALOG),
+        SchemaCreated(info=SCHEMA),
+        SchemaDropped(catalog="main", name="old"),
+        TableCreated(info=INFO, route=ROUTE),
+        TableRenamed(info=HASHED),
+        TableAltered(info=HASHED),
+        TableDropped(table_id=1024, dropped_at_ms=AT_MS, dropped_by=PROCEDURE),
+        TableUndropped(info=HASHED, route=ROUTE),
+        RouteChanged(table_id=1024, version=3, regions=REGIONS[:1]),
+    ),
+)
+NODE = Node(
+    node_id="dn-1",
+    role="datanode",
+    address="http://127.0.0.1:4001",
+    zone="a",
+    root="/var/lib/metasrv/dn-1",
+    version="0.1.0",
+    incarnation="6f1c2d3e4a5b",
+    resources=Resources(cpu_cores=2, memory_bytes=24 << 30, disk_bytes=100 << 30),
+    registered_at_ms=AT_MS,
+)
+
+SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (
+    (TableInfoKey(1024), INFO),
+    (TableRouteKey(1024), ROUTE),
+    (DatanodeTableKey("dn-1", 1024), DatanodeTable(table_id=1024, version=2, regions=(0, 1))),
+    (TableNameKey("main", "public", "flights"), TableName(table_id=1024)),
+    (CatalogNameKey("main"), CATALOG),
+    (SchemaNameKey("main", "public"), SCHEMA),
+    (
+        RemovedTableInfoKey(1024),
+        RemovedTableInfo(info=HASHED, dropped_at_ms=AT_MS, dropped_by=PROCEDURE),
+    ),
+    (
+        RemovedTableRouteKey(1024),
+        RemovedTableRoute(route=ROUTE, dropped_at_ms=AT_MS, dropped_by=PROCEDURE),
+    ),
+    (RemovedTableNameKey("main", "public", "flights", 1024), TableName(table_id=1024)),
+    (SequenceKey("table_id"), Sequence(next=1088)),
+    (CatalogVersionKey(), CatalogVersion(version=17, at_ms=AT_MS)),
+    (CatalogUpdateKey(17), UPDATE),
+    (ProcedureKey(PROCEDURE), RECORD),
+    (
+        ProcedureHistoryKey(PROCEDURE),
+        ProcedureHistory(
+            outcome=Outcome.ROLLED_BACK,
+            last=RECORD,
+            result={"table_id": 1024},
+            finished_at_ms=AT_MS + 20,
+            catalog_version=17,
+        ),
+    ),
+    (
+        IdempotencyKey(DIGEST),
+        Idempotency(procedure=PROCEDURE, fingerprint=DIGEST, at_ms=AT_MS),
+    ),
+    (LeaderKey(), Leader(server="meta-1", url="http://127.0.0.1:4000", lease="7587869")),
+    (
+        CandidateKey("meta-1"),
+        Candidate(server="meta-1", url="http://127.0.0.1:4000", version="0.1.0"),
+    ),
+    (NodeKey("datanode", "dn-1"), NODE),
+    (ClusterKey(), Cluster(cluster_id=PROCEDURE, created_at_ms=AT_MS)),
+    (
+        SettingKey("maintenance"),
+        Setting(
+            name="maintenance",
+            value={"enabled": True},
+            version=2,
+            changed_by="anna",
+            changed_at_ms=AT_MS,
+        ),
+    ),
+)

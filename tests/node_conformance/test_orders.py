@@ -1,0 +1,139 @@
+"""Orders as PROTOCOLS P3 has them, on a real node."""
+
+import pytest
+
+from tests.node_conformance.node import Node, Write, new_region
+
+pytestmark = pytest.mark.process
+
+
+def code(node: Node, *orders: object) -> str | None:
+    """Of the last order's result."""
+    error = node.order(*orders).results[-1].error  # type: ignore[arg-type]
+    return None if error is None else error.code
+
+
+def test_given_a_node_when_ordered_to_create_then_it_serves_at_once(node: Node) -> None:
+    region = node.created()
+
+    assert node.write(region, [Write(b"a", 1)], "s1").rows == 1
+
+
+def test_given_many_creates_in_one_request_when_answered_then_each_has_its_result(
+    node: Node,
+) -> None:
+    orders = [node.create_order(new_region()) for _ in range(20)]
+
+    results = node.order(*orders).results
+
+    assert [result.number for result in results] == [order.number for order in orders]
+    assert all(result.error is None for result in results)
+
+
+def test_given_a_repeat_of_an_order_when_taken_then_the_stored_answer_is_given(
+    node: Node,
+) -> None:
+    region = node.created()
+    bad = node.open_order(region, epoch=1, root="not/absolute")
+
+    first = node.order(bad).results[0]
+    again = node.order(bad.model_copy(update={"root": node.root_of(region)})).results[0]
+
+    assert first.error is not None
+    assert again == first
+
+
+def test_given_a_lower_order_number_when_taken_then_it_is_refused(node: Node) -> None:
+    region = new_region()
+    early = node.create_order(region)
+    assert code(node, node.create_order(region)) is None
+
+    assert code(node, early) == "stale-epoch"
+
+
+def test_given_a_lower_term_when_taken_then_the_request_is_refused(node: Node) -> None:
+    node.metasrv.told.term += 1
+    node.created()
+
+    answer = node.post_orders(node.create_order(new_region()), term=node.metasrv.told.term - 1)
+
+    assert (answer.status_code, answer.json()["code"]) == (409, "stale-epoch")
+    assert answer.json()["facts"]["current_term"] == node.metasrv.told.term
+
+
+def test_given_another_cluster_when_ordered_then_wrong_cluster(node: Node) -> None:
+    answer = node.post_orders(node.create_order(new_region()), cluster_id="another")
+
+    assert (answer.status_code, answer.json()["code"]) == (409, "wrong-cluster")
+
+
+def test_given_another_node_when_ordered_then_it_is_refused(node: Node) -> None:
+    answer = node.post_orders(node.create_order(new_region()), node_id="dn-other")
+
+    assert (answer.status_code, answer.json()["code"]) == (409, "wrong-cluster")
+
+
+def test_given_a_dropped_region_when_created_or_opened_then_never_again(node: Node) -> None:
+    region = node.created()
+    assert code(node, node.drop_order(region, epoch=1)) is None
+
+    assert code(node, node.create_order(region, epoch=2)) == "action-not-allowed"
+    assert code(node, node.open_order(region, epoch=2)) == "action-not-allowed"
+    node.metasrv.told.term += 1
+    assert code(node, node.create_order(region, epoch=3)) == "action-not-allowed"
+
+
+def test_given_a_region_that_never_was_when_dropped_or_closed_then_it_is_done(
+    node: Node,
+) -> None:
+    region = new_region()
+
+    assert code(node, node.close_order(region, epoch=1)) is None
+    assert code(node, node.drop_order(region, epoch=1)) is None
+
+
+def test_given_a_closed_region_when_opened_then_its_rows_are_there(node: Node) -> None:
+    region = node.created()
+    node.write(region, [Write(b"a", 1), Write(b"b", 2)], "s1")
+    assert code(node, node.close_order(region, epoch=1)) is None
+    assert node.post(region, "scan").status_code == 404
+
+    assert code(node, node.open_order(region, epoch=2)) is None
+
+    assert [row.key for row in node.scan(region, epoch=2).rows] == [b"a".hex(), b"b".hex()]
+
+
+def test_given_an_open_at_a_lower_epoch_when_taken_then_stale(node: Node) -> None:
+    region = node.created(epoch=3)
+
+    assert code(node, node.open_order(region, epoch=2)) == "stale-epoch"
+    assert code(node, node.close_order(region, epoch=2)) == "stale-epoch"
+
+
+def test_given_no_files_when_ordered_to_open_then_lost_and_never_empty(node: Node) -> None:
+    region = new_region()
+
+    assert code(node, node.open_order(region, epoch=1)) == "region-lost"
+
+    answer = node.post_batch(region, [Write(b"a", 1)], "s1")
+    assert (answer.status_code, answer.json()["code"]) == (503, "region-lost")
+    node.metasrv.wait_for(lambda: node.metasrv.reports(node.node_id, str(region)) == "lost")
+
+
+def test_given_a_region_when_its_inputs_are_listed_then_nothing_is_borrowed(node: Node) -> None:
+    region = node.created()
+
+    answer = node.http.get(f"{node.url}/node/v1/regions/{region}/borrowed").json()
+
+    assert (answer["files"], answer["segments"]) == ([], [])
+    assert answer["root"] == node.root_of(region)
+
+
+def test_given_an_instruction_in_a_heartbeat_when_answered_then_it_is_carried_out(
+    node: Node,
+) -> None:
+    region = new_region()
+
+    node.metasrv.told.instructions = [node.create_order(region)]
+
+    node.metasrv.wait_for(lambda: node.metasrv.reports(node.node_id, str(region)) == "open")

@@ -1,0 +1,73 @@
+"""What a playground would start: pure."""
+
+from pathlib import Path
+
+import pytest
+
+from metasrv.playground.plan import Settings, plan, ports_needed
+
+DATA = Path("/data")
+PORTS = list(range(5001, 5020))
+
+
+def test_given_the_defaults_then_etcd_comes_first_and_each_has_a_port_of_its_own() -> None:
+    settings = Settings(DATA)
+
+    programs = plan(settings, "/bin/etcd", PORTS)
+
+    assert [one.id for one in programs] == ["etcd", "m-1", "dn-1", "dn-2", "dn-3"]
+    assert len({one.url for one in programs}) == 5
+    assert ports_needed(settings) == 6
+    assert all(one.folder.parent == DATA for one in programs)
+    assert all(word.find("0.0.0.0") < 0 for one in programs for word in one.argv)
+
+
+def test_given_several_metasrvs_then_datanodes_know_them_all_and_the_port_is_the_first_ones() -> (
+    None
+):
+    programs = plan(Settings(DATA, metasrvs=2, datanodes=1, port=4000), "/bin/etcd", PORTS)
+
+    first, second, node = programs[1:]
+    assert first.url == "http://127.0.0.1:4000"
+    assert f"--metasrv={first.url},{second.url}" in node.argv
+    assert "--root=/data/dn-1/root" in node.argv
+
+
+def test_given_an_etcd_that_is_there_then_none_is_started() -> None:
+    settings = Settings(DATA, etcd=("http://127.0.0.1:2379", "http://127.0.0.1:3379"))
+
+    programs = plan(settings, "", PORTS)
+
+    assert [one.role for one in programs] == ["metasrv", *["datanode"] * 3]
+    assert "--etcd=http://127.0.0.1:2379,http://127.0.0.1:3379" in programs[0].argv
+
+
+def test_given_more_flags_then_they_are_on_the_command_lines() -> None:
+    settings = Settings(
+        DATA, metasrv_flags={"heartbeat-ms": "500"}, datanode_flags={"memtable-bytes": "65536"}
+    )
+
+    programs = plan(settings, "/bin/etcd", PORTS)
+
+    assert "--heartbeat-ms=500" in programs[1].argv
+    assert "--memtable-bytes=65536" in programs[2].argv
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(Path("relative")),
+        Settings(DATA, metasrvs=0),
+        Settings(DATA, metasrvs=10),
+        Settings(DATA, datanodes=-1),
+        Settings(DATA, etcd=("127.0.0.1:2379",)),
+        Settings(DATA, etcd=("http://127.0.0.1:2379",), reset=True),
+    ],
+)
+def test_given_what_cannot_be_then_it_is_said(settings: Settings) -> None:
+    assert list(settings.faults())
+
+
+def test_given_no_datanodes_then_nothing_is_wrong() -> None:
+    assert not list(Settings(DATA, datanodes=0).faults())
+    assert not list(Settings(DATA, metasrvs=0, datanodes=0).faults())

@@ -1,0 +1,81 @@
+"""A leader with gates to open, and clients that submit, wait and cancel."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from keys.kv import Compare
+from keys.records import ProcedureHistory, Submission
+from procedures.admission import Limits
+from procedures.entry import Entry, State
+from procedures.machine import Lane
+from procedures.submit import Submission as Wish
+from procedures.submit import Submitted
+from tests.fakes.cluster import LIMITS, Cluster, Server
+from tests.procedures.gates import Gate, Gates
+from tests.procedures.scenarios import with_two_tables_and_dead_node
+from tests.sim.loop import SimLoop, run
+
+SMALL = Limits(running_max={Lane.DDL: 2, Lane.REPAIR: 1}, queue_max=3)
+
+
+OPERATOR = Submission(submitted_by="ops", request_id="r", statement={}, idempotency="e" * 64)
+
+
+@dataclass
+class Office:
+    """A cluster with one leader, and clients."""
+
+    cluster: Cluster
+    server: Server
+    fence: Compare
+    gates: Gates
+    names: dict[str, str] = field(default_factory=dict)
+    """Name of a gate -> its procedure."""
+
+    async def submit(
+        self, name: str, *locks: str, key: str | None = None, body: str = "b"
+    ) -> Submitted:
+        client = Submission(
+            submitted_by="anna", request_id="r", statement={}, idempotency=key and key * 64
+        )
+        wish = Wish(self.cluster.ids.procedure_id(), client, body)
+        kind, state = self.cluster.kinds["gate"], Gate(name=name, locks=locks)
+        manager = self.cluster.leader.manager
+        submitted = await manager.submit(kind, state, wish)
+        self.names.setdefault(name, submitted.procedure)
+        return submitted
+
+    async def cancel(self, name: str) -> Entry:
+        return await self.cluster.leader.manager.cancel(self.names[name])
+
+    async def settle(self) -> None:
+        await self.cluster.clock.sleep_ms(50)
+
+    def state(self, name: str) -> State:
+        found = dict(self.cluster.leader.manager.living())[self.names[name]]
+        return found.state
+
+    async def end(self, name: str) -> ProcedureHistory:
+        found = await self.cluster.leader.manager.wait(self.names[name], deadline_ms=60_000)
+        assert isinstance(found, ProcedureHistory), found.state
+        return found
+
+    def let(self, *names: str) -> None:
+        for name in names:
+            self.gates.gate(name).set()
+
+    async def next_leader(self) -> Server:
+        self.cluster.loop.kill(self.cluster.leader.node)
+        return await self.cluster.started("meta-2")
+
+
+def office(scenario: Callable[[Office], Awaitable[None]], limits: Limits = LIMITS) -> None:
+    async def main(loop: SimLoop) -> None:
+        gates = Gates()
+        cluster = Cluster(loop, gates.kinds(), limits)
+        fence = await cluster.bootstrap()
+        await with_two_tables_and_dead_node(cluster, fence)
+        server = await cluster.started()
+        await scenario(Office(cluster, server, fence, gates))
+
+    run(main, 1)

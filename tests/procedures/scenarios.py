@@ -1,0 +1,270 @@
+"""One life of each kind, to be crashed anywhere: what is there, what is asked, how it may end."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from base.errors import Refused
+from keys.catalogs import SchemaInfo
+from keys.kv import Compare
+from keys.records import Outcome, Submission
+from procedures.kinds.alter_table import AlterTable, RenameColumn, SetOptions
+from procedures.kinds.create_schema import CreateSchema
+from procedures.kinds.create_table import CreateTable
+from procedures.kinds.drop_schema import DropSchema
+from procedures.kinds.drop_table import DropTable
+from procedures.kinds.failover_node import FailoverNode
+from procedures.kinds.failover_table import FailoverTable
+from procedures.kinds.rename_table import RenameTable
+from procedures.kinds.undrop_table import UndropTable
+from procedures.machine import ProcedureState
+from tests.fakes.cluster import Cluster
+from tests.procedures.ends import (
+    OTHER,
+    TABLE,
+    Check,
+    altered,
+    both_failed_over,
+    created,
+    dropped,
+    effects,
+    failed_over,
+    nothing,
+    renamed,
+    undropped,
+    undropped_elsewhere,
+)
+from tests.procedures.tables import (
+    NODES,
+    drop_table_keys,
+    put_schema,
+    put_table,
+    region_ids,
+    reserve_ids,
+    table_info,
+    table_route,
+)
+
+DIGEST = "ab" * 32
+FULL = Outcome.SUCCEEDED
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    name: str
+    kind: str
+    state: ProcedureState
+    given: Callable[[Cluster, Compare], Awaitable[None]]
+    ends: Mapping[Outcome, Check]
+    """The legal ends, each with what must then be true."""
+    cells_min: int
+    client: Mapping[str, object] | None = None
+    cancel_after_ms: int | None = None
+    """The client asks for the procedure to be cancelled then."""
+    deadline_ms: int | None = None
+    """Of the kind, where its own would make a long life of retries."""
+
+
+def submission(scenario: Scenario) -> Submission:
+    required = dict(scenario.client or {})
+    statement = {"method": "POST", "path": "/v1/x", "body": {}}
+    base = Submission(
+        submitted_by="anna", request_id="r-1", statement=statement, idempotency=DIGEST
+    )
+    return base.model_copy(update=required)
+
+
+# ---- what is there before
+
+
+async def empty(cluster: Cluster, fence: Compare) -> None:
+    cluster.plane.add(*NODES)
+    await reserve_ids(cluster, fence, 1100)
+
+
+async def with_schema(cluster: Cluster, fence: Compare) -> None:
+    await empty(cluster, fence)
+    await put_schema(cluster, fence, "sales")
+
+
+async def with_table(cluster: Cluster, fence: Compare) -> None:
+    """Table t: two regions on dn-1, one on dn-2."""
+    await with_schema(cluster, fence)
+    await put_table(cluster, fence, table_info(TABLE, "t", 3), ("dn-1", "dn-1", "dn-2"))
+
+
+async def with_two_tables(cluster: Cluster, fence: Compare) -> None:
+    await with_table(cluster, fence)
+    await put_table(cluster, fence, table_info(OTHER, "u", 1), ("dn-1",))
+
+
+async def with_refusing_node(cluster: Cluster, fence: Compare) -> None:
+    await with_schema(cluster, fence)
+    cluster.plane.nodes["dn-3"].refuses["create"] = Refused("invalid-request", reason="test")
+
+
+async def with_dropped_table(cluster: Cluster, fence: Compare) -> None:
+    await with_table(cluster, fence)
+    await drop_table_keys(cluster, fence, TABLE)
+
+
+async def with_dropped_table_and_dead_node(cluster: Cluster, fence: Compare) -> None:
+    await with_dropped_table(cluster, fence)
+    cluster.plane.nodes["dn-1"].die()
+
+
+async def with_dead_node(cluster: Cluster, fence: Compare) -> None:
+    await with_table(cluster, fence)
+    cluster.plane.nodes["dn-1"].die()
+
+
+async def with_two_tables_and_dead_node(cluster: Cluster, fence: Compare) -> None:
+    await with_two_tables(cluster, fence)
+    cluster.plane.nodes["dn-1"].die()
+
+
+# ---- the scenarios
+
+NEW = CreateTable(info=table_info(1090, "new", 3), route=table_route(1090, NODES))
+TAKEN = CreateTable(info=table_info(1090, "t", 3), route=table_route(1090, NODES))
+MOVED = FailoverTable(
+    table_id=TABLE,
+    name="main.public.t",
+    source="dn-1",
+    region_ids=region_ids(TABLE, 2),
+    reason="test",
+)
+
+SCENARIOS = (
+    Scenario(
+        "create_schema",
+        "create_schema",
+        CreateSchema(info=SchemaInfo(schema_id=1031, catalog="main", name="hr", created_at_ms=1)),
+        empty,
+        {FULL: lambda end: effects(end, "schema.created")},
+        cells_min=31,
+    ),
+    Scenario(
+        "drop_schema",
+        "drop_schema",
+        DropSchema(catalog="main", name="sales", schema_id=1030),
+        with_schema,
+        {FULL: lambda end: effects(end, "schema.dropped")},
+        cells_min=40,
+    ),
+    Scenario("create_table", "create_table", NEW, with_schema, {FULL: created}, cells_min=64),
+    Scenario(
+        "create_table, name taken",
+        "create_table",
+        TAKEN,
+        with_table,
+        {Outcome.ROLLED_BACK: nothing, Outcome.FAILED: nothing},
+        cells_min=75,
+    ),
+    Scenario(
+        "create_table, node refuses",
+        "create_table",
+        NEW,
+        with_refusing_node,
+        {Outcome.ROLLED_BACK: nothing, Outcome.FAILED: nothing},
+        cells_min=234,
+        deadline_ms=500,
+    ),
+    Scenario(
+        "create_table, cancelled",
+        "create_table",
+        NEW,
+        with_refusing_node,
+        {Outcome.ROLLED_BACK: nothing, Outcome.CANCELLED: nothing},
+        cells_min=192,
+        cancel_after_ms=250,
+        deadline_ms=2_000,
+    ),
+    Scenario(
+        "create_table, cancelled as it commits",
+        "create_table",
+        NEW,
+        with_schema,
+        {FULL: created, Outcome.CANCELLED: nothing},
+        cells_min=64,
+        cancel_after_ms=0,
+    ),
+    Scenario(
+        "drop_table",
+        "drop_table",
+        DropTable(catalog="main", schema_name="public", name="t", table_id=TABLE),
+        with_table,
+        {FULL: dropped},
+        cells_min=64,
+        client={"if_version": 1, "table_id": TABLE},
+    ),
+    Scenario(
+        "undrop_table",
+        "undrop_table",
+        UndropTable(
+            table_id=TABLE, catalog="main", schema_name="public", old_name="t", new_name="t"
+        ),
+        with_dropped_table,
+        {FULL: undropped},
+        cells_min=133,
+    ),
+    Scenario(
+        "undrop_table, node gone",
+        "undrop_table",
+        UndropTable(
+            table_id=TABLE, catalog="main", schema_name="public", old_name="t", new_name="t"
+        ),
+        with_dropped_table_and_dead_node,
+        {FULL: undropped_elsewhere},
+        cells_min=555,
+    ),
+    Scenario(
+        "rename_table",
+        "rename_table",
+        RenameTable(
+            catalog="main",
+            schema_name="public",
+            name="t",
+            table_id=TABLE,
+            new_schema="sales",
+            new_name="s",
+        ),
+        with_table,
+        {FULL: renamed},
+        cells_min=31,
+        client={"if_version": 1, "table_id": TABLE},
+    ),
+    Scenario(
+        "alter_table",
+        "alter_table",
+        AlterTable(
+            catalog="main",
+            schema_name="public",
+            name="t",
+            table_id=TABLE,
+            operations=(
+                SetOptions(op="set_options", options={"a": "1"}),
+                RenameColumn(op="rename_column", name="note", new_name="text"),
+            ),
+        ),
+        with_table,
+        {FULL: altered},
+        cells_min=31,
+        client={"if_version": 1, "table_id": TABLE},
+    ),
+    Scenario(
+        "failover_table",
+        "failover_table",
+        MOVED,
+        with_dead_node,
+        {FULL: failed_over},
+        cells_min=429,
+    ),
+    Scenario(
+        "failover_node",
+        "failover_node",
+        FailoverNode(node="dn-1", reason="test"),
+        with_two_tables_and_dead_node,
+        {FULL: both_failed_over},
+        cells_min=791,
+    ),
+)

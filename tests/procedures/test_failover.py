@@ -1,0 +1,298 @@
+"""Failover where it is hard: storage that is gone, nodes that come back, jobs that fail, undrop."""
+
+import asyncio
+
+from keys.records import Outcome, Submission
+from keys.tables import RegionState, TableRouteKey
+from keys.txn import snapshot
+from procedures.context import Context, Live, Ports
+from procedures.kinds.failover_plan import reroute_plan
+from procedures.kinds.failover_table import FAILOVER_TABLE, FailoverTable
+from procedures.kinds.registry import KINDS
+from procedures.machine import Goto
+from procedures.placing import place
+from procedures.ports import NodeView
+from procedures.submit import Submission as Wish
+from tests.fakes.chance import SeededIds, SeededRng
+from tests.fakes.cluster import DEADLINE_MS, Cluster
+from tests.fakes.plane import FakeJobs, FakeLeases, FakeNodes, FakePlacement
+from tests.procedures.agree import history_of
+from tests.procedures.ends import TABLE
+from tests.procedures.scenarios import MOVED, with_dead_node, with_dropped_table
+from tests.procedures.tables import region_ids, rows_of, table_route
+from tests.procedures.test_kinds import begun, finish, undrop
+from tests.sim.loop import SimLoop, run
+
+CLIENT = Submission(submitted_by="ops", request_id="r", statement={})
+FIRST = region_ids(TABLE, 1)[0]
+ROOT = f"/disks/dn-1/regions/{FIRST}-1"
+
+
+async def start(cluster: Cluster, kind: str, state: FailoverTable) -> str:
+    wish = Wish(cluster.ids.procedure_id(), CLIENT, "")
+    await cluster.leader.manager.submit(KINDS[kind], state, wish)
+    return wish.procedure
+
+
+def states(cluster: Cluster) -> list[str]:
+    route = history_of(cluster.kv._store.log_from(1)).family("__table_route")[(str(TABLE),)]
+    return [region["state"] for region in route["region_routes"]]
+
+
+def test_given_storage_that_is_gone_when_failed_over_then_lost_until_it_is_back() -> None:
+    """T22: state `lost`, no empty region, and putting the storage back heals it."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_dead_node, {})
+        cluster.plane.storage.lost.add(ROOT)
+        procedure = await start(cluster, "failover_table", MOVED)
+
+        await cluster.clock.sleep_ms(120_000)
+        assert states(cluster) == ["lost", "open", "open"]
+        assert cluster.plane.rows(FIRST) is None
+        assert cluster.living() == [procedure]
+
+        cluster.plane.storage.lost.clear()
+        assert await cluster.quiet()
+        assert states(cluster) == ["open", "open", "open"]
+        assert cluster.plane.rows(FIRST) == rows_of(FIRST)
+        assert history_of(cluster.kv._store.log_from(1)).wrong == []
+
+    run(main, 1)
+
+
+def test_given_lost_storage_when_the_leader_dies_then_the_next_one_heals_it() -> None:
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_dead_node, {})
+        cluster.plane.storage.lost.add(ROOT)
+        await start(cluster, "failover_table", MOVED)
+        await cluster.clock.sleep_ms(30_000)
+        loop.kill(cluster.leader.node)
+        cluster.plane.storage.lost.clear()
+
+        assert await cluster.quiet()
+        assert cluster.plane.rows(FIRST) == rows_of(FIRST)
+
+    run(main, 1)
+
+
+def test_given_jobs_that_fail_when_moved_then_another_attempt_is_adopted() -> None:
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_dead_node, {})
+        cluster.jobs.failures = 3
+
+        history = await finish(cluster, "failover_table", MOVED, {})
+
+        assert history.outcome is Outcome.SUCCEEDED
+        assert cluster.plane.rows(FIRST) == rows_of(FIRST)
+        assert cluster.plane.violations == []
+        assert history.result is not None
+        assert (history.result["rows_in"], history.result["rows_out"]) == (4, 4)
+
+    run(main, 1)
+
+
+def test_given_a_lease_of_the_dead_node_then_nothing_opens_before_its_end() -> None:
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_dead_node, {})
+        await start(cluster, "failover_table", MOVED)
+        ends_at = max(cluster.plane.leases.values())
+
+        await cluster.clock.sleep_ms(5_000)
+        entry = cluster.leader.manager.living()[0][1]
+        assert cluster.plane.rows(FIRST) is None
+        assert [one.kind for one in entry.live.waiting] == ["region_lease"]
+
+        assert await cluster.quiet()
+        assert cluster.clock.mono_ms() >= ends_at
+        assert cluster.plane.violations == []
+
+    run(main, 1)
+
+
+def test_given_force_then_the_regions_open_at_once() -> None:
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_dead_node, {})
+
+        forced = MOVED.model_copy(update={"force": True})
+        await start(cluster, "failover_table", forced)
+        await cluster.clock.sleep_ms(1_000)
+
+        assert cluster.plane.rows(FIRST) == rows_of(FIRST)
+
+    run(main, 1)
+
+
+def test_given_a_node_that_is_back_when_rerouted_again_then_its_regions_are_opened() -> None:
+    """Between `open`, which saw it gone, and `reroute`, which sees it alive."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_dead_node, {})
+        at = context(cluster)
+        first = await FAILOVER_TABLE.steps["reroute"].act(MOVED, at)
+        assert isinstance(first, Goto)
+        await cluster.change(cluster.leader.fence, first.txn)
+
+        again = await FAILOVER_TABLE.steps["reroute"].act(first.state, at)
+
+        assert isinstance(again, Goto)
+        assert again.step == "await_lease"
+        assert again.state.to_move == first.state.moving
+        assert again.txn.entries == ()
+
+    run(main, 1)
+
+
+def test_given_a_new_leader_that_dies_when_rerouted_again_then_its_lease_is_waited_for_too() -> (
+    None
+):
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_dead_node, {})
+        at = context(cluster)
+        first = await FAILOVER_TABLE.steps["reroute"].act(MOVED, at)
+        assert isinstance(first, Goto)
+        await cluster.change(cluster.leader.fence, first.txn)
+        cluster.plane.nodes["dn-3"].die()
+
+        again = await FAILOVER_TABLE.steps["reroute"].act(first.state, at)
+
+        assert isinstance(again, Goto)
+        assert again.state.led_by == ("dn-1", "dn-3")
+
+    run(main, 1)
+
+
+def context(cluster: Cluster) -> Context:
+    ports = Ports(
+        kv=cluster.kv,
+        nodes=FakeNodes(cluster.plane, cluster.leader.term),
+        leases=FakeLeases(cluster.plane),
+        placement=FakePlacement(cluster.plane),
+        jobs=FakeJobs(cluster.plane),
+        clock=cluster.clock,
+        ids=SeededIds(cluster.clock, 7),
+        rng=SeededRng(),
+        term=cluster.leader.term,
+        deadline_ms=DEADLINE_MS,
+    )
+    return Context(ports, NoChildren(), "p", "reroute", CLIENT, Live())
+
+
+class NoChildren:
+    async def submit(self, procedure: str, kind: str, state: dict[str, object]) -> None:
+        raise AssertionError(procedure)
+
+    async def exists(self, procedure: str) -> bool:
+        return False
+
+    async def wait(self, procedures: object) -> tuple[()]:
+        return ()
+
+
+# ---- pure: where regions go
+
+
+def view(name: str, *, alive: bool = True, regions: int = 0, zone: str = "a") -> NodeView:
+    return NodeView(name, zone, f"/disks/{name}", alive, regions, 1 << 40)
+
+
+def test_given_a_route_then_only_regions_of_the_source_or_of_dead_nodes_leave() -> None:
+    route = table_route(TABLE, ("dn-1", "dn-2", "dn-3"))
+    nodes = [view("dn-1"), view("dn-2"), view("dn-3", alive=False)]
+
+    plan = reroute_plan(route, nodes, "dn-1", region_ids(TABLE, 3), ())
+
+    assert [one.led_by for one in plan] == ["dn-1", "dn-3"]
+    assert {one.region.leader for one in plan} == {"dn-2"}
+    assert all(one.region.epoch == 2 for one in plan)
+    assert all(one.region.borrows == one.leaves for one in plan)
+
+
+def test_given_a_root_that_was_never_announced_then_it_is_left_and_not_borrowed() -> None:
+    (region,) = table_route(TABLE, ("dn-1",)).region_routes
+    opening = region.model_copy(
+        update={"announced": False, "state": RegionState.OPENING, "borrows": ("/old",)}
+    )
+    route = table_route(TABLE, ("dn-1",)).with_regions((opening,))
+
+    (moved,) = reroute_plan(route, [view("dn-2")], "dn-1", (region.region_id,), ())
+
+    assert moved.region.borrows == ("/old",)
+    assert moved.leaves == (region.root,)
+
+
+def test_given_nodes_then_the_one_with_fewest_regions_takes_the_next() -> None:
+    nodes = [view("b", regions=1), view("a", regions=1), view("c", regions=0, zone="z")]
+
+    chosen = place(nodes, 4)
+
+    assert [node.node_id for node in chosen] == ["c", "a", "b", "c"]
+
+
+def test_given_a_node_that_came_back_empty_then_it_does_not_take_a_whole_table() -> None:
+    nodes = [view("a", regions=90), view("b", regions=90), view("c", regions=0)]
+
+    chosen = place(nodes, 4)
+
+    assert [node.node_id for node in chosen] == ["c", "a", "b", "c"]
+
+
+# ---- undrop
+
+
+def test_given_a_node_that_goes_while_its_table_comes_back_then_its_regions_move() -> None:
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_dropped_table, {})
+        cluster.plane.nodes["dn-1"].silent = True  # alive for the leader when it publishes
+        wish = Wish(cluster.ids.procedure_id(), CLIENT, "")
+        await cluster.leader.manager.submit(KINDS["undrop_table"], undrop(), wish)
+        await cluster.clock.sleep_ms(2_000)
+        cluster.plane.nodes["dn-1"].die()
+
+        assert await cluster.quiet()
+        assert states(cluster) == ["open", "open", "open"]
+        assert cluster.plane.rows(FIRST) == rows_of(FIRST)
+        assert cluster.plane.violations == []
+
+    run(main, 1)
+
+
+def test_given_no_node_to_take_them_when_undropped_then_it_waits_and_then_goes_on() -> None:
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_dropped_table, {})
+        for name in ("dn-1", "dn-2", "dn-3"):
+            cluster.plane.nodes[name].die()
+        wish = Wish(cluster.ids.procedure_id(), CLIENT, "")
+        await cluster.leader.manager.submit(KINDS["undrop_table"], undrop(), wish)
+        await cluster.clock.sleep_ms(2 * FAILOVER_TABLE.deadline_ms)  # its children have failed
+
+        cluster.plane.nodes["dn-3"].alive = True
+
+        assert await cluster.quiet()
+        assert states(cluster) == ["open", "open", "open"]
+        assert cluster.plane.rows(FIRST) == rows_of(FIRST)
+        key = TableRouteKey(TABLE)
+        seen = await snapshot(cluster.kv, key, deadline_ms=DEADLINE_MS)
+        assert {region.leader for region in seen.must(key).region_routes} == {"dn-3"}
+
+    run(main, 1)
+
+
+def test_given_another_failover_that_waits_when_a_table_comes_back_then_both_end() -> None:
+    """The undrop's own child and the detector's failover want the same regions."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_dropped_table, {})
+        cluster.plane.nodes["dn-1"].die()
+
+        undropped, moved = await asyncio.gather(
+            finish(cluster, "undrop_table", undrop(), {}),
+            finish(cluster, "failover_table", MOVED, {}),
+        )
+
+        assert undropped.last.submission < moved.last.submission
+        assert {undropped.outcome, moved.outcome} == {Outcome.SUCCEEDED}
+        assert states(cluster) == ["open", "open", "open"]
+        assert cluster.plane.violations == []
+
+    run(main, 1)

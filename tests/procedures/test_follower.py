@@ -1,0 +1,181 @@
+"""One server's catalog moves by the log alone, whatever becomes of the watch."""
+
+import pytest
+
+from base.errors import Corrupt, Unavailable
+from keys.follower import Follower
+from keys.kv import Answer, Get, Page, Put, Request
+from keys.log import (
+    CatalogUpdate,
+    CatalogUpdateKey,
+    CatalogVersion,
+    CatalogVersionKey,
+)
+from keys.memory import MemoryKv
+from keys.value import encode
+from tests.procedures.logs import DEADLINE_MS, World, check, first_update, update
+from tests.sim.loop import SimClock, SimLoop, run
+
+
+class CountingKv(MemoryKv):
+    """Counts what it is asked; `away`: it does not answer."""
+
+    def __init__(self, clock: SimClock) -> None:
+        super().__init__(clock)
+        self.reads = 0
+        self.away = False
+
+    async def range(
+        self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
+    ) -> Page:
+        self.reads += 1
+        if self.away:
+            raise Unavailable()
+        return await super().range(get, deadline_ms=deadline_ms, revision=revision)
+
+
+async def publish(kv: MemoryKv, *updates: CatalogUpdate, declared: int | None = None) -> Answer:
+    last = updates[-1].version if declared is None else declared
+    writes = [Put(bytes(CatalogUpdateKey(one.version)), encode(one)) for one in updates]
+    stored = CatalogVersion(version=last, at_ms=last)
+    version = Put(bytes(CatalogVersionKey()), encode(stored))
+    return await kv.txn(Request(writes=(*writes, version)), deadline_ms=DEADLINE_MS)
+
+
+async def following(loop: SimLoop) -> tuple[CountingKv, Follower]:
+    kv = CountingKv(SimClock(loop))
+    await publish(kv, first_update())
+    follower = Follower(kv, SimClock(loop), deadline_ms=DEADLINE_MS)
+    loop.spawn("server", follower.follow())
+    await follower.wait_for(1, deadline_ms=DEADLINE_MS)
+    return kv, follower
+
+
+def test_given_updates_when_watched_then_each_version_is_applied_and_nothing_is_read() -> None:
+    async def main(loop: SimLoop) -> None:
+        kv, follower = await following(loop)
+        world, reads = World(3), kv.reads
+
+        for version in range(2, 60):
+            answer = await publish(kv, update(version, world.entry()))
+            catalog = await follower.wait_for(version, deadline_ms=DEADLINE_MS)
+            assert (catalog.version, catalog.revision) == (version, answer.revision)
+
+        check(follower.catalog, world)
+        assert kv.reads == reads
+        kept = follower.at(7)
+        assert kept is not None
+        assert kept.version == 7
+
+    run(main, 1)
+
+
+def test_given_several_updates_in_one_revision_then_all_are_applied() -> None:
+    async def main(loop: SimLoop) -> None:
+        kv, follower = await following(loop)
+        world = World(4)
+
+        await publish(kv, *(update(version, world.entry()) for version in (2, 3, 4)))
+
+        check(await follower.wait_for(4, deadline_ms=DEADLINE_MS), world)
+
+    run(main, 1)
+
+
+def test_given_an_update_that_was_offered_first_then_the_watch_repeats_it_and_it_is_ignored() -> (
+    None
+):
+    async def main(loop: SimLoop) -> None:
+        kv, follower = await following(loop)
+        new = update(2, World(5).entry())
+        follower.offer(new, 9)
+        before = follower.catalog
+
+        await publish(kv, new)
+        await SimClock(loop).sleep_ms(10)
+
+        assert follower.catalog is before
+
+    run(main, 1)
+
+
+@pytest.mark.parametrize(("version", "declared"), [(3, 3), (2, 3)])
+def test_given_a_log_with_a_gap_or_another_version_when_followed_then_corrupt(
+    version: int, declared: int
+) -> None:
+    async def main(loop: SimLoop) -> None:
+        kv = CountingKv(SimClock(loop))
+        await publish(kv, first_update())
+        follower = Follower(kv, SimClock(loop), deadline_ms=DEADLINE_MS)
+        task = loop.spawn("server", follower.follow())
+        await follower.wait_for(1, deadline_ms=DEADLINE_MS)
+
+        await publish(kv, update(version), declared=declared)
+        await SimClock(loop).sleep_ms(10)
+
+        assert isinstance(task.exception(), Corrupt)
+        assert follower.catalog.version == 1
+
+    run(main, 1)
+
+
+def test_given_a_history_that_was_compacted_or_a_silent_store_then_it_loads_what_is_missing() -> (
+    None
+):
+    async def main(loop: SimLoop) -> None:
+        clock, world = SimClock(loop), World(6)
+        kv = CountingKv(clock)
+        await publish(kv, first_update())
+        follower = Follower(kv, clock, deadline_ms=DEADLINE_MS)
+        kv.away = True
+        loop.spawn("server", follower.follow())
+        await clock.sleep_ms(1_000)
+        with pytest.raises(Unavailable):
+            await follower.wait_for(1, deadline_ms=100)
+
+        loop.pause("server", 3_000)
+        kv.away = False
+        for version in range(2, 9):
+            answer = await publish(kv, update(version, world.entry()))
+        await kv.compact(answer.revision, deadline_ms=DEADLINE_MS)
+
+        check(await follower.wait_for(8, deadline_ms=5_000), world)
+
+    run(main, 1)
+
+
+def test_given_a_watch_that_was_compacted_under_us_then_versions_go_on_and_never_back() -> None:
+    async def main(loop: SimLoop) -> None:
+        kv, follower = await following(loop)
+        world, seen = World(7), [follower.catalog.version]
+        loop.pause("server", 500)
+        for version in range(2, 12):
+            answer = await publish(kv, update(version, world.entry()))
+        await kv.compact(answer.revision, deadline_ms=DEADLINE_MS)
+        while follower.catalog.version < 11:
+            seen.append((await follower.changed(follower.catalog.version)).version)
+
+        assert seen == sorted(seen)
+        check(follower.catalog, world)
+
+    run(main, 1)
+
+
+def test_given_a_follower_that_listens_then_it_says_since_when_it_is_not_older_than_the_store() -> (
+    None
+):
+    async def main(loop: SimLoop) -> None:
+        kv, follower = await following(loop)
+        clock = SimClock(loop)
+        loop.spawn("server", follower.listen())
+        await clock.sleep_ms(5_000)
+        heard = follower.heard_at_ms
+        kv.away = True
+        await clock.sleep_ms(5_000)
+
+        assert heard is not None
+        assert heard >= 4_000
+        assert follower.heard_at_ms is not None
+        assert follower.heard_at_ms <= 5_000
+
+    run(main, 1)

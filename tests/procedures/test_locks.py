@@ -1,0 +1,173 @@
+"""Who holds which lock: properties of a pure function of the records (PROTOCOLS P2)."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keys.records import Lock, LockMode
+from procedures.kinds.registry import KINDS
+from procedures.locks import Claim, distinct, exclusive, holders, region_key, route_key, shared
+from tests.procedures.scenarios import SCENARIOS
+
+MODES = st.sampled_from([shared, exclusive])
+KEYS = ("name:main.public.a", "name:main.public.b", "table:1", "route:1", "region:4294967296")
+SETS = st.dictionaries(st.sampled_from(KEYS), MODES, max_size=4)
+PLACEMENT = ("route", "region")
+
+
+@st.composite
+def claim_lists(draw: st.DrawFn) -> list[Claim]:
+    """Claims in order of submission; some are children of an earlier one. Whoever takes a region
+    takes its route as well, as every kind does (PROTOCOLS P2)."""
+    found: list[Claim] = []
+    for number in range(draw(st.integers(0, 7))):
+        wanted = draw(SETS)
+        if "region:4294967296" in wanted:
+            wanted.setdefault("route:1", shared)
+        parent = draw(st.sampled_from([None, None, *(claim.procedure for claim in found)]))
+        locks = tuple(make(key) for key, make in wanted.items())
+        found.append(Claim(f"p{number}", number, locks, parent))
+    return found
+
+
+def conflict(one: Claim, other: Claim) -> bool:
+    return any(
+        a.key == b.key and LockMode.EXCLUSIVE in (a.mode, b.mode)
+        for a in one.locks
+        for b in other.locks
+    )
+
+
+def elders(claim: Claim, claims: Sequence[Claim]) -> set[str]:
+    by_name = {one.procedure: one for one in claims}
+    found: set[str] = set()
+    while claim.parent is not None:
+        found.add(claim.parent)
+        claim = by_name[claim.parent]
+    return found
+
+
+@given(claim_lists())
+def test_given_any_records_then_two_holders_conflict_only_within_a_family(
+    claims: list[Claim],
+) -> None:
+    blocked = holders(claims)
+
+    holding = [claim for claim in claims if not blocked[claim.procedure]]
+    for one, other in combinations(holding, 2):
+        family = one.procedure in elders(other, claims)
+        roots = {min(elders(claim, claims) | {claim.procedure}) for claim in (one, other)}
+        assert family or not conflict(one, other) or len(roots) == 1
+
+
+@given(claim_lists().flatmap(lambda claims: st.tuples(st.just(claims), st.permutations(claims))))
+def test_given_the_same_records_in_any_order_then_the_same_holders(
+    both: tuple[list[Claim], list[Claim]],
+) -> None:
+    claims, shuffled = both
+
+    assert holders(shuffled) == holders(claims)
+
+
+@given(claim_lists())
+def test_given_any_records_then_nobody_waits_for_a_younger_one_and_somebody_goes_on(
+    claims: list[Claim],
+) -> None:
+    blocked = holders(claims)
+    age = {claim.procedure: claim.submission for claim in claims}
+
+    assert all(age[b.by] < age[name] for name, blocks in blocked.items() for b in blocks)
+    assert not claims or any(not blocks for blocks in blocked.values())
+
+
+@given(claim_lists())
+def test_given_strangers_when_one_waits_then_a_younger_one_does_not_overtake_it(
+    claims: list[Claim],
+) -> None:
+    alone = [Claim(c.procedure, c.submission, c.locks) for c in claims]
+    blocked = holders(alone)
+
+    for older, younger in combinations(alone, 2):
+        if conflict(older, younger):
+            assert older.procedure in {block.by for block in blocked[younger.procedure]}
+
+
+def test_given_a_child_whose_parent_holds_its_lock_then_it_runs_under_it() -> None:
+    parent = Claim("p", 1, (exclusive("route:1"),))
+    child = Claim("c", 2, (shared("route:1"),), parent="p")
+
+    assert holders([parent, child]) == {"p": (), "c": ()}
+
+
+def test_given_two_children_under_one_lock_then_they_exclude_each_other() -> None:
+    parent = Claim("p", 1, (exclusive("route:1"),))
+    first = Claim("a", 2, (exclusive("route:1"),), parent="p")
+    second = Claim("b", 3, (exclusive("route:1"),), parent="p")
+
+    blocked = holders([parent, first, second])
+
+    assert not blocked["a"]
+    assert [block.by for block in blocked["b"]] == ["a"]
+
+
+def test_given_a_stranger_that_waits_for_the_parent_then_the_child_does_not_queue_behind_it() -> (
+    None
+):
+    """An undrop holds the route; a failover of the same region waits for it; then comes its
+    child. Were the child to queue, nobody would ever go on."""
+    region = region_key(str(7 << 32))
+    undrop = Claim("undrop", 1, (exclusive(route_key(7)),))
+    stranger = Claim("failover", 2, (shared(route_key(7)), exclusive(region)))
+    child = Claim("child", 3, (shared(route_key(7)), exclusive(region)), parent="undrop")
+
+    blocked = holders([undrop, stranger, child])
+
+    assert not blocked["child"]
+    assert {block.by for block in blocked["failover"]} == {"undrop"}
+
+
+def test_given_a_parent_that_waits_then_its_child_waits_with_it() -> None:
+    first = Claim("x", 1, (exclusive("route:1"),))
+    parent = Claim("p", 2, (exclusive("route:1"),))
+    child = Claim("c", 3, (exclusive("route:1"),), parent="p")
+
+    assert {block.by for block in holders([first, parent, child])["c"]} == {"p"}
+
+
+def test_given_a_record_that_turns_up_late_then_it_waits_for_what_runs_already() -> None:
+    late = Claim("late", 1, (exclusive("table:1"),))
+    runs = Claim("runs", 2, (exclusive("table:1"),), runs=True)
+
+    blocked = holders([late, runs])
+
+    assert not blocked["runs"]
+    assert [block.by for block in blocked["late"]] == ["runs"]
+
+
+def test_given_a_key_twice_then_the_stronger_mode_is_taken() -> None:
+    found = distinct(exclusive("a"), shared("a"), shared("b"), exclusive("b"))
+
+    assert {lock.key: lock.mode for lock in found} == {
+        "a": LockMode.EXCLUSIVE,
+        "b": LockMode.EXCLUSIVE,
+    }
+
+
+def test_given_changes_of_the_schema_side_alone_then_a_failover_never_waits_for_them() -> None:
+    alone = {"create_schema", "drop_schema", "rename_table", "alter_table"}
+    placed = {"failover_table"}
+    schema = [locks_of(name) for name in alone]
+    moves = [locks_of(name) for name in placed]
+
+    for number, move in enumerate(moves):
+        claims = [Claim(f"s{n}", n, locks) for n, locks in enumerate(schema)]
+        failover = Claim("f", 100 + number, move)
+        assert not holders([*claims, failover])["f"]
+        assert all(lock.key.split(":")[0] in PLACEMENT for lock in move)
+
+
+def locks_of(name: str) -> tuple[Lock, ...]:
+    scenario = next(one for one in SCENARIOS if one.kind == name)
+    return KINDS[name].locks(scenario.state)

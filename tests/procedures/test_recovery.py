@@ -1,0 +1,126 @@
+"""What a new leader finds, what it cannot run, and who holds which lock there."""
+
+import json
+
+import pytest
+
+from base.errors import Conflict
+from keys.kv import Put, Request
+from keys.records import Outcome, ProcedureHistory, ProcedureKey
+from keys.txn import Stamp, Txn
+from procedures import journal
+from procedures.entry import State
+from procedures.manager import SWEEP_MS
+from tests.procedures.gates import Gate
+from tests.procedures.office import OPERATOR, Office, office
+
+
+def test_given_one_lock_then_the_second_waits_and_shows_for_whom() -> None:
+    async def scenario(at: Office) -> None:
+        await at.submit("a", "table:1")
+        await at.submit("b", "table:1")
+        await at.settle()
+        entry = dict(at.cluster.leader.manager.living())[at.names["b"]]
+
+        assert (at.state("a"), at.state("b")) == ("running", "waiting")
+        assert [(one.key, one.by) for one in entry.blocked] == [("table:1", at.names["a"])]
+        at.let("a", "a again", "b", "b again")
+        await at.end("b")
+        assert at.gates.ran == ["a", "a again", "b", "b again"]
+
+    office(scenario)
+
+
+def test_given_a_new_leader_then_each_goes_on_at_its_own_step_under_the_same_locks() -> None:
+    async def scenario(at: Office) -> None:
+        await at.submit("a", "table:1")
+        await at.submit("b", "table:1")
+        at.let("a")
+        await at.settle()
+
+        await at.next_leader()
+        await at.settle()
+
+        assert (at.state("a"), at.state("b")) == ("running", "waiting")
+        assert at.gates.ran == ["a", "a again", "a again"]
+
+    office(scenario)
+
+
+def record_of(at: Office, kind: str, **changes: object) -> dict[str, object]:
+    stamp = Stamp(catalog_version=None, submission=2, at_ms=1)
+    gate = at.cluster.kinds["gate"]
+    state = Gate(name="x", locks=("table:1",))
+    record = journal.begin(gate, state, OPERATOR.model_copy(update={"idempotency": None}), stamp)
+    return {**record.model_dump(mode="json"), "kind": kind, **changes}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": "from_the_future"},
+        {"format": 2, "a_new_field": [1]},
+        {"kind_format": 9},
+        {"step": "a_new_step"},
+    ],
+)
+def test_given_a_record_of_a_newer_server_then_it_is_parked_keeps_its_locks_and_others_run(
+    changes: dict[str, object],
+) -> None:
+    async def scenario(at: Office) -> None:
+        at.cluster.loop.kill(at.server.node)
+        procedure = at.cluster.ids.procedure_id()
+        raw = json.dumps({**record_of(at, "gate"), **changes}).encode()
+        await at.cluster.kv.txn(
+            Request(writes=(Put(bytes(ProcedureKey(procedure)), raw),)), deadline_ms=1_000
+        )
+
+        await at.cluster.started("meta-2")
+        await at.submit("blocked", "table:1")
+        await at.submit("free", "table:2")
+        at.let("free", "free again")
+        await at.end("free")
+        at.names["x"] = procedure
+
+        assert at.state("x") is State.PARKED
+        assert at.state("blocked") is State.WAITING
+        assert at.cluster.stored()[bytes(ProcedureKey(procedure))] == raw
+        with pytest.raises(Conflict):
+            await at.cancel("x")
+
+    office(scenario)
+
+
+def test_given_a_submission_that_nobody_here_knows_then_the_sweep_takes_it_up() -> None:
+    async def scenario(at: Office) -> None:
+        procedure = at.cluster.ids.procedure_id()
+        key, gate = ProcedureKey(procedure), at.cluster.kinds["gate"]
+        state = Gate(name="late")
+        client = OPERATOR.model_copy(update={"idempotency": None})
+        txn = Txn().expecting(key, 0)
+        txn = txn.put_stamped(key, lambda stamp: journal.begin(gate, state, client, stamp))
+        assert at.server.committer is not None
+        await at.server.committer.commit(txn)
+        at.let("late", "late again")
+        await at.cluster.clock.sleep_ms(2 * SWEEP_MS)
+
+        found = await at.cluster.leader.manager.find(procedure)
+        assert isinstance(found, ProcedureHistory)
+
+    office(scenario)
+
+
+def test_given_a_step_with_a_mistake_of_ours_then_it_is_parked_and_a_cancel_undoes_it() -> None:
+    async def scenario(at: Office) -> None:
+        at.gates.fails.add("a")
+        await at.submit("a", "table:1")
+        await at.submit("b")
+        at.let("b", "b again", "undo a")
+        await at.end("b")
+        state = at.state("a")
+        await at.cancel("a")
+
+        assert state is State.PARKED
+        assert (await at.end("a")).outcome is Outcome.CANCELLED
+
+    office(scenario)

@@ -1,0 +1,20 @@
+"""The leader killed every few seconds under six clients; the long form is in scripts/chaos.py."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.process.leader_kills import Plan, leader_kills
+
+pytestmark = pytest.mark.process
+
+
+async def test_given_six_clients_when_leaders_are_killed_then_what_was_acknowledged_holds(
+    tmp_path: Path,
+) -> None:
+    report = await leader_kills(tmp_path, Plan(seconds=30, every_s=5))
+
+    print(report)
+    assert report.wrong == [], "\n".join(report.wrong)
+    assert report.kills >= 3
+    assert report.told["ok"] >= 20

@@ -1,0 +1,125 @@
+"""One contract for both disks, and what MemoryDisk loses in a crash."""
+
+from pathlib import Path
+
+import pytest
+
+from base.errors import Conflict, NotFound
+from dataplane.region.disk import Disk
+from dataplane.region.local_disk import LocalDisk
+from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+
+
+@pytest.fixture(params=["local", "memory"])
+def disk_and_folder(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Disk, str]:
+    disk: Disk = LocalDisk() if request.param == "local" else MemoryDisk(MemoryStore())
+    folder = str(tmp_path / "one" / "two")
+    disk.make_folder(folder)
+    return disk, folder
+
+
+def test_given_a_file_when_appended_then_any_part_can_be_read(
+    disk_and_folder: tuple[Disk, str],
+) -> None:
+    disk, folder = disk_and_folder
+    file = disk.create(f"{folder}/f")
+    file.append(b"hello ")
+    file.append(b"world")
+    file.sync()
+    file.close()
+
+    assert disk.size(f"{folder}/f") == 11
+    assert disk.read(f"{folder}/f", 6, 3) == b"wor"
+    assert disk.read(f"{folder}/f", 6, 100) == b"world"
+    assert disk.read(f"{folder}/f", 11, 1) == b""
+    disk.sync_file(f"{folder}/f")
+    disk.sync_folder(folder)
+
+
+def test_given_a_name_when_taken_then_create_and_rename_refuse_it(
+    disk_and_folder: tuple[Disk, str],
+) -> None:
+    disk, folder = disk_and_folder
+    disk.create(f"{folder}/a").close()
+    disk.create(f"{folder}/b").close()
+
+    with pytest.raises(Conflict):
+        disk.create(f"{folder}/a")
+    with pytest.raises(Conflict):
+        disk.rename(f"{folder}/a", f"{folder}/b")
+    disk.rename(f"{folder}/a", f"{folder}/c")
+
+    assert disk.list(folder) == ["b", "c"]
+
+
+def test_given_folders_when_listed_then_files_and_folders_show_in_order(
+    disk_and_folder: tuple[Disk, str],
+) -> None:
+    disk, folder = disk_and_folder
+    disk.make_folder(f"{folder}/z")
+    disk.make_folder(f"{folder}/z")
+    disk.create(f"{folder}/z/inner").close()
+    disk.create(f"{folder}/a").close()
+
+    assert disk.list(folder) == ["a", "z"]
+    disk.remove_tree(f"{folder}/z")
+    disk.remove_tree(f"{folder}/z")
+    disk.remove(f"{folder}/a")
+    assert disk.list(folder) == []
+
+
+def test_given_nothing_when_asked_for_then_it_is_not_found(
+    disk_and_folder: tuple[Disk, str],
+) -> None:
+    disk, folder = disk_and_folder
+    none = f"{folder}/none"
+
+    for ask in (disk.size, disk.list, disk.remove, disk.sync_file):
+        with pytest.raises(NotFound):
+            ask(none)
+    with pytest.raises(NotFound):
+        disk.read(none, 0, 1)
+    with pytest.raises(NotFound):
+        disk.rename(none, f"{folder}/other")
+    with pytest.raises(NotFound):
+        disk.create(f"{none}/below")
+
+
+def test_given_unsynced_bytes_when_the_power_goes_then_they_are_gone() -> None:
+    store = MemoryStore()
+    disk = MemoryDisk(store)
+    disk.make_folder("/disk")
+    file = disk.create("/disk/f")
+    file.append(b"kept")
+    file.sync()
+    disk.sync_folder("/disk")
+    file.append(b" lost")
+
+    store.crash()
+
+    assert disk.read("/disk/f", 0, 100) == b"kept"
+
+
+def test_given_an_unsynced_folder_when_the_power_goes_then_its_names_are_as_before() -> None:
+    store = MemoryStore()
+    disk = MemoryDisk(store)
+    disk.make_folder("/disk")
+    disk.create("/disk/old").sync()
+    disk.sync_folder("/disk")
+    disk.create("/disk/new").sync()
+    disk.remove("/disk/old")
+
+    store.crash()
+
+    assert disk.list("/disk") == ["old"]
+
+
+def test_given_a_kinder_device_when_the_power_goes_then_a_part_of_the_tail_survives() -> None:
+    store = MemoryStore()
+    disk = MemoryDisk(store)
+    disk.make_folder("/disk")
+    disk.create("/disk/f").append(b"abcdef")
+
+    store.crash(kept_bytes=2, kept_names=True)
+
+    assert disk.read("/disk/f", 0, 100) == b"ab"

@@ -1,0 +1,193 @@
+"""Parquet files: what they say of themselves, and that only needed parts of them are read."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from base.errors import Corrupt, Unavailable
+from dataplane.region.block_cache import BlockCache, BlockKey
+from dataplane.region.checksum import digest_stored
+from dataplane.region.file_reader import FileReader, FileSource
+from dataplane.region.file_writer import ROW_GROUP_ROWS, FileTarget, write_rows
+from dataplane.region.key_range import KeyRange
+from dataplane.region.local_disk import LocalDisk
+from dataplane.region.manifest import FileEntry
+from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.merge import MergeSource, merge_live
+from tests.region.rig import SPEC
+
+GROUPS = 5
+ROWS = GROUPS * ROW_GROUP_ROWS
+
+
+def key(number: int) -> bytes:
+    return f"k{number:08}".encode()
+
+
+def stored(numbers: range, version: int = 1, op: int = 0) -> pa.Table:
+    count = len(numbers)
+    return pa.table(
+        {
+            "_key": pa.array([key(number) for number in numbers], pa.binary()),
+            "_version": pa.array([version] * count, pa.int64()),
+            "_op": pa.array([op] * count, pa.uint8()),
+            "c1": pa.array(list(numbers), pa.int64()),
+            "c2": pa.array([None] * count, pa.string()),
+        }
+    )
+
+
+class ReadingDisk(MemoryDisk):
+    """Counts the bytes that are read."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryStore())
+        self.bytes_read = 0
+
+    def read(self, path: str, offset: int, length: int) -> bytes:
+        data = super().read(path, offset, length)
+        self.bytes_read += len(data)
+        return data
+
+
+@pytest.fixture
+def disk() -> ReadingDisk:
+    disk = ReadingDisk()
+    disk.make_folder("/disk/data")
+    return disk
+
+
+def written(disk: MemoryDisk, *tables: pa.Table) -> FileEntry:
+    return write_rows(FileTarget(disk, "/disk", "data/1-1-1.parquet", SPEC.columns), tables)
+
+
+def reader_of(disk: MemoryDisk, entry: FileEntry, cache_bytes: int = 1 << 30) -> FileReader:
+    return FileReader(FileSource(disk, "/disk", BlockCache(cache_bytes)), entry)
+
+
+def test_given_a_file_when_written_then_columns_bear_their_ids_and_the_entry_fits(
+    tmp_path: Path,
+) -> None:
+    target = FileTarget(LocalDisk(), str(tmp_path), "one.parquet", SPEC.columns)
+    entry = write_rows(target, [stored(range(10)), stored(range(10, 20), version=2)])
+
+    file = pq.ParquetFile(tmp_path / "one.parquet")
+
+    ids = {
+        field.name: (field.metadata or {}).get(b"PARQUET:field_id") for field in file.schema_arrow
+    }
+    assert ids == {"_key": None, "_version": None, "_op": None, "c1": b"1", "c2": b"2"}
+    assert file.read().num_rows == entry.rows == 20
+    assert entry.bytes == (tmp_path / "one.parquet").stat().st_size
+    assert (entry.min_key, entry.max_key) == (key(0).hex(), key(19).hex())
+    assert (entry.min_version, entry.max_version) == (1, 2)
+
+
+def test_given_a_large_file_when_one_key_is_read_then_one_row_group_is(disk: ReadingDisk) -> None:
+    entry = written(disk, stored(range(ROWS)))
+    reader = reader_of(disk, entry)
+    reader.rows_of([key(0)], ())  # the footer
+    disk.bytes_read = 0
+
+    rows = reader.rows_of([key(3 * ROW_GROUP_ROWS + 5)], SPEC.columns)
+
+    assert rows.column("c1").to_pylist() == [3 * ROW_GROUP_ROWS + 5]
+    assert disk.bytes_read < entry.bytes / 2
+    disk.bytes_read = 0
+    reader.rows_of([key(3 * ROW_GROUP_ROWS + 6)], SPEC.columns)
+    assert disk.bytes_read == 0, "the row group is in the cache"
+
+
+def test_given_keys_all_over_when_read_then_each_is_found_once(disk: ReadingDisk) -> None:
+    reader = reader_of(disk, written(disk, stored(range(0, ROWS, 2))))
+    wanted = [0, 1, 2 * ROW_GROUP_ROWS, ROWS - 2, ROWS - 1, ROWS + 5]
+
+    rows = reader.rows_of([key(number) for number in wanted], ())
+
+    assert rows.column("_key").to_pylist() == [key(n) for n in (0, 2 * ROW_GROUP_ROWS, ROWS - 2)]
+
+
+def test_given_a_range_when_scanned_then_other_row_groups_are_not_read(disk: ReadingDisk) -> None:
+    entry = written(disk, stored(range(ROWS)))
+    reader = reader_of(disk, entry)
+    start, end = ROW_GROUP_ROWS + 7, 2 * ROW_GROUP_ROWS + 3
+    reader.rows_of([key(0)], ())  # the footer
+    disk.bytes_read = 0
+
+    parts = list(reader.scan(KeyRange(key(start), key(end)), SPEC.columns))
+
+    assert [number for part in parts for number in part.column("c1").to_pylist()] == list(
+        range(start, end)
+    )
+    assert len(parts) == 2
+    assert disk.bytes_read < entry.bytes * 3 / 4
+
+
+def test_given_a_file_that_is_gone_or_cut_when_read_then_it_says_so(disk: ReadingDisk) -> None:
+    entry = written(disk, stored(range(100)))
+    path = "/disk/data/1-1-1.parquet"
+    data = disk.store.live[path].data
+    del data[200:]
+    with pytest.raises(Corrupt):
+        reader_of(disk, entry).verify_present()
+    with pytest.raises(Corrupt):
+        reader_of(disk, entry).rows_of([key(1)], ())
+    disk.remove(path)
+    for act in (reader_of(disk, entry).verify_present, lambda: _scan(reader_of(disk, entry))):
+        with pytest.raises(Unavailable) as refusal:
+            act()
+        assert refusal.value.code == "region-lost"
+
+
+def _scan(reader: FileReader) -> None:
+    list(reader.scan(KeyRange(), ()))
+
+
+def test_given_a_small_cache_when_filled_then_the_oldest_go() -> None:
+    table = stored(range(100))
+    cache = BlockCache(int(table.nbytes * 2.5))
+    decoded: list[int] = []
+
+    def read(group: int) -> None:
+        def decode() -> pa.Table:
+            decoded.append(group)
+            return table
+
+        cache.read(BlockKey("f", group, ()), decode)
+
+    for group in (1, 2, 1, 3, 1, 2):
+        read(group)
+
+    assert decoded == [1, 2, 3, 2]
+    assert cache.bytes <= table.nbytes * 2.5
+
+
+def test_given_one_key_across_the_end_of_tables_when_merged_then_its_newest_row_wins() -> None:
+    tables = [
+        pa.concat_tables([stored(range(1), 9), stored(range(1), 8)]),
+        pa.concat_tables([stored(range(1), 7), stored(range(1, 3), 7)]),
+        pa.concat_tables([stored(range(2, 3), 6), stored(range(3, 4), 6)]),
+    ]
+    other = [stored(range(1), 8, op=1), stored(range(2, 4), 8, op=1)]
+
+    merged = pa.concat_tables(
+        merge_live([MergeSource(b"", lambda: iter(tables)), MergeSource(b"", lambda: iter(other))])
+    )
+
+    assert merged.column("_key").to_pylist() == [key(0), key(1)]
+    assert merged.column("_version").to_pylist() == [9, 7]
+
+
+def test_given_the_golden_file_when_read_then_its_rows_are_there() -> None:
+    golden = Path(__file__).parent.parent / "golden" / "region"
+    entry = FileEntry.model_validate_json((golden / "rows.json").read_text())
+    reader = FileReader(FileSource(LocalDisk(), str(golden), BlockCache()), entry)
+    reader.verify_present()
+
+    (rows,) = reader.scan(KeyRange(), SPEC.columns)
+
+    assert rows.equals(stored(range(10)).cast(rows.schema))
+    assert digest_stored(rows).hex == entry.row_checksum
+    assert reader.rows_of([key(7)], SPEC.columns).column("c1").to_pylist() == [7]

@@ -1,0 +1,117 @@
+"""Each planted bug is caught by the enumeration that claims to find it (GUARANTEES, rule 2)."""
+
+import posixpath
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+
+import pytest
+
+from base.errors import MetaError
+from dataplane.region import (
+    housekeeping,
+    manifest,
+    names,
+    opening,
+    region,
+    takeover,
+)
+from dataplane.region.disk import Disk
+from dataplane.region.fence import FenceContent
+from dataplane.region.manifest import Manifest, SealedEntry
+from dataplane.region.memory_disk import MemoryDisk, MemoryFile
+from dataplane.region.names import Numbered, Opening
+from dataplane.region.sealed_log import SealedLog, seal_segment
+from tests.region import test_borrow, test_power_loss, test_takeover
+from tests.region.test_takeover import NEVER
+
+CAUGHT = (AssertionError, MetaError, pytest.fail.Exception)
+
+
+def no_look(disk: Disk, root: str, mine: Opening) -> None:
+    """Nobody asks whether there is a higher fence."""
+
+
+def removed_first(disk: Disk, root: str, current: Manifest) -> None:
+    """Deletes the log segments that a manifest will make superfluous, and then publishes it."""
+    for name in housekeeping.superseded(disk.list(root), current):
+        disk.remove(posixpath.join(root, name))
+    manifest.publish_manifest(disk, root, current)
+
+
+def past_the_seal(disk: Disk, root: str, entry: SealedEntry) -> SealedLog:
+    """Replays an older opening's log to its end, wherever that is by now."""
+    segment = names.parse_segment(entry.name)
+    assert segment is not None
+    log = seal_segment(disk, root, segment, is_last=True)
+    return replace(log, entry=log.entry.model_copy(update={"root": entry.root}))
+
+
+def no_fence(disk: Disk, root: str, claim: FenceContent) -> FenceContent:
+    """An opening takes a number, and tells nobody."""
+    found = [found for found in names.fences(disk.list(root)) if found.epoch == claim.epoch]
+    return claim.model_copy(
+        update={"opening": max([found.number for found in found], default=0) + 1}
+    )
+
+
+def by_number(found: list[str]) -> list[Numbered]:
+    """The manifest with the highest number is current, whoever wrote it."""
+    return sorted(names.manifests(found), key=lambda each: (each.number, each))
+
+
+def no_leader_is_lost(*_: object) -> None:
+    """Whoever served last had nothing to say."""
+
+
+def not_synced(*_: object) -> None:
+    """What was written is taken to be on disk."""
+
+
+def takeovers() -> None:
+    for case in test_takeover.CASES:
+        operations, _ = test_takeover.run_case(case, (NEVER, NEVER))
+        for stop in range(1, operations + 1):
+            test_takeover.run_case(case, (stop, NEVER))
+
+
+def power_losses() -> None:
+    for program in test_power_loss.PROGRAMS:
+        test_power_loss.enumerate_program(program, "loses all")
+
+
+def second_failover() -> None:
+    disk = test_borrow.dead_leader()
+    test_borrow.check_second_root_gone(disk)
+
+
+Plant = tuple[ModuleType | type, str, object, Callable[[], None]]
+PLANTED: dict[str, Plant] = {
+    "no look after the append": (region, "look", no_look, takeovers),
+    "no look before deleting": (housekeeping, "look", no_look, takeovers),
+    "deleted before published": (region, "publish_manifest", removed_first, takeovers),
+    "replayed past the seal": (opening, "read_sealed", past_the_seal, takeovers),
+    "no own fence": (takeover, "raise_own_fence", no_fence, takeovers),
+    "no borrowed fence": (takeover, "raise_borrowed_fence", not_synced, takeovers),
+    "manifests by number alone": (manifest, "manifests", by_number, takeovers),
+    "a lost leader is forgotten": (
+        takeover,
+        "_refuse_lost_leaders",
+        no_leader_is_lost,
+        second_failover,
+    ),
+    "the log is not synced": (MemoryFile, "sync", not_synced, power_losses),
+    "folders are not synced": (MemoryDisk, "sync_folder", not_synced, power_losses),
+}
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("bug", PLANTED)
+def test_given_a_planted_bug_when_enumerated_then_it_is_caught(
+    bug: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where, name, planted, enumerate_all = PLANTED[bug]
+    monkeypatch.setattr(where, name, planted)
+
+    with pytest.raises(CAUGHT):
+        enumerate_all()

@@ -1,0 +1,115 @@
+"""Rows in and out: every type, defaults, and each way in which a row can be wrong."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from base.errors import Refused
+from metasrv.sdk.convert import to_batch, to_dicts, to_users
+from metasrv.sdk.layout import Layout
+from tests.sdk.samples import EMPTY, ROW, spec
+from tests.sdk.shapes import layout_of
+
+
+def layout(**defaults: Any) -> Layout:
+    return layout_of(spec(defaults=defaults))
+
+
+def test_given_rows_of_every_type_when_converted_there_and_back_then_they_are_the_same() -> None:
+    table = layout()
+
+    batch = to_batch(table, [ROW, EMPTY])
+
+    assert to_dicts(table.columns, batch) == [ROW, EMPTY]
+    assert to_users(table.columns, batch).schema == table.arrow
+
+
+def test_given_arrow_of_other_types_when_it_fits_then_it_is_cast() -> None:
+    table = layout()
+    rows = pa.table(
+        {
+            "part": pa.array(["x"]).dictionary_encode(),
+            "id": pa.array([3], pa.int8()),
+            "milli": pa.array(["2013-01-01"]).cast(pa.timestamp("us")),
+            "price": pa.array([Decimal("1.5")], pa.decimal128(4, 1)),
+            "text": pa.array(["s"], pa.large_string()),
+        }
+    )
+
+    (row,) = to_dicts(table.columns, to_batch(table, rows))
+
+    assert (row["id"], row["part"], row["price"], row["text"]) == (3, "x", Decimal("1.50"), "s")
+    assert row["milli"] == datetime.fromisoformat("2013-01-01T00:00:00Z")
+    assert row["long"] is None
+
+
+def test_given_a_default_when_a_row_leaves_it_out_then_it_is_filled_in_and_null_stays_null() -> (
+    None
+):
+    table = layout(text="none", long=7)
+
+    rows: list[dict[str, object]] = [{"id": 1, "part": ""}, {"id": 2, "part": "", "text": None}]
+    left_out, said = to_dicts(table.columns, to_batch(table, rows))
+    (arrow,) = to_dicts(table.columns, to_batch(table, pa.table({"id": [1], "part": [""]})))
+
+    assert (left_out["text"], left_out["long"]) == ("none", 7)
+    assert (said["text"], said["long"]) == (None, 7)
+    assert arrow == left_out
+
+
+@pytest.mark.parametrize(
+    ("row", "pointer"),
+    [
+        ({"id": 1, "part": "a", "wrong": 1}, "/rows/1"),
+        ({"id": 1}, "/rows/1/part"),
+        ({"id": None, "part": "a"}, "/rows/1/id"),
+        ({"id": "1", "part": "a"}, "/rows/1/id"),
+        ({"id": True, "part": "a"}, "/rows/1/id"),
+        ({"id": 2**63, "part": "a"}, "/rows/1/id"),
+        ({"id": 1, "part": "a", "small": 128}, "/rows/1/small"),
+        ({"id": 1, "part": "a", "price": Decimal("1.005")}, "/rows/1/price"),
+        ({"id": 1, "part": "a", "milli": datetime.fromisoformat("2013-01-01")}, "/rows/1/milli"),
+        ({"id": 1, "part": "a", "raw": "text"}, "/rows/1/raw"),
+    ],
+)
+def test_given_a_wrong_row_when_converted_then_it_is_pointed_at(
+    row: dict[str, Any], pointer: str
+) -> None:
+    with pytest.raises(Refused) as refused:
+        to_batch(layout(), [ROW, row])
+
+    assert refused.value.facts["pointer"] == pointer
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pa.table({"id": [1], "part": ["a"], "wrong": [1]}),
+        pa.table({"id": [1]}),
+        pa.table({"id": [1.5], "part": ["a"]}),
+        pa.table({"id": [1], "part": pa.array([None], pa.string())}),
+        pa.table({"id": [1], "part": ["a"], "small": [1000]}),
+        pa.table([[1], [2], ["a"]], names=["id", "id", "part"]),
+    ],
+)
+def test_given_wrong_arrow_when_converted_then_it_is_refused(rows: pa.Table) -> None:
+    with pytest.raises(Refused):
+        to_batch(layout(), rows)
+
+
+@pytest.mark.parametrize("key", [(1, "a"), [1, "a"], {"part": "a", "id": 1}])
+def test_given_a_key_in_any_form_then_it_is_the_same_key(key: object) -> None:
+    table = layout()
+
+    assert table.key_shown(table.key_bytes(key)) == {"id": 1, "part": "a"}
+    assert table.key_bytes(key).startswith(table.bound_bytes(1))
+    assert table.bound_bytes({"id": 1}) == table.bound_bytes(1)
+
+
+@pytest.mark.parametrize("key", [1, (1,), (1, "a", 2), {"id": 1}, {"part": "a"}, (1, 2), None])
+def test_given_no_key_of_the_table_then_it_is_refused(key: object) -> None:
+    with pytest.raises(Refused):
+        layout().key_bytes(key)

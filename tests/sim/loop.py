@@ -1,0 +1,280 @@
+"""A whole cluster in one thread: an asyncio loop with virtual time, a seed, and nodes that die.
+
+Time moves only when nothing can run, and then to the next timer. Of the nodes that can run one is
+drawn by the seed; inside a node callbacks keep their order, as asyncio promises. A killed node
+runs nothing more, no `finally` either: a crash is not a cancellation. One seed gives one history,
+in any process (with PYTHONHASHSEED fixed, where code iterates over sets of strings).
+"""
+
+import asyncio
+import heapq
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from contextvars import Context, ContextVar, copy_context
+from hashlib import blake2b
+from itertools import count
+from random import Random
+from typing import Any, NoReturn, TypeVar, cast
+
+T = TypeVar("T")
+
+WORLD = "world"  # the node of `main`: outside of the cluster, never killed
+STEPS_MAX = 2_000_000  # callbacks; more of them in one run is a livelock
+CLOSES_MAX = 100  # a coroutine that awaits in `finally` must be closed again and again
+
+# The loop's only way to know on whose behalf a callback runs: contexts are inherited by tasks.
+_NODE: ContextVar[str] = ContextVar("node", default=WORLD)
+
+
+class SimStalledError(RuntimeError):
+    """Nothing can run and no timer is set, or callbacks run on without end."""
+
+
+class SimTask(asyncio.Task[Any]):
+    """A task whose place in a set does not depend on its address."""
+
+    def __init__(
+        self, coro: Any, *, loop: "SimLoop", number: int, context: Context | None = None
+    ) -> None:
+        self._number = number
+        self.node = context.get(_NODE, WORLD) if context else _NODE.get()
+        self.coro = coro
+        super().__init__(coro, loop=loop, context=context)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class SimFuture(asyncio.Future[Any]):
+    """As SimTask."""
+
+    def __init__(self, *, loop: "SimLoop", number: int) -> None:
+        self._number = number
+        super().__init__(loop=loop)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class SimLoop(asyncio.BaseEventLoop):
+    """Made by `run`. Times are milliseconds of virtual time since its start."""
+
+    _ready: deque[Any]
+    _scheduled: list[Any]
+
+    def __init__(self, seed: int, steps_max: int = STEPS_MAX) -> None:
+        super().__init__()
+        self.random = Random(seed)
+        """For everything that the run draws, faults included."""
+        self.steps = 0
+        self._steps_max = steps_max
+        self._now_s = 0.0
+        self._numbers = count(1)
+        self._tasks: list[SimTask] = []  # strong: a task that is collected would run its `finally`
+        self._dead: set[str] = set()
+        self._paused_until_s: dict[str, float] = {}
+        self._held: dict[str, list[Any]] = {}
+        self._history = blake2b(digest_size=8)
+        self._is_over = False
+        self.set_task_factory(cast(Any, SimLoop._make_task))
+
+    # ---- what a scenario does
+
+    def spawn(self, node: str, coro: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Starts *coro* on *node*; all that it starts belongs to the node too.
+
+        A killed name stays dead: a restarted process gets a new name.
+        """
+        assert node not in self._dead, f"{node} is dead; a restart needs a name of its own"
+        context = copy_context()
+        context.run(_NODE.set, node)
+        return self._make_task(coro, context)
+
+    def kill(self, node: str) -> None:
+        """SIGKILL. What runs right now on the node goes on to its next await, and no further."""
+        assert node != WORLD, "main is no node"
+        self._dead.add(node)
+        self._ready = deque(handle for handle in self._ready if node_of(handle) != node)
+        self._scheduled = [timer for timer in self._scheduled if node_of(timer) != node]
+        heapq.heapify(self._scheduled)
+        self._held.pop(node, None)
+
+    async def crash(self) -> NoReturn:
+        """Kills the node that calls it. Never returns."""
+        self.kill(current_node())
+        await self.create_future()
+        raise AssertionError("a dead node ran")
+
+    def pause(self, node: str, ms: int) -> None:
+        """SIGSTOP for *ms*: nothing runs there, time goes on, timers fire when it wakes."""
+        until_s = self._now_s + ms / 1000
+        self._paused_until_s[node] = max(until_s, self._paused_until_s.get(node, 0.0))
+        outside = copy_context()
+        outside.run(_NODE.set, WORLD)
+        self.call_at(self._paused_until_s[node], self._wake, node, context=outside)
+
+    def is_dead(self, node: str) -> bool:
+        return node in self._dead
+
+    def trace(self, *facts: object) -> None:
+        """Adds *facts* to the history that `digest` is taken of."""
+        self._history.update(repr((round(self._now_s, 9), *facts)).encode())
+
+    def digest(self) -> str:
+        return self._history.hexdigest()
+
+    # ---- what asyncio asks of a loop
+
+    def time(self) -> float:
+        return self._now_s
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return SimFuture(loop=self, number=next(self._numbers))
+
+    def _check_default_executor(self) -> NoReturn:
+        raise AssertionError("no threads in a simulation: put a fake in the adapter's place")
+
+    def _make_task(self, coro: Any, context: Context | None = None) -> SimTask:
+        task = SimTask(coro, loop=self, number=next(self._numbers), context=context)
+        self._tasks.append(task)
+        return task
+
+    def _process_events(self, _events: Any) -> None:
+        """There is no I/O."""
+
+    def _write_to_self(self) -> None:
+        """There is no other thread."""
+
+    def _asyncgen_finalizer_hook(self, agen: Any) -> None:
+        if not self._is_over:
+            super()._asyncgen_finalizer_hook(agen)  # type: ignore[misc]
+
+    def _run_once(self) -> None:
+        if not self._ready:
+            self._jump_to_next_timer()
+        self._fire_timers()
+        handle = self._draw()
+        if handle is None or handle.cancelled():
+            return
+        self.steps += 1
+        if self.steps > self._steps_max:
+            raise SimStalledError(f"{self.steps} steps in {self._now_s} s of virtual time")
+        handle._run()
+
+    # ---- how it works
+
+    def _jump_to_next_timer(self) -> None:
+        while self._scheduled and self._scheduled[0].cancelled():
+            heapq.heappop(self._scheduled)._scheduled = False
+        if not self._scheduled:
+            raise SimStalledError("nothing can run and no timer is set")
+        self._now_s = max(self._now_s, self._scheduled[0].when())
+
+    def _fire_timers(self) -> None:
+        while self._scheduled and self._scheduled[0].when() <= self._now_s:
+            timer = heapq.heappop(self._scheduled)
+            timer._scheduled = False
+            self._ready.append(timer)
+
+    def _draw(self) -> Any:
+        """The first callback of a node drawn from those that can run; None if none can."""
+        first: dict[str, int] = {}
+        for place, handle in enumerate(self._ready):
+            first.setdefault(node_of(handle), place)
+        nodes = list(first)
+        if not nodes:
+            return None
+        node = self.random.choice(nodes) if len(nodes) > 1 else nodes[0]
+        handle = self._ready[first[node]]
+        del self._ready[first[node]]
+        if node in self._dead:
+            return None
+        if node in self._paused_until_s:
+            self._held.setdefault(node, []).append(handle)
+            return None
+        return handle
+
+    def _wake(self, node: str) -> None:
+        if self._paused_until_s.get(node, self._now_s) <= self._now_s:
+            self._paused_until_s.pop(node, None)
+            self._ready.extend(self._held.pop(node, ()))
+
+    def failures(self) -> list[BaseException]:
+        """What tasks ended with and nobody looked at."""
+        ended = [task for task in self._tasks if task.done() and not task.cancelled()]
+        unseen = [task.exception() for task in ended if cast(Any, task)._log_traceback]
+        return [error for error in unseen if error is not None]
+
+    def bury(self) -> None:
+        """Closes what never ended. Its `finally` blocks run now, in a world that is over."""
+        self._is_over = True
+        for task in self._tasks:
+            if task.done():
+                continue
+            cast(Any, task)._log_destroy_pending = False
+            for _ in range(CLOSES_MAX):
+                with suppress(Exception, BaseExceptionGroup):
+                    task.coro.close()
+                    break
+        self.close()
+
+
+def node_of(handle: Any) -> str:
+    node: str = handle._context.get(_NODE, WORLD)
+    return node
+
+
+def current_node() -> str:
+    """The node on which the caller runs."""
+    return _NODE.get()
+
+
+def run(
+    main: Callable[[SimLoop], Coroutine[Any, Any, T]], seed: int, *, steps_max: int = STEPS_MAX
+) -> T:
+    """Runs *main* to its end, which is the end of the world; look at what is left inside it.
+
+    Raises what *main* raises; else, what any task ended with and nobody looked at, or what was
+    reported to the loop; SimStalledError when *main* can never end.
+    """
+    loop = SimLoop(seed, steps_max)
+    reported: list[BaseException] = []
+    loop.set_exception_handler(lambda _loop, context: reported.append(_error_of(context)))
+    try:
+        result = loop.run_until_complete(main(loop))
+        for error in loop.failures() + reported:
+            raise error
+    finally:
+        loop.set_exception_handler(lambda _loop, _context: None)
+        loop.bury()
+    return result
+
+
+def _error_of(context: dict[str, Any]) -> BaseException:
+    error = context.get("exception")
+    return error if isinstance(error, BaseException) else RuntimeError(context["message"])
+
+
+class SimClock:
+    """base.clock.Clock on the loop's time. `offset_ms`: how far this node's wall clock is off."""
+
+    def __init__(
+        self, loop: SimLoop, *, epoch_ms: int = 1_700_000_000_000, offset_ms: int = 0
+    ) -> None:
+        self._loop = loop
+        self._wall_start_ms = epoch_ms + offset_ms
+
+    def wall_ms(self) -> int:
+        return self._wall_start_ms + self.mono_ms()
+
+    def mono_ms(self) -> int:
+        return round(self._loop.time() * 1000)
+
+    async def sleep_ms(self, ms: int) -> None:
+        woken = self._loop.create_future()
+        timer = self._loop.call_later(ms / 1000, woken.set_result, None)
+        try:
+            await woken
+        finally:
+            timer.cancel()

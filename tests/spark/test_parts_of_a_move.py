@@ -1,0 +1,158 @@
+"""What a move is made of, without Spark: versions that are kept, how rows travel, the plan."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from base.wire.inputs import Borrowed, BorrowedFile, SealedSegment
+from base.wire.orders import DataFile, RegionColumn
+from dataplane.pipelines.carrier import carried, carrier_ddl, restored
+from dataplane.pipelines.kept_versions import KeptVersions
+from dataplane.pipelines.plan import OUTPUT_FILE_BYTES, SMALL_FILE_BYTES, plan_move
+from dataplane.region.checksum import RowsDigest, digest_stored
+from dataplane.region.columns import DELETE, PUT, ColumnDef, file_schema
+
+Stored = tuple[bytes, int, int]
+ROWS = st.lists(
+    st.tuples(st.sampled_from([b"", b"a", b"b"]), st.integers(1, 9), st.sampled_from([PUT, DELETE]))
+)
+MARKS = st.lists(st.integers(0, 10), max_size=3)
+NOON = datetime(2024, 2, 29, 12, tzinfo=UTC)
+EVERY_TYPE: dict[str, list[object]] = {
+    "boolean": [True, None, False],
+    "int8": [-128, None, 127],
+    "int16": [-(1 << 15), None, 7],
+    "int32": [-(1 << 31), None, 7],
+    "int64": [-(1 << 63), None, (1 << 63) - 1],
+    "float32": [-0.0, None, float("nan")],
+    "float64": [float("-inf"), None, float("nan")],
+    "string": ["", None, "\U0001f642"],
+    "binary": [b"", None, b"\x00\xff"],
+    "date": [date(1, 1, 1), None, date(9999, 12, 31)],
+    "decimal(38,0)": [Decimal("-" + "9" * 38), None, Decimal(1)],
+    "decimal(5,2)": [Decimal("-999.99"), None, Decimal("0.01")],
+    "timestamp(s)": [NOON, None, NOON],
+    "timestamp(ns)": [-1, None, (1 << 63) - 1],
+}
+
+
+def table_of(rows: list[Stored]) -> pa.Table:
+    keys, versions, ops = zip(*rows, strict=True) if rows else ((), (), ())
+    return pa.table([keys, versions, ops], schema=file_schema(()))
+
+
+def kept(rows: list[Stored], marks: list[int], cuts: list[int]) -> list[Stored]:
+    """As `KeptVersions` says, the rows coming in tables that end at `cuts`."""
+    keeper = KeptVersions(marks)
+    edges = [0, *sorted(cut % (len(rows) + 1) for cut in cuts), len(rows)]
+    tables = [keeper.of(table_of(rows[start:end])) for start, end in pairwise(edges)]
+    columns = pa.concat_tables(tables).to_pydict().values()
+    return list(zip(*columns, strict=True))
+
+
+def needed(row: Stored, rows: list[Stored], marks: list[int]) -> bool:
+    """PROTOCOLS P5, word for word."""
+    key, version, op = row
+    versions = [one[1] for one in rows if one[0] == key]
+    return (
+        version == max(versions)
+        or any(version == max((v for v in versions if v <= m), default=None) for m in marks)
+        or (op == DELETE and any(version > mark for mark in marks))
+    )
+
+
+@given(rows=ROWS, marks=MARKS, cuts=st.lists(st.integers(0, 50), max_size=4))
+def test_given_any_rows_when_reduced_then_what_the_protocol_needs_is_kept_and_no_more(
+    rows: list[Stored], marks: list[int], cuts: list[int]
+) -> None:
+    of_one_batch = {(key, version): op for key, version, op in rows}
+    rows = [(key, version, op) for (key, version), op in of_one_batch.items()]
+    rows.sort(key=lambda row: (row[0], -row[1]))
+
+    assert kept(rows, marks, cuts) == [row for row in rows if needed(row, rows, marks)]
+
+
+def test_given_a_version_that_comes_twice_when_reduced_then_it_is_kept_once() -> None:
+    rows = [(b"a", 5, DELETE), (b"a", 5, DELETE), (b"a", 2, PUT), (b"a", 2, PUT)]
+
+    assert kept(rows, [3], []) == [(b"a", 5, DELETE), (b"a", 2, PUT)]
+    assert kept(rows, [3], [1, 3]) == [(b"a", 5, DELETE), (b"a", 2, PUT)]
+
+
+def test_given_every_type_when_carried_and_restored_then_not_a_bit_has_changed() -> None:
+    columns = [
+        ColumnDef(id=number, type=name, nullable=True)
+        for number, name in enumerate(EVERY_TYPE, start=1)
+    ]
+    schema = file_schema(columns)
+    values = [[b"a", b"b", b"c"], [3, 2, 1], [PUT, DELETE, PUT], *EVERY_TYPE.values()]
+    arrays = [pa.array(v, f.type) for v, f in zip(values, schema, strict=True)]
+    table = pa.table(arrays, schema=schema)
+
+    parts = [restored(batch, columns) for batch in carried(table)]
+
+    assert sum(map(digest_stored, parts), RowsDigest()) == digest_stored(table)
+    assert pa.concat_tables(parts).schema == schema
+    assert carrier_ddl(columns[:2]).endswith("`_op` smallint, `c1` boolean, `c2` tinyint")
+
+
+def file_of(size: int, name: str = "data/1-1-1.parquet") -> BorrowedFile:
+    file = DataFile(
+        name=name,
+        rows=1,
+        bytes=size,
+        min_key="",
+        max_key="",
+        min_version=1,
+        max_version=1,
+        checksum="00000000",
+        row_checksum="0" * 16,
+    )
+    return BorrowedFile(root="/old", file=file)
+
+
+def borrowed(files: list[BorrowedFile], segments: list[SealedSegment]) -> Borrowed:
+    columns = [RegionColumn(id=1, type="int64", nullable=False)]
+    return Borrowed(
+        region_id="1",
+        epoch=2,
+        root="/new",
+        columns=columns,
+        marks=[],
+        files=files,
+        segments=segments,
+    )
+
+
+BIG, SMALL = file_of(SMALL_FILE_BYTES), file_of(SMALL_FILE_BYTES - 1)
+LOG = SealedSegment(root="/old", name="wal-1-1-1", bytes=100, checksum="00000000")
+
+
+@pytest.mark.parametrize(
+    ("files", "segments", "copies"),
+    [
+        ([BIG, SMALL], [], 2),
+        ([BIG, SMALL, SMALL], [], 1),
+        ([BIG, SMALL], [LOG], 1),
+        ([BIG], [LOG], 1),
+        ([], [LOG], 0),
+    ],
+)
+def test_given_inputs_when_planned_then_small_files_are_merged_where_there_is_something_to_merge(
+    files: list[BorrowedFile], segments: list[SealedSegment], copies: int
+) -> None:
+    plan = plan_move(borrowed(files, segments))
+
+    assert len(plan.copies) == copies
+    assert len(plan.copies) + len(plan.rewrites) == len(files) + len(segments)
+
+
+def test_given_a_long_log_when_planned_then_it_becomes_several_files() -> None:
+    segment = LOG.model_copy(update={"bytes": OUTPUT_FILE_BYTES})
+
+    assert plan_move(borrowed([], [segment, segment])).outputs == 3
