@@ -1,6 +1,5 @@
 """No child outlives its caller, however the caller is ended."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts import children
+from tests.processes import is_running
 
 ROOT = Path(__file__).parents[2]
 FAMILY = ("sh", "-c", "sleep 300 & echo $!; wait")  # says the id of its own child
@@ -20,16 +20,6 @@ from scripts import children
 with children.ended_by_signals():
     children.run(sys.argv[1:], cwd=Path("."))
 """
-
-
-def is_running(pid: int) -> bool:
-    """A zombie is not running: whoever adopted it has not looked yet."""
-    try:
-        os.kill(pid, 0)
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (ProcessLookupError, FileNotFoundError):
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 @pytest.mark.process

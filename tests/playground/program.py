@@ -1,7 +1,6 @@
 """A playground as its users run it: a process, its document, and what is left when it is gone."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -68,13 +67,3 @@ def pids_of(document: dict[str, Any]) -> list[int]:
     pids = document["pids"]
     own = [] if pids["etcd"] is None else [pids["etcd"]]
     return [*own, *pids["metasrv"].values(), *pids["datanode"].values()]
-
-
-def is_alive(pid: int) -> bool:
-    """A zombie is not."""
-    try:
-        os.kill(pid, 0)
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (ProcessLookupError, FileNotFoundError):
-        return False
-    return state != "Z"

@@ -10,7 +10,7 @@ import pytest
 from base.errors import Conflict, Refused, Unavailable
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
-from tests.playground.program import is_alive
+from tests.processes import is_running
 
 pytestmark = pytest.mark.process
 
@@ -29,13 +29,13 @@ async def test_given_a_playground_when_left_then_nothing_of_it_runs(tmp_path: Pa
         document = json.loads((tmp_path / "playground.json").read_text())
         async with httpx.AsyncClient(trust_env=False) as client:
             health = await client.get(playground.etcd_urls[0] + "/health")
-        alive = is_alive(pid)
+        alive = is_running(pid)
 
     assert alive
     assert health.status_code == 200
     assert document["pids"]["etcd"] == pid
     assert document["restart"]["etcd"][1:] == list(playground.programs[0].argv[1:])
-    assert not is_alive(pid)
+    assert not is_running(pid)
     assert not (tmp_path / "playground.json").exists()
 
 
@@ -45,7 +45,7 @@ async def test_given_a_killed_program_when_restarted_then_it_serves_at_the_same_
     async with Playground(etcd_alone(tmp_path)) as playground:
         old, urls = playground.pid("etcd"), playground.etcd_urls
         await playground.kill("etcd")
-        dead = not is_alive(old)
+        dead = not is_running(old)
         await playground.restart("etcd")
         new = playground.pid("etcd")
         document = json.loads((tmp_path / "playground.json").read_text())
@@ -60,7 +60,7 @@ async def test_given_a_stopped_program_when_left_then_it_is_ended_too(tmp_path: 
         pid = playground.pid("etcd")
         await playground.kill("etcd", signal.SIGSTOP)
 
-    assert not is_alive(pid)
+    assert not is_running(pid)
 
 
 async def test_given_a_running_playground_when_another_takes_its_folder_then_it_is_refused(

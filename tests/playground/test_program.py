@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 from base.wire.problems import KINDS
 from metasrv.cli.main import application
-from tests.playground.program import PlaygroundProcess, is_alive, pids_of
+from tests.playground.program import PlaygroundProcess, pids_of
 from tests.playground.waiting import until
+from tests.processes import is_running
 
 pytestmark = pytest.mark.process
 
@@ -54,7 +55,7 @@ def test_given_a_playground_when_used_from_the_command_line_then_a_table_lives_i
         regions = json.loads(cli(found, "region", "list", "--json"))
         cli(found, "cluster", "maintenance", "on", "--reason", "test")
         cluster = json.loads(cli(found, "cluster", "get", "--json"))
-        alive = [pid for pid in pids_of(found) if is_alive(pid)]
+        alive = [pid for pid in pids_of(found) if is_running(pid)]
         assert playground.end(signal.SIGTERM) == 0
 
     assert sorted(node["id"] for node in nodes) == sorted(found["datanodes"])
@@ -66,7 +67,7 @@ def test_given_a_playground_when_used_from_the_command_line_then_a_table_lives_i
     assert len(regions) == 3
     assert {one["id"] for one in cluster["metasrvs"]} == {"m-1", "m-2"}
     assert len(alive) == 6
-    assert not [pid for pid in pids_of(found) if is_alive(pid)]
+    assert not [pid for pid in pids_of(found) if is_running(pid)]
 
 
 def test_given_a_playground_when_it_is_killed_then_nothing_of_it_runs_and_its_rows_are_kept(
@@ -78,7 +79,7 @@ def test_given_a_playground_when_it_is_killed_then_nothing_of_it_runs_and_its_ro
         found = playground.document()
         cli(found, *create)
         playground.end(signal.SIGKILL)
-        until(lambda: not any(map(is_alive, pids_of(found))), GONE_S_MAX)
+        until(lambda: not any(map(is_running, pids_of(found))), GONE_S_MAX)
         (tmp_path / "data" / "playground.json").unlink()
     with PlaygroundProcess(tmp_path / "data", "--datanodes", "1") as again:
         kept = json.loads(cli(again.document(), "table", "list", "--json"))

@@ -18,6 +18,7 @@ from keys.kv import Event
 from tests.process.node_outages import rows_of
 from tests.process.rig import Rig
 from tests.process.writer import Writer, wrong_rows
+from tests.processes import children_of
 
 LEADER_STAGES = ("reroute", "await_lease", "open", "serve", "move", "adopt", "release", "discard")
 SPARK = "move by Spark"
@@ -114,13 +115,11 @@ async def _steps(rig: Rig) -> list[str]:
 
 def drivers_of(rig: Rig) -> list[int]:
     """Pids of the Spark drivers that this playground's servers have started."""
-    servers = {str(rig.playground.pid(id)) for id in rig.servers}
+    driver = b"dataplane.pipelines.driver"
     found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            pid, _, rest = stat.read_text().partition(" ")
-            parent = rest.rpartition(")")[2].split()[1]
-            words = (stat.parent / "cmdline").read_bytes()
-            if parent in servers and b"dataplane.pipelines.driver" in words:
-                found.append(int(pid))
+    for id in rig.servers:
+        for child in children_of(rig.playground.pid(id)):
+            with suppress(OSError):
+                if driver in Path(f"/proc/{child}/cmdline").read_bytes():
+                    found.append(child)
     return found

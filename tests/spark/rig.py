@@ -1,6 +1,5 @@
 """A region that died and its successor, which reads the dead root until a job has moved it."""
 
-import os
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -85,12 +84,3 @@ async def move_and_adopt(jobs: SparkJobs, region: Region, attempt: str = "one") 
     assert region.manifest.borrowed_roots == ()
     assert region.digest() == before
     return result
-
-
-def group_is_alive(leader: int) -> bool:
-    """Whether a driver or anything else of its process group, its JVM, is there."""
-    try:
-        os.killpg(leader, 0)
-    except ProcessLookupError:
-        return False
-    return True

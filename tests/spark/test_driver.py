@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from base.wire.jobs import ANSWER, DriverReady
+from tests.processes import group_is_running
 from tests.spark.conftest import spark_environment
-from tests.spark.rig import group_is_alive
 
 pytestmark = pytest.mark.spark
 
@@ -34,7 +34,7 @@ def driver(tmp_path: Path) -> Iterator[Driver]:
         start_new_session=True,
     ) as process:
         yield process
-        if group_is_alive(process.pid):
+        if group_is_running(process.pid):
             os.killpg(process.pid, signal.SIGKILL)
 
 
@@ -50,4 +50,4 @@ def test_given_a_driver_when_its_parent_is_gone_then_no_jvm_is_left(driver: Driv
     assert isinstance(ready, DriverReady)
     assert ready.pid == driver.pid
     assert (code, rest) == (0, b""), "answers alone reach stdout"
-    assert not group_is_alive(driver.pid)
+    assert not group_is_running(driver.pid)

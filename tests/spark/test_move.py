@@ -17,6 +17,7 @@ from dataplane.pipelines.plan import OUTPUT_FILE_BYTES
 from dataplane.region.columns import DELETE, PUT, ColumnDef, RegionSpec, log_schema
 from dataplane.region.group import Applied
 from dataplane.region.region import Region
+from tests.processes import group_is_running
 from tests.region.rig import REGION_ID, by_key, contents, header, order
 from tests.spark.conftest import Warm
 from tests.spark.rig import (
@@ -24,7 +25,6 @@ from tests.spark.rig import (
     Cluster,
     Seen,
     big_rows,
-    group_is_alive,
     move_and_adopt,
     move_job,
 )
@@ -267,7 +267,7 @@ async def test_given_a_killed_driver_when_the_job_is_tried_again_then_the_first_
     await move_and_adopt(spark.jobs, region, "two")
 
     assert spark.jobs.driver_pid not in (None, killed)
-    assert not group_is_alive(killed)
+    assert not group_is_running(killed)
     assert left, "the first try wrote something"
     assert snapshot_of(Path(cluster.new_root, "attempts/one")) == left, "and nobody touched it"
     assert region.collect() == 1

@@ -1,0 +1,39 @@
+"""Which processes run, from /proc (proc(5)). A zombie does not: whoever adopted it has not looked
+yet."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+NOT_RUNNING = "ZX"
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state, _parent, _group = _stat(pid)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in NOT_RUNNING
+
+
+def group_is_running(leader: int) -> bool:
+    """Whether a process or anything else of its process group is there."""
+    return any(
+        group == leader and state not in NOT_RUNNING for _, state, _, group in _all_processes()
+    )
+
+
+def children_of(parent: int) -> list[int]:
+    return [pid for pid, _, of, _ in _all_processes() if of == parent]
+
+
+def _all_processes() -> Iterator[tuple[int, str, int, int]]:
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            yield int(folder.name), *_stat(int(folder.name))
+
+
+def _stat(pid: int) -> tuple[str, int, int]:
+    """(state, parent, process group). The name, in parentheses, may hold anything."""
+    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return stat[0], int(stat[1]), int(stat[2])
