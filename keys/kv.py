@@ -123,7 +123,11 @@ class Kv(Protocol):
     """
 
     async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
-        """Refused("ddl-too-large") when a limit of the store is passed (nothing was done)."""
+        """Refused("ddl-too-large") when a limit of the store is passed (nothing was done).
+
+        Out of space, every put is Unknown (`reason="no-space"`), even one whose compares do not
+        hold, until an operator has lifted the store's alarm; a transaction without puts is done.
+        """
         ...
 
     async def range(
@@ -139,11 +143,14 @@ class Kv(Protocol):
         """Events from *start_revision* on, in order, each revision whole and once.
 
         Survives the loss of the stream by resuming after the last revision it delivered. Raises
-        Conflict("history-expired") when what it needs has been compacted: read again, then watch.
+        Conflict("history-expired") when what it needs has been compacted, *start_revision* itself
+        included: read again, then watch from the revision after.
         """
         ...
 
-    async def grant(self, ttl_ms: int, *, deadline_ms: int) -> LeaseId: ...
+    async def grant(self, ttl_ms: int, *, deadline_ms: int) -> LeaseId:
+        """Unknown when the store is out of space, as of a put; renewals go on."""
+        ...
 
     async def keep_alive(self, lease: LeaseId, *, deadline_ms: int) -> bool:
         """True if the lease was renewed for its whole time; False if it is gone.

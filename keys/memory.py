@@ -9,10 +9,11 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
 from base.clock import Clock
-from base.errors import Conflict
+from base.errors import Conflict, Unknown
 from keys.kv import Answer, Delete, Get, KeyValue, LeaseId, Page, Put, Request, Watched
 from keys.limits import check_limits
 from keys.mvcc import Mvcc, in_range, shown
+from keys.quota import LEASE_BYTES, QUOTA_BYTES, Quota, request_cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +23,15 @@ class _Lease:
 
 
 class MemoryKv:
-    """Implements keys.kv.Kv. Leases end when a call or `tick` finds their time gone."""
+    """Implements keys.kv.Kv. Leases end when a call or `tick` finds their time gone.
 
-    def __init__(self, clock: Clock) -> None:
+    Past *quota_bytes* it answers as etcd does without space, until `defragment` and `disarm`.
+    """
+
+    def __init__(self, clock: Clock, *, quota_bytes: int = QUOTA_BYTES) -> None:
         self._clock = clock
         self._store = Mvcc()
+        self._quota = Quota(quota_bytes)
         self._leases: dict[LeaseId, _Lease] = {}
         self._last_lease = 0
         self._watchers: dict[asyncio.Future[None], None] = {}  # a dict, for its order
@@ -46,11 +51,14 @@ class MemoryKv:
     async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
         check_limits(request)
         self.tick()
+        cost_bytes = request_cost(request)
+        self._check_space("txn", cost_bytes)
         if not all(self._store.holds(compare) for compare in request.compares):
             refused = tuple(self._store.read(get) for get in request.on_refusal)
             return Answer(False, self._store.revision, refused)
         self._check_leases(request)
         self._write(request.writes)
+        self._quota.spend(cost_bytes)
         found = tuple(self._store.read(get) for get in request.reads)
         return Answer(True, self._store.revision, found)
 
@@ -81,6 +89,8 @@ class MemoryKv:
 
     async def grant(self, ttl_ms: int, *, deadline_ms: int) -> LeaseId:
         self.tick()
+        self._check_space("grant", LEASE_BYTES)
+        self._quota.spend(LEASE_BYTES)
         self._last_lease += 1
         lease = LeaseId(self._last_lease)
         self._leases[lease] = _Lease(ttl_ms, self._clock.mono_ms() + ttl_ms)
@@ -105,9 +115,23 @@ class MemoryKv:
     async def close(self) -> None:
         """Nothing is held open."""
 
+    def defragment(self) -> None:
+        """Gives back what deletions and compaction freed; the alarm stays."""
+        kept = Request(writes=tuple(Put(item.key, item.value) for item in self._store.kept()))
+        self._quota.used_bytes = request_cost(kept) + LEASE_BYTES * len(self._leases)
+
+    def disarm(self) -> None:
+        """Lifts the alarm. Without space the next put raises it again."""
+        self._quota.has_alarm = False
+
     def dump(self) -> tuple[KeyValue, ...]:
         """Everything that is stored now, in key order; for tests."""
         return tuple(self._store.scan(b"", b"\0"))
+
+    def _check_space(self, call: str, cost_bytes: int) -> None:
+        """Unknown, though here nothing was done: etcd may have done it, and does not say."""
+        if not self._quota.admits(cost_bytes):
+            raise Unknown(call=call, reason="no-space")
 
     def _check_leases(self, request: Request) -> None:
         for write in request.writes:

@@ -20,7 +20,8 @@ class Mvcc:
     def __init__(self) -> None:
         self.revision = FIRST_REVISION
         self.compacted = 0
-        """Nothing below this revision can be read or watched."""
+        """The oldest revision that can be read. What happened at it is not known any more: of a
+        key that was deleted there, nothing is left to tell a watch."""
         self._versions: dict[bytes, list[tuple[int, KeyValue | None]]] = {}
         self._keys: list[bytes] = []
         self._log: list[Watched] = []
@@ -46,6 +47,11 @@ class Mvcc:
             if item is not None:
                 yield item
 
+    def kept(self) -> Iterator[KeyValue]:
+        """Every version that has not been compacted away, of every key."""
+        for versions in self._versions.values():
+            yield from (item for _, item in versions if item is not None)
+
     def write(self, writes: Iterable[Put | Delete]) -> None:
         """All of *writes* as one revision."""
         revision = self.revision + 1
@@ -56,7 +62,7 @@ class Mvcc:
 
     def log_from(self, revision: int) -> Sequence[Watched]:
         """What was written at *revision* and later, oldest first."""
-        if revision < self.compacted:
+        if revision <= self.compacted:
             raise Conflict("history-expired", asked=revision, oldest=self.compacted)
         return self._log[bisect_left(self._log, revision, key=lambda entry: entry.revision) :]
 
@@ -73,7 +79,7 @@ class Mvcc:
         if revision <= self.compacted:
             return
         self.compacted = revision
-        self._log = [entry for entry in self._log if entry.revision >= revision]
+        self._log = [entry for entry in self._log if entry.revision > revision]
         for name, versions in list(self._versions.items()):
             older = [version for version in versions if version[0] <= revision]
             base = [version for version in older[-1:] if version[1] is not None]

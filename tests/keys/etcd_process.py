@@ -22,10 +22,14 @@ def free_port() -> int:
 
 
 class EtcdProcess:
-    """`start`, then any of `kill`, `pause`, `resume`; a second `start` uses the same data."""
+    """`start`, then any of `kill`, `pause`, `resume`; a second `start` uses the same data.
 
-    def __init__(self, folder: Path) -> None:
+    *flags* of etcd beside its own: `--name=value`.
+    """
+
+    def __init__(self, folder: Path, *flags: str) -> None:
         self._folder = folder
+        self._flags = flags
         self._ports = free_port(), free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._threads: list[Thread] = []
@@ -46,6 +50,7 @@ class EtcdProcess:
                 *("--initial-cluster", f"default={peer}"),
                 # One member: short times cost nothing and allow leases of one second.
                 *("--heartbeat-interval", "10", "--election-timeout", "100"),
+                *self._flags,
             ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

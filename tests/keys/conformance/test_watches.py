@@ -81,6 +81,7 @@ async def test_given_a_compaction_when_watched_from_before_then_history_has_expi
     old = await store.put(b"a", b"1")
     await store.put(b"a", b"2")
     kept = await store.put(b"a", b"3")
+    last = await store.put(b"a", b"4")
     await store.kv.compact(kept, deadline_ms=DEADLINE_MS)
 
     with pytest.raises(Conflict) as expired:
@@ -88,7 +89,21 @@ async def test_given_a_compaction_when_watched_from_before_then_history_has_expi
 
     assert expired.value.code == "history-expired"
     assert expired.value.facts["oldest"] == kept
-    assert [each.revision for each in await store.watched(1, kept)] == [kept]
+    assert [each.revision for each in await store.watched(1, kept + 1)] == [last]
+
+
+async def test_given_a_compaction_at_a_deletion_when_watched_from_it_then_it_is_not_passed_over(
+    store: Store,
+) -> None:
+    await store.put(b"a", b"1")
+    gone = await store.write(Delete(b"a"))
+    await store.put(b"b", b"2")
+    await store.kv.compact(gone, deadline_ms=DEADLINE_MS)
+
+    with pytest.raises(Conflict) as expired:
+        await store.watched(1, gone)
+
+    assert expired.value.code == "history-expired"
 
 
 async def test_given_a_waiting_watch_when_its_task_is_cancelled_then_it_ends(

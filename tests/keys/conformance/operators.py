@@ -1,0 +1,48 @@
+"""What a person does about a store without space, on either store."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import httpx
+
+from keys.memory import MemoryKv
+from tests.keys.conformance.store import DEADLINE_MS
+
+
+class Operator(Protocol):
+    async def defragment(self) -> None: ...
+
+    async def disarm(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class MemoryOperator:
+    kv: MemoryKv
+
+    async def defragment(self) -> None:
+        self.kv.defragment()
+
+    async def disarm(self) -> None:
+        self.kv.disarm()
+
+
+@dataclass(frozen=True)
+class EtcdOperator:
+    """By etcd's JSON gateway, as `etcdctl defrag` and `etcdctl alarm disarm` do."""
+
+    endpoint: str
+
+    async def defragment(self) -> None:
+        await self._ask("defragment", {})
+
+    async def disarm(self) -> None:
+        found = await self._ask("alarm", {"action": "GET"})
+        for alarm in found.get("alarms", []):
+            await self._ask("alarm", {"action": "DEACTIVATE", **alarm})
+
+    async def _ask(self, what: str, body: dict[str, Any]) -> Any:
+        async with httpx.AsyncClient(trust_env=False, timeout=DEADLINE_MS / 1000) as http:
+            url = f"http://{self.endpoint}/v3/maintenance/{what}"
+            answer = await http.post(url, json=body)
+        answer.raise_for_status()
+        return answer.json()
