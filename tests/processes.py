@@ -1,6 +1,8 @@
 """Which processes run, from /proc (proc(5)). A zombie does not: whoever adopted it has not looked
 yet."""
 
+import os
+import select
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +16,18 @@ def is_running(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state not in NOT_RUNNING
+
+
+def has_ended(pid: int, within_s: float = 20.0) -> bool:
+    """Waits for it: a signal is delivered some time after it was sent."""
+    try:
+        watched = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([watched], [], [], within_s)[0])
+    finally:
+        os.close(watched)
 
 
 def group_is_running(leader: int) -> bool:

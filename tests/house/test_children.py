@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts import children
-from tests.processes import is_running
+from tests.processes import has_ended, is_running
 
 ROOT = Path(__file__).parents[2]
 FAMILY = ("sh", "-c", "sleep 300 & echo $!; wait")  # says the id of its own child
@@ -29,7 +29,7 @@ def test_given_a_limit_when_it_passes_then_the_whole_family_is_gone(tmp_path: Pa
     code = children.run(FAMILY, cwd=tmp_path, log=log, limit_s=0.5)
 
     assert code == 124
-    assert not is_running(int(log.read_text()))
+    assert has_ended(int(log.read_text()))
 
 
 @pytest.mark.process
@@ -47,7 +47,7 @@ def test_given_a_caller_when_it_is_ended_then_the_whole_family_is_gone(
         caller.send_signal(number)
         caller.wait(20)
 
-    assert not is_running(grandchild)
+    assert has_ended(grandchild)
 
 
 @pytest.mark.process
