@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -81,7 +82,8 @@ async def _demo(page: Page, folder: Path, rows: int | None, *, keep: bool, sabot
             page.console.print(
                 f"\nThe cluster goes on at {urls} until ^C: {folder}/playground.json"
             )
-            await asyncio.Event().wait()
+            with suppress(asyncio.CancelledError):  # ^C, as promised
+                await asyncio.Event().wait()
     return broken
 
 
