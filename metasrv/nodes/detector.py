@@ -47,7 +47,7 @@ class PhiDetector:
         mean = self._mean() + self.config.pause_ms
         deviation = max(self._deviation(), float(self.config.deviation_ms_min))
         late = 0.5 * math.erfc((elapsed - mean) / (deviation * math.sqrt(2)))
-        return PHI_MAX if late < 10**-PHI_MAX else -math.log10(late)
+        return PHI_MAX if late < 10**-PHI_MAX else abs(math.log10(late))
 
     def is_dead(self, now_ms: int) -> bool:
         return self.phi(now_ms) >= self.config.threshold
