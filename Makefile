@@ -3,7 +3,7 @@
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: setup demo test test-fast check bench chaos generate lock clean
+.PHONY: setup demo test test-fast check bench chaos search generate lock clean
 
 demo: ; @exec $(PYTHON) scripts/bootstrap.py demo $(ARGS)
 test: ; @exec $(PYTHON) scripts/bootstrap.py test $(ARGS)
@@ -14,6 +14,9 @@ setup: ; @exec $(PYTHON) scripts/bootstrap.py setup
 # The long forms of tests/process: leaders, nodes and Spark killed and stopped, CYCLES times.
 CYCLES ?= 1
 chaos: ; @exec $(PYTHON) scripts/bootstrap.py chaos --cycles $(CYCLES) $(ARGS)
+
+# The differential test of the two stores, 10,000 new sequences; some twenty minutes.
+search: ; @exec $(PYTHON) scripts/bootstrap.py search $(ARGS)
 
 # What it costs, in ratios; minutes, and not in CI.
 bench: ; @exec $(PYTHON) scripts/bootstrap.py bench

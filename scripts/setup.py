@@ -23,6 +23,7 @@ class Target:
     command: tuple[str, ...]
 
 
+SEARCH = ("--hypothesis-profile=search", "--timeout=0", "tests/keys/test_differential.py")
 TARGETS = {
     "setup": Target(environment.RUN_LOCK, ()),
     "demo": Target(environment.RUN_LOCK, ("metasrv", "demo")),
@@ -30,6 +31,7 @@ TARGETS = {
     "test-fast": Target(environment.DEV_LOCK, ("python", "-m", "scripts.run_tests", "fast")),
     "check": Target(environment.DEV_LOCK, ("python", "-m", "scripts.check")),
     "chaos": Target(environment.DEV_LOCK, ("python", "-m", "scripts.chaos")),
+    "search": Target(environment.DEV_LOCK, ("pytest", *SEARCH)),
     "bench": Target(environment.DEV_LOCK, ("python", "-m", "benchmarks")),
     "generate": Target(environment.DEV_LOCK, ("python", "-m", "scripts.generate")),
 }

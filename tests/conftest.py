@@ -15,6 +15,10 @@ from tests.keys.etcd_process import EtcdProcess
 # The same examples each time: a longer search is a run of its own. Time limits are pytest's alone,
 # and a failure prints what repeats it anywhere.
 settings.register_profile("house", deadline=None, database=None, print_blob=True, derandomize=True)
+# `make search`: other examples each time, and a hundred times as many.
+settings.register_profile(
+    "search", settings.get_profile("house"), derandomize=False, max_examples=10_000
+)
 settings.load_profile("house")
 
 
