@@ -103,6 +103,7 @@ async def open_term(world: World, fence: Compare) -> AsyncIterator[Term]:
             book,
             settings,
             busy.ready,
+            (nodes.run,),
         )
     finally:
         await nodes.close()
@@ -157,6 +158,8 @@ async def lead(world: World, fence: Compare, begin: Callable[[Term | None], None
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(term.committer.run())
+                for work in term.background:
+                    tasks.create_task(work())
                 tasks.create_task(term.manager.run(fence, term.ready))
                 tasks.create_task(supervisor.run())
                 tasks.create_task(housekeeping(term, world.clock))

@@ -1,7 +1,9 @@
 """Everything that exists only while this server leads: made at election, gone with the term."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from keys.committer import Committer
 from keys.kv import Compare
@@ -26,6 +28,8 @@ class Term:
     settings: Settings
     ready: asyncio.Event
     """Set once every record has been read and its locks computed; nothing is admitted before."""
+    background: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
+    """What adapters of this term need to run while it lasts."""
 
     @property
     def number(self) -> int:

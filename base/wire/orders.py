@@ -1,4 +1,4 @@
-"""Orders from metasrv to a node: one request per node and step, answered order by order.
+"""Orders from metasrv to a node: many in one request, from any procedures, answered one by one.
 
 `POST /node/v1/orders`. Orders carry (term, number), rising within a term, and the region's epoch
 (PROTOCOLS P3): a node refuses a term below the highest it has seen, and for a region any order
@@ -34,10 +34,19 @@ class LeaseGrant(WireModel):
     lease_ms: int
 
 
+class OrderSender(WireModel):
+    """On whose behalf the leader gives an order."""
+
+    procedure: str
+    step: str
+
+
 class OrderBase(WireModel):
     number: int
     region_id: str
     epoch: int
+    sender: OrderSender | None = None
+    """None: the leader brings a node in line with the catalog."""
 
 
 class CreateRegion(OrderBase):
@@ -129,9 +138,6 @@ class OrderRequest(WireModel):
     node_id: str
     term: int
     """Revision of the election that the sender won."""
-    procedure: str | None
-    """None: the leader brings a node in line with the catalog."""
-    step: str | None
     orders: list[Order] = Field(max_length=4096)
 
 

@@ -44,7 +44,7 @@ sequence. The time a heartbeat was sent is taken before it goes out: `lease_ms` 
 0.1 % for drift, counts from there for every (region, epoch) granted. An answer of a term below the
 highest seen, or to another sequence than the last, grants nothing. 421 names the leader; 404 makes
 the node register again; `stale-incarnation` twice running ends it with exit code 78. Instructions
-are executed like orders, with procedure null.
+are executed like orders, with sender null.
 """
 REPORT_MODELS: tuple[type[BaseModel], ...] = (
     RegisterRequest,

@@ -155,8 +155,6 @@ class Heart:
             cluster_id=me.cluster_id,
             node_id=me.identity.node_id,
             term=term,
-            procedure=None,
-            step=None,
             orders=orders,
         )
 

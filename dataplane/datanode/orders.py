@@ -122,8 +122,8 @@ def _log_outcome(request: OrderRequest, order: Order, error: MetaError | None) -
         "epoch": order.epoch,
         "term": request.term,
         "number": order.number,
-        "procedure": request.procedure,
-        "step": request.step,
+        "procedure": order.sender.procedure if order.sender else None,
+        "step": order.sender.step if order.sender else None,
     }
     if error is None:
         log.info("order_executed", **facts)

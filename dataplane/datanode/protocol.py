@@ -24,6 +24,7 @@ from base.wire.orders import (
     OpenRegion,
     OrderRequest,
     OrderResponse,
+    OrderSender,
 )
 from dataplane.datanode.answers import NodeRegions, RegionBody
 
@@ -55,6 +56,7 @@ CALLS: Mapping[str, Call] = {
     "POST /node/v1/orders": Call(
         (
             OrderRequest,
+            OrderSender,
             CreateRegion,
             OpenRegion,
             CloseRegion,

@@ -1,9 +1,12 @@
-"""The Nodes port over HTTP: numbers each order, adds the lease it may carry, sends one request."""
+"""The Nodes port over HTTP: merges what waits for a node, numbers each order, adds its lease."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from base.errors import Unavailable
+import httpx
+
+from base.errors import MetaError, NotLeader, Refused, Unavailable, Unknown
 from base.wire.client import HttpClient
 from base.wire.inputs import Borrowed
 from base.wire.orders import (
@@ -14,9 +17,11 @@ from base.wire.orders import (
     OrderRequest,
     OrderResponse,
     OrderResult,
+    OrderSender,
 )
 from keys.catalog import Catalog
 from keys.tables import RegionState
+from metasrv.adapters.order_line import Asked, Lane, OrderLine, lane_of, tell
 from metasrv.nodes.book import NodeBook
 from procedures.ports import Sender
 
@@ -26,12 +31,18 @@ READ_DEADLINE_MS = 10_000
 
 @dataclass(slots=True)
 class HttpNodes:
-    """One term's voice to the nodes."""
+    """One term's voice to the nodes. `run` sends; `send` is what everybody else calls."""
 
     cluster_id: str
     term: int
     book: NodeBook
     catalog: Callable[[], Catalog]
+    transport: httpx.AsyncBaseTransport | None = None
+    """None: the network."""
+    _lines: dict[tuple[str, Lane], OrderLine] = field(default_factory=dict)
+    _due: asyncio.Queue[OrderLine] = field(default_factory=asyncio.Queue)
+    """No longer than the callers that wait."""
+    _ended: bool = False
     _clients: dict[str, HttpClient] = field(default_factory=dict)
     """By address."""
 
@@ -41,22 +52,74 @@ class HttpNodes:
         entry = self.book.entry(node)
         if any(isinstance(order, CreateRegion) for order in orders) and entry.sequence < 0:
             raise Unavailable(what="node", name=node, reason="not heard by this leader yet")
+        if self._ended:
+            raise NotLeader(term=self.term)
+        answer: asyncio.Future[tuple[OrderResult, ...]] = asyncio.get_running_loop().create_future()
+        by = OrderSender(procedure=sender.procedure, step=sender.step)
+        line = self._line(node, lane_of(orders))
+        line.put(Asked(orders, by, answer))
+        self._look_at(line)
+        return await answer
+
+    async def run(self) -> None:
+        """Until the term's task group ends. What then waits was not sent."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                while True:
+                    line = await self._due.get()
+                    if line.is_due:
+                        line.in_flight += 1
+                        tasks.create_task(self._send_next(line))
+        finally:
+            self._ended = True
+            for line in self._lines.values():
+                line.fail_waiting(NotLeader(term=self.term))
+
+    def _line(self, node: str, lane: Lane) -> OrderLine:
+        return self._lines.setdefault((node, lane), OrderLine(node, lane))
+
+    def _look_at(self, line: OrderLine) -> None:
+        if line.is_due:
+            self._due.put_nowait(line)
+
+    async def _send_next(self, line: OrderLine) -> None:
+        """One request, and what its members are told: each its own results, or all one error."""
+        members = line.take()
+        failure: MetaError = Unknown(term=self.term)  # what they hear if the term ends meanwhile
+        try:
+            if members:
+                await self._post(line.node, members)
+        except Refused as error:
+            failure = error
+            if len(members) > 1:
+                # Nothing was done, and one may have spoiled it for all: each by itself then.
+                line.put_back(members)
+                members = []
+        except MetaError as error:
+            failure = error
+        finally:
+            for asked in members:
+                asked.fail(failure)
+            line.in_flight -= 1
+            self._look_at(line)
+
+    async def _post(self, node: str, members: Sequence[Asked]) -> None:
+        orders = [
+            self._completed(node, order, asked.sender)
+            for asked in members
+            for order in asked.orders
+        ]
         request = OrderRequest(
-            cluster_id=self.cluster_id,
-            node_id=node,
-            term=self.term,
-            procedure=sender.procedure,
-            step=sender.step,
-            orders=[self._completed(node, order) for order in orders],
+            cluster_id=self.cluster_id, node_id=node, term=self.term, orders=orders
         )
-        answer = await self._client(entry.node.address).request(
+        answer = await self._client(self.book.entry(node).node.address).request(
             "POST",
             "/node/v1/orders",
             deadline_ms=ORDER_DEADLINE_MS,
             json=request.model_dump(mode="json"),
             repeatable=True,
         )
-        return tuple(answer.body(OrderResponse).results)
+        tell(members, [order.number for order in orders], answer.body(OrderResponse).results)
 
     async def borrowed(self, node: str, region_id: str) -> Borrowed:
         client = self._client(self.book.entry(node).node.address)
@@ -68,8 +131,8 @@ class HttpNodes:
         for client in self._clients.values():
             await client.close()
 
-    def _completed(self, node: str, order: Order) -> Order:
-        update: Mapping[str, object] = {"number": self.book.next_order()}
+    def _completed(self, node: str, order: Order, sender: OrderSender) -> Order:
+        update: Mapping[str, object] = {"number": self.book.next_order(), "sender": sender}
         if self._may_be_leased(node, order):
             update = {**update, "lease": self._grant(node, order.region_id)}
         return order.model_copy(update=dict(update))
@@ -102,5 +165,5 @@ class HttpNodes:
 
     def _client(self, address: str) -> HttpClient:
         if address not in self._clients:
-            self._clients[address] = HttpClient([address])
+            self._clients[address] = HttpClient([address], transport=self.transport)
         return self._clients[address]

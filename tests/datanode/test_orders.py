@@ -73,9 +73,7 @@ def drop(number: int) -> DropRegion:
 
 
 def request(*orders: Order, term: int = 1) -> OrderRequest:
-    return OrderRequest(
-        cluster_id="c", node_id="dn-1", term=term, procedure=None, step=None, orders=list(orders)
-    )
+    return OrderRequest(cluster_id="c", node_id="dn-1", term=term, orders=list(orders))
 
 
 async def test_given_a_repeat_when_executed_then_it_is_done_once(bench: Bench) -> None:

@@ -84,8 +84,6 @@ class Node:
             cluster_id=CLUSTER,
             node_id=self.node_id,
             term=self.metasrv.told.term,
-            procedure="p",
-            step="s",
             orders=list(orders),
         ).model_copy(update=changes)
         return self.http.post(
