@@ -1,15 +1,15 @@
-"""What goes over the committer's line, as pure functions: sealing a change and judging its answer.
+"""What goes over the committer's line, as pure functions: one batch of changes, and its answer.
 
-`seal` turns a Txn into the bytes that will be sent, with version, submission number and commit time
-filled in. `judge` reads an answer: done, refused for stale reads, refused for the fence, or refused
-only because the catalog's version has another revision than the line believes (PROTOCOLS P1).
+A batch is one flat transaction (PROTOCOLS P1): the fence, the catalog's version and every member's
+compares; every member's writes, one log entry for each that is metadata, the version once. `judge`
+reads the answer: done, fenced, or refused, and then by whose compares.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from base.errors import Refused
-from keys.kv import TXN_BYTES_MAX, TXN_OPS_MAX, Answer, Compare, Delete, Get, KeyValue, Put, Request
+from keys.kv import Answer, Compare, Delete, Get, KeyValue, Put, Request
 from keys.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion, CatalogVersionKey
 from keys.txn import Stamp, Txn
 from keys.value import encode
@@ -31,124 +31,171 @@ class Line:
     submission: int
     """The last submission number given out."""
 
+    @property
+    def version_compare(self) -> Compare:
+        return Compare(VERSION_KEY, self.version_revision)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One change, as it was given to the committer."""
+
+    txn: Txn
+    procedure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one member brings into its batch, stamped for its place there."""
+
+    stamp: Stamp
+    compares: tuple[Compare, ...]
+    writes: tuple[Put | Delete, ...]
+    """Its log entry among them; the catalog's version is written once, by the batch."""
+    update: CatalogUpdate | None
+    """None: it is no metadata."""
+
+    def witnesses(self) -> Iterator[bytes]:
+        """Keys whose compare cannot hold any more once this has been done.
+
+        To delete what was not there changes nothing, so such a key is no witness.
+        """
+        seen = {compare.key: compare.mod_revision for compare in self.compares if not compare.end}
+        for write in self.writes:
+            if write.key in seen and (isinstance(write, Put) or seen[write.key]):
+                yield write.key
+
+
+def share(line: Line, member: Member, now_ms: int) -> tuple[Share, Line]:
+    """*member* as the next one on *line*, and the line behind it."""
+    txn = member.txn
+    version = line.version + 1 if txn.entries else None
+    stamp = Stamp(version, line.submission + 1, max(now_ms, line.at_ms + 1))
+    after = replace(line, submission=stamp.submission)
+    made = {k: make(stamp) if callable(make) else make for k, make in txn.writes.items()}
+    update = None
+    if version is not None:
+        update = CatalogUpdate(
+            version=version, at_ms=stamp.at_ms, procedure=member.procedure, entries=txn.entries
+        )
+        made[bytes(CatalogUpdateKey(version))] = encode(update)
+        after = replace(after, version=version, at_ms=stamp.at_ms)
+    compares = [Compare(key, seen) for key, seen in txn.expect.items()]
+    compares += [Compare(start, 0, end) for start, end in txn.empty]
+    writes = tuple(Delete(k) if v is None else Put(k, v) for k, v in made.items())
+    return Share(stamp, tuple(compares), writes, update), after
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """One transaction as it is sent, again and again if need be."""
 
     request: Request
-    stamp: Stamp
-    updates: tuple[CatalogUpdate, ...]
-    line: Line
-    """As it stood before."""
+    shares: tuple[Share, ...]
+    before: Line
+    """The line as this leader believed it to be."""
+    after: Line
+    """But for `version_revision`, which only the commit tells."""
+
+    @property
+    def updates(self) -> tuple[CatalogUpdate, ...]:
+        """In order of their versions."""
+        return tuple(each.update for each in self.shares if each.update is not None)
 
     def line_after(self, revision: int) -> Line:
         """The line once this batch has committed at *revision*."""
-        line = replace(self.line, submission=self.stamp.submission)
-        if not self.updates:
-            return line
-        last = self.updates[-1]
-        return replace(line, version=last.version, version_revision=revision, at_ms=last.at_ms)
-
-    def committed_at(self, answer: Answer) -> int:
-        """The revision of the writes, from a success or from what a refusal found in place."""
-        if answer.succeeded:
-            return answer.revision
-        witness = answer.ranges[-1]
-        return witness[0].mod_revision if witness else answer.revision
+        return replace(self.after, version_revision=revision) if self.updates else self.after
 
 
-def seal(line: Line, txn: Txn, procedure: str | None, now_ms: int) -> Batch:
-    """Raises Refused("ddl-too-large") before anything is sent."""
-    metadata = bool(txn.entries)
-    version = line.version + 1 if metadata else None
-    stamp = Stamp(version, line.submission + 1, max(now_ms, line.at_ms + 1))
-    writes = {k: make(stamp) if callable(make) else make for k, make in txn.writes.items()}
-    compares = [
-        line.fence,
-        *(Compare(key, seen) for key, seen in txn.expect.items()),
-        *(Compare(start, 0, end) for start, end in txn.empty),
-    ]
-    updates: tuple[CatalogUpdate, ...] = ()
-    if version is not None:
-        update = CatalogUpdate(
-            version=version, at_ms=stamp.at_ms, procedure=procedure, entries=txn.entries
-        )
-        updates = (update,)
-        compares.append(Compare(VERSION_KEY, line.version_revision))
-        writes[bytes(CatalogUpdateKey(version))] = encode(update)
-        writes[VERSION_KEY] = encode(CatalogVersion(version=version, at_ms=stamp.at_ms))
-    request = Request(
-        compares=tuple(compares),
-        writes=tuple(Delete(k) if v is None else Put(k, v) for k, v in writes.items()),
-        on_refusal=(
-            *(Get(compare.key, compare.end, limit=1, keys_only=True) for compare in compares),
-            Get(_witness(txn, writes)),
-        ),
+def seal(before: Line, after: Line, shares: Sequence[Share]) -> Batch:
+    """The batch of *shares*, which took the line from *before* to *after*."""
+    compares = {before.fence: None}
+    writes = [write for each in shares for write in each.writes]
+    if after.version != before.version:
+        compares[before.version_compare] = None
+        version = CatalogVersion(version=after.version, at_ms=after.at_ms)
+        writes.append(Put(VERSION_KEY, encode(version)))
+    compares.update(dict.fromkeys(compare for each in shares for compare in each.compares))
+    witness = _witness(before, after, shares)
+    reads = (
+        Get(compare.key, compare.end, limit=1, keys_only=compare.key != witness)
+        for compare in compares
     )
-    _refuse_if_too_large(request)
-    return Batch(request, stamp, updates, line)
+    request = Request(tuple(compares), tuple(writes), on_refusal=tuple(reads))
+    return Batch(request, tuple(shares), before, after)
 
 
-def _witness(txn: Txn, writes: dict[bytes, bytes | None]) -> bytes:
-    """A key that the transaction both compares and writes: of two copies at most one takes effect.
+def _witness(before: Line, after: Line, shares: Sequence[Share]) -> bytes:
+    """A key that the batch compares and changes: of two copies at most one takes effect.
 
     One that is put is preferred: it tells *which* transaction wrote it. The same in every process.
     """
-    compared = txn.expect.keys() | ({VERSION_KEY} if txn.entries else set())
-    witnesses = sorted(compared & writes.keys(), key=lambda key: (writes[key] is None, key))
-    assert witnesses, "a transaction must write a key that it compares"
-    return witnesses[0]
-
-
-def _refuse_if_too_large(request: Request) -> None:
-    operations = max(len(request.on_refusal), len(request.writes))
-    size = sum(len(w.key) + (len(w.value) if isinstance(w, Put) else 0) for w in request.writes)
-    size += sum(2 * len(compare.key) for compare in request.compares)
-    if operations > TXN_OPS_MAX or size > TXN_BYTES_MAX:
-        raise Refused(
-            "ddl-too-large",
-            operations=operations,
-            operations_max=TXN_OPS_MAX,
-            bytes=size,
-            bytes_max=TXN_BYTES_MAX,
-        )
+    if after.version != before.version:
+        return VERSION_KEY
+    put = {write.key for each in shares for write in each.writes if isinstance(write, Put)}
+    found = sorted((key not in put, key) for each in shares for key in each.witnesses())
+    assert found, "a transaction must change a key that it compares"
+    return found[0][1]
 
 
 class Verdict(Enum):
     DONE = "done"
-    STALE = "stale"
+    REFUSED = "refused"
+    """Nothing was done, under an intact fence."""
     FENCED = "fenced"
-    RENUMBER = "renumber"
+    """Nothing by these bytes now; another leads."""
 
 
-def judge(batch: Batch, answer: Answer, *, unsettled: bool) -> tuple[Verdict, dict[str, object]]:
-    """The verdict, with key, expected and found where something did not hold.
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What an answer means for the batch and for each of its members."""
 
-    *unsettled*: these bytes were sent before and never answered. Only then can a refusal mean that
-    they had taken effect: their witness stands in the store as we would have written it. Once the
-    fence is lost that proves nothing: a successor may have run the same step to the same value.
+    verdict: Verdict
+    revision: int = 0
+    """Of the writes, where it is done."""
+    stale: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
+    """Place of a share -> key, expected and found of the first of its compares that failed."""
+    has_version_moved: bool = False
+    """The line is not where it was believed to be."""
+
+
+def judge(batch: Batch, answer: Answer, *, in_doubt: bool) -> Judgement:
+    """*in_doubt*: these bytes were sent before and never answered. Only then can a refusal mean
+    that they had taken effect: their witness stands in the store as we would have written it. Once
+    the fence is lost that proves nothing: a successor may have run the same step to the same value.
     """
     if answer.succeeded:
-        return Verdict.DONE, {}
-    *found, witness = answer.ranges
+        return Judgement(Verdict.DONE, answer.revision)
+    found = dict(zip(batch.request.compares, answer.ranges, strict=True))
     failed = {
-        compare.key: (compare.mod_revision, items[0].mod_revision if items else 0)
-        for compare, items in zip(batch.request.compares, found, strict=True)
+        compare: items[0].mod_revision if items else 0
+        for compare, items in found.items()
         if (items[0].mod_revision if items else 0) != compare.mod_revision
     }
     assert failed, "refused, yet every compare holds"
-    if batch.line.fence.key in failed:
-        return Verdict.FENCED, {}
-    if unsettled and _is_ours(batch.request, witness):
-        return Verdict.DONE, {}
-    if failed.keys() == {VERSION_KEY} and batch.updates:
-        return Verdict.RENUMBER, {}
-    key, (expected, seen) = next((k, v) for k, v in failed.items() if k != VERSION_KEY)
-    return Verdict.STALE, {"key": key.decode(), "expected": expected, "found": seen}
+    if batch.before.fence in failed:
+        return Judgement(Verdict.FENCED)
+    if in_doubt and (witness := _effect(batch.request, failed, found)) is not None:
+        return Judgement(Verdict.DONE, witness[0].mod_revision if witness else answer.revision)
+    stale = {}
+    for place, each in enumerate(batch.shares):
+        first = next((compare for compare in each.compares if compare in failed), None)
+        if first is not None:
+            facts = {"expected": first.mod_revision, "found": failed[first]}
+            stale[place] = {"key": first.key.decode(), **facts}
+    moved = batch.before.version_compare in failed
+    return Judgement(Verdict.REFUSED, stale=stale, has_version_moved=moved)
 
 
-def _is_ours(request: Request, witness: tuple[KeyValue, ...]) -> bool:
-    """Whether the witness stands as *request* leaves it. Under one fence, only we write."""
-    key = request.on_refusal[-1].key
-    return (Put(key, witness[0].value) if witness else Delete(key)) in request.writes
+def _effect(
+    request: Request,
+    failed: Mapping[Compare, int],
+    found: Mapping[Compare, tuple[KeyValue, ...]],
+) -> tuple[KeyValue, ...] | None:
+    """The witness, if it has moved and stands as *request* leaves it: under one fence only we
+    write. Empty: it is gone, as it should be. None: it does not tell of this request."""
+    reads = zip(request.compares, request.on_refusal, strict=True)
+    witness = next(compare for compare, get in reads if not get.keys_only)
+    items = found[witness]
+    stands = Put(witness.key, items[0].value) if items else Delete(witness.key)
+    return items if witness in failed and stands in request.writes else None

@@ -1,24 +1,27 @@
-"""One line to the store: every fenced write of a leader goes through its committer, in order.
+"""One line to the store: every fenced write of a leader goes through its committer.
 
-PROTOCOLS P1. The committer numbers what is metadata, adds the fence and the catalog log, and sends
-one transaction at a time. When the outcome is unknown it sends *the same bytes* again until it is
-answered: every transaction compares a key that it also writes, so of two copies at most one takes
-effect. Members travel one by one for now; a batch of many is `_next_batch` with more than one.
+PROTOCOLS P1, group commit. One batch is in flight. When it is answered, the next is filled from
+what waits by then (keys/filling.py); nobody waits for company. When an outcome is unknown, *the
+same bytes* are sent again until they are answered: every batch compares a key that it changes, so
+of two copies at most one takes effect.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from base.clock import Clock
-from base.errors import Conflict, Corrupt, NotLeader, Refused, Unavailable, Unknown
-from keys.batch import Batch, Line, Verdict, judge, seal
-from keys.kv import Get, Kv, Request
+from base.errors import Conflict, Corrupt, MetaError, NotLeader, Refused, Unavailable, Unknown
+from keys.batch import Batch, Judgement, Line, Member, Verdict, judge
+from keys.filling import fill
+from keys.kv import TXN_OPS_MAX, Answer, Get, Kv, Request
 from keys.log import CatalogUpdate, CatalogVersion, CatalogVersionKey
 from keys.txn import Stamp, Txn
 from keys.value import decode
 
 WAITING_MAX = 4_096  # members in the queue: more than every running procedure can hold at once
+LOOKED_AT_MAX = 2 * TXN_OPS_MAX  # of those, for one batch: each member writes a key or more
 RESEND_MS = 50  # first pause before an unanswered batch is sent again; doubles up to RESEND_MS_MAX
 RESEND_MS_MAX = 2_000
 
@@ -35,11 +38,14 @@ class Committed:
     stamp: Stamp
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
-    txn: Txn
-    procedure: str | None
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    member: Member
     answer: "asyncio.Future[Committed]"
+
+    def fail(self, error: MetaError) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
 
 
 Applied = Callable[[CatalogUpdate, int], None]
@@ -53,7 +59,12 @@ class Committer:
         self._clock = clock
         self._line = line
         self._deadline_ms = deadline_ms
-        self._waiting: asyncio.Queue[_Member] = asyncio.Queue(WAITING_MAX)
+        self._arriving: asyncio.Queue[_Asked] = asyncio.Queue(WAITING_MAX)
+        self._waiting: deque[_Asked] = deque()
+        """In order; those that a batch had to leave behind go first in the next."""
+        self._in_flight: Sequence[_Asked] = ()
+        self._members_max = TXN_OPS_MAX
+        """Less where the store allows less than we think; it grows again with each success."""
         self._listeners: list[Applied] = []
         self._ended = False
 
@@ -74,76 +85,124 @@ class Committer:
         if self._ended:
             raise NotLeader(term=self.term)
         answer: asyncio.Future[Committed] = asyncio.get_running_loop().create_future()
-        await self._waiting.put(_Member(txn, procedure, answer))
+        asked = _Asked(Member(txn, procedure), answer)
+        await self._arriving.put(asked)
         if self._ended:  # while it waited for room
-            _fail(answer, NotLeader(term=self.term))
+            asked.fail(NotLeader(term=self.term))
         return await answer
 
     async def run(self) -> None:
         """Until the fence is lost (raises NotLeader) or the term's task group ends."""
         try:
             while True:
-                member = await self._waiting.get()
-                if not member.answer.cancelled():
-                    await self._settle(member)
+                await self._look_who_waits()
+                await self._commit_next()
+        except Corrupt as error:
+            self._fail_waiting(error)
+            raise
         finally:
             self._ended = True
-            while not self._waiting.empty():
-                _fail(self._waiting.get_nowait().answer, NotLeader(term=self.term))
+            for asked in self._in_flight:
+                asked.fail(Unknown(term=self.term))
+            while not self._arriving.empty():
+                self._waiting.append(self._arriving.get_nowait())
+            self._fail_waiting(NotLeader(term=self.term))
 
-    async def _settle(self, member: _Member) -> None:
-        """Answers *member*, however often its bytes must be sent."""
-        try:
-            committed = await self._commit_one(member)
-        except (Refused, StaleRead, Unavailable) as error:
-            _fail(member.answer, error)
-        except (NotLeader, Corrupt) as error:
-            _fail(member.answer, error)
-            raise
-        else:
-            if not member.answer.done():
-                member.answer.set_result(committed)
-        finally:
-            _fail(member.answer, Unknown(term=self.term))
-
-    async def _commit_one(self, member: _Member) -> Committed:
+    async def _look_who_waits(self) -> None:
+        """Returns once somebody does."""
         while True:
-            batch = seal(self._line, member.txn, member.procedure, self._clock.wall_ms())
-            verdict, revision = await self._send(batch, member)
-            if verdict is Verdict.DONE:
-                self._line = batch.line_after(revision)
-                for update in batch.updates:
-                    for listener in self._listeners:
-                        listener(update, revision)
-                return Committed(revision, batch.stamp)
-            await self._read_line_again()
+            while len(self._waiting) < LOOKED_AT_MAX and not self._arriving.empty():
+                self._waiting.append(self._arriving.get_nowait())
+            self._waiting = deque(one for one in self._waiting if not one.answer.done())
+            if self._waiting:
+                return
+            self._waiting.append(await self._arriving.get())
 
-    async def _send(self, batch: Batch, member: _Member) -> tuple[Verdict, int]:
-        """The verdict on *batch*: DONE, or RENUMBER where only the version's compare failed.
+    async def _commit_next(self) -> None:
+        """One batch, sent until it is answered, and what its members are told."""
+        members = [asked.member for asked in self._waiting]
+        try:
+            filled = fill(self._line, members, self._clock.wall_ms(), members_max=self._members_max)
+        except Refused as error:
+            self._waiting.popleft().fail(error)
+            return
+        self._in_flight = self._take(filled.taken)
+        try:
+            answer, in_doubt = await self._send(filled.batch)
+        except (Unavailable, Refused) as error:
+            self._not_sent(error)
+        else:
+            await self._tell(filled.batch, judge(filled.batch, answer, in_doubt=in_doubt), in_doubt)
+
+    def _take(self, places: Iterable[int]) -> Sequence[_Asked]:
+        taken = dict.fromkeys(places)
+        waiting = list(self._waiting)
+        self._waiting = deque(one for place, one in enumerate(waiting) if place not in taken)
+        return [waiting[place] for place in taken]
+
+    async def _send(self, batch: Batch) -> tuple[Answer, bool]:
+        """The answer, and whether a copy was sent before that never was answered.
 
         Once a copy may be on its way, no failure of a later copy says that nothing was done.
         """
-        unsettled, pause_ms = False, RESEND_MS
+        in_doubt, pause_ms = False, RESEND_MS
         while True:
             try:
                 answer = await self._kv.txn(batch.request, deadline_ms=self._deadline_ms)
             except (Unknown, Unavailable, Refused) as error:
-                unsettled = unsettled or isinstance(error, Unknown)
-                if not unsettled:
+                in_doubt = in_doubt or isinstance(error, Unknown)
+                if not in_doubt:
                     raise
                 await self._clock.sleep_ms(pause_ms)
                 pause_ms = min(2 * pause_ms, RESEND_MS_MAX)
-                continue
-            verdict, facts = judge(batch, answer, unsettled=unsettled)
-            match verdict:
-                case Verdict.DONE | Verdict.RENUMBER:
-                    return verdict, batch.committed_at(answer)
-                case Verdict.FENCED:
-                    if unsettled:  # the successor may have built on what it found of us
-                        _fail(member.answer, Unknown(term=self.term))
-                    raise NotLeader(term=self.term, **facts)
-                case Verdict.STALE:
-                    raise StaleRead(**facts)
+            else:
+                return answer, in_doubt
+
+    def _not_sent(self, error: Unavailable | Refused) -> None:
+        """What the store finds too large for one goes in two; else everybody hears of it."""
+        members, self._in_flight = self._in_flight, ()
+        if error.code == "ddl-too-large" and len(members) > 1:
+            self._members_max = len(members) // 2
+            self._waiting.extendleft(reversed(members))
+            return
+        for asked in members:
+            asked.fail(error)
+
+    async def _tell(self, batch: Batch, judged: Judgement, in_doubt: bool) -> None:
+        match judged.verdict:
+            case Verdict.DONE:
+                self._done(batch, judged.revision)
+            case Verdict.FENCED:
+                if not in_doubt:  # else Unknown: the successor may have built on what it found
+                    self._waiting.extendleft(reversed(self._in_flight))
+                    self._in_flight = ()
+                raise NotLeader(term=self.term)
+            case Verdict.REFUSED:
+                self._refused(judged)
+                if judged.has_version_moved:
+                    await self._read_line_again()
+
+    def _done(self, batch: Batch, revision: int) -> None:
+        self._line = batch.line_after(revision)
+        self._members_max = min(2 * self._members_max, TXN_OPS_MAX)
+        for update in batch.updates:
+            for listener in self._listeners:
+                listener(update, revision)
+        members, self._in_flight = self._in_flight, ()
+        for asked, share in zip(members, batch.shares, strict=True):
+            if not asked.answer.done():
+                asked.answer.set_result(Committed(revision, share.stamp))
+
+    def _refused(self, judged: Judgement) -> None:
+        """Whose own compares failed is told; the others are numbered anew, and go first."""
+        members, self._in_flight = self._in_flight, ()
+        left = []
+        for place, asked in enumerate(members):
+            if place in judged.stale:
+                asked.fail(StaleRead(**judged.stale[place]))
+            else:
+                left.append(asked)
+        self._waiting.extendleft(reversed(left))
 
     async def _read_line_again(self) -> None:
         """A version that moved under an intact fence is ours, or our data makes no sense."""
@@ -163,7 +222,6 @@ class Committer:
             raise Corrupt(key=str(key), expected=self._line.version, found=value.version)
         self._line = replace(self._line, version_revision=found.mod_revision)
 
-
-def _fail(answer: "asyncio.Future[Committed]", error: BaseException) -> None:
-    if not answer.done():
-        answer.set_exception(error)
+    def _fail_waiting(self, error: MetaError) -> None:
+        while self._waiting:
+            self._waiting.popleft().fail(error)

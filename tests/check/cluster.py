@@ -21,10 +21,11 @@ from dataplane.region.inspect import inspect
 from dataplane.region.local_disk import LocalDisk, LocalFile
 from dataplane.region.place import OpenOrder, RegionPlace
 from dataplane.region.region import Region
-from keys.batch import Line, seal
+from keys.batch import Line, Member
 from keys.bootstrap import bootstrap_request
 from keys.catalogs import SchemaNameKey
 from keys.cluster import Leader, LeaderKey, Node, NodeKey, Sequence, SequenceKey
+from keys.filling import fill
 from keys.key import Key
 from keys.kv import Compare, Delete, Get, KeyValue, Kv, LeaseId, Put, Request
 from keys.line import read_line
@@ -165,7 +166,8 @@ class Cluster:
     async def commit(self, txn: Txn, *entries: Entry) -> None:
         """As the committer would, with the log."""
         assert self.line is not None
-        batch = seal(self.line, txn.log(*entries), PROCEDURE, self.clock.wall_ms())
+        member = Member(txn.log(*entries), PROCEDURE)
+        batch = fill(self.line, [member], self.clock.wall_ms(), members_max=1).batch
         answer = await self.kv.txn(batch.request, deadline_ms=DEADLINE_MS)
         assert answer.succeeded
         self.line = batch.line_after(answer.revision)

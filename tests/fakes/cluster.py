@@ -11,10 +11,11 @@ from itertools import count
 from typing import Any, TypeVar
 
 from base.errors import NotLeader
-from keys.batch import seal
+from keys.batch import Member
 from keys.bootstrap import bootstrap_request
 from keys.cluster import Leader, LeaderKey
 from keys.committer import Committer
+from keys.filling import fill
 from keys.follower import Follower
 from keys.kv import Compare, Put, Request
 from keys.line import read_line
@@ -107,8 +108,8 @@ class Cluster:
     async def change(self, fence: Compare, txn: Txn) -> None:
         """One change of metadata, without a procedure."""
         line = await read_line(self.kv, fence, deadline_ms=DEADLINE_MS)
-        batch = seal(line, txn, None, self.clock.wall_ms())
-        assert (await self.kv.txn(batch.request, deadline_ms=DEADLINE_MS)).succeeded
+        filled = fill(line, [Member(txn, None)], self.clock.wall_ms(), members_max=1)
+        assert (await self.kv.txn(filled.batch.request, deadline_ms=DEADLINE_MS)).succeeded
 
     # ---- servers
 

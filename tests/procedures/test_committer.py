@@ -9,12 +9,13 @@ from base.errors import Corrupt, MetaError, NotLeader, Refused, Unavailable, Unk
 from keys.catalogs import SchemaNameKey
 from keys.cluster import Sequence, SequenceKey
 from keys.committer import Committed, Committer, StaleRead
-from keys.kv import Put, Request
+from keys.kv import TXN_OPS_MAX, Answer, Put, Request
 from keys.line import read_line
 from keys.tables import TableNameKey
 from keys.txn import Txn
 from tests.procedures.line import (
     DEADLINE_MS,
+    Store,
     World,
     count,
     deposed,
@@ -185,7 +186,7 @@ def test_given_a_version_that_this_leader_did_not_write_then_corrupt() -> None:
 def test_given_a_change_that_is_too_large_then_nothing_is_sent() -> None:
     async def scenario(world: World) -> None:
         txn = Txn()
-        for number in range(127):
+        for number in range(TXN_OPS_MAX):
             txn = txn.expecting(SequenceKey(f"s{number}"), 0)
 
         with pytest.raises(Refused):
@@ -203,5 +204,98 @@ def test_given_a_range_that_is_not_empty_then_stale() -> None:
 
         with pytest.raises(StaleRead):
             await world.committer.commit(schema("s").while_empty(tables))
+
+    led(scenario)
+
+
+# ---- group commit
+
+
+def asked(world: World, *txns: Txn) -> "list[asyncio.Task[Committed]]":
+    """All of *txns* in that order, before the line looks at any."""
+    return [world.loop.spawn("leader", world.committer.commit(txn)) for txn in txns]
+
+
+async def outcomes(tasks: "list[asyncio.Task[Committed]]") -> list[Committed | BaseException]:
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def test_given_many_that_wait_when_the_line_is_free_then_one_transaction_takes_them_all() -> None:
+    async def scenario(world: World) -> None:
+        tasks = asked(world, schema("a"), count("x", 1), schema("b"), schema("c"))
+
+        done = [await one for one in tasks]
+
+        assert len(world.store.sent) == 1
+        assert len({one.revision for one in done}) == 1
+        assert [one.stamp.catalog_version for one in done] == [2, None, 3, 4]
+
+    led(scenario)
+
+
+def test_given_one_of_a_batch_that_read_what_is_old_then_only_it_is_told_so() -> None:
+    async def scenario(world: World) -> None:
+        await world.committer.commit(schema("b"))
+        tasks = asked(world, count("x", 1), schema("a"), schema("b"), schema("c"))
+
+        found = await outcomes(tasks)
+
+        assert [type(one) for one in found] == [Committed, Committed, StaleRead, Committed]
+        versions = [one.stamp.catalog_version for one in found if isinstance(one, Committed)]
+        assert versions == [None, 3, 4]
+
+    led(scenario)
+
+
+def test_given_a_batch_without_answer_when_sent_again_then_all_are_done_once() -> None:
+    async def scenario(world: World) -> None:
+        world.store.faults = [lost_answer, lost_request]
+
+        found = await outcomes(asked(world, count("x", 1), schema("a"), count("y", 1)))
+
+        assert all(isinstance(one, Committed) for one in found)
+        assert world.store.sent == [world.store.sent[0]] * 3
+
+    led(scenario)
+
+
+def test_given_a_batch_and_a_lost_fence_then_nobody_is_told_a_guess() -> None:
+    async def scenario(world: World) -> None:
+        world.store.faults = [lost_answer_and_deposed]
+
+        found = await outcomes(asked(world, schema("a"), schema("b"), schema("b")))
+
+        assert [type(one) for one in found] == [Unknown, Unknown, NotLeader]
+
+    led(scenario)
+
+
+def test_given_a_store_with_lower_limits_then_its_batches_become_smaller_and_nobody_fails() -> None:
+    async def at_most_four(store: Store, request: Request) -> Answer:
+        store.faults.insert(0, at_most_four)
+        if len(request.writes) > 4:
+            raise Refused("ddl-too-large")
+        return await store.apply(request)
+
+    async def scenario(world: World) -> None:
+        world.store.faults = [at_most_four]
+
+        found = await outcomes(asked(world, *(count(f"x{number}", 1) for number in range(20))))
+
+        assert all(isinstance(one, Committed) for one in found)
+        assert max(len(sent.writes) for sent in world.store.sent[-3:]) <= 8
+
+    led(scenario)
+
+
+def test_given_changes_of_one_key_when_asked_in_order_then_each_waits_for_one_batch() -> None:
+    async def scenario(world: World) -> None:
+        others = [count(f"y{number}", 1) for number in range(3)]
+        tasks = asked(world, count("x", 1), count("x", 2), others[0], count("x", 3), *others[1:])
+
+        found = await outcomes(tasks)
+
+        assert [type(one) for one in found[:4]] == [Committed, StaleRead, Committed, StaleRead]
+        assert len(world.store.sent) <= 4
 
     led(scenario)
