@@ -115,12 +115,8 @@ class Watched:
     events: tuple[Event, ...] = ()
 
 
-class Kv(Protocol):
-    """Deadlines are durations in ms from the call. Errors are those of base/errors.py.
-
-    A call that only reads raises Unavailable when it cannot be answered; one that may write raises
-    Unknown unless it is certain that the store never saw it.
-    """
+class Readable(Protocol):
+    """As much of the store as a step of a procedure needs. Errors are those of Kv."""
 
     async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
         """Refused("ddl-too-large") when a limit of the store is passed (nothing was done).
@@ -138,6 +134,14 @@ class Kv(Protocol):
         Raises Conflict("history-expired") when that revision has been compacted.
         """
         ...
+
+
+class Kv(Readable, Protocol):
+    """Deadlines are durations in ms from the call. Errors are those of base/errors.py.
+
+    A call that only reads raises Unavailable when it cannot be answered; one that may write raises
+    Unknown unless it is certain that the store never saw it.
+    """
 
     def watch(self, key: bytes, end: bytes, *, start_revision: int) -> AsyncIterator[Watched]:
         """Events from *start_revision* on, in order, each revision whole and once.

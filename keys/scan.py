@@ -1,11 +1,11 @@
 """A whole range at one revision, page by page, from any store."""
 
 from keys.key import Range
-from keys.kv import PAGE_KEYS_MAX, Get, KeyValue, Kv
+from keys.kv import PAGE_KEYS_MAX, Get, KeyValue, Readable
 
 
 async def scan(
-    kv: Kv, keys: Range, *, deadline_ms: int, revision: int = 0
+    kv: Readable, keys: Range, *, deadline_ms: int, revision: int = 0
 ) -> tuple[tuple[KeyValue, ...], int]:
     """Every key of *keys* at *revision*, or now (0), in key order, and the revision read.
 

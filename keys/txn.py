@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 from base.errors import Conflict, NotFound
 from keys.key import Key, Range
-from keys.kv import TXN_OPS_MAX, Get, Kv, Request
+from keys.kv import TXN_OPS_MAX, Get, Readable, Request
 from keys.log import Entry
 from keys.value import StoredModel, decode, encode
 
@@ -41,7 +41,7 @@ class Snapshot:
         return self.reads[bytes(key)].mod_revision
 
 
-async def snapshot(kv: Kv, *keys: Key[Any], deadline_ms: int) -> Snapshot:
+async def snapshot(kv: Readable, *keys: Key[Any], deadline_ms: int) -> Snapshot:
     """*keys* at one revision, linearizably. Raises Corrupt for a value we would not write."""
     gets = tuple(Get(bytes(key)) for key in keys)
     answer = await kv.txn(Request(reads=gets), deadline_ms=deadline_ms)

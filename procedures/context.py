@@ -9,7 +9,7 @@ from base.clock import Clock
 from base.ids import Ids
 from base.rng import Rng
 from keys.key import Key
-from keys.kv import Kv
+from keys.kv import Readable
 from keys.records import Submission
 from keys.txn import Snapshot, snapshot
 from procedures.ports import Children, Jobs, Leases, Nodes, Placement, Sender
@@ -52,7 +52,7 @@ class Live:
 class Ports:
     """The world of one term, shared by all its procedures."""
 
-    kv: Kv
+    kv: Readable
     nodes: Nodes
     leases: Leases
     placement: Placement

@@ -10,7 +10,9 @@ from typing import Protocol
 from base.wire.inputs import Borrowed
 from base.wire.jobs import MoveJob, MoveResult
 from base.wire.orders import Order, OrderResult
+from keys.committer import Committed
 from keys.records import Outcome
+from keys.txn import Txn
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,14 @@ class Nodes(Protocol):
 
     async def borrowed(self, node: str, region_id: str) -> Borrowed:
         """What the region that *node* has open still reads from other roots."""
+        ...
+
+
+class Commits(Protocol):
+    """Where the writes of steps go: the leader's committer, or the draft of a dry run."""
+
+    async def commit(self, txn: Txn, *, procedure: str | None = None) -> Committed:
+        """Raises what Committer.commit raises."""
         ...
 
 

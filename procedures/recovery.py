@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict
 
 from base.errors import Corrupt, NotLeader
-from keys.kv import Compare, Get, KeyValue, Kv, Request
+from keys.kv import Compare, Get, KeyValue, Readable, Request
 from keys.records import ProcedureKey, ProcedureRecord
 from keys.scan import scan
 from keys.value import decode
@@ -16,7 +16,7 @@ from procedures.machine import Kind
 from procedures.runner import Held
 
 
-async def read_records(kv: Kv, fence: Compare, *, deadline_ms: int) -> tuple[KeyValue, ...]:
+async def read_records(kv: Readable, fence: Compare, *, deadline_ms: int) -> tuple[KeyValue, ...]:
     """All records at a revision read under the fence. Raises NotLeader if it is lost."""
     barrier = Request(compares=(fence,), reads=(Get(fence.key, keys_only=True),))
     answer = await kv.txn(barrier, deadline_ms=deadline_ms)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from base.errors import MetaError, NotLeader
-from keys.committer import Committer
 from keys.records import (
     Beat,
     Phase,
@@ -25,7 +24,7 @@ from keys.txn import Stamp, Txn
 from procedures import journal
 from procedures.context import Context, Live, Ports
 from procedures.machine import Goto, Kind, S
-from procedures.ports import Children
+from procedures.ports import Children, Commits
 from procedures.retry import attempts, deadline_of
 
 
@@ -58,7 +57,7 @@ class Runner:
     """Moves one procedure at a time; holds nothing of any."""
 
     ports: Ports
-    committer: Committer
+    committer: Commits
 
     async def drive(
         self, kind: Kind[S], driven: Driven, children: Children, moved: Callable[[], None]

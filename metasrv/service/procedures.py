@@ -7,7 +7,7 @@ from base.errors import Conflict, NotFound
 from base.ids import UUID_TEXT
 from base.wire.procedures import ProcedureBody, ProcedureList
 from keys.key import Range
-from keys.kv import PAGE_KEYS_MAX, Get, Kv
+from keys.kv import PAGE_KEYS_MAX, Get, Readable
 from keys.records import ProcedureHistory, ProcedureHistoryKey
 from keys.value import decode
 from metasrv.service.changing import only_the_leader
@@ -143,7 +143,7 @@ async def _newest(
     return found
 
 
-async def _history_ids(kv: Kv, deadline_ms: int) -> tuple[list[str], int]:
+async def _history_ids(kv: Readable, deadline_ms: int) -> tuple[list[str], int]:
     """Every id in history, keys only, and the revision they were read at."""
     start, end = ProcedureHistoryKey.under()
     found: list[str] = []
@@ -158,7 +158,7 @@ async def _history_ids(kv: Kv, deadline_ms: int) -> tuple[list[str], int]:
 
 
 async def _histories(
-    kv: Kv, ids: Sequence[str], revision: int, deadline_ms: int
+    kv: Readable, ids: Sequence[str], revision: int, deadline_ms: int
 ) -> dict[str, ProcedureHistory]:
     """Those of *ids*, newest first, that are over at *revision*."""
     keys = Range(bytes(ProcedureHistoryKey(ids[-1])), bytes(ProcedureHistoryKey(ids[0])) + b"\0")

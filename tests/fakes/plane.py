@@ -27,6 +27,8 @@ class Plane:
     nodes: dict[str, FakeNode] = field(default_factory=dict)
     leases: dict[tuple[str, str], int] = field(default_factory=dict)
     """(node, region) -> when its lease ends, monotonic ms; the node counts it as we do."""
+    told: list[tuple[str, Order]] = field(default_factory=list)
+    """Every order that arrived, with its node."""
     violations: list[str] = field(default_factory=list)
     """Of what must never be seen; never raised into the code under test."""
 
@@ -39,6 +41,7 @@ class Plane:
 
     def execute(self, node: str, term: int, orders: Sequence[Order]) -> tuple[OrderResult, ...]:
         """Each request arrives twice: the second changes nothing and is answered the same."""
+        self.told += [(node, order) for order in orders]
         first = self.nodes[node].execute(term, orders)
         effects = len(self.nodes[node].effects)
         if self.nodes[node].execute(term, orders) != first and all(r.error is None for r in first):

@@ -1,0 +1,84 @@
+"""The store as it would be after the steps rehearsed so far; nothing of it is ever sent."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from base.clock import Clock
+from base.errors import MetaError
+from keys.committer import Committed
+from keys.kv import Answer, Get, KeyValue, Page, Readable, Request
+from keys.txn import Stamp, Txn
+
+# Above every revision of a store: what is drafted is newer than what is there.
+DRAFTED_REVISION = 1 << 62
+
+
+@dataclass
+class Draft:
+    """Implements Readable and Commits: reads pass through, writes stay here."""
+
+    kv: Readable
+    clock: Clock
+    written: dict[bytes, bytes | None] = field(default_factory=dict)
+    commits: list[tuple[Mapping[bytes, bytes | None], tuple[str, ...]]] = field(
+        default_factory=list
+    )
+    """Of each commit: its writes, and the operations of its log entries."""
+    silence: MetaError | None = None
+    """Why the store could not be read."""
+
+    def must_be_readable(self) -> None:
+        """Raises what a read of the store raised: of that no plan can be made."""
+        if self.silence is not None:
+            raise self.silence
+
+    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+        assert not request.writes, "a step returns its writes"
+        try:
+            answer = await self.kv.txn(request, deadline_ms=deadline_ms)
+        except MetaError as error:
+            self.silence = error
+            raise
+        ranges = [
+            self._seen(get, found) for get, found in zip(request.reads, answer.ranges, strict=True)
+        ]
+        return replace(answer, ranges=tuple(ranges))
+
+    async def range(
+        self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
+    ) -> Page:
+        """More are asked of the store than of us, so that a page is not empty for what has been
+        deleted here."""
+        wider = replace(get, limit=get.limit and get.limit + len(self.written))
+        try:
+            page = await self.kv.range(
+                wider, deadline_ms=deadline_ms, revision=revision, serializable=serializable
+            )
+        except MetaError as error:
+            self.silence = error
+            raise
+        end = page.items[-1].key + b"\0" if page.more else get.end
+        items = self._seen(replace(get, end=end), page.items)
+        limit = get.limit or len(items)
+        return Page(items[:limit], page.revision, page.more or len(items) > limit)
+
+    async def commit(self, txn: Txn, *, procedure: str | None = None) -> Committed:
+        """Compares are not judged: a step has read what it compares a moment ago."""
+        stamp = Stamp(catalog_version=None, submission=0, at_ms=self.clock.wall_ms())
+        writes = {
+            key: value(stamp) if callable(value) else value for key, value in txn.writes.items()
+        }
+        self.written.update(writes)
+        self.commits.append((writes, tuple(entry.op for entry in txn.entries)))
+        return Committed(DRAFTED_REVISION + len(self.commits), stamp)
+
+    def _seen(self, get: Get, found: Iterable[KeyValue]) -> tuple[KeyValue, ...]:
+        items = [item for item in found if item.key not in self.written]
+        for key, value in self.written.items():
+            asked = key == get.key if get.end is None else get.key <= key < get.end
+            if value is None or not asked:
+                continue
+            item = KeyValue(key, value, DRAFTED_REVISION, DRAFTED_REVISION)
+            items.insert(bisect_left([item.key for item in items], key), item)
+        return tuple(items)

@@ -1,0 +1,114 @@
+"""A dry run: the runner drives the very steps of the kind over a draft of the store.
+
+So the plan cannot differ from the run but by what moves in between: both are what the steps return.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from base.errors import MetaError
+from keys.families import family_of
+from keys.records import ProcedureHistoryKey, ProcedureKey
+from keys.records import Submission as Client
+from keys.txn import Stamp
+from procedures import journal
+from procedures.context import Context, Live, Ports
+from procedures.machine import Kind, ProcedureState
+from procedures.rehearsal.draft import Draft
+from procedures.rehearsal.plan import Blocker, Obstacle, Plan, PlannedStep
+from procedures.rehearsal.stage import AheadClock, Notes, Stage, StageChildren
+from procedures.retry import is_passing, must_finish
+from procedures.runner import Held, Runner
+
+STEPS_MAX = 1_024  # commits of one plan with its children: a dry run is a read, not a day's work
+BOOKKEEPING = (ProcedureKey, ProcedureHistoryKey)  # under an id that no client has heard of
+
+
+@dataclass
+class Rehearsal:
+    """One dry run, with all children."""
+
+    kinds: Mapping[str, Kind[Any]]
+    real: Ports
+    draft: Draft
+    clock: AheadClock
+    client: Client
+    steps_left: int = STEPS_MAX
+
+    async def of(
+        self, procedure: str, kind: Kind[Any], state: ProcedureState, parent: str | None = None
+    ) -> Plan:
+        plan = Plan(
+            kind=kind.name,
+            resource=kind.resource(state),
+            locks=kind.locks(state),
+            last_cancellable_step=kind.no_return,
+        )
+        stage = Stage.of(self.real, self.draft, self.clock)
+        stamp = Stamp(None, 0, self.clock.wall_ms())
+        record = journal.begin(kind, state, self.client, stamp, parent=parent)
+        runner = Runner(stage.ports, self.draft)
+        children = StageChildren(partial(self._child, procedure, plan), stage.notes)
+        held = Held(procedure, record, 0)
+        while not plan.ends:
+            if self.steps_left == 0:
+                plan.blockers.append(Blocker(Obstacle.TOO_LONG, f"more than {STEPS_MAX} steps"))
+                return plan
+            self.steps_left -= 1
+            step = held.record.step
+            notes = stage.notes.clear()
+            client = held.record.client
+            context = Context(stage.ports, children, procedure, step, client, Live())
+            try:
+                after = await runner.advance(kind, held, context)
+            except MetaError as error:
+                self.draft.must_be_readable()
+                waits = must_finish(kind, held.record) or is_passing(error)
+                refusal = Blocker(Obstacle.REFUSED, error.code, waits=waits)
+                plan.blockers += notes.waits or [refusal]
+                return plan
+            plan.steps.append(self._committed(step, notes))
+            plan.blockers += notes.waits
+            if isinstance(after, Held):
+                held = after
+            else:
+                plan.ends = True
+        return plan
+
+    async def _child(
+        self, parent: str, of: Plan, procedure: str, kind: str, state: dict[str, object]
+    ) -> Plan:
+        model = self.kinds[kind].state.model_validate(state)
+        plan = await self.of(procedure, self.kinds[kind], model, parent)
+        of.children.append(plan)
+        return plan
+
+    def _committed(self, step: str, notes: Notes) -> PlannedStep:
+        writes, log = self.draft.commits[-1]
+        shown = {k.decode(): v for k, v in writes.items() if family_of(k) not in BOOKKEEPING}
+        return PlannedStep(
+            step=step,
+            puts=tuple(sorted(key for key, value in shown.items() if value is not None)),
+            deletes=tuple(sorted(key for key, value in shown.items() if value is None)),
+            log=log,
+            orders=list(notes.orders),
+            jobs=list(notes.jobs),
+        )
+
+
+async def rehearse(
+    kinds: Mapping[str, Kind[Any]],
+    kind: Kind[Any],
+    state: ProcedureState,
+    client: Client,
+    ports: Ports,
+) -> Plan:
+    """The plan of *kind* as things are now; nothing is stored, no node hears of it.
+
+    Raises Unavailable where the store cannot be read.
+    """
+    clock = AheadClock(ports.clock)
+    one = Rehearsal(kinds, ports, Draft(ports.kv, clock), clock, client)
+    return await one.of(ports.ids.procedure_id(), kind, state)
