@@ -105,6 +105,9 @@ class ProcedureRecord(StoredModel):
     submission: int
     """Order of the locks: given by the committer, rising."""
     locks: tuple[Lock, ...]
+    overtakes: tuple[str, ...] = ()
+    """Procedures submitted earlier that it goes before: those that waited for a schema lock when
+    this one came, which wants placement locks alone (PROTOCOLS P2)."""
     resource: Resource
     client: Submission
     parent: str | None = None

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from keys.records import Phase
-from procedures.locks import Blocked, Claim
+from procedures.holding import Blocked, Claim, claim_of
 from procedures.machine import Kind
 from procedures.runner import Driven
 
@@ -39,9 +39,7 @@ class Entry(Driven):
 
     @property
     def claim(self) -> Claim:
-        record = self.held.record
-        runs = self.task is not None or self.controlled
-        return Claim(self.held.procedure, record.submission, record.locks, record.parent, runs)
+        return claim_of(self.held.procedure, self.held.record)
 
     @property
     def only_waits(self) -> bool:

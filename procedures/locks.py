@@ -1,95 +1,17 @@
-"""Who holds which lock: a pure function of the stored records (PROTOCOLS P2).
+"""The keys that procedures lock, and the two sides they lie on (PROTOCOLS P2)."""
 
-In order of submission each procedure takes all its locks at once, or waits; nobody overtakes a
-waiter on one of its keys; nothing is taken later. So there is no deadlock and no starvation, and a
-new leader computes the same holders though no grant was ever written.
-"""
-
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-
-from base.ids import RegionId, table_of
 from keys.records import Lock, LockMode
 
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What a live procedure wants to hold from its grant to its end."""
-
-    procedure: str
-    submission: int
-    locks: tuple[Lock, ...]
-    parent: str | None = None
-    runs: bool = False
-    """It runs here already: a record that turns up late does not take its place. For a new leader
-    nothing runs yet, so there the records alone decide."""
+SCHEMA_SIDE = frozenset({"catalog", "schema", "name", "table"})
+PLACEMENT = frozenset({"route", "region"})
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
-    """Why a claim waits: *by* holds, or waits before it for, the same *key*."""
-
-    key: str
-    by: str
+def is_schema_side(key: str) -> bool:
+    return key.partition(":")[0] in SCHEMA_SIDE
 
 
-Holders = Mapping[str, tuple[Blocked, ...]]
-"""Procedure -> what blocks it; none: it holds all its locks."""
-
-
-def holders(claims: Iterable[Claim]) -> Holders:
-    """Every claim, with what blocks it."""
-    before: dict[str, list[tuple[Claim, LockMode]]] = {}
-    known = {claim.procedure: claim for claim in claims}
-    blocked: dict[str, tuple[Blocked, ...]] = {}
-    for claim in sorted(known.values(), key=lambda claim: (not claim.runs, claim.submission)):
-        elders = _elders(claim, known)
-        family = {elder.procedure for elder in elders}
-        found: list[Blocked] = []
-        for lock in claim.locks:
-            cover = next((elder for elder in elders if _covers(elder, lock)), None)
-            found += [
-                Blocked(lock.key, other.procedure)
-                for other, mode in before.get(lock.key, ())
-                if LockMode.EXCLUSIVE in (mode, lock.mode)
-                and other.procedure not in family
-                and (cover is None or cover in _elders(other, known))
-            ]
-            if cover is not None and blocked.get(cover.procedure):
-                found.append(Blocked(lock.key, cover.procedure))
-        blocked[claim.procedure] = tuple(found)
-        for lock in claim.locks:
-            before.setdefault(lock.key, []).append((claim, lock.mode))
-    return blocked
-
-
-def _elders(claim: Claim, known: Mapping[str, Claim]) -> tuple[Claim, ...]:
-    """Its parent, the parent's parent, ...: a child runs under their locks."""
-    found: list[Claim] = []
-    parent = claim.parent
-    while parent is not None and parent in known:
-        found.append(known[parent])
-        parent = known[parent].parent
-    return tuple(found)
-
-
-def _covers(elder: Claim, lock: Lock) -> bool:
-    """Whether nobody but the elder's family can hold *lock*, so that its child need not queue.
-
-    Were a child to queue behind a stranger that waits for its parent, nobody would ever go on.
-    """
-    route = _route_of(lock.key)
-    return any(
-        (held.key == lock.key and held.mode in (LockMode.EXCLUSIVE, lock.mode))
-        or (held.key == route and held.mode is LockMode.EXCLUSIVE)
-        for held in elder.locks
-    )
-
-
-def _route_of(key: str) -> str | None:
-    """The lock that everybody takes who takes this region."""
-    side, _, region = key.partition(":")
-    return route_key(table_of(RegionId(int(region)))) if side == "region" else None
+def is_placement(key: str) -> bool:
+    return key.partition(":")[0] in PLACEMENT
 
 
 # The two sides, in their order. Whoever holds a placement lock never waits for a schema lock.

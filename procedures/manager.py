@@ -5,7 +5,9 @@ from the records (locks.py), so the leader that comes after computes the same.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar, TypeVarTuple
 
 import structlog
@@ -13,13 +15,14 @@ import structlog
 from base.errors import Conflict, MetaError, NotFound, NotLeader, Unavailable, Unknown
 from keys.committer import Committer, StaleRead
 from keys.kv import Compare
-from keys.records import ProcedureHistory, ProcedureHistoryKey, ProcedureKey
+from keys.records import Lock, ProcedureHistory, ProcedureHistoryKey, ProcedureKey
 from keys.txn import snapshot
 from procedures.admission import Candidate, Limits, admit
 from procedures.context import Ports
 from procedures.entry import Entry
 from procedures.family import ChildrenOf
-from procedures.locks import holders
+from procedures.gate import Gate
+from procedures.holding import LockTable
 from procedures.machine import Kind, Lane, ProcedureState
 from procedures.recovery import entries_of, read_records
 from procedures.runner import Held, Runner
@@ -52,8 +55,11 @@ class Manager:
         self._submitter = Submitter(ports, committer)
         self._entries: dict[str, Entry] = {}
         self._recent: dict[str, ProcedureHistory] = {}
-        self._arriving = 0
+        self._locks = LockTable()
+        self._arriving: dict[str, tuple[Lock, ...]] = {}
         """Submissions on their way to the store; they count for the queue."""
+        self._held_back: Counter[str] = Counter()
+        """Not started now: somebody that goes before them is on its way to the store."""
         self._tasks = asyncio.TaskGroup()
         self._is_open = False
         """Between the recovery of every record and the end of the term."""
@@ -78,6 +84,16 @@ class Manager:
                 self._is_open = False
 
     # Asking ------------------------------------------------------------------------------------
+
+    @property
+    def gate(self) -> Gate:
+        """Where each waits before its next step; open, but for a pause of all of them."""
+        return self._ports.gate
+
+    def adjust(self, limits: Limits) -> None:
+        """Other bounds from now on; what runs beyond them runs to its end."""
+        self._limits = limits
+        self._schedule()
 
     def living(self) -> tuple[tuple[str, Entry], ...]:
         """Every procedure that is not over, in order of submission."""
@@ -130,24 +146,40 @@ class Manager:
             if known is None:
                 raise Unavailable("too-many-procedures", limit=self._limits.queue_max)
             return known
-        self._arriving += 1
-        try:
-            return await self._outlive(self._submit, kind, state, submission)
-        finally:
-            self._arriving -= 1
+        self._must_be_open()
+        locks = kind.locks(state)
+        overtakes = self._locks.overtaken_by(locks, self._arriving)
+        self._arriving[submission.procedure] = locks
+        self._held_back.update(overtakes)
+        wish = replace(submission, overtakes=overtakes)
+        return await self._outlive(self._submit, kind, state, wish)
 
     async def _submit(
         self, kind: Kind[Any], state: ProcedureState, submission: Submission
     ) -> Submitted:
-        submitted, held = await self._submitter.submit(kind, state, submission)
-        if held is not None:
-            self._entries.setdefault(held.procedure, Entry(held, kind=kind))
+        """Nobody whom it goes before is started while it is on its way."""
+        try:
+            submitted, held = await self._submitter.submit(kind, state, submission)
+            if held is not None and held.procedure not in self._entries:
+                self._take_in(Entry(held, kind=kind))
+        finally:
+            self._arriving.pop(submission.procedure, None)
+            self._held_back -= Counter(submission.overtakes)
             self._schedule()
         return submitted
 
+    def _take_in(self, entry: Entry) -> None:
+        self._entries[entry.held.procedure] = entry
+        self._see(self._locks.add(entry.claim))
+
+    def _see(self, changed: Iterable[str]) -> None:
+        """Whose reasons to wait are others now."""
+        for procedure in changed:
+            self._entries[procedure].blocked = self._locks.blocked(procedure)
+
     def _is_full(self) -> bool:
         ddl = (e for e in self._entries.values() if e.kind is None or e.kind.lane is Lane.DDL)
-        return self._arriving + sum(1 for _ in ddl) >= self._limits.queue_max
+        return len(self._arriving) + sum(1 for _ in ddl) >= self._limits.queue_max
 
     async def submit_child(
         self, procedure: str, parent: str, kind: str, state: dict[str, object]
@@ -225,8 +257,7 @@ class Manager:
 
         Raises Unavailable before every record has been read (G21), Unknown if the term ends first.
         """
-        if not self._is_open:
-            raise Unavailable(what="procedures", reason="this term has not begun, or is over")
+        self._must_be_open()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
         async def run() -> None:
@@ -246,6 +277,10 @@ class Manager:
         self._tasks.create_task(run()).add_done_callback(lost)
         return await answer
 
+    def _must_be_open(self) -> None:
+        if not self._is_open:
+            raise Unavailable(what="procedures", reason="this term has not begun, or is over")
+
     async def _sweep(self, fence: Compare) -> None:
         """As `_take_up`, until the store answers."""
         while True:
@@ -261,11 +296,14 @@ class Manager:
     async def _take_up(self, fence: Compare) -> None:
         """Every record that nobody here runs: all of them at first, later a late submission."""
         items = await read_records(self._ports.kv, fence, deadline_ms=self._ports.deadline_ms)
-        for entry in entries_of(items, self._kinds):
+        found = entries_of(items, self._kinds)
+        for entry in sorted(found, key=lambda one: one.held.record.submission):
             procedure = entry.held.procedure
             if procedure in self._entries or procedure in self._recent:
                 continue
-            self._entries[procedure] = entry
+            if procedure in self._arriving:
+                continue
+            self._take_in(entry)
             if entry.parked is not None:
                 log.error("procedure_parked", procedure=procedure, reason=entry.parked)
 
@@ -273,11 +311,11 @@ class Manager:
         """Grants locks, then starts what may run. Called after every change of the records."""
         if not self._is_open:
             return
-        blocked = holders(entry.claim for entry in self._entries.values())
         candidates = []
         for procedure, entry in self._entries.items():
-            entry.blocked = blocked[procedure]
-            if entry.blocked or entry.parked or entry.controlled or entry.kind is None:
+            if procedure in self._held_back or entry.blocked or entry.controlled:
+                continue
+            if entry.parked or entry.kind is None:
                 continue
             candidates.append(
                 Candidate(
@@ -316,7 +354,9 @@ class Manager:
         self._recent[procedure] = history
         while len(self._recent) > RECENT_MAX:
             self._recent.pop(next(iter(self._recent)))
+        changed = self._locks.remove(procedure)
         del self._entries[procedure]
+        self._see(changed)
         log.info(
             "procedure_ended",
             procedure=procedure,

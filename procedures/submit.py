@@ -30,6 +30,8 @@ class Submission:
     fingerprint: str
     """Of method, path and canonical body; compared where the idempotency key is known already."""
     parent: str | None = None
+    overtakes: frozenset[str] = frozenset()
+    """Filled in by the manager, which knows who waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,8 @@ class Submitter:
         digest = wish.client.idempotency
 
         def make(stamp: Stamp) -> ProcedureRecord:
-            return journal.begin(kind, state, wish.client, stamp, parent=wish.parent)
+            first = journal.begin(kind, state, wish.client, stamp, parent=wish.parent)
+            return first.model_copy(update={"overtakes": tuple(sorted(wish.overtakes))})
 
         txn = Txn().expecting(record, 0).expecting(history, 0).put_stamped(record, make)
         if digest is not None:

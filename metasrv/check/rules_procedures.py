@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from keys.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey, ProcedureRecord
 from metasrv.check.facts import Facts
 from metasrv.check.rule import Fault, Rule, Severity
+from procedures.holding import claim_of, holders
 from procedures.kinds.registry import KINDS
-from procedures.locks import Claim, holders
 
 
 def _unknown(record: ProcedureRecord) -> str | None:
@@ -48,7 +48,7 @@ def runnable(facts: Facts) -> Iterator[Fault]:
 def locks(facts: Facts) -> Iterator[Fault]:
     """Whoever has committed a step held its locks then, so holds them now."""
     records = facts.records()
-    claims = [Claim(name, r.submission, r.locks, r.parent) for name, r in records.items()]
+    claims = [claim_of(name, record) for name, record in records.items()]
     for procedure, blocks in holders(claims).items():
         record = records[procedure]
         if blocks and (record.trail or record.timeline):

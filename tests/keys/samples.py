@@ -134,6 +134,7 @@ RECORD = ProcedureRecord(
         Lock(key="catalog:main", mode=LockMode.SHARED),
         Lock(key="name:main.public.flights", mode=LockMode.EXCLUSIVE),
     ),
+    overtakes=(CHILD,),
     resource=Resource(type="table", id="1024", name="main.public.flights"),
     client=Submission(
         submitted_by="anna",

@@ -1,5 +1,6 @@
 """A leader with gates to open, and clients that submit, wait and cancel."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -48,12 +49,19 @@ class Office:
     async def cancel(self, name: str) -> Entry:
         return await self.cluster.leader.manager.cancel(self.names[name])
 
+    async def at_once(self, *wanted: tuple[str, ...]) -> None:
+        """Each is a name and its locks."""
+        await asyncio.gather(*(self.submit(*one) for one in wanted))
+
     async def settle(self) -> None:
         await self.cluster.clock.sleep_ms(50)
 
     def state(self, name: str) -> State:
         found = dict(self.cluster.leader.manager.living())[self.names[name]]
         return found.state
+
+    def states(self, *names: str) -> list[State]:
+        return [self.state(name) for name in names]
 
     async def end(self, name: str) -> ProcedureHistory:
         found = await self.cluster.leader.manager.wait(self.names[name], deadline_ms=60_000)

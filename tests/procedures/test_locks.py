@@ -1,14 +1,15 @@
 """Who holds which lock: properties of a pure function of the records (PROTOCOLS P2)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from keys.records import Lock, LockMode
+from procedures.holding import Claim, LockTable, holders
 from procedures.kinds.registry import KINDS
-from procedures.locks import Claim, distinct, exclusive, holders, region_key, route_key, shared
+from procedures.locks import distinct, exclusive, region_key, route_key, shared, table_key
 from tests.procedures.scenarios import SCENARIOS
 
 MODES = st.sampled_from([shared, exclusive])
@@ -137,13 +138,102 @@ def test_given_a_parent_that_waits_then_its_child_waits_with_it() -> None:
 
 
 def test_given_a_record_that_turns_up_late_then_it_waits_for_what_runs_already() -> None:
-    late = Claim("late", 1, (exclusive("table:1"),))
-    runs = Claim("runs", 2, (exclusive("table:1"),), runs=True)
+    table = LockTable()
+    table.add(Claim("runs", 2, (exclusive("table:1"),)))
 
-    blocked = holders([late, runs])
+    table.add(Claim("late", 1, (exclusive("table:1"),)))
 
-    assert not blocked["runs"]
-    assert [block.by for block in blocked["late"]] == ["runs"]
+    assert not table.blocked("runs")
+    assert [block.by for block in table.blocked("late")] == ["runs"]
+
+
+# Who overtakes ----------------------------------------------------------------------------------
+
+ALTER = (exclusive(table_key(7)),)
+DROP = (exclusive(table_key(7)), exclusive(route_key(7)))
+FAILOVER = (shared(route_key(7)), exclusive(region_key(str(7 << 32))))
+
+
+def claimed(table: LockTable, name: str, submission: int, *locks: Lock) -> Claim:
+    claim = Claim(name, submission, locks, overtakes=table.overtaken_by(locks, {}))
+    table.add(claim)
+    return claim
+
+
+def test_given_a_drop_that_waits_for_a_reorg_when_a_failover_comes_then_it_does_not_wait() -> None:
+    """P2: an hour of reorg never delays a failover; and nobody loses what it holds."""
+    table = LockTable()
+    reorg = claimed(table, "reorg", 1, *ALTER)
+    drop = claimed(table, "drop", 2, *DROP)
+
+    first = claimed(table, "first", 3, *FAILOVER)
+    table.remove("reorg")
+    second = claimed(table, "second", 4, *FAILOVER)
+
+    overtaken = [set(one.overtakes) for one in (reorg, first, second)]
+    assert overtaken == [set(), {"drop"}, set()]
+    assert not table.blocked("first")
+    assert {block.by for block in table.blocked("drop")} == {"first"}
+    assert {block.by for block in table.blocked("second")} == {"first", "drop"}
+    assert holders([second, drop, first]) == holders([drop, first, second])
+    assert not holders([drop, first])["first"]  # as the next leader computes it
+    table.remove("first")
+    assert not table.blocked("drop")
+
+
+def test_given_a_drop_that_holds_or_waits_for_the_route_then_a_failover_stands_in_line() -> None:
+    table = LockTable()
+    claimed(table, "drop", 1, *DROP)
+    claimed(table, "again", 2, exclusive(table_key(8)), exclusive(route_key(7)))
+
+    failover = claimed(table, "failover", 3, *FAILOVER)
+
+    assert not failover.overtakes
+    assert {block.by for block in table.blocked("failover")} == {"drop", "again"}
+
+
+STEPS = st.lists(st.one_of(SETS, st.integers(0, 9)), max_size=24)
+
+
+@given(STEPS)
+def test_given_claims_that_come_and_go_then_who_holds_keeps_it_and_the_records_alone_tell(
+    steps: list[dict[str, Callable[[str], Lock]] | int],
+) -> None:
+    """What a leader keeps up to date is what the next one computes; no grant is ever taken back;
+    and as long as there is anybody, somebody holds everything it needs."""
+    table = LockTable()
+    holding: list[str] = []
+
+    for number, step in enumerate(steps):
+        if isinstance(step, int):
+            if holding:
+                table.remove(holding.pop(step % len(holding)))
+        else:
+            wanted = dict(step)
+            if "region:4294967296" in wanted:
+                wanted.setdefault("route:1", shared)
+            claimed(table, f"p{number}", number, *(wanted[k](k) for k in KEYS if k in wanted))
+
+        now = {name: table.blocked(name) for name in table.claims}
+        assert all(not now[name] for name in holding)
+        holding = [name for name, blocks in now.items() if not blocks]
+        assert holding or not now
+        scratch = holders(table.claims.values())
+        assert {n: set(b) for n, b in scratch.items()} == {n: set(b) for n, b in now.items()}
+
+
+def test_given_1000_claims_when_they_end_one_by_one_then_each_change_looks_at_few() -> None:
+    """A queue of a thousand must not cost a thousand looks at a thousand."""
+    table, looks = LockTable(), 0
+    shared_by_all = (shared("catalog:main"), shared("schema:main.public"))
+    for number in range(1_000):
+        lock = exclusive(table_key(number // 4))
+        looks += len(table.add(Claim(f"p{number}", number, (*shared_by_all, lock))))
+    for number in range(1_000):
+        assert not table.blocked(f"p{number}")
+        looks += len(table.remove(f"p{number}"))
+
+    assert looks <= 3_000
 
 
 def test_given_a_key_twice_then_the_stronger_mode_is_taken() -> None:
