@@ -11,9 +11,10 @@ from typing import Any
 from aetcd import rpc
 
 from base.errors import Conflict, Unknown
+from keys.etcd_calls import Caller, Login, Outgoing
 from keys.etcd_channel import Credentials, open_channel
 from keys.etcd_errors import translated
-from keys.etcd_watch import NEEDS_LEADER, WatchedRange, follow
+from keys.etcd_watch import NEEDS_LEADER, Source, WatchedRange, follow
 from keys.key import prefix_end
 from keys.kv import (
     Answer,
@@ -36,9 +37,10 @@ LOWEST_KEY = b"\0"  # etcd takes no empty key
 class EtcdKv:
     """Implements keys.kv.Kv. Opened by `connect`, closed by `close`."""
 
-    def __init__(self, channel: rpc.Channel, prefix: bytes) -> None:
+    def __init__(self, channel: rpc.Channel, prefix: bytes, login: Login | None = None) -> None:
         self._channel = channel
         self._prefix = prefix
+        self._caller = Caller(channel, login)
         self._kv: Any = rpc.KVStub(channel)
         self._lease: Any = rpc.LeaseStub(channel)
         self._watch: Any = rpc.WatchStub(channel)
@@ -50,13 +52,14 @@ class EtcdKv:
         prefix: bytes = b"",
         *,
         credentials: Credentials | None = None,
+        login: Login | None = None,
     ) -> "EtcdKv":
         """*endpoints* are `host:port`; *prefix* is empty or ends with a slash.
 
-        Sends nothing: an etcd that is not there shows at the first call.
+        Sends nothing: an etcd that is not there, or does not let us in, shows at the first call.
         """
         assert not prefix or prefix.endswith(b"/"), "a prefix ends with a slash"
-        return cls(await open_channel(endpoints, credentials), prefix)
+        return cls(await open_channel(endpoints, credentials), prefix, login)
 
     async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
         check_limits(request)
@@ -66,8 +69,8 @@ class EtcdKv:
             success=writes + [self._get_op(get) for get in request.reads],
             failure=[self._get_op(get) for get in request.on_refusal],
         )
-        with translated("txn", writes=bool(writes)):
-            answer = await self._kv.Txn(sent, timeout=deadline_ms / 1000)
+        call = Outgoing("txn", self._kv.Txn, sent, writes=bool(writes))
+        answer = await self._caller.ask(call, deadline_ms=deadline_ms)
         responses = answer.responses[len(writes) :] if answer.succeeded else answer.responses
         ranges = tuple(self._items(response.response_range.kvs) for response in responses)
         return Answer(answer.succeeded, answer.header.revision, ranges)
@@ -78,8 +81,8 @@ class EtcdKv:
         sent = self._get(get)
         sent.revision = revision
         sent.serializable = serializable
-        with translated("range", writes=False):
-            answer = await self._kv.Range(sent, timeout=deadline_ms / 1000)
+        call = Outgoing("range", self._kv.Range, sent, writes=False)
+        answer = await self._caller.ask(call, deadline_ms=deadline_ms)
         return Page(self._items(answer.kvs), revision or answer.header.revision, answer.more)
 
     async def watch(
@@ -87,20 +90,24 @@ class EtcdKv:
     ) -> AsyncGenerator[Watched, None]:
         assert start_revision > 0, "watch from a revision that was read"
         watched = WatchedRange(self._key(key), self._end(end), self._prefix)
-        async with aclosing(follow(self._watch, watched, start_revision)) as found:
+        source = Source(self._watch, self._caller, watched)
+        async with aclosing(follow(source, start_revision)) as found:
             async for each in found:
                 yield each
 
     async def grant(self, ttl_ms: int, *, deadline_ms: int) -> LeaseId:
         """etcd counts whole seconds: the lease may be longer than *ttl_ms*, never shorter."""
         sent = rpc.LeaseGrantRequest(TTL=-(-ttl_ms // 1000))
-        with translated("grant", writes=True):
-            answer = await self._lease.LeaseGrant(sent, timeout=deadline_ms / 1000)
+        call = Outgoing("grant", self._lease.LeaseGrant, sent, writes=True)
+        answer = await self._caller.ask(call, deadline_ms=deadline_ms)
         assert ttl_ms <= answer.TTL * 1000
         return LeaseId(answer.ID)
 
     async def keep_alive(self, lease: LeaseId, *, deadline_ms: int) -> bool:
-        """One stream per call: the deadline covers all of it, and no old answer can be mistaken."""
+        """One stream per call: the deadline covers all of it, and no old answer can be mistaken.
+
+        etcd asks nobody who renews a lease for a token.
+        """
         with translated("keep_alive", writes=True):
             call = self._lease.LeaseKeepAlive(timeout=deadline_ms / 1000, metadata=NEEDS_LEADER)
             try:
@@ -114,17 +121,16 @@ class EtcdKv:
 
     async def revoke(self, lease: LeaseId, *, deadline_ms: int) -> None:
         sent = rpc.LeaseRevokeRequest(ID=lease)
+        call = Outgoing("revoke", self._lease.LeaseRevoke, sent, writes=True)
         try:
-            with translated("revoke", writes=True):
-                await self._lease.LeaseRevoke(sent, timeout=deadline_ms / 1000)
+            await self._caller.ask(call, deadline_ms=deadline_ms)
         except Conflict:
             return  # gone already
 
     async def compact(self, revision: int, *, deadline_ms: int) -> None:
-        sent = rpc.CompactionRequest(revision=revision)
+        call = Outgoing("compact", self._kv.Compact, rpc.CompactionRequest(revision=revision), True)
         try:
-            with translated("compact", writes=True):
-                await self._kv.Compact(sent, timeout=deadline_ms / 1000)
+            await self._caller.ask(call, deadline_ms=deadline_ms)
         except Conflict:
             return  # compacted already
 

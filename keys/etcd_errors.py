@@ -19,6 +19,11 @@ NO_SPACE = "database space exceeded"
 NO_LEASE = "requested lease not found"
 COMPACTED = "has been compacted"
 FUTURE = "is a future revision"
+OLD_TOKEN = ("invalid auth token", "revision of auth store is old")
+
+
+class TokenRefused(Unavailable):
+    """etcd does not know who we are (any more), and did not look at what we ask for."""
 
 
 @contextmanager
@@ -61,6 +66,8 @@ def _refused(status: str, details: str, call: str) -> MetaError | None:
         return Unavailable(call=call, reason="future-revision")
     if NO_LEASE in details:
         return Conflict(call=call, found="lease gone")
+    if any(text in details for text in OLD_TOKEN):
+        return TokenRefused(call=call, reason="token-refused")
     if any(text in details for text in TOO_LARGE):
         return Refused("ddl-too-large", call=call, details=details)
     if status in {"UNAUTHENTICATED", "PERMISSION_DENIED"}:

@@ -9,11 +9,14 @@ from typing import Any
 
 from aetcd import rpc
 
-from base.errors import Conflict, Unavailable
-from keys.etcd_errors import translated
+from base.errors import Conflict, Refused, Unavailable
+from keys.etcd_calls import Caller, Metadata
+from keys.etcd_errors import TokenRefused, translated
 from keys.kv import Event, Watched
 
+TOKEN_MS = 5_000  # for a token, before a stream is opened
 REOPEN_DELAY_MS = 100  # between the loss of a stream and the next attempt
+PERMISSION = "permission denied"
 NEEDS_LEADER = (("hasleader", "true"),)  # a member cut off from its leader ends the stream
 
 
@@ -24,6 +27,15 @@ class WatchedRange:
     start: bytes
     end: bytes
     prefix: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a watch comes from: the stub, whose name it is opened in, and what it is of."""
+
+    stub: Any
+    caller: Caller
+    watched: WatchedRange
 
 
 class Assembler:
@@ -39,11 +51,16 @@ class Assembler:
         self._held: list[Event] = []
 
     def feed(self, response: Any) -> list[Watched]:
-        """Raises Conflict("history-expired") or, when etcd ended the watch, Unavailable."""
+        """Raises Conflict("history-expired") or, when etcd ended the watch, Unavailable or Refused.
+
+        etcd says "permission denied" of a token that it does not know, too.
+        """
         if response.compact_revision:
             raise Conflict(
                 "history-expired", asked=self.next_revision, oldest=response.compact_revision
             )
+        if response.canceled and PERMISSION in response.cancel_reason:
+            raise Refused("unauthenticated", call="watch", details=response.cancel_reason)
         if response.canceled:
             raise Unavailable(call="watch", reason=response.cancel_reason)
         self._held += [self._event(event) for event in response.events]
@@ -77,26 +94,33 @@ class Assembler:
         return Event(key, None if deleted else event.kv.value, event.kv.mod_revision)
 
 
-async def follow(
-    stub: Any, watched: WatchedRange, start_revision: int
-) -> AsyncGenerator[Watched, None]:
-    """Until it is closed, or Conflict("history-expired"), or Refused."""
-    next_revision = start_revision
+async def follow(source: Source, start_revision: int) -> AsyncGenerator[Watched, None]:
+    """Until it is closed, or Conflict("history-expired"), or Refused with a new token too."""
+    next_revision, has_new_token = start_revision, False
     while True:
-        assembler = Assembler(watched, next_revision)
+        assembler = Assembler(source.watched, next_revision)
+        metadata: Metadata = ()
         try:
-            async with aclosing(_one_stream(stub, watched, assembler)) as stream:
+            metadata = await source.caller.metadata(deadline_ms=TOKEN_MS)
+            async with aclosing(_one_stream(source, metadata, assembler)) as stream:
                 async for found in stream:
-                    next_revision = found.revision + 1
+                    next_revision, has_new_token = found.revision + 1, False
                     yield found
+        except TokenRefused:
+            source.caller.forget(metadata)
         except Unavailable as error:
             if error.facts.get("reason") == "closed":
                 raise
+        except Refused:
+            if has_new_token or not metadata:
+                raise
+            source.caller.forget(metadata)
+            has_new_token = True
         await asyncio.sleep(REOPEN_DELAY_MS / 1000)
 
 
 async def _one_stream(
-    stub: Any, watched: WatchedRange, assembler: Assembler
+    source: Source, metadata: Metadata, assembler: Assembler
 ) -> AsyncGenerator[Watched, None]:
     """Ends by an error only; the stream is cancelled with the generator.
 
@@ -104,14 +128,14 @@ async def _one_stream(
     3.4.36 has forgotten the deletions of that revision and does not say so. Below, it says.
     """
     create = rpc.WatchCreateRequest(
-        key=watched.start,
-        range_end=watched.end,
+        key=source.watched.start,
+        range_end=source.watched.end,
         start_revision=max(1, assembler.next_revision - 1),
         progress_notify=True,
         fragment=True,
     )
     with translated("watch", writes=False):
-        call = stub.Watch(metadata=NEEDS_LEADER)
+        call = source.stub.Watch(metadata=NEEDS_LEADER + metadata)
     try:
         with translated("watch", writes=False):
             await call.write(rpc.WatchRequest(create_request=create))

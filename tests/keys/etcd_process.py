@@ -1,4 +1,4 @@
-"""A real etcd of one member, as a child process on free ports of 127.0.0.1."""
+"""A real etcd as a child process on free ports of 127.0.0.1: one member, or one of several."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import IO
 
-SERVES = re.compile(rb"serving (client traffic )?insecure")
+SERVES = re.compile(rb"serving (client traffic )?(insecure|secure)|serving client requests on")
 START_S_MAX = 30
 
 
@@ -24,12 +24,14 @@ def free_port() -> int:
 class EtcdProcess:
     """`start`, then any of `kill`, `pause`, `resume`; a second `start` uses the same data.
 
-    *flags* of etcd beside its own: `--name=value`.
+    *flags* of etcd beside its own: `--name=value`; the last of one name counts. *scheme* is that
+    of its clients.
     """
 
-    def __init__(self, folder: Path, *flags: str) -> None:
+    def __init__(self, folder: Path, *flags: str, scheme: str = "http") -> None:
         self._folder = folder
-        self._flags = flags
+        self.flags = flags
+        self.scheme = scheme
         self._ports = free_port(), free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._threads: list[Thread] = []
@@ -38,10 +40,18 @@ class EtcdProcess:
     def endpoint(self) -> str:
         return f"127.0.0.1:{self._ports[0]}"
 
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{self.endpoint}"
+
+    @property
+    def peer_url(self) -> str:
+        return f"http://127.0.0.1:{self._ports[1]}"
+
     def start(self) -> None:
         program = shutil.which("etcd")
         assert program, "no etcd on PATH: `metasrv doctor` says how to get one"
-        client, peer = (f"http://127.0.0.1:{port}" for port in self._ports)
+        client, peer = self.url, self.peer_url
         self._process = subprocess.Popen(
             [
                 *(program, "--data-dir", str(self._folder / "data")),
@@ -50,7 +60,7 @@ class EtcdProcess:
                 *("--initial-cluster", f"default={peer}"),
                 # One member: short times cost nothing and allow leases of one second.
                 *("--heartbeat-interval", "10", "--election-timeout", "100"),
-                *self._flags,
+                *self.flags,
             ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
