@@ -6,12 +6,10 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, get_origin
 
 import structlog
-import uvicorn
 import uvloop
 
 from base.clock import Clock, SystemClock
@@ -20,7 +18,6 @@ from base.ids import RandomIds
 from base.log import log_to_stderr
 from base.ready import announce
 from base.rng import SystemRng
-from keys.etcd import EtcdKv
 from keys.follower import Follower
 from metasrv.adapters.spark_jobs import SparkJobs, SparkSettings, driver_command
 from metasrv.app import build_app
@@ -30,6 +27,7 @@ from metasrv.leadership import World, lead
 from metasrv.service.state import ServerState
 from metasrv.toolchain import checkout, read_toolchain
 from metasrv.version import VERSION
+from serving.server import Server
 
 EXIT_CONFIG = 78  # EX_CONFIG of sysexits.h: an operator must change something first
 DRAIN_S_MAX = 2  # for answers under way at SIGTERM
@@ -57,9 +55,7 @@ async def run(config: ServerConfig) -> None:
     """Until SIGTERM or SIGINT; then the seat is given up and the process ends."""
     listening = socket.create_server((config.host, config.port))
     url = f"http://{config.host}:{listening.getsockname()[1]}"
-    kv = await EtcdKv.connect(
-        [endpoint.removeprefix("http://") for endpoint in config.etcd], config.key_prefix.encode()
-    )
+    kv = await config.store.connect(config.key_prefix.encode())
     clock = SystemClock()
     follower = Follower(kv, clock, deadline_ms=config.store_deadline_ms)
     jobs = spark_jobs(config, clock)
@@ -68,7 +64,7 @@ async def run(config: ServerConfig) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    server = _Server(uvicorn.Config(build_app(state), **_server_settings()))
+    server = Server(build_app(state), config.host, drain_s=DRAIN_S_MAX)
     async with asyncio.TaskGroup() as tasks:
         serving = tasks.create_task(server.serve(sockets=[listening]))
         work = [
@@ -137,36 +133,6 @@ async def _one_session(world: World, state: ServerState, election: Election) -> 
     finally:
         state.begin(None)
         await election.resign(session)
-
-
-class _Server(uvicorn.Server):
-    """Says when it listens, and leaves signals to us."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.is_up = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.is_up.set()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-def _server_settings() -> dict[str, Any]:
-    return {
-        "log_config": None,
-        "access_log": False,
-        "lifespan": "off",
-        "http": "h11",
-        "h11_max_incomplete_event_size": 16 << 10,
-        "ws": "none",
-        "server_header": False,
-        "timeout_keep_alive": 5,
-        "timeout_graceful_shutdown": DRAIN_S_MAX,
-    }
 
 
 def _flags(argv: Sequence[str]) -> dict[str, Any]:

@@ -13,7 +13,17 @@ import pytest
 from base.wire.problems import KINDS
 
 ROOT = Path(__file__).parent.parent
-TOPS = ("base", "keys", "procedures", "metasrv", "dataplane", "scripts", "benchmarks", "tests")
+TOPS = (
+    "base",
+    "serving",
+    "keys",
+    "procedures",
+    "metasrv",
+    "dataplane",
+    "scripts",
+    "benchmarks",
+    "tests",
+)
 FILES = sorted(path for top in TOPS for path in (ROOT / top).rglob("*.py"))
 
 # Word -> where alone it may be. An empty tuple: nowhere. No pattern matches its own text.

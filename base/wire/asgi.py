@@ -18,7 +18,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_UNREAD = (408, 413)  # answered before the rest of the body was read
+_CUT_SHORT = (408,)  # the rest of the body may never come
 
 
 class Answering:
@@ -46,7 +46,7 @@ class Answering:
         data = orjson.dumps(body)
         raw = [(name.encode(), value.encode()) for name, value in headers.items()]
         raw += [*more, (b"content-length", str(len(data)).encode())]
-        if status in _UNREAD:
+        if status in _CUT_SHORT:
             raw.append((b"connection", b"close"))
         await self({"type": "http.response.start", "status": status, "headers": raw})
         await self({"type": "http.response.body", "body": data})

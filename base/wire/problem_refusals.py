@@ -5,6 +5,15 @@ from base.wire.problem_kind import ProblemKind
 
 REFUSALS = (
     ProblemKind(
+        "malformed-request",
+        400,
+        Refused,
+        "These bytes are not one HTTP/1.1 request",
+        ("They are not one HTTP/1.1 request.",),
+        "Send one Host, and one Content-Length or `Transfer-Encoding: chunked`, never both; end "
+        "lines with CR LF. The connection was closed.",
+    ),
+    ProblemKind(
         "malformed-json",
         400,
         Refused,

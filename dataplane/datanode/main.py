@@ -9,12 +9,10 @@ import sys
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import structlog
-import uvicorn
 import uvloop
 
 from base.clock import SystemClock
@@ -41,6 +39,7 @@ from dataplane.datanode.upkeep import Upkeep
 from dataplane.region.block_cache import BlockCache
 from dataplane.region.local_disk import LocalDisk
 from dataplane.region.place import RegionLimits
+from serving.server import Server
 
 EXIT_CONFIG = 78  # EX_CONFIG of sysexits.h: an operator must change something first
 THREADS_MAX = 32  # writes and scans wait for the disk; more would only wait together
@@ -91,7 +90,7 @@ async def run(config: DatanodeConfig, ready_file: Path | None) -> None:
     identity = Identity(config.node_id, str(uuid.uuid4()), address, config.zone, config.root)
     async with HttpClient(config.metasrv_urls) as client, asyncio.TaskGroup() as group:
         node = _Node(config, journal, identity, client, group.create_task)
-        server = _Server(uvicorn.Config(build_app(node.service), **_server_settings()))
+        server = Server(build_app(node.service), config.host, drain_s=DRAIN_S_MAX)
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -138,37 +137,6 @@ class _Node:
         yield self._heart.run()
         yield self._heart.run_instructions()
         yield self._upkeep.run()
-
-
-class _Server(uvicorn.Server):
-    """Says when it listens, and leaves signals to us."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.is_up = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.is_up.set()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-def _server_settings() -> dict[str, Any]:
-    return {
-        "log_config": None,
-        "access_log": False,
-        "lifespan": "off",
-        "http": "httptools",
-        "ws": "none",
-        "server_header": False,
-        "date_header": False,
-        "timeout_keep_alive": 5,
-        "timeout_graceful_shutdown": DRAIN_S_MAX,
-        "backlog": 1024,
-    }
 
 
 def _facts(identity: Identity) -> dict[str, str | int]:

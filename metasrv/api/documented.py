@@ -10,7 +10,15 @@ from base.wire.procedures import PlanBody, ProcedureBody
 
 Responses = dict[int | str, dict[str, Any]]
 
-EVERYWHERE = ("bad-path", "headers-too-large", "not-found", "method-not-allowed", "internal")
+EVERYWHERE = (
+    "malformed-request",
+    "bad-path",
+    "headers-too-large",
+    "request-timeout",
+    "not-found",
+    "method-not-allowed",
+    "internal",
+)
 QUERY = ("invalid-request",)
 BODY = (
     "malformed-json",

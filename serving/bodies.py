@@ -1,0 +1,89 @@
+"""Where the body of a request ends: by its length, or by its chunks (RFC 9112, 7.1). Pure.
+
+Extensions of chunks and trailers are refused: nobody here reads them, and parsers differ on them.
+"""
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+
+from base.errors import Refused
+from serving.heads import CHUNKED
+
+LINE_BYTES_MAX = 20
+_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})\r\n")
+
+
+class Line(StrEnum):
+    """Which line of a chunked body comes next, when no data is awaited."""
+
+    SIZE = "size"
+    AFTER_DATA = "after_data"
+    LAST = "last"
+    NONE = "none"
+
+
+# Line -> the line after it; after a size above 0 comes data first.
+NEXT: Mapping[Line, Line] = {
+    Line.SIZE: Line.AFTER_DATA,
+    Line.AFTER_DATA: Line.SIZE,
+    Line.LAST: Line.NONE,
+}
+
+
+class Body:
+    """The rest of one request, as it comes."""
+
+    def __init__(self, length: int) -> None:
+        """*length*: bytes, or CHUNKED."""
+        self._data = max(length, 0)
+        """Bytes of data until the next line, or the end."""
+        self._line = Line.SIZE if length == CHUNKED else Line.NONE
+        self._begun = b""
+        """Of a line whose end has not come yet."""
+
+    @property
+    def is_over(self) -> bool:
+        return not self._data and self._line is Line.NONE
+
+    def take(self, data: bytes) -> int:
+        """How many bytes of *data*, from its start, are of this body.
+
+        Raises Refused `malformed-request`.
+        """
+        at = 0
+        while at < len(data) and not self.is_over:
+            if self._data:
+                step = min(self._data, len(data) - at)
+                self._data -= step
+                at += step
+            else:
+                at = self._read_line(data, at)
+        return at
+
+    def _read_line(self, data: bytes, at: int) -> int:
+        end = data.find(b"\n", at) + 1
+        self._begun += data[at : end or len(data)]
+        if len(self._begun) > LINE_BYTES_MAX:
+            raise _malformed()
+        if not end:
+            return len(data)
+        line, self._begun = self._begun, b""
+        self._follow(line)
+        return end
+
+    def _follow(self, line: bytes) -> None:
+        if self._line is Line.SIZE:
+            found = _SIZE.fullmatch(line)
+            if found is None:
+                raise _malformed()
+            self._data = int(found[1], 16)
+            self._line = NEXT[Line.SIZE] if self._data else Line.LAST
+        elif line != b"\r\n":
+            raise _malformed()
+        else:
+            self._line = NEXT[self._line]
+
+
+def _malformed() -> Refused:
+    return Refused("malformed-request", reason="its body is not cut into plain chunks")
