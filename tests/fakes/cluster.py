@@ -5,19 +5,22 @@ under that fence, and runs committer, follower and manager in one task group.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
 
-from base.errors import NotLeader
+from base.clock import Clock
+from base.errors import Conflict, MetaError, Refused, Unavailable, Unknown
 from keys.batch import Member
 from keys.bootstrap import bootstrap_request
 from keys.cluster import Leader, LeaderKey
 from keys.committer import Committer
 from keys.filling import fill
 from keys.follower import Follower
-from keys.kv import Compare, Put, Request
+from keys.kv import Answer, Compare, Kv, Put, Request
 from keys.line import read_line
 from keys.memory import MemoryKv
 from keys.records import ProcedureKey
@@ -30,14 +33,17 @@ from procedures.kinds.registry import KINDS
 from procedures.machine import Kind, Lane
 from procedures.manager import Manager
 from tests.fakes.chance import SeededIds, SeededRng
-from tests.fakes.faults import FaultyJobs, FaultyKv, FaultyNodes, Plan
+from tests.fakes.faults import Plan, Work
+from tests.fakes.faulty_ports import FaultyJobs, FaultyKv, FaultyNodes
 from tests.fakes.plane import FakeJobs, FakeLeases, FakeNodes, FakePlacement, Plane
-from tests.sim.loop import SimClock, SimLoop
+from tests.sim.loop import WORLD, SimClock, SimLoop
 
 T = TypeVar("T")
 DEADLINE_MS = 3_000
 LIMITS = Limits(running_max={Lane.DDL: 8, Lane.REPAIR: 8}, queue_max=16)
 TAKEOVER_MS = 150  # from a leader's death to the next election
+STOPPED_MS = 30_000  # how long a stopped server stands still: longer than any lease
+FULL_MS = 5_000  # how long a store without space waits for its operator
 CLUSTER_ID = "019aa5d3-1c00-7abc-8def-0123456789ab"
 
 
@@ -80,15 +86,25 @@ class Cluster:
     """Who is elected when a leader dies or is deposed, one after the other."""
     on_depose: bool = True
     """Whether a lost answer comes with a rival, too."""
+    client: Callable[[Kv], Kv] = lambda kv: kv
+    """A planted bug between every server and the store."""
+    make_store: Callable[[Clock], MemoryKv] = MemoryKv
+    """A planted bug in what the store compares."""
+    plans: list[Plan] = field(default_factory=list)
+    """Of the servers after the first, in order."""
 
     def __post_init__(self) -> None:
         self.clock = SimClock(self.loop)
-        self.kv = MemoryKv(self.clock)
+        self.kv = self.make_store(self.clock)
         self.plane = Plane(self.clock)
         self.jobs = FakeJobs(self.plane)
         self.ids = SeededIds(self.clock)
         self.servers: list[Server] = []
         self.violations: list[str] = []
+        self.full_until_ms = 0
+        """The store takes no puts until then."""
+        self.sometimes: Counter[str] = Counter()
+        """Rare states, and how often each was reached."""
         self._numbers = count(1)
 
     @property
@@ -123,10 +139,24 @@ class Cluster:
     async def start(self, name: str, plan: Plan | None = None) -> Server:
         fence = await self.elect(name)
         node = f"{name}#{next(self._numbers)}"
-        server = Server(name, node, fence, plan or Plan())
+        if plan is None:
+            plan = self.plans.pop(0) if self.servers and self.plans else Plan()
+        server = Server(name, node, fence, plan)
+        late = [work for old in self.servers for work in old.plan.late_in_term]
         self.servers.append(server)
         self.loop.spawn(node, self._lead(server))
+        if late:
+            self.loop.spawn(WORLD, self._deliver(late, server))
         return server
+
+    async def _deliver(self, late: Sequence[Work], server: Server) -> None:
+        """What was on its way when an earlier server died arrives now."""
+        await server.ready.wait()
+        for old in self.servers:
+            old.plan.late_in_term.clear()
+        for work in late:
+            with suppress(MetaError):
+                await work()
 
     async def started(self, name: str = "meta-1", plan: Plan | None = None) -> Server:
         """A server that has begun its term."""
@@ -136,13 +166,8 @@ class Cluster:
 
     async def _lead(self, server: Server) -> None:
         fate = FateOf(self, server)
-
-        def wrote(request: Request) -> None:
-            held = self.kv._store.get(bytes(LeaderKey()))
-            if held is None or held.mod_revision != server.term:
-                self.violations.append(f"{server.node} wrote after it was deposed: {request}")
-
-        kv = FaultyKv(self.kv, server.plan, fate, wrote, self.alter)
+        ghost = Ghost(self, server)
+        kv = self.client(FaultyKv(self.kv, server.plan, fate, ghost, self.alter))
         follower = Follower(kv, self.clock, deadline_ms=DEADLINE_MS)
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -169,7 +194,7 @@ class Cluster:
                 server.leads = Manager(self.kinds, ports, committer, self.limits)
                 tasks.create_task(committer.run())
                 tasks.create_task(server.leads.run(server.fence, server.ready))
-        except* NotLeader:
+        except* (Refused, Conflict, Unavailable, Unknown):  # as metasrv.main.candidate; not Corrupt
             server.ended.set()
 
     def ask(
@@ -216,13 +241,63 @@ class FateOf:
         await self.cluster.loop.crash()
 
     async def depose(self) -> None:
-        """The next of `after`: the last of them leads on; the others die as soon as they have won.
+        """Rivals are started by the world: they do not die with the server that is deposed."""
+        if self.cluster.on_depose:
+            await self._elect_rivals()
 
-        They are started by the world, so that they do not die with the server that is deposed.
-        """
-        if not self.cluster.on_depose:
-            return
+    async def stop(self) -> None:
+        self.cluster.loop.pause(self.server.node, STOPPED_MS)
+        self.cluster.loop.spawn(WORLD, self._succeed())
+        await asyncio.sleep(0)  # held until the server wakes
+
+    def fill(self) -> None:
+        self.cluster.full_until_ms = self.cluster.clock.mono_ms() + FULL_MS
+
+    async def _succeed(self) -> None:
+        await self.cluster.clock.sleep_ms(TAKEOVER_MS)
+        await self._elect_rivals()
+
+    async def _elect_rivals(self) -> None:
+        """Those of `after`: the last of them leads on; the others die as soon as they have won."""
         *passing, last = self.cluster.after
         for name in passing:
             await self.cluster.elect(name)
         await self.cluster.start(last)
+
+
+@dataclass
+class Ghost:
+    """Implements tests.fakes.faulty_ports.Witness: who wrote under which term; what is rare."""
+
+    cluster: Cluster
+    server: Server
+    in_doubt: set[Request] = field(default_factory=set)
+
+    @property
+    def is_deposed(self) -> bool:
+        held = self.cluster.kv._store.get(bytes(LeaderKey()))
+        return held is None or held.mod_revision != self.server.term
+
+    def is_full(self) -> bool:
+        return self.cluster.clock.mono_ms() < self.cluster.full_until_ms
+
+    def answered(self, request: Request, answer: Answer) -> None:
+        if not request.writes:
+            return
+        if self.is_deposed:
+            said = "was taken" if answer.succeeded else "was refused"
+            self.cluster.sometimes[f"a write of a deposed leader {said}"] += 1
+            if answer.succeeded:
+                self.cluster.violations.append(
+                    f"{self.server.node} wrote after it was deposed: {request}"
+                )
+        elif request in self.in_doubt:
+            self.in_doubt.remove(request)
+            was = "not done" if answer.succeeded else "done"
+            self.cluster.sometimes[f"in doubt, and had been {was}"] += 1
+
+    def told_nothing(self, request: Request) -> None:
+        if request.writes:
+            self.in_doubt.add(request)
+            if self.is_full():
+                self.cluster.sometimes["no space"] += 1

@@ -2,27 +2,44 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Any
 
+from base.clock import Clock
 from base.errors import MetaError
-from keys.kv import Request
-from keys.records import ProcedureHistoryKey
+from keys.kv import Kv, Request
+from keys.memory import MemoryKv
+from keys.records import Outcome, ProcedureHistoryKey
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind
-from procedures.manager import Manager
+from procedures.manager import SWEEP_MS, Manager
 from procedures.submit import Submission, Submitted
-from tests.fakes.cluster import Cluster, Server
+from tests.fakes.cluster import STOPPED_MS, Cluster, Server
 from tests.fakes.faults import Call, Mode, Plan
 from tests.procedures.agree import history_of
-from tests.procedures.ends import End
+from tests.procedures.ends import Check, End, nothing
 from tests.procedures.scenarios import Scenario, submission
 from tests.sim.loop import SimLoop, run
 
-MODES = (Mode.CRASH_BEFORE, Mode.APPLIED_CRASH, Mode.ANSWER_LOST, Mode.RIVAL, Mode.LATE)
 SUCCESSORS = ("same", "another")
+SECOND_CALL_MAX = 12  # a second fault comes early in the next term, or it would rarely come at all
+CORE = (Mode.CRASH_BEFORE, Mode.APPLIED_CRASH, Mode.ANSWER_LOST, Mode.RIVAL, Mode.LATE)
+"""Of every call, whoever leads on."""
+STOPS = (Mode.PAUSED_BEFORE, Mode.PAUSED_AFTER)
+FULL = (Mode.NO_SPACE, Mode.NO_SPACE_DONE)
+ON_ITS_WAY = (Mode.LATE, Mode.LATE_IN_TERM, Mode.PAUSED_AFTER)
+"""Nothing of the kind can be said of a call that only reads."""
+DEPOSES = (Mode.CRASH_BEFORE, Mode.APPLIED_CRASH, Mode.ANSWER_LOST, Mode.RIVAL, *STOPS)
+SECOND = (Mode.CRASH_BEFORE, Mode.APPLIED_CRASH, Mode.ANSWER_LOST, Mode.RIVAL, Mode.LOST_REQUEST)
+
+
+SECOND_CAME = "a second fault"
+UNDONE: Mapping[Outcome, Check] = {Outcome.ROLLED_BACK: nothing, Outcome.FAILED: nothing}
+"""How a procedure may also end where a store or a node refuses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +49,8 @@ class Cell:
     at: int
     mode: Mode
     who: str
+    then: tuple[int, Mode] | None = None
+    """What happens to the server that leads next: a second fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +58,8 @@ class Harness:
     """How the world of a cell differs from a sound one: for planted bugs."""
 
     alter: Callable[[Request], Request] = lambda request: request
+    client: Callable[[Kv], Kv] = lambda kv: kv
+    make_store: Callable[[Clock], MemoryKv] = MemoryKv
     kinds: Mapping[str, Kind[Any]] = field(default_factory=lambda: KINDS)
     takes_unknown_for_not_done: bool = False
 
@@ -50,16 +71,35 @@ class Run:
     calls: tuple[Call, ...]
     wrong: tuple[str, ...]
     outcome: str
+    sometimes: Counter[str]
+    """Rare states that were reached."""
 
 
 def cells(calls: Sequence[Call]) -> Iterator[Cell]:
+    """Every single fault: call x mode x who leads on."""
     for at, call in enumerate(calls):
-        for mode in MODES:
-            if mode is Mode.LATE and not call.writes:
-                continue  # nothing is on its way
+        for mode in (*CORE, Mode.LATE_IN_TERM, *STOPS):
+            if mode in ON_ITS_WAY and not call.writes:
+                continue
             for who in SUCCESSORS:
                 yield Cell(at, mode, who)
         yield Cell(at, Mode.LOST_REQUEST, "same")
+        yield Cell(at, Mode.REFUSED, "same")
+        if call.writes and call.port == "kv.txn":
+            yield from (Cell(at, mode, "same") for mode in FULL)
+
+
+def is_core(cell: Cell) -> bool:
+    return cell.mode in (*CORE, Mode.LOST_REQUEST)
+
+
+def doubles(calls: Sequence[Call], count: int, seed: str) -> Iterator[Cell]:
+    """*count* cells with a second fault, drawn by *seed*: the first brings another leader."""
+    draw = Random(seed)
+    first = [cell for cell in cells(calls) if cell.mode in DEPOSES and cell.who == "another"]
+    for cell in draw.sample(first, min(count, len(first))):
+        second = draw.randrange(SECOND_CALL_MAX), draw.choice(SECOND)
+        yield replace(cell, then=second)
 
 
 def life(scenario: Scenario, cell: Cell | None, harness: Harness = Harness()) -> Run:
@@ -73,13 +113,22 @@ def life(scenario: Scenario, cell: Cell | None, harness: Harness = Harness()) ->
 def _world(loop: SimLoop, scenario: Scenario, cell: Cell | None, harness: Harness) -> Cluster:
     same = cell is not None and cell.who == "same"
     after: tuple[str, ...] = ("meta-1",) if same else ("meta-2",)
-    if same and cell is not None and cell.mode is Mode.RIVAL:
+    if same and cell is not None and cell.mode in (Mode.RIVAL, *STOPS):
         after = ("meta-2", "meta-1")  # wins again: the same value at another revision
     deposes = cell is not None and (cell.mode is Mode.RIVAL or cell.who == "another")
     kinds = dict(harness.kinds)
     if scenario.deadline_ms is not None:
         kinds[scenario.kind] = replace(kinds[scenario.kind], deadline_ms=scenario.deadline_ms)
-    return Cluster(loop, kinds, alter=harness.alter, after=after, on_depose=deposes)
+    return Cluster(
+        loop,
+        kinds,
+        alter=harness.alter,
+        client=harness.client,
+        make_store=harness.make_store,
+        after=after,
+        on_depose=deposes,
+        plans=[Plan(*cell.then, armed=True)] if cell and cell.then else [],
+    )
 
 
 async def _live(
@@ -96,17 +145,34 @@ async def _live(
     wrong = [] if await cluster.quiet() else [f"never ends: {cluster.living()}"]
     if cell is not None and not plan.happened:
         wrong.append("the fault never happened: the run is not the one that was counted")
-    plan.armed = False
+    if cell is not None and {cell.mode, cell.then and cell.then[1]} & set(STOPS):
+        wrong += await _wake(cluster)
+    for server in cluster.servers:
+        server.plan.armed = False
+    wrong += await _arrive(cluster)
+    wrong += await _ask_again(cluster, scenario, answered)
+    wrong += _judge(cluster, scenario, cell)
+    outcomes = _outcomes(cluster)
+    second = cluster.servers[1].plan.happened if len(cluster.servers) > 1 else False
+    sometimes = cluster.sometimes + Counter(outcomes.values()) + Counter({SECOND_CAME: second})
+    return Run(tuple(plan.calls), tuple(wrong), str(outcomes), sometimes)
+
+
+async def _wake(cluster: Cluster) -> list[str]:
+    """Every server that was deposed and lives learns of it: one that stood still, when it wakes."""
+    await cluster.clock.sleep_ms(STOPPED_MS + 2 * SWEEP_MS)
+    wrong = [] if await cluster.quiet() else [f"never ends: {cluster.living()}"]
+    deposed = [server for server in cluster.servers[:-1] if not cluster.is_down(server)]
+    return wrong + [f"{server.node} still believes that it leads" for server in deposed]
+
+
+async def _arrive(cluster: Cluster) -> list[str]:
+    """What was on its way, now that all is over."""
     before = cluster.stored()
-    for late in plan.late:
+    for late in (work for server in cluster.servers for work in server.plan.late):
         with suppress(MetaError):
             await late()
-    if cluster.stored() != before:
-        wrong.append("what arrived late was taken")
-    wrong += await _ask_again(cluster, scenario, answered)
-    wrong += _judge(cluster, scenario)
-    outcomes = _outcomes(cluster)
-    return Run(tuple(plan.calls), tuple(wrong), str(outcomes))
+    return [] if cluster.stored() == before else ["what arrived late was taken"]
 
 
 async def submit(cluster: Cluster, server: Server, scenario: Scenario) -> str | None:
@@ -165,7 +231,7 @@ def _outcomes(cluster: Cluster) -> dict[str, str]:
     return {name: end["outcome"] for name, end in found.items() if end["last"]["parent"] is None}
 
 
-def _judge(cluster: Cluster, scenario: Scenario) -> list[str]:
+def _judge(cluster: Cluster, scenario: Scenario, cell: Cell | None) -> list[str]:
     agreement = history_of(cluster.kv._store.log_from(1))
     wrong = [*agreement.wrong, *cluster.violations, *cluster.plane.violations]
     over = _outcomes(cluster)
@@ -177,8 +243,8 @@ def _judge(cluster: Cluster, scenario: Scenario) -> list[str]:
         wrong.append(f"more than one history: {twice}")
     if cluster.leader.manager.living():
         wrong.append("locks are held at the end")
-    checks = {str(legal): check for legal, check in scenario.ends.items()}
-    if outcome not in checks:
-        return [*wrong, f"ended {outcome}, not {sorted(checks)}"]
-    legal = next(one for one in scenario.ends if str(one) == outcome)
-    return wrong + checks[outcome](End(cluster, agreement, legal))
+    ends = {**UNDONE, **scenario.ends} if cell and cell.mode is Mode.REFUSED else scenario.ends
+    legal = next((one for one in ends if str(one) == outcome), None)
+    if legal is None:
+        return [*wrong, f"ended {outcome}, not {sorted(ends)}"]
+    return wrong + ends[legal](End(cluster, agreement, legal))

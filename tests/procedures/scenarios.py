@@ -141,7 +141,7 @@ SCENARIOS = (
         CreateSchema(info=SchemaInfo(schema_id=1031, catalog="main", name="hr", created_at_ms=1)),
         empty,
         {FULL: lambda end: effects(end, "schema.created")},
-        cells_min=31,
+        cells_min=52,
     ),
     Scenario(
         "drop_schema",
@@ -149,16 +149,16 @@ SCENARIOS = (
         DropSchema(catalog="main", name="sales", schema_id=1030),
         with_schema,
         {FULL: lambda end: effects(end, "schema.dropped")},
-        cells_min=40,
+        cells_min=64,
     ),
-    Scenario("create_table", "create_table", NEW, with_schema, {FULL: created}, cells_min=64),
+    Scenario("create_table", "create_table", NEW, with_schema, {FULL: created}, cells_min=106),
     Scenario(
         "create_table, name taken",
         "create_table",
         TAKEN,
         with_table,
         {Outcome.ROLLED_BACK: nothing, Outcome.FAILED: nothing},
-        cells_min=75,
+        cells_min=126,
     ),
     Scenario(
         "create_table, node refuses",
@@ -166,7 +166,7 @@ SCENARIOS = (
         NEW,
         with_refusing_node,
         {Outcome.ROLLED_BACK: nothing, Outcome.FAILED: nothing},
-        cells_min=234,
+        cells_min=378,
         deadline_ms=500,
     ),
     Scenario(
@@ -175,7 +175,7 @@ SCENARIOS = (
         NEW,
         with_refusing_node,
         {Outcome.ROLLED_BACK: nothing, Outcome.CANCELLED: nothing},
-        cells_min=192,
+        cells_min=312,
         cancel_after_ms=250,
         deadline_ms=2_000,
     ),
@@ -185,7 +185,7 @@ SCENARIOS = (
         NEW,
         with_schema,
         {FULL: created, Outcome.CANCELLED: nothing},
-        cells_min=64,
+        cells_min=106,
         cancel_after_ms=0,
     ),
     Scenario(
@@ -194,7 +194,7 @@ SCENARIOS = (
         DropTable(catalog="main", schema_name="public", name="t", table_id=TABLE),
         with_table,
         {FULL: dropped},
-        cells_min=64,
+        cells_min=108,
         client={"if_version": 1, "table_id": TABLE},
     ),
     Scenario(
@@ -205,7 +205,7 @@ SCENARIOS = (
         ),
         with_dropped_table,
         {FULL: undropped},
-        cells_min=133,
+        cells_min=212,
     ),
     Scenario(
         "undrop_table, node gone",
@@ -215,7 +215,7 @@ SCENARIOS = (
         ),
         with_dropped_table_and_dead_node,
         {FULL: undropped_elsewhere},
-        cells_min=555,
+        cells_min=874,
     ),
     Scenario(
         "rename_table",
@@ -230,7 +230,7 @@ SCENARIOS = (
         ),
         with_table,
         {FULL: renamed},
-        cells_min=31,
+        cells_min=52,
         client={"if_version": 1, "table_id": TABLE},
     ),
     Scenario(
@@ -248,7 +248,7 @@ SCENARIOS = (
         ),
         with_table,
         {FULL: altered},
-        cells_min=31,
+        cells_min=52,
         client={"if_version": 1, "table_id": TABLE},
     ),
     Scenario(
@@ -257,7 +257,7 @@ SCENARIOS = (
         MOVED,
         with_dead_node,
         {FULL: failed_over},
-        cells_min=429,
+        cells_min=664,
     ),
     Scenario(
         "failover_node",
@@ -265,6 +265,6 @@ SCENARIOS = (
         FailoverNode(node="dn-1", reason="test"),
         with_two_tables_and_dead_node,
         {FULL: both_failed_over},
-        cells_min=791,
+        cells_min=1058,
     ),
 )

@@ -273,8 +273,14 @@ class SimClock:
 
     async def sleep_ms(self, ms: int) -> None:
         woken = self._loop.create_future()
-        timer = self._loop.call_later(ms / 1000, woken.set_result, None)
+        timer = self._loop.call_later(ms / 1000, _wake, woken)
         try:
             await woken
         finally:
             timer.cancel()
+
+
+def _wake(sleeper: "asyncio.Future[None]") -> None:
+    """It may have been cancelled when its timer had fired already, on a node that stood still."""
+    if not sleeper.done():
+        sleeper.set_result(None)

@@ -216,3 +216,18 @@ def test_given_threads_when_asked_for_then_it_is_our_own_mistake() -> None:
 
     with pytest.raises(AssertionError, match="no threads"):
         run(main, SEED)
+
+
+def test_given_a_sleeper_cancelled_on_a_paused_node_when_it_wakes_then_nothing_breaks() -> None:
+    async def main(loop: SimLoop) -> None:
+        clock = SimClock(loop)
+        sleeper = loop.spawn("a", clock.sleep_ms(100))
+        await clock.sleep_ms(1)
+        loop.pause("a", 1_000)
+        await clock.sleep_ms(500)  # its timer has fired, and is held
+        sleeper.cancel()
+        await clock.sleep_ms(1_000)
+
+        assert sleeper.cancelled()
+
+    run(main, 1)

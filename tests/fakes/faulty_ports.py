@@ -1,0 +1,151 @@
+"""The ports of one server, wrapped: every call is named by the code that makes it, and may fail."""
+
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from base.errors import Unknown
+from base.wire.inputs import Borrowed
+from base.wire.jobs import MoveJob, MoveResult
+from base.wire.orders import Order, OrderResult
+from keys.kv import Answer, Get, LeaseId, Page, Put, Request, Watched
+from keys.memory import MemoryKv
+from keys.records import ProcedureKey
+from procedures.ports import Jobs, Nodes, Progress, Sender
+from tests.fakes.faults import Call, Fate, Plan, through
+
+OURS = ("procedures", "keys")
+
+
+class Witness(Protocol):
+    """Sees what one server writes; the world's, not the server's."""
+
+    def is_full(self) -> bool:
+        """Whether the store takes no puts."""
+        ...
+
+    def answered(self, request: Request, answer: Answer) -> None: ...
+
+    def told_nothing(self, request: Request) -> None:
+        """The server does not know what became of *request*."""
+        ...
+
+
+def site() -> tuple[str, ...]:
+    """The functions of ours that are running, innermost first, without the ports themselves."""
+    names, frame = [], sys._getframe(2)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        for package in OURS:
+            _, found, inner = path.partition(f"/{package}/")
+            if found and "/tests/" not in path:
+                names.append(f"{inner.removesuffix('.py')}:{frame.f_code.co_name}")
+        parent = frame.f_back
+        if parent is None:
+            break
+        frame = parent
+    return tuple(names)
+
+
+@dataclass(slots=True)
+class FaultyKv:
+    """The store of one server. `fence` is its term: what it writes is checked against it."""
+
+    kv: MemoryKv
+    plan: Plan
+    fate: Fate
+    witness: Witness
+    alter: Callable[[Request], Request] = lambda request: request
+    """A planted bug: what is sent instead."""
+
+    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+        sent = self.alter(request)
+
+        async def work() -> Answer:
+            if self.witness.is_full() and any(isinstance(write, Put) for write in sent.writes):
+                raise Unknown(reason="no-space")
+            answer = await self.kv.txn(sent, deadline_ms=deadline_ms)
+            self.witness.answered(sent, answer)
+            return answer
+
+        call = Call("kv.txn", site(), bool(request.writes), self._step_of(request))
+        try:
+            return await through(self.plan, self.fate, call, work)
+        except Unknown:
+            self.witness.told_nothing(sent)
+            raise
+
+    def _step_of(self, request: Request) -> str:
+        start, end = ProcedureKey.under()
+        for write in request.writes:
+            held = self.kv._store.get(write.key) if start <= write.key < end else None
+            if held is not None:
+                record = json.loads(held.value)
+                undo = "undo " if record["phase"] == "undo" else ""
+                return f"{record['kind']}: {undo}{record['step']}"
+        return ""
+
+    async def range(
+        self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
+    ) -> Page:
+        call = Call("kv.range", site(), False)
+        return await through(
+            self.plan,
+            self.fate,
+            call,
+            lambda: self.kv.range(get, deadline_ms=deadline_ms, revision=revision),
+        )
+
+    def watch(self, key: bytes, end: bytes, *, start_revision: int) -> AsyncIterator[Watched]:
+        return self.kv.watch(key, end, start_revision=start_revision)
+
+    async def grant(self, ttl_ms: int, *, deadline_ms: int) -> LeaseId:
+        return await self.kv.grant(ttl_ms, deadline_ms=deadline_ms)
+
+    async def keep_alive(self, lease: LeaseId, *, deadline_ms: int) -> bool:
+        return await self.kv.keep_alive(lease, deadline_ms=deadline_ms)
+
+    async def revoke(self, lease: LeaseId, *, deadline_ms: int) -> None:
+        await self.kv.revoke(lease, deadline_ms=deadline_ms)
+
+    async def compact(self, revision: int, *, deadline_ms: int) -> None:
+        await self.kv.compact(revision, deadline_ms=deadline_ms)
+
+    async def close(self) -> None:
+        await self.kv.close()
+
+
+@dataclass(slots=True)
+class FaultyNodes:
+    nodes: Nodes
+    plan: Plan
+    fate: Fate
+
+    async def send(
+        self, node: str, orders: Sequence[Order], *, sender: Sender
+    ) -> tuple[OrderResult, ...]:
+        call = Call(f"nodes.send {orders[0].op}", site(), True)
+        return await through(
+            self.plan, self.fate, call, lambda: self.nodes.send(node, orders, sender=sender)
+        )
+
+    async def borrowed(self, node: str, region_id: str) -> Borrowed:
+        call = Call("nodes.borrowed", site(), False)
+        return await through(
+            self.plan, self.fate, call, lambda: self.nodes.borrowed(node, region_id)
+        )
+
+
+@dataclass(slots=True)
+class FaultyJobs:
+    jobs: Jobs
+    plan: Plan
+    fate: Fate
+
+    async def move(self, job: MoveJob, *, progress: Progress) -> MoveResult:
+        call = Call("jobs.move", site(), True)
+        return await through(
+            self.plan, self.fate, call, lambda: self.jobs.move(job, progress=progress)
+        )

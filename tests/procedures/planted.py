@@ -1,0 +1,199 @@
+"""Mistakes of a server, each planted at a seam between it and its world."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from base.errors import Unknown
+from keys.cluster import LeaderKey
+from keys.kv import Answer, Get, Kv, LeaseId, Page, Request, Watched
+from keys.log import CatalogVersionKey
+from keys.memory import MemoryKv
+from keys.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey
+from keys.tables import DatanodeTableKey
+from procedures import manager
+from procedures.context import Context
+from procedures.entry import Entry
+from procedures.kinds.registry import KINDS
+from procedures.machine import Goto, Kind, Outcome
+from procedures.manager import Manager
+
+Patch = tuple[object, str, object]
+"""Where, which name, and what stands there instead."""
+
+
+# ---- in what is sent
+
+
+def without(refused: Callable[[bytes], bool]) -> Callable[[Request], Request]:
+    """Requests that do not compare certain keys."""
+
+    def alter(request: Request) -> Request:
+        kept = tuple(compare for compare in request.compares if not refused(compare.key))
+        return replace(request, compares=kept) if request.writes else request
+
+    return alter
+
+
+def is_fence(key: bytes) -> bool:
+    return key == bytes(LeaderKey())
+
+
+def is_record(key: bytes) -> bool:
+    start, end = ProcedureKey.under()
+    return start <= key < end
+
+
+def is_bookkeeping(key: bytes) -> bool:
+    """Of procedures; the rest of a read set is metadata."""
+    families = (ProcedureKey, ProcedureHistoryKey, IdempotencyKey)
+    return any(start <= key < end for start, end in (family.under() for family in families))
+
+
+def is_read_set(key: bytes) -> bool:
+    return not (is_fence(key) or is_bookkeeping(key) or key == bytes(CatalogVersionKey()))
+
+
+def without_index(request: Request) -> Request:
+    """A route whose reverse index is forgotten."""
+    start, end = DatanodeTableKey.under()
+    kept = tuple(write for write in request.writes if not start <= write.key < end)
+    return replace(request, writes=kept)
+
+
+# ---- between a server and the store
+
+
+@dataclass
+class Client:
+    """Passes everything on; a bug overrides `txn`."""
+
+    kv: Kv
+
+    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+        return await self.kv.txn(request, deadline_ms=deadline_ms)
+
+    async def range(
+        self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
+    ) -> Page:
+        return await self.kv.range(
+            get, deadline_ms=deadline_ms, revision=revision, serializable=serializable
+        )
+
+    def watch(self, key: bytes, end: bytes, *, start_revision: int) -> AsyncIterator[Watched]:
+        return self.kv.watch(key, end, start_revision=start_revision)
+
+    async def grant(self, ttl_ms: int, *, deadline_ms: int) -> LeaseId:
+        return await self.kv.grant(ttl_ms, deadline_ms=deadline_ms)
+
+    async def keep_alive(self, lease: LeaseId, *, deadline_ms: int) -> bool:
+        return await self.kv.keep_alive(lease, deadline_ms=deadline_ms)
+
+    async def revoke(self, lease: LeaseId, *, deadline_ms: int) -> None:
+        await self.kv.revoke(lease, deadline_ms=deadline_ms)
+
+    async def compact(self, revision: int, *, deadline_ms: int) -> None:
+        await self.kv.compact(revision, deadline_ms=deadline_ms)
+
+    async def close(self) -> None:
+        await self.kv.close()
+
+
+class RetryingClient(Client):
+    """Sends a transaction again by itself, and tells the last answer as if it were the first."""
+
+    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+        try:
+            return await super().txn(request, deadline_ms=deadline_ms)
+        except Unknown:
+            return await super().txn(request, deadline_ms=deadline_ms)
+
+
+class SplittingClient(Client):
+    """The effect of a step first, then the record that says so: two transactions."""
+
+    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+        records = tuple(write for write in request.writes if is_bookkeeping(write.key))
+        effect = tuple(write for write in request.writes if not is_bookkeeping(write.key))
+        if not records or not effect:
+            return await super().txn(request, deadline_ms=deadline_ms)
+        first = await super().txn(replace(request, writes=effect), deadline_ms=deadline_ms)
+        if not first.succeeded:
+            return first
+        left = [one for one in request.compares if is_fence(one.key) or is_bookkeeping(one.key)]
+        second = Request(tuple(left), records, request.reads)
+        return await super().txn(second, deadline_ms=deadline_ms)
+
+
+class ComparesFenceByValue(MemoryKv):
+    """Takes the seat for ours if what stands in it is what we wrote, whoever wrote it."""
+
+    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+        compares = tuple(
+            replace(one, mod_revision=self._same(one.key, one.mod_revision))
+            for one in request.compares
+        )
+        return await super().txn(replace(request, compares=compares), deadline_ms=deadline_ms)
+
+    def _same(self, key: bytes, revision: int) -> int:
+        now = self._store.get(key)
+        if not is_fence(key) or now is None:
+            return revision
+        then = next(self._store.scan(key, None, revision), None)
+        return now.mod_revision if then and then.value == now.value else revision
+
+
+# ---- in the kinds
+
+
+def with_step(kind: str, step: str, **changes: Any) -> dict[str, Kind[Any]]:
+    old = KINDS[kind]
+    row = replace(old.steps[step], **changes)
+    return {**KINDS, kind: replace(old, steps={**old.steps, step: row})}
+
+
+def discarding_first() -> dict[str, Kind[Any]]:
+    """A failover that deletes the old folders before the route has let go of them."""
+    steps = KINDS["failover_table"].steps
+
+    async def release(state: Any, at: Context) -> Outcome[Any]:
+        await steps["discard"].act(state, at)
+        return await steps["release"].act(state, at)
+
+    async def adopt(state: Any, at: Context) -> Outcome[Any]:
+        return Goto("move" if state.to_move else "release", state)
+
+    broken = with_step("failover_table", "release", act=release)
+    old = broken["failover_table"]
+    row = replace(old.steps["adopt"], act=adopt)
+    return {**broken, "failover_table": replace(old, steps={**old.steps, "adopt": row})}
+
+
+# ---- in the manager
+
+
+def nobody(*_: object) -> list[Entry]:
+    """A new leader takes up nothing that it finds."""
+    return []
+
+
+def granted_to_all(claims: Iterable[Any]) -> dict[str, tuple[()]]:
+    """Whoever is in the records goes on: nobody looks who holds which lock."""
+    return {claim.procedure: () for claim in claims}
+
+
+_OWN = Manager._own
+
+
+async def released_in_finally(self: Manager, entry: Entry) -> None:
+    """The lock goes with the task, whatever became of the procedure."""
+    try:
+        await _OWN(self, entry)
+    finally:
+        if self._entries.pop(entry.held.procedure, None) is not None:
+            self._schedule()
+
+
+NOT_RESUMED: Patch = (manager, "entries_of", nobody)
+NOT_LOCKED_AGAIN: Patch = (manager, "holders", granted_to_all)
+RELEASED_IN_FINALLY: Patch = (Manager, "_own", released_in_finally)
