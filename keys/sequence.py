@@ -35,6 +35,15 @@ class Sequences:
         block.next += 1
         return block.next - 1
 
+    async def peek(self, name: str) -> int:
+        """The id that `next` would give now; reserves nothing, so it may be another's by then."""
+        block = self._blocks.get(name, _Block())
+        if block.next < block.end:
+            return block.next
+        key = SequenceKey(name)
+        stored = (await snapshot(self.kv, key, deadline_ms=self.deadline_ms)).get(key)
+        return stored.next if stored else FIRST[name]
+
     async def _reserve(self, name: str, block: _Block) -> None:
         key = SequenceKey(name)
         seen = await snapshot(self.kv, key, deadline_ms=self.deadline_ms)

@@ -130,19 +130,6 @@ class ProcedureList(WireModel):
     """Opaque; null on the last page."""
 
 
-class PlanBody(WireModel):
-    """Answer of a request with `dry_run=true`: it was judged, and nothing was stored."""
-
-    dry_run: Literal[True] = True
-    kind: str | None
-    """The kind of procedure it would make; null: what is asked for stands already."""
-    resource: ResourceBody
-    waits_for: Listed[str]
-    """Procedures it would wait for, by their locks."""
-    catalog_version: int
-    """The version it was judged at."""
-
-
 class FailoverRequest(WireModel):
     """`POST /v1/failovers`: either a whole node, or regions by id."""
 

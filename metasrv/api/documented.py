@@ -5,8 +5,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from base.wire.plans import PlanBody
 from base.wire.problems import KINDS, Problem
-from base.wire.procedures import PlanBody, ProcedureBody
+from base.wire.procedures import ProcedureBody
 
 Responses = dict[int | str, dict[str, Any]]
 

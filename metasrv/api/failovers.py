@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from base.wire.plans import PlanBody, PlansBody
 from base.wire.procedures import (
     FailoverBody,
     FailoverRequest,
-    PlanBody,
     ProcedureBody,
     ProcedureList,
 )
@@ -46,7 +46,7 @@ async def list_failovers(
     response_model=None,
     responses={
         200: {
-            "model": ProcedureBody | FailoverBody | PlanBody,
+            "model": ProcedureBody | FailoverBody | PlanBody | PlansBody,
             "description": "All of it is over (a client that waited), or the plan (`dry_run`).",
         },
         202: {

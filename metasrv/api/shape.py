@@ -4,19 +4,21 @@ from collections.abc import Mapping
 
 from fastapi import Response
 
-from base.wire.procedures import FailoverBody, PlanBody, ProcedureBody, ResourceBody
+from base.wire.plans import PlanBody, PlansBody
+from base.wire.procedures import FailoverBody, ProcedureBody, ResourceBody
 from keys.catalog import Table
 from keys.records import ProcedureHistory, ProcedureRecord
 from metasrv.api.answers import VERSION_HEADER, answer
 from metasrv.service import tables
 from metasrv.service.asking import Asked
-from metasrv.service.changing import Judged, Made
+from metasrv.service.changing import Made, Planned
 from metasrv.service.ends import error_of
 from metasrv.service.failovers import FailoverPlan
-from metasrv.service.procedure_shapes import ended_body, living_body, resource_body
+from metasrv.service.plan_shapes import plan_body
+from metasrv.service.procedure_shapes import ended_body, living_body
 from metasrv.service.shapes import schema_body, table_body, table_etag
 from metasrv.service.state import ServerState
-from metasrv.service.wishes import Change, SchemaName, Stands
+from metasrv.service.wishes import SchemaName, Stands
 from procedures.kinds.create_schema import CREATE_SCHEMA
 from procedures.kinds.registry import KINDS
 
@@ -25,9 +27,9 @@ RETRY_AFTER_S = 1  # an ordinary DDL is over by then
 Headers = dict[str, str]
 
 
-async def changed(state: ServerState, asked: Asked, done: Made | Judged | Stands) -> Response:
+async def changed(state: ServerState, asked: Asked, done: Made | Planned | Stands) -> Response:
     """Raises what the procedure ended with, if it did not succeed and the client waited."""
-    if isinstance(done, Judged):
+    if isinstance(done, Planned):
         return _plan(done)
     if isinstance(done, Stands):
         return await _stands(state, done)
@@ -45,13 +47,8 @@ def failed_over(
 ) -> Response:
     """One procedure: that one. Several: all of them, 200 once every one is over."""
     if isinstance(done, FailoverPlan):
-        first = done.planned[0]
-        body = PlanBody(
-            kind=first.kind.name,
-            resource=resource_body(first.kind.resource(first.state)),
-            waits_for=(),
-            catalog_version=done.catalog_version,
-        )
+        plans = [plan_body(plan, done.catalog_version) for plan in done.plans]
+        body = plans[0] if len(plans) == 1 else PlansBody(plans=tuple(plans))
         return answer(body)
     headers = _headers(asked, done)
     waited = asked.wait_ms is not None
@@ -139,19 +136,11 @@ async def _stands(state: ServerState, done: Stands) -> Response:
     return answer(schema_body(done.found, version), 200, headers)
 
 
-def _plan(done: Judged) -> Response:
-    change = done.change
-    if isinstance(change, Change):
-        kind, resource = change.kind.name, resource_body(change.kind.resource(change.state))
-    else:
-        kind, resource = None, _resource_of(change)
-    body = PlanBody(
-        kind=kind,
-        resource=resource,
-        waits_for=done.waits_for,
-        catalog_version=done.catalog_version,
-    )
-    return answer(body)
+def _plan(done: Planned) -> Response:
+    if isinstance(done.plan, Stands):
+        resource = _resource_of(done.plan)
+        return answer(PlanBody(kind=None, resource=resource, catalog_version=done.catalog_version))
+    return answer(plan_body(done.plan, done.catalog_version))
 
 
 def _resource_of(stands: Stands) -> ResourceBody:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from base.wire.procedures import FailoverRequest, ProcedureBody
-from metasrv.cli.options import WAIT_S, AsJson, Url, WaitS, service
+from metasrv.cli.options import WAIT_S, AsJson, DryRun, Url, WaitS, service
 from metasrv.cli.output import show_json
 from metasrv.cli.procedure import show_procedures
 from metasrv.cli.progress import procedure_bar
@@ -24,6 +24,7 @@ def run(  # noqa: PLR0913  # a parameter is an option of the command
         bool, typer.Option("--force", help="Though the node lives: it is fenced first.")
     ] = False,
     wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -38,7 +39,7 @@ def run(  # noqa: PLR0913  # a parameter is an option of the command
         force=force,
     )
     with service(metasrv, as_json) as client:
-        started = client.failovers.start(request)
+        started = client.failovers.start(request, dry_run=dry_run)
         found = [_watched(client, one, wait) for one in started]
     if as_json:
         show_json(found)

@@ -10,8 +10,10 @@ import typer
 
 from base.errors import MetaError, Refused, Unavailable, Unknown
 from base.wire.problems import kind_of, problem_of
+from metasrv.cli.plan import show_plans
 from metasrv.sdk.client import urls_of
 from metasrv.sdk.connect import connect
+from metasrv.sdk.planned import Planned
 from metasrv.sdk.sync import Client
 
 EXIT_REFUSED = 1
@@ -32,6 +34,9 @@ Url = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")]
 WaitS = Annotated[
     float, typer.Option("--wait", min=0, help="Seconds to wait for the end; it goes on anyway.")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Change nothing; show the plan and what is in its way.")
 ]
 TableArg = Annotated[
     str, typer.Argument(metavar="TABLE", help="`t`, `public.t` or `main.public.t`")
@@ -54,9 +59,12 @@ def service(url: str | None, as_json: bool) -> Iterator[Client]:
 
 @contextmanager
 def told(as_json: bool) -> Iterator[None]:
-    """Our errors as words on stderr (JSON: the problem), and an exit code."""
+    """Our errors as words on stderr (JSON: the problem), and an exit code. A plan: shown."""
     try:
         yield
+    except Planned as planned:
+        show_plans(planned.plans, as_json)
+        raise typer.Exit from planned
     except MetaError as error:
         if as_json:
             print(json.dumps(problem_of(error, "", "")[2]), file=sys.stderr)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from metasrv.cli.options import WAIT_S, AsJson, Url, WaitS, service
+from metasrv.cli.options import WAIT_S, AsJson, DryRun, Url, WaitS, service
 from metasrv.cli.output import show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
 
@@ -13,16 +13,19 @@ SchemaArg = Annotated[str, typer.Argument(metavar="SCHEMA", help="`public` or `m
 
 
 @app.command("create")
-def create(
+def create(  # noqa: PLR0913  # a parameter is an option of the command
     name: SchemaArg,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
     wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a schema."""
     with service(metasrv, as_json) as client, procedure_bar("create") as tell:
-        body = client.schemas.create(name, if_not_exists, wait_s=wait, on_progress=tell)
+        body = client.schemas.create(
+            name, if_not_exists, wait_s=wait, on_progress=tell, dry_run=dry_run
+        )
     if as_json:
         show_json(body)
     else:
@@ -56,11 +59,15 @@ def list_(
 
 @app.command("drop")
 def drop(
-    name: SchemaArg, wait: WaitS = WAIT_S, metasrv: Url = None, as_json: AsJson = False
+    name: SchemaArg,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
 ) -> None:
     """Drop a schema that holds no table."""
     with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
-        client.schemas.drop(name, wait_s=wait, on_progress=tell)
+        client.schemas.drop(name, wait_s=wait, on_progress=tell, dry_run=dry_run)
     if as_json:
         show_json({"dropped": name})
     else:

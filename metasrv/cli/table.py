@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from base.wire.tables import RouteBody, TableBody
-from metasrv.cli.options import WAIT_S, AsJson, TableArg, Url, WaitS, service, told
+from metasrv.cli.options import WAIT_S, AsJson, DryRun, TableArg, Url, WaitS, service, told
 from metasrv.cli.output import show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
 from metasrv.sdk.names import TableName
@@ -38,6 +38,7 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     schema: Annotated[str, typer.Option(help="With --file: where it is made.")] = "main.public",
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
     wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -55,7 +56,7 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
         spec["options"] = dict(_pair(one, "=") for one in option or [])
     spec["if_not_exists"] = if_not_exists or spec.get("if_not_exists", False)
     with service(metasrv, as_json) as client, procedure_bar("create") as tell:
-        body = client.tables.create(spec, schema, wait_s=wait, on_progress=tell)
+        body = client.tables.create(spec, schema, wait_s=wait, on_progress=tell, dry_run=dry_run)
     _done(body, as_json, "created")
 
 
@@ -108,12 +109,15 @@ def rename(  # noqa: PLR0913  # a parameter is an option of the command
     new_name: str,
     new_schema: Annotated[str | None, typer.Option(help="Another schema of the catalog.")] = None,
     wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Give a table another name."""
     with service(metasrv, as_json) as client, procedure_bar("rename") as tell:
-        body = client.tables.rename(name, new_name, new_schema, wait_s=wait, on_progress=tell)
+        body = client.tables.rename(
+            name, new_name, new_schema, wait_s=wait, on_progress=tell, dry_run=dry_run
+        )
     _done(body, as_json, "renamed")
 
 
@@ -128,6 +132,7 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     set_option: Annotated[Pairs | None, typer.Option(help="NAME=VALUE. Repeated.")] = None,
     unset_option: Annotated[Pairs | None, typer.Option(help="NAME. Repeated.")] = None,
     wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -142,17 +147,21 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     if not operations:
         raise typer.BadParameter("nothing to change")
     with service(metasrv, as_json) as client, procedure_bar("alter") as tell:
-        body = client.tables.alter(name, operations, wait_s=wait, on_progress=tell)
+        body = client.tables.alter(name, operations, wait_s=wait, on_progress=tell, dry_run=dry_run)
     _done(body, as_json, "altered")
 
 
 @app.command("drop")
 def drop(
-    name: TableArg, wait: WaitS = WAIT_S, metasrv: Url = None, as_json: AsJson = False
+    name: TableArg,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
 ) -> None:
     """Drop a table; `undrop` brings it back within the drop retention."""
     with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
-        client.tables.drop(name, wait_s=wait, on_progress=tell)
+        client.tables.drop(name, wait_s=wait, on_progress=tell, dry_run=dry_run)
     if as_json:
         show_json({"dropped": name})
     else:
@@ -165,12 +174,15 @@ def undrop(  # noqa: PLR0913  # a parameter is an option of the command
     table_id: Annotated[int | None, typer.Option(help="Which one, of several.")] = None,
     new_name: Annotated[str | None, typer.Option(help="Another name than it had.")] = None,
     wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Bring a dropped table back, with its rows."""
     with service(metasrv, as_json) as client, procedure_bar("undrop") as tell:
-        body = client.tables.undrop(name, table_id, new_name, wait_s=wait, on_progress=tell)
+        body = client.tables.undrop(
+            name, table_id, new_name, wait_s=wait, on_progress=tell, dry_run=dry_run
+        )
     _done(body, as_json, "undropped")
 
 

@@ -17,6 +17,7 @@ from base.rng import Rng
 from base.wire.client import Answer, HttpClient
 from base.wire.cluster import ClusterBody
 from base.wire.procedures import ProcedureBody
+from metasrv.sdk.planned import Planned
 from metasrv.sdk.procedure import OnProgress, fault_of
 from metasrv.sdk.retry import SERVICE_BACKOFF, attempts, may_ask_again
 
@@ -47,6 +48,8 @@ class ChangeOptions(TypedDict, total=False):
     """ETag of the table as it was read; another one by now is a Conflict."""
     on_conflict: str
     """`fail`: do not queue behind another change."""
+    dry_run: bool
+    """True: nothing is changed; the plan is raised, as `metasrv.sdk.planned.Planned`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,11 @@ class Service:
         }
         if "if_match" in options:
             headers["if-match"] = options["if_match"]
-        params: Params = {"on_conflict": "fail"} if options.get("on_conflict") == "fail" else {}
+        params: dict[str, str | int | bool] = {}
+        if options.get("on_conflict") == "fail":
+            params["on_conflict"] = "fail"
+        if dry_run := options.get("dry_run", False):
+            params["dry_run"] = "true"
         patient = asyncio.get_running_loop().time() + self._patience_ms / 1000
         answer: Answer | None = None
         async for attempt in attempts(
@@ -165,6 +172,8 @@ class Service:
                     try_ms=TRY_MS_MAX + wait_s * 1000,
                 )
         assert answer is not None
+        if dry_run:
+            raise Planned.of(answer)
         return answer
 
     async def _follow(

@@ -8,6 +8,7 @@ from base.errors import MetaError, NotFound, NotLeader, Refused, Unavailable
 from keys.records import Idempotency, IdempotencyKey, ProcedureHistory
 from keys.txn import snapshot
 from metasrv.service.asking import Asked
+from metasrv.service.planning import plan_of
 from metasrv.service.state import ServerState
 from metasrv.service.wishes import (
     Change,
@@ -20,6 +21,7 @@ from metasrv.service.wishes import (
 )
 from metasrv.term import Term
 from procedures.entry import Entry
+from procedures.rehearsal.plan import Plan
 from procedures.submit import Submission, Submitted
 
 
@@ -35,11 +37,17 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A dry run: what the wish comes to."""
+    """What a wish comes to."""
 
     change: Change | Stands
-    waits_for: tuple[str, ...]
-    """Procedures whose locks it would wait for."""
+    catalog_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A dry run. `plan`: what would be done; or what stands already."""
+
+    plan: Plan | Stands
     catalog_version: int
 
 
@@ -60,7 +68,7 @@ class Patience:
         return max(0, self.until_ms - self.state.clock.mono_ms())
 
 
-async def change(state: ServerState, wish: Wish) -> Made | Judged | Stands:
+async def change(state: ServerState, wish: Wish) -> Made | Planned | Stands:
     """Durable when it returns `Made`. Raises what the wish is refused with; Unavailable where
     nobody leads; Unknown where the term ended before the store answered."""
     asked = wish.asked
@@ -71,7 +79,7 @@ async def change(state: ServerState, wish: Wish) -> Made | Judged | Stands:
         if known is None:
             judged = await _judge(state, term, wish, patience)
             if asked.dry_run:
-                return judged
+                return await _planned(term, asked, judged)
             if isinstance(judged.change, Stands):
                 return judged.change
             known = await _submit(state, term, asked, judged.change)
@@ -122,10 +130,10 @@ async def _judge(state: ServerState, term: Term, wish: Wish, patience: Patience)
             refuse_if_being_dropped(blockers, living)
             if blockers and not wish.asked.queue and not wish.asked.dry_run:
                 raise locked(blockers, living)
-            return Judged(judged, blockers, facts.catalog.version)
+            return Judged(judged, facts.catalog.version)
         blockers = in_the_way(wish.wants(facts.catalog), living)
         if not blockers and judged is not None:
-            return Judged(judged, (), facts.catalog.version)
+            return Judged(judged, facts.catalog.version)
         if not blockers and refusal is not None:
             raise refusal
         if not await _is_over(term, blockers[0], patience):
@@ -140,6 +148,18 @@ async def _is_over(term: Term, procedure: str, patience: Patience) -> bool:
     except NotFound:
         return True
     return isinstance(found, ProcedureHistory)
+
+
+async def _planned(term: Term, asked: Asked, judged: Judged) -> Planned:
+    change = judged.change
+    if isinstance(change, Stands):
+        return Planned(change, judged.catalog_version)
+    procedure = change.state
+    if change.sequence is not None:
+        assert change.numbered is not None
+        procedure = change.numbered(await term.sequences.peek(change.sequence))
+    client = asked.client(table_id=change.table_id)
+    return Planned(await plan_of(term, change.kind, procedure, client), judged.catalog_version)
 
 
 async def _submit(state: ServerState, term: Term, asked: Asked, change: Change) -> Submitted:

@@ -13,9 +13,11 @@ from metasrv.service.failover_plan import (
     plan_regions,
     validate,
 )
+from metasrv.service.planning import plan_of
 from metasrv.service.state import ServerState
 from metasrv.term import Term
 from procedures.kinds.failover_node import FAILOVER_NODE
+from procedures.rehearsal.plan import Plan
 from procedures.submit import Submission, Submitted
 
 
@@ -23,7 +25,7 @@ from procedures.submit import Submission, Submitted
 class FailoverPlan:
     """A dry run of a failover."""
 
-    planned: tuple[Planned, ...]
+    plans: tuple[Plan, ...]
     catalog_version: int
 
 
@@ -38,7 +40,7 @@ async def fail_over(
     with only_the_leader():
         term = await state.leading()
         if asked.dry_run:
-            return FailoverPlan(_plan(state, term, request), state.follower.catalog.version)
+            return await _plans(state, term, asked, request)
         if request.node_id is not None:
             known: tuple[Submitted, ...] = (await _one_node(state, term, asked, request),)
         else:
@@ -46,11 +48,17 @@ async def fail_over(
         return tuple([await waited(term, one, patience) for one in known])
 
 
-def _plan(state: ServerState, term: Term, request: FailoverRequest) -> tuple[Planned, ...]:
+async def _plans(
+    state: ServerState, term: Term, asked: Asked, request: FailoverRequest
+) -> FailoverPlan:
     situation = _situation(state, term)
     if request.node_id is not None:
-        return (plan_node(request, situation),)
-    return plan_regions(request, request.region_ids or (), situation)
+        planned: tuple[Planned, ...] = (plan_node(request, situation),)
+    else:
+        planned = plan_regions(request, request.region_ids or (), situation)
+    client = asked.client(expected_epoch=request.expected_epoch)
+    plans = [await plan_of(term, one.kind, one.state, client) for one in planned]
+    return FailoverPlan(tuple(plans), situation.catalog.version)
 
 
 async def _one_node(

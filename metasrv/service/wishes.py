@@ -1,6 +1,6 @@
 """A wish is a change that can be judged, again and again, while the catalog moves."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
@@ -115,15 +115,17 @@ Living = Iterable[tuple[str, Entry]]
 
 def in_the_way(locks: Iterable[Lock], living: Living) -> tuple[str, ...]:
     """Procedures that hold, or wait for, what *locks* cannot share with them; oldest first."""
+    return tuple(dict.fromkeys(procedure for procedure, _ in conflicts(locks, living)))
+
+
+def conflicts(locks: Iterable[Lock], living: Living) -> Iterator[tuple[str, str]]:
+    """The same, each with every key: (procedure, key)."""
     wanted = {lock.key: lock.mode for lock in locks}
-    return tuple(
-        procedure
-        for procedure, entry in living
-        if any(
-            lock.key in wanted and LockMode.EXCLUSIVE in (lock.mode, wanted[lock.key])
-            for lock in entry.held.record.locks
-        )
-    )
+    for procedure, entry in living:
+        for lock in entry.held.record.locks:
+            mode = wanted.get(lock.key)
+            if mode is not None and LockMode.EXCLUSIVE in (lock.mode, mode):
+                yield procedure, lock.key
 
 
 def refuse_if_being_dropped(blockers: Iterable[str], living: Living) -> None:

@@ -1,6 +1,6 @@
 """Reads of the catalog: versions, ETags, pages, and what is said when they may be old."""
 
-from tests.api.rig import TABLES, Server, leader, spec
+from tests.api.rig import TABLES, Server, leader
 
 WAIT = {"Prefer": "wait=10"}
 
@@ -119,19 +119,6 @@ async def test_given_a_silent_store_then_reads_say_stale_and_fresh_ones_are_refu
         assert (fresh.status_code, fresh.json()["code"]) == (503, "stale")
         assert (ready.status_code, ready.json()["code"]) == (503, "not-ready")
         assert (await one.client.get("/livez")).status_code == 200
-
-
-async def test_given_a_dry_run_then_it_is_judged_and_nothing_is_stored() -> None:
-    async with leader() as one:
-        await one.make()
-        revision = one.kv.revision
-
-        fine = await one.client.post(f"{TABLES}?dry_run=true", json=spec("u"))
-        bad = await one.client.post(f"{TABLES}?dry_run=true", json=spec("t"))
-
-        assert (fine.status_code, fine.json()["kind"]) == (200, "create_table")
-        assert (bad.status_code, bad.json()["code"]) == (409, "already-exists")
-        assert one.kv.revision == revision
 
 
 async def test_given_several_dropped_tables_then_undrop_asks_which() -> None:

@@ -232,3 +232,53 @@ def test_given_a_load_that_stopped_half_way_then_nobody_is_told_that_nothing_cha
 
     assert "  500 rows were loaded before that" in told
     assert told[-1] == "  to do: mend the file, then load it again from its start"
+
+
+PLAN = {
+    "kind": "drop_table",
+    "resource": {"type": "table", "id": "1024", "name": "main.public.t"},
+    "locks": [{"key": "table:1024", "mode": "exclusive"}],
+    "steps": [
+        {
+            "step": "remove",
+            "puts": ["__removed-__table_info/1024"],
+            "deletes": ["__table_info/1024"],
+            "log": ["table.dropped"],
+            "orders": [{"node": "dn-1", "op": "close", "region_id": "7"}],
+            "jobs": [],
+        }
+    ],
+    "last_cancellable_step": "remove",
+    "blockers": [{"kind": "node", "holder": "dn-1", "waits": True}],
+    "dry_run": True,
+    "catalog_version": 3,
+}
+
+
+def test_given_a_dry_run_then_the_plan_is_shown_and_asked_for(rest: Rest, run: Run) -> None:
+    rest.answers["DELETE", f"{TABLES}/t"] = (200, PLAN)
+
+    shown = run("table", "drop", "t", "--dry-run", "--metasrv", rest.url)
+    told = run("table", "drop", "t", "--dry-run", "--json", "--metasrv", rest.url)
+
+    assert (shown.exit_code, told.exit_code) == (0, 0)
+    assert rest.asked[0].path == f"{TABLES}/t?dry_run=true"
+    assert "order close region 7 on dn-1" in shown.output
+    assert "waits for node dn-1" in shown.output
+    assert json.loads(told.stdout)["steps"][0]["deletes"] == ["__table_info/1024"]
+
+
+MUTATING = {
+    "table": ("create", "rename", "alter", "drop", "undrop"),
+    "schema": ("create", "drop"),
+    "failover": ("run",),
+}
+
+
+@pytest.mark.parametrize(
+    "words", [[group, one] for group, subs in MUTATING.items() for one in subs], ids=" ".join
+)
+def test_given_a_command_that_makes_a_procedure_then_it_can_be_planned(
+    run: Run, words: list[str]
+) -> None:
+    assert "--dry-run" in run(*words, "--help").output

@@ -1,0 +1,104 @@
+"""Plans as clients see them: what a change would do, and what is in its way (`dry_run=true`)."""
+
+from typing import Literal
+
+from base.wire.model import Listed, WireModel
+from base.wire.procedures import ResourceBody
+
+BlockerKind = Literal[
+    "lock",
+    "admission",
+    "node",
+    "region",
+    "region_lease",
+    "child",
+    "poison",
+    "paused",
+    "maintenance",
+    "refused",
+    "too_long",
+]
+
+
+class LockBody(WireModel):
+    """A lock, held from its grant to the end of the procedure."""
+
+    key: str
+    """As `table:1024`."""
+    mode: Literal["shared", "exclusive"]
+
+
+class BlockerBody(WireModel):
+    """Something that stands in the way as things are now."""
+
+    kind: BlockerKind
+    holder: str
+    """Who has it: a procedure, a node, a region, or the problem code of a refusal."""
+    key: str | None = None
+    """Of a lock or a poison."""
+    expires_in_s: int | None = None
+    """After this long it is over by itself."""
+    waits: bool
+    """False: the change would be refused, or undone, rather than wait."""
+
+
+class PlannedOrderBody(WireModel):
+    """An order to a node."""
+
+    node: str
+    op: str
+    region_id: str
+
+
+class PlannedStepBody(WireModel):
+    """One step, and what becomes true at once when it commits."""
+
+    step: str
+    puts: Listed[str]
+    """Keys of the store."""
+    deletes: Listed[str]
+    log: Listed[str]
+    """What the catalog log says, as `table.created`."""
+    orders: Listed[PlannedOrderBody]
+    """Given to nodes before it commits."""
+    jobs: Listed[str]
+    """Regions whose borrowed rows Spark brings over, if they hold any."""
+
+
+class PlannedProcedure(WireModel):
+    """A procedure that does not exist: its steps as they would run now."""
+
+    kind: str | None
+    """Null: what is asked for stands already, and there is nothing to do."""
+    resource: ResourceBody
+    locks: Listed[LockBody] = ()
+    steps: Listed[PlannedStepBody] = ()
+    last_cancellable_step: str | None = None
+    """Until its commit a cancel undoes everything."""
+    blockers: Listed[BlockerBody] = ()
+    complete: bool = True
+    """Whether `steps` reach the end; if not, the last blocker says what they wait for."""
+    children: Listed["PlannedProcedure"] = ()
+
+
+class PlanBody(PlannedProcedure):
+    """Answer of a request with `dry_run=true`: it was judged, and nothing was stored.
+
+    Ids that a create would be given are the next ones, and may be another's by then.
+    """
+
+    dry_run: Literal[True] = True
+    catalog_version: int
+    """The version it was judged at."""
+    waits_for: Listed[str] = ()
+    """Procedures it would wait for, by their locks."""
+    keys: Listed[str] = ()
+    """All that the steps, those of children too, would put or delete."""
+    nodes: Listed[str] = ()
+    """All that would be given an order."""
+
+
+class PlansBody(WireModel):
+    """The plans of one request that makes several procedures."""
+
+    plans: Listed[PlanBody]
