@@ -123,6 +123,9 @@ class DataFile(WireModel):
     max_version: int
     checksum: str
     """Of the file's bytes: crc32 as 8 hexadecimal digits."""
+    footer_bytes: int
+    footer_checksum: str
+    """Of the last `footer_bytes` of the file, like `checksum`."""
     row_checksum: str
     """Order-independent, of its rows: 16 hexadecimal digits."""
 

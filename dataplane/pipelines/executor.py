@@ -19,7 +19,7 @@ from base.wire.inputs import BorrowedFile, SealedSegment
 from base.wire.orders import DataFile
 from dataplane.pipelines.kept_versions import KeptVersions
 from dataplane.pipelines.plan import RewriteInput
-from dataplane.region.adoption import data_file
+from dataplane.region.adoption import data_file, entry_of
 from dataplane.region.block_cache import BlockCache
 from dataplane.region.checksum import RowsDigest, digest_stored
 from dataplane.region.columns import KEY, ColumnDef
@@ -28,7 +28,7 @@ from dataplane.region.file_reader import FileReader, FileSource
 from dataplane.region.file_writer import FileTarget, write_rows
 from dataplane.region.key_range import KeyRange
 from dataplane.region.lost import lost_if_unreadable
-from dataplane.region.manifest import FileEntry, SealedEntry
+from dataplane.region.manifest import SealedEntry
 from dataplane.region.sealed_log import read_sealed, sealed_rows
 
 _CHUNK_BYTES = 4 << 20
@@ -183,17 +183,5 @@ def _verified_rows(
     disk: Disk, root: str, file: DataFile, columns: Sequence[ColumnDef]
 ) -> Iterator[pa.Table]:
     _verify(disk, root, file)
-    entry = FileEntry(
-        root=root,
-        name=file.name,
-        bytes=file.bytes,
-        crc32=file.checksum,
-        rows=file.rows,
-        row_checksum=file.row_checksum,
-        min_key=file.min_key,
-        max_key=file.max_key,
-        min_version=file.min_version,
-        max_version=file.max_version,
-    )
-    reader = FileReader(FileSource(disk, root, BlockCache()), entry)
+    reader = FileReader(FileSource(disk, root, BlockCache()), entry_of(file, root))
     return reader.scan(KeyRange(), columns)

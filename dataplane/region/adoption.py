@@ -81,19 +81,20 @@ def data_file(entry: FileEntry) -> DataFile:
         min_version=entry.min_version,
         max_version=entry.max_version,
         checksum=entry.crc32,
+        footer_bytes=entry.footer_bytes,
+        footer_checksum=entry.footer_crc32,
         row_checksum=entry.row_checksum,
     )
 
 
-def _entry(attempt: str, file: DataFile) -> FileEntry:
-    owner = attempt_of(file.name)
-    if owner is None or f"{ATTEMPTS}/{owner}" != attempt:
-        raise Refused("invalid-request", file=file.name, attempt=attempt)
+def entry_of(file: DataFile, root: str | None = None) -> FileEntry:
     return FileEntry(
-        root=None,
+        root=root,
         name=file.name,
         bytes=file.bytes,
         crc32=file.checksum,
+        footer_bytes=file.footer_bytes,
+        footer_crc32=file.footer_checksum,
         rows=file.rows,
         row_checksum=file.row_checksum,
         min_key=file.min_key,
@@ -101,3 +102,10 @@ def _entry(attempt: str, file: DataFile) -> FileEntry:
         min_version=file.min_version,
         max_version=file.max_version,
     )
+
+
+def _entry(attempt: str, file: DataFile) -> FileEntry:
+    owner = attempt_of(file.name)
+    if owner is None or f"{ATTEMPTS}/{owner}" != attempt:
+        raise Refused("invalid-request", file=file.name, attempt=attempt)
+    return entry_of(file)

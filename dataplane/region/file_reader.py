@@ -1,7 +1,7 @@
 """Reads a region's Parquet file in parts: the row groups that can hold the keys asked for."""
 
-import io
 import posixpath
+import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from base.errors import Corrupt
 from dataplane.region.block_cache import BlockCache, BlockKey
+from dataplane.region.block_sums import Body, CheckedBody, decode_sums
 from dataplane.region.columns import KEY, SYSTEM, ColumnDef, conformed, file_schema
 from dataplane.region.disk import Disk
 from dataplane.region.file_writer import PAGE_BYTES
@@ -35,6 +36,7 @@ class FileSource:
 @dataclass(frozen=True, slots=True)
 class Footer:
     metadata: pq.FileMetaData
+    body: Body
     bounds: tuple[tuple[bytes, bytes], ...]
     """The least and greatest key of each row group."""
 
@@ -80,12 +82,12 @@ class FileReader:
         bounds = enumerate(self._footer().bounds)
         groups = [group for group, (low, high) in bounds if keys.overlaps(low, high)]
         schema, names = file_schema(columns), list(self._names(columns))
-        source = _DiskReader(self._disk, self.path, self.entry.bytes)
-        metadata = self._footer().metadata
+        footer = self._footer()
+        source = CheckedBody(self._disk, footer.body)
         with (
             _reading(self),
             pq.ParquetFile(
-                source, metadata=metadata, buffer_size=PAGE_BYTES, pre_buffer=False
+                source, metadata=footer.metadata, buffer_size=PAGE_BYTES, pre_buffer=False
             ) as file,
         ):
             for batch in file.iter_batches(rows, groups, names, use_threads=False):
@@ -95,9 +97,14 @@ class FileReader:
     def _footer(self) -> Footer:
         # Not `cached_property`: in Python 3.11 it has one lock for all instances, held during I/O.
         if self._read_footer is None:
+            body_bytes = self.entry.bytes - self.entry.footer_bytes
             with _reading(self):
-                metadata = pq.read_metadata(_DiskReader(self._disk, self.path, self.entry.bytes))
-            self._read_footer = Footer(metadata, tuple(self._bounds(metadata)))
+                data = self._disk.read(self.path, body_bytes, self.entry.footer_bytes)
+                if f"{zlib.crc32(data):08x}" != self.entry.footer_crc32:
+                    raise Corrupt(path=self.path, reason="the footer's checksum is wrong")
+                metadata = pq.read_metadata(pa.BufferReader(data))
+            body = Body(self.path, body_bytes, decode_sums(metadata.metadata, self.path))
+            self._read_footer = Footer(metadata, body, tuple(self._bounds(metadata)))
         return self._read_footer
 
     def _bounds(self, metadata: pq.FileMetaData) -> Iterator[tuple[bytes, bytes]]:
@@ -118,8 +125,9 @@ class FileReader:
         return self._cache.read(key, lambda: self._decode(group, names))
 
     def _decode(self, group: int, names: tuple[str, ...]) -> pa.Table:
-        source = _DiskReader(self._disk, self.path, self.entry.bytes)
-        with _reading(self), pq.ParquetFile(source, metadata=self._footer().metadata) as file:
+        footer = self._footer()
+        source = CheckedBody(self._disk, footer.body)
+        with _reading(self), pq.ParquetFile(source, metadata=footer.metadata) as file:
             return file.read_row_group(group, columns=list(names), use_threads=False)
 
 
@@ -131,32 +139,3 @@ def _reading(reader: FileReader) -> Iterator[None]:
             yield
     except (pa.ArrowException, OSError) as error:
         raise Corrupt(path=reader.path, reason="the file cannot be decoded") from error
-
-
-class _DiskReader(io.RawIOBase):
-    """The file as Arrow wants to see it. Not shared between threads."""
-
-    def __init__(self, disk: Disk, path: str, length: int) -> None:
-        self._disk = disk
-        self._path = path
-        self._length = length
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._length}[whence]
-        self._at = start + offset
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def read(self, size: int = -1, /) -> bytes:
-        data = self._disk.read(self._path, self._at, self._length if size < 0 else size)
-        self._at += len(data)
-        return data

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dataplane.region.block_sums import BLOCK_BYTES, BLOCK_SUMS, encode_sums, sums_of
 from dataplane.region.checksum import RowsDigest, digest_stored
 from dataplane.region.columns import KEY, SYSTEM, VERSION, ColumnDef, conformed, file_schema
 from dataplane.region.disk import AppendFile, Disk
@@ -76,6 +77,7 @@ def write_rows(target: FileTarget, tables: Iterable[pa.Table]) -> FileEntry:
             if table.num_rows:
                 stats.add(table)
                 writer.write_table(conformed(table, schema), row_group_size=ROW_GROUP_ROWS)
+        writer.add_key_value_metadata({BLOCK_SUMS: encode_sums(sink.end_body())})
     assert stats.digest.rows > 0, "a file without rows"
     sink.finish()
     return FileEntry(
@@ -83,6 +85,8 @@ def write_rows(target: FileTarget, tables: Iterable[pa.Table]) -> FileEntry:
         name=target.name,
         bytes=sink.bytes,
         crc32=f"{sink.crc:08x}",
+        footer_bytes=sink.footer_bytes,
+        footer_crc32=f"{sink.footer_crc:08x}",
         rows=stats.digest.rows,
         row_checksum=stats.digest.hex,
         min_key=stats.min_key.hex(),
@@ -93,13 +97,16 @@ def write_rows(target: FileTarget, tables: Iterable[pa.Table]) -> FileEntry:
 
 
 class _Sink(io.RawIOBase):
-    """What Arrow writes to: gathers small writes and takes the checksum on the way."""
+    """What Arrow writes to: gathers small writes and takes the checksums on the way."""
 
     def __init__(self, file: AppendFile) -> None:
         self._file = file
         self._pending = bytearray()
+        self._sums: list[int] = []
         self.bytes = 0
         self.crc = 0
+        self.footer_bytes = 0
+        self.footer_crc = 0
 
     def writable(self) -> bool:
         return True
@@ -108,20 +115,31 @@ class _Sink(io.RawIOBase):
         view = memoryview(data)  # type: ignore[arg-type]
         self._pending += view
         if len(self._pending) >= _CHUNK_BYTES:
-            self._pass_on()
+            self._pass_on_body(len(self._pending) // BLOCK_BYTES * BLOCK_BYTES)
         return view.nbytes
 
     def tell(self) -> int:
         return self.bytes + len(self._pending)
 
+    def end_body(self) -> Sequence[int]:
+        """What is written from now on is the footer. Returns the checksums of the body's blocks."""
+        self._pass_on_body(len(self._pending))
+        return self._sums
+
     def finish(self) -> None:
-        self._pass_on()
+        footer = bytes(self._pending)
+        self.footer_bytes, self.footer_crc = len(footer), zlib.crc32(footer)
+        self._pass_on(footer)
         self._file.sync()
         self._file.close()
 
-    def _pass_on(self) -> None:
-        data = bytes(self._pending)
-        self._pending.clear()
+    def _pass_on_body(self, length: int) -> None:
+        data = bytes(self._pending[:length])
+        del self._pending[:length]
+        self._sums += sums_of(data)
+        self._pass_on(data)
+
+    def _pass_on(self, data: bytes) -> None:
         if data:
             self._file.append(data)
             self.bytes += len(data)

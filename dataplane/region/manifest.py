@@ -36,6 +36,9 @@ class FileEntry(Stored):
     family: str = ROWS_FAMILY
     bytes: int
     crc32: str
+    footer_bytes: int
+    """The last bytes of the file, which say what the rest must be (block_sums.py)."""
+    footer_crc32: str
     rows: int
     row_checksum: str
     min_key: str
@@ -65,6 +68,13 @@ class Remembered(Stored):
     rows: int
 
 
+class Mark(Stored):
+    """A moment that somebody still reads as of: an unmerged freeze, a reorg, a copy."""
+
+    name: str
+    version: int
+
+
 class Manifest(Stored):
     format: Literal[1] = 1
     epoch: int
@@ -83,6 +93,9 @@ class Manifest(Stored):
     adopted: tuple[str, ...] = ()
     """Procedures whose files were exchanged for borrowed inputs."""
     statements: tuple[Remembered, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    """Open ones. Of each key the newest version at or below each is kept, and every tombstone above
+    it. They follow the region through all openings."""
 
     @property
     def id(self) -> Numbered:

@@ -223,6 +223,8 @@ def data_file(name: str, rows: Rows) -> DataFile:
         min_version=0,
         max_version=1,
         checksum="0" * 8,
+        footer_bytes=0,
+        footer_checksum="0" * 8,
         row_checksum="0" * 16,
     )
 

@@ -10,6 +10,7 @@ from dataplane.region.fence import FenceContent
 from dataplane.region.manifest import (
     FileEntry,
     Manifest,
+    Mark,
     Remembered,
     SealedEntry,
     decode_manifest,
@@ -47,6 +48,8 @@ MANIFEST = Manifest(
             name="data/3-2-1.parquet",
             bytes=1234,
             crc32="00c0ffee",
+            footer_bytes=34,
+            footer_crc32="0badcafe",
             rows=10,
             row_checksum="00000000deadbeef",
             min_key="00",
@@ -62,6 +65,7 @@ MANIFEST = Manifest(
     ),
     adopted=("0191f2c4-0000-7000-8000-000000000000",),
     statements=(Remembered(statement_id="s-1", version=2 << 20, rows=10),),
+    marks=(Mark(name="freeze-7", version=1 << 20),),
 )
 
 

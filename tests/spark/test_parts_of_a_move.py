@@ -111,6 +111,8 @@ def file_of(size: int, name: str = "data/1-1-1.parquet") -> BorrowedFile:
         min_version=1,
         max_version=1,
         checksum="00000000",
+        footer_bytes=0,
+        footer_checksum="00000000",
         row_checksum="0" * 16,
     )
     return BorrowedFile(root="/old", file=file)
