@@ -29,6 +29,7 @@ from metasrv.nodes.leases import LeaseBook
 from metasrv.settings import Settings
 from metasrv.supervisor import Supervisor
 from metasrv.term import Term
+from metasrv.tuning import Tuned
 from procedures.admission import Limits
 from procedures.context import Ports
 from procedures.kinds.registry import KINDS
@@ -90,7 +91,9 @@ async def open_term(world: World, fence: Compare) -> AsyncIterator[Term]:
     await book.load()
     nodes = HttpNodes(cluster.cluster_id, fence.mod_revision, book, lambda: world.follower.catalog)
     ports = _ports(world, book, nodes)
-    manager = busy.manager = Manager(KINDS, ports, committer, _limits(config))
+    limits = _limits(config)
+    manager = busy.manager = Manager(KINDS, ports, committer, limits)
+    settings.listen(Tuned(limits, config.phi_threshold, book, manager, ports.gate).follow)
     sequences = Sequences(world.kv, committer, config.store_deadline_ms)
     try:
         yield Term(

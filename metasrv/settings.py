@@ -1,67 +1,123 @@
-"""What operators change while the service runs: typed, versioned, stored (STYLE 43)."""
+"""What operators change while the service runs, as it is stored and as the leader holds it."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from pydantic import BaseModel, ConfigDict
-
 from base.clock import Clock
-from base.errors import Conflict
+from base.errors import Conflict, Corrupt, Refused
 from keys.cluster import Setting, SettingKey
 from keys.committer import Committer, StaleRead
 from keys.kv import Kv
 from keys.scan import scan
 from keys.txn import Txn, snapshot
 from keys.value import decode
+from metasrv.tunables import Maintenance, Tunables
 
 MAINTENANCE = "maintenance"
+PROCEDURES = "procedures"
 RACES_MAX = 5  # operators who change one setting at once; the last one to try is told so
 
 
-class Maintenance(BaseModel):
-    """While it is on, nothing is failed over automatically; requests by hand need `force`."""
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What the store says of every setting, at one revision."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    values: Tunables = field(default_factory=Tunables)
+    changes: Mapping[str, Setting] = field(default_factory=dict)
+    """By name; one that was never changed is not in it."""
 
-    enabled: bool = False
-    reason: str | None = None
-    changed_by: str | None = None
-    changed_at_ms: int | None = None
-    version: int = 0
-    """0: it was never changed."""
+    @property
+    def version(self) -> int:
+        """Moves whenever a setting does: the sum of their versions."""
+        return sum(setting.version for setting in self.changes.values())
+
+    def changed(self, setting: Setting) -> "Stored":
+        """Raises Corrupt for a value that this version cannot read. A setting that it does not
+        know is kept, and has no effect; one that is older than what is known changes nothing."""
+        known = self.changes.get(setting.name)
+        if known is not None and known.version >= setting.version:
+            return self
+        values = self.values
+        if setting.name in Tunables.model_fields:
+            try:
+                values = values.changed(setting.name, setting.value)
+            except Refused as error:
+                raise Corrupt("internal", what=f"setting {setting.name}") from error
+        return Stored(values, {**self.changes, setting.name: setting})
+
+
+async def read_settings(kv: Kv, *, deadline_ms: int) -> Stored:
+    """As any server reads them."""
+    items, _ = await scan(kv, SettingKey.under(), deadline_ms=deadline_ms)
+    found = Stored()
+    for item in items:
+        found = found.changed(decode(Setting, item.value, key=item.key.decode()))
+    return found
+
+
+Listener = Callable[[Tunables], None]
 
 
 @dataclass(slots=True)
 class Settings:
     """The leader's view; survives a leader change because it is read again at the start of a term.
 
-    `version` is the sum of the settings' versions: it moves whenever one of them does.
+    Listeners are told at the start of a term and after every change.
     """
 
     kv: Kv
     committer: Committer
     clock: Clock
     deadline_ms: int
-    maintenance: Maintenance = field(default_factory=Maintenance)
-    version: int = 0
+    stored: Stored = field(default_factory=Stored)
+    _listeners: list[Listener] = field(default_factory=list)
+
+    @property
+    def version(self) -> int:
+        return self.stored.version
+
+    @property
+    def values(self) -> Tunables:
+        return self.stored.values
+
+    @property
+    def maintenance(self) -> Maintenance | None:
+        """None: it is off, or has expired by this server's clock."""
+        now = self.values.maintenance
+        return now if now.is_on(self.clock.wall_ms()) else None
+
+    def listen(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+        listener(self.values)
 
     async def load(self) -> None:
-        items, _ = await scan(self.kv, SettingKey.under(), deadline_ms=self.deadline_ms)
-        stored = [decode(Setting, item.value, key=item.key.decode()) for item in items]
-        self.version = sum(setting.version for setting in stored)
-        for setting in stored:
-            if setting.name == MAINTENANCE:
-                self.maintenance = maintenance_of(setting)
+        self._take(await read_settings(self.kv, deadline_ms=self.deadline_ms))
 
-    async def set_maintenance(self, enabled: bool, reason: str | None, by: str) -> Maintenance:
-        key = SettingKey(MAINTENANCE)
-        value = {"enabled": enabled, "reason": reason}
+    async def put(
+        self, name: str, value: object, by: str, expected_version: int | None = None
+    ) -> Setting:
+        """Durable when it returns. The value it has already changes nothing.
+
+        Raises NotFound, Refused("invalid-request"), Conflict("version-mismatch") where the version
+        is not the expected one, Conflict("object-locked") after too many races.
+        """
+        wanted = self.values.changed(name, value).plain(name)
+        key = SettingKey(name)
         for _ in range(RACES_MAX):
             seen = await snapshot(self.kv, key, deadline_ms=self.deadline_ms)
             old = seen.get(key)
+            version = old.version if old else 0
+            if expected_version not in (None, version):
+                expected = f"version {expected_version}"
+                raise Conflict(
+                    "version-mismatch", name=name, expected=expected, found=f"version {version}"
+                )
+            if old is not None and old.value == wanted:
+                return old
             new = Setting(
-                name=MAINTENANCE,
-                value=value,
-                version=old.version + 1 if old else 1,
+                name=name,
+                value=wanted,
+                version=version + 1,
                 changed_by=by,
                 changed_at_ms=self.clock.wall_ms(),
             )
@@ -69,26 +125,11 @@ class Settings:
                 await self.committer.commit(Txn.on(seen).put(key, new))
             except StaleRead:
                 continue
-            self.version += 1
-            self.maintenance = maintenance_of(new)
-            return self.maintenance
-        raise Conflict("object-locked", resource=f"setting {MAINTENANCE}")
+            self._take(self.stored.changed(new))
+            return new
+        raise Conflict("object-locked", resource=f"setting {name}")
 
-
-def maintenance_of(setting: Setting | None) -> Maintenance:
-    """From what is stored; None: never set."""
-    if setting is None:
-        return Maintenance()
-    return Maintenance(
-        enabled=setting.value["enabled"],
-        reason=setting.value["reason"],
-        changed_by=setting.changed_by,
-        changed_at_ms=setting.changed_at_ms,
-        version=setting.version,
-    )
-
-
-async def read_maintenance(kv: Kv, *, deadline_ms: int) -> Maintenance:
-    """As any server reads it."""
-    key = SettingKey(MAINTENANCE)
-    return maintenance_of((await snapshot(kv, key, deadline_ms=deadline_ms)).get(key))
+    def _take(self, stored: Stored) -> None:
+        self.stored = stored
+        for listener in self._listeners:
+            listener(stored.values)

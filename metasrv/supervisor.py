@@ -22,8 +22,6 @@ from procedures.manager import Manager
 from procedures.submit import Submission
 
 TICK_MS = 500
-WINDOW_MS = 60_000  # automatic failovers are counted over this long
-SHARE_MAX = 0.1  # of the nodes per window, and at least one (G35)
 
 log = structlog.get_logger()
 
@@ -36,23 +34,35 @@ class Decision:
     held: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Failovers of one window (G35)."""
+
+    begun: int
+    share_max: float
+    """Of all nodes; at least one node."""
+
+    def left(self, nodes: int) -> int:
+        return max(0, max(1, int(self.share_max * nodes)) - self.begun)
+
+
 def decide(
     statuses: Collection[NodeStatus],
     with_regions: Collection[str],
     under_way: Collection[str],
-    recent: int,
+    budget: Budget,
     hold: str | None,
 ) -> Decision:
-    """*recent*: failovers begun in this window. *hold*: a reason that holds for all of them."""
+    """*hold*: a reason that holds for all of them."""
     dead = [status.node.node_id for status in statuses if status.state is NodeState.DEAD]
     wanted = [node for node in dead if node in with_regions and node not in under_way]
     if hold is None and 2 * len(dead) > len(statuses) > 1:
         hold = f"{len(dead)} of {len(statuses)} nodes look dead: is it this server?"
     if hold is not None:
         return Decision((), dict.fromkeys(wanted, hold))
-    budget = max(1, int(SHARE_MAX * len(statuses))) - recent
-    late = f"{recent} failovers in this window already"
-    return Decision(tuple(wanted[: max(0, budget)]), dict.fromkeys(wanted[max(0, budget) :], late))
+    left = budget.left(len(statuses))
+    late = f"{budget.begun} failovers in this window already"
+    return Decision(tuple(wanted[:left]), dict.fromkeys(wanted[left:], late))
 
 
 @dataclass(slots=True)
@@ -82,13 +92,14 @@ class Supervisor:
             await self._look(now)
 
     async def _look(self, now: int) -> None:
-        self._begun = [at for at in self._begun if at > now - WINDOW_MS]
+        tuned = self.settings.values
+        self._begun = [at for at in self._begun if at > now - tuned.failover_window_ms]
         catalog = self.follower.catalog
         decision = decide(
             self.book.statuses(),
             [node for node in catalog.nodes if catalog.nodes[node]],
             self._under_way(),
-            len(self._begun),
+            Budget(len(self._begun), tuned.failover_share_max),
             self._hold(now),
         )
         for node, reason in decision.held.items():
@@ -101,7 +112,7 @@ class Supervisor:
     def _hold(self, now: int) -> str | None:
         if now < self.book.leases.quiet_until_ms:
             return "grace after the election"
-        if self.settings.maintenance.enabled:
+        if self.settings.maintenance is not None:
             return "maintenance"
         return None
 

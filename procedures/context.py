@@ -12,6 +12,7 @@ from keys.key import Key
 from keys.kv import Readable
 from keys.records import Submission
 from keys.txn import Snapshot, snapshot
+from procedures.gate import Gate
 from procedures.ports import Children, Jobs, Leases, Nodes, Placement, Sender
 
 
@@ -20,7 +21,7 @@ class Waiting:
     """Something that must happen first; shown as it stands in `waiting_for`."""
 
     kind: str
-    """`lock`, `region_lease`, `node`, `child`, `admission` or `store`."""
+    """`lock`, `region_lease`, `node`, `child`, `admission`, `maintenance` or `store`."""
     holder: str
     since_ms: int
     """Wall clock."""
@@ -63,6 +64,8 @@ class Ports:
     term: int
     deadline_ms: int
     """Of one read of the store."""
+    gate: Gate = field(default_factory=Gate)
+    """Before each step."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,7 @@ class Runner:
             held, live = driven.held, driven.live
             live.attempt, live.last_error = 1, None
             context = self._context(held, children, live)
+            await self._may_go_on(context)
             try:
                 step = attempts(self.ports, live, deadline_of(kind, held.record))
                 after: Moved = await step(self.advance, kind, held, context)
@@ -82,6 +83,13 @@ class Runner:
                 return after
             driven.held = after
             moved()
+
+    async def _may_go_on(self, context: Context) -> None:
+        """Waits, visibly, while an operator has paused all procedures."""
+        gate = self.ports.gate
+        while not gate.is_open:
+            with context.waiting_for("maintenance", gate.reason):
+                await gate.opened()
 
     async def advance(self, kind: Kind[S], held: Held, context: Context) -> Moved:
         """One step forward, or one step of undo."""

@@ -1,6 +1,6 @@
 """The cluster as clients see it: who leads, the nodes and their regions, maintenance, health."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -33,6 +33,8 @@ class MaintenanceBody(WireModel):
     changed_by: str | None
     changed_at: str | None
     """RFC 3339; null: it was never changed."""
+    expires_at: str | None
+    """RFC 3339, by the leader's clock; null: not by itself."""
     version: int
 
 
@@ -41,6 +43,34 @@ class MaintenanceRequest(WireModel):
 
     enabled: bool
     reason: str | None = Field(default=None, max_length=500)
+    expires_in_s: int | None = Field(default=None, ge=1, le=31_536_000)
+    """Then it is off by itself; null: it stays on until it is switched off."""
+
+
+class PauseBody(WireModel):
+    """While procedures are paused, none begins a step; the step in flight of each ends."""
+
+    paused: bool
+    reason: str | None
+    changed_by: str | None
+    changed_at: str | None
+    """RFC 3339; null: it was never changed."""
+    version: int
+
+
+class PauseRequest(WireModel):
+    """`PUT /v1/cluster/procedures`: pauses all of them, failovers too, or lets them go on."""
+
+    paused: bool
+    reason: str | None = Field(default=None, max_length=500)
+
+
+class SettingRequest(WireModel):
+    """`PUT /v1/settings/{name}`."""
+
+    value: Any
+    expected_version: int | None = Field(default=None, ge=0)
+    """Refused with 412 if it is at another one by now."""
 
 
 class ClusterBody(WireModel):

@@ -97,10 +97,16 @@ class HeartbeatAnswer(WireModel):
 
 
 class SettingBody(WireModel):
+    """Something operators change while the service runs."""
+
     name: str
     value: Any
+    """Null: as the program that it concerns was started."""
     version: int
+    """Rises with every change; 0: it was never changed."""
     default: Any
     unit: str | None
+    meaning: str
     changed_by: str | None
     changed_at: str | None
+    """RFC 3339."""

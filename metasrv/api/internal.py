@@ -15,7 +15,7 @@ from metasrv.api.answers import answer
 from metasrv.api.asked import Server
 from metasrv.api.documented import BODY, problems
 from metasrv.api.query import Query as NoQuery
-from metasrv.service import cluster, internal
+from metasrv.service import internal, settings
 
 LEADER = ("not-leader", "no-leader", "not-ready")
 
@@ -53,4 +53,4 @@ async def heartbeat(
 )
 async def get_node_settings(state: Server, query: Annotated[NoQuery, Query()]) -> Response:
     """As `GET /v1/settings`."""
-    return answer(await cluster.settings(state))
+    return answer(await settings.settings(state))

@@ -12,6 +12,7 @@ from metasrv.api import (
     internal,
     nodes,
     procedures,
+    settings,
     tables,
 )
 
@@ -23,6 +24,7 @@ ROUTERS = (
     failovers.router,
     nodes.router,
     cluster.router,
+    settings.router,
     internal.router,
     admin.router,
 )

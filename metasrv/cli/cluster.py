@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from base.wire.cluster import MaintenanceBody, PauseBody
 from metasrv.cli.options import AsJson, Url, service
 from metasrv.cli.output import show_facts, show_json
 
@@ -41,6 +42,9 @@ def get(metasrv: Url = None, as_json: AsJson = False) -> None:
 def maintenance(
     switch: Annotated[Switch, typer.Argument()] = Switch.SHOW,
     reason: Annotated[str | None, typer.Option(help="Shown to everybody.")] = None,
+    expires_in: Annotated[
+        int | None, typer.Option(min=1, help="Seconds; then it is off by itself.")
+    ] = None,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -49,10 +53,35 @@ def maintenance(
         if switch is Switch.SHOW:
             found = client.cluster.maintenance()
         else:
-            found = client.cluster.set_maintenance(switch is Switch.ON, reason)
+            found = client.cluster.set_maintenance(switch is Switch.ON, reason, expires_in)
     if as_json:
         show_json(found)
         return
+    until = f" until {found.expires_at}" if found.enabled and found.expires_at else ""
+    state = "on" if found.enabled else "off"
+    typer.echo(f"maintenance is {state}{until}{_since(found)}")
+
+
+@app.command("pause")
+def pause(
+    switch: Annotated[Switch, typer.Argument()] = Switch.SHOW,
+    reason: Annotated[str | None, typer.Option(help="Shown to everybody.")] = None,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """While it is on, no procedure begins a step: no change, and no failover either."""
+    with service(metasrv, as_json) as client:
+        if switch is Switch.SHOW:
+            found = client.cluster.pause()
+        else:
+            found = client.cluster.set_pause(switch is Switch.ON, reason)
+    if as_json:
+        show_json(found)
+        return
+    state = "paused" if found.paused else "not paused"
+    typer.echo(f"procedures are {state}{_since(found)}")
+
+
+def _since(found: MaintenanceBody | PauseBody) -> str:
     since = f" since {found.changed_at} by {found.changed_by}" if found.changed_at else ""
-    why = f": {found.reason}" if found.reason else ""
-    typer.echo(f"maintenance is {'on' if found.enabled else 'off'}{since}{why}")
+    return f"{since}: {found.reason}" if found.reason else since

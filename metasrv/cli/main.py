@@ -29,7 +29,8 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("node", "metasrv.cli.node", "Who is alive, and what they hold."),
     ("region", "metasrv.cli.region", "Where each region is."),
     ("failover", "metasrv.cli.failover", "Open the regions of a node elsewhere, now."),
-    ("cluster", "metasrv.cli.cluster", "Who leads; maintenance on and off."),
+    ("cluster", "metasrv.cli.cluster", "Who leads; maintenance, and the pause of procedures."),
+    ("setting", "metasrv.cli.setting", "What can be changed while the service runs."),
 )
 
 

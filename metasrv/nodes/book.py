@@ -1,7 +1,7 @@
 """The nodes as this term knows them: registrations in the store, reports in memory."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -199,6 +199,12 @@ class NodeBook:
     def free_in_ms(self, node: str, region_ids: Sequence[str]) -> int:
         """The Leases port."""
         return max(0, self.leases.free_at_ms(node, region_ids) - self.clock.mono_ms())
+
+    def suspect_from(self, threshold: float) -> None:
+        """Another phi from which on nodes count as dead."""
+        self.phi = replace(self.phi, threshold=threshold)
+        for entry in self._entries.values():
+            entry.detector.config = self.phi
 
     def forgive(self, stalled_ms: int) -> None:
         """This server did not run for *stalled_ms*: that is no node's fault (G35)."""

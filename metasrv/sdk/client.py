@@ -12,7 +12,7 @@ from base.wire.client import HttpClient
 from metasrv.sdk.binding import Binding
 from metasrv.sdk.names import TableName
 from metasrv.sdk.nodes import Nodes
-from metasrv.sdk.operations import Cluster, Failovers, NodeBook, Procedures, Regions
+from metasrv.sdk.operations import Cluster, Failovers, NodeBook, Procedures, Regions, Settings
 from metasrv.sdk.service import Service
 from metasrv.sdk.table import AsyncTable
 from metasrv.sdk.tables import Schemas, Tables
@@ -45,6 +45,7 @@ class AsyncClient:
         self.nodes = NodeBook(self._service)
         self.regions = Regions(self._service)
         self.cluster = Cluster(self._service)
+        self.settings = Settings(self._service)
 
     @property
     def urls(self) -> tuple[str, ...]:

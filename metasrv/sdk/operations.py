@@ -8,9 +8,14 @@ from base.wire.cluster import (
     MaintenanceRequest,
     NodeBody,
     NodeList,
+    PauseBody,
+    PauseRequest,
     RegionBody,
     RegionList,
+    SettingList,
+    SettingRequest,
 )
+from base.wire.nodes import SettingBody
 from base.wire.procedures import FailoverBody, FailoverRequest, ProcedureBody, ProcedureList
 from metasrv.sdk.procedure import OnProgress
 from metasrv.sdk.service import ChangeOptions, Service
@@ -122,11 +127,44 @@ class Cluster:
     async def maintenance(self) -> MaintenanceBody:
         return await self._service.read(MaintenanceBody, "/v1/cluster/maintenance")
 
-    async def set_maintenance(self, enabled: bool, reason: str | None = None) -> MaintenanceBody:
+    async def set_maintenance(
+        self, enabled: bool, reason: str | None = None, expires_in_s: int | None = None
+    ) -> MaintenanceBody:
         """While it is enabled nothing is failed over automatically."""
-        wanted = MaintenanceRequest(enabled=enabled, reason=reason)
+        wanted = MaintenanceRequest(enabled=enabled, reason=reason, expires_in_s=expires_in_s)
         answer = await self._service.ask("PUT", "/v1/cluster/maintenance", wanted)
         return answer.body(MaintenanceBody)
+
+    async def pause(self) -> PauseBody:
+        """Whether all procedures are paused."""
+        return await self._service.read(PauseBody, "/v1/cluster/procedures")
+
+    async def set_pause(self, paused: bool, reason: str | None = None) -> PauseBody:
+        """While they are paused no procedure begins a step."""
+        wanted = PauseRequest(paused=paused, reason=reason)
+        answer = await self._service.ask("PUT", "/v1/cluster/procedures", wanted)
+        return answer.body(PauseBody)
+
+
+class Settings:
+    """`client.settings`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def get(self, name: str) -> SettingBody:
+        return await self._service.read(SettingBody, f"/v1/settings/{name}")
+
+    async def list(self) -> list[SettingBody]:
+        return list((await self._service.read(SettingList, "/v1/settings")).settings)
+
+    async def put(
+        self, name: str, value: object, expected_version: int | None = None
+    ) -> SettingBody:
+        """*expected_version*: as it was read; another one by now is a Conflict."""
+        wanted = SettingRequest(value=value, expected_version=expected_version)
+        answer = await self._service.ask("PUT", f"/v1/settings/{name}", wanted)
+        return answer.body(SettingBody)
 
 
 def _failover(document: object) -> FailoverBody:

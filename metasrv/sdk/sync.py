@@ -20,6 +20,7 @@ from metasrv.sdk.sync_resources import (
     SyncProcedures,
     SyncRegions,
     SyncSchemas,
+    SyncSettings,
     SyncTables,
 )
 from metasrv.sdk.table import AsyncTable
@@ -38,6 +39,7 @@ class Client:
         self.nodes = SyncNodes(self._portal, self._client.nodes)
         self.regions = SyncRegions(self._portal, self._client.regions)
         self.cluster = SyncCluster(self._portal, self._client.cluster)
+        self.settings = SyncSettings(self._portal, self._client.settings)
 
     @property
     def urls(self) -> tuple[str, ...]:

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from base.wire.changes import AlterOperation
-from base.wire.cluster import ClusterBody, MaintenanceBody, NodeBody, RegionBody
+from base.wire.cluster import ClusterBody, MaintenanceBody, NodeBody, PauseBody, RegionBody
+from base.wire.nodes import SettingBody
 from base.wire.procedures import FailoverRequest, ProcedureBody
 from base.wire.tables import RouteBody, SchemaBody, TableBody, TableSummary
-from metasrv.sdk.operations import Cluster, Failovers, NodeBook, Procedures, Regions
+from metasrv.sdk.operations import Cluster, Failovers, NodeBook, Procedures, Regions, Settings
 from metasrv.sdk.portal import Portal
 from metasrv.sdk.procedure import OnProgress
 from metasrv.sdk.service import ChangeOptions
@@ -160,5 +161,28 @@ class SyncCluster:
     def maintenance(self) -> MaintenanceBody:
         return self._call(self._cluster.maintenance())
 
-    def set_maintenance(self, enabled: bool, reason: str | None = None) -> MaintenanceBody:
-        return self._call(self._cluster.set_maintenance(enabled, reason))
+    def set_maintenance(
+        self, enabled: bool, reason: str | None = None, expires_in_s: int | None = None
+    ) -> MaintenanceBody:
+        return self._call(self._cluster.set_maintenance(enabled, reason, expires_in_s))
+
+    def pause(self) -> PauseBody:
+        return self._call(self._cluster.pause())
+
+    def set_pause(self, paused: bool, reason: str | None = None) -> PauseBody:
+        return self._call(self._cluster.set_pause(paused, reason))
+
+
+class SyncSettings:
+    def __init__(self, portal: Portal, settings: Settings) -> None:
+        self._call = portal.call
+        self._settings = settings
+
+    def get(self, name: str) -> SettingBody:
+        return self._call(self._settings.get(name))
+
+    def list(self) -> builtins.list[SettingBody]:
+        return self._call(self._settings.list())
+
+    def put(self, name: str, value: object, expected_version: int | None = None) -> SettingBody:
+        return self._call(self._settings.put(name, value, expected_version))

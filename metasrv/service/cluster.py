@@ -1,23 +1,11 @@
-"""Who leads, who is up, maintenance and settings: answered by any server, leader or not."""
+"""Who leads and who is up: answered by any server, leader or not."""
 
-from base.errors import Refused, Unavailable
-from base.wire.cluster import (
-    ClusterBody,
-    LeaderBody,
-    MaintenanceBody,
-    MaintenanceRequest,
-    MetasrvBody,
-    SettingList,
-)
-from base.wire.nodes import SettingBody
+from base.errors import Unavailable
+from base.wire.cluster import ClusterBody, LeaderBody, MetasrvBody
 from keys.cluster import Candidate, CandidateKey, Leader, LeaderKey
 from keys.kv import Get, KeyValue, Request
 from keys.value import decode
-from metasrv.service.asking import Asked
-from metasrv.service.changing import only_the_leader
-from metasrv.service.shapes import time_of
 from metasrv.service.state import ServerState
-from metasrv.settings import MAINTENANCE, Maintenance, read_maintenance
 
 
 async def cluster(state: ServerState) -> ClusterBody:
@@ -74,52 +62,3 @@ def _remembered(state: ServerState) -> LeaderBody | None:
         return LeaderBody(id=state.facts.server, url=state.facts.url, term=state.term.number)
     other = state.other_leader
     return None if other is None else LeaderBody(id=other.server, url=other.url, term=None)
-
-
-async def maintenance(state: ServerState) -> MaintenanceBody:
-    return _maintenance_body(await _maintenance(state))
-
-
-async def set_maintenance(
-    state: ServerState, asked: Asked, request: MaintenanceRequest
-) -> MaintenanceBody:
-    asked.require_no_version()
-    if asked.dry_run:
-        raise Refused("unsupported", what="dry_run of a setting")
-    with only_the_leader():
-        term = await state.leading()
-        new = await term.settings.set_maintenance(request.enabled, request.reason, asked.principal)
-    return _maintenance_body(new)
-
-
-async def settings(state: ServerState) -> SettingList:
-    """Every setting there is; one that was never changed shows its default."""
-    now = await _maintenance(state)
-    value = {"enabled": now.enabled, "reason": now.reason}
-    changed_at = None if now.changed_at_ms is None else time_of(now.changed_at_ms)
-    only = SettingBody(
-        name=MAINTENANCE,
-        value=value,
-        version=now.version,
-        default={"enabled": False, "reason": None},
-        unit=None,
-        changed_by=now.changed_by,
-        changed_at=changed_at,
-    )
-    return SettingList(settings=(only,))
-
-
-async def _maintenance(state: ServerState) -> Maintenance:
-    if state.leads and state.term is not None:
-        return state.term.settings.maintenance
-    return await read_maintenance(state.kv, deadline_ms=state.facts.store_deadline_ms)
-
-
-def _maintenance_body(now: Maintenance) -> MaintenanceBody:
-    return MaintenanceBody(
-        enabled=now.enabled,
-        reason=now.reason,
-        changed_by=now.changed_by,
-        changed_at=None if now.changed_at_ms is None else time_of(now.changed_at_ms),
-        version=now.version,
-    )

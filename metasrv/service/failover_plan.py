@@ -11,7 +11,7 @@ from base.wire.procedures import FailoverRequest
 from keys.catalog import Catalog, Table
 from keys.tables import RegionRoute
 from metasrv.nodes.status import NodeState, NodeStatus
-from metasrv.settings import Maintenance
+from metasrv.tunables import Maintenance
 from procedures.kinds.failover_node import FAILOVER_NODE, FailoverNode
 from procedures.kinds.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.machine import Kind, ProcedureState
@@ -28,7 +28,8 @@ class Situation:
     catalog: Catalog
     statuses: tuple[NodeStatus, ...]
     views: tuple[NodeView, ...]
-    maintenance: Maintenance
+    maintenance: Maintenance | None
+    """None: it is off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +151,8 @@ def _must_be_allowed(
     _targets_must_be_able(request, situation.views)
     if request.force:
         return
-    maintenance = situation.maintenance
-    if maintenance.enabled:
-        raise Conflict("maintenance-mode", **_reason(maintenance))
+    if situation.maintenance is not None:
+        raise Conflict("maintenance-mode", **_reason(situation.maintenance))
     dead = sum(status.state is NodeState.DEAD for status in situation.statuses)
     if too_many_dead(dead, len(situation.statuses)):
         raise Conflict("failover-guard", dead=dead, nodes=len(situation.statuses))

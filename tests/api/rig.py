@@ -31,6 +31,7 @@ from metasrv.service.addresses import Addresses
 from metasrv.service.state import ServerFacts, ServerState
 from metasrv.settings import Settings
 from metasrv.term import Term
+from metasrv.tuning import Tuned
 from procedures.admission import Limits as Places
 from procedures.context import Ports
 from procedures.kinds.registry import KINDS
@@ -240,6 +241,7 @@ async def _term(server: Server, fence: Compare, queue_max: int) -> Term:
     )
     places = Places(running_max={Lane.DDL: 8, Lane.REPAIR: 8}, queue_max=queue_max)
     manager = Manager(KINDS, ports, committer, places)
+    settings.listen(Tuned(places, book.phi.threshold, book, manager, ports.gate).follow)
     sequences = Sequences(kv, committer, DEADLINE_MS)
     ready = asyncio.Event()
     return Term(CLUSTER, fence, committer, sequences, manager, ports, book, settings, ready)

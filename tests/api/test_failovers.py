@@ -127,7 +127,8 @@ async def test_given_maintenance_then_failover_needs_force() -> None:
         assert "disks" in refused.json()["detail"]
         assert forced.status_code == 200
         settings = (await one.client.get("/v1/settings")).json()["settings"]
-        assert settings[0]["value"] == {"enabled": True, "reason": "disks"}
+        shown = {setting["name"]: setting["value"] for setting in settings}["maintenance"]
+        assert (shown["enabled"], shown["reason"]) == (True, "disks")
         internal = (await one.client.get("/internal/v1/settings")).json()["settings"]
         assert internal == settings
 

@@ -219,12 +219,13 @@ def test_given_maintenance_when_switched_then_it_is_sent(
     run: Run, rest: Rest, switch: str, enabled: bool
 ) -> None:
     body = {"enabled": enabled, "reason": "disks", "changed_by": "me", "changed_at": "2026"}
-    rest.answers[("PUT", "/v1/cluster/maintenance")] = (200, {**body, "version": 1})
+    body |= {"expires_at": None, "version": 1}
+    rest.answers[("PUT", "/v1/cluster/maintenance")] = (200, body)
 
     shown = run("cluster", "maintenance", switch, "--reason", "disks", "--metasrv", rest.url)
 
     assert f"maintenance is {switch}" in shown.stdout
-    assert rest.asked[0].body == {"enabled": enabled, "reason": "disks"}
+    assert rest.asked[0].body == {"enabled": enabled, "reason": "disks", "expires_in_s": None}
 
 
 def test_given_a_load_that_stopped_half_way_then_nobody_is_told_that_nothing_changed() -> None:

@@ -1,0 +1,104 @@
+"""Every setting that operators change while the service runs: its type, default, unit and meaning.
+
+The field's name is the setting's. `null`: as the program that it concerns was started.
+"""
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from base.errors import NotFound, Refused
+from base.wire.problems import FieldError, field_errors
+
+REASON_CHARS_MAX = 500
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+
+class Maintenance(_Strict):
+    """While it is on, nothing is failed over by detection; requests by hand need `force` (G40)."""
+
+    enabled: bool = False
+    reason: str | None = Field(default=None, max_length=REASON_CHARS_MAX)
+    expires_at_ms: int | None = Field(default=None, ge=0)
+    """Wall clock of the leader; None: until it is switched off."""
+
+    def is_on(self, now_ms: int) -> bool:
+        return self.enabled and (self.expires_at_ms is None or now_ms < self.expires_at_ms)
+
+
+class Pause(_Strict):
+    """While it is on, no procedure begins a step; the step in flight of each ends."""
+
+    paused: bool = False
+    reason: str | None = Field(default=None, max_length=REASON_CHARS_MAX)
+
+
+def _of(default: Any, unit: str, **bounds: Any) -> Any:
+    return Field(default=default, json_schema_extra={"unit": unit}, **bounds)
+
+
+class Tunables(_Strict):
+    """All settings at one moment."""
+
+    maintenance: Maintenance = Maintenance()
+    """Stops automatic failover. Better set by `PUT /v1/cluster/maintenance`."""
+    procedures: Pause = Pause()
+    """Stops all procedures. Better set by `PUT /v1/cluster/procedures`."""
+    failover_share_max: float = _of(0.1, "share of all nodes", gt=0, le=1)
+    """Nodes failed over by detection in one window; at least one (G35)."""
+    failover_window_ms: int = _of(60_000, "ms", ge=1_000, le=86_400_000)
+    """The window that `failover_share_max` counts in."""
+    flapping_returns: int = _of(3, "returns", ge=2, le=100)
+    """A node that comes back so often in `flapping_window_ms` is reported as flapping."""
+    flapping_window_ms: int = _of(600_000, "ms", ge=1_000, le=86_400_000)
+    """The window that `flapping_returns` counts in."""
+    phi_threshold: float | None = _of(None, "phi", gt=0, le=300)
+    """Suspicion from which on a node counts as dead."""
+    running_max: int | None = _of(None, "procedures", ge=1, le=100_000)
+    """Changes that run at once; the others queue."""
+    repair_max: int | None = _of(None, "procedures", ge=1, le=100_000)
+    """Failovers that run at once, beside the changes."""
+    queue_max: int | None = _of(None, "procedures", ge=1, le=1_000_000)
+    """Changes that are not over; one more is answered 429."""
+
+    def changed(self, name: str, value: object) -> Self:
+        """With another value of one setting. Raises NotFound, Refused("invalid-request")."""
+        must_be_a_setting(name)
+        try:
+            new = type(self).model_validate({name: value})
+        except ValidationError as error:
+            told = field_errors([{**one, "loc": one["loc"][1:]} for one in error.errors()], value)
+            errors = tuple(_under_value(one) for one in told)
+            raise Refused("invalid-request", errors=errors) from error
+        return self.model_copy(update={name: getattr(new, name)})
+
+    def plain(self, name: str) -> Any:
+        """One setting as JSON holds it."""
+        return self.model_dump(mode="json", include={name})[name]
+
+
+def _under_value(one: FieldError) -> FieldError:
+    return one.model_copy(update={"pointer": f"/value{one.pointer}"})
+
+
+DEFAULTS = Tunables()
+
+
+def must_be_a_setting(name: str) -> None:
+    """Raises NotFound."""
+    if name not in Tunables.model_fields:
+        raise NotFound("not-found", what="setting", name=name)
+
+
+def unit_of(name: str) -> str | None:
+    extra = Tunables.model_fields[name].json_schema_extra
+    return str(extra["unit"]) if isinstance(extra, dict) else None
+
+
+def meaning_of(name: str) -> str:
+    return Tunables.model_fields[name].description or ""

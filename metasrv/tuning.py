@@ -1,0 +1,38 @@
+"""What the settings of a term do to its parts, at its start and after every change."""
+
+from dataclasses import dataclass
+
+from metasrv.nodes.book import NodeBook
+from metasrv.tunables import Tunables
+from procedures.admission import Limits
+from procedures.gate import Gate
+from procedures.machine import Lane
+from procedures.manager import Manager
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """The parts of one term that settings reach. The first two hold where a setting is null."""
+
+    limits: Limits
+    phi_threshold: float
+    book: NodeBook
+    manager: Manager
+    gate: Gate
+
+    def follow(self, values: Tunables) -> None:
+        self.book.suspect_from(values.phi_threshold or self.phi_threshold)
+        self.manager.adjust(limits_of(self.limits, values))
+        if values.procedures.paused:
+            self.gate.close(values.procedures.reason)
+        else:
+            self.gate.open()
+
+
+def limits_of(started: Limits, values: Tunables) -> Limits:
+    running = {
+        **started.running_max,
+        **({Lane.DDL: values.running_max} if values.running_max else {}),
+        **({Lane.REPAIR: values.repair_max} if values.repair_max else {}),
+    }
+    return Limits(running_max=running, queue_max=values.queue_max or started.queue_max)
