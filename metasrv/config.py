@@ -11,6 +11,7 @@ from pydantic_settings import (
 )
 
 from metasrv.nodes.leases import wait_ms
+from metasrv.store_access import StoreAccess
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -29,7 +30,19 @@ class ServerConfig(BaseSettings):
     port: int = Field(default=0, ge=0, le=65535)
     """0: any free one; the ready file says which."""
     etcd: list[str] = Field(default=["http://127.0.0.1:2379"], min_length=1)
-    """Endpoints."""
+    """Endpoints, as URLs: all http://, or all https://."""
+    etcd_ca_file: Path | None = None
+    """PEM; who signed etcd's certificates. Default: whom this machine trusts."""
+    etcd_cert_file: Path | None = None
+    """PEM; what we show to etcd."""
+    etcd_key_file: Path | None = None
+    """PEM, mode 0600; of etcd_cert_file."""
+    etcd_server_name: str | None = None
+    """A name in the certificate of every endpoint; needed with several of them."""
+    etcd_user: str | None = None
+    """Of etcd's own users."""
+    etcd_password_file: Path | None = None
+    """Mode 0600; its first line is the password. It is never logged."""
     key_prefix: str = "metasrv/"
     """All keys of this cluster stand under it."""
     data_dir: Path
@@ -65,7 +78,21 @@ class ServerConfig(BaseSettings):
             raise ValueError("region_lease_ms must hold three heartbeat_ms")
         if self.store_deadline_ms >= self.leader_ttl_ms:
             raise ValueError("store_deadline_ms must be below leader_ttl_ms")
+        assert self.store, "checked as it is made"
         return self
+
+    @property
+    def store(self) -> StoreAccess:
+        """Raises ValueError for an unsafe way to etcd."""
+        return StoreAccess(
+            endpoints=tuple(self.etcd),
+            ca_file=self.etcd_ca_file,
+            cert_file=self.etcd_cert_file,
+            key_file=self.etcd_key_file,
+            server_name=self.etcd_server_name,
+            user=self.etcd_user,
+            password_file=self.etcd_password_file,
+        )
 
     @property
     def wait_ms(self) -> int:

@@ -6,7 +6,6 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from base.errors import Refused, Unavailable, Unknown
@@ -16,6 +15,7 @@ from keys.etcd_channel import Credentials
 from keys.kv import Get, Put, Request, Watched
 from tests.keys.certificates import SERVER, Authority, serving_flags
 from tests.keys.etcd_process import EtcdProcess
+from tests.keys.etcd_users import guard
 
 pytestmark = pytest.mark.etcd
 
@@ -23,8 +23,7 @@ DEADLINE_MS = 5_000
 SHORT_MS = 500
 PREFIX = b"/mine/"
 WRITE = Request(writes=(Put(b"a", b"1"),))
-PASSWORD = "correct horse"  # of an etcd that lives for one test
-LOGIN = Login("metasrv", PASSWORD)
+LOGIN = Login("metasrv", "correct horse")  # of an etcd that lives for one test
 
 
 @asynccontextmanager
@@ -115,20 +114,7 @@ async def test_given_an_etcd_with_tls_when_a_stranger_calls_then_nothing_is_done
 
 @pytest.fixture
 async def guarded(own_etcd: EtcdProcess) -> EtcdProcess:
-    """An etcd where the user `metasrv` may do all under one prefix."""
-    async with httpx.AsyncClient(base_url=f"{own_etcd.url}/v3/auth/", trust_env=False) as http:
-
-        async def ask(path: str, **body: Any) -> None:
-            (await http.post(path, json=body)).raise_for_status()
-
-        await ask("user/add", name="root", password=PASSWORD)
-        await ask("user/grant", user="root", role="root")
-        await ask("role/add", name="keeper")
-        of_prefix = {"permType": "READWRITE", "key": "L21pbmUv", "range_end": "L21pbmUw"}
-        await ask("role/grant", name="keeper", perm=of_prefix)  # base64 of /mine/ and /mine0
-        await ask("user/add", name=LOGIN.user, password=PASSWORD)
-        await ask("user/grant", user=LOGIN.user, role="keeper")
-        await ask("enable")
+    await guard(own_etcd, PREFIX, LOGIN)
     return own_etcd
 
 
@@ -164,7 +150,7 @@ async def test_given_users_when_nobody_or_another_calls_then_nothing_is_done(
     assert refused.value.code == "unauthenticated"
     assert "authentication failed" in str(unavailable.value)
     assert "wrong staple" not in f"{unavailable.value} {unavailable.value.__cause__!r}"
-    assert PASSWORD not in repr(LOGIN)
+    assert LOGIN.password not in repr(LOGIN)
     async with connected(guarded, login=LOGIN) as kv:
         assert (await kv.range(Get(b"a"), deadline_ms=DEADLINE_MS)).items == ()
 
