@@ -18,6 +18,7 @@ from keys.value import decode, encode
 
 DRIFT = 0.05  # our clock's rate against etcd's
 MARGIN_MS = 200  # what a step takes between looking at the clock and being seen
+RENEW_AGAIN_MS = 100  # after a renewal that was not answered
 LOOK_MS = 500  # between looks of a follower at the seat
 
 log = structlog.get_logger()
@@ -79,23 +80,30 @@ class Election:
         return self._session
 
     async def keep_alive(self, session: Session) -> None:
-        """Renews for ever. Raises SessionLost before the lease can have ended."""
+        """Renews for ever. Raises SessionLost before the lease can have ended.
+
+        No try takes more than half of the time that is left, and after one without an answer the
+        next comes soon: it goes to another member of the store, and one that froze must not cost
+        the seat.
+        """
+        pause_ms = self._timing.keep_alive_ms
         while True:
-            now = self._clock.mono_ms()
-            left = session.valid_until_ms - now
+            left = session.valid_until_ms - self._clock.mono_ms()
             if left <= 0:
                 raise SessionLost(lease=session.lease)
-            await self._clock.sleep_ms(min(self._timing.keep_alive_ms, left))
+            await self._clock.sleep_ms(min(pause_ms, left))
             before = self._clock.mono_ms()
-            left = max(1, session.valid_until_ms - before)
+            half = max(1, (session.valid_until_ms - before) // 2)
             try:
-                deadline_ms = min(self._timing.deadline_ms, left)
+                deadline_ms = min(self._timing.deadline_ms, half)
                 alive = await self._kv.keep_alive(session.lease, deadline_ms=deadline_ms)
             except (Unknown, Unavailable):
+                pause_ms = RENEW_AGAIN_MS
                 continue
             if not alive:
                 raise SessionLost(lease=session.lease)
             session.valid_until_ms = self._end_of(before)
+            pause_ms = self._timing.keep_alive_ms
 
     async def look(self) -> Leader | None:
         """Who sits there now. Raises Unavailable."""

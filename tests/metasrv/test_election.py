@@ -4,14 +4,16 @@ import asyncio
 
 import pytest
 
+from base.errors import Unknown
 from keys.cluster import Leader, LeaderKey
-from keys.kv import Compare, Kv
+from keys.kv import Compare, Kv, LeaseId
 from keys.memory import MemoryKv
 from metasrv.election import Election, Identity, Session, SessionLost, Timing, win
 from tests.keys.faulty import Call, Fault, FaultyKv
 from tests.sim.loop import SimClock, SimLoop, run
 
 TIMING = Timing(ttl_ms=5_000, keep_alive_ms=1_600, deadline_ms=2_000)
+ANSWER_MS = 5
 
 
 def deaf(_leader: Leader | None) -> None:
@@ -120,6 +122,40 @@ def test_given_a_silent_store_when_renewing_then_it_steps_down_before_the_lease_
         assert server.lost_at_ms < renewed_ms + TIMING.ttl_ms
 
     run(main, seed=4)
+
+
+class OneFrozen(MemoryKv):
+    """Three members that are asked in turn: one takes every call and answers none."""
+
+    def __init__(self, clock: SimClock, first: int) -> None:
+        super().__init__(clock)
+        self.sim = clock
+        self.calls = first
+
+    async def keep_alive(self, lease: LeaseId, *, deadline_ms: int) -> bool:
+        self.calls += 1
+        answers = self.calls % 3 != 0 and deadline_ms > ANSWER_MS
+        await self.sim.sleep_ms(ANSWER_MS if answers else deadline_ms)
+        if not answers:
+            raise Unknown
+        return await super().keep_alive(lease, deadline_ms=deadline_ms)
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_given_a_member_that_froze_when_renewing_by_turns_then_the_leader_stays(
+    first: int,
+) -> None:
+    async def main(loop: SimLoop) -> None:
+        clock = SimClock(loop)
+        server = Server("a", OneFrozen(clock, first), clock)
+        loop.spawn("a", server.stand())
+
+        await clock.sleep_ms(120_000)
+
+        assert server.lost_at_ms is None
+        assert server.election.is_valid()
+
+    run(main, seed=7)
 
 
 @pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.NEVER_SENT])
