@@ -82,6 +82,25 @@ def check_path(raw_path: bytes) -> None:
         raise Refused("bad-path", found="bytes that are not UTF-8") from None
 
 
+def check_query(raw: bytes) -> None:
+    """Whether a query, as sent, says each thing once.
+
+    Of a parameter that stands twice, one server takes the first, another the last. Raises Refused
+    `invalid-request`.
+    """
+    names = [part.partition(b"=")[0].replace(b"+", b" ") for part in raw.split(b"&") if part]
+    seen: set[bytes] = set()
+    for name in map(unquote_to_bytes, names):
+        if name in seen:
+            found = name.decode("utf-8", "replace")
+            raise Refused("invalid-request", expected=f"{found} once in the query")
+        seen.add(name)
+    try:
+        unquote_to_bytes(raw).decode("utf-8")
+    except UnicodeDecodeError:
+        raise Refused("invalid-request", expected="UTF-8 in the query") from None
+
+
 def _check_depth(body: bytes) -> None:
     """Counts brackets outside strings, so that no parser recurses into a hostile body."""
     depth = 0

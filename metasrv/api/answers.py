@@ -1,6 +1,7 @@
 """Answers: bodies with the headers that go with them, and errors as problem+json, once each."""
 
 from collections.abc import Mapping
+from hashlib import blake2b
 
 import orjson
 import structlog
@@ -11,12 +12,15 @@ from starlette.exceptions import HTTPException
 from base.errors import Corrupt, MetaError, NotFound, NotLeader, Refused, Unavailable
 from base.wire.model import WireModel
 from base.wire.problems import FieldError, field_errors, problem_of
+from base.wire.tables import CatalogBody, SchemaBody
 from metasrv.service.reading import View
 
 VERSION_HEADER = "Catalog-Version"
 """The version of the catalog that a read was answered from, or that a change has made."""
 STALE_HEADER = "Catalog-Stale"
 NODES_PATH = "/internal/"
+JSON = "application/json"
+ETAG_BYTES = 12  # two answers of one URL never share it by chance
 
 log = structlog.get_logger()
 
@@ -24,23 +28,38 @@ log = structlog.get_logger()
 def answer(
     body: WireModel, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    return Response(
-        body.model_dump_json(by_alias=True), status, headers, media_type="application/json"
-    )
+    return Response(_json(body), status, headers, media_type=JSON)
 
 
 def read_answer(
     request: Request, body: WireModel, found: View, etag: str | None = None
 ) -> Response:
-    """A read of the catalog; 304 if the client has it already."""
-    headers = {VERSION_HEADER: str(found.catalog.version), "Cache-Control": "no-cache"}
+    """A read of the catalog; 304 if the client has it already. *etag*: None: that of its bytes."""
+    text = _json(body)
+    etag = _etag_of(text) if etag is None else etag
+    headers = {
+        VERSION_HEADER: str(found.catalog.version),
+        "Cache-Control": "no-cache",
+        "ETag": etag,
+    }
     if found.stale:
         headers[STALE_HEADER] = "true"
-    if etag is not None:
-        headers["ETag"] = etag
-        if etag_matches(request.headers.get("if-none-match"), etag):
-            return Response(status_code=304, headers=headers)
-    return answer(body, 200, headers)
+    if etag_matches(request.headers.get("if-none-match"), etag):
+        return Response(status_code=304, headers=headers)
+    return Response(text, 200, headers, media_type=JSON)
+
+
+def definition_etag(body: CatalogBody | SchemaBody) -> str:
+    """Of what it is, whatever else in the catalog has changed since."""
+    return _etag_of(_json(body.model_copy(update={"catalog_version": 0})))
+
+
+def _etag_of(text: bytes) -> str:
+    return f'"b{blake2b(text, digest_size=ETAG_BYTES).hexdigest()}"'
+
+
+def _json(body: WireModel) -> bytes:
+    return body.model_dump_json(by_alias=True).encode()
 
 
 def etag_matches(wanted: str | None, etag: str) -> bool:

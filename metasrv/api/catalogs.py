@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from base.wire.tables import CatalogBody, CatalogList, SchemaBody, SchemaList, SchemaSpec
-from metasrv.api.answers import read_answer
+from metasrv.api.answers import definition_etag, read_answer
 from metasrv.api.asked import AskedFor, InSchema, Name, Server
 from metasrv.api.documented import BODY, change, page, read
 from metasrv.api.query import PageQuery, ReadQuery
@@ -34,7 +34,7 @@ async def get_catalog(
 ) -> Response:
     """One catalog."""
     body, found = await tables.catalog(state, catalog, freshness(query))
-    return read_answer(request, body, found)
+    return read_answer(request, body, found, definition_etag(body))
 
 
 @router.get("/{catalog}/schemas", response_model=SchemaList, responses=page("invalid-identifier"))
@@ -76,7 +76,7 @@ async def get_schema(
 ) -> Response:
     """One schema."""
     body, found = await tables.schema(state, name, freshness(query))
-    return read_answer(request, body, found)
+    return read_answer(request, body, found, definition_etag(body))
 
 
 @router.delete(

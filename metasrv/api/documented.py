@@ -28,8 +28,8 @@ BODY = (
     "request-timeout",
     "invalid-request",
 )
-READ = ("stale", "history-expired", *QUERY)
-PAGE = ("bad-page-token", "page-token-expired", "not-ready", *READ)
+READ = ("stale", "history-expired", "not-ready", *QUERY)
+PAGE = ("bad-page-token", "page-token-expired", *READ)
 OF_LEADER = ("no-leader", "not-ready")  # reads of what only the leader has in memory
 LEADER = (*OF_LEADER, "outcome-unknown")
 CHANGE = (
@@ -74,17 +74,18 @@ def _problem(codes: Iterable[str]) -> dict[str, Any]:
 
 def read(*codes: str) -> Responses:
     """Of a read of the catalog."""
-    not_modified = {"description": "The client has it already (If-None-Match).", "content": None}
-    return {
-        200: {"description": "As the catalog has it.", "headers": _HEADERS},
-        304: {key: value for key, value in not_modified.items() if value},
-        **problems(*READ, *codes),
-    }
+    return {**_found("As the catalog has it."), **problems(*READ, *codes)}
 
 
 def page(*codes: str) -> Responses:
-    described = {"description": "One page.", "headers": _without("ETag")}
-    return {200: described, **problems(*PAGE, *codes)}
+    return {**_found("One page."), **problems(*PAGE, *codes)}
+
+
+def _found(described: str) -> Responses:
+    return {
+        200: {"description": described, "headers": _HEADERS},
+        304: {"description": "The client has it already (If-None-Match)."},
+    }
 
 
 def change(status: int, model: type[BaseModel] | None, *codes: str) -> Responses:

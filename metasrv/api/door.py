@@ -10,6 +10,7 @@ from typing import Any
 from base.clock import Clock
 from base.errors import MetaError
 from base.wire.asgi import Answering, App, Receive, Scope, Send, check_head, given_id
+from base.wire.strict_json import check_query
 from metasrv.api.answers import told
 from metasrv.api.body import Limits, checked_body
 from metasrv.api.metrics import ServerMetrics
@@ -48,6 +49,7 @@ class Door:
         try:
             check_head(scope)
             met = self._at.routes.meet(scope["method"], scope["path"])
+            check_query(scope["query_string"])
             body = await checked_body(scope, receive, met, self._at.limits)
             state["json"] = body.value
             await self._app(scope, body.replay(receive), answering)

@@ -37,8 +37,11 @@ class ReadQuery(Query):
 
     min_version: Whole = Field(default=0, ge=0)
     """Waits until this version of the catalog is known here: read your own writes."""
-    as_of: str | None = Field(default=None, max_length=64, examples=["version:17"])
-    """`version:<n>`: the catalog as it was at that version."""
+    as_of: str | None = Field(
+        default=None, max_length=64, examples=["version:17", "2013-07-01T12:00:00Z"]
+    )
+    """`version:<n>`: the catalog as it was at that version. An RFC 3339 time in UTC: as it was
+    then; 503 `not-ready` until a later change is made, which proves that none came before it."""
     fresh: Flag = False
     """Answer 503 `stale` instead of marking the answer `Catalog-Stale: true`."""
 

@@ -10,7 +10,12 @@ from metasrv.service.pages import ListName, Page, Token, page_of, seal
 from metasrv.service.reading import Freshness, View, page_view
 from metasrv.service.shapes import catalog_body, schema_body, summary
 from metasrv.service.state import ServerState
-from metasrv.service.wishes import SchemaName, must_be_identifiers, must_have_catalog
+from metasrv.service.wishes import (
+    SchemaName,
+    must_be_identifiers,
+    must_have_catalog,
+    schema_named,
+)
 
 T = TypeVar("T")
 
@@ -63,7 +68,7 @@ async def tables(
     name = await list_name(state, wanted, prefix, include_dropped)
     found, token = await page_view(state, wanted.freshness, name, wanted.token)
     catalog = found.catalog
-    catalog.schema(schema.catalog, schema.schema)
+    schema_named(catalog, schema)
     items = list(catalog.in_schema(schema.catalog, schema.schema))
     if include_dropped:
         items += catalog.dropped(schema.catalog, schema.schema)

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from base.errors import Refused, Unavailable
+from base.schema.instants import parse_instant
 from keys.catalog import Catalog
 from metasrv.service.pages import ListName, Token, unseal
 from metasrv.service.state import ServerState
@@ -32,18 +33,39 @@ class View:
 
 async def view(state: ServerState, wanted: Freshness) -> View:
     """Raises Unavailable("stale") if it cannot be had in time, or has to be fresh and is not;
-    Refused("history-expired") for a version that is not kept any more."""
-    version = as_of_version(wanted.as_of)
+    Refused("history-expired") for a version that is not kept any more; Unavailable("not-ready") for
+    a time that is not over as far as the log tells."""
+    version, at_ms = as_of(wanted.as_of)
     await _reached(state, max(wanted.min_version, version or 0))
     stale = state.is_stale
     if stale and wanted.fresh:
         raise Unavailable("stale", version=state.follower.catalog.version)
+    if at_ms is not None:
+        version = _version_at(state, at_ms)
     if version is None:
         return View(state.follower.catalog, stale)
     catalog = state.follower.at(version)
     if catalog is None:
         raise Refused("history-expired", version=version)
     return View(catalog, stale=False)  # a version that was is never out of date
+
+
+def _version_at(state: ServerState, at_ms: int) -> int:
+    """The last version that was committed at or before *at_ms*.
+
+    Commit times rise with versions, so a commit that is later shows that none can come between.
+    Raises Unavailable("not-ready") before one has been applied here.
+    """
+    follower = state.follower
+    if follower.catalog.at_ms <= at_ms:
+        raise Unavailable("not-ready", what="the catalog as of that time")
+    low, high = 0, follower.catalog.version
+    while low < high:
+        middle = (low + high + 1) // 2
+        catalog = follower.at(middle)
+        is_before = catalog is None or catalog.at_ms <= at_ms  # what is not kept is the oldest
+        low, high = (middle, high) if is_before else (low, middle - 1)
+    return low
 
 
 async def page_view(
@@ -72,11 +94,16 @@ async def _reached(state: ServerState, version: int) -> None:
         raise Unavailable("stale", found=found, expected=version) from error
 
 
-def as_of_version(text: str | None) -> int | None:
-    """`version:<n>`. Times come with the issue that keeps history by time."""
+def as_of(text: str | None) -> tuple[int | None, int | None]:
+    """The version, or the wall clock time in ms, of which the catalog is wanted; or neither.
+
+    Raises Refused("invalid-request").
+    """
     if text is None:
-        return None
+        return None, None
     found = _VERSION.fullmatch(text)
-    if found is None:
+    if found is not None:
+        return int(found[1]), None
+    if text.startswith("version:"):
         raise Refused("invalid-request", expected="as_of=version:<n>", found=text)
-    return int(found[1])
+    return None, parse_instant(text, "ms")

@@ -10,6 +10,7 @@ from metasrv.service.wishes import (
     TableName,
     must_be_identifiers,
     must_have_catalog,
+    schema_named,
     table_named,
 )
 
@@ -25,7 +26,7 @@ async def schema(
     state: ServerState, name: SchemaName, freshness: Freshness
 ) -> tuple[SchemaBody, View]:
     found = await view(state, freshness)
-    info = found.catalog.schema(name.catalog, name.schema)
+    info = schema_named(found.catalog, name)
     return schema_body(info, found.catalog.version), found
 
 

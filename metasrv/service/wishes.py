@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
-from itertools import islice
 from typing import Any
+
+from immutables import Map
 
 from base.errors import Conflict, NotFound, Refused
 from base.ids import is_identifier
@@ -12,12 +12,11 @@ from keys.catalog import Catalog, Table
 from keys.catalogs import SchemaInfo
 from keys.records import Lock, LockMode, Phase
 from metasrv.service.asking import Asked
+from metasrv.service.nearby import hint
 from procedures.entry import Entry
 from procedures.kinds.drop_schema import DROP_SCHEMA
 from procedures.machine import Kind, ProcedureState
 from procedures.ports import NodeView
-
-COMPARED_MAX = 1_000  # names looked at for one that comes close
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +94,29 @@ def must_be_identifiers(*names: str) -> None:
 
 def table_named(catalog: Catalog, name: TableName) -> Table:
     """Raises NotFound, saying which part does not exist, and what comes close."""
-    catalog.schema(name.catalog, name.schema)
+    schema_named(catalog, SchemaName(name.catalog, name.schema))
     found = catalog.find(name.catalog, name.schema, name.table)
-    if found is not None:
-        return found
-    others = catalog.names.get((name.catalog, name.schema), ())
-    close = get_close_matches(name.table, islice(others, COMPARED_MAX), n=1)
-    hint = {"did_you_mean": close[0]} if close else {}
-    raise NotFound("table-not-found", name=name.full, **hint)
+    if found is None:
+        others = catalog.names.get((name.catalog, name.schema), Map[str, int]())
+        raise NotFound("table-not-found", name=name.full, **hint(name.table, others))
+    return found
+
+
+def schema_named(catalog: Catalog, name: SchemaName) -> SchemaInfo:
+    """Raises NotFound, as `table_named`."""
+    must_have_catalog(catalog, name.catalog)
+    found = catalog.schemas.get((name.catalog, name.schema))
+    if found is None:
+        others = {schema for tenant, schema in catalog.schemas if tenant == name.catalog}
+        close = hint(name.schema, others)
+        raise NotFound("not-found", what="schema", name=name.full, **close)
+    return found
 
 
 def must_have_catalog(catalog: Catalog, name: str) -> None:
     if name not in catalog.catalogs:
-        raise NotFound("not-found", what="catalog", name=name)
+        close = hint(name, catalog.catalogs)
+        raise NotFound("not-found", what="catalog", name=name, **close)
 
 
 Living = Iterable[tuple[str, Entry]]

@@ -1,0 +1,33 @@
+"""The name that was perhaps meant: its cost is bounded by what was asked, not by what there is."""
+
+from collections.abc import Collection, Iterator
+from difflib import get_close_matches
+from string import ascii_letters, digits
+
+COMPARED_MAX = 200  # names that are compared one by one; of more, only one edit away is looked up
+_LETTERS = ascii_letters + digits + "_-"
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """One of *known* that comes close, if any does. *known* answers `in` in constant time."""
+    if len(known) <= COMPARED_MAX:
+        close = get_close_matches(name, known, n=1)
+        return close[0] if close else None
+    return next((other for other in _one_edit_away(name) if other in known), None)
+
+
+def hint(name: str, known: Collection[str]) -> dict[str, str]:
+    """`did_you_mean` among the facts of an error, or nothing."""
+    found = nearest(name, known)
+    return {} if found is None else {"did_you_mean": found}
+
+
+def _one_edit_away(name: str) -> Iterator[str]:
+    """Swapped, left out, mistaken, added: what fingers do, most usual first."""
+    yield name.lower()
+    cuts = [(name[:at], name[at:]) for at in range(len(name) + 1)]
+    yield from (before + after[1] + after[0] + after[2:] for before, after in cuts if after[1:])
+    yield from (before + after[1:] for before, after in cuts if after)
+    for letter in _LETTERS:
+        yield from (before + letter + after[1:] for before, after in cuts if after)
+        yield from (before + letter + after for before, after in cuts)
