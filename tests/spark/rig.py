@@ -66,6 +66,20 @@ def big_rows(
     }
 
 
+def dead_region(cluster: Cluster) -> None:
+    """Two big files, a small one, and a log; each overwrites and deletes rows of the one before."""
+    region = cluster.create()
+    cluster.write(region, big_rows(0))
+    region.flush()
+    cluster.write(region, big_rows(BIG_ROWS // 2, seed=2))
+    region.flush()
+    cluster.write(region, {b"%08d" % number: None for number in range(0, 600, 2)})
+    region.flush()
+    cluster.write(region, {b"%08d" % number: (number, "logged") for number in range(0, 400, 4)})
+    cluster.write(region, {b"%08d" % number: None for number in range(0, 100, 4)})
+    region.close()
+
+
 def move_job(region: Region, attempt: str = "one") -> MoveJob:
     return MoveJob(
         job_id=f"job-{attempt}",

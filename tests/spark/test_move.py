@@ -25,26 +25,13 @@ from tests.spark.rig import (
     Cluster,
     Seen,
     big_rows,
+    dead_region,
     move_and_adopt,
     move_job,
 )
 from tests.spark.test_parts_of_a_move import EVERY_TYPE
 
 pytestmark = [pytest.mark.spark, pytest.mark.asyncio(loop_scope="session")]
-
-
-def dead_region(cluster: Cluster) -> None:
-    """Two big files, a small one, and a log; each overwrites and deletes rows of the one before."""
-    region = cluster.create()
-    cluster.write(region, big_rows(0))
-    region.flush()
-    cluster.write(region, big_rows(BIG_ROWS // 2, seed=2))
-    region.flush()
-    cluster.write(region, {b"%08d" % number: None for number in range(0, 600, 2)})
-    region.flush()
-    cluster.write(region, {b"%08d" % number: (number, "logged") for number in range(0, 400, 4)})
-    cluster.write(region, {b"%08d" % number: None for number in range(0, 100, 4)})
-    region.close()
 
 
 async def test_given_files_and_a_log_when_moved_then_the_region_is_the_same_without_the_old_root(
