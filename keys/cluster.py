@@ -70,6 +70,14 @@ class Resources(StoredPart):
     disk_bytes: int
 
 
+class Cordon(StoredPart):
+    """Why a node takes no new regions. It goes on leading those that it has."""
+
+    reason: str
+    by: str
+    at_ms: int
+
+
 class Node(StoredModel):
     """A registered node. Durable, without an etcd lease: it is removed only by a decision."""
 
@@ -85,6 +93,8 @@ class Node(StoredModel):
     """New at every start of the process; only the newest registered one is heard."""
     resources: Resources
     registered_at_ms: int
+    cordon: Cordon | None = None
+    """Outlives its process: a restart of the node does not lift it."""
 
 
 @dataclass(frozen=True, slots=True)

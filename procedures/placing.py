@@ -14,6 +14,8 @@ def why_not(node: NodeView, excluded: Collection[str]) -> str | None:
         return "excluded"
     if not node.alive:
         return "not alive"
+    if node.cordoned:
+        return "cordoned"
     if node.disk_free_bytes < DISK_FREE_MIN_BYTES:
         return f"{node.disk_free_bytes >> 20} MiB of disk free, {DISK_FREE_MIN_BYTES >> 20} needed"
     return None

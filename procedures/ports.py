@@ -74,6 +74,8 @@ class NodeView:
     regions: int
     """Regions it leads, by the catalog, plus those of procedures on their way."""
     disk_free_bytes: int
+    cordoned: bool = False
+    """An operator wants no new region on it."""
 
 
 class Placement(Protocol):

@@ -89,6 +89,29 @@ class ClusterBody(WireModel):
     version: str
 
 
+class CordonBody(WireModel):
+    """Why a node takes no new regions."""
+
+    reason: str
+    by: str
+    at: str
+    """RFC 3339."""
+
+
+class CordonRequest(WireModel):
+    """`POST /v1/nodes/{node}/cordon`."""
+
+    reason: str = Field(min_length=1, max_length=500)
+
+
+class DrainRequest(WireModel):
+    """`POST /v1/nodes/{node}/drain`."""
+
+    reason: str = Field(min_length=1, max_length=500)
+    targets: Listed[str] = Field(default=(), max_length=1_024)
+    """Nodes that may take the regions; empty: any."""
+
+
 NodeState = Literal["alive", "suspect", "dead"]
 
 
@@ -112,6 +135,8 @@ class NodeBody(WireModel):
     """Null: not heard by this leader."""
     lease_left_ms: int
     """Until it surely holds no lease."""
+    cordon: CordonBody | None
+    """Null: it takes new regions."""
     resources: NodeResources | None
     """As last reported."""
     leads: int

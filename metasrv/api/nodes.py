@@ -4,15 +4,27 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from base.wire.cluster import NodeBody, NodeList, RegionBody, RegionList
+from base.wire.cluster import (
+    CordonRequest,
+    DrainRequest,
+    NodeBody,
+    NodeList,
+    RegionBody,
+    RegionList,
+)
+from base.wire.plans import PlanBody
+from base.wire.procedures import ProcedureBody
 from metasrv.api.answers import answer, read_answer
-from metasrv.api.asked import Server
-from metasrv.api.documented import OF_LEADER, page, problems, read
+from metasrv.api.asked import AskedFor, Server
+from metasrv.api.documented import BODY, CHANGE, LEADER, OF_LEADER, QUERY, page, problems, read
 from metasrv.api.query import Query as NoQuery
 from metasrv.api.query import ReadQuery, RegionsQuery
+from metasrv.api.shape import failed_over
 from metasrv.api.wanted import freshness, wanted
-from metasrv.service import nodes
+from metasrv.service import cordons, nodes
 from metasrv.service.nodes import RegionFilter
+
+CORDON = (*LEADER, *QUERY, "bad-idempotency-key", "version-mismatch", "storage-full")
 
 router = APIRouter(prefix="/v1", tags=["nodes"])
 
@@ -29,6 +41,37 @@ async def list_nodes(state: Server, query: Annotated[NoQuery, Query()]) -> Respo
 async def get_node(state: Server, node: str, query: Annotated[NoQuery, Query()]) -> Response:
     """One node."""
     return answer(await nodes.node(state, node))
+
+
+@router.post("/nodes/{node}/cordon", response_model=NodeBody, responses=problems(*CORDON, *BODY))
+async def cordon_node(
+    state: Server, asked: AskedFor, node: str, request: CordonRequest
+) -> Response:
+    """No new region comes to it. It goes on leading those that it has."""
+    return answer(await cordons.cordon(state, asked, node, request))
+
+
+@router.post("/nodes/{node}/uncordon", response_model=NodeBody, responses=problems(*CORDON))
+async def uncordon_node(state: Server, asked: AskedFor, node: str) -> Response:
+    """It takes new regions again."""
+    return answer(await cordons.uncordon(state, asked, node))
+
+
+@router.post(
+    "/nodes/{node}/drain",
+    response_model=None,
+    responses={
+        200: {
+            "model": ProcedureBody | PlanBody,
+            "description": "It leads nothing (a client that waited), or the plan (`dry_run`).",
+        },
+        202: {"model": ProcedureBody, "description": "The procedure by which its regions leave."},
+        **problems(*CHANGE, *BODY, "invalid-identifier", "node-not-eligible"),
+    },
+)
+async def drain_node(state: Server, asked: AskedFor, node: str, request: DrainRequest) -> Response:
+    """Cordon it, and move its regions to other nodes while it lives: in order, no row lost."""
+    return failed_over(state, asked, await cordons.drain(state, asked, node, request))
 
 
 @router.get("/regions", response_model=RegionList, responses=page(*OF_LEADER))

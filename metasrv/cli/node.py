@@ -5,10 +5,16 @@ from typing import Annotated
 import typer
 
 from base.wire.cluster import NodeBody
-from metasrv.cli.options import AsJson, Url, service
+from metasrv.cli.options import WAIT_S, AsJson, Url, WaitS, service
 from metasrv.cli.output import show_facts, show_json, show_table
+from metasrv.cli.procedure import show_procedures
+from metasrv.cli.progress import procedure_bar
 
 app = typer.Typer(no_args_is_help=True)
+
+
+NodeArg = Annotated[str, typer.Argument(metavar="NODE")]
+Reason = Annotated[str, typer.Option(help="Kept, and shown to everybody.")]
 
 
 @app.command("list")
@@ -20,7 +26,7 @@ def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
         show_json(found)
         return
     rows = [
-        (one.id, one.state, one.address, one.zone, one.leads, _heard(one), f"{one.phi:.1f}")
+        (one.id, _state(one), one.address, one.zone, one.leads, _heard(one), f"{one.phi:.1f}")
         for one in found
     ]
     show_table(("node", "state", "address", "zone", "leads", "heard", "phi"), rows)
@@ -28,7 +34,7 @@ def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
 
 @app.command("get")
 def get(
-    node: Annotated[str, typer.Argument(metavar="NODE")],
+    node: NodeArg,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -44,6 +50,57 @@ def get(
         typer.echo()
         rows = [(one.region_id, one.epoch, one.state, one.rows, one.bytes) for one in found.regions]
         show_table(("region", "epoch", "state", "rows", "bytes"), rows)
+
+
+@app.command("cordon")
+def cordon(node: NodeArg, reason: Reason, metasrv: Url = None, as_json: AsJson = False) -> None:
+    """No new region comes to it; those it has stay."""
+    with service(metasrv, as_json) as client:
+        found = client.nodes.cordon(node, reason)
+    _show(found, as_json)
+
+
+@app.command("uncordon")
+def uncordon(node: NodeArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+    """It takes new regions again."""
+    with service(metasrv, as_json) as client:
+        found = client.nodes.uncordon(node)
+    _show(found, as_json)
+
+
+@app.command("drain")
+def drain(  # noqa: PLR0913  # a parameter is an option of the command
+    node: NodeArg,
+    reason: Reason,
+    to: Annotated[list[str] | None, typer.Option(help="A node that may take them.")] = None,
+    wait: WaitS = WAIT_S,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Cordon it and move its regions away while it lives; waits for the end."""
+    with service(metasrv, as_json) as client:
+        started = client.nodes.drain(node, reason, to or ())
+        with procedure_bar("drain") as tell:
+            found = client.procedures.wait(started.id, wait, tell)
+    if as_json:
+        show_json(found)
+    else:
+        show_procedures([found])
+
+
+def _show(found: NodeBody, as_json: bool) -> None:
+    if as_json:
+        show_json(found)
+    else:
+        typer.echo(f"{found.id} is {_takes(found)}")
+
+
+def _takes(one: NodeBody) -> str:
+    return "open to new regions" if one.cordon is None else f"cordoned: {one.cordon.reason}"
+
+
+def _state(one: NodeBody) -> str:
+    return one.state if one.cordon is None else f"{one.state}, cordoned"
 
 
 def _heard(one: NodeBody) -> str:

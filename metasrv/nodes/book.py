@@ -15,7 +15,7 @@ from base.wire.nodes import (
     RegisterRequest,
 )
 from base.wire.orders import Order
-from keys.cluster import Candidate, CandidateKey, Node, NodeKey, Resources
+from keys.cluster import Candidate, CandidateKey, Cordon, Node, NodeKey, Resources
 from keys.committer import Committer
 from keys.follower import Follower
 from keys.key import Range
@@ -96,6 +96,7 @@ class NodeBook:
     async def _store(self, request: RegisterRequest) -> None:
         key = NodeKey(DATANODE, request.node_id)
         seen = await snapshot(self.kv, key, deadline_ms=self.timing.store_deadline_ms)
+        old = seen.get(key)
         node = Node(
             node_id=request.node_id,
             role=DATANODE,
@@ -110,12 +111,22 @@ class NodeBook:
                 disk_bytes=request.resources.disk_bytes,
             ),
             registered_at_ms=self.clock.wall_ms(),
+            cordon=old.cordon if old else None,
         )
         await self.committer.commit(Txn.on(seen).put(key, node))
         entry = self._fresh(node)
         entry.resources = request.resources
         self._entries[request.node_id] = entry
         log.info("node_registered", node=request.node_id, incarnation=request.incarnation)
+
+    async def set_cordon(self, node_id: str, cordon: Cordon | None) -> None:
+        """Durable when it returns. Raises NotFound; StaleRead: it registered at that moment."""
+        key = NodeKey(DATANODE, node_id)
+        seen = await snapshot(self.kv, key, deadline_ms=self.timing.store_deadline_ms)
+        node = seen.must(key).model_copy(update={"cordon": cordon})
+        await self.committer.commit(Txn.on(seen).put(key, node))
+        self.entry(node_id).node = node
+        log.info("node_cordon_changed", node=node_id, is_cordoned=cordon is not None)
 
     def heartbeat(self, request: HeartbeatRequest) -> HeartbeatAnswer:
         """Grants leases and says what is to be done. One that is not newer is ignored (G41)."""
@@ -192,6 +203,7 @@ class NodeBook:
                 alive=state_at(entry, now) is not NodeState.DEAD,
                 regions=catalog.led_by(node_id),
                 disk_free_bytes=_disk_free(entry),
+                cordoned=entry.node.cordon is not None,
             )
             for node_id, entry in sorted(self._entries.items())
         )

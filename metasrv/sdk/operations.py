@@ -1,9 +1,12 @@
 """What operators do: follow procedures, look at nodes and regions, fail over, maintain."""
 
+from collections.abc import Sequence
 from typing import Unpack
 
 from base.wire.cluster import (
     ClusterBody,
+    CordonRequest,
+    DrainRequest,
     MaintenanceBody,
     MaintenanceRequest,
     NodeBody,
@@ -91,6 +94,28 @@ class NodeBook:
 
     async def list(self) -> list[NodeBody]:
         return list((await self._service.read(NodeList, "/v1/nodes")).nodes)
+
+    async def cordon(self, node_id: str, reason: str) -> NodeBody:
+        """No new region comes to it."""
+        wanted = CordonRequest(reason=reason)
+        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/cordon", wanted)
+        return answer.body(NodeBody)
+
+    async def uncordon(self, node_id: str) -> NodeBody:
+        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/uncordon")
+        return answer.body(NodeBody)
+
+    async def drain(
+        self,
+        node_id: str,
+        reason: str,
+        targets: Sequence[str] = (),
+        **options: Unpack[ChangeOptions],
+    ) -> ProcedureBody:
+        """The procedure by which its regions leave; wait for it with `procedures.wait`."""
+        wanted = DrainRequest(reason=reason, targets=tuple(targets))
+        done = await self._service.ask("POST", f"/v1/nodes/{node_id}/drain", wanted, **options)
+        return done.body(ProcedureBody)
 
 
 class Regions:

@@ -137,6 +137,21 @@ class SyncNodes:
     def list(self) -> builtins.list[NodeBody]:
         return self._call(self._nodes.list())
 
+    def cordon(self, node_id: str, reason: str) -> NodeBody:
+        return self._call(self._nodes.cordon(node_id, reason))
+
+    def uncordon(self, node_id: str) -> NodeBody:
+        return self._call(self._nodes.uncordon(node_id))
+
+    def drain(
+        self,
+        node_id: str,
+        reason: str,
+        targets: Sequence[str] = (),
+        **options: Unpack[ChangeOptions],
+    ) -> ProcedureBody:
+        return self._call(self._nodes.drain(node_id, reason, targets, **options))
+
 
 class SyncRegions:
     def __init__(self, portal: Portal, regions: Regions) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from base.errors import Conflict, NotFound, Refused
 from base.ids import NODE_ID, RegionId, table_of
+from base.wire.cluster import DrainRequest
 from base.wire.problems import FieldError, refuse
 from base.wire.procedures import FailoverRequest
 from keys.catalog import Catalog, Table
@@ -47,14 +48,14 @@ def validate(request: FailoverRequest) -> None:
         detail = "an epoch is a region's: it goes with region_ids"
         errors.append(FieldError(pointer="/expected_epoch", detail=detail))
     ids = request.region_ids or ()
-    for place, region in enumerate(ids):
+    for number, region in enumerate(ids):
         if not is_region_id(region):
             detail = "a region id is a decimal string below 2^63"
-            errors.append(FieldError(pointer=f"/region_ids/{place}", detail=detail))
-        elif region in ids[:place]:
-            errors.append(FieldError(pointer=f"/region_ids/{place}", detail="it is named twice"))
+            errors.append(FieldError(pointer=f"/region_ids/{number}", detail=detail))
+        elif region in ids[:number]:
+            errors.append(FieldError(pointer=f"/region_ids/{number}", detail="it is named twice"))
     names = [("/node_id", request.node_id)] if request.node_id is not None else []
-    names += [(f"/targets/{place}", node) for place, node in enumerate(request.targets)]
+    names += [(f"/targets/{number}", node) for number, node in enumerate(request.targets)]
     for pointer, node in names:
         if node is None or not NODE_ID.fullmatch(node):
             detail = "a node id is a letter or digit, then letters, digits, _ and -, at most 64"
@@ -82,6 +83,26 @@ def plan_node(request: FailoverRequest, situation: Situation) -> Planned:
         max_parallel=request.max_parallel,
     )
     return Planned(FAILOVER_NODE, state)
+
+
+def plan_drain(node_id: str, request: DrainRequest, situation: Situation) -> Planned:
+    """A node that lives is left in order: its leases are waited for, and no guard applies, for it
+    is a person who asks. Raises NotFound; Conflict("node-not-eligible") if there is nowhere to go.
+    """
+    must_be_registered([node_id, *request.targets], situation)
+    wish = FailoverRequest(
+        node_id=node_id, reason=request.reason, targets=request.targets, force=False
+    )
+    validate(wish)
+    _targets_must_be_able(wish, situation.views)
+    reasons = {view.node_id: why_not(view, {node_id}) for view in situation.views}
+    if situation.catalog.led_by(node_id) and None not in reasons.values():
+        said = "; ".join(f"{node} is {reason}" for node, reason in reasons.items())
+        raise Conflict("node-not-eligible", reason=said, reasons=reasons)
+    return Planned(
+        FAILOVER_NODE,
+        FailoverNode(node=node_id, reason=request.reason, targets=request.targets),
+    )
 
 
 def plan_regions(

@@ -51,14 +51,14 @@ async def fail_over(
 async def _plans(
     state: ServerState, term: Term, asked: Asked, request: FailoverRequest
 ) -> FailoverPlan:
-    situation = _situation(state, term)
+    facts = situation(state, term)
     if request.node_id is not None:
-        planned: tuple[Planned, ...] = (plan_node(request, situation),)
+        planned: tuple[Planned, ...] = (plan_node(request, facts),)
     else:
-        planned = plan_regions(request, request.region_ids or (), situation)
+        planned = plan_regions(request, request.region_ids or (), facts)
     client = asked.client(expected_epoch=request.expected_epoch)
     plans = [await plan_of(term, one.kind, one.state, client) for one in planned]
-    return FailoverPlan(tuple(plans), situation.catalog.version)
+    return FailoverPlan(tuple(plans), facts.catalog.version)
 
 
 async def _one_node(
@@ -68,12 +68,11 @@ async def _one_node(
     known = await replayed(term, asked)
     if known is not None:
         return known
-    for procedure, entry in term.manager.living():
-        record = entry.held.record
-        if record.kind == FAILOVER_NODE.name and record.resource.id == request.node_id:
-            return Submitted(procedure, replayed=False)
-    planned = plan_node(request, _situation(state, term))
-    return await _submit(state, term, asked, planned)
+    known = under_way(term, request.node_id)
+    if known is not None:
+        return known
+    planned = plan_node(request, situation(state, term))
+    return await submitted(state, term, asked, planned)
 
 
 async def _some_regions(
@@ -84,9 +83,9 @@ async def _some_regions(
     for one in known:
         covered = await _regions_of(term, one.procedure)
         left = [region for region in left if region not in covered]
-    planned = plan_regions(request, left, _situation(state, term)) if left else ()
+    planned = plan_regions(request, left, situation(state, term)) if left else ()
     for part, plan in enumerate(planned, start=len(known)):
-        known.append(await _submit(state, term, asked, plan, part))
+        known.append(await submitted(state, term, asked, plan, part))
     return tuple(known)
 
 
@@ -106,7 +105,16 @@ async def _regions_of(term: Term, procedure: str) -> frozenset[str]:
     return frozenset(record.state["region_ids"])
 
 
-async def _submit(
+def under_way(term: Term, node_id: str | None) -> Submitted | None:
+    """The procedure by which regions leave that node already."""
+    for procedure, entry in term.manager.living():
+        record = entry.held.record
+        if record.kind == FAILOVER_NODE.name and record.resource.id == node_id:
+            return Submitted(procedure, replayed=False)
+    return None
+
+
+async def submitted(
     state: ServerState, term: Term, asked: Asked, planned: Planned, part: int = 0
 ) -> Submitted:
     epoch = asked.body.get("expected_epoch") if isinstance(asked.body, dict) else None
@@ -115,7 +123,7 @@ async def _submit(
     return await term.manager.submit(planned.kind, planned.state, wish)
 
 
-def _situation(state: ServerState, term: Term) -> Situation:
+def situation(state: ServerState, term: Term) -> Situation:
     return Situation(
         catalog=state.follower.catalog,
         statuses=term.nodes.statuses(),

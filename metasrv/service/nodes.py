@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from base.errors import NotFound
 from base.ids import NODE_ID
-from base.wire.cluster import NodeBody, NodeList, RegionBody, RegionList
+from base.wire.cluster import CordonBody, NodeBody, NodeList, RegionBody, RegionList
 from base.wire.nodes import RegionStat
 from keys.catalog import Catalog, Table
+from keys.cluster import Cordon
 from keys.tables import RegionRoute
 from metasrv.nodes.status import NodeStatus
 from metasrv.service.failover_plan import find_region, is_region_id
@@ -56,6 +57,7 @@ def node_body(status: NodeStatus, catalog: Catalog) -> NodeBody:
         phi=round(status.phi, 3),
         heard_ms_ago=status.heard_ms_ago,
         lease_left_ms=status.lease_left_ms,
+        cordon=_cordon_body(node.cordon),
         resources=status.resources,
         leads=sum(
             region.leader == node.node_id
@@ -64,6 +66,12 @@ def node_body(status: NodeStatus, catalog: Catalog) -> NodeBody:
         ),
         regions=tuple(status.regions[region] for region in sorted(status.regions)),
     )
+
+
+def _cordon_body(cordon: Cordon | None) -> CordonBody | None:
+    if cordon is None:
+        return None
+    return CordonBody(reason=cordon.reason, by=cordon.by, at=time_of(cordon.at_ms))
 
 
 async def region(

@@ -106,9 +106,7 @@ async def test_given_settings_when_another_leads_then_it_has_them_before_it_begi
         assert (await read_settings(one.kv, deadline_ms=DEADLINE_MS)) == settings.stored
 
 
-async def test_given_a_setting_of_the_detector_when_put_then_it_holds_until_null() -> (
-    None
-):
+async def test_given_a_setting_of_the_detector_when_put_then_it_holds_until_null() -> None:
     async with leader(nodes=1) as one:
         detector = one.term.nodes.entry("dn-1").detector
         before = detector.config.threshold

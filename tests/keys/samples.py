@@ -9,6 +9,7 @@ from keys.cluster import (
     CandidateKey,
     Cluster,
     ClusterKey,
+    Cordon,
     Leader,
     LeaderKey,
     Node,
@@ -181,6 +182,7 @@ NODE = Node(
     incarnation="6f1c2d3e4a5b",
     resources=Resources(cpu_cores=2, memory_bytes=24 << 30, disk_bytes=100 << 30),
     registered_at_ms=AT_MS,
+    cordon=Cordon(reason="a new disk", by="anna", at_ms=AT_MS),
 )
 
 SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (
