@@ -11,7 +11,8 @@ test-fast: ; @exec $(PYTHON) scripts/bootstrap.py test-fast
 check: ; @exec $(PYTHON) scripts/bootstrap.py check
 setup: ; @exec $(PYTHON) scripts/bootstrap.py setup
 
-# The long forms of tests/process: leaders, nodes and Spark killed and stopped, CYCLES times.
+# The long forms of tests/process: leaders, nodes, Spark and etcd's members killed, stopped, slow and
+# full, CYCLES times.
 CYCLES ?= 1
 chaos: ; @exec $(PYTHON) scripts/bootstrap.py chaos --cycles $(CYCLES) $(ARGS)
 

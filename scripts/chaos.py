@@ -14,7 +14,9 @@ from pathlib import Path
 
 from base.clock import SystemClock
 from metasrv.toolchain import checkout
+from tests.process import members
 from tests.process.failover_stages import LEADER_STAGES, SPARK, blow_at
+from tests.process.faults import FAULTS
 from tests.process.leader_kills import Plan, leader_kills
 from tests.process.node_outages import node_killed, node_stopped
 from tests.process.pauses import leader_stopped
@@ -27,6 +29,7 @@ QUICK_SECONDS = (
     45  # the keys are compared whole at every revision: four times as many take 16 times
 )
 PAUSE_S = 30.0
+QUICK_HOLD_MS = 3_000  # of a fault under three members; the quick leases last two seconds
 
 Scenario = Callable[[Path], Awaitable[tuple[str, Sequence[str]]]]
 """What was seen, and what was wrong."""
@@ -68,6 +71,19 @@ async def leader_is_stopped(folder: Path) -> tuple[str, Sequence[str]]:
     return str(seen), seen.wrong
 
 
+async def members_fail(folder: Path) -> tuple[str, Sequence[str]]:
+    """Each fault once, with short leases: every process of three times three is hit in turn."""
+    seen = await members.members_fail(folder, members.Plan(list(FAULTS), QUICK_HOLD_MS))
+    return str(seen), seen.wrong
+
+
+async def members_fail_slowly(folder: Path) -> tuple[str, Sequence[str]]:
+    """The same with the times that users have, so that what is stopped is given up."""
+    hold_ms = int(PAUSE_S * 1000)
+    seen = await members.members_fail(folder, members.Plan(list(FAULTS), hold_ms, DEFAULTS))
+    return str(seen), seen.wrong
+
+
 SCENARIOS: dict[str, Scenario] = {
     "leaders-killed": leaders_killed,
     "leaders-killed-quickly": leaders_killed_quickly,
@@ -75,6 +91,8 @@ SCENARIOS: dict[str, Scenario] = {
     "node-stopped": node_is_stopped,
     "leader-stopped": leader_is_stopped,
     "failover-stages": failover_stages,
+    "members-fail": members_fail,
+    "members-fail-slowly": members_fail_slowly,
 }
 
 

@@ -18,7 +18,7 @@ class EtcdCluster:
     def __init__(self, folder: Path, *flags: str) -> None:
         self.members: list[EtcdProcess] = []
         for number in range(MEMBERS):
-            (folder / f"e{number}").mkdir(parents=True)
+            (folder / f"e{number}").mkdir(parents=True, exist_ok=True)
             self.members.append(EtcdProcess(folder / f"e{number}"))
         all_of_them = ",".join(f"e{n}={one.peer_url}" for n, one in enumerate(self.members))
         for number, member in enumerate(self.members):

@@ -48,6 +48,16 @@ class EtcdProcess:
     def peer_url(self) -> str:
         return f"http://127.0.0.1:{self._ports[1]}"
 
+    @property
+    def pid(self) -> int:
+        assert self._process
+        return self._process.pid
+
+    @property
+    def has_ended(self) -> bool:
+        """By itself, or it was never started."""
+        return self._process is None or self._process.poll() is not None
+
     def start(self) -> None:
         program = shutil.which("etcd")
         assert program, "no etcd on PATH: `metasrv doctor` says how to get one"

@@ -9,7 +9,7 @@ once with patience, some are sent and forgotten.
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -53,6 +53,9 @@ class Wish:
     procedure: str | None = None
     version: int | None = None
     sent: int = 0
+    begun_ms: int = 0
+    told_ms: int = 0
+    """When its client had its last word."""
 
 
 @dataclass(slots=True)
@@ -134,10 +137,12 @@ class Client:
     async def _change(self, wish: Wish, table: Table | None) -> None:
         wish.key = f"key-{self.number}-{len(self.wishes)}"
         self.wishes.append(wish)
+        wish.begun_ms = self._clock.mono_ms()
         if self.manner is Manner.FORGETS:
             await self._forget(wish)
         else:
             await self._follow(wish)
+        wish.told_ms = self._clock.mono_ms()
         self._remember(wish, table)
 
     async def _forget(self, wish: Wish) -> None:
@@ -247,14 +252,21 @@ class Client:
 async def run_all(
     urls: Sequence[str], *, count: int, until_ms: int, http: httpx.AsyncClient
 ) -> list[Client]:
-    """All of them, until *until_ms*; of three one retries, one asks once, one forgets."""
+    """All of them, until *until_ms*."""
+    clients = clients_of(urls, count=count, until_ms=until_ms, http=http)
+    await asyncio.gather(*(client.run() for client in clients))
+    return clients
+
+
+def clients_of(
+    urls: Sequence[str], *, count: int, until_ms: int, http: httpx.AsyncClient
+) -> list[Client]:
+    """Of three one retries, one asks once, one forgets."""
     manners = list(Manner)
-    clients = [
+    return [
         Client(number, urls, manners[number % len(manners)], http, until_ms)
         for number in range(count)
     ]
-    await asyncio.gather(*(client.run() for client in clients))
-    return clients
 
 
 # Judging ---------------------------------------------------------------------------------------
@@ -285,6 +297,7 @@ def wrong_of(
 ) -> list[str]:
     """Every promise that was broken. *endings*: histories of procedures, by id."""
     wrong = [fault for client in clients for fault in client.faults]
+    wrong += out_of_order(wish for client in clients for wish in client.wishes)
     wrong += [f"version {v} is missing" for v in range(1, len(updates) + 1) if v not in updates]
     logged = list(logged_of(updates))
     for wish in (wish for client in clients for wish in client.wishes):
@@ -305,6 +318,23 @@ def wrong_of(
         if entry["op"] == "table.created"
     ]
     wrong += [f"table id {id} was given {n} times" for id, n in Counter(ids).items() if n > 1]
+    return wrong
+
+
+def out_of_order(wishes: Iterable[Wish]) -> list[str]:
+    """Changes that began after another was told `ok`, and yet have a lower version than it (G3).
+
+    The version is the witness: it is the order of the store's revisions, so nothing is searched.
+    """
+    known = [wish for wish in wishes if wish.told == "ok" and wish.version is not None]
+    ended = sorted(known, key=lambda wish: wish.told_ms)
+    wrong, newest, following = [], 0, 0
+    for wish in sorted(known, key=lambda wish: wish.begun_ms):
+        while following < len(ended) and ended[following].told_ms < wish.begun_ms:
+            newest = max(newest, ended[following].version or 0)
+            following += 1
+        if (wish.version or 0) < newest:
+            wrong.append(f"{wish} began after version {newest} was told")
     return wrong
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import httpx
 
-from base.ids import UUID_TEXT
-from tests.process.ddl_clients import Client, run_all, wrong_of
+from tests.process.ddl_clients import Client, run_all
 from tests.process.rig import Rig, running
+from tests.process.verdict import judged
 
 CLIENTS = 6
 CONVERGE_S = 60.0
@@ -81,26 +81,18 @@ async def _kill_leaders(rig: Rig, until_ms: int, every_s: float) -> int:
 
 
 async def _report(rig: Rig, clients: list[Client], kills: int, converged_s: float) -> Report:
-    agreement = await rig.agreement()
-    updates = {
-        int(where[1]): update
-        for where, update in agreement.family("__catalog").items()
-        if where[0] == "update"
-    }
-    endings = {where[0]: ended for where, ended in agreement.family("__procedure_history").items()}
-    assert all(UUID_TEXT.fullmatch(id) for id in endings)
-    twice = [f"{id} ended {n} times" for id, n in agreement.endings.items() if n != 1]
+    verdict = await judged(rig, clients)
     wishes = [wish for client in clients for wish in client.wishes]
     return Report(
-        wrong=[*agreement.wrong, *wrong_of(clients, updates, endings), *twice, *await rig.check()],
+        wrong=verdict.wrong,
         kills=kills,
         terms=await _terms(rig),
         wishes=len(wishes),
         told=Counter(wish.told for wish in wishes),
         statuses=sum((client.statuses for client in clients), Counter()),
-        versions=len(updates),
-        procedures=len(endings),
-        resumed=sum(1 for ended in endings.values() if ended["last"]["resumed"]),
+        versions=verdict.versions,
+        procedures=verdict.procedures,
+        resumed=verdict.resumed,
         converged_s=converged_s,
     )
 

@@ -6,7 +6,7 @@ import json
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,7 +139,7 @@ class Rig:
         path = chosen.etcdctl if chosen is not None else shutil.which("etcdctl")
         assert path, "there is no etcdctl"
         process = await asyncio.create_subprocess_exec(
-            *(path, "--endpoints", self.playground.etcd_urls[0].removeprefix("http://")),
+            *(path, "--endpoints", ",".join(self.playground.etcd_urls)),
             *(*words, "--write-out=json"),
             env={"ETCDCTL_API": "3"},
             stdout=asyncio.subprocess.PIPE,
@@ -230,12 +230,14 @@ async def running(
     metasrvs: int = 1,
     datanodes: int = 2,
     flags: Mapping[str, str] | None = None,
+    etcd: Sequence[str] = (),
 ) -> AsyncIterator[Rig]:
-    """*flags* of the metasrvs; default: QUICK."""
+    """*flags* of the metasrvs; default: QUICK. *etcd*: URLs of one that is there."""
     settings = Settings(
         folder / "playground",
         metasrvs=metasrvs,
         datanodes=datanodes,
+        etcd=tuple(etcd),
         metasrv_flags=QUICK if flags is None else flags,
     )
     async with (

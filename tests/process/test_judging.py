@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from metasrv.sdk.table import AsyncTable
-from tests.process.ddl_clients import Client, Manner, Wish, wrong_of
+from tests.process.ddl_clients import Client, Manner, Wish, out_of_order, wrong_of
 from tests.process.writer import Writer, word_of, wrong_rows
 
 CREATE = "table.created"
@@ -63,6 +63,22 @@ async def test_given_an_id_twice_or_a_version_missing_then_it_is_named() -> None
 
     assert twice == ["table id 1024 was given 2 times"]
     assert gap == ["version 2 is missing"]
+
+
+def told(version: int, begun_ms: int, told_ms: int) -> Wish:
+    wish = Wish(CREATE, "t", "POST", "/", told="ok", version=version)
+    wish.begun_ms, wish.told_ms = begun_ms, told_ms
+    return wish
+
+
+def test_given_changes_one_after_another_when_versions_go_back_then_it_is_named() -> None:
+    together = [told(2, 0, 20), told(1, 10, 30)]
+    after = [*together, told(3, 31, 40)]
+    back = [told(2, 0, 20), told(1, 21, 30)]
+
+    assert out_of_order(together) == []
+    assert out_of_order(after) == []
+    assert len(out_of_order(back)) == 1
 
 
 def test_given_rows_then_lost_doubled_changed_and_refused_ones_are_named() -> None:

@@ -40,6 +40,12 @@ class EtcdOperator:
         for alarm in found.get("alarms", []):
             await self._ask("alarm", {"action": "DEACTIVATE", **alarm})
 
+    async def arm(self) -> None:
+        """The alarm of a member that has no space, without the want of it."""
+        status = await self._ask("status", {})
+        alarm = {"memberID": status["header"]["member_id"], "alarm": "NOSPACE"}
+        await self._ask("alarm", {"action": "ACTIVATE", **alarm})
+
     async def _ask(self, what: str, body: dict[str, Any]) -> Any:
         async with httpx.AsyncClient(trust_env=False, timeout=DEADLINE_MS / 1000) as http:
             url = f"http://{self.endpoint}/v3/maintenance/{what}"
