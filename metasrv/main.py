@@ -30,7 +30,8 @@ from metasrv.version import VERSION
 from serving.server import Server
 
 EXIT_CONFIG = 78  # EX_CONFIG of sysexits.h: an operator must change something first
-DRAIN_S_MAX = 2  # for answers under way at SIGTERM
+DRAIN_S_MAX = 1  # for answers under way at SIGTERM; streams and long polls end at once
+HANDOVER_S_MAX = 0.4  # for the seat to be given up, so that the next leader need not wait for it
 AGAIN_MS = 500  # before standing again after a session or a term has ended
 
 log = structlog.get_logger()
@@ -81,11 +82,14 @@ async def run(config: ServerConfig) -> None:
         }
         announce(facts, config.ready_file)
         await stop.wait()
+        state.stop()
         server.should_exit = True
+        await asyncio.wait([serving])
+        for _ in range(2):  # an etcd that is silent is not waited for: the lease ends by itself
+            for task in work:
+                task.cancel()
+            await asyncio.wait(work, timeout=HANDOVER_S_MAX)
         await jobs.close()
-        for task in work:
-            task.cancel()
-        await asyncio.wait([serving, *work])
     await kv.close()
     log.info("server_stopped")
 

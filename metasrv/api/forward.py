@@ -6,9 +6,10 @@ Pure ASGI, inside the door: what arrives here is a well-formed request for a rou
 from collections.abc import Iterable
 
 import httpx
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from base.errors import MetaError, Unavailable, Unknown
+from base.wire import sse
 from keys.cluster import Leader
 from metasrv.api.answers import VERSION_HEADER
 from metasrv.service.asking import prefer_wait
@@ -77,7 +78,7 @@ class Forward:
             raise _lost(error, writes=writes) from error
         try:
             await self._must_be_applied(response, writes=writes)
-            await _stream(response, send)
+            await self._stream(response, send)
         finally:
             await response.aclose()
 
@@ -100,6 +101,29 @@ class Forward:
         except Unavailable as error:
             reason = f"it made version {version}, which this server has not applied yet"
             raise Unknown("outcome-unknown", reason=reason) from error
+
+    async def _stream(self, response: httpx.Response, send: Send) -> None:
+        """The answer as it comes, byte for byte; events end in order when either server does."""
+        await send(_start(response))
+        if response.headers.get("content-type", "").startswith(sse.MEDIA_TYPE):
+            await self._events(response, send)
+        else:
+            async for part in response.aiter_raw():
+                await send(_part(part))
+        await send(_part(b"", more=False))
+
+    async def _events(self, response: httpx.Response, send: Send) -> None:
+        """Raises what cut the stream within an event: its rest cannot be made up."""
+        last = sse.BOUNDARY
+        try:
+            async with self._state.while_serving():
+                async for part in response.aiter_raw():
+                    await send(_part(part))
+                    last = (last + part)[-len(sse.BOUNDARY) :]
+        except (httpx.RequestError, TimeoutError):
+            if last != sse.BOUNDARY:
+                raise
+            await send(_part(sse.GOAWAY))
 
 
 def is_the_leaders(method: str, path: str) -> bool:
@@ -146,8 +170,7 @@ def _end_to_end(headers: Headers) -> list[tuple[bytes, bytes]]:
     return [(name, value) for name, value in pairs if name.decode("latin-1") not in gone]
 
 
-async def _stream(response: httpx.Response, send: Send) -> None:
-    """The answer as it comes, byte for byte."""
+def _start(response: httpx.Response) -> Message:
     headers = [
         (name, value)
         for name, value in _end_to_end(response.headers.raw)
@@ -156,8 +179,8 @@ async def _stream(response: httpx.Response, send: Send) -> None:
     length = response.headers.get("content-length")
     if length is not None:
         headers.append((b"content-length", length.encode()))
-    start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
-    await send(start)
-    async for part in response.aiter_raw():
-        await send({"type": "http.response.body", "body": part, "more_body": True})
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
+    return {"type": "http.response.start", "status": response.status_code, "headers": headers}
+
+
+def _part(body: bytes, *, more: bool = True) -> Message:
+    return {"type": "http.response.body", "body": body, "more_body": more}

@@ -144,9 +144,12 @@ async def _is_over(term: Term, procedure: str, patience: Patience) -> bool:
     if patience.left_ms == 0:
         return False
     try:
-        found = await term.manager.wait(procedure, deadline_ms=patience.left_ms)
+        async with patience.state.while_serving():
+            found = await term.manager.wait(procedure, deadline_ms=patience.left_ms)
     except NotFound:
         return True
+    except TimeoutError as error:
+        raise Unavailable("no-leader") from error
     return isinstance(found, ProcedureHistory)
 
 
@@ -176,8 +179,9 @@ async def _submit(state: ServerState, term: Term, asked: Asked, change: Change) 
 async def waited(term: Term, known: Submitted, patience: Patience) -> Made:
     """Its procedure, over or as it stands when patience ends."""
     manager = term.manager
-    if patience.left_ms:
-        found = await manager.wait(known.procedure, deadline_ms=patience.left_ms)
-    else:
+    try:
+        async with patience.state.while_serving():
+            found = await manager.wait(known.procedure, deadline_ms=patience.left_ms)
+    except TimeoutError:
         found = await manager.find(known.procedure)
     return Made(known.procedure, found, known.replayed)

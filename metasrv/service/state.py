@@ -79,8 +79,12 @@ class ServerState:
     """Who led when we last looked; None: nobody."""
     is_valid: Callable[[], bool] = field(default=_never)
     """Whether our own lease surely lives: beyond it we no longer act as the leader."""
+    streams: int = 0
+    """Event streams that are open."""
+    is_stopping: bool = False
+    """This server was told to end: nobody waits here any more."""
     _watching: set[Callable[[], None]] = field(default_factory=set)
-    """Called whenever we hear who leads."""
+    """Called whenever we hear who leads, or that we end."""
 
     @classmethod
     def of(cls, world: World, url: str) -> Self:
@@ -117,6 +121,11 @@ class ServerState:
         self.leader = Leader(server=self.facts.server, url=self.facts.url, lease="")
         self._look_around()
 
+    def stop(self) -> None:
+        """Ends streams and long polls, so that what is left are answers under way."""
+        self.is_stopping = True
+        self._look_around()
+
     def _look_around(self) -> None:
         for look in tuple(self._watching):
             look()
@@ -136,14 +145,26 @@ class ServerState:
     @asynccontextmanager
     async def as_long_as(self, leader: Leader) -> AsyncIterator[None]:
         """Ends what is inside, by TimeoutError, once we hear that another than *leader* leads."""
+        async with self._until(lambda: self.leader not in (None, leader)):
+            yield
+
+    @asynccontextmanager
+    async def while_serving(self) -> AsyncIterator[None]:
+        """Ends what is inside, by TimeoutError, once this server is told to end."""
+        async with self._until(lambda: self.is_stopping):
+            yield
+
+    @asynccontextmanager
+    async def _until(self, is_so: Callable[[], bool]) -> AsyncIterator[None]:
         async with asyncio.timeout(None) as limit:
 
             def look() -> None:
-                if self.leader not in (None, leader):
+                if is_so():
                     self._watching.discard(look)
                     limit.reschedule(asyncio.get_running_loop().time())
 
             self._watching.add(look)
+            look()
             try:
                 yield
             finally:
