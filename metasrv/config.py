@@ -10,10 +10,9 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from base.token import listen_fault, optional_token, optional_tokens
 from metasrv.nodes.leases import wait_ms
 from metasrv.store_access import StoreAccess
-
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class ServerConfig(BaseSettings):
@@ -26,7 +25,13 @@ class ServerConfig(BaseSettings):
     server_id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")
     """Unique among the metasrvs of a cluster."""
     host: str = "127.0.0.1"
-    """Loopback only: tokens and TLS come with the security issue."""
+    """Any other than loopback needs a tokens_file."""
+    advertise: str | None = Field(default=None, pattern=r"^[A-Za-z0-9.:\[\]-]{1,253}$")
+    """The host by which others reach this server. Default: the one it listens on."""
+    tokens_file: Path | None = None
+    """Mode 0600; a line `NAME sha256:HEX` for each token that is taken. None: anybody may ask."""
+    token_file: Path | None = None
+    """Mode 0600; its first line is the token that this server shows to nodes."""
     port: int = Field(default=0, ge=0, le=65535)
     """0: any free one; the ready file says which."""
     etcd: list[str] = Field(default=["http://127.0.0.1:2379"], min_length=1)
@@ -70,8 +75,10 @@ class ServerConfig(BaseSettings):
 
     @model_validator(mode="after")
     def _relations(self) -> "ServerConfig":
-        if self.host not in LOOPBACK:
-            raise ValueError("host: only loopback, until tokens and TLS exist")
+        has_tokens = optional_tokens(self.tokens_file) is not None
+        if fault := listen_fault(self.host, self.advertise, has_tokens=has_tokens):
+            raise ValueError(f"host: {fault}")
+        optional_token(self.token_file)
         if 3 * self.keep_alive_ms > self.leader_ttl_ms:
             raise ValueError("leader_ttl_ms must hold three keep_alive_ms")
         if 3 * self.heartbeat_ms > self.region_lease_ms:

@@ -52,6 +52,8 @@ class World:
     rng: Rng
     follower: Follower
     jobs: Jobs
+    token: str | None = None
+    """What it shows to nodes."""
 
 
 async def ensure_cluster(world: World, fence: Compare) -> Cluster:
@@ -89,7 +91,13 @@ async def open_term(world: World, fence: Compare) -> AsyncIterator[Term]:
     busy = _Busy(asyncio.Event())
     book = _book(world, cluster.cluster_id, committer, settings, busy)
     await book.load()
-    nodes = HttpNodes(cluster.cluster_id, fence.mod_revision, book, lambda: world.follower.catalog)
+    nodes = HttpNodes(
+        cluster.cluster_id,
+        fence.mod_revision,
+        book,
+        lambda: world.follower.catalog,
+        token=world.token,
+    )
     ports = _ports(world, book, nodes)
     limits = _limits(config)
     manager = busy.manager = Manager(KINDS, ports, committer, limits)

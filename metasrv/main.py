@@ -18,6 +18,7 @@ from base.ids import RandomIds
 from base.log import log_to_stderr
 from base.ready import announce
 from base.rng import SystemRng
+from base.token import optional_token, optional_tokens
 from keys.follower import Follower
 from metasrv.adapters.spark_jobs import SparkJobs, SparkSettings, driver_command
 from metasrv.app import build_app
@@ -28,6 +29,7 @@ from metasrv.service.state import ServerState
 from metasrv.toolchain import checkout, read_toolchain
 from metasrv.version import VERSION
 from serving.server import Server
+from serving.tokens import guarded
 
 EXIT_CONFIG = 78  # EX_CONFIG of sysexits.h: an operator must change something first
 DRAIN_S_MAX = 1  # for answers under way at SIGTERM; streams and long polls end at once
@@ -55,17 +57,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 async def run(config: ServerConfig) -> None:
     """Until SIGTERM or SIGINT; then the seat is given up and the process ends."""
     listening = socket.create_server((config.host, config.port))
-    url = f"http://{config.host}:{listening.getsockname()[1]}"
+    url = f"http://{config.advertise or config.host}:{listening.getsockname()[1]}"
+    tokens, token = optional_tokens(config.tokens_file), optional_token(config.token_file)
     kv = await config.store.connect(config.key_prefix.encode())
     clock = SystemClock()
     follower = Follower(kv, clock, deadline_ms=config.store_deadline_ms)
     jobs = spark_jobs(config, clock)
-    world = World(config, kv, clock, RandomIds(clock), SystemRng(), follower, jobs)
+    world = World(config, kv, clock, RandomIds(clock), SystemRng(), follower, jobs, token)
     state = ServerState.of(world, url)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    server = Server(build_app(state), config.host, drain_s=DRAIN_S_MAX)
+    server = Server(guarded(build_app(state), tokens), config.host, drain_s=DRAIN_S_MAX)
     async with asyncio.TaskGroup() as tasks:
         serving = tasks.create_task(server.serve(sockets=[listening]))
         work = [

@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from base.ids import NODE_ID
+from base.token import listen_fault, optional_token, optional_tokens
 
 ENV_PREFIX = "METASRV_DATANODE_"
-LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost"})
 MEMTABLE_BYTES_MIN = 64 << 10
 
 
@@ -27,7 +27,13 @@ class DatanodeConfig(BaseModel):
     metasrv: str
     """URLs of metasrv servers, separated by commas."""
     listen: str = "127.0.0.1:0"
-    """Host and port; port 0: a free one. Loopback only, until there is authentication."""
+    """Host and port; port 0: a free one. Any other than loopback needs a tokens_file."""
+    advertise: str | None = None
+    """The host by which others reach this node. Default: the one it listens on."""
+    tokens_file: Path | None = None
+    """Mode 0600; a line `NAME sha256:HEX` for each token that is taken. None: anybody may ask."""
+    token_file: Path | None = None
+    """Mode 0600; its first line is the token that this node shows to metasrv."""
     zone: str = "default"
     """Where the node stands, for placement."""
     memtable_bytes: int = Field(default=32 << 20, ge=MEMTABLE_BYTES_MIN)
@@ -53,13 +59,19 @@ class DatanodeConfig(BaseModel):
 
     @field_validator("listen")
     @classmethod
-    def _is_loopback(cls, value: str) -> str:
+    def _has_a_port(cls, value: str) -> str:
         host, _, port = value.rpartition(":")
-        if host not in LOCAL_HOSTS:
-            raise ValueError("127.0.0.1 or localhost: there is no authentication yet")
-        if not port.isdecimal() or int(port) > 65_535:
-            raise ValueError("a port from 0 to 65535 after the host")
+        if not host or not port.isdecimal() or int(port) > 65_535:
+            raise ValueError("a host, and a port from 0 to 65535")
         return value
+
+    @model_validator(mode="after")
+    def _may_listen(self) -> "DatanodeConfig":
+        has_tokens = optional_tokens(self.tokens_file) is not None
+        if fault := listen_fault(self.host, self.advertise, has_tokens=has_tokens):
+            raise ValueError(f"listen: {fault}")
+        optional_token(self.token_file)
+        return self
 
     @model_validator(mode="after")
     def _has_metasrv(self) -> "DatanodeConfig":

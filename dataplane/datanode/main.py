@@ -19,6 +19,7 @@ from base.clock import SystemClock
 from base.errors import Conflict, Corrupt
 from base.log import log_to_stderr
 from base.ready import announce
+from base.token import optional_token, optional_tokens
 from base.wire.client import HttpClient
 from dataplane.datanode.app import build_app
 from dataplane.datanode.config import DatanodeConfig, read_config
@@ -40,6 +41,7 @@ from dataplane.region.block_cache import BlockCache
 from dataplane.region.local_disk import LocalDisk
 from dataplane.region.place import RegionLimits
 from serving.server import Server
+from serving.tokens import guarded
 
 EXIT_CONFIG = 78  # EX_CONFIG of sysexits.h: an operator must change something first
 THREADS_MAX = 32  # writes and scans wait for the disk; more would only wait together
@@ -86,11 +88,13 @@ async def run(config: DatanodeConfig, ready_file: Path | None) -> None:
     if journal.state.node_id != config.node_id:
         raise Conflict("wrong-cluster", expected=journal.state.node_id, found=config.node_id)
     listening = socket.create_server((config.host, config.port))
-    address = f"http://{config.host}:{listening.getsockname()[1]}"
+    address = f"http://{config.advertise or config.host}:{listening.getsockname()[1]}"
+    tokens, token = optional_tokens(config.tokens_file), optional_token(config.token_file)
     identity = Identity(config.node_id, str(uuid.uuid4()), address, config.zone, config.root)
-    async with HttpClient(config.metasrv_urls) as client, asyncio.TaskGroup() as group:
+    client = HttpClient(config.metasrv_urls, token=token)
+    async with client, asyncio.TaskGroup() as group:
         node = _Node(config, journal, identity, client, group.create_task)
-        server = Server(build_app(node.service), config.host, drain_s=DRAIN_S_MAX)
+        server = Server(guarded(build_app(node.service), tokens), config.host, drain_s=DRAIN_S_MAX)
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)

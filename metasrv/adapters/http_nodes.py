@@ -43,6 +43,8 @@ class HttpNodes:
     _due: asyncio.Queue[OrderLine] = field(default_factory=asyncio.Queue)
     """No longer than the callers that wait."""
     _ended: bool = False
+    token: str | None = None
+    """What nodes are shown."""
     _clients: dict[str, HttpClient] = field(default_factory=dict)
     """By address."""
 
@@ -165,5 +167,7 @@ class HttpNodes:
 
     def _client(self, address: str) -> HttpClient:
         if address not in self._clients:
-            self._clients[address] = HttpClient([address], transport=self.transport)
+            self._clients[address] = HttpClient(
+                [address], transport=self.transport, token=self.token
+            )
         return self._clients[address]

@@ -6,7 +6,7 @@ from fastapi import Depends, Header, Path, Request
 from fastapi import Query as QueryOf
 
 from metasrv.api.query import ChangeQuery
-from metasrv.service.asking import Asked, idempotency_key, if_match, prefer_wait
+from metasrv.service.asking import ANONYMOUS, Asked, idempotency_key, if_match, prefer_wait
 from metasrv.service.state import ServerState
 from metasrv.service.wishes import SchemaName, TableName
 
@@ -60,6 +60,7 @@ def asked(
         path=request.url.path,
         body=request.state.json,
         request_id=request.state.request_id,
+        principal=getattr(request.state, "principal", ANONYMOUS),
         key=idempotency_key(key),
         if_match=if_match(match),
         wait_ms=wait,

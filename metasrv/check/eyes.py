@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ValidationError
 
 from base.errors import MetaError, Unavailable
+from base.token import LOOPBACK
 from base.wire.client import HttpClient
 from base.wire.inspect import Inspection, InspectRequest
 from keys.cluster import Node
 from metasrv.check.facts import NodeReport, ServerReport
-from metasrv.config import LOOPBACK
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -28,17 +28,18 @@ INSTALLED_IN = Path(__file__).resolve().parents[2]
 class RealEyes:
     """Implements metasrv.check.look.Eyes. *urls*: metasrv servers to ask; may be none."""
 
-    def __init__(self, urls: Sequence[str]) -> None:
+    def __init__(self, urls: Sequence[str], token: str | None = None) -> None:
         self._urls = tuple(urls)
+        self._token = token
 
     async def report(self, node: Node) -> NodeReport:
-        return await _ask(node.address, "/node/v1/regions", NodeReport)
+        return await self._ask(node.address, "/node/v1/regions", NodeReport)
 
     async def servers(self) -> Mapping[str, ServerReport | str]:
         found: dict[str, ServerReport | str] = {}
         for url in self._urls:
             try:
-                found[url] = await _ask(url, "/v1/cluster", ServerReport)
+                found[url] = await self._ask(url, "/v1/cluster", ServerReport)
             except Unavailable as error:
                 found[url] = f"not asked: {error}"
         return found
@@ -54,15 +55,14 @@ class RealEyes:
         except ValidationError as error:
             raise Unavailable(what=node.root, reason="its inspector made no sense") from error
 
-
-async def _ask(url: str, path: str, model: type[M]) -> M:
-    """Whatever keeps it from answering well makes it a thing that could not be looked at."""
-    try:
-        async with HttpClient([url]) as client:
-            answer = await client.request("GET", path, deadline_ms=ASK_DEADLINE_MS)
-        return answer.body(model)
-    except MetaError as error:
-        raise Unavailable(what=url, reason=error.code) from error
+    async def _ask(self, url: str, path: str, model: type[M]) -> M:
+        """Whatever keeps it from answering well makes it a thing that could not be looked at."""
+        try:
+            async with HttpClient([url], token=self._token) as client:
+                answer = await client.request("GET", path, deadline_ms=ASK_DEADLINE_MS)
+            return answer.body(model)
+        except MetaError as error:
+            raise Unavailable(what=url, reason=error.code) from error
 
 
 async def _inspector(root: str, request: bytes) -> bytes:

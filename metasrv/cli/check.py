@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -19,6 +20,7 @@ from metasrv.check.eyes import RealEyes
 from metasrv.check.look import Checked, check
 from metasrv.check.rule import Severity
 from metasrv.check.rules import RULES
+from metasrv.cli.options import token_of
 
 CLEAN, VIOLATED, BLIND = 0, 1, 2
 PREFIX = "metasrv/"
@@ -128,7 +130,8 @@ async def check_target(target: Target, *, deep: bool) -> Checked:
     busy = console.status("looking at keys, nodes and files") if console.is_terminal else None
     try:
         with busy or nullcontext():
-            return await check(kv, RealEyes(target.metasrv), SystemClock(), deep=deep)
+            eyes = RealEyes(target.metasrv, token_of(os.environ))
+            return await check(kv, eyes, SystemClock(), deep=deep)
     finally:
         await kv.close()
 

@@ -1,14 +1,17 @@
 """Options that every client command has, and the way to the service with the exit codes."""
 
 import json
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from base.errors import MetaError, Refused, Unavailable, Unknown
+from base.token import optional_token
 from base.wire.problems import kind_of, problem_of
 from metasrv.cli.plan import show_plans
 from metasrv.sdk.client import urls_of
@@ -16,6 +19,8 @@ from metasrv.sdk.connect import connect
 from metasrv.sdk.planned import Planned
 from metasrv.sdk.sync import Client
 
+TOKEN = "METASRV_TOKEN"
+TOKEN_FILE = "METASRV_TOKEN_FILE"
 EXIT_REFUSED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
@@ -53,8 +58,21 @@ def service(url: str | None, as_json: bool) -> Iterator[Client]:
         urls = urls_of(url)
     except Refused as error:
         raise typer.BadParameter(f"{url} is no URL: as http://127.0.0.1:4000") from error
-    with told(as_json), connect(urls, patience_ms=PATIENCE_MS) as client:
+    token = token_of(os.environ)
+    with told(as_json), connect(urls, patience_ms=PATIENCE_MS, token=token) as client:
         yield client
+
+
+def token_of(environment: Mapping[str, str]) -> str | None:
+    """METASRV_TOKEN, or the first line of the file METASRV_TOKEN_FILE. Never a flag: flags are
+    seen by whoever lists processes."""
+    if TOKEN in environment:
+        return environment[TOKEN]
+    path = environment.get(TOKEN_FILE)
+    try:
+        return optional_token(Path(path) if path else None)
+    except ValueError as error:
+        raise typer.BadParameter(f"{TOKEN_FILE}: {error}") from error
 
 
 @contextmanager

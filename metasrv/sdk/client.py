@@ -31,13 +31,14 @@ class AsyncClient:
         patience_ms: int = PATIENCE_MS,
         transport: httpx.AsyncBaseTransport | None = None,
         learns: bool = False,
+        token: str | None = None,
     ) -> None:
         """*learns*: entering asks for the other servers, so that one URL is enough."""
         self._learns = learns
-        self._http = HttpClient(urls, transport=transport)
+        self._http = HttpClient(urls, transport=transport, token=token)
         self._rng = SystemRng()
         self._service = Service(self._http, self._rng, patience_ms=patience_ms)
-        self._nodes = Nodes(transport)
+        self._nodes = Nodes(transport, token)
         self.tables = Tables(self._service)
         self.schemas = Schemas(self._service)
         self.procedures = Procedures(self._service)

@@ -6,13 +6,18 @@ from metasrv.sdk.client import PATIENCE_MS, AsyncClient, urls_of
 from metasrv.sdk.sync import Client
 
 
-def connect(url: str | Sequence[str], *, patience_ms: int = PATIENCE_MS) -> Client:
+def connect(
+    url: str | Sequence[str], *, patience_ms: int = PATIENCE_MS, token: str | None = None
+) -> Client:
     """A client for plain code. Several URLs: any of them serves, and one that is gone is passed
     over. Asks nothing yet. `patience_ms`: how long a request waits for a service that is silent.
+    `token`: of a service that asks for one; it is shown to its nodes too.
     """
-    return Client(urls_of(url), patience_ms=patience_ms)
+    return Client(urls_of(url), patience_ms=patience_ms, token=token)
 
 
-def connect_async(url: str | Sequence[str], *, patience_ms: int = PATIENCE_MS) -> AsyncClient:
+def connect_async(
+    url: str | Sequence[str], *, patience_ms: int = PATIENCE_MS, token: str | None = None
+) -> AsyncClient:
     """A client for one event loop."""
-    return AsyncClient(urls_of(url), patience_ms=patience_ms, learns=True)
+    return AsyncClient(urls_of(url), patience_ms=patience_ms, learns=True, token=token)

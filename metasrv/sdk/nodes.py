@@ -25,8 +25,11 @@ BYTES_PER_MS = 2_000
 class Nodes:
     """One connection pool per node."""
 
-    def __init__(self, transport: httpx.AsyncBaseTransport | None = None) -> None:
+    def __init__(
+        self, transport: httpx.AsyncBaseTransport | None = None, token: str | None = None
+    ) -> None:
         self._transport = transport
+        self._token = token
         self._clients: dict[str, HttpClient] = {}
 
     async def close(self) -> None:
@@ -79,5 +82,7 @@ class Nodes:
         if region.address is None:
             raise Unavailable("not-ready", what=f"region {region.region_id}")
         if region.address not in self._clients:
-            self._clients[region.address] = HttpClient([region.address], transport=self._transport)
+            self._clients[region.address] = HttpClient(
+                [region.address], transport=self._transport, token=self._token
+            )
         return self._clients[region.address]

@@ -29,9 +29,9 @@ from metasrv.sdk.table import AsyncTable
 class Client:
     """A context; usable from several threads. Made by `metasrv.sdk.connect.connect`."""
 
-    def __init__(self, urls: Sequence[str], *, patience_ms: int) -> None:
+    def __init__(self, urls: Sequence[str], *, patience_ms: int, token: str | None = None) -> None:
         self._portal = Portal()
-        self._client = self._portal.call(_opened(urls, patience_ms))
+        self._client = self._portal.call(_opened(urls, patience_ms, token))
         self.tables = SyncTables(self._portal, self._client.tables)
         self.schemas = SyncSchemas(self._portal, self._client.schemas)
         self.procedures = SyncProcedures(self._portal, self._client.procedures)
@@ -127,5 +127,6 @@ class Table:
         return self._portal.call(self._table.load(source, batch_rows, on_progress, op))
 
 
-async def _opened(urls: Sequence[str], patience_ms: int) -> AsyncClient:
-    return await AsyncClient(urls, patience_ms=patience_ms, learns=True).__aenter__()
+async def _opened(urls: Sequence[str], patience_ms: int, token: str | None) -> AsyncClient:
+    client = AsyncClient(urls, patience_ms=patience_ms, learns=True, token=token)
+    return await client.__aenter__()

@@ -10,7 +10,7 @@ from base.errors import Conflict, Refused
 from keys.records import Submission
 from metasrv.service.shapes import table_etag
 
-ANONYMOUS = "anonymous"  # the only principal until the security issue brings tokens
+ANONYMOUS = "anonymous"  # the principal where no tokens are asked for
 WAIT_S_MAX = 60
 _KEY = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?")
 _TABLE_TAG = re.compile(r'"t([1-9][0-9]{0,15})-([1-9][0-9]{0,15})"')

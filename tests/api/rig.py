@@ -148,9 +148,11 @@ async def leader(
 
 
 @asynccontextmanager
-async def follower_of(led: Server) -> AsyncIterator[Server]:
+async def follower_of(
+    led: Server, transport: httpx.AsyncBaseTransport | None = None
+) -> AsyncIterator[Server]:
     """A second server of the same cluster, which passes on to *led* in process."""
-    transport = httpx.ASGITransport(led.app)
+    transport = transport or httpx.ASGITransport(led.app)
     server = Server(state_of("ms-2", led.kv, led.clock), led.kv, led.clock, transport=transport)
     server.state.heard(Leader(server="ms-1", url="http://ms-1", lease="1"))
     async with asyncio.TaskGroup() as tasks:

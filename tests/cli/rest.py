@@ -20,6 +20,8 @@ class Asked:
     method: str
     path: str
     body: Any
+    bearer: str | None = None
+    """The Authorization header."""
 
 
 @dataclass
@@ -30,9 +32,11 @@ class Rest:
     asked: list[Asked] = field(default_factory=list)
     """But for what every client asks first: which servers there are."""
 
-    def answer(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+    def answer(
+        self, method: str, path: str, body: bytes, bearer: str | None = None
+    ) -> tuple[int, bytes]:
         if path != LEARN:
-            self.asked.append(Asked(method, path, orjson.loads(body) if body else None))
+            self.asked.append(Asked(method, path, orjson.loads(body) if body else None, bearer))
         said = self.answers.get((method, path.partition("?")[0]), NotFound(what="route", name=path))
         if isinstance(said, MetaError):
             status, _, problem = problem_of(said, path, "test")
@@ -49,7 +53,8 @@ def serving() -> Iterator[Rest]:
 
         def handle_any(self) -> None:
             length = int(self.headers.get("content-length", 0))
-            status, body = rest.answer(self.command, self.path, self.rfile.read(length))
+            body = self.rfile.read(length)
+            status, body = rest.answer(self.command, self.path, body, self.headers["authorization"])
             self.send_response(status)
             self.send_header("content-length", str(len(body)))
             self.end_headers()

@@ -1,0 +1,107 @@
+"""Bearer tokens: a program keeps hashes of those it takes, in a file that nobody else can read.
+
+Tokens are 256 random bits, so one round of SHA-256 is enough: there is nothing to guess.
+"""
+
+import hmac
+import re
+import secrets
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+EVERYWHERE = frozenset({"0.0.0.0", "::"})  # compared, not bound
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+TOKEN_BYTES = 32
+FILE_BYTES_MAX = 64 << 10  # a thousand names
+_LINE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,63}) sha256:([0-9a-f]{64})")
+_TOKEN = re.compile(r"[\x21-\x7e]{20,512}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens a program takes, as hashes, by the name of who holds each."""
+
+    hashes: Mapping[str, str]
+
+    def holder(self, token: str) -> str | None:
+        """Who holds it; None: nobody. Looks at every hash, so that time says nothing."""
+        given = hash_of(token)
+        found = [name for name, known in self.hashes.items() if hmac.compare_digest(known, given)]
+        return found[0] if found else None
+
+
+def hash_of(token: str) -> str:
+    return sha256(token.encode()).hexdigest()
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def line_of(name: str, token: str) -> str:
+    """As it stands in a tokens file. Raises ValueError for what is no name."""
+    line = f"{name} sha256:{hash_of(token)}"
+    if not _LINE.fullmatch(line):
+        raise ValueError(f"{name!r} is no name: letters, digits, _ . and -, at most 64")
+    return line
+
+
+def read_tokens(path: Path) -> Tokens:
+    """Lines `NAME sha256:HEX`; empty ones and those that begin with # are passed over.
+
+    Raises ValueError for a file that others can read, or we cannot, or that says something else.
+    """
+    hashes: dict[str, str] = {}
+    for number, line in enumerate(_secret(path).splitlines(), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        found = _LINE.fullmatch(line)
+        if found is None or found[1] in hashes:
+            raise ValueError(f"{path}, line {number}: a new name, then sha256: and 64 digits")
+        hashes[found[1]] = found[2]
+    if not hashes:
+        raise ValueError(f"{path}: it holds no token")
+    return Tokens(hashes)
+
+
+def read_token(path: Path) -> str:
+    """The first line. Raises ValueError for a file that others can read, or we cannot."""
+    token = _secret(path).partition("\n")[0].strip()
+    if not _TOKEN.fullmatch(token):
+        raise ValueError(f"{path}: its first line is no token")
+    return token
+
+
+def _secret(path: Path) -> str:
+    try:
+        found, text = path.stat(), path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: it cannot be read") from error
+    if found.st_mode & OTHERS:
+        raise ValueError(f"{path}: others can read it; `chmod 600` it")
+    if found.st_size > FILE_BYTES_MAX:
+        raise ValueError(f"{path}: it is larger than {FILE_BYTES_MAX} bytes")
+    return text
+
+
+def optional_tokens(path: Path | None) -> Tokens | None:
+    return None if path is None else read_tokens(path)
+
+
+def optional_token(path: Path | None) -> str | None:
+    return None if path is None else read_token(path)
+
+
+def listen_fault(host: str, advertise: str | None, *, has_tokens: bool) -> str | None:
+    """Why a program must not listen on *host*; None: it may. Pure."""
+    if host in LOOPBACK:
+        return None
+    if not has_tokens:
+        return f"{host} is not loopback: it needs a tokens_file, or anybody could command it"
+    if host in EVERYWHERE and advertise is None:
+        return f"{host} is every address: say in `advertise` by which one others reach it"
+    return None
