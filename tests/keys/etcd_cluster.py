@@ -1,5 +1,6 @@
 """A real etcd of three members, and who of them leads."""
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,9 +21,16 @@ class EtcdCluster:
         for number in range(MEMBERS):
             (folder / f"e{number}").mkdir(parents=True, exist_ok=True)
             self.members.append(EtcdProcess(folder / f"e{number}"))
-        all_of_them = ",".join(f"e{n}={one.peer_url}" for n, one in enumerate(self.members))
-        for number, member in enumerate(self.members):
-            member.flags = (f"--name=e{number}", f"--initial-cluster={all_of_them}", *TIMES, *flags)
+        self.join([member.peer_url for member in self.members], *flags)
+
+    def join(self, peer_urls: Sequence[str], *flags: str) -> None:
+        """Before the start: where the members look for each other."""
+        all_of_them = ",".join(f"e{number}={url}" for number, url in enumerate(peer_urls))
+        for number, (member, url) in enumerate(zip(self.members, peer_urls, strict=True)):
+            member.flags = (
+                *(f"--name=e{number}", f"--initial-cluster={all_of_them}"),
+                *(f"--initial-advertise-peer-urls={url}", *TIMES, *flags),
+            )
 
     @property
     def endpoints(self) -> list[str]:
@@ -43,6 +51,13 @@ class EtcdCluster:
                 if await _leads(http, member):
                     return member
         raise AssertionError("nobody says that he leads")
+
+
+async def ids_of(members: Sequence[EtcdProcess]) -> list[str]:
+    """In hexadecimal, as members name themselves to each other."""
+    async with httpx.AsyncClient(trust_env=False, timeout=5) as http:
+        told = [await http.post(f"{one.url}/v3/maintenance/status", json={}) for one in members]
+    return [f"{int(one.json()['header']['member_id']):x}" for one in told]
 
 
 async def _leads(http: httpx.AsyncClient, member: EtcdProcess) -> bool:

@@ -45,8 +45,12 @@ class EtcdProcess:
         return f"{self.scheme}://{self.endpoint}"
 
     @property
+    def peer_port(self) -> int:
+        return self._ports[1]
+
+    @property
     def peer_url(self) -> str:
-        return f"http://127.0.0.1:{self._ports[1]}"
+        return f"http://127.0.0.1:{self.peer_port}"
 
     @property
     def pid(self) -> int:

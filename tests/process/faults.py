@@ -22,10 +22,12 @@ from keys.etcd import EtcdKv
 from keys.kv import Put, Request
 from tests.keys.conformance.operators import EtcdOperator
 from tests.keys.etcd_cluster import EtcdCluster
+from tests.keys.etcd_links import Links
 from tests.keys.etcd_process import EtcdProcess
 from tests.process.rig import Rig
 
 FSYNC_MS = 300
+ELECTION_S_MAX = 30
 FILLER = b"x" * 300_000
 FILLERS_MAX = 200
 DISK_BYTES = 256 << 20  # etcd takes 64 MiB for each log file before it writes to it
@@ -37,6 +39,8 @@ class Field:
 
     rig: Rig
     etcd: EtcdCluster
+    links: Links
+    """Between etcd's members."""
     small_disk: Path | None
     """A file system of its own under the last member; None where none may be made."""
 
@@ -106,6 +110,24 @@ async def etcd_leader_frozen(field: Field) -> AsyncIterator[None]:
     leader.pause()
     yield
     leader.resume()
+
+
+@asynccontextmanager
+async def etcd_leader_isolated(field: Field) -> AsyncIterator[None]:
+    """Clients reach it; the other members do not, and choose another."""
+    leader = await field.etcd.leader()
+    field.links.cut_off(field.etcd.members.index(leader))
+
+    async def another_leads() -> bool:
+        with suppress(AssertionError):
+            return await field.etcd.leader() is not leader
+        return False
+
+    try:
+        await field.rig.until(another_leads, ELECTION_S_MAX)
+        yield
+    finally:
+        field.links.heal()
 
 
 @asynccontextmanager
@@ -185,6 +207,7 @@ FAULTS: dict[str, Fault] = {
     "etcd-leader-killed": etcd_leader_killed,
     "etcd-follower-killed": etcd_follower_killed,
     "etcd-leader-frozen": etcd_leader_frozen,
+    "etcd-leader-isolated": etcd_leader_isolated,
     "etcd-no-space": etcd_no_space,
     "etcd-slow-disk": etcd_slow_disk,
     "etcd-disk-full": etcd_disk_full,

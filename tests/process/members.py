@@ -7,14 +7,15 @@ must be possible again; at the end every promise is looked up in the history of 
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import httpx
 
-from tests.keys.etcd_cluster import EtcdCluster
+from tests.keys.etcd_cluster import EtcdCluster, ids_of
+from tests.keys.etcd_links import opened
 from tests.process.ddl_clients import PUBLIC, clients_of
 from tests.process.faults import FAULTS, NEEDS_MORE, Field, disk_of
 from tests.process.node_outages import rows_of, writers_of, writing
@@ -74,7 +75,7 @@ async def members_fail(folder: Path, plan: Plan) -> Seen:
         "patient": writers[1],
     }
     kept = must(
-        changes_were_made=told["ok"] > len(plan.faults),
+        changes_were_made=told["ok"] > 0,
         rows_were_written=min(writer.count("ok") for writer in writers) > 0,
     )
     return Seen(numbers, (*kept, *wrong_rows(rows, writers), *verdict.wrong))
@@ -111,13 +112,20 @@ async def _created(rig: Rig, name: str) -> bool:
 
 @asynccontextmanager
 async def _field(folder: Path, plan: Plan) -> AsyncIterator[Field]:
-    disk = folder / "etcd" / "e2" / "data"
-    with disk_of(disk) as small_disk:
-        etcd = EtcdCluster(folder / "etcd")
-        try:
-            await asyncio.to_thread(etcd.start)
-            urls = [member.url for member in etcd.members]
-            async with running(folder, metasrvs=3, datanodes=3, flags=plan.flags, etcd=urls) as rig:
-                yield Field(rig, etcd, small_disk)
-        finally:
-            await asyncio.to_thread(etcd.kill)
+    etcd = EtcdCluster(folder / "etcd")
+    ports = [member.peer_port for member in etcd.members]
+    with disk_of(folder / "etcd" / "e2" / "data") as small_disk:
+        async with opened(ports) as links:
+            etcd.join(links.urls)
+            try:
+                await asyncio.to_thread(etcd.start)
+                links.ids = await ids_of(etcd.members)
+                async with _running(folder, plan, etcd) as rig:
+                    yield Field(rig, etcd, links, small_disk)
+            finally:
+                await asyncio.to_thread(etcd.kill)
+
+
+def _running(folder: Path, plan: Plan, etcd: EtcdCluster) -> AbstractAsyncContextManager[Rig]:
+    urls = [member.url for member in etcd.members]
+    return running(folder, metasrvs=3, datanodes=3, flags=plan.flags, etcd=urls)

@@ -8,7 +8,7 @@ from tests.process.members import Plan, members_fail
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 
-FAULTS = ("metasrv-stopped", "etcd-leader-frozen", "etcd-no-space")
+FAULTS = ("metasrv-stopped", "etcd-leader-frozen", "etcd-leader-isolated", "etcd-no-space")
 HOLD_MS = 3_000  # the leases last two seconds
 
 
