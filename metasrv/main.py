@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -51,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     log_to_stderr(server=config.server_id)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run(config))
+    gc.freeze()  # what is left is not looked through once more, which took longer than all else
     return 0
 
 
@@ -87,12 +89,11 @@ async def run(config: ServerConfig) -> None:
         await stop.wait()
         state.stop()
         server.should_exit = True
-        await asyncio.wait([serving])
+        await asyncio.wait([serving, tasks.create_task(jobs.close())])
         for _ in range(2):  # an etcd that is silent is not waited for: the lease ends by itself
             for task in work:
                 task.cancel()
             await asyncio.wait(work, timeout=HANDOVER_S_MAX)
-        await jobs.close()
     await kv.close()
     log.info("server_stopped")
 
