@@ -1,6 +1,6 @@
 """What the settings of a term do to its parts, at its start and after every change."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from metasrv.nodes.book import NodeBook
 from metasrv.tunables import Tunables
@@ -35,4 +35,5 @@ def limits_of(started: Limits, values: Tunables) -> Limits:
         **({Lane.DDL: values.running_max} if values.running_max else {}),
         **({Lane.REPAIR: values.repair_max} if values.repair_max else {}),
     }
-    return Limits(running_max=running, queue_max=values.queue_max or started.queue_max)
+    queue_max = values.queue_max or started.queue_max
+    return replace(started, running_max=running, queue_max=queue_max)

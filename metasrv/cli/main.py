@@ -30,6 +30,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("region", "metasrv.cli.region", "Where each region is."),
     ("failover", "metasrv.cli.failover", "Open the regions of a node elsewhere, now."),
     ("cluster", "metasrv.cli.cluster", "Who leads; maintenance, and the pause of procedures."),
+    ("top", "metasrv.cli.top", "Leader, nodes, leases, and what runs and waits; live."),
     ("token", "metasrv.cli.token", "Make the secrets that a service beyond loopback asks for."),
     ("setting", "metasrv.cli.setting", "What can be changed while the service runs."),
 )
