@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from immutables import Map
 
@@ -10,11 +10,14 @@ from base.errors import Corrupt, NotFound
 from keys.catalogs import CatalogInfo, SchemaInfo
 from keys.log import (
     CatalogCreated,
+    CatalogDropped,
+    CatalogDropping,
     CatalogUpdate,
     Entry,
     RouteChanged,
     SchemaCreated,
     SchemaDropped,
+    SchemaDropping,
     TableAltered,
     TableCreated,
     TableDropped,
@@ -24,6 +27,8 @@ from keys.log import (
 from keys.tables import TableInfo, TableRoute
 
 SchemaName = tuple[str, str]
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,10 @@ class Catalog:
     at_ms: int = 0
     catalogs: Map[str, CatalogInfo] = field(default_factory=Map)
     schemas: Map[SchemaName, SchemaInfo] = field(default_factory=Map)
+    leaving_catalogs: Map[str, CatalogInfo] = field(default_factory=Map)
+    """Being dropped with all they hold: no reader sees them."""
+    leaving: Map[SchemaName, SchemaInfo] = field(default_factory=Map)
+    """The same of schemas."""
     tables: Map[int, Table] = field(default_factory=Map)
     """By id, dropped ones too."""
     names: Map[SchemaName, Map[str, int]] = field(default_factory=Map)
@@ -62,7 +71,20 @@ class Catalog:
             state = _APPLY[type(entry)](state, entry, update.version)
         return replace(state, version=update.version, revision=revision, at_ms=update.at_ms)
 
+    def is_visible(self, catalog: str, schema: str) -> bool:
+        """Whether readers see the schema: it stands, and neither it nor its catalog is leaving."""
+        return catalog in self.catalogs and (catalog, schema) in self.schemas
+
+    def by_id(self, table_id: int) -> Table | None:
+        """Also a dropped one; not a living one whose schema is being dropped."""
+        table = self.tables.get(table_id)
+        if table is None or table.dropped_at_ms is not None:
+            return table
+        return table if self.is_visible(table.info.catalog, table.info.schema_name) else None
+
     def find(self, catalog: str, schema: str, name: str) -> Table | None:
+        if not self.is_visible(catalog, schema):
+            return None
         table_id = self.names.get((catalog, schema), Map()).get(name)
         return None if table_id is None else self.tables[table_id]
 
@@ -106,19 +128,50 @@ class Catalog:
     # The entries, one function each -----------------------------------------------------------
 
     def _catalog_created(self, entry: CatalogCreated, version: int) -> "Catalog":
-        return replace(self, catalogs=self.catalogs.set(entry.info.name, entry.info))
+        name = entry.info.name
+        if name in self.catalogs or name in self.leaving_catalogs:
+            raise Corrupt(entry=entry.op, catalog=name)
+        return replace(self, catalogs=self.catalogs.set(name, entry.info))
+
+    def _catalog_dropping(self, entry: CatalogDropping, version: int) -> "Catalog":
+        name = entry.info.name
+        if name not in self.catalogs:
+            raise Corrupt(entry=entry.op, catalog=name)
+        leaving = self.leaving_catalogs.set(name, entry.info)
+        return replace(self, catalogs=self.catalogs.delete(name), leaving_catalogs=leaving)
+
+    def _catalog_dropped(self, entry: CatalogDropped, version: int) -> "Catalog":
+        held = [name for name in (*self.schemas, *self.leaving) if name[0] == entry.name]
+        if held or (entry.name not in self.catalogs and entry.name not in self.leaving_catalogs):
+            raise Corrupt(entry=entry.op, catalog=entry.name, holds=held)
+        return replace(
+            self,
+            catalogs=without(self.catalogs, entry.name),
+            leaving_catalogs=without(self.leaving_catalogs, entry.name),
+        )
 
     def _schema_created(self, entry: SchemaCreated, version: int) -> "Catalog":
         name = (entry.info.catalog, entry.info.name)
-        if name in self.schemas or entry.info.catalog not in self.catalogs:
+        taken = name in self.schemas or name in self.leaving
+        if taken or entry.info.catalog not in self.catalogs:
             raise Corrupt(entry=entry.op, schema=name)
         return replace(self, schemas=self.schemas.set(name, entry.info))
 
+    def _schema_dropping(self, entry: SchemaDropping, version: int) -> "Catalog":
+        name = (entry.info.catalog, entry.info.name)
+        if name not in self.schemas:
+            raise Corrupt(entry=entry.op, schema=name)
+        leaving = self.leaving.set(name, entry.info)
+        return replace(self, schemas=self.schemas.delete(name), leaving=leaving)
+
     def _schema_dropped(self, entry: SchemaDropped, version: int) -> "Catalog":
         name = (entry.catalog, entry.name)
-        if name not in self.schemas or self.names.get(name):
+        stands = name in self.schemas or name in self.leaving
+        if not stands or self.names.get(name):
             raise Corrupt(entry=entry.op, schema=name)
-        return replace(self, schemas=self.schemas.delete(name))
+        return replace(
+            self, schemas=without(self.schemas, name), leaving=without(self.leaving, name)
+        )
 
     def _table_created(self, entry: TableCreated, version: int) -> "Catalog":
         if entry.info.table_id in self.tables:
@@ -164,7 +217,7 @@ class Catalog:
     def _named(self, table: Table) -> "Catalog":
         info = table.info
         schema = (info.catalog, info.schema_name)
-        if schema not in self.schemas:
+        if schema not in self.schemas and schema not in self.leaving:
             raise Corrupt(name=info.full_name, schema=schema)
         names = self.names.get(schema, Map())
         if names.get(info.name, info.table_id) != info.table_id:
@@ -190,12 +243,19 @@ class Catalog:
         return replace(self, names=kept, nodes=nodes)
 
 
+def without(known: Map[K, V], key: K) -> Map[K, V]:
+    return known.delete(key) if key in known else known
+
+
 _Apply = Callable[[Catalog, Any, int], Catalog]
 _APPLY: Mapping[type, _Apply] = cast(
     "Mapping[type, _Apply]",
     {
         CatalogCreated: Catalog._catalog_created,
         SchemaCreated: Catalog._schema_created,
+        CatalogDropping: Catalog._catalog_dropping,
+        CatalogDropped: Catalog._catalog_dropped,
+        SchemaDropping: Catalog._schema_dropping,
         SchemaDropped: Catalog._schema_dropped,
         TableCreated: Catalog._table_created,
         TableUndropped: Catalog._table_undropped,

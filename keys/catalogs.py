@@ -17,6 +17,8 @@ class CatalogInfo(StoredModel):
     name: str
     options: dict[str, str] = Field(default_factory=dict)
     created_at_ms: int
+    dropping: str | None = None
+    """Id of the procedure that drops it with all it holds: no reader sees it any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class SchemaInfo(StoredModel):
     name: str
     options: dict[str, str] = Field(default_factory=dict)
     created_at_ms: int
+    dropping: str | None = None
+    """As of a catalog. Its tables are hidden with it, and leave one by one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(TableRouteKey, "create, drop and undrop of a table; failover"),
     Family(DatanodeTableKey, "every change of a route, in the same transaction"),
     Family(TableNameKey, "create, rename, drop and undrop of a table"),
-    Family(CatalogNameKey, "the bootstrap"),
+    Family(CatalogNameKey, "the bootstrap; create and drop of a catalog"),
     Family(SchemaNameKey, "the bootstrap; create and drop of a schema"),
     Family(RemovedTableInfoKey, "drop and undrop of a table"),
     Family(RemovedTableRouteKey, "drop and undrop of a table; failover"),

@@ -16,8 +16,27 @@ class CatalogCreated(StoredPart):
     info: CatalogInfo
 
 
+class CatalogDropping(StoredPart):
+    """From here on it is hidden, with its schemas and their tables."""
+
+    op: Literal["catalog.dropping"] = "catalog.dropping"
+    info: CatalogInfo
+
+
+class CatalogDropped(StoredPart):
+    op: Literal["catalog.dropped"] = "catalog.dropped"
+    name: str
+
+
 class SchemaCreated(StoredPart):
     op: Literal["schema.created"] = "schema.created"
+    info: SchemaInfo
+
+
+class SchemaDropping(StoredPart):
+    """From here on it is hidden, with its tables."""
+
+    op: Literal["schema.dropping"] = "schema.dropping"
     info: SchemaInfo
 
 
@@ -67,7 +86,10 @@ class RouteChanged(StoredPart):
 
 Entry = Annotated[
     CatalogCreated
+    | CatalogDropping
+    | CatalogDropped
     | SchemaCreated
+    | SchemaDropping
     | SchemaDropped
     | TableCreated
     | TableRenamed

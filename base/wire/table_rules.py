@@ -18,6 +18,7 @@ from base.wire.changes import (
 )
 from base.wire.problems import FieldError
 from base.wire.tables import (
+    CatalogSpec,
     ColumnSpec,
     HashPartition,
     RangePartition,
@@ -46,7 +47,7 @@ def validate_spec(spec: TableSpec) -> tuple[FieldError, ...]:
     )
 
 
-def validate_schema(spec: SchemaSpec) -> tuple[FieldError, ...]:
+def validate_schema(spec: SchemaSpec | CatalogSpec) -> tuple[FieldError, ...]:
     return (*name_errors(spec.name, "/name"), *_option_errors(spec.options))
 
 

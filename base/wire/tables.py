@@ -194,6 +194,14 @@ class SchemaList(WireModel):
     """Opaque; null on the last page."""
 
 
+class CatalogSpec(WireModel):
+    """A catalog (tenant) to create; it begins without a schema."""
+
+    name: Identifier
+    if_not_exists: bool = False
+    options: dict[str, str] = Field(default_factory=dict)
+
+
 class CatalogBody(WireModel):
     """A catalog (tenant) as it is."""
 

@@ -1,19 +1,30 @@
-"""From a request to plain values: the server, what is asked, and how long the client waits."""
+"""From a request to plain values: the server, what is asked, and how long the client waits.
 
+All of them are `async`, though none waits: FastAPI would call them in threads, one hop for each.
+"""
+
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import Depends, Header, Path, Request
 from fastapi import Query as QueryOf
 
-from metasrv.api.query import ChangeQuery
-from metasrv.service.asking import ANONYMOUS, Asked, idempotency_key, if_match, prefer_wait
+from metasrv.api.query import ChangeQuery, DropQuery
+from metasrv.service.asking import (
+    ANONYMOUS,
+    Asked,
+    TableTag,
+    idempotency_key,
+    if_match,
+    prefer_wait,
+)
 from metasrv.service.state import ServerState
 from metasrv.service.wishes import SchemaName, TableName
 
 IDENTIFIER = "^[A-Za-z_][A-Za-z0-9_-]{0,127}$"
 
 
-def server(request: Request) -> ServerState:
+async def server(request: Request) -> ServerState:
     found = request.app.state.server
     assert isinstance(found, ServerState)
     return found
@@ -40,30 +51,52 @@ Prefer = Annotated[
 ]
 
 
-def wait_ms(prefer: Prefer = None) -> int | None:
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What the headers of a change say."""
+
+    key: str | None
+    if_match: TableTag | None
+    wait_ms: int | None
+
+
+async def wait_ms(prefer: Prefer = None) -> int | None:
     return prefer_wait(prefer)
 
 
 Wait = Annotated[int | None, Depends(wait_ms)]
 
 
-def asked(
-    request: Request,
-    query: Annotated[ChangeQuery, QueryOf()],
-    wait: Wait,
-    key: Key = None,
-    match: Match = None,
-) -> Asked:
+async def conditions(wait: Wait, key: Key = None, match: Match = None) -> Conditions:
     """Raises Refused for headers that mean nothing, Conflict for an If-Match that cannot match."""
+    return Conditions(idempotency_key(key), if_match(match), wait)
+
+
+OnConditions = Annotated[Conditions, Depends(conditions)]
+
+
+async def asked(
+    request: Request, query: Annotated[ChangeQuery, QueryOf()], conditions: OnConditions
+) -> Asked:
+    return _asked(request, query, conditions)
+
+
+async def asked_to_drop(
+    request: Request, query: Annotated[DropQuery, QueryOf()], conditions: OnConditions
+) -> Asked:
+    return replace(_asked(request, query, conditions), cascade=query.cascade)
+
+
+def _asked(request: Request, query: ChangeQuery, conditions: Conditions) -> Asked:
     return Asked(
         method=request.method,
         path=request.url.path,
         body=request.state.json,
         request_id=request.state.request_id,
         principal=getattr(request.state, "principal", ANONYMOUS),
-        key=idempotency_key(key),
-        if_match=if_match(match),
-        wait_ms=wait,
+        key=conditions.key,
+        if_match=conditions.if_match,
+        wait_ms=conditions.wait_ms,
         queue=query.on_conflict == "queue",
         dry_run=query.dry_run,
     )
@@ -72,15 +105,16 @@ def asked(
 Name = Annotated[str, Path(json_schema_extra={"pattern": IDENTIFIER})]
 
 
-def schema_name(catalog: Name, schema: Name) -> SchemaName:
+async def schema_name(catalog: Name, schema: Name) -> SchemaName:
     return SchemaName(catalog, schema)
 
 
-def table_name(catalog: Name, schema: Name, table: Name) -> TableName:
+async def table_name(catalog: Name, schema: Name, table: Name) -> TableName:
     return TableName(catalog, schema, table)
 
 
 Server = Annotated[ServerState, Depends(server)]
 AskedFor = Annotated[Asked, Depends(asked)]
+AskedToDrop = Annotated[Asked, Depends(asked_to_drop)]
 InSchema = Annotated[SchemaName, Depends(schema_name)]
 OfTable = Annotated[TableName, Depends(table_name)]

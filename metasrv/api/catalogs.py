@@ -4,14 +4,21 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from base.wire.tables import CatalogBody, CatalogList, SchemaBody, SchemaList, SchemaSpec
+from base.wire.tables import (
+    CatalogBody,
+    CatalogList,
+    CatalogSpec,
+    SchemaBody,
+    SchemaList,
+    SchemaSpec,
+)
 from metasrv.api.answers import definition_etag, read_answer
-from metasrv.api.asked import AskedFor, InSchema, Name, Server
+from metasrv.api.asked import AskedFor, AskedToDrop, InSchema, Name, Server
 from metasrv.api.documented import BODY, change, page, read
 from metasrv.api.query import PageQuery, ReadQuery
 from metasrv.api.shape import changed
 from metasrv.api.wanted import freshness, wanted
-from metasrv.service import listing, tables
+from metasrv.service import ddl_catalogs, listing, tables
 from metasrv.service.changing import change as make
 from metasrv.service.ddl_schemas import create_schema as wish_to_create
 from metasrv.service.ddl_schemas import drop_schema as wish_to_drop
@@ -26,6 +33,38 @@ async def list_catalogs(
     """The catalogs, by name."""
     body, found = await listing.catalogs(state, wanted(request, query))
     return read_answer(request, body, found)
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=None,
+    responses=change(
+        201,
+        CatalogBody,
+        *BODY,
+        "invalid-identifier",
+        "reserved-name",
+        "already-exists",
+        "schema-conflict",
+    ),
+)
+async def create_catalog(state: Server, asked: AskedFor, spec: CatalogSpec) -> Response:
+    """Make a catalog."""
+    done = await make(state, ddl_catalogs.create_catalog(asked, spec))
+    return await changed(state, asked, done)
+
+
+@router.delete(
+    "/{catalog}",
+    status_code=204,
+    response_model=None,
+    responses=change(204, None, "invalid-identifier", "not-empty"),
+)
+async def drop_catalog(state: Server, asked: AskedToDrop, catalog: Name) -> Response:
+    """Drop a catalog: one that holds no schema, or (`cascade`) with all that it holds."""
+    done = await make(state, ddl_catalogs.drop_catalog(asked, catalog))
+    return await changed(state, asked, done)
 
 
 @router.get("/{catalog}", response_model=CatalogBody, responses=read("invalid-identifier"))
@@ -85,7 +124,7 @@ async def get_schema(
     response_model=None,
     responses=change(204, None, "invalid-identifier", "not-empty"),
 )
-async def drop_schema(state: Server, asked: AskedFor, name: InSchema) -> Response:
-    """Drop a schema that holds no table."""
+async def drop_schema(state: Server, asked: AskedToDrop, name: InSchema) -> Response:
+    """Drop a schema: one that holds no table, or (`cascade`) with its tables."""
     done = await make(state, wish_to_drop(asked, name))
     return await changed(state, asked, done)

@@ -90,3 +90,10 @@ class ChangeQuery(Query):
     """`fail`: 409 `object-locked` instead of waiting for another change of the same object."""
     dry_run: Flag = False
     """Judge it and answer what it would do, storing nothing."""
+
+
+class DropQuery(ChangeQuery):
+    """Of the drop of what may hold something."""
+
+    cascade: Flag = False
+    """Drop all that it holds, too. It is hidden at once; its tables go one by one."""

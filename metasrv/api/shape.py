@@ -7,6 +7,7 @@ from fastapi import Response
 from base.wire.plans import PlanBody, PlansBody
 from base.wire.procedures import FailoverBody, ProcedureBody, ResourceBody
 from keys.catalog import Table
+from keys.catalogs import CatalogInfo
 from keys.records import ProcedureHistory, ProcedureRecord
 from metasrv.api.answers import VERSION_HEADER, answer
 from metasrv.service import tables
@@ -16,9 +17,10 @@ from metasrv.service.ends import error_of
 from metasrv.service.failovers import FailoverPlan
 from metasrv.service.plan_shapes import plan_body
 from metasrv.service.procedure_shapes import ended_body, living_body
-from metasrv.service.shapes import schema_body, table_body, table_etag
+from metasrv.service.shapes import catalog_body, schema_body, table_body, table_etag
 from metasrv.service.state import ServerState
 from metasrv.service.wishes import SchemaName, Stands
+from procedures.kinds.create_catalog import CREATE_CATALOG
 from procedures.kinds.create_schema import CREATE_SCHEMA
 from procedures.kinds.registry import KINDS
 
@@ -103,12 +105,17 @@ async def _ended(state: ServerState, history: ProcedureHistory, headers: Headers
     if status == 201 and history.catalog_version is None:
         status = 200  # `if_not_exists`, and somebody else had made it when its turn came
         headers[VERSION_HEADER] = str(state.follower.catalog.version)
+    if record.kind == CREATE_CATALOG.name:
+        name = record.resource.name
+        if status == 201:
+            headers["Location"] = f"/v1/catalogs/{name}"
+        return answer(tables.made_catalog(state, name, history.catalog_version), status, headers)
     if record.kind == CREATE_SCHEMA.name:
         catalog, schema = record.resource.name.split(".")
-        name = SchemaName(catalog, schema)
+        within = SchemaName(catalog, schema)
         if status == 201:
             headers["Location"] = f"/v1/catalogs/{catalog}/schemas/{schema}"
-        return answer(tables.made_schema(state, name, history.catalog_version), status, headers)
+        return answer(tables.made_schema(state, within, history.catalog_version), status, headers)
     table_id = _table_id(history, record)
     body = await tables.made_table(state, table_id, history.catalog_version)
     headers["ETag"] = table_etag(body.id, body.version)
@@ -133,6 +140,8 @@ async def _stands(state: ServerState, done: Stands) -> Response:
     if isinstance(done.found, Table):
         body = table_body(done.found, version, await state.addresses.known())
         return answer(body, 200, {**headers, "ETag": table_etag(body.id, body.version)})
+    if isinstance(done.found, CatalogInfo):
+        return answer(catalog_body(done.found, version), 200, headers)
     return answer(schema_body(done.found, version), 200, headers)
 
 
@@ -148,6 +157,8 @@ def _resource_of(stands: Stands) -> ResourceBody:
     if isinstance(found, Table):
         info = found.info
         return ResourceBody(type="table", id=str(info.table_id), name=info.full_name)
+    if isinstance(found, CatalogInfo):
+        return ResourceBody(type="catalog", id=str(found.catalog_id), name=found.name)
     return ResourceBody(
         type="schema", id=str(found.schema_id), name=f"{found.catalog}.{found.name}"
     )

@@ -98,7 +98,13 @@ INVARIANTS: tuple[Invariant, ...] = (
     Invariant(
         "An accepted procedure has a record until it has a history, never both and never neither.",
         ("procedures/runner.py", "procedures/submit.py::Submitter"),
-        ("procedure-once", "procedure-parent", "idempotency-target", "region-opening"),
+        (
+            "procedure-once",
+            "procedure-parent",
+            "idempotency-target",
+            "region-opening",
+            "drop-unfinished",
+        ),
         (CHECK,),
     ),
     Invariant(

@@ -85,9 +85,9 @@ def same_story(facts: Facts) -> Iterator[Fault]:
 
 def _told(catalog: Catalog) -> Iterator[tuple[str, StoredModel]]:
     """Every key of METADATA that the catalog calls for."""
-    for info in catalog.catalogs.values():
+    for info in (*catalog.catalogs.values(), *catalog.leaving_catalogs.values()):
         yield str(CatalogNameKey(info.name)), info
-    for schema in catalog.schemas.values():
+    for schema in (*catalog.schemas.values(), *catalog.leaving.values()):
         yield str(SchemaNameKey(schema.catalog, schema.name)), schema
     for table_id, table in catalog.tables.items():
         name = (table.info.catalog, table.info.schema_name, table.info.name)

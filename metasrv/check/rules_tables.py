@@ -172,6 +172,17 @@ def opening(facts: Facts) -> Iterator[Fault]:
             yield Fault(f"region {region.region_id}", found, "open, or opened by a procedure")
 
 
+def leaving(facts: Facts) -> Iterator[Fault]:
+    """Otherwise it would stay hidden, with all that it holds, for ever."""
+    records = facts.records()
+    marked = {str(key): value.dropping for key, value in facts.of(CatalogNameKey).items()}
+    marked |= {str(key): value.dropping for key, value in facts.of(SchemaNameKey).items()}
+    for key, procedure in marked.items():
+        if procedure is not None and procedure not in records:
+            found = f"being dropped by {procedure}, which does not live"
+            yield Fault(key, found, "dropped by a living procedure")
+
+
 def lost(facts: Facts) -> Iterator[Fault]:
     """Never replaced by an empty region, and never quiet (P5)."""
     for route in facts.routes().values():
@@ -196,5 +207,6 @@ RULES = (
     Rule("table-schema", 2, "the schema of a table and the catalog of a schema exist", schemas),
     Rule("table-elements", 5, "columns, keys, partition and versions of a table fit", elements),
     Rule("region-opening", 1, "a region that is opening is opened by a procedure", opening),
+    Rule("drop-unfinished", 1, "what is being dropped is dropped by a procedure", leaving),
     Rule("region-lost", 6, "no region is lost", lost),
 )

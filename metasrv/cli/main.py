@@ -21,6 +21,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("server", "metasrv.cli.server", "Run one metasrv; `metasrv server --help` has its flags."),
     ("datanode", "metasrv.cli.datanode", "Run one datanode; its flags as for `server`."),
     ("table", "metasrv.cli.table", "Make, look at, change and drop tables."),
+    ("catalog", "metasrv.cli.catalog", "Make, look at and drop catalogs."),
     ("schema", "metasrv.cli.schema", "Make, look at and drop schemas."),
     ("import", "metasrv.cli.import_rows", "Load a Parquet, CSV or NDJSON file into a table."),
     ("scan", "metasrv.cli.scan", "Read the rows of a table."),

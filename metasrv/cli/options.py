@@ -40,6 +40,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON document instead 
 WaitS = Annotated[
     float, typer.Option("--wait", min=0, help="Seconds to wait for the end; it goes on anyway.")
 ]
+Cascade = Annotated[
+    bool, typer.Option("--cascade", help="With all it holds, which is hidden at once.")
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Change nothing; show the plan and what is in its way.")
 ]

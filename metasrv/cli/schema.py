@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from metasrv.cli.options import WAIT_S, AsJson, DryRun, Url, WaitS, service
+from metasrv.cli.options import WAIT_S, AsJson, Cascade, DryRun, Url, WaitS, service
 from metasrv.cli.output import show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
 
@@ -58,16 +58,17 @@ def list_(
 
 
 @app.command("drop")
-def drop(
+def drop(  # noqa: PLR0913  # a parameter is an option of the command
     name: SchemaArg,
+    cascade: Cascade = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Drop a schema that holds no table."""
+    """Drop a schema that holds no table; with --cascade, with its tables."""
     with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
-        client.schemas.drop(name, wait_s=wait, on_progress=tell, dry_run=dry_run)
+        client.schemas.drop(name, cascade, wait_s=wait, on_progress=tell, dry_run=dry_run)
     if as_json:
         show_json({"dropped": name})
     else:

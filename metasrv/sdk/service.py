@@ -7,7 +7,7 @@ until the procedure ends.
 import asyncio
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from pydantic import BaseModel
@@ -53,6 +53,16 @@ class ChangeOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
+class Asking:
+    """A change before its conditions."""
+
+    method: str
+    path: str
+    body: object = None
+    params: Params = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """A change that is done."""
 
@@ -94,11 +104,17 @@ class Service:
         return await self.read(model, path, {**known, **(params or {})})
 
     async def change(
-        self, method: str, path: str, body: object = None, **options: Unpack[ChangeOptions]
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        params: Params | None = None,
+        **options: Unpack[ChangeOptions],
     ) -> Change:
         """Done when it returns. Raises what the service said, or what ended the procedure."""
         until = asyncio.get_running_loop().time() + options.get("wait_s", 60.0)
-        answer = await self._send(method, path, body, until, options)
+        asked = Asking(method, path, body, params or {})
+        answer = await self._send(asked, until, options)
         if answer.status != 202:
             return Change(self._noted(answer.json()) if answer.content else None, None)
         procedure = answer.body(ProcedureBody)
@@ -110,7 +126,7 @@ class Service:
     ) -> Answer:
         """A change whose answer is taken as it comes, 202 too: nothing is followed."""
         until = asyncio.get_running_loop().time() + options.get("wait_s", 60.0)
-        return await self._send(method, path, body, until, options)
+        return await self._send(Asking(method, path, body), until, options)
 
     async def follow(
         self, procedure_id: str, wait_s: float, on_progress: OnProgress | None = None
@@ -141,9 +157,7 @@ class Service:
         assert answer is not None
         return answer
 
-    async def _send(
-        self, method: str, path: str, body: object, until: float, options: ChangeOptions
-    ) -> Answer:
+    async def _send(self, asked: Asking, until: float, options: ChangeOptions) -> Answer:
         wait_s = WATCH_S if "on_progress" in options else WAIT_S_MAX
         headers = {
             "idempotency-key": options.get("idempotency_key") or str(uuid.uuid4()),
@@ -151,7 +165,7 @@ class Service:
         }
         if "if_match" in options:
             headers["if-match"] = options["if_match"]
-        params: dict[str, str | int | bool] = {}
+        params = dict(asked.params)
         if options.get("on_conflict") == "fail":
             params["on_conflict"] = "fail"
         if dry_run := options.get("dry_run", False):
@@ -163,9 +177,9 @@ class Service:
         ):
             with attempt:
                 answer = await self._http.request(
-                    method,
-                    path,
-                    json=body,
+                    asked.method,
+                    asked.path,
+                    json=asked.body,
                     headers=headers,
                     params=params,
                     deadline_ms=2 * (TRY_MS_MAX + wait_s * 1000),

@@ -14,6 +14,7 @@ from metasrv.sdk.outcome import WriteResult
 from metasrv.sdk.portal import Portal
 from metasrv.sdk.rows import StatementOptions, TableChecksum
 from metasrv.sdk.sync_resources import (
+    SyncCatalogs,
     SyncCluster,
     SyncFailovers,
     SyncNodes,
@@ -33,6 +34,7 @@ class Client:
         self._portal = Portal()
         self._client = self._portal.call(_opened(urls, patience_ms, token))
         self.tables = SyncTables(self._portal, self._client.tables)
+        self.catalogs = SyncCatalogs(self._portal, self._client.catalogs)
         self.schemas = SyncSchemas(self._portal, self._client.schemas)
         self.procedures = SyncProcedures(self._portal, self._client.procedures)
         self.failovers = SyncFailovers(self._portal, self._client.failovers)

@@ -8,12 +8,12 @@ from base.wire.changes import AlterOperation
 from base.wire.cluster import ClusterBody, MaintenanceBody, NodeBody, PauseBody, RegionBody
 from base.wire.nodes import SettingBody
 from base.wire.procedures import FailoverRequest, ProcedureBody
-from base.wire.tables import RouteBody, SchemaBody, TableBody, TableSummary
+from base.wire.tables import CatalogBody, RouteBody, SchemaBody, TableBody, TableSummary
 from metasrv.sdk.operations import Cluster, Failovers, NodeBook, Procedures, Regions, Settings
 from metasrv.sdk.portal import Portal
 from metasrv.sdk.procedure import OnProgress
 from metasrv.sdk.service import ChangeOptions
-from metasrv.sdk.tables import Schemas, Spec, Tables
+from metasrv.sdk.tables import Catalogs, Schemas, Spec, Tables
 
 
 class SyncTables:
@@ -86,8 +86,28 @@ class SyncSchemas:
     def list(self, catalog: str = "main") -> builtins.list[SchemaBody]:
         return self._call(self._schemas.list(catalog))
 
-    def drop(self, name: str, **options: Unpack[ChangeOptions]) -> None:
-        self._call(self._schemas.drop(name, **options))
+    def drop(self, name: str, cascade: bool = False, **options: Unpack[ChangeOptions]) -> None:
+        self._call(self._schemas.drop(name, cascade, **options))
+
+
+class SyncCatalogs:
+    def __init__(self, portal: Portal, catalogs: Catalogs) -> None:
+        self._call = portal.call
+        self._catalogs = catalogs
+
+    def create(
+        self, name: str, if_not_exists: bool = False, **options: Unpack[ChangeOptions]
+    ) -> CatalogBody:
+        return self._call(self._catalogs.create(name, if_not_exists, **options))
+
+    def get(self, name: str) -> CatalogBody:
+        return self._call(self._catalogs.get(name))
+
+    def list(self) -> builtins.list[CatalogBody]:
+        return self._call(self._catalogs.list())
+
+    def drop(self, name: str, cascade: bool = False, **options: Unpack[ChangeOptions]) -> None:
+        self._call(self._catalogs.drop(name, cascade, **options))
 
 
 class SyncProcedures:

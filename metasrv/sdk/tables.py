@@ -9,6 +9,9 @@ from base.errors import Refused
 from base.wire.changes import AlterOperation, AlterRequest, RenameRequest, UndropRequest
 from base.wire.problems import field_errors
 from base.wire.tables import (
+    CatalogBody,
+    CatalogList,
+    CatalogSpec,
     RouteBody,
     SchemaBody,
     SchemaList,
@@ -154,9 +157,57 @@ class Schemas:
                 return found
             params["page_token"] = page.next_page_token
 
-    async def drop(self, name: str, **options: Unpack[ChangeOptions]) -> None:
-        """Conflict `not-empty` while it holds a table."""
-        await self._service.change("DELETE", SchemaName.parse(name).path, **options)
+    async def drop(
+        self, name: str, cascade: bool = False, **options: Unpack[ChangeOptions]
+    ) -> None:
+        """Conflict `not-empty` while it holds a table, unless `cascade`: then those go with it."""
+        path = SchemaName.parse(name).path
+        await self._service.change("DELETE", path, params=dropping(cascade), **options)
+
+
+class Catalogs:
+    """`client.catalogs`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def create(
+        self, name: str, if_not_exists: bool = False, **options: Unpack[ChangeOptions]
+    ) -> CatalogBody:
+        """It begins without a schema."""
+        spec = model_of(CatalogSpec, {"name": name, "if_not_exists": if_not_exists})
+        done = await self._service.change("POST", "/v1/catalogs", spec, **options)
+        if done.document is not None:
+            return model_of(CatalogBody, done.document)
+        return await self.get(name)
+
+    async def get(self, name: str) -> CatalogBody:
+        return await self._service.read_catalog(CatalogBody, catalog_path(name))
+
+    async def list(self) -> list[CatalogBody]:
+        params: dict[str, str | int | bool] = {"page_size": PAGE}
+        found: list[CatalogBody] = []
+        while True:
+            page = await self._service.read_catalog(CatalogList, "/v1/catalogs", params)
+            found += page.catalogs
+            if page.next_page_token is None:
+                return found
+            params["page_token"] = page.next_page_token
+
+    async def drop(
+        self, name: str, cascade: bool = False, **options: Unpack[ChangeOptions]
+    ) -> None:
+        """Conflict `not-empty` while it holds a schema, unless `cascade`."""
+        path = catalog_path(name)
+        await self._service.change("DELETE", path, params=dropping(cascade), **options)
+
+
+def dropping(cascade: bool) -> dict[str, str | int | bool]:
+    return {"cascade": "true"} if cascade else {}
+
+
+def catalog_path(name: str) -> str:
+    return SchemaName(name, "x").path.rpartition("/schemas/")[0]
 
 
 def model_of(model: type[M], value: object) -> M:

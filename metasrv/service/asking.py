@@ -47,6 +47,8 @@ class Asked:
     queue: bool = True
     """False (`on_conflict=fail`): refused instead of waiting for another change's locks."""
     dry_run: bool = False
+    cascade: bool = False
+    """Of a drop: with all that is inside."""
 
     @property
     def fingerprint(self) -> str:
@@ -55,7 +57,8 @@ class Asked:
         Not by orjson, which refuses the integers beyond 64 bits that a default may hold.
         """
         body = json.dumps(self.body, sort_keys=True, separators=(",", ":"))
-        return _digest(self.method.encode(), self.path.encode(), body.encode())
+        more = [b"cascade"] if self.cascade else []
+        return _digest(self.method.encode(), self.path.encode(), body.encode(), *more)
 
     def digest(self, part: int = 0) -> str | None:
         """The name of its idempotency key; *part* of a request that makes several procedures."""

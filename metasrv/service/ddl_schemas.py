@@ -36,7 +36,7 @@ def create_schema(asked: Asked, catalog: str, spec: SchemaSpec) -> Wish:
 
 def drop_schema(asked: Asked, name: SchemaName) -> Wish:
     asked.require_no_version()
-    return Wish(asked, partial(_wants, name), partial(plan_drop_schema, name))
+    return Wish(asked, partial(_wants, name), partial(plan_drop_schema, name, asked.cascade))
 
 
 def _wants(name: SchemaName, catalog: Catalog) -> tuple[Lock, ...]:
@@ -68,10 +68,12 @@ def plan_create_schema(name: SchemaName, spec: SchemaSpec, facts: Facts) -> Chan
     return Change(CREATE_SCHEMA, numbered(PLACEHOLDER_ID), sequence="schema_id", numbered=numbered)
 
 
-def plan_drop_schema(name: SchemaName, facts: Facts) -> Change:
+def plan_drop_schema(name: SchemaName, cascade: bool, facts: Facts) -> Change:
     info = facts.catalog.schema(name.catalog, name.schema)
     count = sum(1 for _ in facts.catalog.in_schema(name.catalog, name.schema))
-    if count:
+    if count and not cascade:
         raise Conflict("not-empty", name=name.full, count=count)
-    state = DropSchema(catalog=name.catalog, name=name.schema, schema_id=info.schema_id)
+    state = DropSchema(
+        catalog=name.catalog, name=name.schema, schema_id=info.schema_id, cascade=cascade
+    )
     return Change(DROP_SCHEMA, state)

@@ -115,6 +115,7 @@ def _chosen(catalog: Catalog, only: RegionFilter) -> list[tuple[Table, RegionRou
         (table, route)
         for table in sorted(tables, key=lambda table: table.info.table_id)
         if table.dropped_at_ms is None and only.table_id in (None, table.info.table_id)
+        if catalog.is_visible(table.info.catalog, table.info.schema_name)
         for route in table.route.region_routes
         if only.node in (None, route.leader)
     ]

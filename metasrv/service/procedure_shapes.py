@@ -16,6 +16,8 @@ from keys.records import ProcedureHistory, ProcedureRecord, Resource
 from metasrv.service.shapes import time_of
 from procedures.context import Live
 from procedures.entry import Entry, State
+from procedures.kinds.drop_catalog import DROP_CATALOG
+from procedures.kinds.drop_schema import DROP_SCHEMA
 from procedures.kinds.failover_node import FAILOVER_NODE
 from procedures.kinds.undrop_table import UNDROP_TABLE
 
@@ -203,7 +205,13 @@ def _of_undrop(state: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(state.get("moves", {}).values())
 
 
+def _of_cascade(state: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(state.get("children", {}).values())
+
+
 _NAMED: Mapping[str, Callable[[Mapping[str, Any]], tuple[str, ...]]] = {
     FAILOVER_NODE.name: _of_failover_node,
     UNDROP_TABLE.name: _of_undrop,
+    DROP_SCHEMA.name: _of_cascade,
+    DROP_CATALOG.name: _of_cascade,
 }

@@ -45,7 +45,7 @@ async def table_by_id(
 ) -> tuple[TableBody, View]:
     """Also a dropped one."""
     found = await view(state, freshness)
-    known = found.catalog.tables.get(table_id)
+    known = found.catalog.by_id(table_id)
     if known is None:
         raise NotFound("table-not-found", table_id=table_id)
     addresses = await state.addresses.known()
@@ -75,3 +75,11 @@ def made_schema(state: ServerState, name: SchemaName, version: int | None) -> Sc
     catalog = state.follower.at(version) if version else None
     catalog = catalog or state.follower.catalog
     return schema_body(catalog.schema(name.catalog, name.schema), catalog.version)
+
+
+def made_catalog(state: ServerState, name: str, version: int | None) -> CatalogBody:
+    """As of a schema."""
+    catalog = state.follower.at(version) if version else None
+    catalog = catalog or state.follower.catalog
+    must_have_catalog(catalog, name)
+    return catalog_body(catalog.catalogs[name], catalog.version)

@@ -9,11 +9,12 @@ from immutables import Map
 from base.errors import Conflict, NotFound, Refused
 from base.ids import is_identifier
 from keys.catalog import Catalog, Table
-from keys.catalogs import SchemaInfo
+from keys.catalogs import CatalogInfo, SchemaInfo
 from keys.records import Lock, LockMode, Phase
 from metasrv.service.asking import Asked
 from metasrv.service.nearby import hint
 from procedures.entry import Entry
+from procedures.kinds.drop_catalog import DROP_CATALOG
 from procedures.kinds.drop_schema import DROP_SCHEMA
 from procedures.machine import Kind, ProcedureState
 from procedures.ports import NodeView
@@ -46,7 +47,7 @@ class Change:
 class Stands:
     """A wish that is fulfilled already (`if_not_exists`)."""
 
-    found: Table | SchemaInfo
+    found: Table | SchemaInfo | CatalogInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,7 @@ def must_have_catalog(catalog: Catalog, name: str) -> None:
         raise NotFound("not-found", what="catalog", name=name, **close)
 
 
+_DROPS = (DROP_SCHEMA.name, DROP_CATALOG.name)
 Living = Iterable[tuple[str, Entry]]
 
 
@@ -138,11 +140,11 @@ def conflicts(locks: Iterable[Lock], living: Living) -> Iterator[tuple[str, str]
 
 
 def refuse_if_being_dropped(blockers: Iterable[str], living: Living) -> None:
-    """Nobody queues behind the drop of a schema only to be told that it is gone."""
+    """Nobody queues behind the drop of a schema or catalog only to be told that it is gone."""
     entries = dict(living)
     for procedure in blockers:
         record = entries[procedure].held.record
-        if record.kind == DROP_SCHEMA.name and record.phase is Phase.FORWARD:
+        if record.kind in _DROPS and record.phase is Phase.FORWARD:
             raise Conflict("being-dropped", name=record.resource.name, procedure_id=procedure)
 
 

@@ -23,7 +23,7 @@ from keys.tables import (
 )
 from keys.txn import Txn
 from procedures.context import Context
-from procedures.locks import whole_table
+from procedures.locks import exclusive, route_key, whole_table
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.opening import close_order, order_all
 from procedures.requirements import require_same_table, require_version
@@ -34,6 +34,8 @@ class DropTable(ProcedureState):
     schema_name: str
     name: str
     table_id: int
+    covered: bool = False
+    """A parent holds its schema, or its catalog, exclusively."""
     info: TableInfo | None = None
     """As it was when it moved; from then on `close` needs it."""
     route: TableRoute | None = None
@@ -71,6 +73,8 @@ async def close(state: DropTable, at: Context) -> Outcome[DropTable]:
 
 
 def locks(state: DropTable) -> tuple[Lock, ...]:
+    if state.covered:
+        return (exclusive(route_key(state.table_id)),)
     return whole_table(state.catalog, state.schema_name, state.name, state.table_id)
 
 

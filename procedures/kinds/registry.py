@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from procedures.kinds.alter_table import ALTER_TABLE
+from procedures.kinds.create_catalog import CREATE_CATALOG
 from procedures.kinds.create_schema import CREATE_SCHEMA
 from procedures.kinds.create_table import CREATE_TABLE
+from procedures.kinds.drop_catalog import DROP_CATALOG
 from procedures.kinds.drop_schema import DROP_SCHEMA
 from procedures.kinds.drop_table import DROP_TABLE
 from procedures.kinds.failover_node import FAILOVER_NODE
@@ -17,6 +19,8 @@ from procedures.machine import Kind
 KINDS: Mapping[str, Kind[Any]] = {
     kind.name: kind
     for kind in (
+        CREATE_CATALOG,
+        DROP_CATALOG,
         CREATE_SCHEMA,
         DROP_SCHEMA,
         CREATE_TABLE,

@@ -34,6 +34,10 @@ INFO, ROUTE = TableInfoKey(FLIGHTS), TableRouteKey(FLIGHTS)
 NAME = TableNameKey("main", "public", "flights")
 
 
+async def dropped_by_nobody(at: Cluster) -> str:
+    return await at.edit(SchemaNameKey("main", "public"), dropping="nobody")
+
+
 async def unknown_family(at: Cluster) -> str:
     await at.put_raw(b"__surprise/1", b"{}")
     return "__surprise/1"
@@ -344,6 +348,7 @@ BREAKAGES = (
     Breakage("table-elements", floor_above_version),
     Breakage("region-opening", opened_by_nobody),
     Breakage("region-lost", lost_region),
+    Breakage("drop-unfinished", dropped_by_nobody),
     Breakage("removed-whole", half_dropped),
     Breakage("removed-whole", dropped_under_another_name),
     Breakage("removed-whole", dropped_twice),

@@ -17,6 +17,7 @@ from tests.sdk.shapes import procedure, table_of
 TABLES = "/v1/catalogs/main/schemas/public/tables"
 GROUPS = {
     "table": ("create", "get", "list", "rename", "alter", "drop", "undrop", "route"),
+    "catalog": ("create", "get", "list", "drop"),
     "schema": ("create", "get", "list", "drop"),
     "procedure": ("list", "get", "watch", "cancel"),
     "node": ("list", "get"),
@@ -271,6 +272,7 @@ def test_given_a_dry_run_then_the_plan_is_shown_and_asked_for(rest: Rest, run: R
 
 MUTATING = {
     "table": ("create", "rename", "alter", "drop", "undrop"),
+    "catalog": ("create", "drop"),
     "schema": ("create", "drop"),
     "failover": ("run",),
 }

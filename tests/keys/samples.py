@@ -23,6 +23,8 @@ from keys.cluster import (
 from keys.key import Key
 from keys.log import (
     CatalogCreated,
+    CatalogDropped,
+    CatalogDropping,
     CatalogUpdate,
     CatalogUpdateKey,
     CatalogVersion,
@@ -30,6 +32,7 @@ from keys.log import (
     RouteChanged,
     SchemaCreated,
     SchemaDropped,
+    SchemaDropping,
     TableAltered,
     TableCreated,
     TableDropped,
@@ -119,9 +122,18 @@ INFO = TableInfo(
     created_at_ms=AT_MS,
 )
 HASHED = INFO.model_copy(update={"partition": HashRule(columns=(1,), count=2)})
-CATALOG = CatalogInfo(catalog_id=1, name="main", options={"owner": "ops"}, created_at_ms=AT_MS)
+CATALOG = CatalogInfo(
+    catalog_id=1,
+    name="main",
+    options={"owner": "ops"},
+    created_at_ms=AT_MS,
+)
 SCHEMA = SchemaInfo(
-    schema_id=2, catalog="main", name="public", options={"quota": "10"}, created_at_ms=AT_MS
+    schema_id=2,
+    catalog="main",
+    name="public",
+    options={"quota": "10"},
+    created_at_ms=AT_MS,
 )
 RECORD = ProcedureRecord(
     kind="create_table",
@@ -170,6 +182,9 @@ UPDATE = CatalogUpdate(
         TableDropped(table_id=1024, dropped_at_ms=AT_MS, dropped_by=PROCEDURE),
         TableUndropped(info=HASHED, route=ROUTE),
         RouteChanged(table_id=1024, version=3, regions=REGIONS[:1]),
+        SchemaDropping(info=SCHEMA.model_copy(update={"dropping": PROCEDURE})),
+        CatalogDropping(info=CATALOG.model_copy(update={"dropping": PROCEDURE})),
+        CatalogDropped(name="main"),
     ),
 )
 NODE = Node(

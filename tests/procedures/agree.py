@@ -31,6 +31,9 @@ class Agreement:
     logged: dict[int, dict[str, Any]] = field(default_factory=dict)
     """Table id -> what the log says of it."""
     schemas: set[Parts] = field(default_factory=set)
+    catalogs: set[str] = field(default_factory=set)
+    leaving: set[Parts] = field(default_factory=set)
+    """Catalogs and schemas that are being dropped with all they hold: nothing comes into them."""
     versions: int = 0
     at_ms: int = 0
     epochs: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -104,15 +107,37 @@ class Agreement:
             self._apply(entry)
 
     def _apply(self, entry: dict[str, Any]) -> None:
+        if entry["op"].startswith(("catalog.", "schema.")):
+            self._apply_name(entry)
+        else:
+            self._apply_table(entry)
+
+    def _apply_name(self, entry: dict[str, Any]) -> None:
         match entry["op"]:
+            case "catalog.created":
+                self.catalogs.add(entry["info"]["name"])
+            case "catalog.dropping":
+                self.leaving.add((entry["info"]["name"],))
+            case "catalog.dropped":
+                self.catalogs.remove(entry["name"])
+                self.leaving.discard((entry["name"],))
+            case "schema.dropping":
+                self.leaving.add((entry["info"]["catalog"], entry["info"]["name"]))
             case "schema.created":
                 self.schemas.add((entry["info"]["catalog"], entry["info"]["name"]))
             case "schema.dropped":
                 self.schemas.remove((entry["catalog"], entry["name"]))
+                self.leaving.discard((entry["catalog"], entry["name"]))
+
+    def _apply_table(self, entry: dict[str, Any]) -> None:
+        match entry["op"]:
             case "table.created" | "table.undropped":
                 table_id = entry["info"]["table_id"]
                 if (table_id in self.logged) != (entry["op"] == "table.undropped"):
                     self.wrong.append(f"log: {entry['op']} of table {table_id}")
+                within = (entry["info"]["catalog"], entry["info"]["schema"])
+                if self.leaving & {within, within[:1]}:
+                    self.wrong.append(f"log: {entry['op']} into {within}, which is being dropped")
                 self.logged[table_id] = {"info": entry["info"], "route": entry["route"]}
             case "table.renamed" | "table.altered":
                 self.logged[entry["info"]["table_id"]]["info"] = entry["info"]
@@ -148,6 +173,17 @@ class Agreement:
                 yield f"table {info['table_id']} in a schema that does not exist"
         if set(self.family("__schema_name")) != self.schemas:
             yield f"schemas {set(self.family('__schema_name')) ^ self.schemas}"
+        catalogs = {where[0] for where in self.family("__catalog_name")}
+        if catalogs != self.catalogs:
+            yield f"catalogs {catalogs ^ self.catalogs}"
+        marked = {
+            where
+            for name in ("__catalog_name", "__schema_name")
+            for where, value in self.family(name).items()
+            if value["dropping"] is not None
+        }
+        if marked != self.leaving:
+            yield f"marked {marked}, by the log {self.leaving}"
 
     def _routes(self) -> Iterator[str]:
         infos, routes = self.family("__table_info"), self.family("__table_route")

@@ -108,6 +108,35 @@ def dropped(end: End) -> list[str]:
     ]
 
 
+def catalog_dropped(end: End) -> list[str]:
+    schemas = end.agreement.family("__schema_name") | end.agreement.family("__catalog_name")
+    return [
+        *all_dropped(end, {"table.dropped": 1, "schema.dropping": 1, "schema.dropped": 2}),
+        *is_true(not schemas, f"left: {sorted(schemas)}"),
+    ]
+
+
+def schema_dropped(end: End) -> list[str]:
+    schemas = set(end.agreement.family("__schema_name"))
+    return [
+        *all_dropped(end, {"table.dropped": 2, "schema.dropping": 1, "schema.dropped": 1}),
+        *is_true(schemas == {("main", "sales")}, f"left: {sorted(schemas)}"),
+    ]
+
+
+def all_dropped(end: End, wanted: dict[str, int]) -> list[str]:
+    """Each table once, whatever a resumed parent has done twice; and the files are kept."""
+    made = [ops for procedure, ops in end.agreement.effects.items() if procedure is not None]
+    flat = [op for ops in made for op in ops if op in wanted]
+    open_regions = [n.serving for n in end.cluster.plane.nodes.values() if n.serving]
+    return [
+        *is_true({op: flat.count(op) for op in wanted} == wanted, f"log entries {flat}"),
+        *is_true(not end.tables(), "a table is there"),
+        *is_true(not open_regions, f"regions are open: {open_regions}"),
+        *no_rest(end),
+    ]
+
+
 def undropped(end: End) -> list[str]:
     # one announcement for all regions, or one for each node that answered
     made = [ops for procedure, ops in end.agreement.effects.items() if procedure is not None]

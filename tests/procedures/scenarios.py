@@ -4,12 +4,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from base.errors import Refused
-from keys.catalogs import SchemaInfo
+from keys.catalogs import CatalogInfo, SchemaInfo
 from keys.kv import Compare
 from keys.records import Outcome, Submission
 from procedures.kinds.alter_table import AlterTable, RenameColumn, SetOptions
+from procedures.kinds.create_catalog import CreateCatalog
 from procedures.kinds.create_schema import CreateSchema
 from procedures.kinds.create_table import CreateTable
+from procedures.kinds.drop_catalog import DropCatalog
 from procedures.kinds.drop_schema import DropSchema
 from procedures.kinds.drop_table import DropTable
 from procedures.kinds.failover_node import FailoverNode
@@ -24,12 +26,14 @@ from tests.procedures.ends import (
     Check,
     altered,
     both_failed_over,
+    catalog_dropped,
     created,
     dropped,
     effects,
     failed_over,
     nothing,
     renamed,
+    schema_dropped,
     undropped,
     undropped_elsewhere,
 )
@@ -142,6 +146,30 @@ SCENARIOS = (
         empty,
         {FULL: lambda end: effects(end, "schema.created")},
         cells_min=52,
+    ),
+    Scenario(
+        "create_catalog",
+        "create_catalog",
+        CreateCatalog(info=CatalogInfo(catalog_id=1031, name="acme", created_at_ms=1)),
+        empty,
+        {FULL: lambda end: effects(end, "catalog.created")},
+        cells_min=52,
+    ),
+    Scenario(
+        "drop_catalog",
+        "drop_catalog",
+        DropCatalog(name="main", catalog_id=1024, cascade=True),
+        with_table,
+        {FULL: catalog_dropped},
+        cells_min=476,
+    ),
+    Scenario(
+        "drop_schema, cascade",
+        "drop_schema",
+        DropSchema(catalog="main", name="public", schema_id=1024, cascade=True),
+        with_two_tables,
+        {FULL: schema_dropped},
+        cells_min=350,
     ),
     Scenario(
         "drop_schema",
