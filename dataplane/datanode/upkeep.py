@@ -56,6 +56,8 @@ class Upkeep:
         if owner.region.needs_flush():
             async with self._places:
                 await asyncio.to_thread(owner.region.flush)
+        if owner.region.has_unread_files():
+            await asyncio.to_thread(owner.region.sweep)
         written_ms = owner.written_ms
         if written_ms is not None and self._clock.mono_ms() - written_ms >= LOG_IDLE_MS:
             owner.written_ms = None

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from base.errors import Corrupt, Unavailable
 from base.wire.inputs import BorrowedFile, SealedSegment
 from base.wire.orders import DataFile
-from dataplane.pipelines.kept_versions import KeptVersions
 from dataplane.pipelines.plan import RewriteInput
 from dataplane.region.adoption import data_file, entry_of
 from dataplane.region.block_cache import BlockCache
@@ -26,6 +25,7 @@ from dataplane.region.columns import KEY, ColumnDef
 from dataplane.region.disk import Disk
 from dataplane.region.file_reader import FileReader, FileSource
 from dataplane.region.file_writer import FileTarget, write_rows
+from dataplane.region.kept_versions import KeptVersions
 from dataplane.region.key_range import KeyRange
 from dataplane.region.lost import lost_if_unreadable
 from dataplane.region.manifest import SealedEntry

@@ -31,10 +31,10 @@ from dataplane.pipelines.executor import (
     remove_strays,
     write_range,
 )
-from dataplane.pipelines.kept_versions import KeptVersions
 from dataplane.pipelines.plan import MovePlan, RewriteInput, input_bytes, plan_move
 from dataplane.region.checksum import RowsDigest
 from dataplane.region.columns import KEY, VERSION
+from dataplane.region.kept_versions import KeptVersions
 from dataplane.region.local_disk import LocalDisk
 
 T = TypeVar("T")

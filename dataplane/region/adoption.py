@@ -23,7 +23,7 @@ def borrowed_inputs(manifest: Manifest, root: str) -> Borrowed:
             RegionColumn(id=column.id, type=column.type, nullable=column.nullable)
             for column in manifest.spec.columns
         ],
-        marks=[],
+        marks=[mark.version for mark in manifest.marks],
         files=[
             BorrowedFile(root=entry.root, file=data_file(entry))
             for entry in manifest.files

@@ -7,12 +7,14 @@ import io
 import posixpath
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from base.errors import MetaError
 from dataplane.region.block_sums import BLOCK_BYTES, BLOCK_SUMS, encode_sums, sums_of
 from dataplane.region.checksum import RowsDigest, digest_stored
 from dataplane.region.columns import KEY, SYSTEM, VERSION, ColumnDef, conformed, file_schema
@@ -60,8 +62,18 @@ def write_rows(target: FileTarget, tables: Iterable[pa.Table]) -> FileEntry:
     """Streams `tables` (`columns.file_schema`, sorted through all of them; at least one row) into
     a new file and syncs it. The caller syncs the folder and publishes the entry.
     """
+    path = posixpath.join(target.root, target.name)
+    sink = _Sink(target.disk.create(path))
+    try:
+        return _written(target, sink, tables)
+    except MetaError:
+        with suppress(MetaError):  # on a full disk its room is needed; else it is a leaving
+            target.disk.remove(path)
+        raise
+
+
+def _written(target: FileTarget, sink: "_Sink", tables: Iterable[pa.Table]) -> FileEntry:
     schema = file_schema(target.columns)
-    sink = _Sink(target.disk.create(posixpath.join(target.root, target.name)))
     stats = _Stats()
     value_columns = [name for name in schema.names if name not in SYSTEM]
     with pq.ParquetWriter(

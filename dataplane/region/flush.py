@@ -1,13 +1,15 @@
-"""Turns a memtable into a Parquet file of the region's own root."""
+"""A memtable becomes a Parquet file of the own root; what the manifest says then."""
 
 import posixpath
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from dataplane.region.columns import ColumnDef
 from dataplane.region.file_writer import FileTarget, write_rows
-from dataplane.region.manifest import FileEntry
+from dataplane.region.kept_versions import KeptVersions
+from dataplane.region.manifest import FileEntry, Manifest, Mark, Remembered, SealedEntry
 from dataplane.region.memtable import Memtable
 from dataplane.region.names import DATA, Numbered, data_name
 from dataplane.region.place import RegionPlace
@@ -15,17 +17,65 @@ from dataplane.region.place import RegionPlace
 _SLICE_ROWS = 65_536  # how many rows are encoded and digested at a time
 
 
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A memtable that is being flushed, and what the log said when it was frozen."""
+
+    memtable: Memtable
+    log_from: int
+    sequence: int
+    closed_bytes: int
+
+
 def write_memtable(
-    place: RegionPlace, columns: Sequence[ColumnDef], memtable: Memtable, name: Numbered
+    place: RegionPlace,
+    columns: Sequence[ColumnDef],
+    memtable: Memtable,
+    name: Numbered,
+    marks: Sequence[Mark],
 ) -> FileEntry:
-    """The newest row of each key. The file is durable, but nothing until a manifest names it."""
+    """The newest row of each key, and what open marks keep beside it.
+
+    The file is durable, but nothing until a manifest names it.
+    """
     folder = posixpath.join(place.root, DATA)
     place.disk.make_folder(folder)
-    table = memtable.sorted_rows(memtable.batches)
+    if marks:
+        table = KeptVersions(mark.version for mark in marks).of(memtable.all_rows())
+    else:
+        table = memtable.sorted_rows(memtable.batches)
     target = FileTarget(place.disk, place.root, data_name(name), columns)
     entry = write_rows(target, _slices(table))
     place.disk.sync_folder(folder)
     return entry
+
+
+def flushed(
+    manifest: Manifest,
+    frozen: Frozen,
+    entry: FileEntry,
+    version: int,
+    statements: tuple[Remembered, ...],
+) -> Manifest:
+    """The number is the caller's."""
+    return manifest.model_copy(
+        update={
+            "version": version,
+            "sequence": frozen.sequence,
+            "log_from": frozen.log_from,
+            "files": (*manifest.files, entry),
+            "sealed": covered(manifest.sealed),
+            "statements": statements,
+        }
+    )
+
+
+def covered(sealed: Sequence[SealedEntry]) -> tuple[SealedEntry, ...]:
+    """What stays listed once all replayed rows stand in own files: borrowed segments, since they
+    go away by adoption alone; own ones are not needed any more."""
+    return tuple(
+        entry.model_copy(update={"covered": True}) for entry in sealed if entry.root is not None
+    )
 
 
 def _slices(table: pa.Table) -> Iterator[pa.Table]:

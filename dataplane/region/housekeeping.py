@@ -57,14 +57,25 @@ def remove_superseded(disk: Disk, root: str, current: Manifest) -> None:
             disk.remove(posixpath.join(root, name))
 
 
-def leavings(disk: Disk, root: str, current: Manifest, kept_attempts: Collection[str]) -> list[str]:
-    """Paths of files and folders in the own root that no manifest names and no attempt claims."""
+def leavings(
+    disk: Disk,
+    root: str,
+    current: Manifest,
+    kept_attempts: Collection[str],
+    kept_files: Collection[str] = (),
+) -> list[str]:
+    """Paths of files and folders in the own root that no manifest names and no attempt claims.
+
+    `kept_files`: names of data files that are being written, or still being read.
+    """
     named = {entry.name for entry in current.files if entry.root is None}
     adopted = {attempt_of(name) for name in named}
     data = [
         posixpath.join(root, DATA, name)
         for name in _listed(disk, posixpath.join(root, DATA))
-        if is_data_file(name) and f"{DATA}/{name}" not in named
+        if is_data_file(name)
+        and f"{DATA}/{name}" not in named
+        and f"{DATA}/{name}" not in kept_files
     ]
     attempts = [
         posixpath.join(root, ATTEMPTS, name)

@@ -77,6 +77,10 @@ class Memtable:
             self._sorted = (batches, table)
         return table
 
+    def all_rows(self) -> pa.Table:
+        """Every version of each key, tombstones too, by key and newest first."""
+        return sorted_by_key(pa.concat_tables(self._tables(self.batches)))
+
     def _tables(self, batches: int) -> Iterator[pa.Table]:
         yield self._schema.empty_table()
         for version, rows in self._batches[:batches]:
@@ -94,10 +98,15 @@ class Memtable:
 
 def newest_by_key(table: pa.Table) -> pa.Table:
     """Sorted by key, with one row for each: the newest."""
-    if table.num_rows > 1:
-        order = [(KEY, "ascending"), (VERSION, "descending")]
-        table = table.take(pc.sort_indices(table, sort_keys=order))
-    return first_of_each_key(table)
+    return first_of_each_key(sorted_by_key(table))
+
+
+def sorted_by_key(table: pa.Table) -> pa.Table:
+    """By key and newest first."""
+    if table.num_rows < 2:
+        return table
+    order = [(KEY, "ascending"), (VERSION, "descending")]
+    return table.take(pc.sort_indices(table, sort_keys=order))
 
 
 def first_of_each_key(table: pa.Table) -> pa.Table:

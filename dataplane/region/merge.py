@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from dataplane.region.columns import DELETE, KEY, OP
 from dataplane.region.key_range import key_after, rows_below
-from dataplane.region.memtable import first_of_each_key, newest_by_key
+from dataplane.region.memtable import first_of_each_key, sorted_by_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,11 @@ def merge_live(sources: Sequence[MergeSource]) -> Iterator[pa.Table]:
 
 def merge_newest(sources: Sequence[MergeSource]) -> Iterator[pa.Table]:
     """The newest row of each key, tombstones too, in order of key."""
+    return map(first_of_each_key, merge_versions(sources))
+
+
+def merge_versions(sources: Sequence[MergeSource]) -> Iterator[pa.Table]:
+    """Every row, by key and newest first. A table holds all rows of each key that it has."""
     waiting = sorted(sources, key=lambda source: source.min_key, reverse=True)
     runs: list[_Run] = []
     while True:
@@ -43,11 +48,7 @@ def merge_newest(sources: Sequence[MergeSource]) -> Iterator[pa.Table]:
             return
         boundary = min(run.last_key for run in runs)
         parts = [part for run in runs if (part := run.take_through(boundary)).num_rows]
-        yield (
-            first_of_each_key(parts[0])
-            if len(parts) == 1
-            else newest_by_key(pa.concat_tables(parts))
-        )
+        yield parts[0] if len(parts) == 1 else sorted_by_key(pa.concat_tables(parts))
 
 
 class _Run:
@@ -68,19 +69,22 @@ class _Run:
         return key
 
     def take_through(self, boundary: bytes) -> pa.Table:
-        """Removes and returns the rows up to and with `boundary`, as far as they are in memory.
+        """Removes and returns the rows up to and with `boundary`.
 
-        Where the boundary's own key goes on in the next table, those are older rows of it.
+        Where the boundary's own key goes on in the next tables, those are older rows of it.
         """
-        assert self._table is not None
-        table, count = self._table, rows_below(self._table, key_after(boundary))
-        rest = table.slice(count)
-        while rest is not None and rest.num_rows == 0:
+        taken: list[pa.Table] = []
+        rest = self._table
+        assert rest is not None
+        while rest is not None:
+            count = rows_below(rest, key_after(boundary))
+            taken.append(rest.slice(0, count))
+            rest = rest.slice(count)
+            if rest.num_rows:
+                break
             rest = next(self._tables, None)
-            if rest is not None:
-                rest = rest.slice(rows_below(rest, key_after(boundary)))
         self._table = rest
-        return table.slice(0, count)
+        return taken[0] if len(taken) == 1 else pa.concat_tables(taken)
 
 
 def _admit(waiting: list[MergeSource], runs: list[_Run]) -> None:

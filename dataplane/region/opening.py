@@ -122,6 +122,7 @@ def _open_over(place: RegionPlace, mine: Opening, source: Source, order: OpenOrd
         sealed=tuple(log for log in still_sealed if log.root is not None or not log.covered),
         adopted=base.adopted,
         statements=replay.statements.all(),
+        marks=base.marks,
     )
     publish_manifest(place.disk, place.root, manifest)
     remove_superseded(place.disk, place.root, manifest)

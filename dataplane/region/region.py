@@ -7,64 +7,42 @@ leaves the log or a manifest in doubt, or behind a higher fence, the region answ
 that error: it must be opened again.
 
 Bounds: memory is two memtables (the second while one is flushed), their sorted copies while they
-are scanned, the block cache, and for a scan a row group of each file that its window touches.
+are scanned, the block cache, and for a scan or a merge a window of each file that it touches.
 """
 
+import posixpath
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 import pyarrow as pa
 
-from base.errors import Conflict, MetaError, Unavailable, Unknown
+from base.errors import MetaError, NotFound, Unavailable, Unknown
 from base.wire.batches import BatchHeader
 from base.wire.inputs import Borrowed
 from base.wire.orders import DataFile
 from dataplane.region.adoption import adopted, borrowed_inputs, sync_attempt
 from dataplane.region.checksum import RowsDigest, digest_rows
 from dataplane.region.columns import OP, RegionSpec, chosen
+from dataplane.region.compaction import compacted, plan_compaction
 from dataplane.region.fence import look, stale_before_wrong
-from dataplane.region.file_reader import FileReader
-from dataplane.region.flush import write_memtable
+from dataplane.region.flush import Frozen, flushed, write_memtable
 from dataplane.region.group import Applied, Group, Terms
 from dataplane.region.housekeeping import leavings, remove_leavings, remove_superseded
 from dataplane.region.key_range import KeyRange
 from dataplane.region.log_writer import LogWriter
 from dataplane.region.lookup import View, live_rows, merge_sources
-from dataplane.region.manifest import Manifest, Remembered, publish_manifest
+from dataplane.region.manifest import Manifest, Mark, Remembered, publish_manifest
+from dataplane.region.marks import marked, unmarked
 from dataplane.region.memtable import Memtable
 from dataplane.region.merge import merge_live
-from dataplane.region.names import Numbered, Opening
+from dataplane.region.names import Numbered, Opening, data_name
+from dataplane.region.open_files import OpenFiles
 from dataplane.region.opening import Opened, create_or_open, open_existing
 from dataplane.region.place import OpenOrder, RegionPlace
-from dataplane.region.replay import covered
-
-
-@dataclass(frozen=True, slots=True)
-class RegionStats:
-    rows: int
-    """An estimate: versions in files and memory, superseded ones and tombstones too."""
-    bytes: int
-    """Of files, borrowed ones too, and of the memtables."""
-    wal_bytes: int
-    """In this opening's log segments."""
-    files: int
-    borrowed_bytes: int
-    version: int
-    """The highest row version given."""
-    sequence: int
-    memtable_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Frozen:
-    """A memtable that is being flushed, and what the log said when it was frozen."""
-
-    memtable: Memtable
-    log_from: int
-    sequence: int
-    closed_bytes: int
+from dataplane.region.region_stats import RegionStats, stats_of
+from dataplane.region.rewrite import write_compacted
+from dataplane.region.serving import Serving
 
 
 class Region:
@@ -80,15 +58,16 @@ class Region:
         self._manifest_number = opened.manifest.number
         self._memtable: Memtable = opened.memtable
         self._frozen: Frozen | None = None
-        self._files: tuple[FileReader, ...] = ()
-        self._files = self._readers(opened.manifest)
+        self._merging = threading.Lock()  # who merges files; taken before _publishing
+        self._files = OpenFiles(
+            place.files, opened.mine, opened.files_written, opened.manifest.files
+        )
         self._statements = opened.statements
         self._version = opened.manifest.version
         self._sequence = opened.manifest.sequence
-        self._files_written = opened.files_written
         region_id = opened.manifest.spec.region_id
         self._log = LogWriter(place.disk, place.root, region_id, opened.mine)
-        self._stopped: MetaError | None = None
+        self._serving = Serving()
 
     @classmethod
     def create(cls, place: RegionPlace, spec: RegionSpec, epoch: int) -> "Region":
@@ -116,7 +95,7 @@ class Region:
     @property
     def stopped(self) -> MetaError | None:
         """Why this opening serves no more; None: it serves."""
-        return self._stopped
+        return self._serving.stopped
 
     def apply(
         self, batches: Sequence[tuple[BatchHeader, pa.RecordBatch]]
@@ -128,11 +107,11 @@ class Region:
         serves no more, and `Unavailable` if nothing of the group could be tried.
         """
         self._make_room()
-        with self._writing:
-            self._check_serving()
+        with self._writing, self._view() as view:
+            self._serving.check()
             columns = self._manifest.spec.columns
             terms = Terms(self.opening.epoch, self._manifest.schema_floor, columns)
-            group = Group(terms, self._view(), self._statements)
+            group = Group(terms, view, self._statements)
             wall_ms, version = self.place.clock.wall_ms(), self._version
             for header, batch in batches:
                 version = group.admit(header, batch, version, wall_ms)
@@ -145,8 +124,9 @@ class Region:
 
     def get(self, keys: Sequence[bytes], column_ids: Collection[int] | None = None) -> pa.Table:
         """The live rows of those keys, by key: `_key`, `_version`, `c{id}` in order of id."""
-        self._check_serving()
-        return live_rows(self._view(), keys, chosen(self.spec.columns, column_ids))
+        self._serving.check()
+        with self._view() as view:
+            return live_rows(view, keys, chosen(self.spec.columns, column_ids))
 
     def scan(
         self,
@@ -158,16 +138,17 @@ class Region:
 
         Columns as in `get`. Streams: at most a row group of each file in its window is in memory.
         """
-        self._check_serving()
+        self._serving.check()
         columns = chosen(self.spec.columns, column_ids)
         rest = limit
-        for table in merge_live(merge_sources(self._view(), keys or KeyRange(), columns)):
-            part = table.drop_columns([OP]).slice(0, rest)
-            yield from part.combine_chunks().to_batches()
-            if rest is not None:
-                rest -= part.num_rows
-                if rest == 0:
-                    return
+        with self._view() as view:
+            for table in merge_live(merge_sources(view, keys or KeyRange(), columns)):
+                part = table.drop_columns([OP]).slice(0, rest)
+                yield from part.combine_chunks().to_batches()
+                if rest is not None:
+                    rest -= part.num_rows
+                    if rest == 0:
+                        return
 
     def digest(self) -> RowsDigest:
         """Count and order-independent checksum over (key, values) of the live rows: a full scan."""
@@ -175,19 +156,9 @@ class Region:
 
     def stats(self) -> RegionStats:
         with self._state:
-            files = self._manifest.files
-            memtables = [self._memtable, *([self._frozen.memtable] if self._frozen else [])]
-            in_memory = sum(memtable.bytes for memtable in memtables)
-            return RegionStats(
-                rows=sum(f.rows for f in files) + sum(m.rows for m in memtables),
-                bytes=sum(f.bytes for f in files) + in_memory,
-                wal_bytes=self._log.size_bytes,
-                files=len(files),
-                borrowed_bytes=sum(f.bytes for f in files if f.root is not None)
-                + sum(s.bytes for s in self._manifest.sealed if s.root is not None),
-                version=self._version,
-                sequence=self._sequence,
-                memtable_bytes=in_memory,
+            memtables, log = self._memtables(), self._log
+            return stats_of(
+                self._manifest, memtables, log.size_bytes, self._version, self._sequence
             )
 
     def needs_flush(self) -> bool:
@@ -205,28 +176,80 @@ class Region:
         False: there was nothing. Unavailable `storage-full` leaves the rows where they are.
         """
         with self._publishing:
-            self._check_serving()
+            self._serving.check()
             frozen = self._freeze()
             if frozen is None:
                 return False
-            self._files_written += 1
-            name = Numbered(*self.opening, self._files_written)
-            entry = write_memtable(self.place, self.spec.columns, frozen.memtable, name)
-            with self._state:
-                self._manifest_number += 1
-                manifest = self._manifest.model_copy(
-                    update={
-                        "number": self._manifest_number,
-                        "version": self._version,
-                        "sequence": frozen.sequence,
-                        "log_from": frozen.log_from,
-                        "files": (*self._manifest.files, entry),
-                        "sealed": covered(self._manifest.sealed),
-                        "statements": self._statements.all(),
-                    }
-                )
-            self._publish(manifest, flushed=frozen)
+            marks = self._manifest.marks
+            with self._new_file() as name:
+                entry = write_memtable(self.place, self.spec.columns, frozen.memtable, name, marks)
+                with self._state:
+                    version, known = self._version, self._statements.all()
+                self._publish(flushed(self._manifest, frozen, entry, version, known), frozen)
             return True
+
+    def compact(self) -> bool:
+        """Merges small files into one, beside readers and writers. False: nothing is due.
+
+        The inputs go after manifest and look; those that somebody reads go by a later `sweep`.
+        """
+        with self._merging:
+            plan = plan_compaction(self._manifest)
+            if plan is None:
+                return False
+            columns, check = self.spec.columns, self._serving.check
+            with self._new_file() as name, self._stale_first():
+                output = write_compacted(self.place, columns, plan, name, check)
+                with self._publishing:
+                    check()
+                    self._publish(compacted(self._manifest, plan, output))
+                    with self._state:
+                        self._files.merged_away(plan.inputs)
+            self.sweep()
+            return True
+
+    def has_unread_files(self) -> bool:
+        """Whether there is something to `sweep`."""
+        with self._state:
+            return bool(self._files.unread())
+
+    def sweep(self) -> int:
+        """Removes files that were merged away and that nobody reads any more; returns how many."""
+        with self._publishing:
+            self._serving.check()
+            with self._state:
+                names = self._files.unread()
+            if names:
+                paths = [posixpath.join(self.place.root, name) for name in names]
+                with self._serving.in_doubt(), self._stale_first():
+                    remove_leavings(self.place.disk, self.place.root, self.opening, paths)
+                with self._state:
+                    self._files.removed(names)
+            return len(names)
+
+    def open_mark(self, name: str, version: int) -> bool:
+        """From now on rows can be read as of `version`, until the mark is closed (P5).
+
+        No row at or below it will be written. False: it was open. Raises Conflict
+        `version-mismatch` for a moment of which versions may be gone.
+        """
+        with self._publishing:
+            self._serving.check()
+            manifest = marked(self._manifest, Mark(name=name, version=version))
+            if manifest is not None:
+                with self._writing, self._state:
+                    self._version = max(self._version, version)
+                self._publish(manifest)
+            return manifest is not None
+
+    def close_mark(self, name: str) -> bool:
+        """False: it was not open."""
+        with self._publishing:
+            self._serving.check()
+            manifest = unmarked(self._manifest, name)
+            if manifest is not None:
+                self._publish(manifest)
+            return manifest is not None
 
     def borrowed(self) -> Borrowed:
         """The read-only inputs of other roots; they stay the same until they are adopted."""
@@ -238,14 +261,12 @@ class Region:
         False: that manifest exists; it was done before. `attempt` is `attempts/{name}`.
         """
         with self._publishing:
-            self._check_serving()
+            self._serving.check()
             if procedure in self._manifest.adopted:
                 return False
             manifest = adopted(self._manifest, procedure, attempt, files)
             sync_attempt(self.place.disk, self.place.root, attempt, files)
-            self._manifest_number += 1
-            manifest = manifest.model_copy(update={"number": self._manifest_number})
-            self._publish(manifest, flushed=None)
+            self._publish(manifest)
             return True
 
     def collect(self, keep_attempts: Iterable[str] = ()) -> int:
@@ -254,11 +275,12 @@ class Region:
         `keep_attempts`: folders `attempts/{name}` of jobs that may still be writing.
         """
         with self._publishing:
-            self._check_serving()
+            self._serving.check()
             disk, root = self.place.disk, self.place.root
-            paths = leavings(disk, root, self._manifest, frozenset(keep_attempts))
+            kept = frozenset(keep_attempts)
+            paths = leavings(disk, root, self._manifest, kept, self._files.unnamed)
             if paths:
-                with self._in_doubt(), self._stale_first():
+                with self._serving.in_doubt(), self._stale_first():
                     remove_leavings(disk, root, self.opening, paths)
             return len(paths)
 
@@ -270,20 +292,41 @@ class Region:
     def close(self) -> None:
         """Serves no more. Rows in memory are in the log."""
         with self._publishing, self._writing:
-            self._stopped = self._stopped or Unavailable("not-ready", reason="closed")
+            self._serving.stop(Unavailable("not-ready", reason="closed"))
             self._log.rotate()
 
-    def _view(self) -> View:
+    @contextmanager
+    def _view(self) -> Iterator[View]:
+        """What a reader sees; no file of it is removed meanwhile."""
         with self._state:
-            memtables = [self._memtable, *([self._frozen.memtable] if self._frozen else [])]
-            counted = tuple((memtable, memtable.batches) for memtable in memtables)
-            return View(counted, self._files, self._state)
+            counted = tuple((memtable, memtable.batches) for memtable in self._memtables())
+            readers = self._files.take()
+        try:
+            with self._stale_first():  # a successor may have merged the files away
+                yield View(counted, readers, self._state)
+        finally:
+            with self._state:
+                self._files.give_back(readers)
 
-    def _readers(self, manifest: Manifest) -> tuple[FileReader, ...]:
-        """Newest first. Readers of files that stay are kept: they have read their footers."""
-        known = {reader.entry: reader for reader in self._files}
-        entries = sorted(manifest.files, key=lambda entry: entry.max_version, reverse=True)
-        return tuple(known.get(entry) or FileReader(self.place.files, entry) for entry in entries)
+    def _memtables(self) -> list[Memtable]:
+        return [self._memtable, *([self._frozen.memtable] if self._frozen else [])]
+
+    @contextmanager
+    def _new_file(self) -> Iterator[Numbered]:
+        """A name that is taken for no leaving while the file is written."""
+        with self._state:
+            name = self._files.begin()
+        try:
+            with self._serving.unless_unknown():
+                yield name
+        except Unavailable as error:
+            if error.code == "storage-full":  # nothing names it, and its room is needed
+                with suppress(NotFound):
+                    self.place.disk.remove(posixpath.join(self.place.root, data_name(name)))
+            raise
+        finally:
+            with self._state:
+                self._files.end(name)
 
     def _make_room(self) -> None:
         if self._memtable.bytes >= 2 * self.place.limits.memtable_bytes:
@@ -292,7 +335,7 @@ class Region:
     def _write(self, group: Group) -> MetaError | None:
         """None: durable, and nobody had taken over. Otherwise what the group is told."""
         try:
-            with self._in_doubt():
+            with self._serving.in_doubt():
                 payloads = [staged.payload for staged in group.staged]
                 self._log.append(payloads, self._sequence + 1)
                 look(self.place.disk, self.place.root, self.opening)
@@ -333,41 +376,22 @@ class Region:
                     self._memtable = Memtable(self.spec.columns)
         return self._frozen
 
-    def _publish(self, manifest: Manifest, flushed: Frozen | None) -> None:
+    def _publish(self, manifest: Manifest, frozen: Frozen | None = None) -> None:
         """Writes first, looks second, deletes third."""
-        with self._in_doubt(), self._stale_first():
+        self._manifest_number += 1
+        manifest = manifest.model_copy(update={"number": self._manifest_number})
+        with self._serving.in_doubt(), self._stale_first():
             publish_manifest(self.place.disk, self.place.root, manifest)
             remove_superseded(self.place.disk, self.place.root, manifest)
         with self._writing, self._state:
             self._manifest = manifest
-            self._files = self._readers(manifest)
-            if flushed is not None:
+            self._files.follow(manifest.files)
+            if frozen is not None:
                 self._frozen = None
-                self._log.closed_bytes -= flushed.closed_bytes
-
-    @contextmanager
-    def _in_doubt(self) -> Iterator[None]:
-        """Whatever interrupts the block stops the region for good, since nobody can say how far it
-        came; only a full disk, where nothing was written, does not."""
-        stopped: MetaError | None = Unavailable("not-ready", reason="a write was interrupted")
-        try:
-            yield
-            stopped = None
-        except Conflict as error:
-            stopped = error
-            raise
-        except Unavailable as error:
-            stopped = None if error.code == "storage-full" else error
-            raise
-        finally:
-            self._stopped = self._stopped or stopped
+                self._log.closed_bytes -= frozen.closed_bytes
 
     def _stale_first(self) -> AbstractContextManager[None]:
         return stale_before_wrong(self.place.disk, self.place.root, self.opening)
-
-    def _check_serving(self) -> None:
-        if self._stopped is not None:
-            raise type(self._stopped)(self._stopped.code, **self._stopped.facts)
 
 
 def _unknown(error: MetaError) -> Unknown:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dataplane.region.columns import KEY, ColumnDef
-from dataplane.region.flush import write_memtable
+from dataplane.region.flush import covered, write_memtable
 from dataplane.region.manifest import FileEntry, Manifest, Remembered, SealedEntry
 from dataplane.region.memtable import Memtable
 from dataplane.region.names import Numbered, Opening
@@ -22,6 +22,7 @@ class Replay:
         self._place = place
         self._columns = columns
         self._mine = mine
+        self._marks = base.marks
         self._sealed: list[SealedEntry] = []
         self.memtable = Memtable(columns)
         self.statements = StatementMemory(base.statements)
@@ -56,13 +57,7 @@ class Replay:
 
     def _spill(self) -> None:
         name = Numbered(*self._mine, len(self.spilled) + 1)
-        self.spilled.append(write_memtable(self._place, self._columns, self.memtable, name))
+        self.spilled.append(
+            write_memtable(self._place, self._columns, self.memtable, name, self._marks)
+        )
         self.memtable = Memtable(self._columns)
-
-
-def covered(sealed: Sequence[SealedEntry]) -> tuple[SealedEntry, ...]:
-    """What stays listed once all replayed rows stand in own files: borrowed segments, since they
-    go away by adoption alone; own ones are not needed any more."""
-    return tuple(
-        entry.model_copy(update={"covered": True}) for entry in sealed if entry.root is not None
-    )

@@ -1,0 +1,74 @@
+"""The data files of a region: which it reads, and for whom; which are no leavings."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from dataplane.region.file_reader import FileReader, FileSource
+from dataplane.region.manifest import FileEntry
+from dataplane.region.names import Numbered, Opening, data_name
+
+Readers = tuple[FileReader, ...]
+
+
+class OpenFiles:
+    """Not safe for threads: the region's short lock guards each call."""
+
+    def __init__(
+        self, source: FileSource, opening: Opening, written: int, entries: Iterable[FileEntry]
+    ) -> None:
+        self._source = source
+        self._opening = opening
+        self._written = written
+        self._readers: Readers = ()
+        self._users: Counter[str] = Counter()
+        self._growing: set[str] = set()
+        self._merged: set[str] = set()
+        self.follow(entries)
+
+    def follow(self, entries: Iterable[FileEntry]) -> None:
+        """Readers of files that stay are kept: they have read their footers."""
+        known = {reader.entry: reader for reader in self._readers}
+        newest = sorted(entries, key=lambda entry: entry.max_version, reverse=True)
+        self._readers = tuple(
+            known.get(entry) or FileReader(self._source, entry) for entry in newest
+        )
+
+    def take(self) -> Readers:
+        """The files as they are now; to be given back."""
+        self._users.update(reader.path for reader in self._readers)
+        return self._readers
+
+    def give_back(self, readers: Readers) -> None:
+        self._users.subtract(reader.path for reader in readers)
+        self._users += Counter()  # forgets those without users
+
+    def begin(self) -> Numbered:
+        """The name of the next file, which is no leaving while it is written."""
+        self._written += 1
+        name = Numbered(*self._opening, self._written)
+        self._growing.add(data_name(name))
+        return name
+
+    def end(self, name: Numbered) -> None:
+        self._growing.discard(data_name(name))
+
+    def merged_away(self, entries: Iterable[FileEntry]) -> None:
+        self._merged.update(entry.name for entry in entries)
+
+    def unread(self) -> list[str]:
+        """Names of files that were merged away and that nobody reads any more: they get no new
+        readers."""
+        read = {reader.entry.name for reader in self._readers} | self._names_in_use()
+        return sorted(self._merged - read)
+
+    def removed(self, names: Collection[str]) -> None:
+        self._merged.difference_update(names)
+
+    @property
+    def unnamed(self) -> frozenset[str]:
+        """Files that no manifest names and that are no leavings."""
+        return frozenset(self._growing | self._merged)
+
+    def _names_in_use(self) -> set[str]:
+        own = self._source.own_root + "/"
+        return {path.removeprefix(own) for path in self._users}

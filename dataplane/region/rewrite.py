@@ -1,0 +1,66 @@
+"""Merges files of a region into one: a window of rows at a time, and only what must be kept."""
+
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dataplane.region.columns import DELETE, OP, VERSION, ColumnDef
+from dataplane.region.compaction import Compaction
+from dataplane.region.file_reader import FileReader
+from dataplane.region.file_writer import FileTarget, write_rows
+from dataplane.region.kept_versions import KeptVersions
+from dataplane.region.key_range import KeyRange
+from dataplane.region.lookup import View, merge_sources
+from dataplane.region.manifest import FileEntry
+from dataplane.region.merge import merge_versions
+from dataplane.region.names import DATA, Numbered, data_name
+from dataplane.region.place import RegionPlace
+
+
+def write_compacted(
+    place: RegionPlace,
+    columns: Sequence[ColumnDef],
+    plan: Compaction,
+    name: Numbered,
+    check: Callable[[], None],
+) -> FileEntry | None:
+    """Durable, but nothing until a manifest names it. None: nothing was left to write.
+
+    *check* is called for each window, and raises when the region has been stopped meanwhile.
+    """
+    rows = _kept_rows(place, columns, plan, check)
+    first = next(rows, None)
+    if first is None:
+        return None
+    target = FileTarget(place.disk, place.root, data_name(name), columns)
+    entry = write_rows(target, chain([first], rows))
+    place.disk.sync_folder(posixpath.join(place.root, DATA))
+    return entry
+
+
+def _kept_rows(
+    place: RegionPlace,
+    columns: Sequence[ColumnDef],
+    plan: Compaction,
+    check: Callable[[], None],
+) -> Iterator[pa.Table]:
+    readers = tuple(FileReader(place.files, entry) for entry in plan.inputs)
+    kept = KeptVersions(plan.marks)
+    for window in merge_versions(merge_sources(View((), readers), KeyRange(), columns)):
+        check()
+        rows = kept.of(window)
+        if plan.drops_tombstones:
+            rows = _without_tombstones(rows, up_to=min(plan.marks, default=None))
+        if rows.num_rows:
+            yield rows
+
+
+def _without_tombstones(rows: pa.Table, up_to: int | None) -> pa.Table:
+    """None: no mark is open, and all go; else those above the lowest mark stay (P5)."""
+    gone = pc.equal(rows.column(OP), pa.scalar(DELETE, pa.uint8()))
+    if up_to is not None:
+        gone = pc.and_(gone, pc.less_equal(rows.column(VERSION), pa.scalar(up_to, pa.int64())))
+    return rows.filter(pc.invert(gone))
