@@ -116,7 +116,11 @@ class NodeBook:
         await self.committer.commit(Txn.on(seen).put(key, node))
         entry = self._fresh(node)
         entry.resources = request.resources
+        before = self._entries.get(request.node_id)
         self._entries[request.node_id] = entry
+        if before is not None:
+            entry.returns = before.returns
+            self._came_back(entry)
         log.info("node_registered", node=request.node_id, incarnation=request.incarnation)
 
     async def set_cordon(self, node_id: str, cordon: Cordon | None) -> None:
@@ -139,6 +143,8 @@ class NodeBook:
         if request.sequence <= entry.sequence:
             return self._answer(request.sequence, (), ())
         now = self.clock.mono_ms()
+        if entry.heard_ms is not None and entry.detector.is_dead(now):
+            self._came_back(entry)
         entry.detector.heard(now)
         entry.sequence, entry.heard_ms = request.sequence, now
         entry.resources = request.resources
@@ -164,6 +170,13 @@ class NodeBook:
             grants=list(grants),
             instructions=list(orders),
         )
+
+    def _came_back(self, entry: NodeEntry) -> None:
+        tuned = self.settings.values
+        window_ms, limit = tuned.flapping_window_ms, tuned.flapping_returns
+        if entry.returns.came_back(self.clock.mono_ms(), window_ms=window_ms, limit=limit):
+            node = entry.node.node_id
+            log.warning("node_flapping", node=node, returns=limit, window_ms=window_ms)
 
     def _same_cluster(self, cluster_id: str) -> None:
         if cluster_id != self.cluster_id:

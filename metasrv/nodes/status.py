@@ -7,6 +7,7 @@ from enum import StrEnum
 from base.wire.nodes import NodeResources, RegionStat
 from keys.cluster import Node
 from metasrv.nodes.detector import PhiDetector
+from metasrv.nodes.flapping import Returns
 
 SUSPECT_PHI = 1.0  # one chance in ten that it is merely late
 
@@ -28,6 +29,7 @@ class NodeEntry:
     heard_ms: int | None = None
     resources: NodeResources | None = None
     regions: Mapping[str, RegionStat] = field(default_factory=dict)
+    returns: Returns = field(default_factory=Returns)
 
 
 @dataclass(frozen=True, slots=True)

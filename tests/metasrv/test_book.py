@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from itertools import count
 
 import pytest
+from structlog.testing import capture_logs
 
 from base.errors import Conflict, NotFound
 from base.wire.nodes import HeartbeatRequest, NodeResources, RegionStat, RegisterRequest
@@ -221,3 +222,36 @@ async def test_given_a_new_leader_when_it_loads_then_no_known_node_is_dead() -> 
             None,
         )
         assert successor.book.free_in_ms("dn-1", [REGION]) == 16_500
+
+
+async def test_given_a_node_that_dies_and_returns_often_when_heard_then_it_is_told_once() -> None:
+    async with office() as one:
+        await one.book.register(registration())
+        one.book.heartbeat(beat(0))
+        with capture_logs() as told:
+            one.clock.advance(60_000)
+            one.book.heartbeat(beat(1))
+            for incarnation in ("i-2", "i-3"):
+                await one.book.register(registration(incarnation=incarnation))
+
+        flaps = [line for line in told if line["event"] == "node_flapping"]
+        assert flaps == [
+            {
+                "event": "node_flapping",
+                "log_level": "warning",
+                "node": "dn-1",
+                "returns": 3,
+                "window_ms": 600_000,
+            }
+        ]
+
+
+async def test_given_a_node_that_lives_when_it_beats_then_it_does_not_flap() -> None:
+    async with office() as one:
+        await one.book.register(registration())
+        with capture_logs() as told:
+            for sequence in range(50):
+                one.clock.advance(2_000)
+                one.book.heartbeat(beat(sequence))
+
+        assert [line for line in told if line["event"] == "node_flapping"] == []
