@@ -1,6 +1,6 @@
 """Which files of a region are merged into one, and what its manifest then says. Pure.
 
-Size-tiered (decision 0043): tiers of file sizes rise by `FAN_IN`, and as many files of one tier are
+Size-tiered (decision 0047): tiers of file sizes rise by `FAN_IN`, and as many files of one tier are
 merged into one of the next. A row is so rewritten at most once for each of `TIERS`, and of each
 tier fewer than `FAN_IN` files stay.
 """
