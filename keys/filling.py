@@ -65,6 +65,10 @@ class Room:
         """With the fence alone."""
         return cls(line.version_compare, {line.fence}, 0, _sent_bytes(line.fence))
 
+    def has_operations_for(self, txn: Txn) -> bool:
+        """Whether it may fit, told before it is stamped: most of those that do not, do not here."""
+        return self.writes + len(txn.writes) + bool(txn.entries) <= TXN_OPS_MAX
+
     def takes(self, one: Share) -> bool:
         """Whether there is room for *one*; if so, it is taken."""
         after = self.plus(one)
@@ -110,7 +114,7 @@ def fill(line: Line, waiting: Sequence[Member], now_ms: int, *, members_max: int
             break
         clashes = met.clashes(member.txn)
         met.add(member.txn)
-        if clashes:
+        if clashes or (taken and not room.has_operations_for(member.txn)):
             continue
         one, after = share(behind, member, now_ms)
         if room.takes(one):

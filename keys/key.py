@@ -46,11 +46,10 @@ class Key(Generic[V]):
     value_type: ClassVar[type[StoredModel]]
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            part = getattr(self, field.name)
-            legal = part >= 0 if isinstance(part, int) else SEGMENTS[field.name].fullmatch(part)
+        for name, part in self._parts().items():
+            legal = part >= 0 if isinstance(part, int) else SEGMENTS[name].fullmatch(part)
             if not legal:
-                raise ValueError(type(self).__name__, field.name, part)
+                raise ValueError(type(self).__name__, name, part)
 
     def __bytes__(self) -> bytes:
         return self.template.format_map(self._parts()).encode()
@@ -59,7 +58,7 @@ class Key(Generic[V]):
         return self.template.format_map(self._parts())
 
     def _parts(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: getattr(self, name) for name in _names(cast(Hashable, type(self)))}
 
     @classmethod
     def parse(cls, raw: bytes) -> Self:
@@ -88,6 +87,11 @@ class Key(Generic[V]):
         assert not given, f"{cls.__name__} has fewer parts than {leading}"
         assert text.endswith("/"), f"{cls.__name__} has no range under {leading}"
         return Range(text.encode(), prefix_end(text.encode()))
+
+
+@cache
+def _names(family: Hashable) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(cast(Any, family)))
 
 
 @cache
