@@ -75,14 +75,13 @@ async def change(state: ServerState, wish: Wish) -> Made | Planned | Stands:
     patience = Patience.of(state, asked)
     with only_the_leader():
         term = await state.leading()
-        known = await replayed(term, asked)
-        if known is None:
-            judged = await _judge(state, term, wish, patience)
+        known = await _known_or_judged(state, term, wish, patience)
+        if isinstance(known, Judged):
             if asked.dry_run:
-                return await _planned(term, asked, judged)
-            if isinstance(judged.change, Stands):
-                return judged.change
-            known = await _submit(state, term, asked, judged.change)
+                return await _planned(term, asked, known)
+            if isinstance(known.change, Stands):
+                return known.change
+            known = await _submit(state, term, asked, known.change)
         return await waited(term, known, patience)
 
 
@@ -95,9 +94,25 @@ def only_the_leader() -> Iterator[None]:
         raise Unavailable("no-leader") from error
 
 
+async def _known_or_judged(
+    state: ServerState, term: Term, wish: Wish, patience: Patience
+) -> Submitted | Judged:
+    """The store is asked for the key only where no submission follows: that one compares the
+    absence of the key itself. What the key's procedure did may be the very reason of a refusal."""
+    try:
+        judged = await _judge(state, term, wish, patience)
+    except MetaError:
+        known = await replayed(term, wish.asked)
+        if known is None:
+            raise
+        return known
+    if isinstance(judged.change, Change):
+        return judged
+    return await replayed(term, wish.asked) or judged
+
+
 async def replayed(term: Term, asked: Asked, part: int = 0) -> Submitted | None:
-    """The procedure that this key belongs to already, before anything is judged: what it did may
-    be the very reason why the wish would be refused now.
+    """The procedure that this key belongs to already; None: it is new, or there is none.
 
     Raises Refused("idempotency-key-reused").
     """

@@ -2,6 +2,9 @@
 
 import asyncio
 
+import pytest
+
+from keys.kv import Answer, Request
 from tests.api.rig import TABLES, leader, spec
 
 KEY = {"Idempotency-Key": "k-1"}
@@ -106,3 +109,23 @@ async def test_given_creates_at_once_if_not_exists_then_one_201_and_200_for_the_
         assert sorted(answer.status_code for answer in found) == [200, 200, 200, 201]
         assert len({answer.json()["id"] for answer in found}) == 1
         assert all("catalog-version" in answer.headers for answer in found)
+
+
+async def test_given_a_new_key_when_created_then_the_store_is_written_twice_and_read_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The submission itself compares the key's absence; the read is under the locks."""
+    async with leader() as one:
+        await one.make("first")
+        sent: list[Request] = []
+        sound = one.kv.txn
+
+        async def counted(request: Request, *, deadline_ms: int) -> Answer:
+            sent.append(request)
+            return await sound(request, deadline_ms=deadline_ms)
+
+        monkeypatch.setattr(one.kv, "txn", counted)
+
+        await one.client.post(TABLES, json=spec(), headers=KEY | WAIT)
+
+        assert [bool(request.writes) for request in sent] == [True, False, True]
