@@ -18,6 +18,7 @@ GENERATORS: tuple[str, ...] = (
     "dataplane.datanode.documents:documents",
     "metasrv.api.openapi:documents",
     "metasrv.check.invariants_page:pages",
+    "scripts.conformance:pages",
 )
 
 

@@ -74,6 +74,7 @@ async def test_given_an_unknown_setting_when_asked_for_then_404() -> None:
         assert (read.status_code, written.status_code) == (404, 404)
 
 
+@pytest.mark.case("greptime 66")
 async def test_given_maintenance_with_expiry_when_it_has_passed_then_it_is_off_by_itself() -> None:
     async with leader(nodes=0) as one:
         body = {"enabled": True, "reason": "disks", "expires_in_s": HOUR_S}

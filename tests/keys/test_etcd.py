@@ -102,6 +102,7 @@ async def test_given_two_endpoints_when_one_is_dead_then_every_call_is_answered(
     await kv.close()
 
 
+@pytest.mark.case("greptime 69")
 async def test_given_two_prefixes_when_both_write_one_key_then_neither_sees_the_other(
     etcd: str, etcd_prefix: bytes
 ) -> None:

@@ -39,6 +39,7 @@ def test_given_any_key_when_parsed_then_it_is_itself_and_only_its_family_claims_
 
 
 @given(raw=st.binary(max_size=60))
+@pytest.mark.case("greptime 56")
 def test_given_any_bytes_when_parsed_then_they_are_what_we_write_or_corrupt(raw: bytes) -> None:
     for head in (b"", *(family.head for family in FAMILIES)):
         try:
@@ -81,6 +82,7 @@ def test_given_two_families_when_compared_then_neither_head_begins_the_other() -
         b"/__cluster",
     ],
 )
+@pytest.mark.case("greptime 56")
 def test_given_a_malformed_key_when_parsed_then_it_is_corrupt(raw: bytes) -> None:
     with pytest.raises(Corrupt):
         parse_any(raw)

@@ -117,6 +117,7 @@ def test_given_a_value_we_would_not_write_when_decoded_then_it_is_corrupt(
 @each_sample
 @settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(data=st.data())
+@pytest.mark.case("greptime 57")
 def test_given_any_value_when_encoded_then_it_is_decoded_to_itself(
     key: Key[Any], value: StoredModel, data: st.DataObject
 ) -> None:

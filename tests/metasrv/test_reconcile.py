@@ -1,5 +1,7 @@
 """What a heartbeat is answered, rule by rule."""
 
+import pytest
+
 from base.wire.nodes import RegionStat
 from base.wire.orders import CloseRegion, DropRegion, OpenRegion
 from keys.catalog import Catalog
@@ -85,6 +87,7 @@ def test_given_a_region_nobody_knows_when_beating_then_drop_it_with_its_folder()
     assert order.root == f"/data/dn-1/regions/{unknown}-1"
 
 
+@pytest.mark.case("greptime 93")
 def test_given_a_table_being_made_when_beating_then_its_regions_are_left_alone() -> None:
     unknown = "4402341478400"
 

@@ -183,6 +183,7 @@ def test_given_a_version_that_this_leader_did_not_write_then_corrupt() -> None:
     run(main, 1)
 
 
+@pytest.mark.case("greptime 61")
 def test_given_a_change_that_is_too_large_then_nothing_is_sent() -> None:
     async def scenario(world: World) -> None:
         txn = Txn()

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from keys.records import Outcome, Submission
 from keys.tables import RegionState, TableRouteKey
 from keys.txn import snapshot
@@ -39,6 +41,7 @@ def states(cluster: Cluster) -> list[str]:
     return [region["state"] for region in route["region_routes"]]
 
 
+@pytest.mark.case("greptime 77")
 def test_given_storage_that_is_gone_when_failed_over_then_lost_until_it_is_back() -> None:
     """T22: state `lost`, no empty region, and putting the storage back heals it."""
 
@@ -257,6 +260,7 @@ def test_given_a_node_that_goes_while_its_table_comes_back_then_its_regions_move
     run(main, 1)
 
 
+@pytest.mark.case("greptime 38")
 def test_given_no_node_to_take_them_when_undropped_then_it_waits_and_then_goes_on() -> None:
     async def main(loop: SimLoop) -> None:
         cluster = await begun(loop, with_dropped_table, {})
@@ -278,6 +282,7 @@ def test_given_no_node_to_take_them_when_undropped_then_it_waits_and_then_goes_o
     run(main, 1)
 
 
+@pytest.mark.case("greptime 50")
 def test_given_another_failover_that_waits_when_a_table_comes_back_then_both_end() -> None:
     """The undrop's own child and the detector's failover want the same regions."""
 

@@ -1,5 +1,7 @@
 """All procedures paused: nothing begins a step, what is in flight ends, nothing is lost."""
 
+import pytest
+
 from keys.records import Outcome
 from procedures.manager import Manager
 from tests.procedures.office import Office, office
@@ -10,6 +12,7 @@ def waits(manager: Manager, procedure: str) -> list[tuple[str, str]]:
     return [(wait.kind, wait.holder) for wait in entry.live.waiting]
 
 
+@pytest.mark.case("greptime 24")
 def test_given_a_step_in_flight_when_paused_then_it_ends_and_the_next_one_waits() -> None:
     async def scenario(at: Office) -> None:
         gate = at.server.manager.gate

@@ -239,6 +239,7 @@ async def begun(loop: SimLoop, given: Given, kinds: Mapping[str, Kind[Any]]) -> 
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=[f"{one.kind}: {one.about}" for one in REFUSALS])
+@pytest.mark.case("greptime 34", "greptime 74", "greptime 86", "greptime 102")
 def test_given_what_cannot_be_when_asked_then_its_code_and_nothing_has_changed(
     refusal: Refusal,
 ) -> None:
@@ -259,6 +260,7 @@ def test_given_what_cannot_be_when_asked_then_its_code_and_nothing_has_changed(
     run(main, 1)
 
 
+@pytest.mark.case("greptime 75", "greptime 82")
 def test_given_a_route_that_a_failover_moved_when_dropped_then_it_is_read_again_and_dropped() -> (
     None
 ):
@@ -326,6 +328,7 @@ def test_given_a_table_that_has_left_the_node_when_failed_over_then_there_is_not
     run(main, 1)
 
 
+@pytest.mark.case("greptime 70", "greptime 91")
 def test_given_one_name_twice_when_created_at_once_then_exactly_one_exists() -> None:
     """Case 57 of online_ddl.md: the same table from two clients at the same time."""
 
@@ -347,6 +350,7 @@ def test_given_one_name_twice_when_created_at_once_then_exactly_one_exists() -> 
     run(main, 1)
 
 
+@pytest.mark.case("greptime 70", "greptime 87")
 def test_given_a_taken_name_when_created_if_not_exists_then_the_table_that_is_there() -> None:
     """Judged again under the lock: whoever came second is told of success, and made nothing."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +52,7 @@ def elders(claim: Claim, claims: Sequence[Claim]) -> set[str]:
 
 
 @given(claim_lists())
+@pytest.mark.case("greptime 63")
 def test_given_any_records_then_two_holders_conflict_only_within_a_family(
     claims: list[Claim],
 ) -> None:
@@ -95,6 +97,7 @@ def test_given_strangers_when_one_waits_then_a_younger_one_does_not_overtake_it(
             assert older.procedure in {block.by for block in blocked[younger.procedure]}
 
 
+@pytest.mark.case("greptime 49")
 def test_given_a_child_whose_parent_holds_its_lock_then_it_runs_under_it() -> None:
     parent = Claim("p", 1, (exclusive("route:1"),))
     child = Claim("c", 2, (shared("route:1"),), parent="p")
@@ -236,6 +239,7 @@ def test_given_1000_claims_when_they_end_one_by_one_then_each_change_looks_at_fe
     assert looks <= 3_000
 
 
+@pytest.mark.case("greptime 55")
 def test_given_a_key_twice_then_the_stronger_mode_is_taken() -> None:
     found = distinct(exclusive("a"), shared("a"), shared("b"), exclusive("b"))
 

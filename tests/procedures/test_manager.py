@@ -92,6 +92,7 @@ def test_given_many_at_once_then_no_more_than_the_queue_holds() -> None:
     office(scenario, SMALL)
 
 
+@pytest.mark.case("greptime 26")
 def test_given_a_full_queue_when_the_leader_dies_then_the_next_has_it_in_the_same_order() -> None:
     async def scenario(at: Office) -> None:
         for name in ("a", "b", "c"):
@@ -126,6 +127,7 @@ def test_given_a_client_that_hangs_up_when_submitting_then_what_is_stored_is_kno
     office(scenario)
 
 
+@pytest.mark.case("greptime 19")
 def test_given_a_term_that_has_not_begun_then_nothing_is_admitted() -> None:
     async def scenario(at: Office) -> None:
         at.cluster.loop.kill(at.server.node)

@@ -1,5 +1,7 @@
 """Ids that are never given twice, and a cluster that is made once."""
 
+import pytest
+
 from keys.bootstrap import bootstrap_request
 from keys.cluster import LeaderKey
 from keys.committer import Committer
@@ -10,6 +12,7 @@ from tests.procedures.line import DEADLINE_MS, Store, World, elect, lost_answer
 from tests.sim.loop import SimClock, SimLoop, run
 
 
+@pytest.mark.case("greptime 65", "greptime 88")
 def test_given_leaders_that_change_then_no_id_is_given_twice() -> None:
     async def main(loop: SimLoop) -> None:
         store = (await World.made(loop)).store

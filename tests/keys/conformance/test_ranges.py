@@ -9,6 +9,7 @@ from keys.scan import scan
 from tests.keys.conformance.store import DEADLINE_MS, EVERYTHING, Store
 
 
+@pytest.mark.case("greptime 68")
 async def test_given_a_past_revision_when_read_then_the_keys_are_as_they_were(
     store: Store,
 ) -> None:
@@ -21,6 +22,7 @@ async def test_given_a_past_revision_when_read_then_the_keys_are_as_they_were(
     assert (page.revision, page.more) == (past, False)
 
 
+@pytest.mark.case("greptime 68")
 async def test_given_a_limit_when_read_then_the_page_says_that_there_is_more(
     store: Store,
 ) -> None:
@@ -33,6 +35,7 @@ async def test_given_a_limit_when_read_then_the_page_says_that_there_is_more(
     assert ([item.key for item in rest.items], rest.more) == ([b"b"], False)
 
 
+@pytest.mark.case("greptime 68")
 async def test_given_keys_only_when_read_then_revisions_come_without_values(store: Store) -> None:
     revision = await store.put(b"a", b"1")
 
@@ -51,6 +54,7 @@ async def test_given_a_serializable_read_when_nothing_is_behind_then_it_sees_the
     assert [item.value for item in page.items] == [b"1"]
 
 
+@pytest.mark.case("greptime 60")
 async def test_given_writes_between_pages_when_scanned_then_all_is_of_one_revision(
     store: Store,
 ) -> None:

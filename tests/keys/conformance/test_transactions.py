@@ -49,6 +49,7 @@ async def test_given_no_such_key_when_deleted_then_no_revision_is_made(store: St
     assert answer.revision == before
 
 
+@pytest.mark.case("greptime 67")
 async def test_given_the_revision_read_when_compared_then_the_write_happens(store: Store) -> None:
     seen = await store.put(b"a", b"1")
 
@@ -58,6 +59,7 @@ async def test_given_the_revision_read_when_compared_then_the_write_happens(stor
     assert answer.revision == seen + 1
 
 
+@pytest.mark.case("greptime 67")
 async def test_given_a_newer_revision_when_compared_then_nothing_is_written(store: Store) -> None:
     stale = await store.put(b"a", b"1")
     seen = await store.put(b"a", b"2")
@@ -71,6 +73,7 @@ async def test_given_a_newer_revision_when_compared_then_nothing_is_written(stor
 
 
 @pytest.mark.parametrize(("key", "is_absent"), [(b"a", False), (b"b", True)])
+@pytest.mark.case("greptime 67")
 async def test_given_one_key_when_absence_is_compared_then_only_the_other_is_absent(
     store: Store, key: bytes, is_absent: bool
 ) -> None:
@@ -108,6 +111,7 @@ async def test_given_a_range_when_compared_with_a_revision_then_every_key_must_h
     assert not (await store.txn(Request((whole,)))).succeeded
 
 
+@pytest.mark.case("greptime 67")
 async def test_given_reads_beside_writes_when_done_then_they_see_the_writes(store: Store) -> None:
     await store.put(b"a", b"1")
     request = Request(
