@@ -3,10 +3,11 @@
 import asyncio
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import typer
@@ -15,15 +16,27 @@ from rich.console import Console
 
 from base.clock import SystemClock
 from base.errors import MetaError
-from keys.etcd import EtcdKv
 from metasrv.check.eyes import RealEyes
 from metasrv.check.look import Checked, check
 from metasrv.check.rule import Severity
 from metasrv.check.rules import RULES
 from metasrv.cli.options import token_of
+from metasrv.cli.store_options import (
+    CaFile,
+    CertFile,
+    KeyFile,
+    PasswordFile,
+    ServerName,
+    User,
+)
+from metasrv.store_access import StoreAccess
 
 CLEAN, VIOLATED, BLIND = 0, 1, 2
 PREFIX = "metasrv/"
+
+
+Access = Mapping[str, Path | str | None]
+"""What StoreAccess is told beside the endpoints."""
 
 
 class Playground(BaseModel):
@@ -41,6 +54,7 @@ class Target:
     etcd: tuple[str, ...]
     prefix: str
     metasrv: tuple[str, ...]
+    access: Access = field(default_factory=dict)
 
 
 # Typer makes an option of each parameter, so there are as many as API.md has.
@@ -55,10 +69,24 @@ def command(  # noqa: PLR0913
     ] = None,
     deep: Annotated[bool, typer.Option(help="Read every value of every row.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+    ca_file: CaFile = None,
+    cert_file: CertFile = None,
+    key_file: KeyFile = None,
+    server_name: ServerName = None,
+    user: User = None,
+    password_file: PasswordFile = None,
 ) -> None:
     """Exit 0 clean, 1 violations (one a line), 2 could not look."""
+    access = {
+        "ca_file": ca_file,
+        "cert_file": cert_file,
+        "key_file": key_file,
+        "server_name": server_name,
+        "user": user,
+        "password_file": password_file,
+    }
     try:
-        target = target_of(playground, _listed(etcd), prefix, _listed(metasrv))
+        target = target_of(playground, _listed(etcd), prefix, _listed(metasrv), access)
         checked = asyncio.run(check_target(target, deep=deep))
     except (MetaError, OSError, ValueError) as error:
         typer.echo(f"could not look: {error}", err=True)
@@ -68,7 +96,11 @@ def command(  # noqa: PLR0913
 
 
 def target_of(
-    playground: Path | None, etcd: Sequence[str], prefix: str | None, metasrv: Sequence[str]
+    playground: Path | None,
+    etcd: Sequence[str],
+    prefix: str | None,
+    metasrv: Sequence[str],
+    access: Access = MappingProxyType({}),
 ) -> Target:
     """Flags before the file. Raises ValueError if nothing says where etcd is."""
     known = Playground(etcd=[], key_prefix=PREFIX, metasrv=[])
@@ -84,6 +116,7 @@ def target_of(
         etcd=endpoints,
         prefix=known.key_prefix if prefix is None else prefix,
         metasrv=tuple(metasrv) or tuple(known.metasrv),
+        access=access,
     )
 
 
@@ -123,9 +156,11 @@ def document(checked: Checked, *, deep: bool) -> dict[str, object]:
 
 
 async def check_target(target: Target, *, deep: bool) -> Checked:
-    """What a check of *target* comes to. Raises Unavailable where it could not look."""
-    endpoints = [url.removeprefix("http://").rstrip("/") for url in target.etcd]
-    kv = await EtcdKv.connect(endpoints, target.prefix.encode())
+    """What a check of *target* comes to. Raises Unavailable where it could not look, ValueError
+    where etcd may not be reached so."""
+    urls = [url if "://" in url else f"http://{url}" for url in target.etcd]
+    access = StoreAccess.model_validate({"endpoints": urls, **target.access})
+    kv = await access.connect(target.prefix.encode())
     console = Console(stderr=True)
     busy = console.status("looking at keys, nodes and files") if console.is_terminal else None
     try:

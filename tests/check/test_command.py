@@ -9,12 +9,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from keys.etcd import EtcdKv
+from keys.etcd_calls import Login
 from metasrv.cli.check import BLIND, CLEAN, VIOLATED, target_of
 from metasrv.cli.main import application
 from tests.check.break_keys import NAME
 from tests.check.cluster import FLIGHTS, Cluster
 from tests.check.conftest import furnish
-from tests.keys.etcd_process import free_port
+from tests.keys.etcd_process import EtcdProcess, free_port
+from tests.keys.etcd_users import guard
 
 
 def run(*args: str) -> Result:
@@ -53,6 +55,31 @@ def test_given_a_file_that_is_none_when_checked_then_it_could_not_look(tmp_path:
 
     assert run("--playground", str(file)).exit_code == BLIND
     assert run("--playground", str(tmp_path / "absent.json")).exit_code == BLIND
+
+
+@pytest.mark.etcd
+def test_given_an_etcd_with_users_when_checked_then_a_password_file_lets_us_look(
+    tmp_path: Path,
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("correct horse")
+    secret.chmod(0o600)
+    etcd = EtcdProcess(tmp_path)
+    etcd.start()
+    try:
+        asyncio.run(guard(etcd, b"mine/", Login("ada", "correct horse")))
+        where = ("--etcd", etcd.url, "--prefix", "mine/")
+        nobody = run(*where)
+        ada = run(*where, "--etcd-user=ada", f"--etcd-password-file={secret}")
+        secret.chmod(0o644)
+        careless = run(*where, "--etcd-user=ada", f"--etcd-password-file={secret}")
+    finally:
+        etcd.kill()
+
+    # The prefix is empty: whoever was let in says so.
+    assert "not one key" in ada.stderr
+    assert "user name is empty" in nobody.stderr
+    assert "chmod 600" in careless.stderr
 
 
 @pytest.mark.etcd

@@ -1,0 +1,38 @@
+"""The options of a command that reaches etcd itself; the same settings as a server's."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+CaFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--etcd-ca-file", envvar="METASRV_ETCD_CA_FILE", help="Who signed etcd's certificates."
+    ),
+]
+CertFile = Annotated[
+    Path | None,
+    typer.Option("--etcd-cert-file", envvar="METASRV_ETCD_CERT_FILE", help="What we show to etcd."),
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option("--etcd-key-file", envvar="METASRV_ETCD_KEY_FILE", help="Its key, mode 0600."),
+]
+ServerName = Annotated[
+    str | None,
+    typer.Option(
+        "--etcd-server-name",
+        envvar="METASRV_ETCD_SERVER_NAME",
+        help="A name in the certificate of every endpoint.",
+    ),
+]
+User = Annotated[
+    str | None, typer.Option("--etcd-user", envvar="METASRV_ETCD_USER", help="Of etcd's own.")
+]
+PasswordFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--etcd-password-file", envvar="METASRV_ETCD_PASSWORD_FILE", help="Of it, mode 0600."
+    ),
+]
