@@ -71,6 +71,7 @@ async def test_given_a_drop_when_repeated_with_its_key_then_204_again() -> None:
         assert without.status_code == 404
 
 
+@pytest.mark.case("greptime 87")
 async def test_given_no_key_when_a_table_exists_then_409_and_if_not_exists_200() -> None:
     async with leader() as one:
         made = await one.make()

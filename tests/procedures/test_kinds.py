@@ -260,7 +260,6 @@ def test_given_what_cannot_be_when_asked_then_its_code_and_nothing_has_changed(
     run(main, 1)
 
 
-@pytest.mark.case("greptime 75", "greptime 82")
 def test_given_a_route_that_a_failover_moved_when_dropped_then_it_is_read_again_and_dropped() -> (
     None
 ):
@@ -350,7 +349,6 @@ def test_given_one_name_twice_when_created_at_once_then_exactly_one_exists() -> 
     run(main, 1)
 
 
-@pytest.mark.case("greptime 70", "greptime 87")
 def test_given_a_taken_name_when_created_if_not_exists_then_the_table_that_is_there() -> None:
     """Judged again under the lock: whoever came second is told of success, and made nothing."""
 
