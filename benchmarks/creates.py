@@ -1,146 +1,222 @@
 """`python -m benchmarks.creates`: what a create over REST costs, against raw etcd transactions.
 
-One client, one metasrv, one real datanode, tables of one region. The raw side sends, through the
-same library to the same etcd in the same run, the two transactions that a create consists of: as
-many compares, puts and bytes. Ratios and counts are printed: absolute times are the machine's.
+One metasrv, one etcd, one node that acknowledges at once; tables of one region. In the same run
+etcd is driven raw: one unmerged transaction with the compares, puts and bytes of one create, by the
+same library, in the best of three client settings. Rounds alternate; medians are printed, with
+ratios and counts: absolute times are the machine's.
 """
 
 import argparse
 import asyncio
+import os
+import platform
 import re
 import statistics
+import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
+import orjson
 
+from benchmarks.load import Load, closed_loop, request_of
+from benchmarks.raw import DEADLINE_MS, SETTINGS, Shape, Work, measured
 from keys.etcd import EtcdKv
 from keys.key import Range
-from keys.kv import Compare, Kv, Put, Request
+from keys.kv import Kv
 from keys.scan import scan
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
-from metasrv.sdk.client import AsyncClient
-from metasrv.sdk.connect import connect_async
 
-DEADLINE_MS = 10_000
 ROUNDS = 5
-WARM = 10
-SPEC = {
-    "columns": [{"name": "id", "type": "int64", "nullable": False}],
-    "primary_key": ["id"],
-}
+WARM = 20
+READY_TRIES_MAX = 100
+MANY = 32
+PATH = "/v1/catalogs/main/schemas/public/tables"
+SPEC = {"columns": [{"name": "id", "type": "int64", "nullable": False}], "primary_key": ["id"]}
+COMPARES = 9  # distinct keys that submission and end compare, the fence and the version included
 NUMBER = r"([\d.e+]+)$"
 CALLS = r'grpc_server_handled_total\{grpc_code="OK",grpc_method="%s".*?\} ' + NUMBER
 # What etcd counts of itself. Transactions without a write are linearizable reads.
 COUNTED = {
-    "transactions": CALLS % "Txn",
-    "range reads": CALLS % "Range",
-    "proposals (writes)": r"^etcd_server_proposals_applied_total " + NUMBER,
+    "etcd transactions": CALLS % "Txn",
+    "etcd range reads": CALLS % "Range",
+    "etcd write transactions": r"^etcd_server_proposals_applied_total " + NUMBER,
     "fsyncs of etcd's log": r"^etcd_disk_wal_fsync_duration_seconds_count " + NUMBER,
 }
-COMPARES = (4, 8)  # of a submission with a key, and of the end of a create of one region
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """One transaction: how many compares, and the size of each value it puts."""
+class Place:
+    """Where everything is reached."""
 
-    compares: int
-    values: tuple[int, ...]
+    metasrv: str
+    etcd: str
+    node: str
+    pid: int
+    """Of the metasrv."""
+
+    @property
+    def endpoint(self) -> str:
+        return self.etcd.removeprefix("http://")
+
+
+@dataclass(slots=True)
+class Rounds:
+    """What was measured, round by round, by number of clients or client setting."""
+
+    creates: dict[int, list[Load]] = field(default_factory=dict)
+    counts: dict[int, list[Mapping[str, float]]] = field(default_factory=dict)
+    """Per create."""
+    raw: dict[str, list[Load]] = field(default_factory=dict)
+    alone: list[Load] = field(default_factory=list)
+    """Raw, one client."""
+
+
+@asynccontextmanager
+async def stub_node(urls: Sequence[str], root: Path) -> AsyncIterator[str]:
+    """Its address."""
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "benchmarks.stub_node", *urls, "--root", str(root)),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert child.stdout is not None
+        yield (await child.stdout.readline()).decode().strip()
+    finally:
+        child.terminate()
+        await child.wait()
 
 
 async def measure(creates: int) -> None:
     with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as folder:
-        settings = Settings(data_dir=Path(folder), datanodes=1)
-        async with Playground(settings) as up, connect_async(up.metasrv_urls) as client:
-            endpoint = up.etcd_urls[0].removeprefix("http://")
-            kv, raw = [await EtcdKv.connect([endpoint], p) for p in (b"metasrv/", b"bench/")]
-            for number in range(WARM):
-                await _create(client, f"warm{number}")
-            shapes = await _shapes(kv)
-            before = await _counts(up.etcd_urls[0])
-            rest = [
-                await _timed(creates, partial(_create_in_round, client, round_))
-                for round_ in range(ROUNDS)
-            ]
-            after = await _counts(up.etcd_urls[0])
-            plain = [
-                await _timed(creates, partial(_pair, raw, shapes, round_))
-                for round_ in range(ROUNDS)
-            ]
-            show(rest, plain, {k: (after[k] - before[k]) / (ROUNDS * creates) for k in after})
+        settings = Settings(data_dir=Path(folder), datanodes=0)
+        async with Playground(settings) as up, stub_node(up.metasrv_urls, Path(folder)) as node:
+            server = next(one for one in up.programs if one.role == "metasrv")
+            place = Place(server.url, up.etcd_urls[0], node, up.pid(server.id))
+            await ready(place)
+            kv = await EtcdKv.connect([place.endpoint], b"metasrv/")
+            await create(place, "warm", range(WARM), clients=4)
+            shape = await shape_of_a_create(kv)
             await kv.close()
-            await raw.close()
+            rounds = Rounds()
+            for number in range(ROUNDS):
+                await one_round(place, shape, number, creates, rounds)
+            show(rounds, shape, creates)
 
 
-async def _create(client: AsyncClient, name: str) -> None:
-    await client.tables.create({"name": name, **SPEC})
-
-
-async def _create_in_round(client: AsyncClient, round_: int, number: int) -> None:
-    await _create(client, f"t{round_}_{number}")
-
-
-async def _timed(count: int, call: Callable[[int], Awaitable[None]]) -> list[float]:
-    """Milliseconds of each call."""
-    loop, took = asyncio.get_running_loop(), []
-    for number in range(count):
-        before = loop.time()
-        await call(number)
-        took.append((loop.time() - before) * 1000)
-    return took
-
-
-async def _shapes(kv: Kv) -> tuple[Shape, Shape]:
-    """What the last create wrote: its submission's values are about as large as its history."""
-    everything, _ = await scan(kv, Range(b"__", b"__z"), deadline_ms=DEADLINE_MS)
-    last = max(item.mod_revision for item in everything)
-    end = tuple(len(item.value) for item in everything if item.mod_revision == last)
-    record = max(len(i.value) for i in everything if i.key.startswith(b"__procedure_history/"))
-    key = max(len(i.value) for i in everything if i.key.startswith(b"__idempotency/"))
-    return Shape(COMPARES[0], (record, key)), Shape(COMPARES[1], end)
-
-
-async def _pair(kv: Kv, shapes: Sequence[Shape], round_: int, creation: int) -> None:
-    name = f"{round_}/{creation}"
-    for number, shape in enumerate(shapes):
-        puts = [
-            Put(f"{name}/{number}/{place}".encode(), b"x" * size)
-            for place, size in enumerate(shape.values)
-        ]
-        absent = [
-            Compare(f"{name}/{number}/{place}".encode(), 0) for place in range(shape.compares)
-        ]
-        answer = await kv.txn(
-            Request(compares=tuple(absent), writes=tuple(puts)), deadline_ms=DEADLINE_MS
-        )
-        assert answer.succeeded
-
-
-async def _counts(etcd: str) -> dict[str, float]:
+async def ready(place: Place) -> None:
+    """Until the leader has heard the node, so that a create finds a place."""
+    body = {"name": "first", **SPEC}
     async with httpx.AsyncClient(trust_env=False) as http:
-        text = (await http.get(f"{etcd}/metrics")).text
+        for _ in range(READY_TRIES_MAX):
+            answer = await http.post(place.metasrv + PATH, json=body, headers={"prefer": "wait=30"})
+            if answer.status_code == 201:
+                return
+            await asyncio.sleep(0.2)
+    raise AssertionError(answer.text)
+
+
+async def create(place: Place, name: str, numbers: range, *, clients: int) -> Load:
+    def make(number: int) -> bytes:
+        headers = {
+            "content-type": "application/json",
+            "prefer": "wait=30",
+            "idempotency-key": f"{name}-{number}",
+        }
+        body = orjson.dumps({"name": f"{name}_{number}", **SPEC})
+        return request_of("POST", PATH, headers, body)
+
+    return await closed_loop(place.metasrv, make, numbers, clients=clients, status=b"201")
+
+
+async def one_round(place: Place, shape: Shape, number: int, count: int, rounds: Rounds) -> None:
+    for clients in (1, MANY):
+        size = count * (1 if clients == 1 else 8)
+        before = await counts(place)
+        load = await create(place, f"r{number}_{clients}", range(size), clients=clients)
+        after = await counts(place)
+        rounds.creates.setdefault(clients, []).append(load)
+        each = {name: (after[name] - before[name]) / size for name in after}
+        rounds.counts.setdefault(clients, []).append(each)
+    alone = Work(place.endpoint, shape, f"alone{number}", 2 * count, 1)
+    rounds.alone.append(await measured(alone, SETTINGS[0]))
+    for setting in SETTINGS:
+        name = f"{setting.name}{number}".replace(" ", "_")
+        many = Work(place.endpoint, shape, name, MANY * count, MANY)
+        rounds.raw.setdefault(setting.name, []).append(await measured(many, setting))
+
+
+async def shape_of_a_create(kv: Kv) -> Shape:
+    """The sizes of all that the last create wrote: at its end, and as a submission, whose record
+    is about as large as its history."""
+    everything, _ = await scan(kv, Range(b"__", b"__z"), deadline_ms=DEADLINE_MS)
+    history = max(i.mod_revision for i in everything if i.key.startswith(b"__procedure_history/"))
+    end = {i.key: len(i.value) for i in everything if i.mod_revision == history}
+    kinds = {re.sub(rb"/[^/]*$", b"", key): size for key, size in end.items()}  # one of each family
+    key = max(len(i.value) for i in everything if i.key.startswith(b"__idempotency/"))
+    record = kinds[b"__procedure_history"]
+    return Shape(COMPARES, (record, key, *kinds.values()))
+
+
+async def counts(place: Place) -> dict[str, float]:
+    async with httpx.AsyncClient(trust_env=False) as http:
+        text = (await http.get(f"{place.etcd}/metrics")).text
+        node = (await http.get(f"{place.node}/counts")).json()
     found = {name: re.search(pattern, text, re.MULTILINE) for name, pattern in COUNTED.items()}
-    return {name: float(match.group(1)) if match else 0.0 for name, match in found.items()}
+    etcd = {name: float(match.group(1)) if match else 0.0 for name, match in found.items()}
+    return {
+        **etcd,
+        "requests to the node": node["requests"],
+        "orders to the node": node["orders"],
+        "ms of metasrv's processor": cpu_ms(place.pid),
+    }
 
 
-def show(
-    rest: Sequence[Sequence[float]], plain: Sequence[Sequence[float]], per: Mapping[str, float]
-) -> None:
-    ours = statistics.median(statistics.median(one) for one in rest)
-    theirs = statistics.median(statistics.median(one) for one in plain)
-    print(f"create over REST, one region, one client   {ours:8.2f} ms (median of {ROUNDS} medians)")
-    print(f"the same two transactions, raw             {theirs:8.2f} ms")
-    print(f"ratio of latencies                         {ours / theirs:8.2f}")
-    for name, count in per.items():
-        print(f"{name + ' per create':42} {count:8.2f}")
+def cpu_ms(pid: int) -> float:
+    """What a process has used of any processor, its own time and the kernel's for it (proc(5))."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
+
+
+def show(rounds: Rounds, shape: Shape, creates: int) -> None:
+    raw = {name: _rate(loads) for name, loads in rounds.raw.items()}
+    best = max(raw, key=raw.__getitem__)
+    alone_ms = _latency(rounds.alone)
+    print(f"python -m benchmarks.creates --creates {creates}; medians of {ROUNDS} rounds")
+    print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    print(f"raw: {shape.compares} compares, {len(shape.values)} puts, {sum(shape.values)} bytes")
+    for name, rate in raw.items():
+        print(f"{f'raw, {MANY} in flight, {name}':46}{rate:9.0f} /s{'  best' * (name == best)}")
+    print(f"{'raw, one in flight':46}{alone_ms:9.2f} ms")
+    for clients, loads in rounds.creates.items():
+        who = f"creates, {clients} client{'s' * (clients > 1)}"
+        print(f"{who:46}{_rate(loads):9.0f} /s{_latency(loads):9.2f} ms")
+        for name in rounds.counts[clients][0]:
+            median = statistics.median(each[name] for each in rounds.counts[clients])
+            print(f"{'  ' + name + ' per create':46}{median:9.2f}")
+    print(
+        f"{f'rate at {MANY} clients / raw (at least 0.15)':46}"
+        f"{_rate(rounds.creates[MANY]) / raw[best]:9.3f}"
+    )
+    print(
+        f"{'latency at one client / raw (at most 7)':46}"
+        f"{_latency(rounds.creates[1]) / alone_ms:9.2f}"
+    )
+
+
+def _rate(loads: Sequence[Load]) -> float:
+    return statistics.median(load.per_second for load in loads)
+
+
+def _latency(loads: Sequence[Load]) -> float:
+    return statistics.median(statistics.median(load.latencies_ms) for load in loads)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--creates", type=int, default=50, help="in each of the rounds")
+    parser.add_argument("--creates", type=int, default=50, help="of one client in each round")
     asyncio.run(measure(parser.parse_args().creates))

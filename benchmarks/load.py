@@ -1,0 +1,76 @@
+"""Closed loops of HTTP requests, by so little code that the server is what is measured."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from benchmarks.stub_node import content_length
+
+MakeRequest = Callable[[int], bytes]
+"""The bytes of request number n, head and body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What one closed loop of several clients came to."""
+
+    seconds: float
+    latencies_ms: Sequence[float]
+
+    @property
+    def per_second(self) -> float:
+        return len(self.latencies_ms) / self.seconds
+
+
+def request_of(method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", "host: 127.0.0.1"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    lines += [f"content-length: {len(body)}", "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+@dataclass(slots=True)
+class Connection:
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def ask(self, request: bytes, status: bytes) -> bytes:
+        """The body of the answer, which must have that status."""
+        self.writer.write(request)
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        body = await self.reader.readexactly(content_length(head))
+        assert head.split(b" ", 2)[1] == status, (head, body)
+        return body
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Connection]:
+    where = urlsplit(url)
+    reader, writer = await asyncio.open_connection(where.hostname, where.port)
+    try:
+        yield Connection(reader, writer)
+    finally:
+        writer.close()
+
+
+async def closed_loop(
+    url: str, make: MakeRequest, numbers: range, *, clients: int, status: bytes
+) -> Load:
+    """Every request of *numbers* once; each client sends its next when the last is answered."""
+    loop = asyncio.get_running_loop()
+    waiting, latencies = iter(numbers), []
+
+    async def client() -> None:
+        async with connected(url) as connection:
+            for number in waiting:
+                before = loop.time()
+                await connection.ask(make(number), status)
+                latencies.append((loop.time() - before) * 1000)
+
+    began = loop.time()
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(clients):
+            tasks.create_task(client())
+    return Load(loop.time() - began, latencies)
