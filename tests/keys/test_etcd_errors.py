@@ -3,7 +3,7 @@
 import pytest
 
 from base.errors import Conflict, MetaError, Refused, Unavailable, Unknown
-from keys.etcd_errors import meaning
+from keys.etcd_errors import TokenRefused, meaning
 
 ANSWERS = [
     ("DEADLINE_EXCEEDED", "Deadline Exceeded", Unknown, Unavailable),
@@ -30,6 +30,14 @@ ANSWERS = [
         Unavailable,
         Unavailable,
     ),
+    ("UNAUTHENTICATED", "etcdserver: invalid auth token", TokenRefused, TokenRefused),
+    (
+        "INVALID_ARGUMENT",
+        "etcdserver: revision of auth store is old",
+        TokenRefused,
+        TokenRefused,
+    ),
+    ("INVALID_ARGUMENT", "etcdserver: user name is empty", Refused, Refused),
     ("PERMISSION_DENIED", "etcdserver: permission denied", Refused, Refused),
 ]
 

@@ -3,7 +3,7 @@
 import pytest
 from aetcd import rpc
 
-from base.errors import Conflict, Unavailable
+from base.errors import Conflict, Refused, Unavailable
 from keys.etcd_watch import Assembler, WatchedRange
 from keys.kv import Event, Watched
 
@@ -75,3 +75,10 @@ def test_given_a_compaction_when_fed_then_history_has_expired() -> None:
 def test_given_a_cancelled_watch_when_fed_then_it_is_unavailable() -> None:
     with pytest.raises(Unavailable):
         assembler().feed(answer(canceled=True, cancel_reason="no leader"))
+
+
+def test_given_a_watch_cancelled_for_want_of_permission_when_fed_then_it_is_refused() -> None:
+    with pytest.raises(Refused) as refused:
+        assembler().feed(answer(canceled=True, cancel_reason="etcdserver: permission denied"))
+
+    assert refused.value.code == "unauthenticated"
