@@ -8,6 +8,7 @@ from keys.catalogs import CatalogNameKey, SchemaNameKey
 from keys.cluster import CandidateKey, ClusterKey, LeaderKey, NodeKey, SequenceKey, SettingKey
 from keys.key import Key
 from keys.log import CatalogUpdateKey, CatalogVersionKey
+from keys.poison import PoisonKey
 from keys.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey
 from keys.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
 from keys.tables import DatanodeTableKey, TableInfoKey, TableNameKey, TableRouteKey
@@ -50,6 +51,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(ProcedureKey, "submission; every step of a procedure; deleted by its last"),
     Family(ProcedureHistoryKey, "the last step of a procedure; deleted after retention"),
     Family(IdempotencyKey, "submission; deleted after retention"),
+    Family(PoisonKey, "an undo that is given up; deleted by who clears it or tries again"),
     Family(LeaderKey, "the election, under the leader's lease"),
     Family(CandidateKey, "each metasrv, under its lease"),
     Family(NodeKey, "registration of a node"),

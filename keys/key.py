@@ -24,6 +24,7 @@ SEGMENTS: Mapping[str, re.Pattern[str]] = {
     "role": re.compile(r"datanode|frontend|metasrv"),
     "procedure": UUID_TEXT,
     "digest": re.compile(r"[0-9a-f]{64}"),
+    "resource": re.compile(r"[a-z_]{1,32}:[A-Za-z0-9_.-]{1,128}"),
 }
 
 

@@ -86,6 +86,17 @@ class Submission(StoredPart):
     expected_epoch: int | None = None
 
 
+class Controlled(StoredPart):
+    """What somebody asked of a procedure while it was under way: who, when and why."""
+
+    action: str
+    """`cancel`, `pause`, `resume`, `retry`, `throttle` or `clear`."""
+    by: str
+    at_ms: int
+    reason: str | None = None
+
+
+CONTROLS_MAX = 16  # the last ones kept in a record
 TIMELINE_MAX = 64  # beats kept in a record, so that it stays far below a transaction's bytes
 
 
@@ -124,6 +135,15 @@ class ProcedureRecord(StoredModel):
     """Why it is being undone."""
     catalog_version: int | None = None
     """The last version it made."""
+    paused_at_ms: int | None = None
+    """Wall clock; None: it is not paused. Its deadline moves by as long as it was."""
+    throttle_percent: int = 0
+    """The share of time that its paced steps rest."""
+    turned_at_ms: int | None = None
+    """When its undo began, or was last begun again; for how long it may go on failing."""
+    poisoned: bool = False
+    """Its undo was given up: its resource bears a poison that names it."""
+    controls: tuple[Controlled, ...] = Field(default=(), max_length=CONTROLS_MAX)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """How many procedures run at once: a pure choice among those that hold all their locks."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import heapq
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from procedures.machine import Lane
 
@@ -13,6 +14,8 @@ class Limits:
     running_max: Mapping[Lane, int]
     queue_max: int
     """DDL procedures that are not over; one more is answered 429."""
+    stalled_ms: int = 60_000
+    """After so long without a finished step or progress, one that runs is called stalled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,23 +23,46 @@ class Candidate:
     procedure: str
     submission: int
     lane: Lane
-    running: bool
     only_waits: bool
     """It waits, perhaps for children or for long: it takes no place, and keeps nobody from one."""
 
 
-def admit(candidates: Iterable[Candidate], limits: Limits) -> tuple[str, ...]:
-    """Which of *candidates*, all of them holding their locks, start now: oldest first."""
-    free = dict(limits.running_max)
-    waiting: list[Candidate] = []
-    for one in candidates:
-        if one.running and not one.only_waits:
-            free[one.lane] -= 1
-        elif not one.running:
-            waiting.append(one)
-    started: list[str] = []
-    for one in sorted(waiting, key=lambda one: one.submission):
-        if one.only_waits or free[one.lane] > 0:
+@dataclass(slots=True)
+class WaitingRoom:
+    """Those that hold all their locks and wait for a place. A start looks at those that start, and
+    not at all who wait: the queue may be long."""
+
+    _takers: dict[Lane, list[tuple[int, str]]] = field(
+        default_factory=lambda: {lane: [] for lane in Lane}
+    )
+    """Heaps: the oldest is first."""
+    _waiters: list[str] = field(default_factory=list)
+
+    def enter(self, one: Candidate) -> None:
+        """Entering twice does no harm: see `admit`."""
+        if one.only_waits:
+            self._waiters.append(one.procedure)
+        else:
+            heapq.heappush(self._takers[one.lane], (one.submission, one.procedure))
+
+    def admit(
+        self,
+        running: Iterable[Candidate],
+        limits: Limits,
+        may_start: Callable[[str], bool],
+    ) -> tuple[str, ...]:
+        """Who starts now, the oldest of each lane first; they leave the room, as does whoever may
+        not start any more: it has started, waits again, or is over."""
+        free = dict(limits.running_max)
+        for one in running:
             free[one.lane] -= 0 if one.only_waits else 1
-            started.append(one.procedure)
-    return tuple(started)
+        waiters = dict.fromkeys(self._waiters)
+        self._waiters.clear()
+        started = {one: None for one in waiters if may_start(one)}
+        for lane, heap in self._takers.items():
+            while heap and free[lane] > 0:
+                _, procedure = heapq.heappop(heap)
+                if procedure not in started and may_start(procedure):
+                    started[procedure] = None
+                    free[lane] -= 1
+        return tuple(started)

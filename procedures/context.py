@@ -1,7 +1,8 @@
 """What a step is handed: the ports, who it is, and a place to say what it waits for."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +48,15 @@ class Live:
     """Code of the error that the step is being retried for."""
     last_facts: Mapping[str, object] = field(default_factory=dict)
     """And its facts: which region is lost, which node is silent."""
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+    """Somebody does not want it to rest any longer."""
+
+    async def rest(self, ms: int) -> None:
+        """For *ms*, or until it is woken."""
+        self.woken.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ms / 1000):
+                await self.woken.wait()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,25 +2,13 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 from keys.records import Phase
+from procedures.control import Facts, State
 from procedures.holding import Blocked, Claim, claim_of
-from procedures.machine import Kind
+from procedures.machine import Kind, Lane
 from procedures.runner import Driven
-
-
-class State(StrEnum):
-    """Of a procedure, for people. The first seven are under way; the rest are in API.md."""
-
-    QUEUED = "queued"
-    WAITING = "waiting"
-    RUNNING = "running"
-    RETRYING = "retrying"
-    CANCELLING = "cancelling"
-    ROLLING_BACK = "rolling_back"
-    PARKED = "parked"
 
 
 @dataclass(slots=True)
@@ -35,6 +23,10 @@ class Entry(Driven):
     """Why nobody runs it."""
     controlled: bool = False
     """A control write is on its way: nobody starts a task."""
+    began_ms: int | None = None
+    """Wall clock, when this leader first started it."""
+    stalled: bool = False
+    """It runs, yet nothing has moved for as long as the limits say."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -42,17 +34,41 @@ class Entry(Driven):
         return claim_of(self.held.procedure, self.held.record)
 
     @property
+    def is_ddl(self) -> bool:
+        """Whether it counts for the bound of the queue."""
+        return self.kind is None or self.kind.lane is Lane.DDL
+
+    @property
     def only_waits(self) -> bool:
         """Whether its step takes no place of the admission limit."""
         return self.kind is not None and self.kind.steps[self.held.record.step].waits
 
     @property
-    def cancelable(self) -> bool:
+    def never_began(self) -> bool:
+        """Surely no step of it has ever run: neither here nor, before, at another leader."""
         record = self.held.record
-        return (
-            self.kind is not None
-            and record.phase is Phase.FORWARD
-            and not self.kind.has_passed(record.trail)
+        return self.began_ms is None and not record.resumed and not record.timeline
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Nobody may run it, whatever it holds."""
+        record = self.held.record
+        stopped = record.paused_at_ms is not None or record.poisoned
+        return stopped or self.controlled or self.parked is not None or self.kind is None
+
+    @property
+    def has_passed(self) -> bool:
+        return self.kind is not None and self.kind.has_passed(self.held.record.trail)
+
+    @property
+    def facts(self) -> Facts:
+        """What decides which controls are allowed."""
+        return Facts(
+            state=self.state,
+            has_passed=self.has_passed,
+            is_undoing=self.held.record.phase is Phase.UNDO,
+            is_known=self.kind is not None,
+            is_paced=self.kind is not None and self.kind.is_paced,
         )
 
     @property
@@ -60,8 +76,18 @@ class Entry(Driven):
         record = self.held.record
         if self.parked is not None:
             return State.PARKED
+        if record.poisoned:
+            return State.POISONED
+        if record.paused_at_ms is not None:
+            return State.PAUSED
         if record.phase is Phase.UNDO:
             return State.CANCELLING if record.cancel else State.ROLLING_BACK
         if self.task is None:
             return State.WAITING if self.blocked else State.QUEUED
         return State.RETRYING if self.live.last_error else State.RUNNING
+
+    def last_moved_ms(self) -> int:
+        """When it last finished a step, made progress, or was taken up by this leader."""
+        record = self.held.record
+        beat_ms = record.timeline[-1].at_ms if record.timeline else record.submitted_at_ms
+        return max(beat_ms, self.live.moved_at_ms, self.began_ms or 0)

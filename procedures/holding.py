@@ -31,9 +31,12 @@ class Claim:
 
 
 def claim_of(procedure: str, record: ProcedureRecord) -> Claim:
-    return Claim(
-        procedure, record.submission, record.locks, record.parent, frozenset(record.overtakes)
-    )
+    """What a record claims. One that is poisoned on the schema side lets go of the placement side:
+    it does not stop a failover."""
+    locks = record.locks
+    if record.poisoned and any(is_schema_side(lock.key) for lock in locks):
+        locks = tuple(lock for lock in locks if not is_placement(lock.key))
+    return Claim(procedure, record.submission, locks, record.parent, frozenset(record.overtakes))
 
 
 @dataclass(frozen=True, slots=True)

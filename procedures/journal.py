@@ -1,12 +1,14 @@
 """How a record moves: pure functions from a record and what happened to the next record."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from base.errors import MetaError
 from keys.records import (
+    CONTROLS_MAX,
     TIMELINE_MAX,
     Beat,
+    Controlled,
     Outcome,
     Phase,
     ProcedureHistory,
@@ -16,6 +18,9 @@ from keys.records import (
 )
 from keys.txn import Stamp
 from procedures.machine import Goto, Kind, ProcedureState, S
+
+Why: TypeAlias = MetaError | Controlled
+"""Why a procedure turns back: an error, or somebody who cancelled it."""
 
 
 def begin(
@@ -56,11 +61,93 @@ def follow(
     )
 
 
-def turn_back(record: ProcedureRecord, error: MetaError | None) -> ProcedureRecord:
-    """Undo from the step in flight, because of *error*, or because the client cancelled (None)."""
+def turn_back(record: ProcedureRecord, why: Why, stamp: Stamp) -> ProcedureRecord:
+    """Undo from the step in flight. It is not paused any more."""
     assert record.phase is Phase.FORWARD
-    stored = StoredError(code=error.code, facts=storable(error.facts)) if error else None
-    return record.model_copy(update={"phase": Phase.UNDO, "error": stored, "cancel": error is None})
+    turned: dict[str, Any] = {
+        "phase": Phase.UNDO,
+        "turned_at_ms": stamp.at_ms,
+        "paused_at_ms": None,
+    }
+    return record.model_copy(update={**turned, **_why(record, why)})
+
+
+def abandon(record: ProcedureRecord, why: Why, stamp: Stamp) -> ProcedureHistory:
+    """The end of one that never began: there is nothing to undo."""
+    assert record.phase is Phase.FORWARD
+    assert not record.timeline
+    last = record.model_copy(update={"paused_at_ms": None, **_why(record, why)})
+    return ProcedureHistory(
+        outcome=Outcome.CANCELLED if last.cancel else Outcome.FAILED,
+        last=last,
+        result=None,
+        finished_at_ms=stamp.at_ms,
+        catalog_version=None,
+    )
+
+
+def _why(record: ProcedureRecord, why: Why) -> dict[str, Any]:
+    if isinstance(why, Controlled):
+        return {"error": None, "cancel": True, "controls": _asked(record, why)}
+    return {"error": stored_error(why), "cancel": False}
+
+
+def stored_error(error: MetaError) -> StoredError:
+    return StoredError(code=error.code, facts=storable(error.facts))
+
+
+def pause(record: ProcedureRecord, mark: Controlled, stamp: Stamp) -> ProcedureRecord:
+    assert record.phase is Phase.FORWARD
+    update = {"paused_at_ms": stamp.at_ms, "controls": _asked(record, mark)}
+    return record.model_copy(update=update)
+
+
+def resume(record: ProcedureRecord, mark: Controlled, stamp: Stamp) -> ProcedureRecord:
+    """The time it was paused is not its own: its deadline moves."""
+    assert record.paused_at_ms is not None
+    update = {
+        "paused_at_ms": None,
+        "deadline_at_ms": record.deadline_at_ms + max(0, stamp.at_ms - record.paused_at_ms),
+        "controls": _asked(record, mark),
+    }
+    return record.model_copy(update=update)
+
+
+def throttle(record: ProcedureRecord, mark: Controlled, percent: int) -> ProcedureRecord:
+    update = {"throttle_percent": percent, "controls": _asked(record, mark)}
+    return record.model_copy(update=update)
+
+
+def poison(record: ProcedureRecord) -> ProcedureRecord:
+    """Its undo is given up, until a person says how it goes on."""
+    assert record.phase is Phase.UNDO
+    return record.model_copy(update={"poisoned": True})
+
+
+def undo_again(record: ProcedureRecord, mark: Controlled, stamp: Stamp) -> ProcedureRecord:
+    assert record.poisoned
+    update = {
+        "poisoned": False,
+        "turned_at_ms": stamp.at_ms,
+        "controls": _asked(record, mark),
+    }
+    return record.model_copy(update=update)
+
+
+def cleared(record: ProcedureRecord, mark: Controlled, stamp: Stamp) -> ProcedureHistory:
+    """The end of one whose undo was finished by hand; *mark* says by whom, and why that is so."""
+    assert record.poisoned
+    return ProcedureHistory(
+        outcome=Outcome.CANCELLED if record.cancel else Outcome.ROLLED_BACK,
+        last=record.model_copy(update={"controls": _asked(record, mark)}),
+        result=None,
+        finished_at_ms=stamp.at_ms,
+        catalog_version=None,
+    )
+
+
+def _asked(record: ProcedureRecord, mark: Controlled) -> tuple[Controlled, ...]:
+    return (*record.controls, mark)[-CONTROLS_MAX:]
 
 
 def undone(record: ProcedureRecord, beat: Beat) -> ProcedureRecord | None:

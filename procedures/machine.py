@@ -65,6 +65,8 @@ class Step(Generic[S]):
     waits: bool = False
     """It mostly waits, for children, a lease, a node or Spark, so it takes no place of the
     admission limit: what waits keeps nobody from one."""
+    paced: bool = False
+    """It moves data, over and over: a throttle makes it rest before it runs again."""
 
 
 class Lane(StrEnum):
@@ -99,6 +101,10 @@ class Kind(Generic[S]):
     @property
     def first(self) -> str:
         return next(iter(self.steps))
+
+    @property
+    def is_paced(self) -> bool:
+        return any(step.paced for step in self.steps.values())
 
     def may_follow(self, step: str, after: str) -> bool:
         return step in self.steps[after].to

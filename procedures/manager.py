@@ -1,12 +1,11 @@
-"""Runs every procedure of one term: recovers, takes submissions, grants locks, admits, cancels.
+"""Runs every procedure of one term: recovers, takes submissions, grants locks, admits, steers.
 
 Submit is durable before it is answered. One task owns a procedure. Who holds which lock is computed
 from the records (locks.py), so the leader that comes after computes the same.
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, TypeVarTuple
 
@@ -15,20 +14,23 @@ import structlog
 from base.errors import Conflict, MetaError, NotFound, NotLeader, Unavailable, Unknown
 from keys.committer import Committer, StaleRead
 from keys.kv import Compare
-from keys.records import Lock, ProcedureHistory, ProcedureHistoryKey, ProcedureKey
+from keys.records import ProcedureHistory, ProcedureHistoryKey, ProcedureKey
 from keys.txn import snapshot
-from procedures.admission import Candidate, Limits, admit
+from procedures.admission import Limits
 from procedures.context import Ports
 from procedures.entry import Entry
 from procedures.family import ChildrenOf
+from procedures.floor import Floor
 from procedures.gate import Gate
 from procedures.holding import LockTable
 from procedures.machine import Kind, Lane, ProcedureState
 from procedures.recovery import entries_of, read_records
-from procedures.runner import Held, Runner
+from procedures.runner import Held, Moved, Runner
+from procedures.steering import Command, Steering, has_expired
 from procedures.submit import Submission, Submitted, Submitter
 
 SWEEP_MS = 5_000  # between looks at the store for records that nobody here runs
+LOOK_MS = 1_000  # between looks at deadlines, and at who does not move
 PAUSE_MS = 200  # before a store that did not answer is asked again
 RECENT_MAX = 1_024  # ended procedures kept in memory, for clients that ask at once
 
@@ -51,15 +53,10 @@ class Manager:
         self._ports = ports
         self._committer = committer
         self._limits = limits
-        self._runner = Runner(ports, committer)
+        self.runner = Runner(ports, committer)
         self._submitter = Submitter(ports, committer)
-        self._entries: dict[str, Entry] = {}
+        self._floor = Floor()
         self._recent: dict[str, ProcedureHistory] = {}
-        self._locks = LockTable()
-        self._arriving: dict[str, tuple[Lock, ...]] = {}
-        """Submissions on their way to the store; they count for the queue."""
-        self._held_back: Counter[str] = Counter()
-        """Not started now: somebody that goes before them is on its way to the store."""
         self._tasks = asyncio.TaskGroup()
         self._is_open = False
         """Between the recovery of every record and the end of the term."""
@@ -77,7 +74,9 @@ class Manager:
                 self._schedule()
                 ready.set()
                 while True:
-                    await self._ports.clock.sleep_ms(SWEEP_MS)
+                    for _ in range(SWEEP_MS // LOOK_MS):
+                        await self._ports.clock.sleep_ms(LOOK_MS)
+                        await self._look()
                     await self._sweep(fence)
                     self._schedule()
             finally:
@@ -95,15 +94,19 @@ class Manager:
         self._limits = limits
         self._schedule()
 
+    @property
+    def locks(self) -> LockTable:
+        return self._floor.locks
+
     def living(self) -> tuple[tuple[str, Entry], ...]:
         """Every procedure that is not over, in order of submission."""
-        entries = self._entries.items()
+        entries = self._floor.entries.items()
         return tuple(sorted(entries, key=lambda item: item[1].held.record.submission))
 
     async def find(self, procedure: str) -> Entry | ProcedureHistory:
         """Raises NotFound if there never was one, or its history has been purged."""
-        if procedure in self._entries:
-            return self._entries[procedure]
+        if procedure in self._floor.entries:
+            return self._floor.entries[procedure]
         if procedure in self._recent:
             return self._recent[procedure]
         key = ProcedureHistoryKey(procedure)
@@ -115,7 +118,7 @@ class Manager:
 
     async def wait(self, procedure: str, *, deadline_ms: int) -> Entry | ProcedureHistory:
         """As `find`, once it is over or *deadline_ms* have passed."""
-        entry = self._entries.get(procedure)
+        entry = self._floor.entries.get(procedure)
         if entry is not None:
             try:
                 async with asyncio.timeout(deadline_ms / 1000):
@@ -141,114 +144,99 @@ class Manager:
 
         The same idempotency key and request give the same procedure, whoever asks and whenever.
         """
-        if kind.lane is Lane.DDL and submission.parent is None and self._is_full():
+        if (
+            kind.lane is Lane.DDL
+            and submission.parent is None
+            and self._floor.is_full(self._limits)
+        ):
             known = await self._submitter.known(submission)
             if known is None:
                 raise Unavailable("too-many-procedures", limit=self._limits.queue_max)
             return known
         self._must_be_open()
-        locks = kind.locks(state)
-        overtakes = self._locks.overtaken_by(locks, self._arriving)
-        self._arriving[submission.procedure] = locks
-        self._held_back.update(overtakes)
+        overtakes = self._floor.announce(submission.procedure, kind.locks(state))
         wish = replace(submission, overtakes=overtakes)
         return await self._outlive(self._submit, kind, state, wish)
 
     async def _submit(
         self, kind: Kind[Any], state: ProcedureState, submission: Submission
     ) -> Submitted:
-        """Nobody whom it goes before is started while it is on its way."""
+        floor = self._floor
         try:
             submitted, held = await self._submitter.submit(kind, state, submission)
-            if held is not None and held.procedure not in self._entries:
-                self._take_in(Entry(held, kind=kind))
+            if held is not None and held.procedure not in floor.entries:
+                floor.take_in(Entry(held, kind=kind))
         finally:
-            self._arriving.pop(submission.procedure, None)
-            self._held_back -= Counter(submission.overtakes)
+            floor.arrived(submission.procedure, submission.overtakes)
             self._schedule()
         return submitted
-
-    def _take_in(self, entry: Entry) -> None:
-        self._entries[entry.held.procedure] = entry
-        self._see(self._locks.add(entry.claim))
-
-    def _see(self, changed: Iterable[str]) -> None:
-        """Whose reasons to wait are others now."""
-        for procedure in changed:
-            self._entries[procedure].blocked = self._locks.blocked(procedure)
-
-    def _is_full(self) -> bool:
-        ddl = (e for e in self._entries.values() if e.kind is None or e.kind.lane is Lane.DDL)
-        return len(self._arriving) + sum(1 for _ in ddl) >= self._limits.queue_max
 
     async def submit_child(
         self, procedure: str, parent: str, kind: str, state: dict[str, object]
     ) -> None:
         """Does nothing if a procedure of that id exists or has existed."""
-        if procedure in self._entries or procedure in self._recent:
+        if procedure in self._floor.entries or procedure in self._recent:
             return
-        client = self._entries[parent].held.record.client.model_copy(update=_NOT_INHERITED)
+        client = self._floor.entries[parent].held.record.client.model_copy(update=_NOT_INHERITED)
         model = self._kinds[kind].state.model_validate(state)
         submission = Submission(procedure, client, fingerprint="", parent=parent)
         await self.submit(self._kinds[kind], model, submission)
 
-    # Cancelling --------------------------------------------------------------------------------
+    # Steering ----------------------------------------------------------------------------------
 
-    async def cancel(self, procedure: str) -> Entry:
-        """Answered once the wish is stored. Again: the same answer.
+    async def control(self, procedure: str, command: Command) -> Entry | ProcedureHistory:
+        """Answered once it is stored. Raises as `Steering.apply`."""
+        return await self._outlive(Steering(self).apply, procedure, command)
 
-        The step in flight is stopped; if it commits all the same, its outcome stands, and the
-        record is judged anew. Raises Conflict("past-point-of-no-return") or, if it is over or
-        this server does not know it, Conflict("action-not-allowed").
-        """
-        return await self._outlive(self._cancel, procedure)
+    def entry(self, procedure: str) -> Entry | None:
+        return self._floor.entries.get(procedure)
 
-    async def _cancel(self, procedure: str) -> Entry:
-        while True:
-            entry = self._entries.get(procedure)
-            if entry is None or entry.kind is None:
-                await self.find(procedure)
-                raise Conflict("action-not-allowed", procedure_id=procedure, action="cancel")
-            if entry.controlled:
-                await self.changed(deadline_ms=self._ports.deadline_ms)
-                continue
-            if entry.held.record.cancel:
-                return entry
-            if not entry.cancelable:
-                raise Conflict("past-point-of-no-return", procedure_id=procedure)
-            await self._turn_back(entry)
-
-    async def _turn_back(self, entry: Entry) -> None:
-        """Stores the wish, unless a commit that was on its way has moved the record."""
-        entry.controlled = True
-        try:
-            await self._stop(entry)
-            if entry.cancelable and not entry.over.is_set():
-                entry.held = await self._runner.turn_back(entry.held, None)
-                entry.parked = None
-        except StaleRead:
-            await self._read_again(entry)
-        finally:
-            entry.controlled = False
-            self._schedule()
-
-    async def _stop(self, entry: Entry) -> None:
-        """Ends the task that owns *entry*, so that its caller owns it."""
+    async def stop(self, entry: Entry) -> None:
         task = entry.task
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
-        entry.task = None
+        self._floor.rest(entry)
 
-    async def _read_again(self, entry: Entry) -> None:
+    async def read_again(self, entry: Entry) -> None:
         procedure = entry.held.procedure
         key, history = ProcedureKey(procedure), ProcedureHistoryKey(procedure)
         seen = await snapshot(self._ports.kv, key, history, deadline_ms=self._ports.deadline_ms)
         record, ended = seen.get(key), seen.get(history)
         if record is not None:
-            entry.held = Held(procedure, record, seen.mod_revision(key))
+            self.take_over(entry, Held(procedure, record, seen.mod_revision(key)))
         elif ended is not None:
-            self._finish(entry, ended)
+            self.take_over(entry, ended)
+
+    def take_over(self, entry: Entry, after: Moved) -> None:
+        if isinstance(after, ProcedureHistory):
+            self._finish(entry, after)
+            return
+        entry.held = after
+        self._floor.claim_again(entry)
+
+    def release(self, entry: Entry) -> None:
+        self._floor.offer(entry)
+        self._schedule()
+
+    async def _expire(self, entry: Entry) -> None:
+        """Its deadline came while it waited, for its locks or a place."""
+        entry.controlled = True
+        waits = [blocked.by for blocked in entry.blocked] or "a place among those that run"
+        error = Unavailable("deadline-exceeded", waiting_for=waits)
+        try:
+            runner, held = self.runner, entry.held
+            back = runner.abandon if entry.never_began else runner.turn_back
+            after: Moved = await back(held, error)
+            self.take_over(entry, after)
+        except StaleRead:
+            await self.read_again(entry)
+        except (Unavailable, Unknown):
+            return  # the next look tries again
+        finally:
+            entry.controlled = False
+            if not entry.over.is_set():
+                self.release(entry)
 
     # Running -----------------------------------------------------------------------------------
 
@@ -299,40 +287,28 @@ class Manager:
         found = entries_of(items, self._kinds)
         for entry in sorted(found, key=lambda one: one.held.record.submission):
             procedure = entry.held.procedure
-            if procedure in self._entries or procedure in self._recent:
+            if procedure in self._floor.entries or procedure in self._recent:
                 continue
-            if procedure in self._arriving:
+            if procedure in self._floor.arriving:
                 continue
-            self._take_in(entry)
+            self._floor.take_in(entry)
             if entry.parked is not None:
                 log.error("procedure_parked", procedure=procedure, reason=entry.parked)
 
     def _schedule(self) -> None:
-        """Grants locks, then starts what may run. Called after every change of the records."""
+        """Starts what may run. Called after every change of the records."""
         if not self._is_open:
             return
-        candidates = []
-        for procedure, entry in self._entries.items():
-            if procedure in self._held_back or entry.blocked or entry.controlled:
-                continue
-            if entry.parked or entry.kind is None:
-                continue
-            candidates.append(
-                Candidate(
-                    procedure,
-                    entry.held.record.submission,
-                    entry.kind.lane,
-                    entry.task is not None,
-                    entry.only_waits,
-                )
-            )
-        for procedure in admit(candidates, self._limits):
-            self._start(self._entries[procedure])
+        for entry in self._floor.admit(self._limits):
+            self._start(entry)
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 
     def _start(self, entry: Entry) -> None:
-        entry.task = self._tasks.create_task(self._own(entry), name=entry.held.procedure)
+        procedure = entry.held.procedure
+        entry.began_ms = self._ports.clock.wall_ms()
+        entry.task = self._tasks.create_task(self._own(entry), name=procedure)
+        self._floor.running[procedure] = entry
 
     async def _own(self, entry: Entry) -> None:
         """The one task of a procedure, from its start to its end or the term's."""
@@ -340,23 +316,28 @@ class Manager:
         procedure = entry.held.procedure
         children = ChildrenOf(self, procedure)
         try:
-            history = await self._runner.drive(entry.kind, entry, children, self._schedule)
+            after = await self.runner.drive(entry.kind, entry, children, self._schedule)
         except NotLeader:
             return  # the committer's own end ends the term, and with it this task group
         except Exception as error:
-            entry.parked, entry.task = f"{type(error).__name__}: see the log", None
+            self._floor.rest(entry)
+            entry.parked = f"{type(error).__name__}: see the log"
             log.exception("procedure_parked", procedure=procedure)
         else:
-            self._finish(entry, history)
+            self._floor.rest(entry)
+            if after is not None:
+                self._finish(entry, after)
+                return
+            self._floor.claim_again(entry)
+            log.error("procedure_poisoned", procedure=procedure, **_facts(entry))
+        self._schedule()
 
     def _finish(self, entry: Entry, history: ProcedureHistory) -> None:
         procedure = entry.held.procedure
         self._recent[procedure] = history
         while len(self._recent) > RECENT_MAX:
             self._recent.pop(next(iter(self._recent)))
-        changed = self._locks.remove(procedure)
-        del self._entries[procedure]
-        self._see(changed)
+        self._floor.forget(entry)
         log.info(
             "procedure_ended",
             procedure=procedure,
@@ -367,3 +348,22 @@ class Manager:
         )
         entry.over.set()
         self._schedule()
+
+    # Looking -----------------------------------------------------------------------------------
+
+    async def _look(self) -> None:
+        """Each second: whose time is over, and who does not move."""
+        now_ms = self._ports.clock.wall_ms()
+        for entry in list(self._floor.entries.values()):
+            if has_expired(entry, now_ms) and not entry.controlled:
+                await self._expire(entry)
+        for procedure, entry in self._floor.running.items():
+            stalled = now_ms - entry.last_moved_ms() > self._limits.stalled_ms
+            if stalled and not entry.stalled:
+                log.warning("procedure_stalled", procedure=procedure, **_facts(entry))
+            entry.stalled = stalled
+
+
+def _facts(entry: Entry) -> dict[str, str]:
+    record = entry.held.record
+    return {"kind": record.kind, "resource": record.resource.name, "step": record.step}

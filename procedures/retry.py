@@ -1,15 +1,20 @@
 """When a step is tried again: tenacity at the edge, every decision a pure function (STYLE 33).
 
 Not done and perhaps done are both tried again, since a step is idempotent. Before the point of no
-return a step has until the record's deadline, and a refusal ends it at once; after it, and in undo,
-there is no giving up: the way is forward, with pauses that stay bounded.
+return a step has until the record's deadline, and a refusal ends it at once. After it there is no
+giving up: the way is forward, with pauses that stay bounded. An undo is tried again whatever it
+failed with, until its own deadline; then it leaves a poison.
 """
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState
 
 from base.backoff import Backoff
+from base.clock import Clock
 from base.errors import MetaError, NotLeader, Unavailable, Unknown
 from keys.committer import StaleRead
 from keys.records import Phase, ProcedureRecord
@@ -17,6 +22,7 @@ from procedures.context import Live, Ports
 from procedures.machine import Kind
 
 STEP = Backoff(first_ms=100, max_ms=10_000)
+UNDO_MS = 600_000  # an undo that still fails after this long is given up: its resource is poisoned
 STALE = Backoff(first_ms=1, max_ms=1_000)  # a lost race is run again almost at once
 
 
@@ -37,20 +43,52 @@ def pause_ms(error: BaseException, attempt: int, noise: float) -> int:
 
 def deadline_of(kind: Kind[Any], record: ProcedureRecord) -> int | None:
     """Wall clock; None: the step may not be given up."""
-    return None if must_finish(kind, record) else record.deadline_at_ms
+    if record.phase is Phase.UNDO:
+        return None if record.turned_at_ms is None else record.turned_at_ms + UNDO_MS
+    return None if kind.has_passed(record.trail) else record.deadline_at_ms
 
 
-def attempts(ports: Ports, live: Live, deadline_at_ms: int | None) -> AsyncRetrying:
-    """Calls one step until it has moved. Raises the error for which it must be undone instead.
+@asynccontextmanager
+async def within(clock: Clock, deadline_at_ms: int | None, **facts: object) -> AsyncIterator[None]:
+    """Ends what is inside at *deadline_at_ms*, wall clock. Raises Unavailable("deadline-exceeded").
 
-    Without a deadline it raises NotLeader alone, and what is no MetaError: our own mistake.
+    What it had begun may still happen: it is a step, so it is undone or run again.
+    """
+    left_s = None if deadline_at_ms is None else max(0, deadline_at_ms - clock.wall_ms()) / 1000
+    try:
+        async with asyncio.timeout(left_s) as limit:
+            yield
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise Unavailable("deadline-exceeded", **facts) from error
+
+
+def rest_ms(kind: Kind[Any], record: ProcedureRecord, now_ms: int) -> int:
+    """How long a throttled step still rests, counted from the end of its last run."""
+    percent = record.throttle_percent
+    if not percent or record.phase is Phase.UNDO or not kind.steps[record.step].paced:
+        return 0
+    runs = [beat for beat in record.timeline if beat.step == record.step]
+    if not runs:
+        return 0
+    return max(0, runs[-1].at_ms + runs[-1].ms * percent // (100 - percent) - now_ms)
+
+
+def attempts(
+    ports: Ports, live: Live, deadline_at_ms: int | None, *, insists: bool
+) -> AsyncRetrying:
+    """Calls one step until it has moved. Raises the error for which it must be given up.
+
+    *insists*: no error but NotLeader ends it before the deadline, and what is no MetaError: our own
+    mistake. Otherwise a refusal does, too.
     """
 
     def again(call: RetryCallState) -> bool:
         error = _error(call)
         if not isinstance(error, MetaError) or isinstance(error, NotLeader):
             return False
-        return deadline_at_ms is None or is_passing(error)
+        return insists or is_passing(error)
 
     def out_of_time(call: RetryCallState) -> bool:
         return deadline_at_ms is not None and ports.clock.wall_ms() >= deadline_at_ms
@@ -61,7 +99,7 @@ def attempts(ports: Ports, live: Live, deadline_at_ms: int | None) -> AsyncRetry
         return pause_ms(error, call.attempt_number, ports.rng.random()) / 1000
 
     async def sleep(seconds: float) -> None:
-        await ports.clock.sleep_ms(round(seconds * 1000))
+        await live.rest(round(seconds * 1000))
 
     def note(call: RetryCallState) -> None:
         error = _error(call)

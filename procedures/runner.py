@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from base.errors import MetaError, NotLeader
+from keys.poison import Poison, PoisonKey
 from keys.records import (
     Beat,
     Phase,
@@ -20,12 +21,13 @@ from keys.records import (
 from keys.records import (
     ProcedureRecord as Record,
 )
-from keys.txn import Stamp, Txn
+from keys.txn import NOTHING, Stamp, Txn
 from procedures import journal
 from procedures.context import Context, Live, Ports
+from procedures.journal import Why
 from procedures.machine import Goto, Kind, S
 from procedures.ports import Children, Commits
-from procedures.retry import attempts, deadline_of
+from procedures.retry import attempts, deadline_of, must_finish, rest_ms, within
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +63,51 @@ class Runner:
 
     async def drive(
         self, kind: Kind[S], driven: Driven, children: Children, moved: Callable[[], None]
-    ) -> ProcedureHistory:
-        """To its end; *moved* is called after each commit but the last.
+    ) -> ProcedureHistory | None:
+        """To its end, or (None) until its undo is given up; *moved* is called after each commit
+        but the last.
 
         Raises NotLeader when the term is over: the next leader drives on.
         """
         while True:
-            held, live = driven.held, driven.live
+            live = driven.live
             live.attempt, live.last_error = 1, None
-            context = self._context(held, children, live)
+            context = self._context(driven.held, children, live)
             await self._may_go_on(context)
+            await self._rest(kind, driven, context)
+            record = driven.held.record
             try:
-                step = attempts(self.ports, live, deadline_of(kind, held.record))
-                after: Moved = await step(self.advance, kind, held, context)
+                insists = must_finish(kind, record)
+                step = attempts(self.ports, live, deadline_of(kind, record), insists=insists)
+                after: Moved = await step(self._attempt, kind, driven, context)
             except NotLeader:
                 raise
             except MetaError as error:
-                back = attempts(self.ports, live, None)  # a store that is away for a while
-                after = await back(self.turn_back, held, error)
+                # A store that is away for a while, or a throttle that was stored meanwhile.
+                back = attempts(self.ports, live, None, insists=True)
+                after = await back(self._give_up, driven, error)
             if isinstance(after, ProcedureHistory):
                 return after
             driven.held = after
+            if after.record.poisoned:
+                return None
             moved()
+
+    async def _attempt(self, kind: Kind[S], driven: Driven, context: Context) -> Moved:
+        return await self.advance(kind, driven.held, context, lambda: driven.held)
+
+    async def _give_up(self, driven: Driven, error: MetaError) -> Held:
+        held = driven.held
+        if held.record.phase is Phase.UNDO:
+            return await self.poison(held, error)
+        return await self.turn_back(held, error)
+
+    async def _rest(self, kind: Kind[S], driven: Driven, context: Context) -> None:
+        """As long as the throttle says; it may be changed meanwhile."""
+        while left_ms := rest_ms(kind, driven.held.record, self.ports.clock.wall_ms()):
+            percent = driven.held.record.throttle_percent
+            with context.waiting_for("throttle", f"{percent} %", left_ms):
+                await context.live.rest(left_ms)
 
     async def _may_go_on(self, context: Context) -> None:
         """Waits, visibly, while an operator has paused all procedures."""
@@ -91,54 +116,93 @@ class Runner:
             with context.waiting_for("maintenance", gate.reason):
                 await gate.opened()
 
-    async def advance(self, kind: Kind[S], held: Held, context: Context) -> Moved:
-        """One step forward, or one step of undo."""
+    async def advance(
+        self,
+        kind: Kind[S],
+        held: Held,
+        context: Context,
+        latest: Callable[[], Held] | None = None,
+    ) -> Moved:
+        """One step forward, or one step of undo.
+
+        *latest*: the record as it stands when the step has acted. A throttle may have been stored
+        meanwhile; whatever moves a record between its steps ends the step first.
+        """
+        now = latest or (lambda: held)
         if held.record.phase is Phase.UNDO:
             return await self._undo(kind, held, context)
         state = kind.state.model_validate(held.record.state)
         began_ms = self.ports.clock.mono_ms()
-        outcome = await kind.steps[held.record.step].act(state, context)
+        step = held.record.step
+        async with within(self.ports.clock, deadline_of(kind, held.record), step=step):
+            outcome = await kind.steps[step].act(state, context)
         beat = self._beat(held, began_ms)
+        held = now()
         if isinstance(outcome, Goto):
             goto = outcome
-            return await self._store(
+            return await self.store(
                 held, lambda at: journal.follow(kind, held.record, goto, beat, at), goto.txn
             )
         result = outcome.result
-        return await self._end(
+        return await self.end(
             held, lambda at: journal.succeeded(kind, held.record, result, beat, at), outcome.txn
         )
 
-    async def turn_back(self, held: Held, error: MetaError | None) -> Held:
+    async def turn_back(self, held: Held, why: Why) -> Held:
         """From now on *held* is undone. The step in flight is the first to be."""
-        return await self._store(held, lambda _: journal.turn_back(held.record, error), Txn())
+        return await self.store(held, lambda at: journal.turn_back(held.record, why, at))
+
+    async def abandon(self, held: Held, why: Why) -> ProcedureHistory:
+        """The end of one that never began."""
+        return await self.end(held, lambda at: journal.abandon(held.record, why, at))
+
+    async def poison(self, held: Held, error: MetaError) -> Held:
+        """Its undo is given up. If its resource bears the poison of another already, this is tried
+        until that one is cleared."""
+        record = held.record
+        key = PoisonKey.of(record.resource)
+        effect = Txn().expecting(key, 0)
+        effect = effect.put_stamped(
+            key,
+            lambda at: Poison(
+                procedure=held.procedure,
+                kind=record.kind,
+                resource=record.resource,
+                step=record.step,
+                error=journal.stored_error(error),
+                at_ms=at.at_ms,
+            ),
+        )
+        return await self.store(held, lambda _: journal.poison(record), effect)
 
     async def _undo(self, kind: Kind[S], held: Held, context: Context) -> Moved:
         state = kind.state.model_validate(held.record.state)
         undo = kind.steps[held.record.step].undo
         began_ms = self.ports.clock.mono_ms()
         if undo is not None:
-            await undo(state, context)
+            step = f"undo {held.record.step}"
+            async with within(self.ports.clock, deadline_of(kind, held.record), step=step):
+                await undo(state, context)
         beat = self._beat(held, began_ms)
         before = journal.undone(held.record, beat)
         if before is not None:
-            return await self._store(held, lambda _: before, Txn())
+            return await self.store(held, lambda _: before)
         had_effect = undo is not None or bool(held.record.timeline)
-        return await self._end(
-            held,
-            lambda at: journal.ended_undone(held.record, beat, at, had_effect=had_effect),
-            Txn(),
+        return await self.end(
+            held, lambda at: journal.ended_undone(held.record, beat, at, had_effect=had_effect)
         )
 
-    async def _store(self, held: Held, make: Callable[[Stamp], Record], effect: Txn) -> Held:
+    async def store(
+        self, held: Held, make: Callable[[Stamp], Record], effect: Txn = NOTHING
+    ) -> Held:
         """The effect and the record that says so, in one transaction."""
         key = ProcedureKey(held.procedure)
         txn = held.txn().put_stamped(key, make).also(effect)
         committed = await self.committer.commit(txn, procedure=held.procedure)
         return Held(held.procedure, make(committed.stamp), committed.revision)
 
-    async def _end(
-        self, held: Held, make: Callable[[Stamp], ProcedureHistory], effect: Txn
+    async def end(
+        self, held: Held, make: Callable[[Stamp], ProcedureHistory], effect: Txn = NOTHING
     ) -> ProcedureHistory:
         """The effect, and the release of the record into history, in one transaction."""
         history = ProcedureHistoryKey(held.procedure)

@@ -167,6 +167,19 @@ MOVES = (
         retry_after_s=5,
     ),
     ProblemKind(
+        "deadline-exceeded",
+        503,
+        Unavailable,
+        "It did not get done in time",
+        (
+            "Its time ended while it waited for {waiting_for}.",
+            "Its time ended in step {step}.",
+            "Its time ended.",
+        ),
+        "Nothing was changed. See what it waited for, then ask again with a new `Idempotency-Key`.",
+        retry_after_s=5,
+    ),
+    ProblemKind(
         "wrong-cluster",
         409,
         Conflict,

@@ -1,15 +1,20 @@
 """The counters of one metasrv, in a registry of its own."""
 
 from collections import Counter as Count
+from collections.abc import Collection
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from keys.tables import RegionState
 from metasrv.nodes.status import NodeState
 from metasrv.service.state import ServerState
-from procedures.entry import State
+from metasrv.term import Term
+from procedures.control import State
+from procedures.kinds.registry import KINDS
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
+
+REASONS = ("lock", "region_lease", "node", "child", "maintenance", "spark", "store")
 
 
 class ServerMetrics:
@@ -35,6 +40,14 @@ class ServerMetrics:
         self._regions = self._gauge("regions", "Regions of living tables by state", "state")
         self._procedures = self._gauge("procedures", "Procedures that are not over", "state")
         self._nodes = self._gauge("nodes", "Registered nodes by state, of the leader", "state")
+        self._cordoned = self._gauge("nodes_cordoned", "Nodes that take no new regions")
+        self._leader = self._gauge("leader", "1: this server leads")
+        self._running = self._gauge("procedures_running", "Procedures that a task drives", "kind")
+        self._waiting = self._gauge("procedures_waiting", "What procedures wait for", "reason")
+        self._maintenance = self._gauge("maintenance", "1: no failover by detection")
+        self._paused = self._gauge("procedures_paused", "1: no procedure begins a step")
+        self._skew = self._gauge("region_skew_ratio", "Regions of the fullest node over the mean")
+        self._build = self._gauge("build_info", "1, with the version of this server", "version")
 
     def _gauge(self, name: str, described: str, *labels: str) -> Gauge:
         return Gauge(f"metasrv_{name}", described, labels, registry=self._registry)
@@ -65,4 +78,29 @@ class ServerMetrics:
         by_health = Count(status.state for status in statuses)
         for health in NodeState:
             self._nodes.labels(health.value).set(by_health[health])
+        self._cordoned.set(sum(status.node.cordon is not None for status in statuses))
+        self._skew.set(skew([catalog.led_by(status.node.node_id) for status in statuses]))
+        self._build.labels(state.facts.version).set(1)
+        self._of_term(term)
         return generate_latest(self._registry)
+
+    def _of_term(self, term: Term | None) -> None:
+        """What only a leader knows; a follower shows none of it."""
+        self._leader.set(int(term is not None))
+        living = [entry for _, entry in term.manager.living()] if term else []
+        running = Count(entry.held.record.kind for entry in living if entry.task is not None)
+        for kind in KINDS:
+            self._running.labels(kind).set(running[kind])
+        waits = Count(wait.kind for entry in living for wait in entry.live.waiting)
+        waits["lock"] = sum(bool(entry.blocked) for entry in living)
+        for reason in REASONS:
+            self._waiting.labels(reason).set(waits[reason])
+        settings = term.settings if term else None
+        self._maintenance.set(int(settings is not None and settings.maintenance is not None))
+        self._paused.set(int(settings is not None and settings.values.procedures.paused))
+
+
+def skew(regions: Collection[int]) -> float:
+    """1: all nodes lead as many. 0: there is none to lead."""
+    total = sum(regions)
+    return max(regions) * len(regions) / total if total else 0.0

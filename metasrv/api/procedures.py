@@ -13,7 +13,10 @@ from metasrv.api.query import ProceduresQuery
 from metasrv.api.query import Query as NoQuery
 from metasrv.api.shape import RETRY_AFTER_S, preference_applied
 from metasrv.service import procedures
+from metasrv.service.asking import ANONYMOUS
 from metasrv.service.procedures import Filter, ListWanted, Shown
+from procedures.control import Control
+from procedures.steering import Command
 
 STATES = frozenset(get_args(ProcedureState))
 
@@ -89,7 +92,8 @@ async def cancel_procedure(
     state: Server, procedure: str, query: Annotated[NoQuery, Query()], wait: Wait
 ) -> Response:
     """Undo it from where it stands, unless it can only go forward. Again: the same answer."""
-    shown = await procedures.cancel(state, procedure, wait or 0)
+    command = Command(Control.CANCEL, ANONYMOUS)
+    shown = await procedures.control(state, procedure, command, wait or 0)
     return answer(shown.body, 200 if shown.body.done else 202, _headers(shown, wait))
 
 

@@ -15,21 +15,18 @@ from base.wire.procedures import (
 from keys.records import ProcedureHistory, ProcedureRecord, Resource
 from metasrv.service.shapes import time_of
 from procedures.context import Live
-from procedures.entry import Entry, State
+from procedures.control import Control, State, allowed
+from procedures.entry import Entry
 from procedures.kinds.drop_catalog import DROP_CATALOG
 from procedures.kinds.drop_schema import DROP_SCHEMA
 from procedures.kinds.failover_node import FAILOVER_NODE
 from procedures.kinds.undrop_table import UNDROP_TABLE
 
-STALLED_MS = 60_000  # without a finished step or progress; every wait of ours is shorter
-CANCEL = "cancel"
-
 
 def living_body(procedure: str, entry: Entry, now_ms: int, living: "Living" = ()) -> ProcedureBody:
     """*living*: the others that are not over, to find its children among."""
     record, live = entry.held.record, entry.live
-    passed = entry.kind is not None and entry.kind.has_passed(record.trail)
-    cancelable = entry.cancelable and not record.cancel
+    may = allowed(entry.facts)
     return _body(
         procedure,
         record,
@@ -38,10 +35,10 @@ def living_body(procedure: str, entry: Entry, now_ms: int, living: "Living" = ()
             "done": False,
             "progress": _progress(live, now_ms),
             "waiting_for": _waiting(entry, record),
-            "stalled": _is_stalled(entry, now_ms),
-            "cancelable": cancelable,
-            "point_of_no_return": passed,
-            "allowed_actions": (CANCEL,) if cancelable else (),
+            "stalled": entry.stalled,
+            "cancelable": Control.CANCEL in may,
+            "point_of_no_return": entry.has_passed,
+            "allowed_actions": tuple(one.value for one in may if one is not Control.CLEAR),
             "attempt": live.attempt,
             "children": _children(procedure, record, living),
             "finished_at": None,
@@ -157,14 +154,6 @@ def _waiting(entry: Entry, record: ProcedureRecord) -> tuple[WaitingBody, ...]:
             for wait in entry.live.waiting
         ),
     )
-
-
-def _is_stalled(entry: Entry, now_ms: int) -> bool:
-    if entry.task is None:
-        return False
-    record = entry.held.record
-    last_step = record.timeline[-1].at_ms if record.timeline else record.submitted_at_ms
-    return now_ms - max(last_step, entry.live.moved_at_ms) > STALLED_MS
 
 
 def _living_error(entry: Entry, record: ProcedureRecord) -> ProcedureError | None:

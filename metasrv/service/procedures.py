@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from base.errors import Conflict, NotFound
+from base.errors import NotFound
 from base.ids import UUID_TEXT
 from base.wire.procedures import ProcedureBody, ProcedureList
 from keys.key import Range
@@ -16,6 +16,7 @@ from metasrv.service.procedure_shapes import ended_body, living_body, procedure_
 from metasrv.service.state import ServerState
 from metasrv.term import Term
 from procedures.entry import Entry
+from procedures.steering import Command
 
 CHUNK = 128  # histories read at once while a list is filled from the newest backwards
 LOOK_MS = 1_000  # progress is memory that nobody announces: a long poll looks this often
@@ -56,28 +57,15 @@ async def get(
         await term.manager.changed(deadline_ms=min(left, LOOK_MS))
 
 
-async def cancel(state: ServerState, procedure: str, wait_ms: int) -> Shown:
-    """Answered once the wish is stored; waits for the end as long as the client does."""
+async def control(state: ServerState, procedure: str, command: Command, wait_ms: int) -> Shown:
+    """Answered once it is stored; then waits for the end as long as the client does."""
     with only_the_leader():
         term = await state.leading()
         _must_be_an_id(procedure)
-        try:
-            found: Entry | ProcedureHistory = await term.manager.cancel(procedure)
-        except Conflict as error:
-            raise await _explained(term, procedure, error) from error
+        found = await term.manager.control(procedure, command)
         if wait_ms:
             found = await term.manager.wait(procedure, deadline_ms=wait_ms)
         return Shown(_body(state, term, procedure, found), procedure_etag(found))
-
-
-async def _explained(term: Term, procedure: str, error: Conflict) -> Conflict:
-    """With the state that does not allow it."""
-    found = await term.manager.find(procedure)
-    ended = isinstance(found, ProcedureHistory)
-    now = found.outcome.value if isinstance(found, ProcedureHistory) else found.state.value
-    facts = {**error.facts, "action": "cancel", "state": f"it is {now}", "allowed_actions": ()}
-    code = "action-not-allowed" if ended else error.code
-    return Conflict(code, **facts)
 
 
 def _must_be_an_id(procedure: str) -> None:

@@ -254,7 +254,7 @@ FAILOVER_TABLE = Kind(
         "await_lease": Step(await_lease, to=frozenset({"open"}), waits=True),
         "open": Step(open_regions, to=frozenset({"open", "serve", "reroute"}), waits=True),
         "serve": Step(serve, to=frozenset({"move", "reroute"})),
-        "move": Step(move, to=frozenset({"adopt", "release", "reroute"}), waits=True),
+        "move": Step(move, to=frozenset({"adopt", "release", "reroute"}), waits=True, paced=True),
         "adopt": Step(adopt, to=frozenset({"move", "release", "reroute"})),
         "release": Step(release, to=frozenset({"discard", "reroute"})),
         "discard": Step(discard),

@@ -37,7 +37,7 @@ async def test_given_a_slow_create_when_patience_ends_then_202_and_what_it_waits
 
         body = shown.json()
         assert (body["state"], body["done"], body["cancelable"]) == ("running", False, True)
-        assert body["allowed_actions"] == ["cancel"]
+        assert body["allowed_actions"] == ["cancel", "pause"]
         assert [(wait["kind"], wait["holder"]) for wait in body["waiting_for"]] == [
             ("node", "dn-1")
         ]
@@ -153,7 +153,7 @@ async def test_given_a_running_create_when_cancelled_then_it_is_undone_and_says_
 
         assert (cancelled.status_code, again.status_code) == (202, 202)
         assert cancelled.json()["state"] == "cancelling"
-        assert cancelled.json()["allowed_actions"] == []
+        assert cancelled.json()["allowed_actions"] == ["retry"]
         assert (ended["state"], ended["result"]) == ("cancelled", None)
         assert (late.status_code, late.json()["code"]) == (409, "action-not-allowed")
         assert (await one.client.get(f"{TABLES}/t")).status_code == 404

@@ -39,8 +39,10 @@ from keys.log import (
     TableRenamed,
     TableUndropped,
 )
+from keys.poison import Poison, PoisonKey
 from keys.records import (
     Beat,
+    Controlled,
     Idempotency,
     IdempotencyKey,
     Lock,
@@ -167,6 +169,11 @@ RECORD = ProcedureRecord(
     timeline=(Beat(step="prepare", at_ms=AT_MS + 9, ms=4),),
     error=StoredError(code="node-not-eligible", facts={"node": "dn-3"}),
     catalog_version=17,
+    paused_at_ms=AT_MS + 6,
+    throttle_percent=20,
+    turned_at_ms=AT_MS + 7,
+    poisoned=True,
+    controls=(Controlled(action="cancel", by="anna", at_ms=AT_MS + 7, reason="a mistake"),),
 )
 UPDATE = CatalogUpdate(
     version=17,
@@ -233,6 +240,17 @@ SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (
     (
         IdempotencyKey(DIGEST),
         Idempotency(procedure=PROCEDURE, fingerprint=DIGEST, at_ms=AT_MS),
+    ),
+    (
+        PoisonKey("table:1024"),
+        Poison(
+            procedure=PROCEDURE,
+            kind="create_table",
+            resource=RECORD.resource,
+            step="open",
+            error=StoredError(code="node-not-eligible", facts={"node": "dn-3"}),
+            at_ms=AT_MS,
+        ),
     ),
     (LeaderKey(), Leader(server="meta-1", url="http://127.0.0.1:4000", lease="7587869")),
     (

@@ -14,9 +14,11 @@ from base.errors import MetaError
 from keys.kv import Kv, Request
 from keys.memory import MemoryKv
 from keys.records import Outcome, ProcedureHistoryKey
+from procedures.control import Control
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind
 from procedures.manager import SWEEP_MS, Manager
+from procedures.steering import Command
 from procedures.submit import Submission, Submitted
 from tests.fakes.cluster import STOPPED_MS, Cluster, Server
 from tests.fakes.faults import Call, Mode, Plan
@@ -198,7 +200,8 @@ async def _cancel(cluster: Cluster, procedure: str | None) -> None:
     server = cluster.leader
     if procedure is None or cluster.is_down(server) or not server.ready.is_set():
         return
-    asked = cluster.ask(server, lambda manager: manager.cancel(procedure))
+    cancel = Command(Control.CANCEL, by="anna")
+    asked = cluster.ask(server, lambda manager: manager.control(procedure, cancel))
     while not asked.done() and not cluster.is_down(server):
         await cluster.clock.sleep_ms(10)
     with suppress(MetaError, asyncio.InvalidStateError):

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
+from base.errors import MetaError
 from keys.records import Lock, Resource
 from procedures.context import Context
 from procedures.kinds.registry import KINDS
@@ -23,6 +24,8 @@ class Gates:
     ran: list[str] = field(default_factory=list)
     fails: set[str] = field(default_factory=set)
     """Names whose step raises what no step may raise."""
+    trouble: dict[str, MetaError] = field(default_factory=dict)
+    """Name, of a step or an undo -> what it raises as long as this stands here."""
 
     def gate(self, name: str) -> asyncio.Event:
         return self.open.setdefault(name, asyncio.Event())
@@ -31,6 +34,7 @@ class Gates:
         self.ran.append(state.name)
         if state.name in self.fails:
             raise ZeroDivisionError
+        self._raise_trouble(state.name)
         await self.gate(state.name).wait()
         return Goto("second", state)
 
@@ -41,7 +45,12 @@ class Gates:
 
     async def undo(self, state: Gate, at: Context) -> None:
         self.ran.append(f"undo {state.name}")
+        self._raise_trouble(f"undo {state.name}")
         await self.gate(f"undo {state.name}").wait()
+
+    def _raise_trouble(self, name: str) -> None:
+        if name in self.trouble:
+            raise self.trouble[name]
 
     def kinds(self) -> dict[str, Kind[Gate]]:
         def locks(state: Gate) -> tuple[Lock, ...]:
@@ -54,7 +63,9 @@ class Gates:
             name="gate",
             state=Gate,
             steps={
-                "first": Step(self.first, to=frozenset({"second"}), undo=self.undo),
+                "first": Step(
+                    self.first, to=frozenset({"first", "second"}), undo=self.undo, paced=True
+                ),
                 "second": Step(self.second),
             },
             no_return="first",

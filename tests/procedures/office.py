@@ -1,14 +1,18 @@
 """A leader with gates to open, and clients that submit, wait and cancel."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from structlog.testing import capture_logs
 
 from keys.kv import Compare
 from keys.records import ProcedureHistory, Submission
 from procedures.admission import Limits
-from procedures.entry import Entry, State
+from procedures.control import Control, State
+from procedures.entry import Entry
 from procedures.machine import Lane
+from procedures.steering import Command
 from procedures.submit import Submission as Wish
 from procedures.submit import Submitted
 from tests.fakes.cluster import LIMITS, Cluster, Server
@@ -30,6 +34,8 @@ class Office:
     server: Server
     fence: Compare
     gates: Gates
+    logs: Sequence[Mapping[str, object]] = ()
+    """What the servers have logged."""
     names: dict[str, str] = field(default_factory=dict)
     """Name of a gate -> its procedure."""
 
@@ -46,8 +52,14 @@ class Office:
         self.names.setdefault(name, submitted.procedure)
         return submitted
 
-    async def cancel(self, name: str) -> Entry:
-        return await self.cluster.leader.manager.cancel(self.names[name])
+    async def control(
+        self, control: Control, name: str, percent: int = 0
+    ) -> Entry | ProcedureHistory:
+        command = Command(control, by="ops", reason="because", percent=percent)
+        return await self.cluster.leader.manager.control(self.names[name], command)
+
+    async def cancel(self, name: str) -> Entry | ProcedureHistory:
+        return await self.control(Control.CANCEL, name)
 
     async def at_once(self, *wanted: tuple[str, ...]) -> None:
         """Each is a name and its locks."""
@@ -84,6 +96,7 @@ def office(scenario: Callable[[Office], Awaitable[None]], limits: Limits = LIMIT
         fence = await cluster.bootstrap()
         await with_two_tables_and_dead_node(cluster, fence)
         server = await cluster.started()
-        await scenario(Office(cluster, server, fence, gates))
+        await scenario(Office(cluster, server, fence, gates, logs))
 
-    run(main, 1)
+    with capture_logs() as logs:
+        run(main, 1)

@@ -1,6 +1,6 @@
 """Mistakes of a server, each planted at a seam between it and its world."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from keys.tables import DatanodeTableKey
 from procedures import manager
 from procedures.context import Context
 from procedures.entry import Entry
+from procedures.holding import LockTable
 from procedures.kinds.registry import KINDS
 from procedures.machine import Goto, Kind, Outcome
 from procedures.manager import Manager
@@ -177,9 +178,9 @@ def nobody(*_: object) -> list[Entry]:
     return []
 
 
-def granted_to_all(claims: Iterable[Any]) -> dict[str, tuple[()]]:
+def granted_to_all(self: LockTable, procedure: str) -> tuple[()]:
     """Whoever is in the records goes on: nobody looks who holds which lock."""
-    return {claim.procedure: () for claim in claims}
+    return ()
 
 
 _OWN = Manager._own
@@ -190,10 +191,11 @@ async def released_in_finally(self: Manager, entry: Entry) -> None:
     try:
         await _OWN(self, entry)
     finally:
-        if self._entries.pop(entry.held.procedure, None) is not None:
+        if entry.held.procedure in self._floor.entries:
+            self._floor.forget(entry)
             self._schedule()
 
 
 NOT_RESUMED: Patch = (manager, "entries_of", nobody)
-NOT_LOCKED_AGAIN: Patch = (manager, "holders", granted_to_all)
+NOT_LOCKED_AGAIN: Patch = (LockTable, "blocked", granted_to_all)
 RELEASED_IN_FINALLY: Patch = (Manager, "_own", released_in_finally)

@@ -8,10 +8,10 @@ from keys.committer import StaleRead
 from keys.records import Phase, Submission
 from keys.txn import Stamp
 from procedures import journal
-from procedures.admission import Candidate, Limits, admit
+from procedures.admission import Candidate, Limits, WaitingRoom
 from procedures.kinds.registry import KINDS
 from procedures.machine import Lane
-from procedures.retry import deadline_of, is_passing, pause_ms
+from procedures.retry import UNDO_MS, deadline_of, is_passing, pause_ms
 from tests.procedures.scenarios import SCENARIOS
 
 LIMITS = Limits(running_max={Lane.DDL: 2, Lane.REPAIR: 1}, queue_max=4)
@@ -21,37 +21,52 @@ CANDIDATES = st.lists(
         procedure=st.uuids().map(str),
         submission=st.integers(0, 1000),
         lane=st.sampled_from(Lane),
-        running=st.booleans(),
         only_waits=st.booleans(),
     ),
     unique_by=(lambda one: one.submission, lambda one: one.procedure),
 )
 
 
-@given(CANDIDATES)
+@given(CANDIDATES, st.data())
 def test_given_any_candidates_then_the_oldest_start_and_no_lane_runs_too_many(
-    candidates: list[Candidate],
+    candidates: list[Candidate], data: st.DataObject
 ) -> None:
-    started = set(admit(candidates, LIMITS))
+    running = data.draw(st.lists(st.sampled_from(candidates), unique_by=id)) if candidates else []
+    waiting = [one for one in candidates if one not in running]
+    room = WaitingRoom()
+    for one in data.draw(st.permutations(waiting)):
+        room.enter(one)
+        room.enter(one)
+    gone = {one.procedure for one in waiting[::3]}
 
+    started = room.admit(running, LIMITS, lambda procedure: procedure not in gone)
+
+    assert len(set(started)) == len(started)
+    here = [one for one in waiting if one.procedure not in gone]
     for lane, limit in LIMITS.running_max.items():
-        mine = [one for one in candidates if one.lane is lane and not one.only_waits]
-        before = sum(one.running for one in mine)
+        before = sum(one.lane is lane and not one.only_waits for one in running)
+        mine = [one for one in here if one.lane is lane and not one.only_waits]
         new = [one for one in mine if one.procedure in started]
-        left = [one for one in mine if not one.running and one.procedure not in started]
+        left = [one for one in mine if one.procedure not in started]
         assert before + len(new) <= max(limit, before)
         assert not left or before + len(new) >= limit
         assert all(a.submission < b.submission for a in new for b in left)
-    assert all(one.procedure in started for one in candidates if one.only_waits and not one.running)
+    assert all(one.procedure in started for one in here if one.only_waits)
+    assert not gone & set(started)
 
 
 def test_given_a_full_ddl_lane_then_repair_starts_and_parents_that_wait_take_no_place() -> None:
-    ddl = [Candidate(f"d{n}", n, Lane.DDL, running=True, only_waits=False) for n in range(2)]
-    parent = Candidate("parent", 5, Lane.REPAIR, running=True, only_waits=True)
-    child = Candidate("child", 6, Lane.REPAIR, running=False, only_waits=False)
-    late = Candidate("late", 7, Lane.DDL, running=False, only_waits=False)
+    ddl = [Candidate(f"d{n}", n, Lane.DDL, only_waits=False) for n in range(2)]
+    parent = Candidate("parent", 5, Lane.REPAIR, only_waits=True)
+    room = WaitingRoom()
+    room.enter(Candidate("child", 6, Lane.REPAIR, only_waits=False))
+    room.enter(Candidate("late", 7, Lane.DDL, only_waits=False))
 
-    assert admit([*ddl, parent, child, late], LIMITS) == ("child",)
+    def anybody(procedure: str) -> bool:
+        return True
+
+    assert room.admit([*ddl, parent], LIMITS, anybody) == ("child",)
+    assert room.admit([parent], LIMITS, anybody) == ("late",)
 
 
 def test_given_an_error_then_its_class_says_whether_the_step_is_run_again() -> None:
@@ -80,3 +95,5 @@ def test_given_the_point_of_no_return_then_from_there_on_there_is_no_deadline() 
         assert deadline_of(kind, record) == 1_000 + kind.deadline_ms
         assert deadline_of(kind, past) is None
         assert deadline_of(kind, back) is None
+        turned = back.model_copy(update={"turned_at_ms": 5_000})
+        assert deadline_of(kind, turned) == 5_000 + UNDO_MS

@@ -5,31 +5,46 @@ import asyncio
 import pytest
 
 from base.errors import Conflict, MetaError, NotFound, Unavailable, Unknown
-from keys.records import Outcome
+from keys.records import Outcome, ProcedureHistory
+from procedures.entry import Entry
 from procedures.submit import Submission as Wish
 from tests.fakes.faults import Mode
 from tests.procedures.gates import Gate
 from tests.procedures.office import OPERATOR, Office, office
 
 
-@pytest.mark.parametrize("blocked", [False, True])
-def test_given_a_procedure_that_runs_or_waits_when_cancelled_then_it_is_undone(
-    blocked: bool,
-) -> None:
+def test_given_a_procedure_that_runs_when_cancelled_then_it_is_undone() -> None:
     async def scenario(at: Office) -> None:
-        if blocked:
-            await at.submit("holder", "table:1")
         await at.submit("a", "table:1")
         await at.settle()
 
         first = await at.cancel("a")
         again = await at.cancel("a")
-        at.let("undo a", "holder", "holder again")
+        at.let("undo a")
 
+        assert isinstance(first, Entry)
         assert first is again
         assert first.held.record.cancel
         assert (await at.end("a")).outcome is Outcome.CANCELLED
         assert at.gates.ran.count("undo a") == 1
+
+    office(scenario)
+
+
+def test_given_a_procedure_that_waits_for_a_lock_when_cancelled_then_it_ends_at_once() -> None:
+    """It never began, so there is nothing to undo, and nothing to wait for."""
+
+    async def scenario(at: Office) -> None:
+        await at.submit("holder", "table:1")
+        await at.submit("a", "table:1")
+        await at.settle()
+
+        ended = await at.cancel("a")
+
+        assert isinstance(ended, ProcedureHistory)
+        assert (ended.outcome, ended.last.cancel) == (Outcome.CANCELLED, True)
+        assert [one.by for one in ended.last.controls] == ["ops"]
+        assert at.gates.ran == ["holder"]
 
     office(scenario)
 

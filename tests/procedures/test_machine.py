@@ -3,7 +3,16 @@
 import pytest
 
 from base.errors import Conflict
-from keys.records import Beat, Lock, Outcome, Phase, ProcedureRecord, Resource, Submission
+from keys.records import (
+    Beat,
+    Controlled,
+    Lock,
+    Outcome,
+    Phase,
+    ProcedureRecord,
+    Resource,
+    Submission,
+)
 from keys.txn import Stamp
 from procedures import journal
 from procedures.context import Context
@@ -12,6 +21,7 @@ from procedures.kinds.registry import KINDS
 from procedures.machine import Done, Goto, Kind, ProcedureState, Step
 
 STAMP = Stamp(catalog_version=7, submission=3, at_ms=1_000)
+CANCEL = Controlled(action="cancel", by="anna", at_ms=1)
 QUIET = Stamp(catalog_version=None, submission=4, at_ms=2_000)
 BEAT = Beat(step="a", at_ms=1, ms=1)
 CLIENT = Submission(submitted_by="anna", request_id="r", statement={})
@@ -91,7 +101,7 @@ def test_given_a_step_that_repeats_then_its_trail_stays_and_its_version_is_kept(
 def test_given_an_error_when_undone_then_the_trail_is_walked_backwards_to_the_end() -> None:
     record = at("c", trail=("a", "b"))
 
-    back = journal.turn_back(record, Conflict("already-exists", name={1, 2}))
+    back = journal.turn_back(record, Conflict("already-exists", name={1, 2}), QUIET)
     second = journal.undone(back, BEAT)
     assert second is not None
     third = journal.undone(second, BEAT)
@@ -115,20 +125,20 @@ def test_given_an_error_when_undone_then_the_trail_is_walked_backwards_to_the_en
 def test_given_an_undo_when_over_then_its_outcome_says_why(
     cancel: bool, had_effect: bool, outcome: Outcome
 ) -> None:
-    record = journal.turn_back(BEGUN, None if cancel else Conflict())
+    record = journal.turn_back(BEGUN, CANCEL if cancel else Conflict(), QUIET)
 
     assert journal.ended_undone(record, BEAT, QUIET, had_effect=had_effect).outcome is outcome
 
 
 def test_given_a_record_that_is_undone_then_it_never_goes_forward_again() -> None:
-    back = journal.turn_back(at("b", trail=("a",)), None)
+    back = journal.turn_back(at("b", trail=("a",)), CANCEL, QUIET)
 
     with pytest.raises(AssertionError):
         journal.follow(KIND, back, Goto("c", Count()), BEAT, QUIET)
     with pytest.raises(AssertionError):
         journal.succeeded(KIND, back, {}, BEAT, QUIET)
     with pytest.raises(AssertionError):
-        journal.turn_back(back, None)
+        journal.turn_back(back, CANCEL, QUIET)
     with pytest.raises(AssertionError):
         journal.ended_undone(back, BEAT, QUIET, had_effect=True)
 

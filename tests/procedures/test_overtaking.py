@@ -1,6 +1,6 @@
 """A failover and a drop that waits for a schema change: who goes first, now and at a new leader."""
 
-from procedures.entry import State
+from procedures.control import State
 from procedures.locks import route_key, table_key
 from tests.procedures.office import Office, office
 

@@ -9,7 +9,7 @@ from keys.kv import Put, Request
 from keys.records import Outcome, ProcedureHistory, ProcedureKey
 from keys.txn import Stamp, Txn
 from procedures import journal
-from procedures.entry import State
+from procedures.control import State
 from procedures.manager import SWEEP_MS
 from tests.procedures.gates import Gate
 from tests.procedures.office import OPERATOR, Office, office

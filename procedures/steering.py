@@ -1,0 +1,150 @@
+"""Controls as they are carried out: each by its own fenced write, answered when it is stored.
+
+One task owns a procedure. Whoever steers one ends that task first, and owns the procedure until
+the write is settled; a commit of the step that was on its way stands, and is judged anew. A
+throttle is no move, so it leaves the step alone.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from keys.committer import StaleRead
+from keys.poison import PoisonKey
+from keys.records import Controlled, ProcedureHistory, ProcedureRecord
+from keys.txn import Txn, snapshot
+from procedures import journal
+from procedures.control import Control, State, is_fulfilled, refused, require_allowed
+from procedures.entry import Entry
+from procedures.runner import Moved, Runner
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What somebody asks of a procedure."""
+
+    control: Control
+    by: str
+    reason: str | None = None
+    percent: int = 0
+    """Of a throttle."""
+
+    def mark(self, at_ms: int) -> Controlled:
+        return Controlled(action=self.control.value, by=self.by, at_ms=at_ms, reason=self.reason)
+
+
+class Steered(Protocol):
+    """The manager, as far as a control needs it."""
+
+    @property
+    def runner(self) -> Runner: ...
+
+    def entry(self, procedure: str) -> Entry | None: ...
+
+    async def find(self, procedure: str) -> Entry | ProcedureHistory: ...
+
+    async def changed(self, *, deadline_ms: int) -> None: ...
+
+    async def stop(self, entry: Entry) -> None:
+        """Ends the task that owns it, so that its caller owns it."""
+        ...
+
+    async def read_again(self, entry: Entry) -> None:
+        """After a commit that moved it beside us."""
+        ...
+
+    def take_over(self, entry: Entry, after: Moved) -> None:
+        """What is stored of it now."""
+        ...
+
+    def release(self, entry: Entry) -> None:
+        """It may be run again."""
+        ...
+
+
+LOOK_MS = 1_000  # at a procedure that somebody else is steering at this moment
+
+
+@dataclass(frozen=True, slots=True)
+class Steering:
+    house: Steered
+
+    async def apply(self, procedure: str, command: Command) -> Entry | ProcedureHistory:
+        """Raises NotFound, or Conflict as `require_allowed`. Again: the same answer."""
+        control = command.control
+        while True:
+            entry = self.house.entry(procedure)
+            if entry is None:
+                found = await self.house.find(procedure)
+                assert isinstance(found, ProcedureHistory)
+                raise refused(procedure, control, found.outcome)
+            if entry.controlled:
+                await self.house.changed(deadline_ms=LOOK_MS)
+                continue
+            if is_fulfilled(entry.facts, control):
+                return entry
+            require_allowed(entry.facts, control, procedure)
+            if await self._apply(entry, command):
+                return await self.house.find(procedure)
+
+    async def _apply(self, entry: Entry, command: Command) -> bool:
+        """False: it moved meanwhile, so that the command must be judged again."""
+        entry.controlled = True
+        try:
+            if command.control in (Control.CANCEL, Control.PAUSE):
+                before = entry.facts
+                await self.house.stop(entry)
+                if entry.over.is_set() or entry.held.record.poisoned:
+                    return False
+                still = entry.facts.has_passed == before.has_passed
+                if not still or entry.facts.is_undoing != before.is_undoing:
+                    return False
+            await self._carry_out(entry, command)
+        except StaleRead:
+            await self.house.read_again(entry)
+            return False
+        finally:
+            entry.controlled = False
+            if not entry.over.is_set():
+                self.house.release(entry)
+        return True
+
+    async def _carry_out(self, entry: Entry, command: Command) -> None:
+        if command.control is not Control.RETRY or entry.state is State.POISONED:
+            self.house.take_over(entry, await self._store(entry, command))
+        entry.parked = None
+        entry.live.woken.set()
+
+    async def _store(self, entry: Entry, command: Command) -> Moved:
+        runner, held = self.house.runner, entry.held
+        mark = command.mark(runner.ports.clock.wall_ms())
+        record = held.record
+        match command.control:
+            case Control.CANCEL if entry.never_began:
+                return await runner.abandon(held, mark)
+            case Control.CANCEL:
+                return await runner.turn_back(held, mark)
+            case Control.PAUSE:
+                return await runner.store(held, partial(journal.pause, record, mark))
+            case Control.RESUME:
+                return await runner.store(held, partial(journal.resume, record, mark))
+            case Control.THROTTLE:
+                slowed = journal.throttle(record, mark, command.percent)
+                return await runner.store(held, lambda _: slowed)
+            case Control.RETRY:
+                effect = await self._without_poison(record)
+                return await runner.store(held, partial(journal.undo_again, record, mark), effect)
+            case Control.CLEAR:
+                effect = await self._without_poison(record)
+                return await runner.end(held, partial(journal.cleared, record, mark), effect)
+
+    async def _without_poison(self, record: ProcedureRecord) -> Txn:
+        ports, key = self.house.runner.ports, PoisonKey.of(record.resource)
+        return Txn.on(await snapshot(ports.kv, key, deadline_ms=ports.deadline_ms)).delete(key)
+
+
+def has_expired(entry: Entry, now_ms: int) -> bool:
+    """Whether it has waited for its locks or its place until its deadline."""
+    record, facts = entry.held.record, entry.facts
+    waits = facts.state in (State.QUEUED, State.WAITING)
+    return waits and not facts.has_passed and record.deadline_at_ms <= now_ms
