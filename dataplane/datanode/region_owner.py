@@ -16,6 +16,8 @@ QUEUE_MAX = 256
 """Writes and changes that wait for one region; beyond it a writer is told to come again."""
 GROUP_BYTES_MAX = 16 << 20
 """Rows synced at once: bounds memory and the time the first of a group waits for the last."""
+STALLED_MS = 10_000
+"""A group that has been at the disk for longer: who comes now is refused, and not made to wait."""
 CLOSED = "the region is closed here"
 FAULT = "a fault of the node; the region must be opened again"
 
@@ -53,6 +55,8 @@ class RegionOwner:
     """Groups written: each was one sync."""
     written_ms: int | None = None
     """When the last one was; None: not since the log was last closed."""
+    began_ms: int | None = None
+    """When the group that is at the disk went there; None: none is."""
     is_tidy: bool = False
     """Whether what crashes and failed jobs left in the root was removed in this opening."""
     _queue: asyncio.Queue[Write | Change] = field(
@@ -68,12 +72,20 @@ class RegionOwner:
         """Durable when it returns. Unavailable: not attempted. Unknown: perhaps done; the same
         statement sent again, here or to the next leader, tells."""
         self.must_serve()
+        self._must_not_stall()
         write = Write(header, rows, asyncio.get_running_loop().create_future())
         try:
             self._queue.put_nowait(write)
         except asyncio.QueueFull:
             raise Unavailable(what="the region", reason="its queue is full") from None
         return await write.answer
+
+    def _must_not_stall(self) -> None:
+        """Raises Unavailable while the disk has kept a group for too long."""
+        at_disk_ms = 0 if self.began_ms is None else self.now_ms() - self.began_ms
+        if at_disk_ms >= STALLED_MS:
+            what, root = f"the disk of region {self.region_id}", self.region.place.root
+            raise Unavailable(what=what, reason="it is slow", root=root, at_disk_ms=at_disk_ms)
 
     async def change(self, act: Callable[[], None], stops: bool = False) -> None:
         self.must_serve()
@@ -149,6 +161,7 @@ class RegionOwner:
         if not self.has_lease():
             _fail_all(group, no_lease(self.region_id))
             return
+        self.began_ms = self.now_ms()
         try:
             outcomes = await asyncio.to_thread(
                 self.region.apply, [(one.header, one.rows) for one in group]
@@ -158,6 +171,8 @@ class RegionOwner:
             lost = error if isinstance(error, Unavailable) else Unknown(reason=error.code)
             _fail_all(group, lost)
             return
+        finally:
+            self.began_ms = None
         self.groups += 1
         self.written_ms = self.now_ms()
         if any(isinstance(outcome, Unknown) for outcome in outcomes):

@@ -9,7 +9,8 @@ from typing import Literal
 
 from base.errors import Conflict, NotFound, Unavailable, Unknown
 
-NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""The device is full, or what this user or process may take of it."""
 
 
 @contextmanager
@@ -25,35 +26,71 @@ def translated(path: str, intent: Literal["read", "create", "write"]) -> Iterato
         if intent == "read":
             raise Unavailable("not-ready", path=path, errno=code) from error
         if intent == "create" and error.errno in NO_SPACE:
-            raise Unavailable("storage-full", path=path) from error
+            raise storage_full(path, error) from error
         raise Unknown("outcome-unknown", path=path, errno=code) from error
 
 
+def storage_full(path: str, error: OSError) -> Unavailable:
+    """Says which disk, and how much a process like this one may still take of it."""
+    folder = os.path.dirname(path)
+    disk = folder
+    while not os.path.ismount(disk):
+        disk = os.path.dirname(disk)
+    known = os.statvfs(folder)
+    free_bytes = known.f_bavail * known.f_frsize
+    limit = errno.errorcode[error.errno or 0]
+    return Unavailable("storage-full", path=path, disk=disk, free_bytes=free_bytes, limit=limit)
+
+
 class LocalFile:
-    """An open descriptor in append mode."""
+    """An open descriptor in append mode.
+
+    Once a sync has failed nothing is done with it any more: the kernel may have dropped the bytes
+    and says so only once, so that a second sync would succeed for nothing.
+    """
 
     def __init__(self, path: str, descriptor: int) -> None:
         self._path = path
         self._descriptor = descriptor
+        self._length = 0
+        self._is_doubtful = False
 
     def append(self, data: bytes) -> None:
-        rest = memoryview(data)
-        begun = False
-        try:
-            with translated(self._path, "write"):
-                while rest:
-                    rest = rest[os.write(self._descriptor, rest) :]
-                    begun = True
-        except Unknown as error:
-            # A refusal of the first byte wrote nothing; after that the tail of the file is torn.
-            cause = error.__cause__
-            if not begun and isinstance(cause, OSError) and cause.errno in NO_SPACE:
-                raise Unavailable("storage-full", path=self._path) from cause
-            raise
+        self._must_be_sound()
+        self._is_doubtful = True
+        with translated(self._path, "write"):
+            try:
+                self._write(data)
+            except OSError as error:
+                if error.errno not in NO_SPACE:
+                    raise
+                self._cut_back()
+                self._is_doubtful = False
+                raise storage_full(self._path, error) from error
+        self._length += len(data)
+        self._is_doubtful = False
 
     def sync(self) -> None:
+        self._must_be_sound()
+        self._is_doubtful = True
         with translated(self._path, "write"):
             os.fdatasync(self._descriptor)
+        self._is_doubtful = False
+
+    def _write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+
+    def _cut_back(self) -> None:
+        """A part may have found room. It goes, durably: what was refused must not come back."""
+        if os.fstat(self._descriptor).st_size > self._length:
+            os.ftruncate(self._descriptor, self._length)
+            os.fdatasync(self._descriptor)
+
+    def _must_be_sound(self) -> None:
+        if self._is_doubtful:
+            raise Unknown("outcome-unknown", path=self._path, reason="an earlier write failed")
 
     def close(self) -> None:
         if self._descriptor >= 0:

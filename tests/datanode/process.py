@@ -74,10 +74,13 @@ class DatanodeProcess:
         return code
 
     @contextmanager
-    def traced(self, output: Path, calls: str) -> Iterator[None]:
-        """System calls of all its threads, one per line in `output`."""
+    def traced(self, output: Path, calls: str, inject: str | None = None) -> Iterator[None]:
+        """System calls of all its threads, one per line in `output`; *inject*: what befalls them,
+        as strace has it."""
+        spoilt = ["-e", f"inject={calls}:{inject}"] if inject else []
+        command = ["strace", "-f", "-e", f"trace={calls}", *spoilt, "-o", str(output)]
         tracer = subprocess.Popen(
-            ["strace", "-f", "-e", f"trace={calls}", "-o", output, "-p", str(self.pid)],
+            [*command, "-p", str(self.pid)],
             stderr=subprocess.PIPE,
             text=True,
         )

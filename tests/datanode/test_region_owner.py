@@ -1,6 +1,7 @@
 """The owner of a region: one sync for what waits together, back-pressure, and a look at leases."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from base.errors import Conflict, MetaError, Unavailable, Unknown
 from base.wire.batches import BatchHeader
-from dataplane.datanode.region_owner import QUEUE_MAX, RegionOwner
+from dataplane.datanode.region_owner import QUEUE_MAX, STALLED_MS, RegionOwner
 from dataplane.region.group import Applied
 from dataplane.region.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.region import Region
@@ -87,6 +88,38 @@ async def test_given_a_full_queue_when_written_then_come_again(bench: Bench) -> 
     refused = [answer for answer in answers if isinstance(answer, Unavailable)]
     assert len(refused) == 5
     assert len(answers) - len(refused) == QUEUE_MAX
+
+
+async def test_given_a_disk_that_keeps_a_group_when_written_then_refused_until_it_comes_back() -> (
+    None
+):
+    now, is_held, lets_go = [0], threading.Event(), threading.Event()
+
+    def hold(operation: str, path: str) -> None:
+        if operation == "sync" and "/wal-" in path:
+            is_held.set()
+            lets_go.wait()
+
+    region = Region.create(place(MemoryDisk(MemoryStore(), hold)), SPEC, 1)
+    owner = RegionOwner(REGION_ID, region, lambda: True, lambda: now[0])
+    slow = Bench(MemoryStore(), [], Lease([]), owner)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(owner.run())
+        first = group.create_task(write(slow, "s1"))
+        await asyncio.to_thread(is_held.wait)
+        queued = group.create_task(write(slow, "s2"))
+        await asyncio.wait([queued], timeout=0)
+        now[0] = STALLED_MS
+
+        refused = await write(slow, "s3")
+
+        lets_go.set()
+        assert isinstance(await first, Applied)
+        assert isinstance(await queued, Applied)
+        assert isinstance(await write(slow, "s3"), Applied)
+        running.cancel()
+    assert isinstance(refused, Unavailable)
+    assert refused.facts["at_disk_ms"] == STALLED_MS
 
 
 async def test_given_no_lease_when_written_then_nothing_is_ordered(bench: Bench) -> None:
