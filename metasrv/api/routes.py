@@ -8,6 +8,7 @@ from metasrv.api import (
     answers,
     catalogs,
     cluster,
+    docs,
     events,
     failovers,
     internal,
@@ -29,11 +30,12 @@ ROUTERS = (
     settings.router,
     internal.router,
     admin.router,
+    docs.router,
 )
 
 
 def bare_app() -> FastAPI:
-    """Its own pages are off: they load from a CDN."""
+    """The framework's own pages are off: they load from a CDN."""
     app = FastAPI(
         title=TITLE,
         version="1",
