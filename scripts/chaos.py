@@ -30,7 +30,6 @@ QUICK_SECONDS = (
 )
 PAUSE_S = 30.0
 QUICK_HOLD_MS = 3_000  # of a fault under three members; the quick leases last two seconds
-HOLD_MS = 12_000  # the leases that users have last ten
 
 Scenario = Callable[[Path], Awaitable[tuple[str, Sequence[str]]]]
 """What was seen, and what was wrong."""
@@ -78,12 +77,6 @@ async def members_fail(folder: Path) -> tuple[str, Sequence[str]]:
     return str(seen), seen.wrong
 
 
-async def members_fail_slowly(folder: Path) -> tuple[str, Sequence[str]]:
-    """The same with the times that users have, so that what is stopped is given up."""
-    seen = await members.members_fail(folder, members.Plan(list(FAULTS), HOLD_MS, DEFAULTS))
-    return str(seen), seen.wrong
-
-
 SCENARIOS: dict[str, Scenario] = {
     "leaders-killed": leaders_killed,
     "leaders-killed-quickly": leaders_killed_quickly,
@@ -92,7 +85,6 @@ SCENARIOS: dict[str, Scenario] = {
     "leader-stopped": leader_is_stopped,
     "failover-stages": failover_stages,
     "members-fail": members_fail,
-    "members-fail-slowly": members_fail_slowly,
 }
 
 
