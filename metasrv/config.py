@@ -56,20 +56,30 @@ class ServerConfig(BaseSettings):
     """Written, by rename, once the server listens: {"url", "pid"}."""
 
     leader_ttl_ms: int = Field(default=5_000, ge=1_000)
+    """How long the seat of a silent leader stays taken."""
     keep_alive_ms: int = Field(default=1_600, ge=100)
+    """Between renewals of the leader's lease; three fit in leader_ttl_ms."""
     store_deadline_ms: int = Field(default=2_000, ge=100)
     """Of one request to etcd."""
     heartbeat_ms: int = Field(default=2_000, ge=100)
+    """Between heartbeats of a node; it is told by the leader."""
     region_lease_ms: int = Field(default=10_000, ge=500)
+    """How long a node may serve its regions unheard; holds three heartbeats."""
     phi_threshold: float = Field(default=8.0, gt=0)
+    """Surprise at which a silent node counts as dead: 8 is once in 10^8 by chance."""
     phi_pause_ms: int = Field(default=3_000, ge=0)
     """Silence beyond the usual interval that is always forgiven."""
     running_max: int = Field(default=128, ge=1)
+    """Procedures of clients that run at once."""
     queue_max: int = Field(default=10_000, ge=1)
+    """Procedures that may be unfinished; more are answered 429."""
     repair_max: int = Field(default=32, ge=1)
+    """Failovers and repairs that run at once, in places of their own."""
 
     spark_master: str = "local[2]"
+    """`local[N]`: in the driver's own process; `spark://HOST:PORT`: a cluster."""
     spark_driver_memory: str = "512m"
+    """Heap of the driver, as Java writes it."""
     spark_warm: bool = False
     """Start Spark with the server instead of with the first job."""
 

@@ -1,0 +1,48 @@
+"""What a program can be told at its start, read off the model that judges it: one row a setting."""
+
+import json
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+# Ending of a name -> the unit of its value.
+UNITS = {"_ms": "ms", "_s": "s", "_bytes": "bytes"}
+
+
+class Setting(NamedTuple):
+    flag: str
+    variable: str
+    """Of the environment."""
+    default: Any
+    """As JSON; None: there is none."""
+    required: bool
+    unit: str
+    """Empty: it is a text, a count or a switch."""
+    meaning: str
+
+
+def settings_of(model: type[BaseModel], prefix: str) -> list[Setting]:
+    """In the order of the model. *prefix*: of its variables, as METASRV_."""
+    return [
+        Setting(
+            flag=f"--{name.replace('_', '-')}",
+            variable=f"{prefix}{name.upper()}",
+            default=_plain(field.default),
+            required=field.is_required(),
+            unit=next((unit for end, unit in UNITS.items() if name.endswith(end)), ""),
+            meaning=" ".join((field.description or "").split()),
+        )
+        for name, field in model.model_fields.items()
+    ]
+
+
+def as_json(settings: list[Setting]) -> str:
+    return json.dumps([setting._asdict() for setting in settings])
+
+
+def _plain(default: object) -> object:
+    if default is PydanticUndefined:
+        return None
+    return str(default) if isinstance(default, PurePath) else default

@@ -1,0 +1,48 @@
+"""`metasrv config` tells every setting of every program, as the programs take it."""
+
+import json
+import subprocess
+import sys
+
+from pydantic import BaseModel
+
+from dataplane.datanode.config import DatanodeConfig
+from metasrv.config import ServerConfig
+from tests.cli.conftest import Run
+
+REQUIRED = {"--server-id", "--data-dir", "--node-id", "--root", "--metasrv"}
+PROGRAMS: dict[str, type[BaseModel]] = {"server": ServerConfig, "datanode": DatanodeConfig}
+
+
+def test_given_the_models_then_each_setting_is_told_with_its_meaning(run: Run) -> None:
+    told = json.loads(run("config", "--format", "json").stdout)
+
+    assert told.keys() == PROGRAMS.keys()
+    for program, model in PROGRAMS.items():
+        assert len(told[program]) == len(model.model_fields)
+        for setting in told[program]:
+            assert setting["meaning"], setting
+            assert setting["required"] == (setting["flag"] in REQUIRED)
+    ttl = next(one for one in told["server"] if one["flag"] == "--leader-ttl-ms")
+    assert (ttl["variable"], ttl["default"], ttl["unit"]) == (
+        "METASRV_LEADER_TTL_MS",
+        ServerConfig.model_fields["leader_ttl_ms"].default,
+        "ms",
+    )
+
+
+def test_given_a_person_then_a_table_of_flags_and_variables(run: Run) -> None:
+    text = run("config").stdout
+
+    for word in ("--phi-threshold", "METASRV_DATANODE_ROOT", "(required)", "metasrv datanode"):
+        assert word in text
+
+
+def test_given_the_flags_that_are_told_then_the_programs_take_them(run: Run) -> None:
+    told = json.loads(run("config", "--format", "json").stdout)
+
+    for program, module in (("server", "metasrv.main"), ("datanode", "dataplane.datanode.main")):
+        argv = [sys.executable, "-m", module, "--help"]
+        help_text = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+        for setting in told[program]:
+            assert setting["flag"] in help_text
