@@ -79,7 +79,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     Invariant(
         "Keys and values have one spelling each; what is not ours, or newer, is never rewritten.",
         ("keys/key.py::Key.parse", "keys/value.py::decode"),
-        ("key-family", "value-newer", "value-decodes", "value-identity"),
+        ("key-family", "value-newer", "value-decodes", "setting-valid", "value-identity"),
         ("tests/keys/test_families.py", "tests/keys/test_golden.py", CHECK),
     ),
     Invariant(

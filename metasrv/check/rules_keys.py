@@ -1,8 +1,10 @@
 """Rules about single keys: they are ours, they can be read, and they say what their key says."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from base.errors import NotFound, Refused
 from keys.catalogs import CatalogNameKey, SchemaNameKey
 from keys.cluster import CandidateKey, ClusterKey, LeaderKey, NodeKey, SequenceKey, SettingKey
 from keys.key import Key
@@ -12,6 +14,7 @@ from keys.sequence import FIRST
 from keys.tables import DatanodeTableKey, TableInfoKey, TableRouteKey
 from metasrv.check.facts import Facts
 from metasrv.check.rule import Fault, Rule, Severity
+from metasrv.tunables import Tunables
 
 
 def families(facts: Facts) -> Iterator[Fault]:
@@ -107,6 +110,17 @@ def node_roots(facts: Facts) -> Iterator[Fault]:
             yield Fault(str(key), f"its root {node.root} is that of {first}", "a root of its own")
 
 
+def settings(facts: Facts) -> Iterator[Fault]:
+    """The next leader could not read such a one, and would not lead."""
+    for key, setting in facts.of(SettingKey).items():
+        try:
+            Tunables().changed(setting.name, setting.value)
+        except NotFound:
+            yield Fault(str(key), "no setting of this version", "one that this version lists")
+        except Refused:
+            yield Fault(str(key), json.dumps(setting.value), "a value of its type")
+
+
 RULES = (
     Rule("key-family", 2, "every key belongs to a family and parses strictly", families),
     Rule(
@@ -121,5 +135,6 @@ RULES = (
     Rule("cluster-bootstrapped", 2, "a cluster has its identity and its sequences", bootstrap),
     Rule("leader-leased", 3, "the election key stands under its leader's lease", leader),
     Rule("candidate-leased", 3, "a candidate stands under a lease", candidates),
+    Rule("setting-valid", 2, "every setting is known, and of its type", settings),
     Rule("node-root", 6, "no two nodes have one storage root", node_roots),
 )

@@ -150,3 +150,19 @@ async def test_given_paused_procedures_then_they_wait_for_maintenance_until_they
         assert asked == []
         assert isinstance(done, ProcedureHistory)
         assert done.outcome is Outcome.SUCCEEDED
+
+
+async def test_given_what_an_operator_switched_off_when_measured_then_the_metrics_say_so() -> None:
+    async with leader() as one:
+        await one.client.put("/v1/cluster/maintenance", json={"enabled": True})
+        await one.client.put("/v1/cluster/procedures", json={"paused": True})
+        await one.client.post("/v1/nodes/dn-1/cordon", json={"reason": "a new disk"})
+        await one.client.post(TABLES, json=spec())
+
+        said = (await one.client.get("/metrics")).text
+
+        assert "metasrv_maintenance 1.0" in said
+        assert "metasrv_procedures_paused 1.0" in said
+        assert "metasrv_nodes_cordoned 1.0" in said
+        assert 'metasrv_procedures_running{kind="create_table"} 1.0' in said
+        assert 'metasrv_procedures_waiting{reason="maintenance"} 1.0' in said

@@ -12,6 +12,8 @@ from keys.cluster import (
     NodeKey,
     Sequence,
     SequenceKey,
+    Setting,
+    SettingKey,
 )
 from keys.log import CatalogUpdateKey, CatalogVersionKey, TableCreated
 from keys.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
@@ -57,6 +59,20 @@ async def unknown_field(at: Cluster) -> str:
     value = (await at.raw(INFO)).value
     await at.put_raw(bytes(INFO), value.replace(b'{"format":1', b'{"format":1,"extra":true', 1))
     return str(INFO)
+
+
+async def unknown_setting(at: Cluster) -> str:
+    return await _set(at, "colour", "red")
+
+
+async def setting_of_another_type(at: Cluster) -> str:
+    return await _set(at, "running_max", "many")
+
+
+async def _set(at: Cluster, name: str, value: object) -> str:
+    setting = Setting(name=name, value=value, version=1, changed_by="anna", changed_at_ms=1)
+    await at.put(SettingKey(name), setting)
+    return str(SettingKey(name))
 
 
 async def torn_value(at: Cluster) -> str:
@@ -322,6 +338,8 @@ BREAKAGES = (
     Breakage("leader-leased", eternal_leader),
     Breakage("leader-leased", foreign_lease),
     Breakage("candidate-leased", eternal_candidate),
+    Breakage("setting-valid", unknown_setting),
+    Breakage("setting-valid", setting_of_another_type),
     Breakage("node-root", shared_storage),
     Breakage("table-name", name_of_nothing),
     Breakage("table-name", second_name),
