@@ -19,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from base.errors import Corrupt, MetaError, NotLeader, Unavailable, Unknown
 from base.wire.problems import error_of
+from base.wire.transport import Transport
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -94,8 +95,7 @@ class HttpClient:
         self._http = httpx.AsyncClient(
             trust_env=False,
             follow_redirects=False,
-            limits=LIMITS,
-            transport=transport,
+            transport=transport or Transport(limits=LIMITS),
             headers={"authorization": f"Bearer {token}"} if token else None,
         )
 

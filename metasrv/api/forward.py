@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from base.errors import MetaError, Unavailable, Unknown
 from base.wire import sse
+from base.wire.transport import Transport
 from keys.cluster import Leader
 from metasrv.api.answers import VERSION_HEADER
 from metasrv.service.asking import prefer_wait
@@ -22,7 +23,7 @@ ANSWER_MS = 20_000  # beyond what the client asked to wait: recovery of a new le
 APPLY_MS = 5_000  # until what the leader has committed is applied here
 LIMITS = httpx.Limits(max_connections=256, max_keepalive_connections=32, keepalive_expiry=3.0)
 
-_LEADERS = ("/v1/procedures", "/v1/failovers", "/v1/nodes", "/v1/regions")
+_LEADERS = ("/v1/procedures", "/v1/locks", "/v1/failovers", "/v1/nodes", "/v1/regions")
 _HOP_BY_HOP = frozenset(
     {
         "connection",
@@ -48,7 +49,9 @@ class Forward:
         self._app = app
         self._state = state
         self._http = httpx.AsyncClient(
-            transport=transport, trust_env=False, follow_redirects=False, limits=LIMITS
+            transport=transport or Transport(limits=LIMITS),
+            trust_env=False,
+            follow_redirects=False,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
