@@ -13,16 +13,14 @@ from keys.txn import snapshot
 from keys.value import StoredModel
 from procedures.kinds.alter_table import RenameColumn, SetOptions
 from procedures.kinds.create_table import CreateTable
-from procedures.kinds.failover_node import FailoverNode
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.procedures.agree import history_of
-from tests.procedures.ends import OTHER, TABLE
+from tests.procedures.ends import TABLE
 from tests.procedures.scenarios import (
     NEW,
     with_schema,
     with_table,
     with_two_tables,
-    with_two_tables_and_dead_node,
 )
 from tests.procedures.tables import NODES, table_info, table_route
 from tests.procedures.test_kinds import HERE, alter, begun, drop, finish, rename, undrop
@@ -61,27 +59,6 @@ def test_given_a_change_of_one_step_when_done_then_it_cost_two_revisions() -> No
         assert cluster.kv.revision == before + 2  # the submission; the change with its history
 
     ddl(with_table, scenario)
-
-
-@pytest.mark.case("greptime 42")
-def test_given_children_that_do_not_succeed_then_the_parent_tells_and_nothing_is_held() -> None:
-    async def scenario(cluster: Cluster) -> None:
-        state = FailoverNode(node="dn-1", reason="test", targets=("dn-9",))  # nobody can take them
-        manager = cluster.leader.manager
-        ending = cluster.ask(cluster.leader, lambda _: finish(cluster, "failover_node", state, {}))
-        while len(manager.living()) < 3:
-            await cluster.clock.sleep_ms(10)
-        for child, entry in manager.living():
-            if entry.held.record.parent is not None:
-                await manager.cancel(child)
-        history = await ending
-
-        assert history.outcome is Outcome.SUCCEEDED
-        assert sorted((history.result or {})["left"]) == [TABLE, OTHER]
-        assert cluster.living() == []
-        assert manager.living() == ()
-
-    ddl(with_two_tables_and_dead_node, scenario)
 
 
 @pytest.mark.case("greptime 73", "greptime 95")

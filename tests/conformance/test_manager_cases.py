@@ -225,8 +225,9 @@ def test_given_a_server_that_leads_again_when_asked_then_it_takes_what_comes() -
             at.let(str(number), f"{number} again")
             assert (await at.end(str(number))).outcome is Outcome.SUCCEEDED
 
-        with pytest.raises(MetaError):
-            await at.server.manager.cancel(at.names["0"])
+        wish = Wish(at.cluster.ids.procedure_id(), OPERATOR, "")
+        with pytest.raises(MetaError):  # its first term is over all the same
+            await at.server.manager.submit(at.cluster.kinds["gate"], Gate(name="x"), wish)
 
     office(scenario)
 

@@ -12,6 +12,7 @@ from procedures.submit import Submission as Wish
 from tests.conformance.looking import puts_of
 from tests.conformance.trouble import Trouble, troubled
 from tests.fakes.faults import Mode
+from tests.procedures.ends import OTHER, TABLE
 from tests.procedures.office import OPERATOR, SMALL, Office
 
 FOR_A_WHILE = Unavailable(what="test")
@@ -60,6 +61,28 @@ def test_given_a_parent_when_its_children_are_over_then_it_goes_on_and_nothing_i
             assert isinstance(found, ProcedureHistory)
             assert found.outcome is Outcome.SUCCEEDED
             assert found.finished_at_ms <= parent.finished_at_ms
+        assert manager.living() == ()
+        assert at.cluster.living() == []
+
+    troubled(scenario)
+
+
+@pytest.mark.case("greptime 42")
+def test_given_children_that_do_not_succeed_then_the_parent_tells_and_nothing_is_held() -> None:
+    async def scenario(at: Office, gates: Trouble) -> None:
+        wish = Wish(at.cluster.ids.procedure_id(), OPERATOR, "")
+        manager = at.cluster.leader.manager
+        state = FailoverNode(node="dn-1", reason="test", targets=("dn-9",))  # nobody can take them
+        await manager.submit(KINDS["failover_node"], state, wish)
+        while len(manager.living()) < 3:
+            await at.cluster.clock.sleep_ms(10)
+        for child in {name for name, _ in manager.living()} - {wish.procedure}:
+            at.names[child] = child
+            await at.cancel(child)
+        history = await manager.wait(wish.procedure, deadline_ms=60_000)
+
+        assert isinstance(history, ProcedureHistory)
+        assert sorted((history.result or {})["left"]) == [TABLE, OTHER]
         assert manager.living() == ()
         assert at.cluster.living() == []
 
