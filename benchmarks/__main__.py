@@ -5,6 +5,7 @@ import sys
 
 COMMANDS = (
     (sys.executable, "-m", "benchmarks.creates"),
+    (sys.executable, "-m", "benchmarks.regions"),
     (sys.executable, "-m", "pytest", "-q", "-s", "-m", "slow", "tests/spark/big_region.py"),
 )
 

@@ -22,6 +22,7 @@ from dataplane.region.disk import AppendFile, Disk
 from dataplane.region.manifest import FileEntry
 
 ROW_GROUP_ROWS = 8192  # what one point read decodes
+ROW_GROUP_BYTES = 4 << 20  # of wide rows fewer, so that no merge makes reads hold more than flushes
 PAGE_BYTES = 64 << 10  # of a column: what a scan holds of each, for every file in its window
 _VALUES_AT_A_TIME = 256  # between two looks whether a page is full
 _CHUNK_BYTES = 1 << 20
@@ -88,7 +89,7 @@ def _written(target: FileTarget, sink: "_Sink", tables: Iterable[pa.Table]) -> F
         for table in tables:
             if table.num_rows:
                 stats.add(table)
-                writer.write_table(conformed(table, schema), row_group_size=ROW_GROUP_ROWS)
+                writer.write_table(conformed(table, schema), row_group_size=_group_rows(table))
         writer.add_key_value_metadata({BLOCK_SUMS: encode_sums(sink.end_body())})
     assert stats.digest.rows > 0, "a file without rows"
     sink.finish()
@@ -106,6 +107,12 @@ def _written(target: FileTarget, sink: "_Sink", tables: Iterable[pa.Table]) -> F
         min_version=stats.min_version,
         max_version=stats.max_version,
     )
+
+
+def _group_rows(table: pa.Table) -> int:
+    """Of one row group: by the table's mean size of a row."""
+    by_bytes = table.num_rows * ROW_GROUP_BYTES // max(table.nbytes, 1)
+    return max(min(by_bytes, ROW_GROUP_ROWS), 1)
 
 
 class _Sink(io.RawIOBase):

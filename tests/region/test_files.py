@@ -10,7 +10,12 @@ from base.errors import Corrupt, Unavailable
 from dataplane.region.block_cache import BlockCache, BlockKey
 from dataplane.region.checksum import digest_stored
 from dataplane.region.file_reader import FileReader, FileSource
-from dataplane.region.file_writer import ROW_GROUP_ROWS, FileTarget, write_rows
+from dataplane.region.file_writer import (
+    ROW_GROUP_BYTES,
+    ROW_GROUP_ROWS,
+    FileTarget,
+    write_rows,
+)
 from dataplane.region.key_range import KeyRange
 from dataplane.region.local_disk import LocalDisk
 from dataplane.region.manifest import FileEntry
@@ -98,6 +103,20 @@ def test_given_a_large_file_when_one_key_is_read_then_one_row_group_is(disk: Rea
     disk.bytes_read = 0
     reader.rows_of([key(3 * ROW_GROUP_ROWS + 6)], SPEC.columns)
     assert disk.bytes_read == 0, "the row group is in the cache"
+
+
+def test_given_wide_rows_when_written_then_a_row_group_is_bounded_by_bytes(
+    disk: ReadingDisk,
+) -> None:
+    rows = stored(range(2_000)).drop_columns(["c2"])
+    wide = rows.append_column("c2", pa.array(["w" * 10_000] * 2_000, pa.string()))
+    entry = written(disk, wide)
+
+    file = pq.ParquetFile(pa.BufferReader(disk.read(f"/disk/{entry.name}", 0, entry.bytes)))
+
+    groups = [file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)]
+    assert max(groups) * 10_000 <= ROW_GROUP_BYTES
+    assert sum(groups) == 2_000
 
 
 def test_given_keys_all_over_when_read_then_each_is_found_once(disk: ReadingDisk) -> None:
