@@ -70,6 +70,33 @@ async def test_given_headers_of_200_kb_then_they_are_refused() -> None:
         assert (got.status, got.json["code"]) == (431, "headers-too-large")
 
 
+async def test_given_headers_that_ask_for_something_else_then_they_are_not_heard() -> None:
+    """Row 104."""
+    asking = {
+        "accept": "text/xml",
+        "x-http-method-override": "DELETE",
+        "x-forwarded-for": "10.0.0.1",
+        "x-original-url": "/v1/cluster",
+    }
+    async with leader() as one:
+        await one.make()
+
+        got = await send(one.app, Sent("GET", f"{TABLES}/t", asking, ()))
+
+        assert (got.status, got.headers["content-type"]) == (200, "application/json")
+        assert got.json["name"] == "t"
+        assert (await one.client.get(f"{TABLES}/t")).status_code == 200
+
+
+async def test_given_a_request_id_then_it_is_echoed_unless_a_log_must_not_hold_it() -> None:
+    async with leader() as one:
+        for given, is_kept in (("job-7.step_2", True), ("a b", False), ("x" * 65, False)):
+            got = await send(one.app, Sent("GET", "/v1/nothing", {"x-request-id": given}, ()))
+
+            assert (got.headers["x-request-id"] == given) is is_kept
+            assert got.json["request_id"] == got.headers["x-request-id"]
+
+
 async def test_given_many_faults_then_each_is_named_with_its_pointer() -> None:
     async with leader() as one:
         answer = await one.client.post(
