@@ -25,8 +25,8 @@ from tests.process.verdict import judged
 from tests.process.writer import wrong_rows
 
 CLIENTS = 6
-BACK_S = 60.0  # a failover of both a leader and etcd's own leader included
-CONVERGE_S = 180.0
+BACK_S = 120.0  # on a machine that is busy with all of it; 1 to 3 s on one that is not
+CONVERGE_S = 300.0
 FOR_EVER_MS = 1 << 50
 LIMITS = httpx.Limits(max_connections=64, keepalive_expiry=1.0)
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.process.members import Plan, members_fail
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(400)]
 
 FAULTS = ("metasrv-stopped", "etcd-leader-frozen", "etcd-leader-isolated", "etcd-no-space")
 HOLD_MS = 3_000  # the leases last two seconds
