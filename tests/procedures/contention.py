@@ -14,7 +14,7 @@ from tests.procedures.gates import Gate, Gates
 from tests.procedures.office import Office
 from tests.sim.loop import SimLoop, run
 
-MOMENTS = ("first step", "second step", "undoing", "parked")
+MOMENTS = ("first step", "second step", "parked", "undoing")
 LOCK = "table:1"
 
 
@@ -83,15 +83,15 @@ async def _contend(loop: SimLoop, contest: Contest) -> list[str]:
     if contest.dies:
         await at.next_leader()
         await at.settle()
-    wrong = [] if "b" not in gates.ran else ["b did not wait"]
+    if "b" in gates.ran:
+        return ["b did not wait", *gates.wrong]
     if contest.moment == "parked":
         await _cancel(at)
     at.let("a", "a again", "undo a", "b", "b again")
     if not await cluster.quiet(limit_ms=60_000):
-        return [*wrong, *gates.wrong, f"never ends: {cluster.living()}"]
-    if (await at.end("b")).outcome is not Outcome.SUCCEEDED:
-        wrong.append("b did not come after")
-    return [*wrong, *gates.wrong]
+        return [*gates.wrong, f"never ends: {cluster.living()}"]
+    came = (await at.end("b")).outcome is Outcome.SUCCEEDED
+    return gates.wrong if came else [*gates.wrong, "b did not come after"]
 
 
 async def _cancel(at: Office) -> None:
