@@ -27,6 +27,7 @@ def build_app(
     metrics = ServerMetrics()
     app.state.server = state
     app.state.metrics = metrics
+    state.on_term.append(lambda term: term.manager.on_end(metrics.ended))
     doorway = Doorway(
         routes=RouteTable(ROUTERS),
         metrics=metrics,

@@ -57,6 +57,7 @@ class Manager:
         self._submitter = Submitter(ports, committer)
         self._floor = Floor()
         self._recent: dict[str, ProcedureHistory] = {}
+        self._told_of_ends: list[Callable[[ProcedureHistory], None]] = []
         self._tasks = asyncio.TaskGroup()
         self._is_open = False
         """Between the recovery of every record and the end of the term."""
@@ -88,6 +89,10 @@ class Manager:
     def gate(self) -> Gate:
         """Where each waits before its next step; open, but for a pause of all of them."""
         return self._ports.gate
+
+    def on_end(self, tell: Callable[[ProcedureHistory], None]) -> None:
+        """*tell* hears of every procedure that ends here."""
+        self._told_of_ends.append(tell)
 
     def adjust(self, limits: Limits) -> None:
         """Other bounds from now on; what runs beyond them runs to its end."""
@@ -346,6 +351,8 @@ class Manager:
             term=self._committer.term,
             duration_ms=history.finished_at_ms - history.last.submitted_at_ms,
         )
+        for tell in self._told_of_ends:
+            tell(history)
         entry.over.set()
         self._schedule()
 

@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from keys.records import ProcedureHistory
 from keys.tables import RegionState
 from metasrv.nodes.status import NodeState
 from metasrv.service.state import ServerState
@@ -33,12 +34,18 @@ class ServerMetrics:
             registry=self._registry,
             buckets=SECONDS,
         )
+        self._ended = self._counter("procedures", "Procedures that ended", "kind", "outcome")
+        self._took = self._seconds("procedure_duration_seconds", "Submit to end", "kind")
+        self._step_took = self._seconds(
+            "procedure_step_duration_seconds", "One step, its waits included", "kind", "step"
+        )
+        self._resumes = self._counter("procedure_resumes", "Taken up again by a new leader")
         self._term = self._gauge("term", "Term of this server while it leads; 0: it does not")
         self._version = self._gauge("catalog_version", "Version of the catalog applied here")
         self._stale = self._gauge("catalog_stale", "1: the store has been silent for a lease")
         self._tables = self._gauge("tables", "Tables by state, as this server knows them", "state")
         self._regions = self._gauge("regions", "Regions of living tables by state", "state")
-        self._procedures = self._gauge("procedures", "Procedures that are not over", "state")
+        self._procedures = self._gauge("procedures_living", "Procedures that are not over", "state")
         self._nodes = self._gauge("nodes", "Registered nodes by state, of the leader", "state")
         self._cordoned = self._gauge("nodes_cordoned", "Nodes that take no new regions")
         self._leader = self._gauge("leader", "1: this server leads")
@@ -51,6 +58,23 @@ class ServerMetrics:
 
     def _gauge(self, name: str, described: str, *labels: str) -> Gauge:
         return Gauge(f"metasrv_{name}", described, labels, registry=self._registry)
+
+    def _counter(self, name: str, described: str, *labels: str) -> Counter:
+        return Counter(f"metasrv_{name}", described, labels, registry=self._registry)
+
+    def _seconds(self, name: str, described: str, *labels: str) -> Histogram:
+        return Histogram(
+            f"metasrv_{name}", described, labels, registry=self._registry, buckets=SECONDS
+        )
+
+    def ended(self, history: ProcedureHistory) -> None:
+        """Of a procedure that ended here, whoever began it."""
+        last = history.last
+        self._ended.labels(last.kind, history.outcome.value).inc()
+        self._took.labels(last.kind).observe((history.finished_at_ms - last.submitted_at_ms) / 1000)
+        for beat in last.timeline:
+            self._step_took.labels(last.kind, beat.step).observe(beat.ms / 1000)
+        self._resumes.inc(last.resumed)
 
     def text(self, state: ServerState) -> bytes:
         """The exposition, with the gauges as they are now."""

@@ -83,6 +83,8 @@ class ServerState:
     """Event streams that are open."""
     is_stopping: bool = False
     """This server was told to end: nobody waits here any more."""
+    on_term: list[Callable[[Term], None]] = field(default_factory=list)
+    """Told of each term of this server as it begins."""
     _watching: set[Callable[[], None]] = field(default_factory=set)
     """Called whenever we hear who leads, or that we end."""
 
@@ -118,6 +120,8 @@ class ServerState:
             self.leader = None
             return
         self.cluster_id = term.cluster_id
+        for tell in self.on_term:
+            tell(term)
         self.leader = Leader(server=self.facts.server, url=self.facts.url, lease="")
         self._look_around()
 

@@ -152,6 +152,9 @@ async def test_given_what_the_server_says_of_itself_then_it_is_complete() -> Non
         assert 'metasrv_requests_total{method="POST",route=' in metrics
         assert 'metasrv_nodes{state="alive"} 2.0' in metrics
         assert "metasrv_leader 1.0" in metrics
+        ended = 'metasrv_procedures_total{kind="create_table",outcome="succeeded"} 1.0'
+        assert ended in metrics
+        assert 'metasrv_procedure_duration_seconds_count{kind="create_table"} 1.0' in metrics
         assert "metasrv_region_skew_ratio 2.0" in metrics
         assert 'metasrv_build_info{version="0"} 1.0' in metrics
         assert version["server_id"] == "ms-1"
