@@ -44,11 +44,13 @@ class RenameColumn(WireModel):
 
 
 class AddColumn(WireModel):
-    """Not built yet."""
+    """Add a column that is null in every row there is."""
 
     op: Literal["add_column"]
     column: ColumnSpec
+    """Nullable and without a default; others are not built yet."""
     after: Identifier | None = None
+    """Null: behind the last column."""
 
 
 class DropColumn(WireModel):
@@ -99,7 +101,7 @@ class DropConstraint(WireModel):
     name: Identifier
 
 
-BuiltOperation = SetOptions | RenameColumn
+BuiltOperation = SetOptions | RenameColumn | AddColumn
 AlterOperation = Annotated[
     SetOptions
     | RenameColumn

@@ -9,6 +9,7 @@ from base.schema.partition import HashRule, PartitionRule, RangeRule, encode_bou
 from base.schema.types import ColumnType, parse_type
 from base.schema.values import from_json
 from base.wire.changes import (
+    AddColumn,
     AlterOperation,
     AlterRequest,
     RenameColumn,
@@ -192,8 +193,25 @@ def _operation_errors(operation: AlterOperation, here: str) -> Iterator[FieldErr
         case RenameColumn():
             yield from name_errors(operation.name, f"{here}/name")
             yield from name_errors(operation.new_name, f"{here}/new_name")
+        case AddColumn():
+            yield from _add_column_errors(operation, here)
         case _:
             yield _unsupported(f"{here}/op", f"{operation.op} is not built yet")
+
+
+def _add_column_errors(operation: AddColumn, here: str) -> Iterator[FieldError]:
+    column = operation.column
+    yield from name_errors(column.name, f"{here}/column/name")
+    if operation.after is not None:
+        yield from name_errors(operation.after, f"{here}/after")
+    try:
+        parse_type(column.type, f"{here}/column/type")
+    except Refused as error:
+        yield _field_error(error)
+    if not column.nullable:
+        yield _unsupported(f"{here}/column/nullable", "a column is added as nullable")
+    if column.default is not None:
+        yield _unsupported(f"{here}/column/default", "a default is not built yet; leave it null")
 
 
 def _wrong(pointer: str, detail: str) -> FieldError:

@@ -138,6 +138,9 @@ class RowDesk:
         floor = slot.order.schema_floor
         if header.schema_version < floor:
             raise Conflict("schema-version-stale", found=header.schema_version, current=floor)
+        if header.schema_version > slot.order.schema_version:
+            reason = f"it has not heard of schema version {header.schema_version} yet"
+            raise Unavailable("not-ready", what=f"region {region_id}", reason=reason)
         return slot
 
     def _readable(self, region_id: int, header: ReadHeader) -> tuple[Slot, Region]:

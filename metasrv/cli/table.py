@@ -129,6 +129,7 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
         typer.Option(help="A list of operations as JSON; `-` is stdin.", allow_dash=True),
     ] = None,
     rename_column: Annotated[Pairs | None, typer.Option(help="OLD:NEW. Repeated.")] = None,
+    add_column: Annotated[Pairs | None, typer.Option(help="NAME:TYPE, nullable. Repeated.")] = None,
     set_option: Annotated[Pairs | None, typer.Option(help="NAME=VALUE. Repeated.")] = None,
     unset_option: Annotated[Pairs | None, typer.Option(help="NAME. Repeated.")] = None,
     wait: WaitS = WAIT_S,
@@ -140,6 +141,8 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     operations: list[dict[str, Any]] = read_operations(file) if file is not None else []
     for old, new in (_pair(one, ":") for one in rename_column or []):
         operations.append({"op": "rename_column", "name": old, "new_name": new})
+    for column, type in (_pair(one, ":") for one in add_column or []):
+        operations.append({"op": "add_column", "column": {"name": column, "type": type}})
     options: dict[str, str | None] = dict(_pair(one, "=") for one in set_option or [])
     options.update(dict.fromkeys(unset_option or []))
     if options:

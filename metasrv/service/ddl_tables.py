@@ -14,6 +14,7 @@ from metasrv.service.shapes import time_of
 from metasrv.service.wishes import Change, Facts, TableName, Wish, table_named
 from procedures.kinds.alter_table import (
     ALTER_TABLE,
+    AddColumn,
     AlterTable,
     Operation,
     RenameColumn,
@@ -126,6 +127,9 @@ def _stored(operation: AlterOperation) -> Operation:
             return SetOptions(options=operation.options)
         case changes.RenameColumn():
             return RenameColumn(name=operation.name, new_name=operation.new_name)
+        case changes.AddColumn():
+            column = operation.column
+            return AddColumn(name=column.name, type=column.type, after=operation.after)
     raise AssertionError(operation.op)
 
 

@@ -1,6 +1,7 @@
 """Reads of the catalog: versions, ETags, pages, and what is said when they may be old."""
 
 import pytest
+
 from tests.api.rig import TABLES, Server, leader
 
 WAIT = {"Prefer": "wait=10"}

@@ -204,8 +204,20 @@ def test_given_no_partition_then_there_is_one_region() -> None:
             {("/operations/0/new_name", "invalid-identifier")},
         ),
         (
-            {"op": "add_column", "column": {"name": "x", "type": "int8"}},
-            {("/operations/0/op", "unsupported")},
+            {"op": "add_column", "column": {"name": "x", "type": "int8"}, "after": "a"},
+            set(),
+        ),
+        (
+            {
+                "op": "add_column",
+                "column": {"name": "x y", "type": "int7", "nullable": False, "default": 1},
+            },
+            {
+                ("/operations/0/column/name", "invalid-identifier"),
+                ("/operations/0/column/type", "invalid-request"),
+                ("/operations/0/column/nullable", "unsupported"),
+                ("/operations/0/column/default", "unsupported"),
+            },
         ),
         ({"op": "drop_column", "name": "x"}, {("/operations/0/op", "unsupported")}),
         ({"op": "alter_type", "name": "x", "type": "int64"}, {("/operations/0/op", "unsupported")}),

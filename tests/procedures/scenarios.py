@@ -7,7 +7,7 @@ from base.errors import Refused
 from keys.catalogs import CatalogInfo, SchemaInfo
 from keys.kv import Compare
 from keys.records import Outcome, Submission
-from procedures.kinds.alter_table import AlterTable, RenameColumn, SetOptions
+from procedures.kinds.alter_table import AddColumn, AlterTable, RenameColumn, SetOptions
 from procedures.kinds.create_catalog import CreateCatalog
 from procedures.kinds.create_schema import CreateSchema
 from procedures.kinds.create_table import CreateTable
@@ -27,6 +27,7 @@ from tests.procedures.ends import (
     altered,
     both_failed_over,
     catalog_dropped,
+    column_added,
     created,
     dropped,
     effects,
@@ -277,6 +278,21 @@ SCENARIOS = (
         with_table,
         {FULL: altered},
         cells_min=52,
+        client={"if_version": 1, "table_id": TABLE},
+    ),
+    Scenario(
+        "alter_table, a column added",
+        "alter_table",
+        AlterTable(
+            catalog="main",
+            schema_name="public",
+            name="t",
+            table_id=TABLE,
+            operations=(AddColumn(name="extra", type="int64", after="id"),),
+        ),
+        with_table,
+        {FULL: column_added},
+        cells_min=120,
         client={"if_version": 1, "table_id": TABLE},
     ),
     Scenario(

@@ -29,8 +29,16 @@ class RealNodes:
         for route in routes:
             self.open(catalog.table, route, self._at(route.number))
 
-    def open(self, table: TableBody, route: RegionRouteBody, node: Node, borrow: str = "") -> None:
-        """Create it, or open it at this epoch over another node's root."""
+    def tell(self, catalog: FakeCatalog) -> None:
+        """Every region of the table is opened again, as the catalog has the table now."""
+        assert catalog.table is not None
+        for route in catalog.table.regions:
+            self.open(catalog.table, route, self._at(route.number), borrow="")
+
+    def open(
+        self, table: TableBody, route: RegionRouteBody, node: Node, borrow: str | None = None
+    ) -> None:
+        """Create it, or open it at this epoch, over another node's root if one is named."""
         self.metasrv.wait_for(lambda: any(b.node_id == node.node_id for b in self.metasrv.heard))
         columns = [
             RegionColumn(id=one.id, type=one.type, nullable=one.nullable) for one in table.columns
@@ -43,15 +51,15 @@ class RealNodes:
             "epoch": route.epoch,
             "root": root_of(node.root, route),
             "table_id": TABLE_ID,
-            "schema_version": 1,
+            "schema_version": table.schema_version,
             "schema_floor": 0,
             "columns": columns,
             "key_columns": [ids[name] for name in table.primary_key],
             "lease": self.metasrv.lease_for(node.node_id),
         }
         order = (
-            OpenRegion.model_validate({**common, "borrows": [borrow]})
-            if borrow
+            OpenRegion.model_validate({**common, "borrows": [borrow] if borrow else []})
+            if borrow is not None
             else CreateRegion.model_validate(common)
         )
         (result,) = node.order(order).results
