@@ -59,12 +59,14 @@ class Side:
             case Watch():
                 return await self._watch(operation, now)
             case Compact(age):
-                return await self.kv.compact(self._at(now, age), deadline_ms=DEADLINE_MS)
+                await self.kv.compact(self._at(now, age), deadline_ms=DEADLINE_MS)
+                return None
             case Grant():
                 self.leases.append(await self.kv.grant(TTL_MS, deadline_ms=DEADLINE_MS))
                 return len(self.leases)
             case Revoke(lease):
-                return await self.kv.revoke(self._lease(lease), deadline_ms=DEADLINE_MS)
+                await self.kv.revoke(self._lease(lease), deadline_ms=DEADLINE_MS)
+                return None
             case KeepAlive(lease):
                 return await self.kv.keep_alive(self._lease(lease), deadline_ms=DEADLINE_MS)
             case _:
