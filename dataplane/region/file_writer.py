@@ -111,7 +111,7 @@ def _written(target: FileTarget, sink: "_Sink", tables: Iterable[pa.Table]) -> F
 
 def _group_rows(table: pa.Table) -> int:
     """Of one row group: by the table's mean size of a row."""
-    by_bytes = table.num_rows * ROW_GROUP_BYTES // max(table.nbytes, 1)
+    by_bytes: int = table.num_rows * ROW_GROUP_BYTES // max(table.nbytes, 1)
     return max(min(by_bytes, ROW_GROUP_ROWS), 1)
 
 
