@@ -74,6 +74,17 @@ class BeatBody(WireModel):
     """How long it took."""
 
 
+class ControlBody(WireModel):
+    """What somebody asked of it while it was under way."""
+
+    action: str
+    """`cancel`, `pause`, `resume`, `retry`, `throttle` or `clear`."""
+    by: str
+    at: str
+    """RFC 3339."""
+    reason: str | None
+
+
 class ProcedureError(WireModel):
     """Why a procedure is tried again, is being undone, or has ended without its effect."""
 
@@ -116,6 +127,9 @@ class ProcedureBody(WireModel):
     finished_at: str | None
     timeline: Listed[BeatBody]
     """The last 64 finished steps."""
+    controls: Listed[ControlBody] = ()
+    """The last 16, by whom, when and why; of `retry`, only those that were stored."""
+    throttle_percent: int = 0
     result: dict[str, Any] | None
     error: ProcedureError | None
     catalog_version: int | None

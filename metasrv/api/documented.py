@@ -40,6 +40,8 @@ CHANGE = (
     "version-mismatch",
     "object-locked",
     "being-dropped",
+    "table-poisoned",
+    "deadline-exceeded",
     "too-many-procedures",
     "storage-full",
     "action-not-allowed",

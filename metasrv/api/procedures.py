@@ -8,15 +8,12 @@ from base.errors import Refused
 from base.wire.procedures import ProcedureBody, ProcedureList, ProcedureState
 from metasrv.api.answers import answer, etag_matches
 from metasrv.api.asked import Server, Wait
-from metasrv.api.documented import LEADER, OF_LEADER, problems
+from metasrv.api.documented import OF_LEADER, problems
 from metasrv.api.query import ProceduresQuery
 from metasrv.api.query import Query as NoQuery
 from metasrv.api.shape import RETRY_AFTER_S, preference_applied
 from metasrv.service import procedures
-from metasrv.service.asking import ANONYMOUS
 from metasrv.service.procedures import Filter, ListWanted, Shown
-from procedures.control import Control
-from procedures.steering import Command
 
 STATES = frozenset(get_args(ProcedureState))
 
@@ -71,30 +68,6 @@ async def get_procedure(
     if etag_matches(known, shown.etag):
         return Response(status_code=304, headers=_headers(shown, wait))
     return answer(shown.body, 200, _headers(shown, wait))
-
-
-@router.post(
-    "/{procedure}/cancel",
-    response_model=None,
-    responses={
-        200: {"model": ProcedureBody, "description": "It is over."},
-        202: {"model": ProcedureBody, "description": "It will be undone."},
-        **problems(
-            *LEADER,
-            "procedure-not-found",
-            "action-not-allowed",
-            "past-point-of-no-return",
-            "invalid-request",
-        ),
-    },
-)
-async def cancel_procedure(
-    state: Server, procedure: str, query: Annotated[NoQuery, Query()], wait: Wait
-) -> Response:
-    """Undo it from where it stands, unless it can only go forward. Again: the same answer."""
-    command = Command(Control.CANCEL, ANONYMOUS)
-    shown = await procedures.control(state, procedure, command, wait or 0)
-    return answer(shown.body, 200 if shown.body.done else 202, _headers(shown, wait))
 
 
 def _headers(shown: Shown, wait: int | None) -> dict[str, str]:

@@ -15,6 +15,7 @@ from metasrv.api import (
     nodes,
     procedures,
     settings,
+    steering,
     tables,
 )
 
@@ -23,6 +24,7 @@ ROUTERS = (
     catalogs.router,
     tables.router,
     procedures.router,
+    steering.router,
     events.router,
     failovers.router,
     nodes.router,

@@ -1,9 +1,11 @@
 """`metasrv procedure`: what changes, how far it is, and what it waits for."""
 
+from getpass import getuser
 from typing import Annotated
 
 import typer
 
+from base.wire.control import PERCENT_MAX
 from base.wire.procedures import ProcedureBody
 from metasrv.cli.options import WAIT_S, AsJson, Url, WaitS, service
 from metasrv.cli.output import show_facts, show_json, show_table
@@ -11,6 +13,9 @@ from metasrv.cli.progress import procedure_bar
 
 app = typer.Typer(no_args_is_help=True)
 IdArg = Annotated[str, typer.Argument(metavar="ID")]
+Reason = Annotated[str | None, typer.Option(help="Kept in its history.")]
+By = Annotated[str, typer.Option(help="Who says so; kept in its history.")]
+USER = getuser()
 
 
 @app.command("list")
@@ -55,11 +60,105 @@ def watch(id: IdArg, wait: WaitS = WAIT_S, metasrv: Url = None, as_json: AsJson 
         show_facts(facts_of(found))
 
 
+def _control(
+    id: str, action: str, said: tuple[str, str | None, int | None], url: str | None, as_json: bool
+) -> None:
+    by, reason, percent = said
+    with service(url, as_json) as client:
+        found = client.procedures.control(id, action, by, reason, percent)
+    if as_json:
+        show_json(found)
+    else:
+        typer.echo(f"{found.id}: {found.state}")
+
+
 @app.command("cancel")
-def cancel(id: IdArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+def cancel(
+    id: IdArg, reason: Reason = None, by: By = USER, metasrv: Url = None, as_json: AsJson = False
+) -> None:
     """Ask for it to be undone; past its point of no return it is refused."""
+    _control(id, "cancel", (by, reason, None), metasrv, as_json)
+
+
+@app.command("pause")
+def pause(
+    id: IdArg, reason: Reason = None, by: By = USER, metasrv: Url = None, as_json: AsJson = False
+) -> None:
+    """Stop it where it stands. It keeps its locks, and its deadline moves."""
+    _control(id, "pause", (by, reason, None), metasrv, as_json)
+
+
+@app.command("resume")
+def resume(
+    id: IdArg, reason: Reason = None, by: By = USER, metasrv: Url = None, as_json: AsJson = False
+) -> None:
+    """Let a paused one go on."""
+    _control(id, "resume", (by, reason, None), metasrv, as_json)
+
+
+@app.command("retry")
+def retry(
+    id: IdArg, reason: Reason = None, by: By = USER, metasrv: Url = None, as_json: AsJson = False
+) -> None:
+    """Try again now; of a poisoned one, its undo."""
+    _control(id, "retry", (by, reason, None), metasrv, as_json)
+
+
+@app.command("throttle")
+def throttle(
+    id: IdArg,
+    percent: Annotated[int, typer.Argument(min=0, max=PERCENT_MAX)],
+    by: By = USER,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """The share of time that the steps which move data rest; 0: none."""
+    _control(id, "throttle", (by, None, percent), metasrv, as_json)
+
+
+@app.command("locks")
+def locks(metasrv: Url = None, as_json: AsJson = False) -> None:
+    """Who holds what, and who waits for it."""
     with service(metasrv, as_json) as client:
-        found = client.procedures.cancel(id)
+        found = client.procedures.locks()
+    if as_json:
+        show_json(found)
+        return
+    rows = [
+        (lock.key, place.mode, held, place.kind, place.procedure_id)
+        for lock in found
+        for held, places in (("holds", lock.holders), ("waits", lock.queue))
+        for place in places
+    ]
+    show_table(("key", "mode", "", "kind", "procedure"), rows)
+
+
+@app.command("poisons")
+def poisons(metasrv: Url = None, as_json: AsJson = False) -> None:
+    """What failed changes have left half undone."""
+    with service(metasrv, as_json) as client:
+        found = client.procedures.poisons()
+    if as_json:
+        show_json(found)
+        return
+    rows = [
+        (f"{one.resource.type}:{one.resource.id}", one.resource.name, one.kind, one.error.detail)
+        for one in found
+    ]
+    show_table(("resource", "name", "left by", "error"), rows)
+
+
+@app.command("clear")
+def clear(
+    resource: Annotated[str, typer.Argument(help="As `poisons` shows it: `table:1024`.")],
+    reason: Annotated[str, typer.Option(help="What was mended, and how.")],
+    by: By = USER,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Clear a poison: the undo has been finished by hand."""
+    with service(metasrv, as_json) as client:
+        found = client.procedures.clear_poison(resource, reason, by)
     if as_json:
         show_json(found)
     else:
@@ -84,6 +183,7 @@ def facts_of(one: ProcedureBody) -> dict[str, object]:
         "step": f"{one.step}, attempt {one.attempt}",
         "progress": f"{progress.done} of {progress.total} {progress.unit}" if progress else None,
         "waits for": [f"{w.kind} of {w.holder} since {w.since}" for w in one.waiting_for] or None,
+        "asked": [f"{c.action} by {c.by} at {c.at}" for c in one.controls] or None,
         "actions": one.allowed_actions or None,
         "submitted": f"{one.submitted_at} by {one.submitted_by}",
         "started": one.started_at,

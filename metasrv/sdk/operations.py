@@ -1,7 +1,9 @@
 """What operators do: follow procedures, look at nodes and regions, fail over, maintain."""
 
+import builtins
 from collections.abc import Sequence
 from typing import Unpack
+from urllib.parse import urlencode
 
 from base.wire.cluster import (
     ClusterBody,
@@ -18,6 +20,7 @@ from base.wire.cluster import (
     SettingList,
     SettingRequest,
 )
+from base.wire.control import LockBody, LockList, PoisonBody, PoisonList, ThrottleRequest
 from base.wire.nodes import SettingBody
 from base.wire.procedures import FailoverBody, FailoverRequest, ProcedureBody, ProcedureList
 from metasrv.sdk.procedure import OnProgress
@@ -61,6 +64,45 @@ class Procedures:
         path = f"/v1/procedures/{procedure_id}/cancel"
         done = await self._service.ask("POST", path, None, **options)
         return done.body(ProcedureBody)
+
+    async def control(
+        self,
+        procedure_id: str,
+        action: str,
+        by: str | None = None,
+        reason: str | None = None,
+        percent: int | None = None,
+    ) -> ProcedureBody:
+        """`cancel`, `pause`, `resume`, `retry` or `throttle` (with *percent*). Conflict: not in the
+        state it is in; `facts["allowed_actions"]` says what is."""
+        said = urlencode({k: v for k, v in (("by", by), ("reason", reason)) if v is not None})
+        path = f"/v1/procedures/{procedure_id}/{action}" + (f"?{said}" if said else "")
+        body = None if percent is None else ThrottleRequest(percent=percent)
+        return (await self._service.ask("POST", path, body)).body(ProcedureBody)
+
+    async def locks(self) -> builtins.list[LockBody]:
+        """Who holds what, and who waits for it."""
+        params: Filters = {"page_size": 500}
+        found: builtins.list[LockBody] = []
+        while True:
+            page = await self._service.read(LockList, "/v1/locks", params)
+            found += page.locks
+            if page.next_page_token is None:
+                return found
+            params["page_token"] = page.next_page_token
+
+    async def poisons(self) -> builtins.list[PoisonBody]:
+        """What failed changes have left half undone."""
+        found = await self._service.read(PoisonList, "/v1/poisons")
+        return [*found.poisons]
+
+    async def clear_poison(
+        self, resource: str, reason: str, by: str | None = None
+    ) -> ProcedureBody:
+        """Says that the undo of *resource*, as `table:1024`, has been finished by hand."""
+        said = urlencode({"reason": reason, **({"by": by} if by is not None else {})})
+        path = f"/v1/poisons/{resource}?{said}"
+        return (await self._service.ask("DELETE", path, None)).body(ProcedureBody)
 
 
 class Failovers:

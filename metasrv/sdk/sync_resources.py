@@ -6,6 +6,7 @@ from typing import Any, Unpack
 
 from base.wire.changes import AlterOperation
 from base.wire.cluster import ClusterBody, MaintenanceBody, NodeBody, PauseBody, RegionBody
+from base.wire.control import LockBody, PoisonBody
 from base.wire.nodes import SettingBody
 from base.wire.procedures import FailoverRequest, ProcedureBody
 from base.wire.tables import CatalogBody, RouteBody, SchemaBody, TableBody, TableSummary
@@ -130,6 +131,25 @@ class SyncProcedures:
 
     def cancel(self, procedure_id: str, **options: Unpack[ChangeOptions]) -> ProcedureBody:
         return self._call(self._procedures.cancel(procedure_id, **options))
+
+    def control(
+        self,
+        procedure_id: str,
+        action: str,
+        by: str | None = None,
+        reason: str | None = None,
+        percent: int | None = None,
+    ) -> ProcedureBody:
+        return self._call(self._procedures.control(procedure_id, action, by, reason, percent))
+
+    def locks(self) -> builtins.list[LockBody]:
+        return self._call(self._procedures.locks())
+
+    def poisons(self) -> builtins.list[PoisonBody]:
+        return self._call(self._procedures.poisons())
+
+    def clear_poison(self, resource: str, reason: str, by: str | None = None) -> ProcedureBody:
+        return self._call(self._procedures.clear_poison(resource, reason, by))
 
 
 class SyncFailovers:

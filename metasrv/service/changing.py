@@ -18,6 +18,7 @@ from metasrv.service.wishes import (
     in_the_way,
     locked,
     refuse_if_being_dropped,
+    refuse_if_poisoned,
 )
 from metasrv.term import Term
 from procedures.entry import Entry
@@ -143,10 +144,12 @@ async def _judge(state: ServerState, term: Term, wish: Wish, patience: Patience)
         if isinstance(judged, Change):
             blockers = in_the_way(judged.kind.locks(judged.state), living)
             refuse_if_being_dropped(blockers, living)
+            refuse_if_poisoned(blockers, living)
             if blockers and not wish.asked.queue and not wish.asked.dry_run:
                 raise locked(blockers, living)
             return Judged(judged, facts.catalog.version)
         blockers = in_the_way(wish.wants(facts.catalog), living)
+        refuse_if_poisoned(blockers, living)
         if not blockers and judged is not None:
             return Judged(judged, facts.catalog.version)
         if not blockers and refusal is not None:

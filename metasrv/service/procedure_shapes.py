@@ -6,13 +6,14 @@ from typing import Any
 from base.wire.problems import KINDS, detail_of, safe
 from base.wire.procedures import (
     BeatBody,
+    ControlBody,
     ProcedureBody,
     ProcedureError,
     ProgressBody,
     ResourceBody,
     WaitingBody,
 )
-from keys.records import ProcedureHistory, ProcedureRecord, Resource
+from keys.records import ProcedureHistory, ProcedureRecord, Resource, StoredError
 from metasrv.service.shapes import time_of
 from procedures.context import Live
 from procedures.control import Control, State, allowed
@@ -104,6 +105,11 @@ def _body(procedure: str, record: ProcedureRecord, rest: Mapping[str, Any]) -> P
         timeline=tuple(
             BeatBody(step=beat.step, at=time_of(beat.at_ms), ms=beat.ms) for beat in record.timeline
         ),
+        controls=tuple(
+            ControlBody(action=one.action, by=one.by, at=time_of(one.at_ms), reason=one.reason)
+            for one in record.controls
+        ),
+        throttle_percent=record.throttle_percent,
         **rest,
     )
 
@@ -164,8 +170,12 @@ def _living_error(entry: Entry, record: ProcedureRecord) -> ProcedureError | Non
     return _stored_error(record)
 
 
+def error_body(stored: StoredError) -> ProcedureError:
+    return _error(stored.code, stored.facts)
+
+
 def _stored_error(record: ProcedureRecord) -> ProcedureError | None:
-    return None if record.error is None else _error(record.error.code, record.error.facts)
+    return None if record.error is None else error_body(record.error)
 
 
 def _error(code: str, facts: Mapping[str, object]) -> ProcedureError:

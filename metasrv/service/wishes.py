@@ -133,7 +133,7 @@ def conflicts(locks: Iterable[Lock], living: Living) -> Iterator[tuple[str, str]
     """The same, each with every key: (procedure, key)."""
     wanted = {lock.key: lock.mode for lock in locks}
     for procedure, entry in living:
-        for lock in entry.held.record.locks:
+        for lock in entry.claim.locks:
             mode = wanted.get(lock.key)
             if mode is not None and LockMode.EXCLUSIVE in (lock.mode, mode):
                 yield procedure, lock.key
@@ -146,6 +146,15 @@ def refuse_if_being_dropped(blockers: Iterable[str], living: Living) -> None:
         record = entries[procedure].held.record
         if record.kind in _DROPS and record.phase is Phase.FORWARD:
             raise Conflict("being-dropped", name=record.resource.name, procedure_id=procedure)
+
+
+def refuse_if_poisoned(blockers: Iterable[str], living: Living) -> None:
+    """Nobody queues behind what only a person can end."""
+    entries = dict(living)
+    for procedure in blockers:
+        record = entries[procedure].held.record
+        if record.poisoned:
+            raise Conflict("table-poisoned", resource=record.resource.name, procedure_id=procedure)
 
 
 def locked(blockers: tuple[str, ...], living: Living) -> Conflict:

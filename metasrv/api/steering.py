@@ -1,0 +1,143 @@
+"""Controls of procedures, and what operators look at first: /v1/locks and /v1/poisons."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
+
+from base.wire.control import LockList, PoisonBody, PoisonList, ThrottleRequest
+from base.wire.procedures import ProcedureBody
+from metasrv.api.answers import answer
+from metasrv.api.asked import Server, Wait
+from metasrv.api.documented import BODY, LEADER, OF_LEADER, Responses, problems
+from metasrv.api.query import PAGE_SIZE, PAGE_SIZE_MAX, Whole
+from metasrv.api.query import Query as NoQuery
+from metasrv.service import procedures, steering
+from metasrv.service.asking import ANONYMOUS
+from procedures.control import Control
+from procedures.steering import Command
+
+router = APIRouter(prefix="/v1", tags=["procedures"])
+
+REASON_MAX = 500
+
+
+class ControlQuery(NoQuery):
+    """Of every control: kept in the procedure's history, with when and by whom."""
+
+    reason: str | None = Field(default=None, min_length=1, max_length=REASON_MAX)
+    by: str = Field(default=ANONYMOUS, min_length=1, max_length=128)
+    """Who says so, while requests bear no name of their own."""
+
+
+class ClearQuery(ControlQuery):
+    reason: str = Field(min_length=1, max_length=REASON_MAX)
+    """What was mended, and how."""
+
+
+class LocksQuery(NoQuery):
+    page_size: Whole = Field(default=PAGE_SIZE, ge=1, le=PAGE_SIZE_MAX)
+    page_token: str | None = Field(default=None, max_length=2_048)
+    """`next_page_token` of the page before, unchanged."""
+
+
+Asked = Annotated[ControlQuery, Query()]
+
+
+def _documented(*codes: str) -> Responses:
+    known = ("procedure-not-found", "action-not-allowed", "invalid-request", *codes)
+    return {
+        200: {"model": ProcedureBody, "description": "It is over."},
+        202: {"model": ProcedureBody, "description": "Stored, and under way."},
+        **problems(*LEADER, *known),
+    }
+
+
+async def _control(
+    state: Server, procedure: str, command: Command, wait: int | None = None
+) -> Response:
+    shown = await procedures.control(state, procedure, command, wait or 0)
+    return answer(shown.body, 200 if shown.body.done else 202, {"ETag": shown.etag})
+
+
+@router.post(
+    "/procedures/{procedure}/cancel",
+    response_model=None,
+    responses=_documented("past-point-of-no-return"),
+)
+async def cancel_procedure(state: Server, procedure: str, query: Asked, wait: Wait) -> Response:
+    """Undo it from where it stands, unless it can only go forward. Again: the same answer."""
+    command = Command(Control.CANCEL, query.by, query.reason)
+    return await _control(state, procedure, command, wait)
+
+
+@router.post("/procedures/{procedure}/pause", response_model=None, responses=_documented())
+async def pause_procedure(state: Server, procedure: str, query: Asked) -> Response:
+    """Stop it where it stands: it keeps its locks, and its deadline moves. Again: the same."""
+    return await _control(state, procedure, Command(Control.PAUSE, query.by, query.reason))
+
+
+@router.post("/procedures/{procedure}/resume", response_model=None, responses=_documented())
+async def resume_procedure(state: Server, procedure: str, query: Asked) -> Response:
+    """Let it go on. One that is not paused is answered as it is."""
+    return await _control(state, procedure, Command(Control.RESUME, query.by, query.reason))
+
+
+@router.post("/procedures/{procedure}/retry", response_model=None, responses=_documented())
+async def retry_procedure(state: Server, procedure: str, query: Asked) -> Response:
+    """Try again now what it waits to try again; of a poisoned one, its undo."""
+    return await _control(state, procedure, Command(Control.RETRY, query.by, query.reason))
+
+
+@router.post("/procedures/{procedure}/throttle", response_model=None, responses=_documented(*BODY))
+async def throttle_procedure(
+    state: Server, procedure: str, query: Asked, request: ThrottleRequest
+) -> Response:
+    """How much the steps that move data rest. The step in flight goes on as it is."""
+    command = Command(Control.THROTTLE, query.by, query.reason, request.percent)
+    return await _control(state, procedure, command)
+
+
+@router.get(
+    "/locks",
+    response_model=LockList,
+    responses=problems(*OF_LEADER, "bad-page-token", "invalid-request"),
+)
+async def list_locks(
+    request: Request, state: Server, query: Annotated[LocksQuery, Query()]
+) -> Response:
+    """Who holds what, and who waits for it."""
+    path = request.url.path
+    return answer(await steering.locks(state, path, query.page_size, query.page_token))
+
+
+@router.get(
+    "/poisons", response_model=PoisonList, responses=problems("not-ready", "invalid-request")
+)
+async def list_poisons(state: Server, query: Annotated[NoQuery, Query()]) -> Response:
+    """What failed changes have left half undone."""
+    return answer(await steering.poisons(state))
+
+
+@router.get(
+    "/poisons/{resource}",
+    response_model=PoisonBody,
+    responses=problems("not-ready", "invalid-request"),
+)
+async def get_poison(state: Server, resource: str, query: Annotated[NoQuery, Query()]) -> Response:
+    """One poison; its resource is named as `table:1024`."""
+    return answer(await steering.poison(state, resource))
+
+
+@router.delete(
+    "/poisons/{resource}",
+    response_model=ProcedureBody,
+    responses=problems(*LEADER, "action-not-allowed", "procedure-not-found", "invalid-request"),
+)
+async def clear_poison(
+    state: Server, resource: str, query: Annotated[ClearQuery, Query()]
+) -> Response:
+    """Say that the undo has been finished by hand: the procedure ends, and its locks with it."""
+    command = Command(Control.CLEAR, query.by, query.reason)
+    shown = await steering.clear(state, resource, command)
+    return answer(shown.body, 200, {"ETag": shown.etag})
