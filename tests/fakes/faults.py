@@ -53,7 +53,7 @@ class Call:
     site: tuple[str, ...]
     writes: bool
     step: str = ""
-    """Of a commit: kind and step of the record that it moves."""
+    """Of a commit: kind and step of each record that it moves, with `; ` between."""
 
 
 @dataclass(slots=True)

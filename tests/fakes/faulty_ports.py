@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -70,22 +70,22 @@ class FaultyKv:
             self.witness.answered(sent, answer)
             return answer
 
-        call = Call("kv.txn", site(), bool(request.writes), self._step_of(request))
+        call = Call("kv.txn", site(), bool(request.writes), "; ".join(self._steps_of(request)))
         try:
             return await through(self.plan, self.fate, call, work)
         except Unknown:
             self.witness.told_nothing(sent)
             raise
 
-    def _step_of(self, request: Request) -> str:
+    def _steps_of(self, request: Request) -> Iterator[str]:
+        """Of every record that the batch moves."""
         start, end = ProcedureKey.under()
         for write in request.writes:
             held = self.kv._store.get(write.key) if start <= write.key < end else None
             if held is not None:
                 record = json.loads(held.value)
                 undo = "undo " if record["phase"] == "undo" else ""
-                return f"{record['kind']}: {undo}{record['step']}"
-        return ""
+                yield f"{record['kind']}: {undo}{record['step']}"
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
