@@ -15,6 +15,7 @@ GENERATORS: tuple[str, ...] = (
     "base.wire.problems:pages",
     "keys.keyspace_page:pages",
     "procedures.kinds.diagrams:pages",
+    "procedures.control_page:pages",
     "dataplane.datanode.documents:documents",
     "metasrv.api.openapi:documents",
     "metasrv.check.invariants_page:pages",

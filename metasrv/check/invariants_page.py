@@ -91,7 +91,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     Invariant(
         "Who holds a lock follows from the records alone, in order of submission; nobody runs "
         "without its locks.",
-        ("procedures/locks.py::holders",),
+        ("procedures/holding.py::holders",),
         ("procedure-locks", "procedure-submission"),
         (CHECK,),
     ),
