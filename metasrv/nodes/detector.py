@@ -34,8 +34,13 @@ class PhiDetector:
     _intervals: deque[int] = field(default_factory=lambda: deque(maxlen=HISTORY_MAX))
 
     def heard(self, now_ms: int, stalled_ms: int = 0) -> None:
-        """*stalled_ms*: how long this server itself did not run since; it is not the node's."""
-        self._intervals.append(max(0, now_ms - self.last_ms - stalled_ms))
+        """*stalled_ms*: how long this server itself did not run since; it is not the node's.
+
+        The silence of a node that was dead is no interval: its next death would look normal.
+        """
+        self.forgive(stalled_ms)
+        if not self.is_dead(now_ms):
+            self._intervals.append(max(0, now_ms - self.last_ms))
         self.last_ms = now_ms
 
     def forgive(self, stalled_ms: int) -> None:

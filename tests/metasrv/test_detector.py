@@ -86,3 +86,12 @@ def test_given_old_intervals_when_many_new_ones_came_then_they_are_forgotten() -
     detector, now = beating(PLAIN, [10_000] * 50 + [1_000] * 100)
 
     assert detector.phi(now + 1_600) > 8
+
+
+def test_given_an_outage_when_it_happens_again_then_it_counts_as_dead_again() -> None:
+    detector, now = beating(PLAIN, [1_000] * 20)
+    outage_ms = 60_000
+
+    detector.heard(now + outage_ms)
+
+    assert detector.is_dead(now + 2 * outage_ms)
