@@ -6,7 +6,7 @@ Number, and what it is about. Which test here shows a case, its marker `case` sa
 from collections.abc import Mapping
 
 SOURCE = "greptime"
-APPLY_MIN = 92
+APPLY_MIN = 93
 
 _PROCEDURES = """
 1 a submitted procedure is found by its id and can be waited for; an unknown id is not found
@@ -155,9 +155,6 @@ WHY_NOT: Mapping[int, str] = {
     108: _FLOWS,
     109: _EVENTS,
 }
-
-TO_COME = frozenset({105})
-"""Neither shown nor impossible: what they are about is not built yet. Only shrinks."""
 
 
 def cases() -> Mapping[int, str]:

@@ -195,7 +195,7 @@ SCENARIOS = (
         NEW,
         with_refusing_node,
         {Outcome.ROLLED_BACK: nothing, Outcome.FAILED: nothing},
-        cells_min=378,
+        cells_min=324,
         deadline_ms=500,
     ),
     Scenario(
