@@ -198,4 +198,4 @@ class _Busy:
 
 def _limits(config: ServerConfig) -> Limits:
     running = {Lane.DDL: config.running_max, Lane.REPAIR: config.repair_max}
-    return Limits(running_max=running, queue_max=config.queue_max)
+    return Limits(running, config.queue_max, config.stalled_ms)
