@@ -65,7 +65,7 @@ class ServerConfig(BaseSettings):
     """Between heartbeats of a node; it is told by the leader."""
     region_lease_ms: int = Field(default=10_000, ge=500)
     """How long a node may serve its regions unheard; holds three heartbeats."""
-    phi_threshold: float = Field(default=8.0, gt=0)
+    phi_threshold: float = Field(default=8.0, gt=0, le=300)
     """Surprise at which a silent node counts as dead: 8 is once in 10^8 by chance."""
     phi_pause_ms: int = Field(default=3_000, ge=0)
     """Silence beyond the usual interval that is always forgiven."""

@@ -7,6 +7,7 @@ taken as normally distributed. Pure: `now_ms` is an argument.
 import math
 from collections import deque
 from dataclasses import dataclass, field
+from statistics import NormalDist
 
 HISTORY_MAX = 100  # intervals remembered per node
 PHI_MAX = 300.0  # beyond it the probability is below what a double can hold
@@ -36,11 +37,11 @@ class PhiDetector:
     def heard(self, now_ms: int, stalled_ms: int = 0) -> None:
         """*stalled_ms*: how long this server itself did not run since; it is not the node's.
 
-        The silence of a node that was dead is no interval: its next death would look normal.
+        Of an outage only as much is learnt as it took to call the node dead: else the next one
+        would look normal.
         """
-        self.forgive(stalled_ms)
-        if not self.is_dead(now_ms):
-            self._intervals.append(max(0, now_ms - self.last_ms))
+        interval = max(0, now_ms - self.last_ms - stalled_ms)
+        self._intervals.append(min(interval, self._dead_after_ms()))
         self.last_ms = now_ms
 
     def forgive(self, stalled_ms: int) -> None:
@@ -50,12 +51,20 @@ class PhiDetector:
     def phi(self, now_ms: int) -> float:
         elapsed = now_ms - self.last_ms
         mean = self._mean() + self.config.pause_ms
-        deviation = max(self._deviation(), float(self.config.deviation_ms_min))
-        late = 0.5 * math.erfc((elapsed - mean) / (deviation * math.sqrt(2)))
+        late = 0.5 * math.erfc((elapsed - mean) / (self._spread() * math.sqrt(2)))
         return PHI_MAX if late < 10**-PHI_MAX else abs(math.log10(late))
 
     def is_dead(self, now_ms: int) -> bool:
         return self.phi(now_ms) >= self.config.threshold
+
+    def _dead_after_ms(self) -> int:
+        """The silence at which phi reaches the threshold."""
+        deviations = -NormalDist().inv_cdf(10**-self.config.threshold)
+        mean = self._mean() + self.config.pause_ms
+        return math.ceil(mean + deviations * self._spread())
+
+    def _spread(self) -> float:
+        return max(self._deviation(), float(self.config.deviation_ms_min))
 
     def _mean(self) -> float:
         known = list(self._intervals) or [self.config.first_interval_ms]
