@@ -28,7 +28,6 @@ from dataplane.datanode.heartbeat import Heart, World
 from dataplane.datanode.journal import NodeJournal, open_journal
 from dataplane.datanode.leases import RegionLeases
 from dataplane.datanode.membership import Identity, Membership
-from dataplane.datanode.merging import Merging
 from dataplane.datanode.metasrv import HttpLeader, LocalMachine
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.orders import OrderDesk
@@ -137,7 +136,6 @@ class _Node:
         world = World(HttpLeader(client), LocalMachine(config.root), clock, leases)
         self._heart = Heart(membership, desk, journal, regions, world)
         self._upkeep = Upkeep(regions, clock)
-        self._merging = Merging(regions, clock)
         rows = RowDesk(regions)
         self.service = Service(membership, desk, regions, rows, leases, clock, NodeMetrics())
 
@@ -145,7 +143,6 @@ class _Node:
         yield self._heart.run()
         yield self._heart.run_instructions()
         yield self._upkeep.run()
-        yield self._merging.run()
 
 
 def _facts(identity: Identity) -> dict[str, str | int]:

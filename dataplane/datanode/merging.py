@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pyarrow as pa
 import structlog
 
 from base.clock import Clock
@@ -42,7 +43,7 @@ class Merging:
             return False
         owner = max(due, key=lambda one: len(one.region.manifest.files))
         try:
-            await asyncio.to_thread(owner.region.compact)
+            await asyncio.to_thread(_merge, owner)
         except MetaError as error:
             self._not_before_ms[owner.region_id] = now + RETRY_MS
             log.warning(
@@ -62,3 +63,8 @@ class Merging:
     def _is_due(self, owner: RegionOwner) -> bool:
         is_waiting = owner.region_id in self._not_before_ms
         return not is_waiting and plan_compaction(owner.region.manifest) is not None
+
+
+def _merge(owner: RegionOwner) -> None:
+    owner.region.compact()
+    pa.default_memory_pool().release_unused()  # else it keeps what one merge needed

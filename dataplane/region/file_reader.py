@@ -94,6 +94,13 @@ class FileReader:
                 table = conformed(pa.Table.from_batches([batch]), schema)
                 yield cut_to_range(table, keys)
 
+    def mean_row_bytes(self) -> int:
+        """Of all columns, decoded, about; at least 1."""
+        metadata = self._footer().metadata
+        groups = (metadata.row_group(at) for at in range(metadata.num_row_groups))
+        mean: int = sum(group.total_byte_size for group in groups) // max(metadata.num_rows, 1)
+        return max(mean, 1)
+
     def _footer(self) -> Footer:
         # Not `cached_property`: in Python 3.11 it has one lock for all instances, held during I/O.
         if self._read_footer is None:

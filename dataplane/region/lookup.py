@@ -53,10 +53,12 @@ def live_rows(view: View, keys: Sequence[bytes], columns: Sequence[ColumnDef]) -
     return _live(newest_rows(view, sorted(set(keys)), columns)).drop_columns([OP])
 
 
-def merge_sources(view: View, keys: KeyRange, columns: Sequence[ColumnDef]) -> list[MergeSource]:
+def merge_sources(
+    view: View, keys: KeyRange, columns: Sequence[ColumnDef], window_rows: int = WINDOW_ROWS
+) -> list[MergeSource]:
     names = [*SYSTEM, *(column.name for column in columns)]
     files = [reader for reader in view.files if keys.overlaps(reader.min_key, reader.max_key)]
-    rows = max(min(WINDOW_ROWS // max(len(files), 1), SCAN_ROWS), SCAN_ROWS_MIN)
+    rows = max(min(window_rows // max(len(files), 1), SCAN_ROWS), SCAN_ROWS_MIN)
     sources = [
         MergeSource(
             max(reader.min_key, keys.start), partial(reader.scan, keys, tuple(columns), rows)
