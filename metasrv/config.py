@@ -80,6 +80,8 @@ class ServerConfig(BaseSettings):
 
     spark_master: str = "local[2]"
     """`local[N]`: in the driver's own process; `spark://HOST:PORT`: a cluster."""
+    spark_driver_host: str = "127.0.0.1"
+    """The host of this server by which executors of a cluster reach the driver."""
     spark_driver_memory: str = "512m"
     """Heap of the driver, as Java writes it."""
     spark_warm: bool = False

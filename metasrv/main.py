@@ -103,6 +103,7 @@ def spark_jobs(config: ServerConfig, clock: Clock) -> SparkJobs:
     settings = SparkSettings(
         work_dir=config.data_dir / "spark",
         master=config.spark_master,
+        driver_host=config.spark_driver_host,
         driver_memory=config.spark_driver_memory,
         is_warm=config.spark_warm,
     )

@@ -44,6 +44,8 @@ class SparkSettings:
     work_dir: Path
     """For Spark's own files, and for the driver's log."""
     master: str = "local[2]"
+    driver_host: str = "127.0.0.1"
+    """Where executors reach the driver."""
     driver_memory: str = "512m"
     is_warm: bool = False
     """Start the driver at once instead of with the first job."""
@@ -60,7 +62,8 @@ class SparkSettings:
 def driver_command(settings: SparkSettings) -> tuple[str, ...]:
     return (
         *(sys.executable, "-m", "dataplane.pipelines.driver"),
-        *("--master", settings.master, "--driver-memory", settings.driver_memory),
+        *("--master", settings.master, "--host", settings.driver_host),
+        *("--driver-memory", settings.driver_memory),
         *("--work-dir", str(settings.work_dir)),
     )
 
