@@ -88,7 +88,8 @@ async def one_number_twice(at: Cluster) -> set[str]:
 async def ran_without_its_lock(at: Cluster) -> str:
     """Submitted later, for the same schema, and yet it has committed a step."""
     record = await at.read(LIVING)
-    later = {"submission": record.submission + 1, "timeline": (Beat(step="create", at_ms=1, ms=1),)}
+    beats = (Beat(step="create", at_ms=1, ms=1),)
+    later = {"submission": record.submission + 1, "timeline": beats, "overtakes": ()}
     await at.put(OTHER, record.model_copy(update=later))
     return str(OTHER)
 
