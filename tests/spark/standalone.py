@@ -18,6 +18,8 @@ START_S_MAX = 60.0
 END_S_MAX = 20.0
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 MASTER_URL = re.compile(rf"Starting Spark master at (spark://{re.escape(LOOPBACK)}:\d+)")
+MASTER = "org.apache.spark.deploy.master.Master"
+WORKER = "org.apache.spark.deploy.worker.Worker"
 REGISTERED = "Successfully registered with master"
 
 
@@ -43,7 +45,7 @@ def standalone(folder: Path, env: Mapping[str, str], *, workers: int) -> Iterato
     """One core and 1 GiB for each worker."""
     with ExitStack() as stack:
         log = folder / "master.log"
-        stack.enter_context(_running("master.Master", ("--port", "0"), env, log))
+        stack.enter_context(_running(MASTER, ("--port", "0"), env, log))
         master = until(lambda: MASTER_URL.search(log.read_text()), START_S_MAX)
         assert master
         folders = tuple(folder / f"worker-{number}" for number in range(workers))
@@ -51,7 +53,7 @@ def standalone(folder: Path, env: Mapping[str, str], *, workers: int) -> Iterato
         pids = []
         for place, log in zip(folders, logs, strict=True):
             flags = ("--cores", "1", "--memory", "1g", "--work-dir", str(place), master[1])
-            pids.append(stack.enter_context(_running("worker.Worker", flags, env, log)))
+            pids.append(stack.enter_context(_running(WORKER, flags, env, log)))
         until(lambda: all(REGISTERED in log.read_text() for log in logs), START_S_MAX)
         yield Standalone(master[1], folders, tuple(pids))
 
@@ -61,7 +63,7 @@ def _running(
     program: str, flags: tuple[str, ...], env: Mapping[str, str], log: Path
 ) -> Iterator[int]:
     """Its pid. Everything that it has started is gone on return."""
-    argv = (str(SPARK_CLASS), f"org.apache.spark.deploy.{program}")
+    argv = (str(SPARK_CLASS), program)
     own = ("--host", LOOPBACK, "--webui-port", "0", *flags)
     with log.open("wb") as sink:
         process = subprocess.Popen(

@@ -1,0 +1,147 @@
+"""docker/: nothing here can start it, so each name in it is held against what it names."""
+
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from base.settings_list import Setting, settings_of
+from base.token import line_of, new_token
+from dataplane.datanode.config import ENV_PREFIX, DatanodeConfig, read_config
+from metasrv.cli.config import of_server
+from metasrv.cli.main import application
+from metasrv.config import ServerConfig
+from metasrv.toolchain import checkout, read_toolchain
+from tests.spark.standalone import MASTER, WORKER
+
+ROOT = checkout()
+SERVICES: Mapping[str, Any] = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())["services"]
+DOCKERFILE = (ROOT / "docker/Dockerfile").read_text()
+PORTS = {"metasrv": 4000, "datanode": 5000, "etcd": 2379, "spark-master": 7077}
+PEER_PORT = 2380
+
+
+def of_role(role: str) -> list[str]:
+    return [name for name in SERVICES if re.fullmatch(rf"{role}-\d", name)]
+
+
+def named(service: Mapping[str, Any], settings: list[Setting]) -> dict[str, str]:
+    """What its flags and variables say, by the name of the setting. Fails for one that is none."""
+    by_flag = {one.flag: one for one in settings}
+    variables = {one.variable: one for one in settings}
+    said = dict(word.split("=", 1) for word in service["command"][1:])
+    said |= {variables[name].flag: value for name, value in service["environment"].items()}
+    return {by_flag[flag].flag[2:].replace("-", "_"): value for flag, value in said.items()}
+
+
+@pytest.fixture
+def secrets(tmp_path: Path) -> Mapping[str, str]:
+    """The files that the service `tokens` would have made."""
+    token = new_token()
+    files = {"token_file": token, "tokens_file": line_of("cluster", token)}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text + "\n")
+        (tmp_path / name).chmod(0o600)
+    return {name: str(tmp_path / name) for name in files}
+
+
+def test_given_three_of_each_when_counted_then_they_are_there() -> None:
+    assert [len(of_role(role)) for role in ("etcd", "metasrv", "datanode")] == [3, 3, 3]
+    assert len(of_role("spark-worker")) == 2
+
+
+@pytest.mark.parametrize("name", of_role("metasrv"))
+def test_given_a_server_when_its_settings_are_read_then_it_would_start(
+    name: str, secrets: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = named(SERVICES[name], of_server()) | dict(secrets)
+    monkeypatch.setenv("METASRV_ETCD", said.pop("etcd"))  # a list, in the form of a variable
+
+    config = ServerConfig(**said)  # type: ignore[arg-type] # texts, as flags are
+
+    assert (config.server_id, config.advertise, config.spark_driver_host) == (name,) * 3
+    assert config.port == PORTS["10001"]
+    assert SERVICES[name]["command"][0] == "server"
+    assert SERVICES[name]["ports"][0].endswith(f":{config.port}")
+    assert [urlsplit(url).hostname for url in config.etcd] == of_role("etcd")
+
+
+@pytest.mark.parametrize("name", of_role("datanode"))
+def test_given_a_datanode_when_its_settings_are_read_then_it_would_start(
+    name: str, secrets: Mapping[str, str]
+) -> None:
+    service = SERVICES[name]
+    said = named(service, settings_of(DatanodeConfig, ENV_PREFIX)) | dict(secrets)
+
+    config = read_config(said, {}, None)
+
+    assert (config.advertise, config.port) == (name, PORTS["datanode"])
+    assert service["command"][0] == "datanode"
+    assert [urlsplit(url).hostname for url in config.metasrv_urls] == of_role("metasrv")
+    (volume,) = (one for one in service["volumes"] if one.startswith("regions:"))
+    assert config.root.startswith(volume.partition(":")[2] + "/")
+    assert all(volume in SERVICES[worker]["volumes"] for worker in of_role("spark-worker"))
+
+
+def test_given_every_url_when_looked_up_then_that_service_listens_there() -> None:
+    text = "\n".join(str(service) for service in SERVICES.values())
+    places = set(re.findall(r"[a-z]+://([a-z0-9.-]+):(\d+)", text))
+
+    for host, port in places:
+        role = host if host in PORTS else re.sub(r"-\d$", "", host)
+        assert host in SERVICES or host in ("127.0.0.1", "0.0.0.0"), host
+        assert int(port) in (PORTS.get(role), PEER_PORT, *PORTS.values()), (host, port)
+    assert len(places) > 10
+
+
+def test_given_the_commands_of_spark_when_compared_then_they_are_those_that_are_tested() -> None:
+    entry = ["tini", "--", "spark-class"]
+
+    assert SERVICES["spark-master"]["entrypoint"] == [*entry, MASTER]
+    for worker in of_role("spark-worker"):
+        assert SERVICES[worker]["entrypoint"] == [*entry, WORKER]
+        assert SERVICES[worker]["command"][-1] == "spark://spark-master:7077"
+
+
+def test_given_the_command_that_makes_tokens_when_run_then_there_is_one(tmp_path: Path) -> None:
+    (script,) = SERVICES["tokens"]["command"]
+    _, said = script.replace("/etc/metasrv", str(tmp_path)).split(" || metasrv ")
+
+    done = CliRunner().invoke(application(["token"]), said.split())
+
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in tmp_path.iterdir()} == {"token", "tokens"}
+
+
+def test_given_the_dockerfile_when_read_then_what_it_copies_is_there_and_it_is_not_root() -> None:
+    copied = [line.split()[1:-1] for line in re.findall(r"^COPY (?!--from).*", DOCKERFILE, re.M)]
+    allowed = set((ROOT / ".dockerignore").read_text().split())
+    packages = set(re.findall(r'"(\w+)\*"', (ROOT / "pyproject.toml").read_text()))
+
+    names = {name for names in copied for name in names}
+    assert all((ROOT / name).exists() and f"!{name}" in allowed for name in names)
+    assert packages <= names
+    assert re.findall(r"^USER (\w+)", DOCKERFILE, re.M) == ["10001"]
+
+
+@pytest.mark.etcd
+def test_given_the_variables_of_etcd_when_looked_up_then_it_knows_them() -> None:
+    toolchain = read_toolchain(ROOT)
+    assert toolchain is not None
+    assert toolchain.etcd is not None
+    told = subprocess.run([toolchain.etcd.path, "--help"], capture_output=True, text=True)
+    flags = set(re.findall(r"--([a-z-]+)", told.stdout + told.stderr))
+
+    for name in of_role("etcd"):
+        said = {
+            variable.removeprefix("ETCD_").lower().replace("_", "-")
+            for variable in SERVICES[name]["environment"]
+        }
+        assert said <= flags
+        assert SERVICES[name]["environment"]["ETCD_NAME"] == name
