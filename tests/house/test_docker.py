@@ -66,7 +66,7 @@ def test_given_a_server_when_its_settings_are_read_then_it_would_start(
     config = ServerConfig(**said)  # type: ignore[arg-type] # texts, as flags are
 
     assert (config.server_id, config.advertise, config.spark_driver_host) == (name,) * 3
-    assert config.port == PORTS["10001"]
+    assert config.port == PORTS["metasrv"]
     assert SERVICES[name]["command"][0] == "server"
     assert SERVICES[name]["ports"][0].endswith(f":{config.port}")
     assert [urlsplit(url).hostname for url in config.etcd] == of_role("etcd")
