@@ -83,6 +83,8 @@ CLOSED_LIST = [
     "method-not-allowed",
     "not-empty",
     "request-timeout",
+    "deadline-exceeded",
+    "malformed-request",
     "unauthenticated",
     "index-not-unique",
     "constraint-violated",

@@ -1,7 +1,6 @@
 """Edits of a region's files that break one rule about files."""
 
 import shutil
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -115,21 +114,19 @@ async def value_changed_and_covered_up(at: Cluster) -> str:
 
 async def rows_out_of_order(at: Cluster) -> str:
     """All that the manifest says of the file is true: only the order is not."""
-    path = _file(at, PLAIN)
-    rows = pq.read_table(path)
-    last = rows.num_rows - 1
-    order = [0, *range(last - 1, 0, -1), last]  # the least and greatest key stay where they are
-    pq.write_table(rows.take(order), path)
-    _admit(at, PLAIN, path)
-    return str(path)
+
+    def mixed(rows: pa.Table) -> pa.Table:
+        last = rows.num_rows - 1  # the least and greatest key stay where they are
+        return rows.take([0, *range(last - 1, 0, -1), last])
+
+    return str(await _rewritten(at, PLAIN, mixed, rows_too=True))
 
 
 async def key_twice(at: Cluster) -> str:
-    path = _file(at, PLAIN)
-    rows = pq.read_table(path)
-    pq.write_table(pa.concat_tables([rows.slice(0, 1), rows]), path)
-    _admit(at, PLAIN, path)
-    return str(path)
+    def doubled(rows: pa.Table) -> pa.Table:
+        return pa.concat_tables([rows.slice(0, 1), rows]).combine_chunks()
+
+    return str(await _rewritten(at, PLAIN, doubled, rows_too=True))
 
 
 async def sealed_bit_flipped(at: Cluster) -> str:
@@ -221,27 +218,23 @@ def _flip(path: Path, at: int = -5) -> str:
     return str(path)
 
 
-async def _rewritten(at: Cluster, region: str, change: Callable[[pa.Table], pa.Table]) -> Path:
-    """The file with other rows, and the manifest with its new length and checksum."""
+async def _rewritten(
+    at: Cluster, region: str, change: Callable[[pa.Table], pa.Table], *, rows_too: bool = False
+) -> Path:
+    """The file with other rows, and the manifest with its new length and checksums; with
+    *rows_too*, with what it says of rows as well."""
     path = _file(at, region)
     rows = change(pq.read_table(path))
     path.unlink()
     columns = at.regions[region].spec.columns
-    write_rows(FileTarget(LocalDisk(), str(path.parent), path.name, columns), [rows])
-    _admit(at, region, path, rows_too=False)
-    return path
-
-
-def _admit(at: Cluster, region: str, path: Path, *, rows_too: bool = True) -> None:
-    """Makes the manifest agree with the file's bytes; with *rows_too*, with its rows as well."""
+    entry = write_rows(FileTarget(LocalDisk(), str(path.parent), path.name, columns), [rows])
     manifest_path = _manifest_path(at, region)
     manifest: Manifest = decode_manifest(manifest_path.read_bytes(), str(manifest_path))
-    data = path.read_bytes()
-    update: dict[str, object] = {"bytes": len(data), "crc32": f"{zlib.crc32(data):08x}"}
-    if rows_too:
-        update["rows"] = pq.read_metadata(path).num_rows
+    told = None if rows_too else {"bytes", "crc32", "footer_bytes", "footer_crc32"}
+    update = entry.model_dump(include=told, exclude={"root", "name"})
     files = (manifest.files[0].model_copy(update=update), *manifest.files[1:])
     manifest_path.write_bytes(encode_manifest(manifest.model_copy(update={"files": files})))
+    return path
 
 
 BREAKAGES = (
