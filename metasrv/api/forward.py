@@ -4,6 +4,7 @@ Pure ASGI, inside the door: what arrives here is a well-formed request for a rou
 """
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 
 import httpx
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -66,16 +67,18 @@ class Forward:
 
     async def _pass_on(self, leader: Leader, scope: Scope, receive: Receive, send: Send) -> None:
         message = await receive()
-        writes = scope["method"] != "GET"
+        writes, wait_ms = scope["method"] != "GET", _wait_ms(scope)
         request = self._http.build_request(
             scope["method"],
             _url(leader, scope),
             content=message.get("body", b""),
             headers=self._headers(scope),
-            timeout=_timeout(scope),
+            timeout=httpx.Timeout((wait_ms + ANSWER_MS) / 1000, connect=CONNECT_S),
         )
+        is_long_poll = wait_ms > 0 and not writes
+        until_we_end = self._state.while_serving() if is_long_poll else nullcontext()
         try:
-            async with self._state.as_long_as(leader):
+            async with self._state.as_long_as(leader), until_we_end:
                 response = await self._http.send(request, stream=True)
         except (httpx.RequestError, TimeoutError) as error:
             raise _lost(error, writes=writes) from error
@@ -147,10 +150,9 @@ def _url(leader: Leader, scope: Scope) -> httpx.URL:
     return httpx.URL(leader.url).copy_with(raw_path=raw)
 
 
-def _timeout(scope: Scope) -> httpx.Timeout:
+def _wait_ms(scope: Scope) -> int:
     headers = dict(scope["headers"])
-    wait_ms = prefer_wait(headers.get(b"prefer", b"").decode("latin-1")) or 0
-    return httpx.Timeout((wait_ms + ANSWER_MS) / 1000, connect=CONNECT_S)
+    return prefer_wait(headers.get(b"prefer", b"").decode("latin-1")) or 0
 
 
 def _lost(error: Exception, *, writes: bool) -> MetaError:

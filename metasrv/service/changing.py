@@ -196,10 +196,16 @@ async def _submit(state: ServerState, term: Term, asked: Asked, change: Change) 
 
 async def waited(term: Term, known: Submitted, patience: Patience) -> Made:
     """Its procedure, over or as it stands when patience ends."""
-    manager = term.manager
-    try:
-        async with patience.state.while_serving():
-            found = await manager.wait(known.procedure, deadline_ms=patience.left_ms)
-    except TimeoutError:
-        found = await manager.find(known.procedure)
+    found = await until_over(patience.state, term, known.procedure, patience.left_ms)
     return Made(known.procedure, found, known.replayed)
+
+
+async def until_over(
+    state: ServerState, term: Term, procedure: str, deadline_ms: int
+) -> Entry | ProcedureHistory:
+    """Over; or as it stands, once *deadline_ms* have passed or this server is told to end."""
+    try:
+        async with state.while_serving():
+            return await term.manager.wait(procedure, deadline_ms=deadline_ms)
+    except TimeoutError:
+        return await term.manager.find(procedure)

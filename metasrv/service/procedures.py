@@ -1,6 +1,7 @@
-"""Procedures for people: list them, watch one, cancel one."""
+"""Procedures for people: list them, watch one, steer one."""
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from base.errors import NotFound
@@ -10,7 +11,7 @@ from keys.key import Range
 from keys.kv import PAGE_KEYS_MAX, Get, Readable
 from keys.records import ProcedureHistory, ProcedureHistoryKey
 from keys.value import decode
-from metasrv.service.changing import only_the_leader
+from metasrv.service.changing import only_the_leader, until_over
 from metasrv.service.pages import ListName, Token, seal, unseal
 from metasrv.service.procedure_shapes import ended_body, living_body, procedure_etag
 from metasrv.service.state import ServerState
@@ -44,17 +45,19 @@ class Shown:
 async def get(
     state: ServerState, procedure: str, *, unlike: str | None = None, wait_ms: int = 0
 ) -> Shown:
-    """As it is; with *unlike*, an ETag: once it differs, or *wait_ms* have passed."""
+    """As it is; with *unlike*, an ETag: once it differs, *wait_ms* have passed, or we end."""
     term = await state.leading()
     _must_be_an_id(procedure)
     until = state.clock.mono_ms() + wait_ms
     while True:
         found = await term.manager.find(procedure)
         etag = procedure_etag(found)
-        left = until - state.clock.mono_ms()
+        left = 0 if state.is_stopping else until - state.clock.mono_ms()
         if etag != unlike or left <= 0 or isinstance(found, ProcedureHistory):
             return Shown(_body(state, term, procedure, found), etag)
-        await term.manager.changed(deadline_ms=min(left, LOOK_MS))
+        with suppress(TimeoutError):  # we were told to end: answered as it stands
+            async with state.while_serving():
+                await term.manager.changed(deadline_ms=min(left, LOOK_MS))
 
 
 async def control(state: ServerState, procedure: str, command: Command, wait_ms: int) -> Shown:
@@ -64,7 +67,7 @@ async def control(state: ServerState, procedure: str, command: Command, wait_ms:
         _must_be_an_id(procedure)
         found = await term.manager.control(procedure, command)
         if wait_ms:
-            found = await term.manager.wait(procedure, deadline_ms=wait_ms)
+            found = await until_over(state, term, procedure, wait_ms)
         return Shown(_body(state, term, procedure, found), procedure_etag(found))
 
 

@@ -92,6 +92,24 @@ async def test_given_a_leader_that_does_not_answer_then_only_lost_writes_are_unk
         assert (answer.status_code, answer.json()["code"]) == (status, code)
 
 
+async def test_given_a_long_poll_passed_on_when_the_follower_ends_then_it_may_be_asked_again() -> (
+    None
+):
+    async def silent(_: httpx.Request) -> httpx.Response:
+        other.state.stop()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with leader() as led, follower_of(led) as other, asyncio.timeout(30):
+        other.transport = httpx.MockTransport(silent)
+        other.__post_init__()
+        path = "/v1/procedures/018f3c0a-0000-7000-8000-000000000000"
+
+        answer = await other.client.get(path, headers={"Prefer": "wait=60"})
+
+        assert (answer.status_code, answer.json()["code"]) == (503, "no-leader")
+
+
 @pytest.mark.parametrize(
     ("method", "status", "code"), [("POST", 504, "outcome-unknown"), ("GET", 503, "no-leader")]
 )

@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from tests.api.rig import TABLES, Server, leader, spec
 
 WAIT = {"Prefer": "wait=10"}
@@ -60,6 +62,26 @@ async def test_given_a_long_poll_when_the_procedure_ends_then_it_is_answered() -
         assert (body["state"], body["catalog_version"]) == ("succeeded", one.version)
         assert [beat["step"] for beat in body["timeline"]] == ["create"]
         assert body["error"] is None
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_given_somebody_waits_when_the_server_is_told_to_end_then_it_answers(
+    method: str,
+) -> None:
+    """A long poll, or a control that waits for the end of what it steers."""
+    async with leader() as one, asyncio.timeout(30):
+        where = await create_held_up(one)
+        tag = (await one.client.get(where)).headers["etag"]
+        path = where if method == "GET" else f"{where}/cancel"
+        headers = {"If-None-Match": tag, "Prefer": "wait=60"}
+
+        async with asyncio.TaskGroup() as tasks:
+            waits = tasks.create_task(one.client.request(method, path, headers=headers))
+            await one.term.manager.changed(deadline_ms=100)
+            one.state.stop()
+
+        assert waits.result().status_code == (304 if method == "GET" else 202)
+        one.nodes.gate.set()
 
 
 async def test_given_a_running_create_when_the_name_is_used_then_its_end_decides() -> None:
