@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from contextlib import AbstractContextManager
 
 import structlog
 
@@ -22,3 +23,8 @@ def log_to_stderr(**always: str) -> None:
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(**always)
+
+
+def lines_of_request(request_id: str) -> AbstractContextManager[None]:
+    """Every line inside, and of tasks begun inside, bears *request_id*; empty: nobody asked."""
+    return structlog.contextvars.bound_contextvars(request_id=request_id or None)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, TypeVarTuple
 import structlog
 
 from base.errors import Conflict, MetaError, NotFound, NotLeader, Unavailable, Unknown
+from base.log import lines_of_request
 from keys.committer import Committer, StaleRead
 from keys.kv import Compare
 from keys.records import ProcedureHistory, ProcedureHistoryKey, ProcedureKey
@@ -312,7 +313,8 @@ class Manager:
     def _start(self, entry: Entry) -> None:
         procedure = entry.held.procedure
         entry.began_ms = self._ports.clock.wall_ms()
-        entry.task = self._tasks.create_task(self._own(entry), name=procedure)
+        with lines_of_request(entry.held.record.client.request_id):
+            entry.task = self._tasks.create_task(self._own(entry), name=procedure)
         self._floor.running[procedure] = entry
 
     async def _own(self, entry: Entry) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from base.clock import Clock
 from base.errors import MetaError, Refused
+from base.log import lines_of_request
 from base.wire import strict_json
 from base.wire.asgi import (
     Answering,
@@ -55,7 +56,8 @@ class Door:
             check_head(scope)
             if _takes_json(scope):
                 receive = await _checked_body(scope, receive)
-            await self._app(scope, receive, answering)
+            with lines_of_request(request_id):
+                await self._app(scope, receive, answering)
         except MetaError as error:
             await answering.refuse(error, scope["path"])
         finally:

@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from base.errors import Corrupt, MetaError, NotFound, NotLeader, Refused, Unavailable
+from base.log import lines_of_request
 from base.wire.model import WireModel
 from base.wire.problems import FieldError, field_errors, problem_of
 from base.wire.tables import CatalogBody, SchemaBody
@@ -101,7 +102,7 @@ async def _error(request: Request, error: Exception) -> Response:
     assert isinstance(error, MetaError)
     request_id = getattr(request.state, "request_id", "")
     if isinstance(error, Corrupt):
-        log.error("metadata_corrupt", request_id=request_id, error=str(error))
+        log.error("metadata_corrupt", error=str(error))
     status, headers, body = problem(error, request.url.path, request_id)
     return Response(body, status, headers)
 
@@ -133,6 +134,6 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 async def _broken(request: Request, error: Exception) -> Response:
-    request_id = getattr(request.state, "request_id", "")
-    log.error("request_failed", request_id=request_id, exc_info=error)
+    with lines_of_request(getattr(request.state, "request_id", "")):  # we are outside the door
+        log.error("request_failed", exc_info=error)
     return await _error(request, Corrupt("internal"))

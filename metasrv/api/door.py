@@ -9,6 +9,7 @@ from typing import Any
 
 from base.clock import Clock
 from base.errors import MetaError
+from base.log import lines_of_request
 from base.wire.asgi import Answering, App, Receive, Scope, Send, check_head, given_id
 from base.wire.strict_json import check_query
 from metasrv.api.answers import told
@@ -52,7 +53,8 @@ class Door:
             check_query(scope["query_string"])
             body = await checked_body(scope, receive, met, self._at.limits)
             state["json"] = body.value
-            await self._app(scope, body.replay(receive), answering)
+            with lines_of_request(request_id):
+                await self._app(scope, body.replay(receive), answering)
         except MetaError as error:
             allowed = error.facts.get("allowed") if error.code == NOT_ALLOWED else None
             more = [(b"allow", str(allowed).encode())] if allowed is not None else []
