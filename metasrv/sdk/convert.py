@@ -50,7 +50,11 @@ def _from_dicts(layout: Layout, rows: Sequence[Row]) -> list[pa.Array]:
 
 
 def _column_of(column: Column, rows: Sequence[Row]) -> pa.Array:
-    values = [_value(column, row, place) for place, row in enumerate(rows)]
+    return array_of(column, [_value(column, row, place) for place, row in enumerate(rows)])
+
+
+def array_of(column: Column, values: Sequence[object]) -> pa.Array:
+    """Of values as `from_python` gives them: of a timestamp, its number of units."""
     if column.type.name == "timestamp":
         return pa.array(values, pa.int64()).cast(column.type.arrow)
     return pa.array(values, column.type.arrow)

@@ -24,10 +24,8 @@ from base.wire.control import LockBody, LockList, PoisonBody, PoisonList, Thrott
 from base.wire.nodes import SettingBody
 from base.wire.procedures import FailoverBody, FailoverRequest, ProcedureBody, ProcedureList
 from metasrv.sdk.procedure import OnProgress
-from metasrv.sdk.service import ChangeOptions, Service
+from metasrv.sdk.service import PAGE, ChangeOptions, Params, Service
 from metasrv.sdk.tables import model_of
-
-Filters = dict[str, str | int | bool]
 
 
 class Procedures:
@@ -41,16 +39,9 @@ class Procedures:
 
     async def list(self, state: str = "", kind: str = "", limit: int = 100) -> list[ProcedureBody]:
         """Newest first, at most `limit`. Several states or kinds: with commas between."""
-        params: Filters = {"page_size": min(limit, 500)}
         given = {"state": state, "kind": kind}
-        params.update({name: value for name, value in given.items() if value})
-        found: list[ProcedureBody] = []
-        while True:
-            page = await self._service.read(ProcedureList, "/v1/procedures", params)
-            found += page.procedures
-            if page.next_page_token is None or len(found) >= limit:
-                return found[:limit]
-            params["page_token"] = page.next_page_token
+        filters = {name: value for name, value in given.items() if value}
+        return await _newest(self._service, "/v1/procedures", filters, limit)
 
     async def wait(
         self, procedure_id: str, wait_s: float = 60, on_progress: OnProgress | None = None
@@ -82,14 +73,8 @@ class Procedures:
 
     async def locks(self) -> builtins.list[LockBody]:
         """Who holds what, and who waits for it."""
-        params: Filters = {"page_size": 500}
-        found: builtins.list[LockBody] = []
-        while True:
-            page = await self._service.read(LockList, "/v1/locks", params)
-            found += page.locks
-            if page.next_page_token is None:
-                return found
-            params["page_token"] = page.next_page_token
+        pages = self._service.pages(LockList, "/v1/locks")
+        return [lock async for page in pages for lock in page.locks]
 
     async def poisons(self) -> builtins.list[PoisonBody]:
         """What failed changes have left half undone."""
@@ -119,10 +104,8 @@ class Failovers:
         return list(_failover(done.json()).procedures)
 
     async def list(self, limit: int = 100) -> list[ProcedureBody]:
-        """Newest first."""
-        path, params = "/v1/failovers", {"page_size": min(limit, 500)}
-        page = await self._service.read(ProcedureList, path, params)
-        return list(page.procedures)[:limit]
+        """Newest first, at most `limit`."""
+        return await _newest(self._service, "/v1/failovers", {}, limit)
 
 
 class NodeBook:
@@ -171,14 +154,8 @@ class Regions:
 
     async def list(self) -> list[RegionBody]:
         """Of living tables."""
-        params: Filters = {"page_size": 500}
-        found: list[RegionBody] = []
-        while True:
-            page = await self._service.read(RegionList, "/v1/regions", params)
-            found += page.regions
-            if page.next_page_token is None:
-                return found
-            params["page_token"] = page.next_page_token
+        pages = self._service.pages(RegionList, "/v1/regions")
+        return [region async for page in pages for region in page.regions]
 
 
 class Cluster:
@@ -232,6 +209,16 @@ class Settings:
         wanted = SettingRequest(value=value, expected_version=expected_version)
         answer = await self._service.ask("PUT", f"/v1/settings/{name}", wanted)
         return answer.body(SettingBody)
+
+
+async def _newest(service: Service, path: str, filters: Params, limit: int) -> list[ProcedureBody]:
+    found: list[ProcedureBody] = []
+    pages = service.pages(ProcedureList, path, {**filters, "page_size": min(limit, PAGE)})
+    async for page in pages:
+        found += page.procedures
+        if len(found) >= limit:
+            break
+    return found[:limit]
 
 
 def _failover(document: object) -> FailoverBody:

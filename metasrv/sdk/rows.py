@@ -15,7 +15,7 @@ from base.rng import Rng
 from base.wire.batches import ChecksumRequest, ChecksumResult, GetRows, ReadHeader, ScanRows
 from base.wire.tables import RegionRouteBody
 from metasrv.sdk.binding import Binding, Bound
-from metasrv.sdk.convert import Rows, to_batch, to_dicts, to_users
+from metasrv.sdk.convert import Rows, array_of, to_batch, to_dicts, to_users
 from metasrv.sdk.layout import Column, KeyLike, Layout
 from metasrv.sdk.nodes import Nodes
 from metasrv.sdk.outcome import WriteResult, settle
@@ -89,7 +89,7 @@ class AsyncRows:
         def rows_of(layout: Layout) -> pa.RecordBatch:
             distinct = {layout.key_bytes(key): layout.key_values(key) for key in wanted}
             columns = zip(*distinct.values(), strict=True) if distinct else [()] * len(layout.key)
-            arrays = [_key_array(*pair) for pair in zip(layout.key, columns, strict=True)]
+            arrays = [array_of(*pair) for pair in zip(layout.key, columns, strict=True)]
             return pa.RecordBatch.from_arrays(arrays, names=[one.field for one in layout.key])
 
         wanted = list(keys)
@@ -252,9 +252,3 @@ def with_keys_shown(error: MetaError, layout: Layout) -> MetaError:
         return error
     shown = [layout.key_shown(bytes.fromhex(key)) for key in keys]
     return type(error)(error.code, **{**error.facts, "keys": shown})
-
-
-def _key_array(column: Column, values: Sequence[object]) -> pa.Array:
-    if column.type.name == "timestamp":
-        return pa.array(values, pa.int64()).cast(column.type.arrow)
-    return pa.array(values, column.type.arrow)

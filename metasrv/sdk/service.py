@@ -6,7 +6,7 @@ until the procedure ends.
 
 import asyncio
 import uuid
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict, TypeVar, Unpack
 
@@ -15,13 +15,18 @@ from pydantic import BaseModel
 from base.errors import MetaError, Unknown
 from base.rng import Rng
 from base.wire.client import Answer, HttpClient
-from base.wire.cluster import ClusterBody
-from base.wire.procedures import ProcedureBody
+from base.wire.cluster import ClusterBody, RegionList
+from base.wire.control import LockList
+from base.wire.procedures import ProcedureBody, ProcedureList
+from base.wire.tables import CatalogList, SchemaList, TableList
 from metasrv.sdk.planned import Planned
 from metasrv.sdk.procedure import OnProgress, fault_of
 from metasrv.sdk.retry import SERVICE_BACKOFF, attempts, may_ask_again
 
 M = TypeVar("M", bound=BaseModel)
+P = TypeVar("P", CatalogList, SchemaList, TableList, RegionList, ProcedureList, LockList)
+PAGE = 500
+"""Items of one answer of a list."""
 LEARN_MS_MAX = 1_000
 """For the list of servers: nobody waits longer for it."""
 Params = Mapping[str, str | int | bool]
@@ -102,6 +107,19 @@ class Service:
         """At a version that has seen everything this session has."""
         known = {"min_version": self._seen_version} if self._seen_version else {}
         return await self.read(model, path, {**known, **(params or {})})
+
+    async def pages(
+        self, model: type[P], path: str, params: Params | None = None, *, of_catalog: bool = False
+    ) -> AsyncGenerator[P, None]:
+        """A list, page by page. *of_catalog*: as `read_catalog`."""
+        read = self.read_catalog if of_catalog else self.read
+        token: Params = {}
+        while True:
+            page = await read(model, path, {"page_size": PAGE, **(params or {}), **token})
+            yield page
+            if page.next_page_token is None:
+                return
+            token = {"page_token": page.next_page_token}
 
     async def change(
         self,

@@ -26,7 +26,6 @@ from metasrv.sdk.service import Change, ChangeOptions, Service
 
 M = TypeVar("M", bound=BaseModel)
 Spec = TableSpec | Mapping[str, Any]
-PAGE = 500
 
 
 class Tables:
@@ -55,18 +54,11 @@ class Tables:
         self, schema: str = "main.public", prefix: str = "", include_dropped: bool = False
     ) -> list[TableSummary]:
         path = f"{SchemaName.parse(schema).path}/tables"
-        params: dict[str, str | int | bool] = {"page_size": PAGE}
-        if prefix:
-            params["prefix"] = prefix
+        params = {"prefix": prefix} if prefix else {}
         if include_dropped:
             params["include_dropped"] = "true"
-        found: list[TableSummary] = []
-        while True:
-            page = await self._service.read_catalog(TableList, path, params)
-            found += page.tables
-            if page.next_page_token is None:
-                return found
-            params["page_token"] = page.next_page_token
+        pages = self._service.pages(TableList, path, params, of_catalog=True)
+        return [table async for page in pages for table in page.tables]
 
     async def rename(
         self,
@@ -148,14 +140,8 @@ class Schemas:
 
     async def list(self, catalog: str = "main") -> list[SchemaBody]:
         path = SchemaName(catalog, "x").path.rpartition("/")[0]
-        params: dict[str, str | int | bool] = {"page_size": PAGE}
-        found: list[SchemaBody] = []
-        while True:
-            page = await self._service.read_catalog(SchemaList, path, params)
-            found += page.schemas
-            if page.next_page_token is None:
-                return found
-            params["page_token"] = page.next_page_token
+        pages = self._service.pages(SchemaList, path, of_catalog=True)
+        return [schema async for page in pages for schema in page.schemas]
 
     async def drop(
         self, name: str, cascade: bool = False, **options: Unpack[ChangeOptions]
@@ -185,14 +171,8 @@ class Catalogs:
         return await self._service.read_catalog(CatalogBody, catalog_path(name))
 
     async def list(self) -> list[CatalogBody]:
-        params: dict[str, str | int | bool] = {"page_size": PAGE}
-        found: list[CatalogBody] = []
-        while True:
-            page = await self._service.read_catalog(CatalogList, "/v1/catalogs", params)
-            found += page.catalogs
-            if page.next_page_token is None:
-                return found
-            params["page_token"] = page.next_page_token
+        pages = self._service.pages(CatalogList, "/v1/catalogs", of_catalog=True)
+        return [catalog async for page in pages for catalog in page.catalogs]
 
     async def drop(
         self, name: str, cascade: bool = False, **options: Unpack[ChangeOptions]

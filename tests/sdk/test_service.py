@@ -137,3 +137,23 @@ async def test_given_no_name_of_a_table_then_it_is_refused(name: str) -> None:
     async with client:
         with pytest.raises(Refused, match="invalid-identifier"):
             await client.tables.get(name)
+
+
+@pytest.mark.parametrize("path", ["/v1/procedures", "/v1/failovers"])
+async def test_given_more_than_a_page_then_the_list_goes_on_as_far_as_it_is_wanted(
+    path: str,
+) -> None:
+    def page(token: str | None) -> httpx.Response:
+        return answer(200, {"procedures": [procedure()] * 2, "next_page_token": token})
+
+    catalog, client = service(page("a"), page("b"), page(None))
+
+    async with client:
+        lists = client.procedures if path == "/v1/procedures" else client.failovers
+        found = await lists.list(limit=3)
+
+    assert len(found) == 3
+    assert [dict(one.url.params) for one in catalog.asked] == [
+        {"page_size": "3"},
+        {"page_size": "3", "page_token": "a"},
+    ]
