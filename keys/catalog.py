@@ -21,6 +21,7 @@ from keys.log import (
     TableAltered,
     TableCreated,
     TableDropped,
+    TablePurged,
     TableRenamed,
     TableUndropped,
 )
@@ -56,7 +57,7 @@ class Catalog:
     leaving: Map[SchemaName, SchemaInfo] = field(default_factory=Map)
     """The same of schemas."""
     tables: Map[int, Table] = field(default_factory=Map)
-    """By id, dropped ones too."""
+    """By id, dropped ones too until they are purged."""
     names: Map[SchemaName, Map[str, int]] = field(default_factory=Map)
     """Schema -> name -> id of the table that bears it now."""
     nodes: Map[str, Map[int, int]] = field(default_factory=Map)
@@ -195,6 +196,12 @@ class Catalog:
         state = self._unnamed(table)
         return replace(state, tables=state.tables.set(entry.table_id, gone))
 
+    def _table_purged(self, entry: TablePurged, version: int) -> "Catalog":
+        gone = self.tables.get(entry.table_id)
+        if gone is None or gone.dropped_at_ms is None:
+            raise Corrupt(entry=entry.op, table_id=entry.table_id)
+        return replace(self, tables=self.tables.delete(entry.table_id))
+
     def _table_changed(self, entry: TableRenamed | TableAltered, version: int) -> "Catalog":
         table = self._living(entry.info.table_id, entry)
         new = replace(table, info=entry.info, catalog_version=version)
@@ -260,6 +267,7 @@ _APPLY: Mapping[type, _Apply] = cast(
         TableCreated: Catalog._table_created,
         TableUndropped: Catalog._table_undropped,
         TableDropped: Catalog._table_dropped,
+        TablePurged: Catalog._table_purged,
         TableRenamed: Catalog._table_changed,
         TableAltered: Catalog._table_changed,
         RouteChanged: Catalog._route_changed,

@@ -75,6 +75,13 @@ class TableUndropped(StoredPart):
     route: TableRoute
 
 
+class TablePurged(StoredPart):
+    """A dropped table that is gone for good."""
+
+    op: Literal["table.purged"] = "table.purged"
+    table_id: int
+
+
 class RouteChanged(StoredPart):
     op: Literal["route.changed"] = "route.changed"
     table_id: int
@@ -96,6 +103,7 @@ Entry = Annotated[
     | TableAltered
     | TableDropped
     | TableUndropped
+    | TablePurged
     | RouteChanged,
     Field(discriminator="op"),
 ]

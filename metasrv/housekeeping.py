@@ -1,4 +1,6 @@
-"""What a leader tidies while it leads: idempotency keys past their time, leases that have ended."""
+"""What a leader tidies while it leads: whatever is past its time."""
+
+from contextlib import suppress
 
 from base.clock import Clock
 from base.errors import Unavailable
@@ -7,6 +9,7 @@ from keys.records import Idempotency, IdempotencyKey
 from keys.scan import scan
 from keys.txn import Txn
 from keys.value import decode
+from metasrv.purging import purge_dropped
 from metasrv.term import Term
 
 EVERY_MS = 60_000
@@ -14,14 +17,17 @@ IDEMPOTENCY_MS = 24 * 3_600_000
 
 
 async def housekeeping(term: Term, clock: Clock) -> None:
-    """For ever, once a minute. Every deletion is fenced like any other write."""
+    """For ever, once a minute. Every deletion is fenced like any other write.
+
+    Begins once every record has been read: a key may belong to a procedure that is not over.
+    """
+    await term.ready.wait()
     while True:
         await clock.sleep_ms(EVERY_MS)
         term.nodes.leases.forget(clock.mono_ms())
-        try:
+        with suppress(Unavailable):
             await expire_idempotency(term, clock.wall_ms())
-        except Unavailable:
-            continue
+        await purge_dropped(term, clock.wall_ms())
 
 
 async def expire_idempotency(term: Term, now_ms: int) -> int:

@@ -57,6 +57,8 @@ class Tunables(_Strict):
     """A node that comes back so often in `flapping_window_ms` is reported as flapping."""
     flapping_window_ms: int = _of(600_000, "ms", ge=1_000, le=86_400_000)
     """The window that `flapping_returns` counts in."""
+    drop_retention_ms: int = _of(7 * 86_400_000, "ms", ge=60_000, le=3_650 * 86_400_000)
+    """How long a dropped table can be undropped; then it is purged, with its files."""
     phi_threshold: float | None = _of(None, "phi", gt=0, le=300)
     """Suspicion from which on a node counts as dead."""
     running_max: int | None = _of(None, "procedures", ge=1, le=100_000)

@@ -112,7 +112,7 @@ def servers(facts: Facts) -> Iterator[Fault]:
 
 
 def orphans(facts: Facts) -> Iterator[Fault]:
-    """Left by a failover whose old node was away, or by a create that was undone."""
+    """Left by a failover or a purge whose node was away, or by a create that was undone."""
     routes = [region for one in facts.routes().values() for region in one.region_routes]
     for removed in facts.of(RemovedTableRouteKey).values():
         routes += removed.route.region_routes

@@ -12,6 +12,7 @@ from procedures.kinds.drop_schema import DROP_SCHEMA
 from procedures.kinds.drop_table import DROP_TABLE
 from procedures.kinds.failover_node import FAILOVER_NODE
 from procedures.kinds.failover_table import FAILOVER_TABLE
+from procedures.kinds.purge_table import PURGE_TABLE
 from procedures.kinds.rename_table import RENAME_TABLE
 from procedures.kinds.undrop_table import UNDROP_TABLE
 from procedures.machine import Kind
@@ -26,6 +27,7 @@ KINDS: Mapping[str, Kind[Any]] = {
         CREATE_TABLE,
         DROP_TABLE,
         UNDROP_TABLE,
+        PURGE_TABLE,
         RENAME_TABLE,
         ALTER_TABLE,
         FAILOVER_TABLE,

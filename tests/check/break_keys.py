@@ -305,8 +305,7 @@ async def schema_sequence_fallen_back(at: Cluster) -> str:
 async def table_id_again(at: Cluster) -> str:
     """A dropped table was purged, and the next create was given its id once more."""
     info = await at.read(RemovedTableInfoKey(DROPPED))
-    route = await at.read(RemovedTableRouteKey(DROPPED))
-    await at.delete(*removed_keys(info.info, route.route))
+    await at.purge_table(DROPPED)
     await at.create_table(info.info, "dn-1")
     version = await at.read(CatalogVersionKey())
     return str(CatalogUpdateKey(version.version))

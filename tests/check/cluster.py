@@ -29,7 +29,7 @@ from keys.filling import fill
 from keys.key import Key
 from keys.kv import Compare, Delete, Get, KeyValue, Kv, LeaseId, Put, Request
 from keys.line import read_line
-from keys.log import Entry, SchemaCreated, TableCreated, TableDropped
+from keys.log import Entry, SchemaCreated, TableCreated, TableDropped, TablePurged
 from keys.removed import (
     RemovedTableInfo,
     RemovedTableInfoKey,
@@ -207,6 +207,17 @@ class Cluster:
         await self.commit(txn, gone)
         for region in old_route.region_routes:
             self.regions.pop(region.region_id).close()
+
+    async def purge_table(self, table_id: int) -> list[str]:
+        """Its keys; the folders that nobody has deleted yet."""
+        info_key, route_key = RemovedTableInfoKey(table_id), RemovedTableRouteKey(table_id)
+        info, removed = (await self.read(info_key)).info, await self.read(route_key)
+        name = RemovedTableNameKey(info.catalog, info.schema_name, info.name, table_id)
+        txn = await self._reading(info_key, route_key, name)
+        await self.commit(
+            txn.delete(info_key).delete(route_key).delete(name), TablePurged(table_id=table_id)
+        )
+        return [region.root for region in removed.route.region_routes]
 
     async def change_region(self, region: RegionRoute) -> None:
         """A route transaction, with its log entry; no node is told."""

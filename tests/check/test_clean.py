@@ -1,10 +1,12 @@
 """A cluster in order gives no violation, whatever it holds and however deep the look."""
 
+import shutil
+
 import pytest
 
 from metasrv.check.look import check
 from metasrv.cli.check import CLEAN, exit_code
-from tests.check.cluster import Cluster
+from tests.check.cluster import DROPPED, Cluster
 
 
 @pytest.mark.parametrize("deep", [False, True])
@@ -32,3 +34,19 @@ async def test_given_rows_in_files_segments_and_borrowed_roots_when_deep_then_al
         for region, found in live.items()
         if found and region in served
     }
+
+
+async def test_given_a_purged_table_when_checked_then_only_the_folders_it_left_are_named(
+    cluster: Cluster,
+) -> None:
+    folders = await cluster.purge_table(DROPPED)
+    left = await check(cluster.kv, cluster, cluster.clock, deep=False)
+    for folder in folders:
+        shutil.rmtree(folder)
+    gone = await check(cluster.kv, cluster, cluster.clock, deep=False)
+
+    assert [(one.rule, one.subject) for one in left.violations] == [
+        ("folder-orphan", folder) for folder in folders
+    ]
+    assert folders
+    assert gone.violations == ()

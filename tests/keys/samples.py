@@ -36,6 +36,7 @@ from keys.log import (
     TableAltered,
     TableCreated,
     TableDropped,
+    TablePurged,
     TableRenamed,
     TableUndropped,
 )
@@ -192,6 +193,7 @@ UPDATE = CatalogUpdate(
         SchemaDropping(info=SCHEMA.model_copy(update={"dropping": PROCEDURE})),
         CatalogDropping(info=CATALOG.model_copy(update={"dropping": PROCEDURE})),
         CatalogDropped(name="main"),
+        TablePurged(table_id=1024),
     ),
 )
 NODE = Node(

@@ -6,7 +6,15 @@ from base.wire.nodes import RegionStat
 from base.wire.orders import CloseRegion, DropRegion, OpenRegion
 from keys.catalog import Catalog
 from keys.catalogs import CatalogInfo, SchemaInfo
-from keys.log import CatalogCreated, CatalogUpdate, Entry, SchemaCreated, TableCreated, TableDropped
+from keys.log import (
+    CatalogCreated,
+    CatalogUpdate,
+    Entry,
+    SchemaCreated,
+    TableCreated,
+    TableDropped,
+    TablePurged,
+)
 from keys.tables import RegionState, TableRoute
 from metasrv.nodes.reconcile import Reconciled, reconcile
 from tests.metasrv.samples import info, route, stat
@@ -75,6 +83,21 @@ def test_given_a_dropped_table_when_beating_then_close_and_keep_the_files() -> N
 
     assert answer.grants == ()
     assert [type(order) for order in answer.instructions] == [CloseRegion]
+
+
+def test_given_a_purged_table_that_a_node_still_serves_when_beating_then_drop_it() -> None:
+    catalog = catalog_of(
+        TableCreated(info=info(), route=route("dn-1")),
+        TableDropped(table_id=1024, dropped_at_ms=1, dropped_by="p"),
+        TablePurged(table_id=1024),
+    )
+
+    answer = reconcile(catalog, "dn-1", "/data/dn-1", {REGION: stat(REGION)}, lambda _: False)
+
+    assert answer.grants == ()
+    (order,) = answer.instructions
+    assert isinstance(order, DropRegion)
+    assert order.root == route("dn-1").region_routes[0].root
 
 
 def test_given_a_region_nobody_knows_when_beating_then_drop_it_with_its_folder() -> None:

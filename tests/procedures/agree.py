@@ -143,6 +143,9 @@ class Agreement:
                 self.logged[entry["info"]["table_id"]]["info"] = entry["info"]
             case "table.dropped":
                 self.logged[entry["table_id"]]["dropped"] = entry["dropped_at_ms"]
+            case "table.purged":
+                if "dropped" not in self.logged.pop(entry["table_id"], {}):
+                    self.wrong.append(f"log: {entry['op']} of table {entry['table_id']}")
             case "route.changed":
                 route = self.logged[entry["table_id"]]["route"]
                 new = {region["region_id"]: region for region in entry["regions"]}

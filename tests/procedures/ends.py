@@ -109,6 +109,17 @@ def dropped(end: End) -> list[str]:
     ]
 
 
+def purged(end: End) -> list[str]:
+    removed = [name for name in end.agreement.keys if name.startswith("__removed-")]
+    kept = [name for name in removed if end.agreement.family(name)]
+    return [
+        *effects(end, "table.purged"),
+        *is_true(not kept, f"left: {kept}"),
+        *is_true(not end.tables(), "the table is there"),
+        *no_rest(end),
+    ]
+
+
 def catalog_dropped(end: End) -> list[str]:
     schemas = end.agreement.family("__schema_name") | end.agreement.family("__catalog_name")
     return [

@@ -15,6 +15,7 @@ from keys.log import (
     TableAltered,
     TableCreated,
     TableDropped,
+    TablePurged,
     TableRenamed,
     TableUndropped,
 )
@@ -54,6 +55,7 @@ class World:
             self.create,
             self.drop,
             self.undrop,
+            self.purge,
             self.rename,
             self.alter,
             self.move,
@@ -99,6 +101,13 @@ class World:
         info = info.model_copy(update={"schema_name": schema, "name": name})
         self.living[table] = info, route
         return TableUndropped(info=info, route=route)
+
+    def purge(self) -> Entry | None:
+        if not self.dropped:
+            return None
+        table = self.random.choice(sorted(self.dropped))
+        del self.dropped[table]
+        return TablePurged(table_id=table)
 
     def rename(self) -> Entry | None:
         table = self.a_living()

@@ -16,6 +16,7 @@ from procedures.kinds.drop_schema import DropSchema
 from procedures.kinds.drop_table import DropTable
 from procedures.kinds.failover_node import FailoverNode
 from procedures.kinds.failover_table import FailoverTable
+from procedures.kinds.purge_table import PurgeTable
 from procedures.kinds.rename_table import RenameTable
 from procedures.kinds.undrop_table import UndropTable
 from procedures.machine import ProcedureState
@@ -33,6 +34,7 @@ from tests.procedures.ends import (
     effects,
     failed_over,
     nothing,
+    purged,
     renamed,
     schema_dropped,
     undropped,
@@ -131,6 +133,9 @@ async def with_two_tables_and_dead_node(cluster: Cluster, fence: Compare) -> Non
 
 NEW = CreateTable(info=table_info(1090, "new", 3), route=table_route(1090, NODES))
 TAKEN = CreateTable(info=table_info(1090, "t", 3), route=table_route(1090, NODES))
+PURGE = PurgeTable(
+    table_id=TABLE, catalog="main", schema_name="public", name="t", dropped_by="test"
+)
 MOVED = FailoverTable(
     table_id=TABLE,
     name="main.public.t",
@@ -245,6 +250,14 @@ SCENARIOS = (
         with_dropped_table_and_dead_node,
         {FULL: undropped_elsewhere},
         cells_min=874,
+    ),
+    Scenario(
+        "purge_table",
+        "purge_table",
+        PURGE,
+        with_dropped_table,
+        {FULL: purged},
+        cells_min=108,
     ),
     Scenario(
         "rename_table",

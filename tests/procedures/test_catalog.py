@@ -15,6 +15,7 @@ from keys.log import (
     TableAltered,
     TableCreated,
     TableDropped,
+    TablePurged,
     TableUndropped,
 )
 from tests.procedures.logs import World, check, first_update, update
@@ -53,6 +54,8 @@ def test_given_one_change_then_everything_else_is_shared_with_the_version_before
     "entry",
     [
         TableDropped(table_id=9, dropped_at_ms=1, dropped_by="p"),
+        TablePurged(table_id=9),
+        TablePurged(table_id=1024),
         TableAltered(info=table_info(9, "x", 1)),
         TableUndropped(info=table_info(1024, "t", 1), route=table_route(1024, ("dn-1",))),
         TableCreated(info=table_info(1024, "u", 1), route=table_route(1024, ("dn-1",))),

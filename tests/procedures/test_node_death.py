@@ -22,6 +22,7 @@ LIVES = [
     ("create_table", "dn-3"),
     ("create_table, name taken", "dn-3"),
     ("drop_table", "dn-2"),
+    ("purge_table", "dn-1"),
     ("undrop_table", "dn-1"),
     ("undrop_table", "dn-2"),
     ("undrop_table, node gone", "dn-2"),

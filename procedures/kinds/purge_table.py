@@ -1,0 +1,95 @@
+"""purge_table: what a dropped table has left is deleted for good, once its retention is over.
+
+The keys go first, so that no undrop can open its regions any more; then their folders, by orders
+to the nodes that led them.
+"""
+
+from collections.abc import Iterator
+
+from base.errors import NotFound
+from keys.log import TablePurged
+from keys.records import Lock, Resource
+from keys.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
+from keys.tables import RegionRoute, TableInfo, TableRoute
+from keys.txn import Txn
+from procedures.context import Context
+from procedures.locks import exclusive, route_key, table_key
+from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.opening import drop_order, order_all
+
+
+class PurgeTable(ProcedureState):
+    table_id: int
+    catalog: str
+    schema_name: str
+    name: str
+    """As it was when it was dropped."""
+    dropped_by: str
+    """Which drop is meant: a table that came back and was dropped anew has its time before it."""
+    info: TableInfo | None = None
+    """Nobody else has it once the keys are gone; `delete` needs it."""
+    route: TableRoute | None = None
+
+
+async def forget(state: PurgeTable, at: Context) -> Outcome[PurgeTable]:
+    """Raises NotFound for a table that is not there any more, or was dropped by another drop."""
+    info_key, route_key_ = RemovedTableInfoKey(state.table_id), RemovedTableRouteKey(state.table_id)
+    name = RemovedTableNameKey(state.catalog, state.schema_name, state.name, state.table_id)
+    seen = await at.snapshot(info_key, route_key_, name)
+    removed = seen.get(info_key)
+    if removed is None or removed.dropped_by != state.dropped_by:
+        raise NotFound("table-not-found", table_id=state.table_id)
+    route = seen.must(route_key_).route
+    txn = Txn.on(seen).delete(info_key).delete(route_key_).delete(name)
+    txn = txn.log(TablePurged(table_id=state.table_id))
+    return Goto("delete", state.model_copy(update={"info": removed.info, "route": route}), txn)
+
+
+async def delete(state: PurgeTable, at: Context) -> Outcome[PurgeTable]:
+    """A folder whose node is away stays, and is told of: nobody else may reach that disk."""
+    assert state.info is not None
+    assert state.route is not None
+    alive = {node.node_id for node in at.ports.placement.nodes() if node.alive}
+    left = []
+    for claims in _claims(state.route):
+        answers = await order_all(
+            at, state.info, [one for one in claims if one.leader in alive], drop_order
+        )
+        answers.must_all_succeed()
+        left += [one.root for one in claims if one.leader not in alive]
+    result = {"table_id": state.table_id, "name": state.info.full_name, "left_behind": left}
+    return Done(state, result)
+
+
+def _claims(route: TableRoute) -> Iterator[list[RegionRoute]]:
+    """Every region with each root it claims, in rounds: one root of a region in each."""
+    roots = {region.region_id: (region.root, *region.borrows) for region in route.region_routes}
+    for place in range(max(map(len, roots.values()), default=0)):
+        yield [
+            region.model_copy(update={"root": roots[region.region_id][place]})
+            for region in route.region_routes
+            if place < len(roots[region.region_id])
+        ]
+
+
+def locks(state: PurgeTable) -> tuple[Lock, ...]:
+    """No lock of its name: another table may bear it by now."""
+    return (exclusive(table_key(state.table_id)), exclusive(route_key(state.table_id)))
+
+
+def resource(state: PurgeTable) -> Resource:
+    return Resource.table(state.table_id, state.catalog, state.schema_name, state.name)
+
+
+PURGE_TABLE = Kind(
+    name="purge_table",
+    state=PurgeTable,
+    steps={
+        "forget": Step(forget, to=frozenset({"delete"})),
+        "delete": Step(delete, waits=True),
+    },
+    no_return="forget",
+    locks=locks,
+    resource=resource,
+    success=204,
+)
