@@ -1,6 +1,6 @@
 """Procedures as clients see them: the resource, its list, and the request that fails nodes over."""
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import Field
 
@@ -23,6 +23,8 @@ ProcedureState = Literal[
 ]
 """The last four are ends. `poisoned` and `parked` are not: the record stays, and `allowed_actions`
 says what may be done."""
+ENDS = frozenset({"succeeded", "cancelled", "rolled_back", "failed"})
+NO_ENDS: tuple[str, ...] = tuple(one for one in get_args(ProcedureState) if one not in ENDS)
 
 ACTIONS_MAX = 1_024  # regions named in one request
 PARALLEL_MAX = 1024  # tables failed over at once

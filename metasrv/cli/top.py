@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.live import Live
 
 from base.errors import MetaError
+from base.wire.procedures import NO_ENDS
 from metasrv.cli.options import Url, service
 from metasrv.cli.output import PIPE_WIDTH
 from metasrv.cli.top_view import Look, page
 from metasrv.sdk.sync import Client
 
-UNDER_WAY = "queued,waiting,running,retrying,cancelling,rolling_back,parked"
 PROCEDURES_MAX = 500  # asked for; the page shows the newest
 
 
@@ -46,7 +46,7 @@ def look(client: Client) -> Look:
             client.cluster.maintenance(),
             client.cluster.pause(),
             client.nodes.list(),
-            client.procedures.list(state=UNDER_WAY, limit=PROCEDURES_MAX),
+            client.procedures.list(state=",".join(NO_ENDS), limit=PROCEDURES_MAX),
         )
     except MetaError:  # it led a moment ago
         return Look(cluster)

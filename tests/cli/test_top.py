@@ -1,8 +1,11 @@
 """`metasrv top --once`: what a person sees of a cluster, with and without a leader."""
 
+import re
 from typing import Any
+from urllib.parse import unquote
 
 from base.errors import Unavailable
+from keys.records import Outcome
 from tests.cli.conftest import Run
 from tests.cli.rest import Rest
 
@@ -103,6 +106,11 @@ def test_given_a_cluster_when_looked_at_once_then_leader_leases_regions_and_wait
     assert "dn-1 alive, cordoned a 9.4 s 3 1 lost, 2 open 0.3 s 0.1" in lines
     waits = "main.public.flights running await_lease - region_lease dn-1, 8 s"
     assert f"{PROCEDURE['id']} failover_table {waits}" in lines
+    (asked,) = [unquote(one.path) for one in rest.asked if one.path.startswith("/v1/procedures")]
+    wanted = re.search("state=([a-z_,]+)", asked)
+    assert wanted is not None
+    assert {"paused", "poisoned", "parked", "queued"} <= set(wanted[1].split(","))
+    assert not set(wanted[1].split(",")) & {outcome.value for outcome in Outcome}
 
 
 def test_given_nobody_leads_when_looked_at_then_it_says_so(run: Run, rest: Rest) -> None:
