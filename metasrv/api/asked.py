@@ -67,6 +67,15 @@ async def wait_ms(prefer: Prefer = None) -> int | None:
 Wait = Annotated[int | None, Depends(wait_ms)]
 
 
+async def principal(request: Request) -> str:
+    """The holder of the token; ANONYMOUS where no tokens are asked for."""
+    found: str = getattr(request.state, "principal", ANONYMOUS)
+    return found
+
+
+Principal = Annotated[str, Depends(principal)]
+
+
 async def conditions(wait: Wait, key: Key = None, match: Match = None) -> Conditions:
     """Raises Refused for headers that mean nothing, Conflict for an If-Match that cannot match."""
     return Conditions(idempotency_key(key), if_match(match), wait)
@@ -76,24 +85,30 @@ OnConditions = Annotated[Conditions, Depends(conditions)]
 
 
 async def asked(
-    request: Request, query: Annotated[ChangeQuery, QueryOf()], conditions: OnConditions
+    request: Request,
+    query: Annotated[ChangeQuery, QueryOf()],
+    conditions: OnConditions,
+    by: Principal,
 ) -> Asked:
-    return _asked(request, query, conditions)
+    return _asked(request, query, conditions, by)
 
 
 async def asked_to_drop(
-    request: Request, query: Annotated[DropQuery, QueryOf()], conditions: OnConditions
+    request: Request,
+    query: Annotated[DropQuery, QueryOf()],
+    conditions: OnConditions,
+    by: Principal,
 ) -> Asked:
-    return replace(_asked(request, query, conditions), cascade=query.cascade)
+    return replace(_asked(request, query, conditions, by), cascade=query.cascade)
 
 
-def _asked(request: Request, query: ChangeQuery, conditions: Conditions) -> Asked:
+def _asked(request: Request, query: ChangeQuery, conditions: Conditions, by: str) -> Asked:
     return Asked(
         method=request.method,
         path=request.url.path,
         body=request.state.json,
         request_id=request.state.request_id,
-        principal=getattr(request.state, "principal", ANONYMOUS),
+        principal=by,
         key=conditions.key,
         if_match=conditions.if_match,
         wait_ms=conditions.wait_ms,

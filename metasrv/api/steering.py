@@ -1,14 +1,15 @@
 """Controls of procedures, and what operators look at first: /v1/locks and /v1/poisons."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field
 
 from base.wire.control import LockList, PoisonBody, PoisonList, ThrottleRequest
 from base.wire.procedures import ProcedureBody
 from metasrv.api.answers import answer
-from metasrv.api.asked import Server, Wait
+from metasrv.api.asked import Principal, Server, Wait
 from metasrv.api.documented import BODY, LEADER, OF_LEADER, Responses, problems
 from metasrv.api.query import PAGE_SIZE, PAGE_SIZE_MAX, Whole
 from metasrv.api.query import Query as NoQuery
@@ -26,8 +27,8 @@ class ControlQuery(NoQuery):
     """Of every control: kept in the procedure's history, with when and by whom."""
 
     reason: str | None = Field(default=None, min_length=1, max_length=REASON_MAX)
-    by: str = Field(default=ANONYMOUS, min_length=1, max_length=128)
-    """Who says so, while requests bear no name of their own."""
+    by: str | None = Field(default=None, min_length=1, max_length=128)
+    """Who says so, where no token does: the holder of a token is named as such."""
 
 
 class ClearQuery(ControlQuery):
@@ -41,7 +42,33 @@ class LocksQuery(NoQuery):
     """`next_page_token` of the page before, unchanged."""
 
 
-Asked = Annotated[ControlQuery, Query()]
+@dataclass(frozen=True, slots=True)
+class Steer:
+    """Who steers, and why."""
+
+    by: str
+    reason: str | None
+
+    @classmethod
+    def of(cls, query: ControlQuery, principal: str) -> "Steer":
+        """What a client says of itself counts only where nothing is known of it."""
+        named = principal if principal != ANONYMOUS else query.by
+        return cls(named or ANONYMOUS, query.reason)
+
+    def command(self, control: Control, percent: int = 0) -> Command:
+        return Command(control, self.by, self.reason, percent)
+
+
+async def steer(query: Annotated[ControlQuery, Query()], principal: Principal) -> Steer:
+    return Steer.of(query, principal)
+
+
+async def steer_clear(query: Annotated[ClearQuery, Query()], principal: Principal) -> Steer:
+    return Steer.of(query, principal)
+
+
+Steered = Annotated[Steer, Depends(steer)]
+Cleared = Annotated[Steer, Depends(steer_clear)]
 
 
 def _documented(*codes: str) -> Responses:
@@ -65,37 +92,35 @@ async def _control(
     response_model=None,
     responses=_documented("past-point-of-no-return"),
 )
-async def cancel_procedure(state: Server, procedure: str, query: Asked, wait: Wait) -> Response:
+async def cancel_procedure(state: Server, procedure: str, asked: Steered, wait: Wait) -> Response:
     """Undo it from where it stands, unless it can only go forward. Again: the same answer."""
-    command = Command(Control.CANCEL, query.by, query.reason)
-    return await _control(state, procedure, command, wait)
+    return await _control(state, procedure, asked.command(Control.CANCEL), wait)
 
 
 @router.post("/procedures/{procedure}/pause", response_model=None, responses=_documented())
-async def pause_procedure(state: Server, procedure: str, query: Asked) -> Response:
+async def pause_procedure(state: Server, procedure: str, asked: Steered) -> Response:
     """Stop it where it stands: it keeps its locks, and its deadline moves. Again: the same."""
-    return await _control(state, procedure, Command(Control.PAUSE, query.by, query.reason))
+    return await _control(state, procedure, asked.command(Control.PAUSE))
 
 
 @router.post("/procedures/{procedure}/resume", response_model=None, responses=_documented())
-async def resume_procedure(state: Server, procedure: str, query: Asked) -> Response:
+async def resume_procedure(state: Server, procedure: str, asked: Steered) -> Response:
     """Let it go on. One that is not paused is answered as it is."""
-    return await _control(state, procedure, Command(Control.RESUME, query.by, query.reason))
+    return await _control(state, procedure, asked.command(Control.RESUME))
 
 
 @router.post("/procedures/{procedure}/retry", response_model=None, responses=_documented())
-async def retry_procedure(state: Server, procedure: str, query: Asked) -> Response:
+async def retry_procedure(state: Server, procedure: str, asked: Steered) -> Response:
     """Try again now what it waits to try again; of a poisoned one, its undo."""
-    return await _control(state, procedure, Command(Control.RETRY, query.by, query.reason))
+    return await _control(state, procedure, asked.command(Control.RETRY))
 
 
 @router.post("/procedures/{procedure}/throttle", response_model=None, responses=_documented(*BODY))
 async def throttle_procedure(
-    state: Server, procedure: str, query: Asked, request: ThrottleRequest
+    state: Server, procedure: str, asked: Steered, request: ThrottleRequest
 ) -> Response:
     """How much the steps that move data rest. The step in flight goes on as it is."""
-    command = Command(Control.THROTTLE, query.by, query.reason, request.percent)
-    return await _control(state, procedure, command)
+    return await _control(state, procedure, asked.command(Control.THROTTLE, request.percent))
 
 
 @router.get(
@@ -134,10 +159,7 @@ async def get_poison(state: Server, resource: str, query: Annotated[NoQuery, Que
     response_model=ProcedureBody,
     responses=problems(*LEADER, "action-not-allowed", "procedure-not-found", "invalid-request"),
 )
-async def clear_poison(
-    state: Server, resource: str, query: Annotated[ClearQuery, Query()]
-) -> Response:
+async def clear_poison(state: Server, resource: str, asked: Cleared) -> Response:
     """Say that the undo has been finished by hand: the procedure ends, and its locks with it."""
-    command = Command(Control.CLEAR, query.by, query.reason)
-    shown = await steering.clear(state, resource, command)
+    shown = await steering.clear(state, resource, asked.command(Control.CLEAR))
     return answer(shown.body, 200, {"ETag": shown.etag})

@@ -13,6 +13,7 @@ from metasrv.main import EXIT_CONFIG
 from metasrv.main import main as metasrv
 from serving.tokens import guarded
 from tests.api.rig import Server, follower_of, leader
+from tests.api.test_waiting import create_held_up
 
 SECRET = "a-secret-of-more-than-twenty-characters"
 TOKENS = Tokens({"anna": hash_of(SECRET)})
@@ -67,6 +68,18 @@ async def test_given_a_token_when_a_follower_passes_it_on_then_who_changed_it_is
             answer = await client.put("/v1/cluster/maintenance", json=body, headers=BEARER)
 
             assert (answer.status_code, answer.json()["changed_by"]) == (200, "anna")
+
+
+async def test_given_a_token_when_its_holder_steers_under_another_name_then_the_token_counts() -> (
+    None
+):
+    async with leader() as one, door(one) as client:
+        where = await create_held_up(one)
+
+        paused = await client.post(f"{where}/pause?by=bob", headers=BEARER)
+        one.nodes.gate.set()
+
+        assert [control["by"] for control in paused.json()["controls"]] == ["anna"]
 
 
 async def test_given_a_probe_without_a_token_then_it_learns_yes_or_no_and_no_more() -> None:
