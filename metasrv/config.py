@@ -72,11 +72,11 @@ class ServerConfig(BaseSettings):
     running_max: int = Field(default=128, ge=1)
     """Procedures of clients that run at once."""
     queue_max: int = Field(default=10_000, ge=1)
-    stalled_ms: int = Field(default=60_000, ge=1_000)
-    """A procedure that runs for so long without a finished step or progress is called stalled."""
     """Procedures that may be unfinished; more are answered 429."""
     repair_max: int = Field(default=32, ge=1)
     """Failovers and repairs that run at once, in places of their own."""
+    stalled_ms: int = Field(default=60_000, ge=1_000)
+    """A procedure that runs for so long without a finished step or progress is called stalled."""
 
     spark_master: str = "local[2]"
     """`local[N]`: in the driver's own process; `spark://HOST:PORT`: a cluster."""
