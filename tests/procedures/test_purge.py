@@ -1,4 +1,4 @@
-"""The end of a dropped table: against an undrop, with borrowed folders, with nodes that are away."""
+"""The end of a dropped table: against an undrop, with borrowed folders, with nodes away."""
 
 import asyncio
 from typing import Any
