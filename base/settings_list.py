@@ -1,7 +1,9 @@
 """What a program can be told at its start, read off the model that judges it: one row a setting."""
 
 import json
-from pathlib import PurePath
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
@@ -40,6 +42,20 @@ def settings_of(model: type[BaseModel], prefix: str) -> list[Setting]:
 
 def as_json(settings: list[Setting]) -> str:
     return json.dumps([setting._asdict() for setting in settings])
+
+
+def table_of(toml: Path | None, program: str) -> Mapping[str, Any]:
+    """What a file of settings says to one program, in the table of its name; no file: nothing.
+
+    Raises ValueError (tomllib's), TypeError if that is no table, OSError for a file that cannot be
+    read.
+    """
+    if toml is None:
+        return {}
+    table = tomllib.loads(toml.read_text()).get(program, {})
+    if not isinstance(table, dict):
+        raise TypeError(f"`{program}` in {toml} is not a table")
+    return table
 
 
 def _plain(default: object) -> object:

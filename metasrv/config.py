@@ -1,15 +1,13 @@
 """Settings of one metasrv process: defaults < TOML < METASRV_* < flags; unsafe ones refused."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field, model_validator
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    TomlConfigSettingsSource,
-)
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
+from base.settings_list import table_of
 from base.token import listen_fault, optional_token, optional_tokens
 from metasrv.nodes.leases import wait_ms
 from metasrv.store_access import StoreAccess
@@ -120,13 +118,12 @@ class ServerConfig(BaseSettings):
         """W: see metasrv/nodes/leases.py."""
         return wait_ms(self.region_lease_ms)
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls))
+
+def read_config(flags: Mapping[str, Any], toml: Path | None) -> ServerConfig:
+    """Flags win over the environment, that over the file's table `server`.
+
+    Raises ValueError (pydantic's, tomllib's) or TypeError for anything missing, unknown or unsafe,
+    OSError for a file that cannot be read.
+    """
+    named = EnvSettingsSource(ServerConfig)()
+    return ServerConfig(**{**table_of(toml, "server"), **named, **flags})

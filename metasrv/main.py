@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, get_origin
 
 import structlog
@@ -23,7 +24,7 @@ from base.token import optional_token, optional_tokens
 from keys.follower import Follower
 from metasrv.adapters.spark_jobs import SparkJobs, SparkSettings, driver_command
 from metasrv.app import build_app
-from metasrv.config import ServerConfig
+from metasrv.config import ServerConfig, read_config
 from metasrv.election import Election, Identity, Timing, win
 from metasrv.leadership import World, lead
 from metasrv.service.state import ServerState
@@ -44,9 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not __debug__:
         print("asserts are part of this program: do not run it with -O", file=sys.stderr)
         return EXIT_CONFIG
+    flags = _flags(sys.argv[1:] if argv is None else argv)
     try:
-        config = ServerConfig(**_flags(sys.argv[1:] if argv is None else argv))
-    except ValueError as error:
+        config = read_config(flags, flags.pop("config", None))
+    except (ValueError, TypeError, OSError) as error:
         print(error, file=sys.stderr)
         return EXIT_CONFIG
     log_to_stderr(server=config.server_id)
@@ -146,6 +148,7 @@ async def _one_session(world: World, state: ServerState, election: Election) -> 
 
 def _flags(argv: Sequence[str]) -> dict[str, Any]:
     parser = argparse.ArgumentParser(prog="metasrv server", description=__doc__)
+    parser.add_argument("--config", type=Path, help="A TOML file; its table `server` counts.")
     for name, field in ServerConfig.model_fields.items():
         flag = f"--{name.replace('_', '-')}"
         if get_origin(field.annotation) is list:

@@ -1,7 +1,6 @@
 """What a datanode is told at its start: defaults, then a TOML file, then the environment, flags."""
 
 import posixpath
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from base.ids import NODE_ID
+from base.settings_list import table_of
 from base.token import listen_fault, optional_token, optional_tokens
 
 ENV_PREFIX = "METASRV_DATANODE_"
@@ -101,17 +101,8 @@ def read_config(
     Raises ValueError (pydantic's, tomllib's) or TypeError for anything missing, unknown or unsafe,
     OSError for a file that cannot be read.
     """
-    layers: list[Mapping[str, Any]] = [_table(toml), _named(environment), flags]
+    layers: list[Mapping[str, Any]] = [table_of(toml, "datanode"), _named(environment), flags]
     return DatanodeConfig.model_validate({k: v for layer in layers for k, v in layer.items()})
-
-
-def _table(toml: Path | None) -> Mapping[str, Any]:
-    if toml is None:
-        return {}
-    table = tomllib.loads(toml.read_text()).get("datanode", {})
-    if not isinstance(table, dict):
-        raise TypeError("`datanode` in the file is not a table")
-    return table
 
 
 def _named(environment: Mapping[str, str]) -> Mapping[str, str]:

@@ -1,0 +1,51 @@
+"""Where a server's settings come from, and which word counts."""
+
+from pathlib import Path
+
+import pytest
+
+from metasrv.config import read_config
+from metasrv.main import EXIT_CONFIG, main
+
+
+def flags(tmp_path: Path) -> dict[str, str]:
+    return {"server_id": "ms-1", "data_dir": str(tmp_path)}
+
+
+def test_given_file_environment_and_flags_then_the_nearer_word_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toml = tmp_path / "metasrv.toml"
+    toml.write_text(
+        '[server]\nqueue_max = 7\nrunning_max = 7\nrepair_max = 7\netcd = ["http://e:1"]\n'
+    )
+    monkeypatch.setenv("METASRV_RUNNING_MAX", "8")
+    monkeypatch.setenv("METASRV_REPAIR_MAX", "8")
+
+    config = read_config({**flags(tmp_path), "repair_max": 9}, toml)
+
+    assert (config.queue_max, config.running_max, config.repair_max) == (7, 8, 9)
+    assert config.etcd == ["http://e:1"]
+    assert read_config(flags(tmp_path), None).queue_max == 10_000
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[server]\nqueue_mx = 1\n", "queue_mx"),
+        ("server = 1\n", "is not a table"),
+        ("[server\n", "line 1"),
+        (None, "No such file"),
+    ],
+    ids=["unknown", "no table", "no toml", "no file"],
+)
+def test_given_a_file_that_means_nothing_when_started_then_exit_78_and_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None, said: str
+) -> None:
+    toml = tmp_path / "metasrv.toml"
+    if text is not None:
+        toml.write_text(text)
+    server = ("--server-id", "ms-1", "--data-dir", str(tmp_path), "--config", str(toml))
+
+    assert main(server) == EXIT_CONFIG
+    assert said in capsys.readouterr().err
