@@ -15,7 +15,7 @@ from base.ids import Ids
 from keys.follower import Follower
 from keys.records import Submission as Client
 from metasrv.nodes.book import NodeBook
-from metasrv.nodes.status import NodeState, NodeStatus
+from metasrv.nodes.status import NodeState, NodeStatus, too_many_dead
 from metasrv.settings import Settings
 from procedures.kinds.failover_node import FAILOVER_NODE, FailoverNode
 from procedures.manager import Manager
@@ -56,7 +56,7 @@ def decide(
     """*hold*: a reason that holds for all of them."""
     dead = [status.node.node_id for status in statuses if status.state is NodeState.DEAD]
     wanted = [node for node in dead if node in with_regions and node not in under_way]
-    if hold is None and 2 * len(dead) > len(statuses) > 1:
+    if hold is None and too_many_dead(len(dead), len(statuses)):
         hold = f"{len(dead)} of {len(statuses)} nodes look dead: is it this server?"
     if hold is not None:
         return Decision((), dict.fromkeys(wanted, hold))

@@ -48,6 +48,11 @@ class NodeStatus:
     """As last reported, by region id."""
 
 
+def too_many_dead(dead: int, nodes: int) -> bool:
+    """So many that the fault is more likely ours than theirs (G35)."""
+    return dead > max(1, nodes // 2)
+
+
 def state_at(entry: NodeEntry, now_ms: int) -> NodeState:
     phi = entry.detector.phi(now_ms)
     if phi >= entry.detector.config.threshold:

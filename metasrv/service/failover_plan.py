@@ -5,21 +5,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from base.errors import Conflict, NotFound, Refused
-from base.ids import NODE_ID, RegionId, table_of
 from base.wire.cluster import DrainRequest
 from base.wire.problems import FieldError, refuse
 from base.wire.procedures import FailoverRequest
 from keys.catalog import Catalog, Table
 from keys.tables import RegionRoute
-from metasrv.nodes.status import NodeState, NodeStatus
+from metasrv.nodes.status import NodeState, NodeStatus, too_many_dead
+from metasrv.service.named import (
+    find_region,
+    is_node_id,
+    is_region_id,
+    no_node_id,
+    no_region_id,
+)
 from metasrv.tunables import Maintenance
 from procedures.kinds.failover_node import FAILOVER_NODE, FailoverNode
 from procedures.kinds.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.machine import Kind, ProcedureState
 from procedures.placing import why_not
 from procedures.ports import NodeView
-
-REGION_ID_MAX = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,8 @@ class Situation:
 class Planned:
     kind: Kind[Any]
     state: ProcedureState
+    expected_epoch: int | None = None
+    """Of every region it moves, as the client requires; compared again under the locks."""
 
 
 def validate(request: FailoverRequest) -> None:
@@ -50,24 +56,17 @@ def validate(request: FailoverRequest) -> None:
     ids = request.region_ids or ()
     for number, region in enumerate(ids):
         if not is_region_id(region):
-            detail = "a region id is a decimal string below 2^63"
-            errors.append(FieldError(pointer=f"/region_ids/{number}", detail=detail))
+            errors.append(no_region_id(f"/region_ids/{number}"))
         elif region in ids[:number]:
             errors.append(FieldError(pointer=f"/region_ids/{number}", detail="it is named twice"))
     names = [("/node_id", request.node_id)] if request.node_id is not None else []
     names += [(f"/targets/{number}", node) for number, node in enumerate(request.targets)]
     for pointer, node in names:
-        if node is None or not NODE_ID.fullmatch(node):
-            detail = "a node id is a letter or digit, then letters, digits, _ and -, at most 64"
-            errors.append(FieldError(pointer=pointer, code="invalid-identifier", detail=detail))
+        if not is_node_id(node):
+            errors.append(no_node_id(pointer))
     if request.node_id is not None and request.node_id in request.targets:
         errors.append(FieldError(pointer="/targets", detail="the node that fails is no target"))
     refuse(errors)
-
-
-def is_region_id(text: str) -> bool:
-    decimal = text.isascii() and text.isdecimal() and len(text) <= 19 and str(int(text)) == text
-    return decimal and int(text) <= REGION_ID_MAX
 
 
 def plan_node(request: FailoverRequest, situation: Situation) -> Planned:
@@ -143,19 +142,10 @@ def plan_regions(
                 targets=request.targets,
                 expected_epoch=request.expected_epoch,
             ),
+            request.expected_epoch,
         )
         for (table_id, leader), regions in sorted(groups.items())
     )
-
-
-def find_region(catalog: Catalog, region_id: str) -> tuple[Table, RegionRoute]:
-    """A region of a living table. Raises NotFound."""
-    table = catalog.tables.get(table_of(RegionId(int(region_id))))
-    if table is not None and table.dropped_at_ms is None:
-        for region in table.route.region_routes:
-            if region.region_id == region_id:
-                return table, region
-    raise NotFound("not-found", what="region", name=region_id)
 
 
 def must_be_registered(nodes: Iterable[str], situation: Situation) -> None:
@@ -185,11 +175,6 @@ def _must_be_allowed(
                 lease_left_ms=status.lease_left_ms,
                 state=status.state.value,
             )
-
-
-def too_many_dead(dead: int, nodes: int) -> bool:
-    """So many that the fault is more likely ours than theirs (G35)."""
-    return dead > max(1, nodes // 2)
 
 
 def may_still_serve(status: NodeStatus) -> bool:

@@ -56,8 +56,10 @@ async def _plans(
         planned: tuple[Planned, ...] = (plan_node(request, facts),)
     else:
         planned = plan_regions(request, request.region_ids or (), facts)
-    client = asked.client(expected_epoch=request.expected_epoch)
-    plans = [await plan_of(term, one.kind, one.state, client) for one in planned]
+    plans = [
+        await plan_of(term, one.kind, one.state, asked.client(expected_epoch=one.expected_epoch))
+        for one in planned
+    ]
     return FailoverPlan(tuple(plans), facts.catalog.version)
 
 
@@ -117,8 +119,7 @@ def under_way(term: Term, node_id: str | None) -> Submitted | None:
 async def submitted(
     state: ServerState, term: Term, asked: Asked, planned: Planned, part: int = 0
 ) -> Submitted:
-    epoch = asked.body.get("expected_epoch") if isinstance(asked.body, dict) else None
-    client = asked.client(part=part, expected_epoch=epoch)
+    client = asked.client(part=part, expected_epoch=planned.expected_epoch)
     wish = Submission(state.ids.procedure_id(), client, asked.fingerprint)
     return await term.manager.submit(planned.kind, planned.state, wish)
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from base.ids import NODE_ID
 from base.wire.nodes import (
     HeartbeatAnswer,
     HeartbeatRequest,
@@ -12,7 +11,7 @@ from base.wire.nodes import (
 )
 from base.wire.problems import FieldError, refuse
 from metasrv.nodes.book import DATANODE
-from metasrv.service.failover_plan import is_region_id
+from metasrv.service.named import is_node_id, is_region_id, no_node_id, no_region_id
 from metasrv.service.state import ServerState
 
 TEXT_CHARS_MAX = 4_096  # of an address, a folder, a zone, a version
@@ -58,16 +57,15 @@ def _wrong_heartbeat(node_id: str, request: HeartbeatRequest) -> Iterator[FieldE
     for place, stat in enumerate(request.regions):
         here = f"/regions/{place}/region_id"
         if not is_region_id(stat.region_id):
-            yield FieldError(pointer=here, detail="a region id is a decimal string below 2^63")
+            yield no_region_id(here)
         elif stat.region_id in seen:
             yield FieldError(pointer=here, detail="the region is listed twice")
         seen.add(stat.region_id)
 
 
 def _wrong_node(node_id: str, said: str) -> Iterator[FieldError]:
-    if not NODE_ID.fullmatch(node_id):
-        detail = "a node id is a letter or digit, then letters, digits, _ and -, at most 64"
-        yield FieldError(pointer="/node_id", code="invalid-identifier", detail=detail)
+    if not is_node_id(node_id):
+        yield no_node_id("/node_id")
     elif said != node_id:
         yield FieldError(pointer="/node_id", detail=f"the path says {node_id}")
 

@@ -4,15 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from base.errors import NotFound
-from base.ids import NODE_ID
 from base.wire.cluster import CordonBody, NodeBody, NodeList, RegionBody, RegionList
 from base.wire.nodes import RegionStat
 from keys.catalog import Catalog, Table
 from keys.cluster import Cordon
 from keys.tables import RegionRoute
 from metasrv.nodes.status import NodeStatus
-from metasrv.service.failover_plan import find_region, is_region_id
 from metasrv.service.listing import Wanted, list_name, next_token
+from metasrv.service.named import find_region, is_node_id
 from metasrv.service.pages import page_of
 from metasrv.service.reading import Freshness, View, page_view, view
 from metasrv.service.shapes import Addresses, region_body, time_of
@@ -37,7 +36,7 @@ async def nodes(state: ServerState) -> NodeList:
 async def node(state: ServerState, node_id: str) -> NodeBody:
     """Raises NotFound for a node that never registered."""
     term = await state.leading()
-    if not NODE_ID.fullmatch(node_id):
+    if not is_node_id(node_id):
         raise NotFound("not-found", what="node", name=node_id)
     return node_body(term.nodes.node(node_id), state.follower.catalog)
 
@@ -80,8 +79,6 @@ async def region(
     """A region of a living table. Raises NotFound."""
     reports = await _reports(state)
     found = await view(state, freshness)
-    if not is_region_id(region_id):
-        raise NotFound("not-found", what="region", name=region_id)
     table, route = find_region(found.catalog, region_id)
     return _shape(table, route, await state.addresses.known(), reports), found
 
