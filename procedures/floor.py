@@ -8,6 +8,7 @@ from keys.records import Lock
 from procedures.admission import Candidate, Limits, WaitingRoom
 from procedures.entry import Entry
 from procedures.holding import LockTable
+from procedures.machine import Lane
 
 
 @dataclass(slots=True)
@@ -27,6 +28,12 @@ class Floor:
 
     def is_full(self, limits: Limits) -> bool:
         return len(self.arriving) + self._queued >= limits.queue_max
+
+    def free_places(self, lane: Lane, limits: Limits) -> int:
+        """None of them: who comes now stands behind all that wait for one."""
+        running = (_candidate(entry) for entry in self.running.values())
+        taken = sum(one.lane is lane and not one.only_waits for one in running)
+        return max(0, limits.running_max[lane] - taken)
 
     # Coming and going --------------------------------------------------------------------------
 

@@ -109,6 +109,15 @@ class Manager:
         entries = self._floor.entries.items()
         return tuple(sorted(entries, key=lambda item: item[1].held.record.submission))
 
+    def has_room(self, kind: Kind[Any]) -> bool:
+        """Whether one more would be taken, unless it is a child."""
+        return kind.lane is not Lane.DDL or not self._floor.is_full(self._limits)
+
+    def has_place(self, kind: Kind[Any]) -> bool:
+        """Whether one more that holds its locks would start at once."""
+        waits = kind.steps[kind.first].waits
+        return waits or self._floor.free_places(kind.lane, self._limits) > 0
+
     async def find(self, procedure: str) -> Entry | ProcedureHistory:
         """Raises NotFound if there never was one, or its history has been purged."""
         if procedure in self._floor.entries:
@@ -150,11 +159,7 @@ class Manager:
 
         The same idempotency key and request give the same procedure, whoever asks and whenever.
         """
-        if (
-            kind.lane is Lane.DDL
-            and submission.parent is None
-            and self._floor.is_full(self._limits)
-        ):
+        if submission.parent is None and not self.has_room(kind):
             known = await self._submitter.known(submission)
             if known is None:
                 raise Unavailable("too-many-procedures", limit=self._limits.queue_max)

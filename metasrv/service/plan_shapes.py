@@ -13,10 +13,13 @@ from base.wire.plans import (
 from metasrv.service.procedure_shapes import resource_body
 from procedures.rehearsal.plan import Blocker, Obstacle, Plan, PlannedStep
 
+_HELD = frozenset({Obstacle.LOCK, Obstacle.PAUSED, Obstacle.POISON})
+
 
 def plan_body(plan: Plan, catalog_version: int) -> PlanBody:
     steps = [step for one in plan.family for step in one.steps]
-    locked = [one.holder for one in plan.blockers if one.kind is Obstacle.LOCK]
+    blockers = [blocker for one in plan.family for blocker in one.blockers]
+    locked = [one.holder for one in blockers if one.kind in _HELD]
     return PlanBody(
         **_facts(plan),
         catalog_version=catalog_version,

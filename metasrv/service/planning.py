@@ -1,25 +1,55 @@
 """Dry runs: the plan of a change as things are now, with all that stands in its way."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from keys.records import Lock, Submission
-from metasrv.service.wishes import Living, conflicts
+from metasrv.service.wishes import conflicts
 from metasrv.term import Term
+from procedures.control import State
+from procedures.entry import Entry
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind, ProcedureState
+from procedures.manager import Manager
 from procedures.rehearsal.plan import Blocker, Obstacle, Plan
 from procedures.rehearsal.rehearse import rehearse
 
 
 async def plan_of(term: Term, kind: Kind[Any], state: ProcedureState, client: Submission) -> Plan:
     """Nothing is stored, no node hears of it. Raises Unavailable where the store is away."""
-    living = term.manager.living()
     plan = await rehearse(KINDS, kind, state, client, term.ports)
-    plan.blockers[:0] = _in_the_way(plan.locks, living)
+    for one in plan.family:
+        one.blockers[:0] = _holders(one.locks, term.manager)
+    plan.blockers[:0] = _at_the_door(kind, term.manager)
     return plan
 
 
-def _in_the_way(locks: Sequence[Lock], living: Living) -> Iterator[Blocker]:
+def _at_the_door(kind: Kind[Any], manager: Manager) -> Iterator[Blocker]:
+    """What everybody who comes now meets, whatever it wants. Named as `waiting_for` names it."""
+    if not manager.gate.is_open:
+        yield Blocker(Obstacle.MAINTENANCE, manager.gate.reason)
+    if not manager.has_room(kind):
+        yield Blocker(Obstacle.ADMISSION, "too-many-procedures", waits=False)
+    elif not manager.has_place(kind):
+        yield Blocker(Obstacle.ADMISSION, "running procedures")
+
+
+def _holders(locks: Sequence[Lock], manager: Manager) -> Iterator[Blocker]:
+    """Who has its locks, or stands before it; not those that it would go before (P2)."""
+    living = manager.living()
+    overtaken = manager.locks.overtaken_by(tuple(locks), {})
+    entries = dict(living)
     for procedure, key in conflicts(locks, living):
-        yield Blocker(Obstacle.LOCK, procedure, key)
+        if procedure not in overtaken:
+            yield Blocker(obstacle_of(entries[procedure]), procedure, key)
+
+
+def obstacle_of(entry: Entry) -> Obstacle:
+    """Whether waiting alone helps against one that has a lock."""
+    return _AT_REST.get(entry.state, Obstacle.LOCK)
+
+
+_AT_REST: Mapping[State, Obstacle] = {
+    State.PAUSED: Obstacle.PAUSED,
+    State.POISONED: Obstacle.POISON,
+}
