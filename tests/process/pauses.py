@@ -113,8 +113,6 @@ async def _late_order(rig: Rig, cluster: Mapping[str, Any]) -> httpx.Response:
         "cluster_id": cluster["cluster_id"],
         "node_id": node,
         "term": cluster["leader"]["term"],
-        "procedure": None,
-        "step": None,
         "orders": [drop],
     }
     return await rig.http.post(url + "/node/v1/orders", json=request)
