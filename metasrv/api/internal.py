@@ -26,7 +26,13 @@ router = APIRouter(prefix="/internal/v1", tags=["internal"])
     "/nodes/{node_id}/register",
     response_model=RegisterAnswer,
     responses=problems(
-        *LEADER, *BODY, "invalid-identifier", "wrong-cluster", "outcome-unknown", "storage-full"
+        *LEADER,
+        *BODY,
+        "invalid-identifier",
+        "wrong-cluster",
+        "object-locked",
+        "outcome-unknown",
+        "storage-full",
     ),
 )
 async def register(

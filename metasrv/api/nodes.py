@@ -24,7 +24,14 @@ from metasrv.api.wanted import freshness, wanted
 from metasrv.service import cordons, nodes
 from metasrv.service.nodes import RegionFilter
 
-CORDON = (*LEADER, *QUERY, "bad-idempotency-key", "version-mismatch", "storage-full")
+CORDON = (
+    *LEADER,
+    *QUERY,
+    "bad-idempotency-key",
+    "version-mismatch",
+    "object-locked",
+    "storage-full",
+)
 
 router = APIRouter(prefix="/v1", tags=["nodes"])
 

@@ -16,7 +16,7 @@ from base.wire.nodes import (
 )
 from base.wire.orders import Order
 from keys.cluster import Candidate, CandidateKey, Cordon, Node, NodeKey, Resources
-from keys.committer import Committer
+from keys.committer import Committer, StaleRead
 from keys.follower import Follower
 from keys.key import Range
 from keys.kv import Kv
@@ -31,6 +31,7 @@ from metasrv.settings import Settings
 from procedures.ports import NodeView
 
 DATANODE = "datanode"
+RACES_MAX = 5  # writers of one node's registration at once; the last one to try is told so
 
 log = structlog.get_logger()
 
@@ -94,27 +95,11 @@ class NodeBook:
         return [decode(Candidate, item.value, key=item.key.decode()).url for item in items]
 
     async def _store(self, request: RegisterRequest) -> None:
-        key = NodeKey(DATANODE, request.node_id)
-        seen = await snapshot(self.kv, key, deadline_ms=self.timing.store_deadline_ms)
-        old = seen.get(key)
-        node = Node(
-            node_id=request.node_id,
-            role=DATANODE,
-            address=request.address,
-            zone=request.zone,
-            root=request.root,
-            version=request.version,
-            incarnation=request.incarnation,
-            resources=Resources(
-                cpu_cores=request.resources.cpu_cores,
-                memory_bytes=request.resources.memory_bytes,
-                disk_bytes=request.resources.disk_bytes,
-            ),
-            registered_at_ms=self.clock.wall_ms(),
-            cordon=old.cordon if old else None,
+        node = _node_of(request, self.clock.wall_ms())
+        stored = await self._write(
+            node.node_id, lambda old: node.model_copy(update={"cordon": old and old.cordon})
         )
-        await self.committer.commit(Txn.on(seen).put(key, node))
-        entry = self._fresh(node)
+        entry = self._fresh(stored)
         entry.resources = request.resources
         before = self._entries.get(request.node_id)
         self._entries[request.node_id] = entry
@@ -124,13 +109,32 @@ class NodeBook:
         log.info("node_registered", node=request.node_id, incarnation=request.incarnation)
 
     async def set_cordon(self, node_id: str, cordon: Cordon | None) -> None:
-        """Durable when it returns. Raises NotFound; StaleRead: it registered at that moment."""
-        key = NodeKey(DATANODE, node_id)
-        seen = await snapshot(self.kv, key, deadline_ms=self.timing.store_deadline_ms)
-        node = seen.must(key).model_copy(update={"cordon": cordon})
-        await self.committer.commit(Txn.on(seen).put(key, node))
+        """Durable when it returns. Raises NotFound, and as `_write`."""
+
+        def cordoned(old: Node | None) -> Node:
+            if old is None:
+                raise NotFound(what="node", name=node_id)
+            return old.model_copy(update={"cordon": cordon})
+
+        node = await self._write(node_id, cordoned)
         self.entry(node_id).node = node
         log.info("node_cordon_changed", node=node_id, is_cordoned=cordon is not None)
+
+    async def _write(self, node_id: str, change: Callable[[Node | None], Node]) -> Node:
+        """What *change* makes of the stored node, None if there is none; judged anew after a race.
+
+        Raises Conflict("object-locked") after too many of them.
+        """
+        key = NodeKey(DATANODE, node_id)
+        for _ in range(RACES_MAX):
+            seen = await snapshot(self.kv, key, deadline_ms=self.timing.store_deadline_ms)
+            node = change(seen.get(key))
+            try:
+                await self.committer.commit(Txn.on(seen).put(key, node))
+            except StaleRead:
+                continue
+            return node
+        raise Conflict("object-locked", resource=f"node {node_id}")
 
     def heartbeat(self, request: HeartbeatRequest) -> HeartbeatAnswer:
         """Grants leases and says what is to be done. One that is not newer is ignored (G41)."""
@@ -235,6 +239,24 @@ class NodeBook:
         """This server did not run for *stalled_ms*: that is no node's fault (G35)."""
         for entry in self._entries.values():
             entry.detector.forgive(stalled_ms)
+
+
+def _node_of(request: RegisterRequest, now_ms: int) -> Node:
+    return Node(
+        node_id=request.node_id,
+        role=DATANODE,
+        address=request.address,
+        zone=request.zone,
+        root=request.root,
+        version=request.version,
+        incarnation=request.incarnation,
+        resources=Resources(
+            cpu_cores=request.resources.cpu_cores,
+            memory_bytes=request.resources.memory_bytes,
+            disk_bytes=request.resources.disk_bytes,
+        ),
+        registered_at_ms=now_ms,
+    )
 
 
 def _disk_free(entry: NodeEntry) -> int:

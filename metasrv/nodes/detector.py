@@ -34,13 +34,10 @@ class PhiDetector:
     """When it was last heard, or first known: a node dead before its first word is found too."""
     _intervals: deque[int] = field(default_factory=lambda: deque(maxlen=HISTORY_MAX))
 
-    def heard(self, now_ms: int, stalled_ms: int = 0) -> None:
-        """*stalled_ms*: how long this server itself did not run since; it is not the node's.
-
-        Of an outage only as much is learnt as it took to call the node dead: else the next one
-        would look normal.
-        """
-        interval = max(0, now_ms - self.last_ms - stalled_ms)
+    def heard(self, now_ms: int) -> None:
+        """Of an outage only as much is learnt as it took to call the node dead: else the next one
+        would look normal."""
+        interval = max(0, now_ms - self.last_ms)
         self._intervals.append(min(interval, self._dead_after_ms()))
         self.last_ms = now_ms
 

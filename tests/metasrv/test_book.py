@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from base.errors import Conflict, NotFound
 from base.wire.nodes import HeartbeatRequest, NodeResources, RegionStat, RegisterRequest
 from keys.bootstrap import bootstrap_request
-from keys.cluster import Leader, LeaderKey, Node, NodeKey
+from keys.cluster import Cordon, Leader, LeaderKey, Node, NodeKey
 from keys.committer import Committer
 from keys.follower import Follower
 from keys.kv import Compare, Put, Request
@@ -244,6 +244,22 @@ async def test_given_a_node_that_dies_and_returns_often_when_heard_then_it_is_to
                 "window_ms": 600_000,
             }
         ]
+
+
+async def test_given_a_cordon_and_a_new_process_at_one_moment_then_both_stand() -> None:
+    async with office() as one:
+        await one.book.register(registration())
+        cordon = Cordon(reason="disks", by="anna", at_ms=1)
+
+        await asyncio.gather(
+            one.book.set_cordon("dn-1", cordon),
+            one.book.register(registration(incarnation="i-2")),
+        )
+
+        stored = await one.stored("dn-1")
+        assert stored is not None
+        assert (stored.cordon, stored.incarnation) == (cordon, "i-2")
+        assert one.book.entry("dn-1").node == stored
 
 
 async def test_given_a_node_that_lives_when_it_beats_then_it_does_not_flap() -> None:
