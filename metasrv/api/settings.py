@@ -21,7 +21,15 @@ from metasrv.api.query import Query as NoQuery
 from metasrv.service import settings
 
 READ = problems("not-ready", *QUERY)
-PUT = problems(*LEADER, *BODY, "object-locked", "unsupported", "version-mismatch", "storage-full")
+PUT = problems(
+    *LEADER,
+    *BODY,
+    "bad-idempotency-key",
+    "object-locked",
+    "unsupported",
+    "version-mismatch",
+    "storage-full",
+)
 
 router = APIRouter(prefix="/v1", tags=["settings"])
 
