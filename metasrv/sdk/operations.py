@@ -49,12 +49,12 @@ class Procedures:
         """Until it has succeeded. Raises what ended it otherwise; Unknown: it still runs."""
         return await self._service.follow(procedure_id, wait_s, on_progress)
 
-    async def cancel(self, procedure_id: str, **options: Unpack[ChangeOptions]) -> ProcedureBody:
+    async def cancel(
+        self, procedure_id: str, by: str | None = None, reason: str | None = None
+    ) -> ProcedureBody:
         """Asks for it; it is undone when it says `cancelled`. Conflict past the point of no
         return."""
-        path = f"/v1/procedures/{procedure_id}/cancel"
-        done = await self._service.ask("POST", path, None, **options)
-        return done.body(ProcedureBody)
+        return await self.control(procedure_id, "cancel", by, reason)
 
     async def control(
         self,

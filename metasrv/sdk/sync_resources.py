@@ -129,8 +129,10 @@ class SyncProcedures:
     ) -> ProcedureBody:
         return self._call(self._procedures.wait(procedure_id, wait_s, on_progress))
 
-    def cancel(self, procedure_id: str, **options: Unpack[ChangeOptions]) -> ProcedureBody:
-        return self._call(self._procedures.cancel(procedure_id, **options))
+    def cancel(
+        self, procedure_id: str, by: str | None = None, reason: str | None = None
+    ) -> ProcedureBody:
+        return self._call(self._procedures.cancel(procedure_id, by, reason))
 
     def control(
         self,
