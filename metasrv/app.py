@@ -1,10 +1,9 @@
 """The ASGI app as a function of a server's state. It opens nothing and starts no task."""
 
-import secrets
-
 import httpx
 from fastapi import FastAPI
 
+from base.wire.asgi import new_id
 from metasrv.api.body import Limits
 from metasrv.api.door import Door, Doorway
 from metasrv.api.forward import Forward
@@ -12,8 +11,6 @@ from metasrv.api.metrics import ServerMetrics
 from metasrv.api.route_table import RouteTable
 from metasrv.api.routes import ROUTERS, bare_app
 from metasrv.service.state import ServerState
-
-REQUEST_ID_BYTES = 8
 
 
 def build_app(
@@ -32,7 +29,7 @@ def build_app(
         routes=RouteTable(ROUTERS),
         metrics=metrics,
         clock=state.clock,
-        new_id=lambda: secrets.token_hex(REQUEST_ID_BYTES),
+        new_id=new_id,
         limits=limits or Limits(),
     )
     app.add_middleware(Forward, state=state, transport=transport)

@@ -6,7 +6,6 @@ to the last has left.
 """
 
 import asyncio
-import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +15,11 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from base.errors import MetaError, Refused, Unavailable
+from base.wire.asgi import new_id
 from base.wire.problems import problem_of
 from base.wire.strict_json import HEADER_BYTES_MAX
 from serving.bodies import Body
 from serving.heads import ENDS, body_bytes, check_growing, without_upgrade
-
-REQUEST_ID_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +170,7 @@ class Guard(HttpToolsProtocol):
 
 def _answer(error: MetaError) -> bytes:
     """A whole answer. What was asked for is not known, so `instance` is empty."""
-    request_id = secrets.token_hex(REQUEST_ID_BYTES)
+    request_id = new_id()
     status, headers, problem = problem_of(error, "", request_id)
     body = orjson.dumps(problem)
     headers |= {

@@ -1,10 +1,8 @@
 """Who asks: a bearer token before anything else, where the program was given tokens. Pure ASGI."""
 
-import secrets
-
 from base.errors import Refused
 from base.token import Tokens
-from base.wire.asgi import Answering, App, Receive, Scope, Send, given_id
+from base.wire.asgi import Answering, App, Receive, Scope, Send, given_id, new_id
 
 OPEN = frozenset({"/livez", "/readyz"})
 """For probes that cannot hold a secret; they say nothing but yes or no."""
@@ -24,7 +22,7 @@ class TokenDoor:
             return
         holder = self._tokens.holder(bearer(scope))
         if holder is None:
-            answering = Answering(send, given_id(scope) or secrets.token_hex(8))
+            answering = Answering(send, given_id(scope) or new_id())
             await answering.refuse(Refused("unauthenticated"), scope["path"], [_CHALLENGE])
             return
         scope.setdefault("state", {})["principal"] = holder

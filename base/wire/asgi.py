@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import secrets
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
@@ -17,6 +18,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+REQUEST_ID_BYTES = 8
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CUT_SHORT = (408,)  # the rest of the body may never come
 
@@ -50,6 +52,11 @@ class Answering:
             raw.append((b"connection", b"close"))
         await self({"type": "http.response.start", "status": status, "headers": raw})
         await self({"type": "http.response.body", "body": data})
+
+
+def new_id() -> str:
+    """Of a request whose client gave none."""
+    return secrets.token_hex(REQUEST_ID_BYTES)
 
 
 def given_id(scope: Scope) -> str | None:

@@ -1,6 +1,5 @@
 """The ASGI app as a function of a ready service. Opens nothing and starts no task."""
 
-import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from base.errors import Corrupt, MetaError, NotFound, Refused
+from base.wire.asgi import new_id
 from base.wire.problems import Problem, field_errors, problem_of
 from dataplane.datanode.api import admin, node
 from dataplane.datanode.door import Door
@@ -27,9 +27,7 @@ log = structlog.get_logger()
 def build_app(service: Service) -> FastAPI:
     app = bare_app()
     app.state.service = service
-    app.add_middleware(
-        Door, metrics=service.metrics, clock=service.clock, new_id=lambda: secrets.token_hex(8)
-    )
+    app.add_middleware(Door, metrics=service.metrics, clock=service.clock, new_id=new_id)
     return app
 
 
