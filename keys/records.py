@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field
 
-from keys.key import Key
+from keys.key import Key, Range
 from keys.value import StoredModel, StoredPart
 
 
@@ -174,6 +174,13 @@ class ProcedureHistoryKey(Key[ProcedureHistory]):
     value_type: ClassVar[type[StoredModel]] = ProcedureHistory
 
     procedure: str
+
+    @classmethod
+    def of_ids_before(cls, wall_ms: int) -> Range:
+        """Those whose ids were made before *wall_ms*, by the clock of whoever made them."""
+        start = cls.under().start
+        digits = f"{wall_ms:012x}"
+        return Range(start, start + f"{digits[:8]}-{digits[8:]}".encode())
 
 
 class Idempotency(StoredModel):

@@ -1,11 +1,15 @@
 """What a leader tidies while it leads: whatever is past its time."""
 
+from collections.abc import Collection
 from contextlib import suppress
+from functools import partial
 
 from base.clock import Clock
 from base.errors import Unavailable
+from base.fanout import fan_out
 from keys.committer import StaleRead
-from keys.records import Idempotency, IdempotencyKey
+from keys.kv import Get
+from keys.records import Idempotency, IdempotencyKey, ProcedureHistory, ProcedureHistoryKey
 from keys.scan import scan
 from keys.txn import Txn
 from keys.value import decode
@@ -14,6 +18,8 @@ from metasrv.term import Term
 
 EVERY_MS = 60_000
 IDEMPOTENCY_MS = 24 * 3_600_000
+HISTORIES_AT_ONCE = 512  # read in one page; a record is some KiB
+DELETES_AT_ONCE = 32  # the committer merges them
 
 
 async def housekeeping(term: Term, clock: Clock) -> None:
@@ -27,6 +33,8 @@ async def housekeeping(term: Term, clock: Clock) -> None:
         term.nodes.leases.forget(clock.mono_ms())
         with suppress(Unavailable):
             await expire_idempotency(term, clock.wall_ms())
+            while await expire_history(term, clock.wall_ms()) == HISTORIES_AT_ONCE:
+                pass
         await purge_dropped(term, clock.wall_ms())
 
 
@@ -40,9 +48,48 @@ async def expire_idempotency(term: Term, now_ms: int) -> int:
         known = decode(Idempotency, item.value, key=str(key))
         if known.procedure in living or known.at_ms + IDEMPOTENCY_MS > now_ms:
             continue
-        try:
-            await term.committer.commit(Txn().expecting(key, item.mod_revision).delete(key))
-        except StaleRead:
-            continue
-        deleted += 1
+        deleted += await _delete(term, Txn().expecting(key, item.mod_revision).delete(key))
     return deleted
+
+
+async def expire_history(term: Term, now_ms: int) -> int:
+    """Deletes the oldest histories past their retention, one page at most; how many it deleted.
+
+    Never one that an idempotency key leads to, nor one of a family that is not over (G17): a parent
+    looks for its children, and a child's parent is to be found.
+    """
+    ports = term.ports
+    before_ms = now_ms - term.settings.values.history_retention_ms
+    records = [(name, entry.held.record) for name, entry in term.manager.living()]
+    kept = {name for name, _ in records} | {one.parent for _, one in records if one.parent}
+    old = ProcedureHistoryKey.of_ids_before(before_ms)
+    page = await ports.kv.range(
+        Get(old.start, old.end, limit=HISTORIES_AT_ONCE), deadline_ms=ports.deadline_ms
+    )
+    deletions = []
+    for item in page.items:
+        key = ProcedureHistoryKey.parse(item.key)
+        history = decode(ProcedureHistory, item.value, key=str(key))
+        if history.finished_at_ms <= before_ms and kept.isdisjoint(_family(key, history)):
+            deletions.append(_deletion(key, item.mod_revision, history))
+    calls = [partial(_delete, term, txn) for txn in deletions]
+    return sum(await fan_out(calls, at_once=DELETES_AT_ONCE))
+
+
+def _family(key: ProcedureHistoryKey, history: ProcedureHistory) -> Collection[str | None]:
+    return (key.procedure, history.last.parent)
+
+
+def _deletion(key: ProcedureHistoryKey, revision: int, history: ProcedureHistory) -> Txn:
+    txn = Txn().expecting(key, revision).delete(key)
+    digest = history.last.client.idempotency
+    return txn if digest is None else txn.expecting(IdempotencyKey(digest), 0)
+
+
+async def _delete(term: Term, txn: Txn) -> bool:
+    """Whether it was still as it was read; if not, a later look decides again."""
+    try:
+        await term.committer.commit(txn)
+    except StaleRead:
+        return False
+    return True
