@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from base.wire.cluster import NodeBody
-from metasrv.cli.options import WAIT_S, AsJson, Url, WaitS, service
+from metasrv.cli.options import WAIT_S, AsJson, DryRun, Url, WaitS, service
 from metasrv.cli.output import show_facts, show_json, show_table
 from metasrv.cli.procedure import show_procedures
 from metasrv.cli.progress import procedure_bar
@@ -74,12 +74,13 @@ def drain(  # noqa: PLR0913  # a parameter is an option of the command
     reason: Reason,
     to: Annotated[list[str] | None, typer.Option(help="A node that may take them.")] = None,
     wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Cordon it and move its regions away while it lives; waits for the end."""
     with service(metasrv, as_json) as client:
-        started = client.nodes.drain(node, reason, to or ())
+        started = client.nodes.drain(node, reason, to or (), dry_run=dry_run)
         with procedure_bar("drain") as tell:
             found = client.procedures.wait(started.id, wait, tell)
     if as_json:

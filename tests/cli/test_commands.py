@@ -275,6 +275,7 @@ MUTATING = {
     "catalog": ("create", "drop"),
     "schema": ("create", "drop"),
     "failover": ("run",),
+    "node": ("drain",),
 }
 
 
