@@ -21,7 +21,7 @@ from base.wire.orders import (
 )
 from keys.catalog import Catalog
 from keys.tables import RegionState
-from metasrv.adapters.order_line import Asked, Lane, OrderLine, lane_of, tell
+from metasrv.adapters.order_line import Lane, Member, OrderLine, lane_of, tell
 from metasrv.nodes.book import NodeBook
 from procedures.ports import Sender
 
@@ -59,7 +59,7 @@ class HttpNodes:
         answer: asyncio.Future[tuple[OrderResult, ...]] = asyncio.get_running_loop().create_future()
         by = OrderSender(procedure=sender.procedure, step=sender.step)
         line = self._line(node, lane_of(orders))
-        line.put(Asked(orders, by, answer))
+        line.put(Member(orders, by, answer))
         self._look_at(line)
         return await answer
 
@@ -100,16 +100,16 @@ class HttpNodes:
         except MetaError as error:
             failure = error
         finally:
-            for asked in members:
-                asked.fail(failure)
+            for member in members:
+                member.fail(failure)
             line.in_flight -= 1
             self._look_at(line)
 
-    async def _post(self, node: str, members: Sequence[Asked]) -> None:
+    async def _post(self, node: str, members: Sequence[Member]) -> None:
         orders = [
-            self._completed(node, order, asked.sender)
-            for asked in members
-            for order in asked.orders
+            self._completed(node, order, member.sender)
+            for member in members
+            for order in member.orders
         ]
         request = OrderRequest(
             cluster_id=self.cluster_id, node_id=node, term=self.term, orders=orders

@@ -34,7 +34,7 @@ def lane_of(orders: Iterable[Order]) -> Lane:
 
 
 @dataclass(eq=False, slots=True)
-class Asked:
+class Member:
     """One caller's orders, and where it waits for their results."""
 
     orders: Sequence[Order]
@@ -57,27 +57,27 @@ class OrderLine:
     node: str
     lane: Lane
     in_flight: int = 0
-    _waiting: deque[Asked] = field(default_factory=deque)
+    _waiting: deque[Member] = field(default_factory=deque)
 
     @property
     def is_due(self) -> bool:
         return bool(self._waiting) and self.in_flight < REQUESTS_AT_ONCE[self.lane]
 
-    def put(self, asked: Asked) -> None:
+    def put(self, member: Member) -> None:
         """Raises Unavailable when too many wait."""
         if len(self._waiting) >= WAITING_MAX:
             raise Unavailable(what="node", name=self.node, reason="too many orders wait for it")
-        self._waiting.append(asked)
+        self._waiting.append(member)
 
-    def put_back(self, members: Sequence[Asked]) -> None:
+    def put_back(self, members: Sequence[Member]) -> None:
         """To the head, in their order, each to be sent by itself."""
-        for asked in reversed(members):
-            asked.goes_alone = True
-            self._waiting.appendleft(asked)
+        for member in reversed(members):
+            member.goes_alone = True
+            self._waiting.appendleft(member)
 
-    def take(self) -> list[Asked]:
+    def take(self) -> list[Member]:
         """The next request's members, without those whose callers have gone."""
-        taken: list[Asked] = []
+        taken: list[Member] = []
         orders = 0
         while self._waiting:
             first = self._waiting[0]
@@ -96,7 +96,7 @@ class OrderLine:
             self._waiting.popleft().fail(error)
 
 
-def tell(members: Sequence[Asked], numbers: Sequence[int], results: Sequence[OrderResult]) -> None:
+def tell(members: Sequence[Member], numbers: Sequence[int], results: Sequence[OrderResult]) -> None:
     """Hands each member the results of its own orders.
 
     Raises Unknown if these are not the answers to the orders numbered *numbers*.
@@ -104,6 +104,6 @@ def tell(members: Sequence[Asked], numbers: Sequence[int], results: Sequence[Ord
     if [result.number for result in results] != list(numbers):
         raise Unknown("outcome-unknown", reason="the node answered other orders")
     at = 0
-    for asked in members:
-        asked.succeed(results[at : at + len(asked.orders)])
-        at += len(asked.orders)
+    for member in members:
+        member.succeed(results[at : at + len(member.orders)])
+        at += len(member.orders)

@@ -38,7 +38,9 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class Leaving:
+    """One procedure by which regions leave a node."""
+
     kind: Kind[Any]
     state: ProcedureState
     expected_epoch: int | None = None
@@ -69,7 +71,7 @@ def validate(request: FailoverRequest) -> None:
     refuse(errors)
 
 
-def plan_node(request: FailoverRequest, situation: Situation) -> Planned:
+def plan_node(request: FailoverRequest, situation: Situation) -> Leaving:
     """The whole node, by one procedure. Raises NotFound, Conflict."""
     assert request.node_id is not None
     must_be_registered([request.node_id, *request.targets], situation)
@@ -81,10 +83,10 @@ def plan_node(request: FailoverRequest, situation: Situation) -> Planned:
         targets=request.targets,
         max_parallel=request.max_parallel,
     )
-    return Planned(FAILOVER_NODE, state)
+    return Leaving(FAILOVER_NODE, state)
 
 
-def plan_drain(node_id: str, request: DrainRequest, situation: Situation) -> Planned:
+def plan_drain(node_id: str, request: DrainRequest, situation: Situation) -> Leaving:
     """A node that lives is left in order: its leases are waited for, and no guard applies, for it
     is a person who asks. Raises NotFound; Conflict("node-not-eligible") if there is nowhere to go.
     """
@@ -98,7 +100,7 @@ def plan_drain(node_id: str, request: DrainRequest, situation: Situation) -> Pla
     if situation.catalog.led_by(node_id) and None not in reasons.values():
         said = "; ".join(f"{node} is {reason}" for node, reason in reasons.items())
         raise Conflict("node-not-eligible", reason=said, reasons=reasons)
-    return Planned(
+    return Leaving(
         FAILOVER_NODE,
         FailoverNode(node=node_id, reason=request.reason, targets=request.targets),
     )
@@ -106,7 +108,7 @@ def plan_drain(node_id: str, request: DrainRequest, situation: Situation) -> Pla
 
 def plan_regions(
     request: FailoverRequest, region_ids: Collection[str], situation: Situation
-) -> tuple[Planned, ...]:
+) -> tuple[Leaving, ...]:
     """One procedure for each table and each node that leads some of its regions, in that order."""
     groups: dict[tuple[int, str], list[RegionRoute]] = {}
     tables: dict[int, Table] = {}
@@ -130,7 +132,7 @@ def plan_regions(
         )
     _must_be_allowed(request, leaders, situation)
     return tuple(
-        Planned(
+        Leaving(
             FAILOVER_TABLE,
             FailoverTable(
                 table_id=table_id,

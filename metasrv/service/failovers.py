@@ -7,7 +7,7 @@ from keys.records import ProcedureHistory
 from metasrv.service.asking import Asked
 from metasrv.service.changing import Made, Patience, only_the_leader, replayed, waited
 from metasrv.service.failover_plan import (
-    Planned,
+    Leaving,
     Situation,
     plan_node,
     plan_regions,
@@ -53,7 +53,7 @@ async def _plans(
 ) -> FailoverPlan:
     facts = situation(state, term)
     if request.node_id is not None:
-        planned: tuple[Planned, ...] = (plan_node(request, facts),)
+        planned: tuple[Leaving, ...] = (plan_node(request, facts),)
     else:
         planned = plan_regions(request, request.region_ids or (), facts)
     plans = [
@@ -117,7 +117,7 @@ def under_way(term: Term, node_id: str | None) -> Submitted | None:
 
 
 async def submitted(
-    state: ServerState, term: Term, asked: Asked, planned: Planned, part: int = 0
+    state: ServerState, term: Term, asked: Asked, planned: Leaving, part: int = 0
 ) -> Submitted:
     client = asked.client(part=part, expected_epoch=planned.expected_epoch)
     wish = Submission(state.ids.procedure_id(), client, asked.fingerprint)
