@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import partial
 
 from base.clock import Clock
-from base.errors import Unavailable
+from base.errors import Conflict, Unavailable, Unknown
 from base.fanout import fan_out
 from keys.committer import StaleRead
 from keys.kv import Get
@@ -31,7 +31,7 @@ async def housekeeping(term: Term, clock: Clock) -> None:
     while True:
         await clock.sleep_ms(EVERY_MS)
         term.nodes.leases.forget(clock.mono_ms())
-        with suppress(Unavailable):
+        with suppress(Unavailable, Unknown, Conflict):  # the next minute is soon enough
             await expire_idempotency(term, clock.wall_ms())
             while await expire_history(term, clock.wall_ms()) == HISTORIES_AT_ONCE:
                 pass

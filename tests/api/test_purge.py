@@ -1,11 +1,14 @@
 """A dropped table past its retention: the ticker purges it, and then nobody finds it any more."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from base.wire.orders import DropRegion
+from metasrv.housekeeping import housekeeping
 from metasrv.purging import purge_dropped
+from tests.api.fakes import ShiftedClock
 from tests.api.rig import TABLES, Server, beat, leader
 
 DAY_MS = 86_400_000
@@ -102,3 +105,32 @@ async def test_given_a_table_that_came_back_and_was_dropped_anew_then_its_time_b
 
         assert await after(one, 2 * DAY_MS) == 0
         assert await after(one, 6 * DAY_MS) == 1
+
+
+class OneMinute(ShiftedClock):
+    """Sleeps once without delay; the second sleep says so, and does not end."""
+
+    def __init__(self, ahead_ms: int) -> None:
+        self.ahead_ms = ahead_ms
+        self.slept = 0
+        self.tidied = asyncio.Event()
+
+    async def sleep_ms(self, ms: int) -> None:
+        self.slept += 1
+        if self.slept > 1:
+            self.tidied.set()
+            await asyncio.Event().wait()
+
+
+async def test_given_a_leader_that_tidies_when_a_table_is_due_then_it_is_purged() -> None:
+    async with leader(nodes=1) as one:
+        table = await dropped(one)
+        await after(one, 60_000)  # its grace is over
+        clock = OneMinute(one.clock.ahead_ms + 8 * DAY_MS)
+        async with asyncio.TaskGroup() as tasks:
+            tidying = tasks.create_task(housekeeping(one.term, clock))
+            await clock.tidied.wait()
+            tidying.cancel()
+
+        assert await ended(one) == ["succeeded"]
+        assert (await one.client.get(f"/v1/tables/{table['id']}")).status_code == 404
