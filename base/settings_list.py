@@ -13,6 +13,9 @@ from pydantic_core import PydanticUndefined
 UNITS = {"_ms": "ms", "_s": "s", "_bytes": "bytes"}
 
 
+DEFAULT, FILE, ENVIRONMENT = "default", "file", "environment"
+
+
 class Setting(NamedTuple):
     flag: str
     variable: str
@@ -23,6 +26,14 @@ class Setting(NamedTuple):
     unit: str
     """Empty: it is a text, a count or a switch."""
     meaning: str
+    value: Any = None
+    """In effect for a program that is started here without flags; as the source has it."""
+    source: str = DEFAULT
+    """`default`, `file` or `environment`."""
+
+    @property
+    def name(self) -> str:
+        return self.flag.removeprefix("--").replace("-", "_")
 
 
 def settings_of(model: type[BaseModel], prefix: str) -> list[Setting]:
@@ -35,9 +46,25 @@ def settings_of(model: type[BaseModel], prefix: str) -> list[Setting]:
             required=field.is_required(),
             unit=next((unit for end, unit in UNITS.items() if name.endswith(end)), ""),
             meaning=" ".join((field.description or "").split()),
+            value=_plain(field.default),
         )
         for name, field in model.model_fields.items()
     ]
+
+
+def in_effect(
+    settings: list[Setting], table: Mapping[str, Any], environment: Mapping[str, str]
+) -> list[Setting]:
+    """The same, with values and where they come from: the environment wins over the file."""
+
+    def told(one: Setting) -> Setting:
+        if one.variable in environment:
+            return one._replace(value=environment[one.variable], source=ENVIRONMENT)
+        if one.name in table:
+            return one._replace(value=table[one.name], source=FILE)
+        return one
+
+    return [told(one) for one in settings]
 
 
 def as_json(settings: list[Setting]) -> str:

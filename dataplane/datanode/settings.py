@@ -1,7 +1,12 @@
-"""`python -m dataplane.datanode.settings`: what a datanode can be told, as JSON for programs."""
+"""`python -m dataplane.datanode.settings [FILE]`: what a datanode is told here, as JSON."""
 
-from base.settings_list import as_json, settings_of
+import os
+import sys
+from pathlib import Path
+
+from base.settings_list import as_json, in_effect, settings_of, table_of
 from dataplane.datanode.config import ENV_PREFIX, DatanodeConfig
 
 if __name__ == "__main__":
-    print(as_json(settings_of(DatanodeConfig, ENV_PREFIX)))
+    table = table_of(Path(sys.argv[1]) if sys.argv[1:] else None, "datanode")
+    print(as_json(in_effect(settings_of(DatanodeConfig, ENV_PREFIX), table, os.environ)))

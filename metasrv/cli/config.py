@@ -1,18 +1,20 @@
-"""`metasrv config`: every setting of every program, from the models that judge them."""
+"""`metasrv config`: every setting of every program as it is in effect here, and its source."""
 
 import json
+import os
 import subprocess
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from base.settings_list import Setting, settings_of
+from base.settings_list import Setting, in_effect, settings_of, table_of
 from metasrv.cli.output import show_json, show_table
 
 DATANODE = "dataplane.datanode.settings"
-HEAD = ("flag", "environment", "default", "unit", "meaning")
+HEAD = ("flag", "environment", "value", "source", "unit", "meaning")
 
 
 class Form(StrEnum):
@@ -24,9 +26,15 @@ def command(
     form: Annotated[Form, typer.Option("--format", help="For people, or for programs.")] = (
         Form.TABLE
     ),
+    config: Annotated[
+        Path | None, typer.Option(help="A TOML file, as the programs take it.", dir_okay=False)
+    ] = None,
 ) -> None:
     """Flags win over the environment, that over a TOML file, that over the default."""
-    programs = {"server": of_server(), "datanode": of_datanode()}
+    try:
+        programs = {"server": of_server(config), "datanode": of_datanode(config)}
+    except (ValueError, TypeError, OSError) as error:
+        raise typer.BadParameter(f"{config}: {error}") from error
     if form is Form.JSON:
         show_json({name: [one._asdict() for one in found] for name, found in programs.items()})
         return
@@ -36,25 +44,27 @@ def command(
         typer.echo("")
 
 
-def of_server() -> list[Setting]:
+def of_server(toml: Path | None = None) -> list[Setting]:
     from metasrv.config import ServerConfig
 
-    return settings_of(ServerConfig, str(ServerConfig.model_config.get("env_prefix")))
+    settings = settings_of(ServerConfig, str(ServerConfig.model_config.get("env_prefix")))
+    return in_effect(settings, table_of(toml, "server"), os.environ)
 
 
-def of_datanode() -> list[Setting]:
+def of_datanode(toml: Path | None = None) -> list[Setting]:
     """Asked of the program itself: the planes do not know each other."""
-    argv = [sys.executable, "-m", DATANODE]
+    argv = [sys.executable, "-m", DATANODE, *([str(toml)] if toml else [])]
     said = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
     return [Setting(**row) for row in json.loads(said)]
 
 
 def _row(setting: Setting) -> tuple[object, ...]:
-    default = "(required)" if setting.required else _shown(setting.default)
-    return (setting.flag, setting.variable, default, setting.unit, setting.meaning)
+    value = "(required)" if setting.required and setting.value is None else _shown(setting.value)
+    source = setting.source if value != "(required)" else ""
+    return (setting.flag, setting.variable, value, source, setting.unit, setting.meaning)
 
 
-def _shown(default: object) -> str:
-    if default is None:
+def _shown(value: object) -> str:
+    if value is None:
         return ""
-    return default if isinstance(default, str) else json.dumps(default)
+    return value if isinstance(value, str) else json.dumps(value)

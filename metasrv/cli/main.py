@@ -18,7 +18,11 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("check", "metasrv.cli.check", "Verify what is promised, on real keys and files."),
     ("playground", "metasrv.cli.playground", "Run a whole cluster on this machine."),
     ("doctor", "metasrv.cli.doctor", "Say what this machine has, and what mends the rest."),
-    ("config", "metasrv.cli.config", "Every setting of the programs: flag, variable, default."),
+    (
+        "config",
+        "metasrv.cli.config",
+        "Every setting of the programs: its value, and where from.",
+    ),
     ("server", "metasrv.cli.server", "Run one metasrv; `metasrv server --help` has its flags."),
     ("datanode", "metasrv.cli.datanode", "Run one datanode; its flags as for `server`."),
     ("table", "metasrv.cli.table", "Make, look at, change and drop tables."),

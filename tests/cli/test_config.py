@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
 from pydantic import BaseModel
 
 from dataplane.datanode.config import DatanodeConfig
@@ -29,6 +31,28 @@ def test_given_the_models_then_each_setting_is_told_with_its_meaning(run: Run) -
         ServerConfig.model_fields["leader_ttl_ms"].default,
         "ms",
     )
+
+
+def test_given_a_file_and_the_environment_then_values_have_their_source(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toml = tmp_path / "metasrv.toml"
+    toml.write_text('[server]\nrunning_max = 7\nqueue_max = 7\n[datanode]\nzone = "file"\n')
+    monkeypatch.setenv("METASRV_RUNNING_MAX", "8")
+    monkeypatch.setenv("METASRV_DATANODE_LISTEN", "127.0.0.1:7000")
+
+    told = json.loads(run("config", "--format", "json", "--config", str(toml)).stdout)
+    broken = run("config", "--config", str(tmp_path / "nowhere"))
+
+    found = {
+        one["variable"]: (one["value"], one["source"]) for group in told.values() for one in group
+    }
+    assert found["METASRV_RUNNING_MAX"] == ("8", "environment")
+    assert found["METASRV_QUEUE_MAX"] == (7, "file")
+    assert found["METASRV_REPAIR_MAX"] == (32, "default")
+    assert found["METASRV_DATANODE_LISTEN"] == ("127.0.0.1:7000", "environment")
+    assert found["METASRV_DATANODE_ZONE"] == ("file", "file")
+    assert broken.exit_code == 2
 
 
 def test_given_a_person_then_a_table_of_flags_and_variables(run: Run) -> None:
