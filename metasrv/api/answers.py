@@ -134,6 +134,10 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 async def _broken(request: Request, error: Exception) -> Response:
-    with lines_of_request(getattr(request.state, "request_id", "")):  # we are outside the door
+    """The framework asks for this answer outside the door, which marks all others."""
+    request_id = getattr(request.state, "request_id", "")
+    with lines_of_request(request_id):
         log.error("request_failed", exc_info=error)
-    return await _error(request, Corrupt("internal"))
+    answered = await _error(request, Corrupt("internal"))
+    answered.headers["x-request-id"] = request_id
+    return answered

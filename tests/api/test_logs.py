@@ -44,4 +44,5 @@ async def test_given_a_route_that_breaks_then_its_line_names_the_request_that_wa
 
         (line,) = [line for line in told if line["event"] == "request_failed"]
         assert answer.status_code == 500
+        assert answer.headers["x-request-id"] == "r-3"
         assert line["request_id"] == answer.json()["request_id"] == "r-3"
