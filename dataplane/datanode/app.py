@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from base.errors import Corrupt, MetaError, NotFound, Refused
+from base.log import lines_of_request
 from base.wire.asgi import new_id
 from base.wire.problems import Problem, field_errors, problem_of
 from dataplane.datanode.api import admin, node
@@ -69,5 +70,10 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 async def _broken(request: Request, error: Exception) -> Response:
-    log.error("request_failed", path=request.url.path, error=repr(error))
-    return await _answer(request, Corrupt("internal"))
+    """The framework asks for this answer outside the door, which marks all others."""
+    request_id = getattr(request.state, "request_id", "")
+    with lines_of_request(request_id):
+        log.error("request_failed", path=request.url.path, exc_info=error)
+    answered = await _answer(request, Corrupt("internal"))
+    answered.headers["x-request-id"] = request_id
+    return answered
