@@ -59,3 +59,8 @@ def uuid7(wall_ms: int, noise: bytes) -> str:
     low = 0x8000 | int.from_bytes(noise[2:4]) & 0x3FFF
     stamp = f"{wall_ms & (1 << 48) - 1:012x}"
     return f"{stamp[:8]}-{stamp[8:]}-{high:04x}-{low:04x}-{noise[4:].hex()}"
+
+
+def wall_ms_of(uuid: str) -> int:
+    """When *uuid*, made by `uuid7`, was made."""
+    return int(uuid[:8] + uuid[9:13], 16)

@@ -17,8 +17,8 @@ from metasrv.api.documented import BODY, CHANGE, OF_LEADER, problems
 from metasrv.api.procedures import states
 from metasrv.api.query import FailoversQuery
 from metasrv.api.shape import failed_over
-from metasrv.service import failovers, procedures
-from metasrv.service.procedures import Filter, ListWanted
+from metasrv.service import failovers
+from metasrv.service.procedure_list import Filter, ListWanted, listed
 from procedures.kinds.failover_node import FAILOVER_NODE
 from procedures.kinds.failover_table import FAILOVER_TABLE
 
@@ -38,7 +38,7 @@ async def list_failovers(
     """Procedures that move regions off a node, newest first."""
     only = Filter(states(query.state), KINDS)
     wanted = ListWanted(request.url.path, query.page_size, query.page_token, only)
-    return answer(await procedures.listed(state, wanted))
+    return answer(await listed(state, wanted))
 
 
 @router.post(

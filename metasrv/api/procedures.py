@@ -5,6 +5,7 @@ from typing import Annotated, get_args
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from base.errors import Refused
+from base.schema.instants import parse_instant
 from base.wire.procedures import ProcedureBody, ProcedureList, ProcedureState
 from metasrv.api.answers import answer, etag_matches
 from metasrv.api.asked import Server, Wait
@@ -13,7 +14,8 @@ from metasrv.api.query import ProceduresQuery
 from metasrv.api.query import Query as NoQuery
 from metasrv.api.shape import RETRY_AFTER_S, preference_applied
 from metasrv.service import procedures
-from metasrv.service.procedures import Filter, ListWanted, Shown
+from metasrv.service.procedure_list import Filter, ListWanted, listed
+from metasrv.service.procedures import Shown
 
 STATES = frozenset(get_args(ProcedureState))
 
@@ -29,9 +31,21 @@ async def list_procedures(
     request: Request, state: Server, query: Annotated[ProceduresQuery, Query()]
 ) -> Response:
     """Procedures, newest first, those that are over among them."""
-    only = Filter(states(query.state), words(query.kind))
+    only = Filter(
+        states(query.state),
+        words(query.kind),
+        query.resource,
+        _instant(query.since),
+        _instant(query.until),
+        query.stalled,
+    )
     wanted = ListWanted(request.url.path, query.page_size, query.page_token, only)
-    return answer(await procedures.listed(state, wanted))
+    return answer(await listed(state, wanted))
+
+
+def _instant(text: str | None) -> int | None:
+    """In ms since the Unix epoch, no earlier than it. Raises Refused("invalid-request")."""
+    return None if text is None else max(parse_instant(text, "ms"), 0)
 
 
 def states(text: str | None) -> frozenset[str]:

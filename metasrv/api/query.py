@@ -70,6 +70,14 @@ class ProceduresQuery(Query):
     """One state, or several with commas between."""
     kind: str | None = Field(default=None, max_length=256)
     """One kind, or several with commas between."""
+    resource: str | None = Field(default=None, max_length=512)
+    """Its name, or its type and id, as `table:1024`."""
+    since: str | None = Field(default=None, max_length=64, examples=["2013-01-31T23:59:59Z"])
+    """An RFC 3339 time in UTC: only procedures whose ids were made then or later."""
+    until: str | None = Field(default=None, max_length=64, examples=["2013-02-01T00:00:00Z"])
+    """As `since`, and before."""
+    stalled: Flag | None = None
+    """Only those that have, or have not, gone without progress for long."""
     page_size: Whole = Field(default=PAGE_SIZE, ge=1, le=PAGE_SIZE_MAX)
     page_token: str | None = Field(default=None, max_length=2_048)
     """`next_page_token` of the page before, unchanged."""

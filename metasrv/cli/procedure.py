@@ -10,6 +10,7 @@ from base.wire.procedures import ProcedureBody
 from metasrv.cli.options import WAIT_S, AsJson, Url, WaitS, service
 from metasrv.cli.output import show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
+from metasrv.sdk.operations import ProcedureFilters
 
 app = typer.Typer(no_args_is_help=True)
 IdArg = Annotated[str, typer.Argument(metavar="ID")]
@@ -27,8 +28,13 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """Newest first."""
+    only: ProcedureFilters = {}
+    if state:
+        only["state"] = state
+    if kind:
+        only["kind"] = kind
     with service(metasrv, as_json) as client:
-        found = client.procedures.list(state, kind, limit)
+        found = client.procedures.list(limit, **only)
     if as_json:
         show_json(found)
     else:

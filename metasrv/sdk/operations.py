@@ -2,7 +2,7 @@
 
 import builtins
 from collections.abc import Sequence
-from typing import Unpack
+from typing import TypedDict, Unpack, cast
 from urllib.parse import urlencode
 
 from base.wire.cluster import (
@@ -28,6 +28,22 @@ from metasrv.sdk.service import PAGE, ChangeOptions, Params, Service
 from metasrv.sdk.tables import model_of
 
 
+class ProcedureFilters(TypedDict, total=False):
+    """Only procedures of which all that is given holds."""
+
+    state: str
+    """Several with commas between."""
+    kind: str
+    """Several with commas between."""
+    resource: str
+    """Its name, or its type and id, as `table:1024`."""
+    since: str
+    """RFC 3339, in UTC: begun then or later."""
+    until: str
+    """As `since`, and before."""
+    stalled: bool
+
+
 class Procedures:
     """`client.procedures`."""
 
@@ -37,11 +53,9 @@ class Procedures:
     async def get(self, procedure_id: str) -> ProcedureBody:
         return await self._service.read(ProcedureBody, f"/v1/procedures/{procedure_id}")
 
-    async def list(self, state: str = "", kind: str = "", limit: int = 100) -> list[ProcedureBody]:
-        """Newest first, at most `limit`. Several states or kinds: with commas between."""
-        given = {"state": state, "kind": kind}
-        filters = {name: value for name, value in given.items() if value}
-        return await _newest(self._service, "/v1/procedures", filters, limit)
+    async def list(self, limit: int = 100, **only: Unpack[ProcedureFilters]) -> list[ProcedureBody]:
+        """Newest first, at most `limit`."""
+        return await _newest(self._service, "/v1/procedures", cast(Params, only), limit)
 
     async def wait(
         self, procedure_id: str, wait_s: float = 60, on_progress: OnProgress | None = None

@@ -10,7 +10,15 @@ from base.wire.control import LockBody, PoisonBody
 from base.wire.nodes import SettingBody
 from base.wire.procedures import FailoverRequest, ProcedureBody
 from base.wire.tables import CatalogBody, RouteBody, SchemaBody, TableBody, TableSummary
-from metasrv.sdk.operations import Cluster, Failovers, NodeBook, Procedures, Regions, Settings
+from metasrv.sdk.operations import (
+    Cluster,
+    Failovers,
+    NodeBook,
+    ProcedureFilters,
+    Procedures,
+    Regions,
+    Settings,
+)
 from metasrv.sdk.portal import Portal
 from metasrv.sdk.procedure import OnProgress
 from metasrv.sdk.service import ChangeOptions
@@ -120,9 +128,9 @@ class SyncProcedures:
         return self._call(self._procedures.get(procedure_id))
 
     def list(
-        self, state: str = "", kind: str = "", limit: int = 100
+        self, limit: int = 100, **only: Unpack[ProcedureFilters]
     ) -> builtins.list[ProcedureBody]:
-        return self._call(self._procedures.list(state, kind, limit))
+        return self._call(self._procedures.list(limit, **only))
 
     def wait(
         self, procedure_id: str, wait_s: float = 60, on_progress: OnProgress | None = None
