@@ -114,6 +114,12 @@ class Rig:
         leader = document.get("leader") if document else None
         return leader is not None and leader["id"] == id and leader["term"] is not None
 
+    async def agrees_on_a_leader(self) -> bool:
+        """Whether every server names the same one: only then does each pass on what is asked."""
+        leader = await self.leader()
+        documents = [await self.ask(self.url(id) + "/v1/cluster") for id in self.servers]
+        return all(one and one["leader"] and one["leader"]["id"] == leader for one in documents)
+
     async def ask(self, url: str, **params: str) -> Any:
         """The document; None for no answer, or one that is no 200."""
         try:
@@ -244,4 +250,6 @@ async def running(
         Playground(settings) as playground,
         httpx.AsyncClient(trust_env=False, timeout=10) as http,
     ):
-        yield Rig(playground, http)
+        rig = Rig(playground, http)
+        await rig.until(rig.agrees_on_a_leader)
+        yield rig
