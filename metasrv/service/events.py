@@ -35,15 +35,18 @@ async def events(
         shown = first
         while not shown.body.done:
             try:
-                async with state.while_serving():
-                    found = await procedures.get(
-                        state, procedure, unlike=shown.etag, wait_ms=BEAT_MS
-                    )
-            except (TimeoutError, NotLeader, Unavailable):
+                found = await procedures.get(state, procedure, unlike=shown.etag, wait_ms=BEAT_MS)
+            except (NotLeader, Unavailable):
                 yield sse.GOAWAY
                 return
-            yield sse.BEAT if found.etag == shown.etag else _event(found)
+            if found.etag != shown.etag:
+                yield _event(found)
+            elif not state.is_stopping:
+                yield sse.BEAT
             shown = found
+            if state.is_stopping and not shown.body.done:  # the wait was cut short
+                yield sse.GOAWAY
+                return
 
 
 def must_have_room(state: ServerState) -> None:

@@ -9,8 +9,10 @@ from typing import Any
 import httpx
 import orjson
 
+from base.wire import sse
 from keys.cluster import Leader
-from metasrv.service.events import STREAMS_MAX
+from metasrv.service import procedures
+from metasrv.service.events import STREAMS_MAX, events
 from serving.guard import Bounds
 from tests.api.rig import TABLES, Server, leader, spec, state_of
 from tests.serving.sockets import serving
@@ -171,6 +173,21 @@ async def test_given_open_streams_when_the_server_stops_then_goaway_ends_them() 
         for stream in (direct, forwarded):
             assert stream.names[-1] == "goaway"
         assert one.state.streams == 0
+        one.nodes.gate.set()
+
+
+async def test_given_a_server_that_stops_when_a_reader_never_waits_then_few_events_end_it() -> None:
+    async with leader() as one:
+        procedure = await begun(one)
+        first = await procedures.get(one.state, procedure)
+        stream = events(one.state, procedure, first, None)
+        told = [await anext(stream)]
+
+        one.state.stop()
+        while told[-1] != sse.GOAWAY and len(told) < 10:  # none of these may need the loop to turn
+            told.append(await anext(stream))
+
+        assert told[-1] == sse.GOAWAY
         one.nodes.gate.set()
 
 
