@@ -28,7 +28,7 @@ PARTS = (
     Part("etcd", 180),
     Part("process", 660),
     Part("slow", 180),
-    Part("spark", 240),
+    Part("spark", 360),
     Part("demo", 240),
     Part("story", 300, ("metasrv", "demo", "--rows", "20000")),
 )
