@@ -21,7 +21,7 @@ class Part:
 
 
 PARTS = (
-    Part("fast", 180),
+    Part("fast", 240),
     Part("crash", 300),
     Part("badinput", 120),
     Part("sim", 120),
