@@ -121,6 +121,7 @@ class _Sink(io.RawIOBase):
     def __init__(self, file: AppendFile) -> None:
         self._file = file
         self._pending = bytearray()
+        self._is_body = True
         self._sums: list[int] = []
         self.bytes = 0
         self.crc = 0
@@ -133,7 +134,7 @@ class _Sink(io.RawIOBase):
     def write(self, data: object, /) -> int:
         view = memoryview(data)  # type: ignore[arg-type]
         self._pending += view
-        if len(self._pending) >= _CHUNK_BYTES:
+        if self._is_body and len(self._pending) >= _CHUNK_BYTES:
             self._pass_on_body(len(self._pending) // BLOCK_BYTES * BLOCK_BYTES)
         return view.nbytes
 
@@ -141,8 +142,10 @@ class _Sink(io.RawIOBase):
         return self.bytes + len(self._pending)
 
     def end_body(self) -> Sequence[int]:
-        """What is written from now on is the footer. Returns the checksums of the body's blocks."""
+        """What is written from now on is the footer, which is kept whole until `finish`. Returns
+        the checksums of the body's blocks."""
         self._pass_on_body(len(self._pending))
+        self._is_body = False
         return self._sums
 
     def finish(self) -> None:

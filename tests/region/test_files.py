@@ -7,7 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from base.errors import Corrupt, Unavailable
+from dataplane.region import file_writer
 from dataplane.region.block_cache import BlockCache, BlockKey
+from dataplane.region.block_sums import BLOCK_BYTES
 from dataplane.region.checksum import digest_stored
 from dataplane.region.file_reader import FileReader, FileSource
 from dataplane.region.file_writer import (
@@ -117,6 +119,19 @@ def test_given_wide_rows_when_written_then_a_row_group_is_bounded_by_bytes(
     groups = [file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)]
     assert max(groups) * 10_000 <= ROW_GROUP_BYTES
     assert sum(groups) == 2_000
+
+
+def test_given_a_footer_longer_than_what_is_written_at_once_when_read_then_it_is_whole(
+    disk: ReadingDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_writer, "_CHUNK_BYTES", BLOCK_BYTES)
+    tables = [stored(range(at, at + 1)) for at in range(200)]
+    entry = written(disk, *tables)
+
+    rows = pa.concat_tables(reader_of(disk, entry).scan(KeyRange(), SPEC.columns))
+
+    assert entry.footer_bytes > 2 * BLOCK_BYTES
+    assert rows.column("c1").to_pylist() == list(range(200))
 
 
 def test_given_keys_all_over_when_read_then_each_is_found_once(disk: ReadingDisk) -> None:
