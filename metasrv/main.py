@@ -37,6 +37,7 @@ EXIT_CONFIG = 78  # EX_CONFIG of sysexits.h: an operator must change something f
 DRAIN_S_MAX = 1  # for answers under way at SIGTERM; streams and long polls end at once
 HANDOVER_S_MAX = 0.4  # for the seat to be given up, so that the next leader need not wait for it
 AGAIN_MS = 500  # before standing again after a session or a term has ended
+YOUNG_MAX = 20_000  # new objects before garbage is looked for; by default 700, far too often for us
 
 log = structlog.get_logger()
 
@@ -88,6 +89,8 @@ async def run(config: ServerConfig) -> None:
             "pid": os.getpid(),
         }
         announce(facts, config.ready_file)
+        gc.freeze()  # modules and models stay: they are not looked through again and again
+        gc.set_threshold(YOUNG_MAX)
         await stop.wait()
         state.stop()
         server.should_exit = True
