@@ -4,14 +4,12 @@ import fcntl
 import os
 import re
 import shutil
-import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from base.errors import Conflict
 from metasrv.playground.document import NAME
-from metasrv.playground.plan import HOST
 
 LOCK = "playground.lock"
 OURS = re.compile(r"etcd|logs|m-\d+|dn-\d+")
@@ -39,12 +37,3 @@ def cleared(folder: Path, *, reset: bool) -> None:
     for path in folder.iterdir() if reset else ():
         if OURS.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
-
-
-def free_ports(count: int) -> list[int]:
-    """Different ones, free at this moment."""
-    with ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind((HOST, 0))
-        return [probe.getsockname()[1] for probe in probes]

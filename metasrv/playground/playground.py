@@ -15,13 +15,15 @@ import httpx
 from base.clock import Clock, SystemClock
 from base.errors import Refused, Unavailable
 from base.fanout import fan_out
+from base.rng import SystemRng
 from metasrv.playground.child import Child
 from metasrv.playground.document import NAME, PlaygroundBody, document_of, write_document
-from metasrv.playground.folder import cleared, free_ports, held
+from metasrv.playground.folder import cleared, held
 from metasrv.playground.plan import Program, Settings, plan, ports_needed
+from metasrv.playground.ports import free_ports
 from metasrv.toolchain import checkout, read_toolchain
 
-READY_S_MAX = 60.0
+READY_S_MAX = 120.0
 """For one program, etcd's election and the first heartbeats included."""
 POLL_MS = 50
 PROBE_S_MAX = 2.0
@@ -129,7 +131,7 @@ class Playground:
 
     async def _start(self) -> None:
         env, etcd_path = await asyncio.to_thread(_environment, bool(self.settings.etcd))
-        ports = free_ports(ports_needed(self.settings))
+        ports = free_ports(ports_needed(self.settings), SystemRng())
         logs = self.settings.data_dir / "logs"
         for program in plan(self.settings, etcd_path, ports):
             self.children[program.id] = Child(program, logs, env, checkout())

@@ -4,21 +4,21 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 from pathlib import Path
 from threading import Event, Thread
 from typing import IO
 
+from base.rng import SystemRng
+from metasrv.playground.ports import free_ports
+
 SERVES = re.compile(rb"serving (client traffic )?(insecure|secure)|serving client requests on")
-START_S_MAX = 30
+START_S_MAX = 60
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    (port,) = free_ports(1, SystemRng())
+    return port
 
 
 class EtcdProcess:
@@ -32,7 +32,7 @@ class EtcdProcess:
         self._folder = folder
         self.flags = flags
         self.scheme = scheme
-        self._ports = free_port(), free_port()
+        self._ports = free_ports(2, SystemRng())
         self._process: subprocess.Popen[bytes] | None = None
         self._threads: list[Thread] = []
 

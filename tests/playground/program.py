@@ -12,7 +12,7 @@ from typing import Any, Self
 from tests.playground.waiting import until
 
 START_S_MAX = 90
-STOP_S_MAX = 40
+STOP_S_MAX = 90
 
 
 class PlaygroundProcess:

@@ -1,0 +1,40 @@
+"""Ports for programs that come back."""
+
+import socket
+
+import pytest
+
+from base.rng import SystemRng
+from metasrv.playground.ports import RANGE, free_ports
+
+
+class Middle:
+    """Always the same draw."""
+
+    def random(self) -> float:
+        return 0.5
+
+
+def test_given_a_count_when_asked_then_so_many_different_ports_that_can_be_bound() -> None:
+    ports = free_ports(20, SystemRng())
+
+    assert len(set(ports)) == 20
+    for port in ports:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+
+
+def test_given_ports_when_drawn_then_none_is_the_source_of_an_outgoing_connection() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.create_connection(listening.getsockname()) as outgoing,
+    ):
+        source = outgoing.getsockname()[1]
+
+    assert source >= int(RANGE.read_text().split()[0]) > max(free_ports(50, SystemRng()))
+
+
+def test_given_a_port_that_is_taken_when_nothing_else_is_drawn_then_it_says_so() -> None:
+    (port,) = free_ports(1, Middle())
+    with socket.create_server(("127.0.0.1", port)), pytest.raises(OSError, match="not 1 free port"):
+        free_ports(1, Middle())
