@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-START_S_MAX = 20
+START_S_MAX = 60
 
 
 class DatanodeProcess:

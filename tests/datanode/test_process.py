@@ -17,7 +17,7 @@ from tests.node_conformance.node import Node, Write, new_region
 
 pytestmark = pytest.mark.process
 
-LEASE_MS = 1_000
+LEASE_MS = 2_500
 
 
 def keys_of(node: Node, region: int, epoch: int) -> set[bytes]:

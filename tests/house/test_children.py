@@ -26,7 +26,7 @@ with children.ended_by_signals():
 def test_given_a_limit_when_it_passes_then_the_whole_family_is_gone(tmp_path: Path) -> None:
     log = tmp_path / "log"
 
-    code = children.run(FAMILY, cwd=tmp_path, log=log, limit_s=0.5)
+    code = children.run(FAMILY, cwd=tmp_path, log=log, limit_s=3)
 
     assert code == 124
     assert has_ended(int(log.read_text()))

@@ -76,7 +76,7 @@ class FakeMetasrv:
         self._server.should_exit = True
         self._thread.join(10)
 
-    def wait_for(self, seen: Callable[[], bool], timeout_s: float = 20) -> None:
+    def wait_for(self, seen: Callable[[], bool], timeout_s: float = 60) -> None:
         """Until `seen` holds; asked again after each call of a node."""
         with self._changed:
             assert self._changed.wait_for(seen, timeout_s), "the node did not do it in time"

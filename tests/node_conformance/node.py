@@ -63,7 +63,7 @@ class Node:
     root: str
     metasrv: FakeMetasrv
     number: int = 0
-    http: httpx.Client = field(default_factory=lambda: httpx.Client(trust_env=False, timeout=30))
+    http: httpx.Client = field(default_factory=lambda: httpx.Client(trust_env=False, timeout=60))
 
     def __enter__(self) -> Self:
         return self

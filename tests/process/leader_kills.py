@@ -13,7 +13,7 @@ from tests.process.rig import Rig, running
 from tests.process.verdict import judged
 
 CLIENTS = 6
-CONVERGE_S = 60.0
+CONVERGE_S = 120.0
 LIMITS = httpx.Limits(max_connections=64, keepalive_expiry=1.0)
 
 

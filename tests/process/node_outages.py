@@ -20,9 +20,9 @@ from tests.process.rig import Rig, running, table_spec
 from tests.process.seen import Seen, must
 from tests.process.writer import Writer, wrong_rows
 
-WRITABLE_S = 30
+WRITABLE_S = 60
 PATIENT_MS = 60_000
-MOVE_S = 90
+MOVE_S = 120
 LATE = 4
 ROWS_MIN = 100
 
@@ -137,7 +137,7 @@ async def node_stopped(
             answers = [*await asyncio.gather(*late), await _late_write(rig, bound, LATE)]
             read = await _late_read(bound)
             await acknowledged_again(rig, writers)
-        await rig.until(lambda: _has_no_region(db, old), 20)
+        await rig.until(lambda: _has_no_region(db, old))
         rows = await rows_of(db, "t")
         agreement = await rig.agreement()
         checked = await rig.check()

@@ -14,7 +14,6 @@ from tests.process.seen import Seen, must
 
 TABLES = "/v1/catalogs/main/schemas/public/tables"
 IN_FLIGHT = 12
-FOLLOWS_S = 20
 # What a woken leader may say: done by it or its successor; accepted; never begun; not known.
 HONEST = frozenset({201, 202, 408, 503, 504})
 
@@ -31,7 +30,7 @@ async def leader_stopped(
         await db.tables.create(table_spec("t"))
         old = await rig.leader()
         others = [id for id in rig.servers if id != old]
-        cluster = await rig.ask(rig.url(old) + "/v1/cluster")
+        cluster = await rig.told(rig.url(old) + "/v1/cluster")
         asked = [tasks.create_task(_create(rig, old, number)) for number in range(IN_FLIGHT)]
         await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
         await rig.kill(old, signal.SIGSTOP)
@@ -47,10 +46,10 @@ async def leader_stopped(
         await rig.kill(old, signal.SIGCONT)
         woken_ms = rig.clock.mono_ms()
         refused = await _late_order(rig, cluster)
-        await rig.until(lambda: _follows(rig, old), FOLLOWS_S)
+        await rig.until(lambda: _follows(rig, old))
         follows_ms = rig.clock.mono_ms() - woken_ms
         answers = await asyncio.gather(*asked)
-        again = [await _create(rig, others[0], number) for number in range(IN_FLIGHT)]
+        again = [await _settled(rig, others[0], number) for number in range(IN_FLIGHT)]
         await rig.converged()
         names = {table.name for table in await db.tables.list()}
         agreement = await rig.agreement()
@@ -82,6 +81,17 @@ async def _create(rig: Rig, id: str, number: int) -> httpx.Response:
     return await rig.http.post(rig.url(id) + TABLES, json=spec, headers=headers, timeout=120)
 
 
+async def _settled(rig: Rig, id: str, number: int) -> httpx.Response:
+    """Asked again until the answer is neither "not yet" nor "not known"."""
+
+    async def ask() -> httpx.Response | None:
+        answer = await _create(rig, id, number)
+        return answer if answer.status_code not in (202, 503, 504) else None
+
+    answer: httpx.Response = await rig.until(ask)
+    return answer
+
+
 def _contradictions(
     answers: Sequence[httpx.Response], again: Sequence[httpx.Response]
 ) -> list[str]:
@@ -96,8 +106,8 @@ def _contradictions(
 
 
 async def _reads(rig: Rig, id: str, version: int) -> bool:
-    found = await rig.ask(f"{rig.url(id)}{TABLES}/t", min_version=str(version))
-    return found is not None and found["name"] == "t"
+    found = await rig.told(f"{rig.url(id)}{TABLES}/t", min_version=str(version))
+    return bool(found["name"] == "t")
 
 
 async def _follows(rig: Rig, id: str) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.process.leader_kills import Plan, leader_kills
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 
 
 async def test_given_six_clients_when_leaders_are_killed_then_what_was_acknowledged_holds(

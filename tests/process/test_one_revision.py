@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from metasrv.sdk.client import AsyncClient
-from tests.process.rig import Key, Rig, running, table_spec
+from tests.process.rig import CALM, Key, Rig, running, table_spec
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 
 METADATA = ("__table_", "__dn_table/", "__schema_name/", "__removed-", "__catalog/")
 TABLE = {"__table_info", "__table_route", "__dn_table", "__table_name"}
@@ -55,7 +55,7 @@ CHANGES = (
 async def test_given_each_change_when_done_then_all_its_keys_bear_one_revision(
     tmp_path: Path,
 ) -> None:
-    async with running(tmp_path) as rig, rig.client() as db:
+    async with running(tmp_path, flags=CALM) as rig, rig.client() as db:
         await rig.leader()
         seen = []
         for change in CHANGES:

@@ -7,7 +7,7 @@ import pytest
 from tests.process.node_outages import node_stopped
 from tests.process.pauses import leader_stopped
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 
 
 async def test_given_a_stopped_leader_when_it_wakes_then_nothing_it_does_counts(

@@ -32,7 +32,7 @@ async def running(settings: SparkSettings, start: str = "ready") -> AsyncIterato
     command = (sys.executable, "-m", "tests.spark.fake_driver", start)
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(checkout())}
     jobs = SparkJobs(command, env, FakeClock(), settings)
-    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(90), asyncio.TaskGroup() as tasks:
         tasks.create_task(jobs.run())
         yield jobs
         await jobs.close()
@@ -40,7 +40,7 @@ async def running(settings: SparkSettings, start: str = "ready") -> AsyncIterato
 
 @pytest.fixture
 def settings(tmp_path: Path) -> SparkSettings:
-    return SparkSettings(tmp_path / "spark", cancel_ms=2_000)
+    return SparkSettings(tmp_path / "spark", cancel_ms=5_000)
 
 
 async def test_given_jobs_when_they_come_together_then_one_driver_answers_each_its_own(
