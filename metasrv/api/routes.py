@@ -1,7 +1,8 @@
 """Every route and error answer, without a server: what the app and the document are made of."""
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute
 
 from metasrv.api import (
     admin,
@@ -36,6 +37,21 @@ ROUTERS = (
 )
 
 
+def _operation_id(route: APIRoute) -> str:
+    return route.name
+
+
+def _included() -> tuple[BaseRoute, ...]:
+    """Made once: FastAPI builds what it includes anew for each app, and that takes long."""
+    every = APIRouter(generate_unique_id_function=_operation_id)
+    for router in ROUTERS:
+        every.include_router(router)
+    return tuple(every.routes)
+
+
+ROUTES = _included()
+
+
 def bare_app() -> FastAPI:
     """The framework's own pages are off: they load from a CDN."""
     app = FastAPI(
@@ -45,13 +61,7 @@ def bare_app() -> FastAPI:
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=_operation_id,
     )
-    for router in ROUTERS:
-        app.include_router(router)
+    app.router.routes.extend(ROUTES)
     answers.install(app)
     return app
-
-
-def _operation_id(route: APIRoute) -> str:
-    return route.name
