@@ -15,7 +15,7 @@ from base.clock import Clock
 from base.errors import Conflict, Corrupt, MetaError, NotLeader, Refused, Unavailable, Unknown
 from keys.batch import Batch, Judgement, Line, Member, Verdict, judge
 from keys.filling import fill
-from keys.kv import TXN_OPS_MAX, Answer, Get, Kv, Request
+from keys.kv import OUT_OF_SPACE, TXN_OPS_MAX, Answer, Get, Kv, Request
 from keys.log import CatalogUpdate, CatalogVersion, CatalogVersionKey
 from keys.txn import Stamp, Txn
 from keys.value import decode
@@ -67,6 +67,7 @@ class Committer:
         """Less where the store allows less than we think; it grows again with each success."""
         self._listeners: list[Applied] = []
         self._ended = False
+        self._is_out_of_space = False
 
     @property
     def term(self) -> int:
@@ -75,6 +76,12 @@ class Committer:
     def on_update(self, listener: Applied) -> None:
         """*listener* hears of every update before its commit is answered (P7)."""
         self._listeners.append(listener)
+
+    def must_have_space(self) -> None:
+        """Raises Unavailable("storage-full") while the batch in flight waits for space in the
+        store, for those who would rather not wait behind it."""
+        if self._is_out_of_space:
+            raise Unavailable("storage-full")
 
     async def commit(self, txn: Txn, *, procedure: str | None = None) -> Committed:
         """Raises StaleRead, Refused, Unavailable or NotLeader: not done; Unknown: the term ended
@@ -151,11 +158,13 @@ class Committer:
                 answer = await self._kv.txn(batch.request, deadline_ms=self._deadline_ms)
             except (Unknown, Unavailable, Refused) as error:
                 in_doubt = in_doubt or isinstance(error, Unknown)
+                self._is_out_of_space = error.facts.get("reason") == OUT_OF_SPACE
                 if not in_doubt:
                     raise
                 await self._clock.sleep_ms(pause_ms)
                 pause_ms = min(2 * pause_ms, RESEND_MS_MAX)
             else:
+                self._is_out_of_space = False
                 return answer, in_doubt
 
     def _not_sent(self, error: Unavailable | Refused) -> None:

@@ -13,6 +13,7 @@ from aetcd import rpc
 from grpc.aio import UsageError
 
 from base.errors import Conflict, MetaError, Refused, Unavailable, Unknown
+from keys.kv import OUT_OF_SPACE
 
 TOO_LARGE = ("too many operations", "request is too large", "larger than max")
 NO_SPACE = "database space exceeded"
@@ -54,7 +55,7 @@ def meaning(status: str, details: str, call: str, *, writes: bool) -> MetaError:
     if refused is not None:
         return refused
     if NO_SPACE in details:
-        return _not_known(call, writes, reason="no-space")
+        return _not_known(call, writes, reason=OUT_OF_SPACE)
     return _not_known(call, writes, grpc=status, details=details)
 
 

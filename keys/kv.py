@@ -12,6 +12,7 @@ from typing import NewType, Protocol
 LeaseId = NewType("LeaseId", int)
 
 TXN_OPS_MAX = 128  # etcd's default limit: on compares, and again on each branch
+OUT_OF_SPACE = "no-space"  # the `reason` of an Unknown
 TXN_BYTES_MAX = 1_500_000  # etcd's default request limit of 1.5 MiB, less what framing takes
 PAGE_KEYS_MAX = 1_000  # keys per page of a range read, so that one answer stays small
 

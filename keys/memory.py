@@ -10,7 +10,18 @@ from dataclasses import dataclass, replace
 
 from base.clock import Clock
 from base.errors import Conflict, Unknown
-from keys.kv import Answer, Delete, Get, KeyValue, LeaseId, Page, Put, Request, Watched
+from keys.kv import (
+    OUT_OF_SPACE,
+    Answer,
+    Delete,
+    Get,
+    KeyValue,
+    LeaseId,
+    Page,
+    Put,
+    Request,
+    Watched,
+)
 from keys.limits import check_limits
 from keys.mvcc import Mvcc, in_range, shown
 from keys.quota import LEASE_BYTES, QUOTA_BYTES, Quota, request_cost
@@ -131,7 +142,7 @@ class MemoryKv:
     def _check_space(self, call: str, cost_bytes: int) -> None:
         """Unknown, though here nothing was done: etcd may have done it, and does not say."""
         if not self._quota.admits(cost_bytes):
-            raise Unknown(call=call, reason="no-space")
+            raise Unknown(call=call, reason=OUT_OF_SPACE)
 
     def _check_leases(self, request: Request) -> None:
         for write in request.writes:

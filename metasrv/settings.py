@@ -99,8 +99,10 @@ class Settings:
         """Durable when it returns. The value it has already changes nothing.
 
         Raises NotFound, Refused("invalid-request"), Conflict("version-mismatch") where the version
-        is not the expected one, Conflict("object-locked") after too many races.
+        is not the expected one, Conflict("object-locked") after too many races,
+        Unavailable("storage-full").
         """
+        self.committer.must_have_space()
         wanted = self.values.changed(name, value).plain(name)
         key = SettingKey(name)
         for _ in range(RACES_MAX):

@@ -10,7 +10,6 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from base.errors import Corrupt, MetaError, NotFound, NotLeader, Refused, Unavailable
-from base.log import lines_of_request
 from base.wire.model import WireModel
 from base.wire.problems import FieldError, field_errors, problem_of
 from base.wire.tables import CatalogBody, SchemaBody
@@ -78,7 +77,6 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(MetaError, _error)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(Exception, _broken)
 
 
 def told(error: MetaError, path: str) -> MetaError:
@@ -131,13 +129,3 @@ async def _http(request: Request, error: Exception) -> Response:
     if error.status_code == 404:
         return await _error(request, NotFound("not-found", what="route", name=request.url.path))
     return await _error(request, Refused("invalid-request", reason=str(error.detail)))
-
-
-async def _broken(request: Request, error: Exception) -> Response:
-    """The framework asks for this answer outside the door, which marks all others."""
-    request_id = getattr(request.state, "request_id", "")
-    with lines_of_request(request_id):
-        log.error("request_failed", exc_info=error)
-    answered = await _error(request, Corrupt("internal"))
-    answered.headers["x-request-id"] = request_id
-    return answered

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
+
 from base.clock import Clock
-from base.errors import MetaError
+from base.errors import Corrupt, MetaError
 from base.log import lines_of_request
 from base.wire.asgi import Answering, App, Receive, Scope, Send, check_head, given_id
 from base.wire.strict_json import check_query
@@ -19,6 +21,8 @@ from metasrv.api.route_table import UNKNOWN, Met, RouteTable
 
 NOT_ALLOWED = "method-not-allowed"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,12 @@ class Door:
             allowed = error.facts.get("allowed") if error.code == NOT_ALLOWED else None
             more = [(b"allow", str(allowed).encode())] if allowed is not None else []
             await answering.refuse(told(error, scope["path"]), scope["path"], more)
+        except Exception:
+            with lines_of_request(request_id):
+                log.exception("request_failed")
+            if answering.status:  # its rest cannot be made up: the connection is cut
+                raise
+            await answering.refuse(Corrupt("internal"), scope["path"])
         finally:
             route = met.template if met else UNKNOWN
             method = scope["method"] if scope["method"] in _METHODS else UNKNOWN

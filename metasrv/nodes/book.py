@@ -123,8 +123,9 @@ class NodeBook:
     async def _write(self, node_id: str, change: Callable[[Node | None], Node]) -> Node:
         """What *change* makes of the stored node, None if there is none; judged anew after a race.
 
-        Raises Conflict("object-locked") after too many of them.
+        Raises Conflict("object-locked") after too many of them, Unavailable("storage-full").
         """
+        self.committer.must_have_space()
         key = NodeKey(DATANODE, node_id)
         for _ in range(RACES_MAX):
             seen = await snapshot(self.kv, key, deadline_ms=self.timing.store_deadline_ms)

@@ -1,10 +1,12 @@
 """One wish from request to answer: replayed, judged, submitted, and waited for if asked to."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
-from base.errors import MetaError, NotFound, NotLeader, Refused, Unavailable
+from base.errors import MetaError, NotFound, NotLeader, Refused, Unavailable, Unknown
 from keys.records import Idempotency, IdempotencyKey, ProcedureHistory
 from keys.txn import snapshot
 from metasrv.service.asking import Asked
@@ -22,8 +24,11 @@ from metasrv.service.wishes import (
 )
 from metasrv.term import Term
 from procedures.entry import Entry
+from procedures.machine import Kind, ProcedureState
 from procedures.rehearsal.plan import Plan
 from procedures.submit import Submission, Submitted
+
+SILENT_DEADLINES = 4  # of one request to the store, until a client hears that nothing is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +192,24 @@ async def _submit(state: ServerState, term: Term, asked: Asked, change: Change) 
     procedure = change.state
     if change.sequence is not None:
         assert change.numbered is not None
+        term.committer.must_have_space()
         procedure = change.numbered(await term.sequences.next(change.sequence))
-    wish = Submission(
-        state.ids.procedure_id(), asked.client(table_id=change.table_id), asked.fingerprint
-    )
-    return await term.manager.submit(change.kind, procedure, wish)
+    client = asked.client(table_id=change.table_id)
+    wish = Submission(state.ids.procedure_id(), client, asked.fingerprint)
+    return await stored(state, term, change.kind, procedure, wish)
+
+
+async def stored(
+    state: ServerState, term: Term, kind: Kind[Any], procedure: ProcedureState, wish: Submission
+) -> Submitted:
+    """Durable when it returns. Raises Unavailable("storage-full"): nothing was sent; Unknown: the
+    store has been silent for long, and the submission is on its way all the same."""
+    term.committer.must_have_space()
+    try:
+        async with asyncio.timeout(SILENT_DEADLINES * state.facts.store_deadline_ms / 1000):
+            return await term.manager.submit(kind, procedure, wish)
+    except TimeoutError as error:
+        raise Unknown("outcome-unknown", reason="the store has not answered") from error
 
 
 async def waited(term: Term, known: Submitted, patience: Patience) -> Made:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from base.wire.procedures import FailoverRequest
 from keys.records import ProcedureHistory
 from metasrv.service.asking import Asked
-from metasrv.service.changing import Made, Patience, only_the_leader, replayed, waited
+from metasrv.service.changing import Made, Patience, only_the_leader, replayed, stored, waited
 from metasrv.service.failover_plan import (
     Leaving,
     Situation,
@@ -121,7 +121,7 @@ async def submitted(
 ) -> Submitted:
     client = asked.client(part=part, expected_epoch=planned.expected_epoch)
     wish = Submission(state.ids.procedure_id(), client, asked.fingerprint)
-    return await term.manager.submit(planned.kind, planned.state, wish)
+    return await stored(state, term, planned.kind, planned.state, wish)
 
 
 def situation(state: ServerState, term: Term) -> Situation:

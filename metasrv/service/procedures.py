@@ -46,6 +46,7 @@ async def control(state: ServerState, procedure: str, command: Command, wait_ms:
     with only_the_leader():
         term = await state.leading()
         _must_be_an_id(procedure)
+        term.committer.must_have_space()
         found = await term.manager.control(procedure, command)
         if wait_ms:
             found = await until_over(state, term, procedure, wait_ms)

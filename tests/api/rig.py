@@ -20,6 +20,7 @@ from keys.follower import Follower
 from keys.kv import Compare, Kv, Put, Request
 from keys.line import read_line
 from keys.memory import MemoryKv
+from keys.quota import QUOTA_BYTES
 from keys.sequence import Sequences
 from keys.value import encode
 from metasrv.api.body import Limits
@@ -129,11 +130,15 @@ def state_of(name: str, kv: Kv, clock: ShiftedClock) -> ServerState:
 
 @asynccontextmanager
 async def leader(
-    *, nodes: int = 2, limits: Limits | None = None, queue_max: int = 100
+    *,
+    nodes: int = 2,
+    limits: Limits | None = None,
+    queue_max: int = 100,
+    quota_bytes: int = QUOTA_BYTES,
 ) -> AsyncIterator[Server]:
     """A server that leads a fresh cluster, with *nodes* registered."""
     clock = ShiftedClock()
-    kv = MemoryKv(clock)
+    kv = MemoryKv(clock, quota_bytes=quota_bytes)
     server = Server(state_of("ms-1", kv, clock), kv, clock, limits=limits or Limits())
     fence = await _elect(kv, server)
     await kv.txn(bootstrap_request(fence, CLUSTER, clock.wall_ms()), deadline_ms=DEADLINE_MS)

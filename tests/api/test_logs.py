@@ -1,6 +1,5 @@
 """Every log line that a request has caused bears its id, whichever task wrote it."""
 
-import httpx
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
@@ -37,12 +36,14 @@ async def test_given_a_route_that_breaks_then_its_line_names_the_request_that_wa
     async with leader() as one:
         await one.make()
         one.state.addresses = None  # type: ignore[assignment]
-        transport = httpx.ASGITransport(one.app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://ms-1") as client:
-            with capture_logs(processors=[merge_contextvars]) as told:
-                answer = await client.get(f"{TABLES}/t", headers={"X-Request-Id": "r-3"})
+        with capture_logs(processors=[merge_contextvars]) as told:
+            answer = await one.client.get(f"{TABLES}/t", headers={"X-Request-Id": "r-3"})
+        metrics = (await one.client.get("/metrics")).text
 
         (line,) = [line for line in told if line["event"] == "request_failed"]
         assert answer.status_code == 500
         assert answer.headers["x-request-id"] == "r-3"
         assert line["request_id"] == answer.json()["request_id"] == "r-3"
+        assert line["exc_info"]
+        assert 'status="500"} 1.0' in metrics
+        assert 'status="0"' not in metrics
