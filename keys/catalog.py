@@ -62,6 +62,8 @@ class Catalog:
     """Schema -> name -> id of the table that bears it now."""
     nodes: Map[str, Map[int, int]] = field(default_factory=Map)
     """Node -> tables of which it leads regions -> how many; dropped tables not."""
+    led: Map[str, int] = field(default_factory=Map)
+    """Node -> the sum of those: every DDL asks, and a node may have regions of all tables."""
 
     def apply(self, update: CatalogUpdate, revision: int) -> "Catalog":
         """The next version. Raises Corrupt for a gap or an entry that cannot follow."""
@@ -123,8 +125,8 @@ class Catalog:
         return (self.tables[table_id] for table_id in self.nodes.get(node, Map()))
 
     def led_by(self, node: str) -> int:
-        """How many regions of living tables *node* leads. Looks at no route: every DDL asks."""
-        return sum(self.nodes.get(node, Map()).values())
+        """How many regions of living tables *node* leads."""
+        return self.led.get(node, 0)
 
     # The entries, one function each -----------------------------------------------------------
 
@@ -229,25 +231,28 @@ class Catalog:
         names = self.names.get(schema, Map())
         if names.get(info.name, info.table_id) != info.table_id:
             raise Corrupt(name=info.full_name, holder=names[info.name], other=info.table_id)
-        nodes = self.nodes
+        nodes, led = self.nodes, self.led
         for node, numbers in table.route.numbers_by_node().items():
             nodes = nodes.set(node, nodes.get(node, Map()).set(info.table_id, len(numbers)))
+            led = led.set(node, led.get(node, 0) + len(numbers))
         return replace(
             self,
             tables=self.tables.set(info.table_id, table),
             names=self.names.set(schema, names.set(info.name, info.table_id)),
             nodes=nodes,
+            led=led,
         )
 
     def _unnamed(self, table: Table) -> "Catalog":
         info = table.info
         schema = (info.catalog, info.schema_name)
-        names, nodes = self.names[schema].delete(info.name), self.nodes
-        for node in table.route.numbers_by_node():
+        names, nodes, led = self.names[schema].delete(info.name), self.nodes, self.led
+        for node, numbers in table.route.numbers_by_node().items():
             held = nodes[node].delete(info.table_id)
             nodes = nodes.set(node, held) if held else nodes.delete(node)
+            led = led.set(node, led[node] - len(numbers)) if held else led.delete(node)
         kept = self.names.set(schema, names) if names else self.names.delete(schema)
-        return replace(self, names=kept, nodes=nodes)
+        return replace(self, names=kept, nodes=nodes, led=led)
 
 
 def without(known: Map[K, V], key: K) -> Map[K, V]:
