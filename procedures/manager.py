@@ -233,21 +233,25 @@ class Manager:
     async def _expire(self, entry: Entry) -> None:
         """Its deadline came while it waited, for its locks or a place."""
         entry.controlled = True
-        waits = [blocked.by for blocked in entry.blocked] or "a place among those that run"
-        error = Unavailable("deadline-exceeded", waiting_for=waits)
         try:
-            runner, held = self.runner, entry.held
-            back = runner.abandon if entry.never_began else runner.turn_back
-            after: Moved = await back(held, error)
-            self.take_over(entry, after)
-        except StaleRead:
-            await self.read_again(entry)
+            await self._turn_back(entry)
         except (Unavailable, Unknown):
             return  # the next look tries again
         finally:
             entry.controlled = False
             if not entry.over.is_set():
                 self.release(entry)
+
+    async def _turn_back(self, entry: Entry) -> None:
+        waits = [blocked.by for blocked in entry.blocked] or "a place among those that run"
+        error = Unavailable("deadline-exceeded", waiting_for=waits)
+        back = self.runner.abandon if entry.never_began else self.runner.turn_back
+        try:
+            after: Moved = await back(entry.held, error)
+        except StaleRead:
+            await self.read_again(entry)
+        else:
+            self.take_over(entry, after)
 
     # Running -----------------------------------------------------------------------------------
 

@@ -7,10 +7,12 @@ import pytest
 from base.errors import Conflict, NotFound, Unavailable
 from keys.poison import PoisonKey
 from keys.records import Outcome, ProcedureHistory, ProcedureKey, ProcedureRecord
+from keys.txn import Txn, snapshot
 from keys.value import decode
 from procedures.control import FULFILLED, LEADS, Control, Next, State
 from procedures.entry import Entry
 from procedures.retry import UNDO_MS
+from tests.fakes.faults import Mode
 from tests.procedures.office import SMALL, Office, office
 
 POISON = bytes(PoisonKey("gate:a"))
@@ -309,6 +311,31 @@ def test_given_locks_that_never_come_then_the_deadline_ends_the_wait() -> None:
         assert ended.last.error.code == "deadline-exceeded"
         assert ended.last.error.facts == {"waiting_for": [at.names["holder"]]}
         assert "a" not in at.gates.ran
+
+    office(scenario)
+
+
+@pytest.mark.parametrize("lost", range(4))
+def test_given_a_record_that_moved_when_its_time_is_over_then_no_lost_call_ends_the_term(
+    lost: int,
+) -> None:
+    async def scenario(at: Office) -> None:
+        await at.submit("holder", "table:1")
+        at.let("holder")
+        await at.submit("a", "table:1")
+        leader, key = at.cluster.leader, ProcedureKey(at.names["a"])
+        seen = await snapshot(at.cluster.kv, key, deadline_ms=1_000)
+        record = seen.get(key)
+        assert record is not None
+        await at.cluster.change(leader.fence, Txn.on(seen).put(key, record))
+        await at.cluster.clock.sleep_ms(at.cluster.kinds["gate"].deadline_ms - 1_500)
+        leader.plan.mode, leader.plan.at, leader.plan.armed = Mode.LOST_REQUEST, lost, True
+        await at.cluster.clock.sleep_ms(15_000)
+
+        assert (await at.end("a")).outcome is Outcome.FAILED
+        assert at.cluster.leader is leader
+        assert not leader.ended.is_set()
+        assert leader.plan.happened
 
     office(scenario)
 
