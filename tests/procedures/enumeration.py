@@ -24,9 +24,10 @@ from tests.fakes.cluster import STOPPED_MS, Cluster, Server
 from tests.fakes.faults import Call, Mode, Plan
 from tests.procedures.agree import history_of
 from tests.procedures.ends import Check, End, nothing
-from tests.procedures.scenarios import Scenario, submission
+from tests.procedures.scenarios import SCENARIOS, Scenario, submission
 from tests.sim.loop import SimLoop, run
 
+BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 SUCCESSORS = ("same", "another")
 SECOND_CALL_MAX = 12  # a second fault comes early in the next term, or it would rarely come at all
 CORE = (Mode.CRASH_BEFORE, Mode.APPLIED_CRASH, Mode.ANSWER_LOST, Mode.RIVAL, Mode.LATE)
@@ -102,6 +103,11 @@ def doubles(calls: Sequence[Call], count: int, seed: str) -> Iterator[Cell]:
     for cell in draw.sample(first, min(count, len(first))):
         second = draw.randrange(SECOND_CALL_MAX), draw.choice(SECOND)
         yield replace(cell, then=second)
+
+
+def lived(name: str, cell: Cell | None) -> Run:
+    """`life` of the scenario of that name."""
+    return life(BY_NAME[name], cell)
 
 
 def life(scenario: Scenario, cell: Cell | None, harness: Harness = Harness()) -> Run:

@@ -11,6 +11,7 @@ import ast
 import os
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 
@@ -19,8 +20,9 @@ import structlog
 
 from procedures.kinds.registry import KINDS
 from tests.fakes.faults import Call, Mode
-from tests.procedures.enumeration import SECOND_CAME, Cell, cells, doubles, is_core, life
+from tests.procedures.enumeration import SECOND_CAME, Cell, cells, doubles, is_core, lived
 from tests.procedures.scenarios import SCENARIOS, Scenario
+from tests.procedures.side_by_side import side_by_side
 
 pytestmark = pytest.mark.crash
 
@@ -62,8 +64,9 @@ def _quiet_log() -> Iterator[None]:
     structlog.reset_defaults()
 
 
-def calls_of(scenario: Scenario) -> tuple[Call, ...]:
-    sound = life(scenario, None)
+@cache
+def calls_of(name: str) -> tuple[Call, ...]:
+    sound = lived(name, None)
     assert sound.wrong == (), "without any fault"
     return sound.calls
 
@@ -73,13 +76,12 @@ def calls_of(scenario: Scenario) -> tuple[Call, ...]:
 def test_given_a_crash_anywhere_when_led_on_then_a_legal_end_and_each_effect_once(
     scenario: Scenario, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    calls = calls_of(scenario)
+    calls = calls_of(scenario.name)
     every = list(cells(calls))
     tried = [*sample(scenario, every), *doubles(calls, PAIRS, f"{SEED} {scenario.name}")]
     rare: Counter[str] = Counter()
     wrong = []
-    for cell in tried:
-        found = life(scenario, cell)
+    for cell, found in zip(tried, side_by_side(partial(lived, scenario.name), tried), strict=True):
         rare += found.sometimes
         if found.wrong:
             wrong.append((cell, calls[cell.at], found.wrong))
@@ -102,7 +104,7 @@ def sample(scenario: Scenario, every: list[Cell]) -> list[Cell]:
 
 
 def test_given_all_lives_then_their_cells_only_grow(capsys: pytest.CaptureFixture[str]) -> None:
-    every = [cell for scenario in SCENARIOS for cell in cells(calls_of(scenario))]
+    every = [cell for scenario in SCENARIOS for cell in cells(calls_of(scenario.name))]
 
     with capsys.disabled():
         print(f"\n{len(every)} cells: {dict(Counter(str(cell.mode) for cell in every))}", end="")
@@ -114,7 +116,7 @@ def test_given_the_kinds_then_every_step_of_each_has_cells() -> None:
     tried = {
         step
         for scenario in SCENARIOS
-        for call in calls_of(scenario)
+        for call in calls_of(scenario.name)
         for step in call.step.split("; ")
     }
     steps = {f"{name}: {step}" for name, kind in KINDS.items() for step in kind.steps}
@@ -129,7 +131,7 @@ def test_given_the_kinds_then_every_step_of_each_has_cells() -> None:
 
 
 def test_given_the_code_then_every_place_that_calls_a_port_has_cells() -> None:
-    tried = {name for scenario in SCENARIOS for call in calls_of(scenario) for name in call.site}
+    tried = {name for scenario in SCENARIOS for call in calls_of(scenario.name) for name in call.site}
     written = {
         place
         for package in ("procedures", "keys")
