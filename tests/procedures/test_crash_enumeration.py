@@ -131,7 +131,9 @@ def test_given_the_kinds_then_every_step_of_each_has_cells() -> None:
 
 
 def test_given_the_code_then_every_place_that_calls_a_port_has_cells() -> None:
-    tried = {name for scenario in SCENARIOS for call in calls_of(scenario.name) for name in call.site}
+    tried = {
+        name for scenario in SCENARIOS for call in calls_of(scenario.name) for name in call.site
+    }
     written = {
         place
         for package in ("procedures", "keys")
