@@ -35,6 +35,8 @@ class Follower:
 
     async def wait_for(self, version: int, *, deadline_ms: int) -> Catalog:
         """The catalog at *version* or newer. Raises Unavailable("stale") if it takes too long."""
+        if self.catalog.version >= version:
+            return self.catalog
         try:
             async with asyncio.timeout(deadline_ms / 1000):
                 while self.catalog.version < version:

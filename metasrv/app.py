@@ -5,6 +5,7 @@ from fastapi import FastAPI
 
 from base.wire.asgi import new_id
 from metasrv.api.body import Limits
+from metasrv.api.direct import Direct
 from metasrv.api.door import Door, Doorway
 from metasrv.api.forward import Forward
 from metasrv.api.metrics import ServerMetrics
@@ -33,5 +34,6 @@ def build_app(
         limits=limits or Limits(),
     )
     app.add_middleware(Forward, state=state, transport=transport)
+    app.add_middleware(Direct, state=state)
     app.add_middleware(Door, doorway=doorway)  # the last one added is met first
     return app

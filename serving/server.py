@@ -41,6 +41,7 @@ def _settings(drain_s: int) -> dict[str, Any]:
         "lifespan": "off",
         "ws": "none",
         "server_header": False,
+        "proxy_headers": False,  # who asks is who connected, whatever the request says
         "timeout_keep_alive": KEEP_ALIVE_S,
         "timeout_graceful_shutdown": drain_s,
         "backlog": BACKLOG,

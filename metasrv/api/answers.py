@@ -32,10 +32,11 @@ def answer(
 
 
 def read_answer(
-    request: Request, body: WireModel, found: View, etag: str | None = None
+    request: Request, body: WireModel | bytes, found: View, etag: str | None = None
 ) -> Response:
-    """A read of the catalog; 304 if the client has it already. *etag*: None: that of its bytes."""
-    text = _json(body)
+    """A read of the catalog; 304 if the client has it already. *body*: bytes are JSON already.
+    *etag*: None: that of its bytes."""
+    text = body if isinstance(body, bytes) else _json(body)
     etag = _etag_of(text) if etag is None else etag
     headers = {
         VERSION_HEADER: str(found.catalog.version),

@@ -17,6 +17,7 @@ from metasrv.api.documented import BODY, problems
 from metasrv.api.query import Query as NoQuery
 from metasrv.service import internal, settings
 
+HEARTBEAT = "/nodes/{node_id}/heartbeat"
 LEADER = ("not-leader", "no-leader", "not-ready")
 
 router = APIRouter(prefix="/internal/v1", tags=["internal"])
@@ -43,7 +44,7 @@ async def register(
 
 
 @router.put(
-    "/nodes/{node_id}/heartbeat",
+    HEARTBEAT,
     response_model=HeartbeatAnswer,
     responses=problems(*LEADER, *BODY, "invalid-identifier", "wrong-cluster", "stale-incarnation"),
 )

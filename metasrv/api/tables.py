@@ -63,8 +63,8 @@ async def get_table(
     request: Request, state: Server, name: OfTable, query: Annotated[ReadQuery, Query()]
 ) -> Response:
     """One table. Its ETag is that of its definition; where its regions are is at `/route`."""
-    body, found = await tables.table(state, name, freshness(query))
-    return read_answer(request, body, found, table_etag(body.id, body.version))
+    table, text, found = await tables.table(state, name, freshness(query))
+    return read_answer(request, text, found, table_etag(table.info.table_id, table.info.version))
 
 
 @router.delete(TABLE, status_code=204, response_model=None, responses=change(204, None, *OF_TABLE))

@@ -7,6 +7,7 @@ taken as normally distributed. Pure: `now_ms` is an argument.
 import math
 from collections import deque
 from dataclasses import dataclass, field
+from functools import cache
 from statistics import NormalDist
 
 HISTORY_MAX = 100  # intervals remembered per node
@@ -32,13 +33,16 @@ class PhiDetector:
     config: PhiConfig
     last_ms: int
     """When it was last heard, or first known: a node dead before its first word is found too."""
-    _intervals: deque[int] = field(default_factory=lambda: deque(maxlen=HISTORY_MAX))
+    _intervals: deque[int] = field(default_factory=deque)
+    _sum: int = 0
+    _squares: int = 0
+    """Sums over the intervals, and over their squares; whole numbers, so they never drift."""
 
     def heard(self, now_ms: int) -> None:
         """Of an outage only as much is learnt as it took to call the node dead: else the next one
         would look normal."""
         interval = max(0, now_ms - self.last_ms)
-        self._intervals.append(min(interval, self._dead_after_ms()))
+        self._remember(min(interval, self._dead_after_ms()))
         self.last_ms = now_ms
 
     def forgive(self, stalled_ms: int) -> None:
@@ -56,20 +60,30 @@ class PhiDetector:
 
     def _dead_after_ms(self) -> int:
         """The silence at which phi reaches the threshold."""
-        deviations = -NormalDist().inv_cdf(10**-self.config.threshold)
         mean = self._mean() + self.config.pause_ms
-        return math.ceil(mean + deviations * self._spread())
+        return math.ceil(mean + _deviations(self.config.threshold) * self._spread())
+
+    def _remember(self, interval: int) -> None:
+        self._intervals.append(interval)
+        gone = self._intervals.popleft() if len(self._intervals) > HISTORY_MAX else 0
+        self._sum += interval - gone
+        self._squares += interval**2 - gone**2
 
     def _spread(self) -> float:
         return max(self._deviation(), float(self.config.deviation_ms_min))
 
     def _mean(self) -> float:
-        known = list(self._intervals) or [self.config.first_interval_ms]
-        return sum(known) / len(known)
+        known = len(self._intervals)
+        return self._sum / known if known else self.config.first_interval_ms
 
     def _deviation(self) -> float:
-        known = list(self._intervals) or [self.config.first_interval_ms]
-        mean = self._mean()
-        variance = sum((interval - mean) ** 2 for interval in known) / len(known)
-        first = self.config.first_interval_ms / 4 if not self._intervals else 0.0
-        return max(math.sqrt(variance), first)
+        known = len(self._intervals)
+        if not known:
+            return self.config.first_interval_ms / 4
+        return math.sqrt(known * self._squares - self._sum**2) / known
+
+
+@cache
+def _deviations(threshold: float) -> float:
+    """How many deviations above the mean phi reaches *threshold*."""
+    return -NormalDist().inv_cdf(10**-threshold)

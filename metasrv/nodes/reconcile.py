@@ -35,23 +35,17 @@ def reconcile(
     Everything else may be said beside a procedure: what has been announced is to be open, whoever
     announced it, and an order that arrives late is refused by its number.
     """
-    mine = {region.region_id: (table, region) for table, region in _led(catalog, node)}
-    grants = [
-        Grant(region_id=region_id, epoch=region.epoch)
-        for region_id, (_, region) in mine.items()
-        if _serves(report.get(region_id), region)
-    ]
-    instructions: list[Order] = [
-        open_order(table.info, region)
-        for region_id, (table, region) in mine.items()
-        if not _serves(report.get(region_id), region)
-    ]
-    led = {
-        region.region_id
-        for table in catalog.on_node(node)
-        for region in table.route.region_routes
-        if region.leader == node
-    }
+    grants: list[Grant] = []
+    instructions: list[Order] = []
+    led: set[str] = set()
+    for table, region in _led(catalog, node):
+        led.add(region.region_id)
+        if region.state is not RegionState.OPEN:  # not announced: a procedure's to open
+            continue
+        if _serves(report.get(region.region_id), region):
+            grants.append(Grant(region_id=region.region_id, epoch=region.epoch))
+        else:
+            instructions.append(open_order(table.info, region))
     for stat in report.values():
         if stat.region_id in led:  # at this epoch, or not yet at it
             continue
@@ -64,10 +58,9 @@ def reconcile(
 
 
 def _led(catalog: Catalog, node: str) -> Iterable[tuple[Table, RegionRoute]]:
-    """Regions that have been announced under *node*. The others are a procedure's to open."""
     for table in catalog.on_node(node):
         for region in table.route.region_routes:
-            if region.leader == node and region.state is RegionState.OPEN:
+            if region.leader == node:
                 yield table, region
 
 

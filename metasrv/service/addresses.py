@@ -33,6 +33,8 @@ class Addresses:
         except Unavailable:
             return self._known
         nodes = [decode(Node, item.value, key=item.key.decode()) for item in items]
-        self._known = {node.node_id: node.address for node in nodes}
+        known = {node.node_id: node.address for node in nodes}
+        if known != self._known:  # what was made of the same addresses stays true
+            self._known = known
         self._read_at_ms = now
         return self._known

@@ -2,7 +2,7 @@
 
 from base.errors import NotFound
 from base.wire.tables import CatalogBody, RouteBody, SchemaBody, TableBody
-from keys.catalog import Catalog
+from keys.catalog import Catalog, Table
 from metasrv.service.reading import Freshness, View, view
 from metasrv.service.shapes import catalog_body, route_body, schema_body, table_body
 from metasrv.service.state import ServerState
@@ -33,12 +33,13 @@ async def schema(
 
 async def table(
     state: ServerState, name: TableName, freshness: Freshness
-) -> tuple[TableBody, View]:
-    """Raises NotFound, saying which part of the name does not exist."""
+) -> tuple[Table, bytes, View]:
+    """The table, and its body as JSON. Raises NotFound, saying which part of the name does not
+    exist."""
     found = await view(state, freshness)
     known = table_named(found.catalog, name)
     addresses = await state.addresses.known()
-    return table_body(known, found.catalog.version, addresses), found
+    return known, state.texts.of(known, found.catalog.version, addresses), found
 
 
 async def table_by_id(

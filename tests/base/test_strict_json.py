@@ -78,6 +78,19 @@ def test_given_the_deepest_body_allowed_when_parsed_then_it_is_taken() -> None:
         parse(b"[" + deepest + b"]")
 
 
+@pytest.mark.badinput
+@pytest.mark.parametrize("quoted", [b"", b'"",', b'"\\"",', b'"[{",'])
+def test_given_objects_in_arrays_when_too_deep_then_refused_whatever_stands_beside_them(
+    quoted: bytes,
+) -> None:
+    half = DEPTH_MAX // 2
+    deepest = b'[{"a":' * half + b"1" + b"}]" * half
+
+    parse(deepest)
+    with pytest.raises(Refused, match="deeper"):
+        parse(b"[" + quoted + deepest + b"]")
+
+
 def test_given_brackets_in_strings_and_side_by_side_when_parsed_then_they_do_not_nest() -> None:
     assert parse(b'["' + b"[" * 1000 + b'"]') == ["[" * 1000]
     assert parse(b"[" + b"[]," * 1000 + b"[]]") == [[]] * 1001

@@ -1,0 +1,60 @@
+"""What is asked most often goes to its route at once, past the framework's search for it.
+
+The framework takes longer to find a route and to fill its parameters than such an answer takes.
+Only plain requests go this way: with a query, or a body that is not right, they go the long one,
+which judges them. Pure ASGI, inside the door, which has judged the path and parsed the body.
+"""
+
+import re
+
+from fastapi import Request, Response
+from pydantic import ValidationError
+from starlette.routing import compile_path
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from base.wire.nodes import HeartbeatRequest
+from metasrv.api import internal, tables
+from metasrv.api.query import Query, ReadQuery
+from metasrv.service.state import ServerState
+from metasrv.service.wishes import TableName
+
+AS_IT_IS = ReadQuery()
+NO_QUERY = Query()
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    return compile_path(template)[0]
+
+
+TABLE = _pattern(tables.router.prefix + tables.TABLE)
+ROUTE = _pattern(tables.router.prefix + tables.TABLE + "/route")
+HEARTBEAT = _pattern(internal.router.prefix + internal.HEARTBEAT)
+
+
+class Direct:
+    def __init__(self, app: ASGIApp, state: ServerState) -> None:
+        self._app = app
+        self._state = state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_plain = scope["type"] == "http" and not scope["query_string"]
+        response = await self._answer(scope) if is_plain else None
+        await (response or self._app)(scope, receive, send)
+
+    async def _answer(self, scope: Scope) -> Response | None:
+        """None: the long way."""
+        method, path = scope["method"], scope["path"]
+        if method == "GET":
+            if found := TABLE.match(path):
+                name = TableName(**found.groupdict())
+                return await tables.get_table(Request(scope), self._state, name, AS_IT_IS)
+            if found := ROUTE.match(path):
+                name = TableName(**found.groupdict())
+                return await tables.get_route(Request(scope), self._state, name, AS_IT_IS)
+        elif method == "PUT" and (found := HEARTBEAT.match(path)):
+            try:
+                said = HeartbeatRequest.model_validate(scope["state"]["json"])
+            except ValidationError:
+                return None
+            return await internal.heartbeat(self._state, found["node_id"], NO_QUERY, said)
+        return None
