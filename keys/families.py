@@ -37,7 +37,7 @@ class Family:
 
 FAMILIES: tuple[Family, ...] = (
     Family(TableInfoKey, "create, alter, rename, drop and undrop of a table"),
-    Family(TableRouteKey, "create, drop and undrop of a table; failover"),
+    Family(TableRouteKey, "create, drop, undrop and truncate of a table; failover"),
     Family(DatanodeTableKey, "every change of a route, in the same transaction"),
     Family(TableNameKey, "create, rename, drop and undrop of a table"),
     Family(CatalogNameKey, "the bootstrap; create and drop of a catalog"),

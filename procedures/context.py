@@ -97,6 +97,10 @@ class Context:
     async def snapshot(self, *keys: Key[Any]) -> Snapshot:
         return await snapshot(self.ports.kv, *keys, deadline_ms=self.ports.deadline_ms)
 
+    def alive_nodes(self) -> frozenset[str]:
+        """Ids, as placement has it at this moment."""
+        return frozenset(node.node_id for node in self.ports.placement.nodes() if node.alive)
+
     def progress(self, done: int, total: int, unit: str) -> None:
         now = self.ports.clock.wall_ms()
         if self.live.phase != self.step:

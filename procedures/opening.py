@@ -1,6 +1,6 @@
 """Regions and the orders that make, open, close and drop them: one request per node."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,6 +9,7 @@ from base.fanout import fan_out
 from base.wire.orders import (
     CloseRegion,
     CreateRegion,
+    DiscardRoot,
     DropRegion,
     OpenRegion,
     Order,
@@ -23,7 +24,9 @@ NODES_AT_ONCE_MAX = 32  # requests of one step in flight (SEEDS 1.5)
 UNNUMBERED = 0  # the Nodes adapter gives orders their numbers
 
 
-def create_order(info: TableInfo, region: RegionRoute) -> CreateRegion:
+def create_order(
+    info: TableInfo, region: RegionRoute, replaces: Sequence[str] = ()
+) -> CreateRegion:
     return CreateRegion(
         number=UNNUMBERED,
         region_id=region.region_id,
@@ -34,6 +37,7 @@ def create_order(info: TableInfo, region: RegionRoute) -> CreateRegion:
         schema_floor=info.schema_floor,
         columns=_columns(info),
         key_columns=list(info.primary_key),
+        replaces=list(replaces),
     )
 
 
@@ -62,6 +66,13 @@ def close_order(info: TableInfo, region: RegionRoute) -> CloseRegion:
 
 def drop_order(info: TableInfo, region: RegionRoute) -> DropRegion:
     return DropRegion(
+        number=UNNUMBERED, region_id=region.region_id, epoch=region.epoch, root=region.root
+    )
+
+
+def discard_order(info: TableInfo, region: RegionRoute) -> DiscardRoot:
+    """*region* with the root that goes."""
+    return DiscardRoot(
         number=UNNUMBERED, region_id=region.region_id, epoch=region.epoch, root=region.root
     )
 

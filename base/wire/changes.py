@@ -1,4 +1,4 @@
-"""Changes of a table as clients ask for them: rename, undrop, and the operations of alter."""
+"""Changes of a table as clients ask for them: rename, undrop, truncate, the operations of alter."""
 
 from typing import Annotated, Literal
 
@@ -25,6 +25,11 @@ class UndropRequest(WireModel):
     """Which one, when several tables of that name were dropped."""
     new_name: Identifier | None = None
     """Null: the name it had."""
+
+
+class TruncateRequest(WireModel):
+    """`POST T/truncate`: all rows. Nothing that a client may say makes it fewer, so any field is
+    refused."""
 
 
 class SetOptions(WireModel):

@@ -50,7 +50,10 @@ class OrderBase(WireModel):
 
 
 class CreateRegion(OrderBase):
-    """Make an empty region and serve it. Idempotent at one epoch; never after a drop."""
+    """Make an empty region and serve it. Idempotent at one epoch; never after a drop.
+
+    At a higher epoch than the one it is open at, it is closed here first.
+    """
 
     op: Literal["create"] = "create"
     root: str
@@ -59,6 +62,9 @@ class CreateRegion(OrderBase):
     schema_floor: int
     columns: list[RegionColumn]
     key_columns: list[int]
+    replaces: list[str] = Field(default_factory=list)
+    """Roots that the region leaves: each that is there gets this epoch's fence before the new one
+    serves, so that nobody writes to it any more. Nothing in them is read."""
     lease: LeaseGrant | None = None
 
 
@@ -103,7 +109,7 @@ class AdoptFiles(OrderBase):
 
 
 class DiscardRoot(OrderBase):
-    """Delete a folder that the region has borrowed and does not need any more."""
+    """Delete a folder that the region has left, or has borrowed, and does not need any more."""
 
     op: Literal["discard"] = "discard"
     root: str

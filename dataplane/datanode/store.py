@@ -36,7 +36,8 @@ class DiskStore:
             columns=columns_of(order.columns),
             schema_floor=order.schema_floor,
         )
-        return Region.create(self._place(root), spec, order.epoch)
+        replaces = [checked_root(left) for left in order.replaces]
+        return Region.create(self._place(root), spec, order.epoch, replaces)
 
     def open(self, order: OpenRegion) -> Region:
         asked = OpenOrder(

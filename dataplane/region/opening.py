@@ -48,19 +48,22 @@ class Opened:
     """Numbers of own data files that are taken."""
 
 
-def create_or_open(place: RegionPlace, spec: RegionSpec, epoch: int) -> Opened:
-    """Makes a region without rows; the same order again opens what it made.
+def create_or_open(
+    place: RegionPlace, spec: RegionSpec, epoch: int, replaces: Sequence[str] = ()
+) -> Opened:
+    """Makes a region without rows; the same order again opens what it made. Whoever still writes to
+    one of the roots that it *replaces* will not acknowledge it.
 
     Raises Conflict `already-exists` if the root holds a region of another spec or epoch,
     `stale-epoch` behind a higher fence, Unavailable `region-lost` if it holds rows without a
     manifest.
     """
     spec = spec.model_copy(update={"columns": ordered(spec.columns)})
-    mine = claim_new_root(place, spec.region_id, epoch).of
+    order = OpenOrder(spec.region_id, epoch, tuple(replaces), schema_floor=spec.schema_floor)
+    mine = claim_new_root(place, order).of
     found = read_current_manifest(place.disk, place.root, spec.region_id)
     if found is None and DATA in place.disk.list(place.root):
         raise Unavailable("region-lost", root=place.root)
-    order = OpenOrder(spec.region_id, epoch, schema_floor=spec.schema_floor)
     if found is not None:
         if found.spec != spec or found.epoch != epoch:
             raise Conflict("already-exists", region_id=spec.region_id, epoch=found.epoch)

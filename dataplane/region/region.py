@@ -63,16 +63,16 @@ class Region:
             place.files, opened.mine, opened.files_written, opened.manifest.files
         )
         self._statements = opened.statements
-        self._version = opened.manifest.version
-        self._sequence = opened.manifest.sequence
-        region_id = opened.manifest.spec.region_id
-        self._log = LogWriter(place.disk, place.root, region_id, opened.mine)
+        self._version, self._sequence = opened.manifest.version, opened.manifest.sequence
+        self._log = LogWriter(place.disk, place.root, self.spec.region_id, opened.mine)
         self._serving = Serving()
 
     @classmethod
-    def create(cls, place: RegionPlace, spec: RegionSpec, epoch: int) -> "Region":
+    def create(
+        cls, place: RegionPlace, spec: RegionSpec, epoch: int, replaces: Sequence[str] = ()
+    ) -> "Region":
         """A region without rows, open. The same again opens what it made (`create_or_open`)."""
-        return cls(place, create_or_open(place, spec, epoch))
+        return cls(place, create_or_open(place, spec, epoch, replaces))
 
     @classmethod
     def open(cls, place: RegionPlace, order: OpenOrder) -> "Region":

@@ -5,8 +5,8 @@ leader of an earlier epoch did the same, so behind our fences it is either found
 can list, or it will be refused at an older one and never serve.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from base.errors import NotFound, Unavailable
 from dataplane.region.disk import Disk
@@ -38,10 +38,13 @@ class Source:
     manifest: Manifest
 
 
-def claim_new_root(place: RegionPlace, region_id: int, epoch: int) -> FenceContent:
-    """Raises the own fence for an opening; makes the folder if it is not there."""
+def claim_new_root(place: RegionPlace, order: OpenOrder) -> FenceContent:
+    """Raises the own fence for an opening, and then the same in the roots that are left; makes the
+    folder if it is not there."""
     place.disk.make_folder(place.root)
-    return _raise_own(place, region_id, epoch)
+    mine = _raise_own(place, order)
+    _raise_in(place.disk, order.borrows, mine)
+    return mine
 
 
 def claim_roots(place: RegionPlace, order: OpenOrder) -> Claim:
@@ -50,24 +53,9 @@ def claim_roots(place: RegionPlace, order: OpenOrder) -> Claim:
     borrowed = [root for root in order.borrows if root != place.root]
     if borrowed:
         place.disk.make_folder(place.root)
-    # Above the openings that borrowed roots know: had the own root been wiped, these numbers would
-    # otherwise be given twice.
-    known = [
-        fence.number
-        for root in borrowed
-        if _exists(place.disk, root)
-        for fence in fences(place.disk.list(root))
-        if fence.epoch == order.epoch
-    ]
     with lost_if_unreadable(place.root):
-        mine = _raise_own(place, order.region_id, order.epoch, above=max(known, default=0))
-    roots = [place.root]
-    for root in borrowed:
-        if _exists(place.disk, root):
-            with lost_if_unreadable(root):
-                raise_borrowed_fence(place.disk, root, mine)
-            roots.append(root)
-    return Claim(mine, tuple(roots))
+        mine = _raise_own(place, replace(order, borrows=tuple(borrowed)))
+    return Claim(mine, (place.root, *_raise_in(place.disk, borrowed, mine)))
 
 
 def find_source(disk: Disk, claim: Claim, order: OpenOrder) -> Source:
@@ -88,15 +76,33 @@ def find_source(disk: Disk, claim: Claim, order: OpenOrder) -> Source:
     return newest
 
 
-def _raise_own(place: RegionPlace, region_id: int, epoch: int, above: int = 0) -> FenceContent:
+def _raise_own(place: RegionPlace, order: OpenOrder) -> FenceContent:
+    """Above the openings that borrowed roots know: had the own root been wiped, these numbers would
+    otherwise be given twice."""
+    known = [
+        fence.number
+        for root in order.borrows
+        if _exists(place.disk, root)
+        for fence in fences(place.disk.list(root))
+        if fence.epoch == order.epoch
+    ]
     claim = FenceContent(
-        region_id=region_id,
-        epoch=epoch,
-        opening=above,
+        region_id=order.region_id,
+        epoch=order.epoch,
+        opening=max(known, default=0),
         root=place.root,
         created_ms=place.clock.wall_ms(),
     )
     return raise_own_fence(place.disk, place.root, claim)
+
+
+def _raise_in(disk: Disk, roots: Sequence[str], mine: FenceContent) -> list[str]:
+    """The same fence in those of *roots* that exist; which are returned."""
+    found = [root for root in roots if _exists(disk, root)]
+    for root in found:
+        with lost_if_unreadable(root):
+            raise_borrowed_fence(disk, root, mine)
+    return found
 
 
 def _refuse_lost_leaders(disk: Disk, claim: Claim, source: Source) -> None:

@@ -140,12 +140,13 @@ class HttpNodes:
         return order.model_copy(update=dict(update))
 
     def _may_be_leased(self, node: str, order: Order) -> bool:
-        """A new region can have no other holder; any other must be open here by the catalog."""
-        if isinstance(order, CreateRegion):
-            return True
-        if not isinstance(order, OpenRegion):
+        """A region of a new table can have no other holder; any other must be open here by the
+        catalog: whoever is written to before it was announced could be passed over."""
+        if not isinstance(order, CreateRegion | OpenRegion):
             return False
         table = self.catalog().tables.get(order.table_id)
+        if table is None and isinstance(order, CreateRegion):
+            return True
         return table is not None and any(
             region.region_id == order.region_id
             and (region.leader, region.epoch) == (node, order.epoch)

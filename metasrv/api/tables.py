@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from base.wire.changes import AlterRequest, RenameRequest, UndropRequest
+from base.wire.changes import AlterRequest, RenameRequest, TruncateRequest, UndropRequest
 from base.wire.tables import RouteBody, TableBody, TableList, TableSpec
 from metasrv.api.answers import read_answer
 from metasrv.api.asked import AskedFor, InSchema, OfTable, Server
@@ -94,6 +94,19 @@ async def undrop_table(
     """Bring a dropped table back, under its name or another one."""
     wish = ddl_tables.undrop_table(asked, name, undrop or UndropRequest())
     return await changed(state, asked, await make(state, wish))
+
+
+@router.post(
+    TABLE + "/truncate",
+    response_model=None,
+    responses=change(200, TableBody, *BODY, *OF_TABLE, "node-not-eligible", "region-lost"),
+)
+async def truncate_table(
+    state: Server, asked: AskedFor, name: OfTable, truncate: TruncateRequest | None = None
+) -> Response:
+    """Delete all rows of a table, for good. Its definition stays."""
+    done = await make(state, ddl_tables.truncate_table(asked, name))
+    return await changed(state, asked, done)
 
 
 @router.post(

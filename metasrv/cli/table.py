@@ -1,4 +1,4 @@
-"""`metasrv table`: made, looked at, renamed, altered, dropped and brought back."""
+"""`metasrv table`: made, looked at, renamed, altered, emptied, dropped and brought back."""
 
 import json
 import sys
@@ -187,6 +187,23 @@ def undrop(  # noqa: PLR0913  # a parameter is an option of the command
             name, table_id, new_name, wait_s=wait, on_progress=tell, dry_run=dry_run
         )
     _done(body, as_json, "undropped")
+
+
+@app.command("truncate")
+def truncate(  # noqa: PLR0913  # a parameter is an option of the command
+    name: TableArg,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete all rows of a table. Nothing brings them back."""
+    if not (yes or dry_run):
+        typer.confirm(f"All rows of {name} go, for good. Go on?", abort=True, err=True)
+    with service(metasrv, as_json) as client, procedure_bar("truncate") as tell:
+        body = client.tables.truncate(name, wait_s=wait, on_progress=tell, dry_run=dry_run)
+    _done(body, as_json, "truncated")
 
 
 @app.command("route")

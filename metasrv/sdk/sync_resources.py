@@ -75,6 +75,9 @@ class SyncTables:
     ) -> TableBody:
         return self._call(self._tables.undrop(name, table_id, new_name, **options))
 
+    def truncate(self, name: str, **options: Unpack[ChangeOptions]) -> TableBody:
+        return self._call(self._tables.truncate(name, **options))
+
     def route(self, name: str) -> RouteBody:
         return self._call(self._tables.route(name))
 

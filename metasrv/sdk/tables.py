@@ -104,6 +104,12 @@ class Tables:
             done, TableName(table.catalog, table.schema, new_name or table.table)
         )
 
+    async def truncate(self, name: str, **options: Unpack[ChangeOptions]) -> TableBody:
+        """All its rows go, for good; its definition stays."""
+        table = TableName.parse(name)
+        done = await self._service.change("POST", f"{table.path}/truncate", **options)
+        return await self._after(done, table)
+
     async def route(self, name: str) -> RouteBody:
         """Where its regions are."""
         return await self._service.read_catalog(RouteBody, f"{TableName.parse(name).path}/route")

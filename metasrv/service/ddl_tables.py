@@ -1,4 +1,4 @@
-"""drop, undrop, rename and alter of a table, judged and planned. Pure."""
+"""drop, undrop, truncate, rename and alter of a table, judged and planned. Pure."""
 
 from functools import partial
 
@@ -23,6 +23,7 @@ from procedures.kinds.alter_table import (
 )
 from procedures.kinds.drop_table import DROP_TABLE, DropTable
 from procedures.kinds.rename_table import RENAME_TABLE, RenameTable
+from procedures.kinds.truncate_table import TRUNCATE_TABLE, TruncateTable
 from procedures.kinds.undrop_table import UNDROP_TABLE, UndropTable
 from procedures.locks import (
     catalog_key,
@@ -47,6 +48,10 @@ def undrop_table(asked: Asked, name: TableName, request: UndropRequest) -> Wish:
         return distinct(*_wants(name, catalog), *_wants(target, catalog))
 
     return Wish(asked, wants, partial(plan_undrop_table, asked, name, target, request.table_id))
+
+
+def truncate_table(asked: Asked, name: TableName) -> Wish:
+    return Wish(asked, partial(_wants, name), partial(plan_truncate_table, asked, name))
 
 
 def rename_table(asked: Asked, name: TableName, request: RenameRequest) -> Wish:
@@ -86,6 +91,17 @@ def plan_drop_table(asked: Asked, name: TableName, facts: Facts) -> Change:
         table_id=table.info.table_id,
     )
     return Change(DROP_TABLE, state, table.info.table_id)
+
+
+def plan_truncate_table(asked: Asked, name: TableName, facts: Facts) -> Change:
+    table = _table(asked, name, facts)
+    state = TruncateTable(
+        catalog=name.catalog,
+        schema_name=name.schema,
+        name=name.table,
+        table_id=table.info.table_id,
+    )
+    return Change(TRUNCATE_TABLE, state, table.info.table_id)
 
 
 def plan_rename_table(asked: Asked, name: TableName, target: TableName, facts: Facts) -> Change:

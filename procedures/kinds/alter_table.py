@@ -161,7 +161,7 @@ async def tell(state: AlterTable, at: Context) -> Outcome[AlterTable]:
     opening = [r.region_id for r in route.region_routes if r.state is RegionState.OPENING]
     if opening:
         raise Unavailable("not-ready", what=f"regions {', '.join(opening)}", reason="being opened")
-    alive = {node.node_id for node in at.ports.placement.nodes() if node.alive}
+    alive = at.alive_nodes()
     here = [r for r in route.region_routes if r.leader in alive and r.state is RegionState.OPEN]
     answers = await order_all(at, info, here, open_order)
     answers.must_all_succeed()

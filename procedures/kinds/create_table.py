@@ -71,7 +71,7 @@ def _definition(info: TableInfo) -> tuple[object, ...]:
 
 async def drop_regions(state: CreateTable, at: Context) -> None:
     """A node that cannot be reached is told by the leader's heartbeat answers when it is back."""
-    alive = {node.node_id for node in at.ports.placement.nodes() if node.alive}
+    alive = at.alive_nodes()
     regions = [region for region in state.route.region_routes if region.leader in alive]
     answers = await order_all(at, state.info, regions, drop_order)
     answers.must_all_succeed()

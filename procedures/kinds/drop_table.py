@@ -65,7 +65,7 @@ async def close(state: DropTable, at: Context) -> Outcome[DropTable]:
     """A node out of reach holds no lease for long, and its next heartbeat is answered "close"."""
     assert state.info is not None
     assert state.route is not None
-    alive = {node.node_id for node in at.ports.placement.nodes() if node.alive}
+    alive = at.alive_nodes()
     regions = [region for region in state.route.region_routes if region.leader in alive]
     answers = await order_all(at, state.info, regions, close_order)
     answers.must_all_succeed()

@@ -7,7 +7,7 @@ route transaction ends the borrowing, and only then is the old folder deleted.
 
 from base.errors import Conflict, Refused
 from base.wire.jobs import MoveJob
-from base.wire.orders import AdoptFiles, DataFile, DiscardRoot
+from base.wire.orders import AdoptFiles, DataFile
 from keys.records import Lock, Resource
 from keys.routing import change_regions
 from keys.tables import RegionRoute, TableRouteKey
@@ -15,6 +15,7 @@ from keys.txn import Txn
 from procedures.announcing import grant, open_and_announce
 from procedures.context import Context
 from procedures.kinds.failover_plan import reroute_plan
+from procedures.leaving import discard_roots, leader_is_gone, leaving, outwait_leases
 from procedures.locks import exclusive, region_key, route_key, shared
 from procedures.machine import Done, Goto, Kind, Lane, Outcome, ProcedureState, Step
 from procedures.opening import UNNUMBERED, order_one
@@ -76,7 +77,7 @@ async def reroute(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
     changed = tuple(one.region for one in plan)
     txn = change_regions(Txn.on(seen), route, changed) if changed else Txn()
     moving = sorted({*state.moving, *(one.region.region_id for one in plan)})
-    leavings = [f"{one.region.region_id} {root}" for one in plan for root in one.leaves]
+    leavings = [leaving(one.region, root) for one in plan for root in one.leaves]
     new = state.model_copy(
         update={
             "moving": tuple(moving),
@@ -91,10 +92,7 @@ async def reroute(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
 
 async def await_lease(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
     """The route no longer names the old leaders, so nothing renews what they may still hold."""
-    for node in () if state.force else state.led_by:
-        while (left_ms := at.ports.leases.free_in_ms(node, state.moving)) > 0:
-            with at.waiting_for("region_lease", node, left_ms):
-                await at.ports.clock.sleep_ms(left_ms)
+    await outwait_leases(at, () if state.force else state.led_by, state.moving)
     return Goto("open", state)
 
 
@@ -191,19 +189,10 @@ async def release(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
 
 async def discard(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
     """Deletes what was borrowed. A folder whose leader is gone meanwhile stays, and is reported."""
+    left = await discard_roots(at, state.table_id, state.leavings)
     key = TableRouteKey(state.table_id)
     route = (await at.snapshot(key)).must(key)
-    alive = {node.node_id for node in at.ports.placement.nodes() if node.alive}
     by_id = {region.region_id: region for region in route.region_routes}
-    left = []
-    for leaving in state.leavings:
-        region_id, _, root = leaving.partition(" ")
-        region = by_id[region_id]
-        if region.leader not in alive:
-            left.append(root)
-            continue
-        order = DiscardRoot(number=UNNUMBERED, region_id=region_id, epoch=region.epoch, root=root)
-        await order_one(at, region.leader, order)
     result = {
         "table_id": state.table_id,
         "regions": [_moved(by_id[region_id]) for region_id in state.moving],
@@ -229,12 +218,7 @@ async def _leader_is_gone(state: FailoverTable, at: Context) -> bool:
     """Whether a new leader has died too: then those regions are rerouted once more."""
     key = TableRouteKey(state.table_id)
     route = (await at.snapshot(key)).must(key)
-    alive = {node.node_id for node in at.ports.placement.nodes() if node.alive}
-    return any(
-        region.leader not in alive
-        for region in route.region_routes
-        if region.region_id in state.moving
-    )
+    return leader_is_gone(at, (r for r in route.region_routes if r.region_id in state.moving))
 
 
 def locks(state: FailoverTable) -> tuple[Lock, ...]:

@@ -4,15 +4,14 @@ The keys go first, so that no undrop can open its regions any more; then their f
 to the nodes that led them.
 """
 
-from collections.abc import Iterator
-
 from base.errors import NotFound
 from keys.log import TablePurged
 from keys.records import Lock, Resource
 from keys.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
-from keys.tables import RegionRoute, TableInfo, TableRoute
+from keys.tables import TableInfo, TableRoute
 from keys.txn import Txn
 from procedures.context import Context
+from procedures.leaving import rounds
 from procedures.locks import exclusive, route_key, table_key
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.opening import drop_order, order_all
@@ -49,9 +48,10 @@ async def delete(state: PurgeTable, at: Context) -> Outcome[PurgeTable]:
     """A folder whose node is away stays, and is told of: nobody else may reach that disk."""
     assert state.info is not None
     assert state.route is not None
-    alive = {node.node_id for node in at.ports.placement.nodes() if node.alive}
+    alive = at.alive_nodes()
     left = []
-    for claims in _claims(state.route):
+    regions = state.route.region_routes
+    for claims in rounds(regions, {one.region_id: (one.root, *one.borrows) for one in regions}):
         answers = await order_all(
             at, state.info, [one for one in claims if one.leader in alive], drop_order
         )
@@ -59,17 +59,6 @@ async def delete(state: PurgeTable, at: Context) -> Outcome[PurgeTable]:
         left += [one.root for one in claims if one.leader not in alive]
     result = {"table_id": state.table_id, "name": state.info.full_name, "left_behind": left}
     return Done(state, result)
-
-
-def _claims(route: TableRoute) -> Iterator[list[RegionRoute]]:
-    """Every region with each root it claims, in rounds: one root of a region in each."""
-    roots = {region.region_id: (region.root, *region.borrows) for region in route.region_routes}
-    for place in range(max(map(len, roots.values()), default=0)):
-        yield [
-            region.model_copy(update={"root": roots[region.region_id][place]})
-            for region in route.region_routes
-            if place < len(roots[region.region_id])
-        ]
 
 
 def locks(state: PurgeTable) -> tuple[Lock, ...]:

@@ -14,6 +14,7 @@ from procedures.kinds.failover_node import FAILOVER_NODE
 from procedures.kinds.failover_table import FAILOVER_TABLE
 from procedures.kinds.purge_table import PURGE_TABLE
 from procedures.kinds.rename_table import RENAME_TABLE
+from procedures.kinds.truncate_table import TRUNCATE_TABLE
 from procedures.kinds.undrop_table import UNDROP_TABLE
 from procedures.machine import Kind
 
@@ -30,6 +31,7 @@ KINDS: Mapping[str, Kind[Any]] = {
         PURGE_TABLE,
         RENAME_TABLE,
         ALTER_TABLE,
+        TRUNCATE_TABLE,
         FAILOVER_TABLE,
         FAILOVER_NODE,
     )

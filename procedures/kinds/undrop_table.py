@@ -81,7 +81,7 @@ async def open_regions(state: UndropTable, at: Context) -> Outcome[UndropTable]:
     """Those of nodes that are gone leave them first; a node may go while this runs, too."""
     key = TableRouteKey(state.table_id)
     route = (await at.snapshot(key)).must(key)
-    alive = {node.node_id for node in at.ports.placement.nodes() if node.alive}
+    alive = at.alive_nodes()
     closed = [r for r in route.region_routes if r.state is not RegionState.OPEN]
     gone = sorted({r.leader for r in closed if r.leader not in alive})
     if gone:
@@ -119,7 +119,7 @@ async def serve(state: UndropTable, at: Context) -> Outcome[UndropTable]:
     """A node that has gone since is for a failover of its own, which waits for our locks."""
     key = TableRouteKey(state.table_id)
     route = (await at.snapshot(key)).must(key)
-    alive = {node.node_id for node in at.ports.placement.nodes() if node.alive}
+    alive = at.alive_nodes()
     here = {r.region_id for r in route.region_routes if r.leader in alive}
     await grant(at, state.table_id, here)
     full = f"{state.catalog}.{state.schema_name}.{state.new_name}"

@@ -179,6 +179,17 @@ def test_given_alterations_when_sent_then_they_are_one_request_in_order(
     ]
 
 
+def test_given_a_truncate_that_nobody_confirms_then_nothing_is_sent(run: Run, rest: Rest) -> None:
+    rest.answers[("POST", f"{TABLES}/t/truncate")] = (200, table_body())
+
+    asked = run("table", "truncate", "t", "--metasrv", rest.url)
+    sure = run("table", "truncate", "t", "--yes", "--metasrv", rest.url)
+
+    assert (asked.exit_code, sure.exit_code) == (1, 0)
+    assert "All rows of t go, for good" in asked.stderr
+    assert [one.path for one in rest.asked] == [f"{TABLES}/t/truncate"]
+
+
 def test_given_a_procedure_that_failed_when_watched_then_the_exit_code_is_1(
     run: Run, rest: Rest
 ) -> None:

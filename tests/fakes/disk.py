@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from base.errors import Unavailable
+from base.errors import Conflict, Unavailable
 
 Rows = frozenset[str]
 
@@ -19,6 +19,12 @@ class Folder:
     attempts: dict[str, dict[str, Rows]] = field(default_factory=dict)
     adopted: list[str] = field(default_factory=list)
     """Procedures whose output the manifest names."""
+
+    def raise_fence(self, epoch: int) -> None:
+        """Raises Conflict("stale-epoch") behind a higher one."""
+        if self.fence > epoch:
+            raise Conflict("stale-epoch", epoch=epoch, current_epoch=self.fence)
+        self.fence = epoch
 
     @property
     def rows(self) -> Rows:

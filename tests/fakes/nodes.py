@@ -131,9 +131,13 @@ class FakeNode:
 
     def _create(self, order: CreateRegion) -> None:
         serving = self._not_above(order)
-        if serving is None:
-            self.storage.folders.setdefault(order.root, Folder(fence=order.epoch))
-            self.serving[order.region_id] = Serving(order.epoch, order.root)
+        if serving is not None and serving.epoch == order.epoch:
+            return
+        for root in order.replaces:
+            if root in self.storage.folders:
+                self.storage.read(root).raise_fence(order.epoch)
+        self.storage.folders.setdefault(order.root, Folder(fence=order.epoch))
+        self.serving[order.region_id] = Serving(order.epoch, order.root)
 
     def _open(self, order: OpenRegion) -> None:
         """Fences first, in every root it will read; then the first manifest of its own root."""
@@ -144,9 +148,7 @@ class FakeNode:
         if not borrowed or order.root in self.storage.folders:
             borrowed[order.root] = self.storage.read(order.root)
         for folder in borrowed.values():
-            if folder.fence > order.epoch:
-                raise Conflict("stale-epoch", epoch=order.epoch, current_epoch=folder.fence)
-            folder.fence = order.epoch
+            folder.raise_fence(order.epoch)
         if order.root not in self.storage.folders:
             inputs = {
                 (root, name): rows

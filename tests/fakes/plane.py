@@ -13,7 +13,7 @@ from keys.catalog import Catalog
 from keys.tables import RegionState
 from procedures.ports import NodeView, Progress, Sender
 from tests.fakes.disk import Rows, Storage
-from tests.fakes.nodes import FakeNode, data_file
+from tests.fakes.nodes import FakeNode, Serving, data_file
 
 LEASE_MS = 10_000
 
@@ -27,17 +27,22 @@ class Plane:
     nodes: dict[str, FakeNode] = field(default_factory=dict)
     leases: dict[tuple[str, str], int] = field(default_factory=dict)
     """(node, region) -> when its lease ends, monotonic ms; the node counts it as we do."""
+    leased: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The epoch that each of those leases is for."""
     told: list[tuple[str, Order]] = field(default_factory=list)
     """Every order that arrived, with its node."""
     violations: list[str] = field(default_factory=list)
     """Of what must never be seen; never raised into the code under test."""
+    watch: Callable[[], None] = lambda: None
+    """Looks at all this after every request: nothing may be wrong for a moment either."""
 
     def add(self, *node_ids: str) -> None:
         for node_id in node_ids:
             self.nodes[node_id] = FakeNode(node_id, self.storage)
 
-    def lease(self, node: str, region_id: str) -> None:
+    def lease(self, node: str, region_id: str, epoch: int) -> None:
         self.leases[node, region_id] = self.clock.mono_ms() + LEASE_MS
+        self.leased[node, region_id] = epoch
 
     def execute(self, node: str, term: int, orders: Sequence[Order]) -> tuple[OrderResult, ...]:
         """Each request arrives twice: the second changes nothing and is answered the same."""
@@ -51,6 +56,7 @@ class Plane:
         for order, result in zip(orders, first, strict=True):
             if isinstance(order, OpenRegion) and result.error is None:
                 self._check_overlap(node, order)
+        self.watch()
         return first
 
     def _check_overlap(self, node: str, order: OpenRegion) -> None:
@@ -58,6 +64,18 @@ class Plane:
         for (other, region_id), ends_at in self.leases.items():
             if region_id == order.region_id and other != node and ends_at > now:
                 self.violations.append(f"{region_id} opened on {node} while {other} has a lease")
+
+    def usable(self, region_id: str) -> list[Serving]:
+        """What clients are answered from, wherever: under a lease of that very epoch. A node that
+        the leader does not reach may still be reached by them."""
+        now = self.clock.mono_ms()
+        return [
+            held
+            for node in self.nodes.values()
+            if (held := node.serving.get(region_id)) is not None
+            and self.leases.get((node.node_id, region_id), now) > now
+            and self.leased[node.node_id, region_id] == held.epoch
+        ]
 
     def rows(self, region_id: str) -> Rows | None:
         """What a client can read of it; None: no living node serves it."""
@@ -87,7 +105,7 @@ class FakeNodes:
         sent = [order.model_copy(update={"number": next(numbers)}) for order in orders]
         for order in sent:
             if self._may_be_leased(node, order):
-                self.plane.lease(node, order.region_id)
+                self.plane.lease(node, order.region_id, order.epoch)
         return self.plane.execute(node, self.term, sent)
 
     async def borrowed(self, node: str, region_id: str) -> Borrowed:
@@ -95,11 +113,11 @@ class FakeNodes:
         return self.plane.nodes[node].borrowed(region_id)
 
     def _may_be_leased(self, node: str, order: Order) -> bool:
-        if isinstance(order, CreateRegion):
-            return True
-        if not isinstance(order, OpenRegion):
+        if not isinstance(order, CreateRegion | OpenRegion):
             return False
         table = self.catalog().tables.get(order.table_id)
+        if table is None and isinstance(order, CreateRegion):
+            return True
         regions = table.route.region_routes if table else ()
         found = [r for r in regions if r.region_id == order.region_id]
         return any(

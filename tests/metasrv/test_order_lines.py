@@ -23,11 +23,16 @@ from dataplane.datanode.journal import open_journal
 from dataplane.datanode.journal_format import Joined
 from dataplane.datanode.orders import OrderDesk
 from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from keys.catalog import Catalog
+from keys.log import TableCreated
+from keys.tables import RegionState
 from metasrv.adapters.http_nodes import HttpNodes
 from metasrv.adapters.order_line import ORDERS_MAX, REQUESTS_AT_ONCE, Lane
 from procedures.ports import Sender
 from tests.datanode.test_orders import FakeRegions
+from tests.metasrv.samples import info, route
 from tests.metasrv.test_book import CLUSTER, beat, office, registration
+from tests.metasrv.test_reconcile import catalog_of
 
 NODE = "dn-1"
 TERM = 7
@@ -72,13 +77,14 @@ class NodeBehind(httpx.AsyncBaseTransport):
 
 
 @asynccontextmanager
-async def lines() -> AsyncIterator[tuple[HttpNodes, NodeBehind]]:
+async def lines(catalog: Catalog | None = None) -> AsyncIterator[tuple[HttpNodes, NodeBehind]]:
+    """*catalog*: what the leader has applied; None: of an empty cluster."""
     async with office() as at, asyncio.TaskGroup() as tasks:
         await at.book.register(registration(NODE))
         at.book.heartbeat(beat(1))
         node = NodeBehind()
         await node.journal.commit([Joined(cluster_id=CLUSTER)])
-        nodes = HttpNodes(CLUSTER, TERM, at.book, lambda: at.follower.catalog, node)
+        nodes = HttpNodes(CLUSTER, TERM, at.book, lambda: catalog or at.follower.catalog, node)
         sending = tasks.create_task(nodes.run())
         try:
             yield nodes, node
@@ -102,7 +108,7 @@ def create(place: int) -> CreateRegion:
 
 
 def opening(place: int) -> OpenRegion:
-    return OpenRegion.model_validate(create(place).model_dump(exclude={"op"}))
+    return OpenRegion.model_validate(create(place).model_dump(exclude={"op", "replaces"}))
 
 
 def by(place: int) -> Sender:
@@ -163,6 +169,22 @@ async def test_given_merged_orders_when_sent_then_each_has_its_sender_lease_and_
         assert (order.sender.procedure, order.sender.step) == (f"p-{place}", "create")
         assert order.lease is not None
     assert sorted(node.regions.renewed) == numbers
+
+
+@pytest.mark.parametrize(
+    ("state", "epoch", "is_leased"),
+    [(RegionState.OPENING, 2, False), (RegionState.OPEN, 2, True), (RegionState.OPEN, 1, False)],
+)
+async def test_given_a_region_of_a_table_when_created_then_leased_only_as_it_was_announced(
+    state: RegionState, epoch: int, is_leased: bool
+) -> None:
+    begun = route(NODE, state=state, epoch=epoch)
+    async with lines(catalog_of(TableCreated(info=info(), route=begun))) as (nodes, node):
+        await outcome(nodes, 0, create(0).model_copy(update={"epoch": 2}))
+
+    (order,) = node.requests[0].orders
+    assert isinstance(order, CreateRegion)
+    assert (order.lease is not None) == is_leased
 
 
 async def test_given_an_order_that_fails_when_merged_then_only_its_caller_hears_of_it() -> None:

@@ -20,6 +20,7 @@ from base.wire.batches import (
 from base.wire.orders import (
     CloseRegion,
     CreateRegion,
+    DiscardRoot,
     DropRegion,
     OpenRegion,
     Order,
@@ -112,7 +113,7 @@ class Node:
         return order.model_copy(update=changes)
 
     def open_order(self, region: int, epoch: int, **changes: Any) -> OpenRegion:
-        created = self.create_order(region, epoch).model_dump(exclude={"op"})
+        created = self.create_order(region, epoch).model_dump(exclude={"op", "replaces"})
         return OpenRegion.model_validate(created).model_copy(update=changes)
 
     def close_order(self, region: int, epoch: int) -> CloseRegion:
@@ -125,6 +126,9 @@ class Node:
             epoch=epoch,
             root=self.root_of(region),
         )
+
+    def discard_order(self, region: int, epoch: int, root: str) -> DiscardRoot:
+        return DiscardRoot(number=self.next_number(), region_id=str(region), epoch=epoch, root=root)
 
     def root_of(self, region: int) -> str:
         return f"{self.root}/regions/{region}"

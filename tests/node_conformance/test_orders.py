@@ -110,6 +110,25 @@ def test_given_an_open_at_a_lower_epoch_when_taken_then_stale(node: Node) -> Non
     assert code(node, node.close_order(region, epoch=2)) == "stale-epoch"
 
 
+def test_given_an_open_region_when_begun_anew_then_it_is_empty_and_the_old_epoch_is_over(
+    node: Node,
+) -> None:
+    region = node.created()
+    old, new = node.root_of(region), f"{node.root_of(region)}-2"
+    node.write(region, [Write(b"a", 1)], "s1")
+
+    anew = node.create_order(region, epoch=2, root=new, replaces=[old])
+    assert code(node, anew) is None
+    late = node.post_batch(region, [Write(b"b", 1)], "s2", epoch=1)
+    node.write(region, [Write(b"c", 1)], "s3", epoch=2)
+
+    assert (late.status_code, late.json()["code"]) == (409, "stale-epoch")
+    assert [row.key for row in node.scan(region, epoch=2).rows] == [b"c".hex()]
+    assert code(node, node.discard_order(region, epoch=2, root=new)) == "action-not-allowed"
+    assert code(node, node.discard_order(region, epoch=2, root=old)) is None
+    assert [row.key for row in node.scan(region, epoch=2).rows] == [b"c".hex()]
+
+
 def test_given_no_files_when_ordered_to_open_then_lost_and_never_empty(node: Node) -> None:
     region = new_region()
 

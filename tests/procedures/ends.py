@@ -1,5 +1,6 @@
 """How a life may end: what must be true of keys, log, regions, rows and folders."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -170,6 +171,29 @@ def undropped_elsewhere(end: End) -> list[str]:
         *is_true(all(r["leader"] != "dn-1" for r in moved), "led by a dead node"),
         *is_true(all(r["state"] == "open" for r in end.regions(TABLE)), "not open"),
         *is_true(all(rows[name] == rows_of(name) for name in rows), f"rows {rows}"),
+        *no_rest(end),
+    ]
+
+
+def truncated(end: End) -> list[str]:
+    """Every region begun anew once, where it was; nothing of before is left."""
+    return [*begun_anew(end, {"dn-1": 2, "dn-2": 1}), *serving(end, TABLE, epoch=2, rows=False)]
+
+
+def truncated_elsewhere(end: End) -> list[str]:
+    """The same; those of the node that is gone, on others."""
+    return [*begun_anew(end, {"dn-2": 2, "dn-3": 1}), *serving(end, TABLE, epoch=2, rows=False)]
+
+
+def begun_anew(end: End, leaders: dict[str, int]) -> list[str]:
+    regions = end.regions(TABLE)
+    rows = {r["region_id"]: end.cluster.plane.rows(r["region_id"]) for r in regions}
+    return [
+        *effects(end, "route.changed", "route.changed"),
+        *is_true(Counter(r["leader"] for r in regions) == leaders, f"regions {regions}"),
+        *is_true(all(r["announced"] for r in regions), f"not announced: {regions}"),
+        *is_true(all(found == frozenset() for found in rows.values()), f"rows {rows}"),
+        *is_true(end.tables()["public.t"]["version"] == 1, "another definition"),
         *no_rest(end),
     ]
 

@@ -18,6 +18,7 @@ from procedures.kinds.failover_node import FailoverNode
 from procedures.kinds.failover_table import FailoverTable
 from procedures.kinds.purge_table import PurgeTable
 from procedures.kinds.rename_table import RenameTable
+from procedures.kinds.truncate_table import TruncateTable
 from procedures.kinds.undrop_table import UndropTable
 from procedures.machine import ProcedureState
 from tests.fakes.cluster import Cluster
@@ -37,6 +38,8 @@ from tests.procedures.ends import (
     purged,
     renamed,
     schema_dropped,
+    truncated,
+    truncated_elsewhere,
     undropped,
     undropped_elsewhere,
 )
@@ -136,6 +139,7 @@ TAKEN = CreateTable(info=table_info(1090, "t", 3), route=table_route(1090, NODES
 PURGE = PurgeTable(
     table_id=TABLE, catalog="main", schema_name="public", name="t", dropped_by="test"
 )
+TRUNCATE = TruncateTable(catalog="main", schema_name="public", name="t", table_id=TABLE)
 MOVED = FailoverTable(
     table_id=TABLE,
     name="main.public.t",
@@ -309,12 +313,29 @@ SCENARIOS = (
         client={"if_version": 1, "table_id": TABLE},
     ),
     Scenario(
+        "truncate_table",
+        "truncate_table",
+        TRUNCATE,
+        with_table,
+        {FULL: truncated},
+        cells_min=268,
+        client={"if_version": 1, "table_id": TABLE},
+    ),
+    Scenario(
+        "truncate_table, node gone",
+        "truncate_table",
+        TRUNCATE,
+        with_dead_node,
+        {FULL: truncated_elsewhere},
+        cells_min=348,
+    ),
+    Scenario(
         "failover_table",
         "failover_table",
         MOVED,
         with_dead_node,
         {FULL: failed_over},
-        cells_min=664,
+        cells_min=676,
     ),
     Scenario(
         "failover_node",

@@ -111,7 +111,7 @@ async def put_table(
         cluster.plane.storage.folders[region.root] = Folder(fence=1, files=files)
         node = cluster.plane.nodes[region.leader]
         node.serving[region.region_id] = Serving(1, region.root)
-        cluster.plane.lease(region.leader, region.region_id)
+        cluster.plane.lease(region.leader, region.region_id, region.epoch)
 
 
 async def drop_table_keys(cluster: Cluster, fence: Compare, table_id: int) -> None:

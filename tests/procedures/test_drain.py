@@ -18,7 +18,7 @@ def test_given_a_living_node_when_drained_then_each_region_opens_once_its_lease_
         cluster = await begun(loop, with_table, {})
         held = region_ids(TABLE, 2)
         for region in held:
-            cluster.plane.lease("dn-1", region)
+            cluster.plane.lease("dn-1", region, 1)
         wish = Wish(cluster.ids.procedure_id(), CLIENT, "")
         state = FailoverNode(node="dn-1", reason="a new disk")
         began_ms = cluster.clock.mono_ms()

@@ -87,13 +87,13 @@ async def _death(
         node.alive = True
     wrong = [] if await cluster.quiet() else [f"never ends: {cluster.living()}"]
     if not node.alive:
-        wrong += await _fail_over(cluster, victim)
+        wrong += await fail_over(cluster, victim)
     agreement = history_of(cluster.kv._store.log_from(1))
     wrong += [*agreement.wrong, *cluster.violations, *cluster.plane.violations]
     return wrong + _served(cluster, agreement)
 
 
-async def _fail_over(cluster: Cluster, victim: str) -> list[str]:
+async def fail_over(cluster: Cluster, victim: str) -> list[str]:
     """What detection would do."""
     kind, state = KINDS["failover_node"], FailoverNode(node=victim, reason="test")
     wish = Wish(cluster.ids.procedure_id(), OPERATOR, "")
