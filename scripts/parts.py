@@ -26,7 +26,7 @@ PARTS = (
     Part("badinput", 120),
     Part("sim", 120),
     Part("etcd", 180),
-    Part("process", 660),
+    Part("process", 780),
     Part("slow", 180),
     Part("spark", 360),
     Part("demo", 240),
