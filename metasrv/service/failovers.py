@@ -15,6 +15,7 @@ from metasrv.service.failover_plan import (
 )
 from metasrv.service.planning import plan_of
 from metasrv.service.state import ServerState
+from metasrv.service.wishes import in_the_way, locked
 from metasrv.term import Term
 from procedures.kinds.failover_node import FAILOVER_NODE
 from procedures.rehearsal.plan import Plan
@@ -119,6 +120,11 @@ def under_way(term: Term, node_id: str | None) -> Submitted | None:
 async def submitted(
     state: ServerState, term: Term, asked: Asked, planned: Leaving, part: int = 0
 ) -> Submitted:
+    """Raises Conflict("object-locked") where it would queue and the client does not want that."""
+    if not asked.queue:
+        living = term.manager.living()
+        if blockers := in_the_way(planned.kind.locks(planned.state), living):
+            raise locked(blockers, living)
     client = asked.client(part=part, expected_epoch=planned.expected_epoch)
     wish = Submission(state.ids.procedure_id(), client, asked.fingerprint)
     return await stored(state, term, planned.kind, planned.state, wish)

@@ -1,8 +1,9 @@
 """What nodes say to the leader, checked before the NodeBook hears it."""
 
+import os
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
+from base.wire.addresses import is_base_url
 from base.wire.nodes import (
     HeartbeatAnswer,
     HeartbeatRequest,
@@ -35,8 +36,8 @@ def _wrong_registration(node_id: str, request: RegisterRequest) -> Iterator[Fiel
     yield from _wrong_node(node_id, request.node_id)
     if request.role != DATANODE:
         yield FieldError(pointer="/role", detail=f"only {DATANODE} registers here")
-    if not _is_address(request.address):
-        detail = "http or https, a host and a port, and nothing else"
+    if not is_base_url(request.address):
+        detail = "http or https, the host of a node and a port, and nothing else"
         yield FieldError(pointer="/address", detail=detail)
     texts = {
         "incarnation": request.incarnation,
@@ -47,8 +48,8 @@ def _wrong_registration(node_id: str, request: RegisterRequest) -> Iterator[Fiel
     for name, text in texts.items():
         if not 0 < len(text) <= TEXT_CHARS_MAX:
             yield FieldError(pointer=f"/{name}", detail=f"1 to {TEXT_CHARS_MAX} characters")
-    if not request.root.startswith("/"):
-        yield FieldError(pointer="/root", detail="an absolute path")
+    if not _is_folder(request.root):
+        yield FieldError(pointer="/root", detail="an absolute path, without . or .. in it")
 
 
 def _wrong_heartbeat(node_id: str, request: HeartbeatRequest) -> Iterator[FieldError]:
@@ -70,19 +71,5 @@ def _wrong_node(node_id: str, said: str) -> Iterator[FieldError]:
         yield FieldError(pointer="/node_id", detail=f"the path says {node_id}")
 
 
-def _is_address(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        port = parts.port
-    except ValueError:
-        return False
-    return (
-        len(text) <= TEXT_CHARS_MAX
-        and parts.scheme in ("http", "https")
-        and bool(parts.hostname)
-        and port not in (None, 0)
-        and parts.username is None
-        and parts.path in ("", "/")
-        and not parts.query
-        and not parts.fragment
-    )
+def _is_folder(path: str) -> bool:
+    return path.startswith("/") and os.path.normpath(path) == path and "\0" not in path

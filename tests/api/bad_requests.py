@@ -1,6 +1,6 @@
-"""The catalogue of bad requests: research/reliability.md, section 6, with API.md's corrections.
+"""What clients may ask wrong: rows of scripts/input_cases.py, by their numbers.
 
-Each row carries its number there; where two rows share a number they are two cases of it.
+Where two rows share a number they are two cases of it.
 """
 
 from collections.abc import Iterator
@@ -64,6 +64,7 @@ def rows() -> Iterator[Row]:
     yield from _paths()
     yield from _specs()
     yield from _states()
+    yield from _changes()
     yield from _lists()
     yield from _others()
 
@@ -201,6 +202,42 @@ def _states() -> Iterator[Row]:
         yield Row(54, repr(key)[:12], sent, 400, "bad-idempotency-key")
 
 
+def _changes() -> Iterator[Row]:
+    held = f"{TABLES}/held"
+
+    def changed(action: str, changes: Any, **headers: str) -> Sent:
+        return body(orjson.dumps(changes), path=f"{held}/{action}", headers={**JSON, **headers})
+
+    def altered(**operation: Any) -> Sent:
+        return changed("alter", {"operations": [operation]})
+
+    for tag, status, code in (
+        ('"t1024-9"', 412, "version-mismatch"),
+        ('"abc"', 412, "version-mismatch"),
+        ("abc", 422, "invalid-request"),
+        ("", 422, "invalid-request"),
+    ):
+        for sent in (
+            changed("rename", {"new_name": "u"}, **{"if-match": tag}),
+            Sent("DELETE", held, {"if-match": tag}),
+        ):
+            yield Row(55, repr(tag), sent, status, code)
+    wrong = "invalid-schema-change"
+    yield Row(56, "to itself", changed("rename", {"new_name": "held"}), 422, wrong)
+    yield Row(56, "to another", changed("rename", {"new_name": "also"}), 409, "already-exists")
+    elsewhere = {"new_name": "u", "new_catalog": "c"}
+    yield Row(56, "elsewhere", changed("rename", elsewhere), 422, "invalid-request")
+    for column in ("id", "carrier"):
+        yield Row(57, "drop", altered(op="drop_column", name=column), 422, "unsupported")
+    narrow = altered(op="alter_type", name="id", type="int32")
+    yield Row(57, "narrow", narrow, 422, "unsupported")
+    strict = altered(op="set_nullable", name="carrier", nullable=False)
+    yield Row(57, "not null", strict, 422, "unsupported")
+    yield Row(57, "no column", altered(op="rename_column", name="no", new_name="x"), 422, wrong)
+    absent = Sent("DELETE", f"{TABLES}/absent", {})
+    yield Row(62, "absent", absent, 404, "table-not-found")
+
+
 def _lists() -> Iterator[Row]:
     for size in ("0", "-1", "1000000000", "abc", "1.0", "", "+5", "%205"):
         sent = get(f"{TABLES}?page_size={size}")
@@ -209,6 +246,10 @@ def _lists() -> Iterator[Row]:
     for token in ("forged", "AAAA", "!", "%00"):
         sent = get(f"{TABLES}?page_token={token}")
         yield Row(64, token, sent, 400, "bad-page-token")
+
+    for version in ("version:-1", "version:abc", "version:", "1e3", "-1", "yesterday"):
+        sent = get(f"{TABLES}?as_of={version}")
+        yield Row(65, version, sent, 422, "invalid-request")
 
 
 def _others() -> Iterator[Row]:
@@ -223,9 +264,21 @@ def _others() -> Iterator[Row]:
     yield Row(67, "a number", failover(region_ids=[1]), 422, "invalid-request")
     yield Row(67, "unknown node", failover(node_id="dn-9"), 404, "not-found")
     yield Row(67, "neither", failover(), 422, "invalid-request")
+    for most in (0, -1, 10**9, "PT1S", True):
+        sent = failover(node_id="dn-1", max_parallel=most)
+        yield Row(67, "at once", sent, 422, "invalid-request")
+    region_ids = [REGION]
+    for epoch in (-1, "1", 1.5):
+        sent = failover(region_ids=region_ids, expected_epoch=epoch)
+        yield Row(71, str(epoch), sent, 422, "invalid-request")
     gone = "00000000-0000-7000-8000-000000000000"
     yield Row(81, "no UUID", get("/v1/procedures/42"), 404, "procedure-not-found")
     yield Row(81, "unknown", get(f"/v1/procedures/{gone}"), 404, "procedure-not-found")
+    invented = body(b'{"kind":"x"}', path="/v1/procedures")
+    yield Row(84, "a kind", invented, 405, "method-not-allowed")
+    for step in ("steps", "steps/create", "run"):
+        path = f"/v1/procedures/{gone}/{step}"
+        yield Row(84, step, body(b"{}", path=path), 404, "not-found")
     for method in ("PATCH", "PUT", "OPTIONS"):
         sent = Sent(method, TABLES, JSON, (b"{}",))
         yield Row(103, method, sent, 405, "method-not-allowed")

@@ -74,6 +74,7 @@ async def test_given_as_of_a_time_then_the_catalog_of_then_once_a_later_commit_c
         assert exactly.headers["catalog-version"] == str(exactly.json()["catalog_version"])
 
 
+@pytest.mark.case("input 65")
 async def test_given_as_of_a_time_that_is_not_kept_or_none_then_it_is_refused() -> None:
     async with leader() as one:
         await one.make()

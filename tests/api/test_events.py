@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import orjson
+import pytest
 
 from base.wire import sse
 from keys.cluster import Leader
@@ -147,6 +148,7 @@ async def test_given_the_last_id_when_resumed_then_nothing_is_told_twice() -> No
         assert (third.status, third.events) == (204, [])
 
 
+@pytest.mark.case("input 65")
 async def test_given_an_id_that_was_never_ours_then_reset_and_how_it_stands() -> None:
     async with leader() as one:
         procedure = await begun(one)
@@ -220,6 +222,7 @@ async def test_given_a_client_that_waits_when_the_server_stops_then_202_at_once(
         one.nodes.gate.set()
 
 
+@pytest.mark.case("input 66")
 async def test_given_no_such_procedure_or_no_room_then_a_problem_and_no_stream() -> None:
     async with leader() as one:
         unknown = await one.client.get("/v1/procedures/no-uuid/events")

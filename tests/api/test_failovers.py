@@ -1,17 +1,22 @@
 """POST /v1/failovers: what is refused, what is begun, and maintenance."""
 
+import asyncio
 from typing import Any
 
+import pytest
 from httpx import Response
 
 from tests.api.rig import TABLES, Server, beat, leader, spec
+from tests.api.test_waiting import end_of
 
 WAIT = {"Prefer": "wait=10"}
 
 
-async def ask(one: Server, headers: dict[str, str] | None = None, **body: Any) -> Response:
+async def ask(
+    one: Server, query: str = "", headers: dict[str, str] | None = None, **body: Any
+) -> Response:
     return await one.client.post(
-        "/v1/failovers", json={"reason": "test", **body}, headers=headers or {}
+        f"/v1/failovers{query}", json={"reason": "test", **body}, headers=headers or {}
     )
 
 
@@ -29,6 +34,7 @@ def region_of(table: dict[str, Any], node: str) -> str:
     return str(found)
 
 
+@pytest.mark.case("input 69")
 async def test_given_a_living_node_then_409_unless_forced() -> None:
     async with leader() as one:
         await one.make()
@@ -58,6 +64,7 @@ async def test_given_a_dead_node_when_asked_twice_then_the_same_procedure() -> N
         assert first.json()["id"] in [body["id"] for body in listed]
 
 
+@pytest.mark.case("input 71")
 async def test_given_regions_when_failed_over_then_only_they_move() -> None:
     async with leader(nodes=3) as one:
         table = await with_a_dead_node(one)
@@ -87,17 +94,41 @@ async def test_given_regions_of_two_leaders_then_a_list_which_a_repetition_finds
         assert again.headers["idempotency-replayed"] == "true"
 
 
+@pytest.mark.case("input 70")
+async def test_given_a_region_that_moves_already_when_asked_again_then_queued_or_409() -> None:
+    async with leader(nodes=3) as one, asyncio.timeout(30):
+        await one.make("busy")
+        region = (await one.client.get("/v1/regions")).json()["regions"][0]["region_id"]
+        one.nodes.gate.clear()
+        first = await ask(one, region_ids=[region], force=True)
+
+        refused = await ask(one, "?on_conflict=fail", region_ids=[region], force=True)
+        queued = await ask(one, region_ids=[region], force=True)
+
+        assert (refused.status_code, refused.json()["code"]) == (409, "object-locked")
+        assert refused.json()["procedure_id"] == first.json()["id"]
+        assert queued.status_code == 202
+        one.nodes.gate.set()
+        ended = await end_of(one, f"/v1/procedures/{queued.json()['id']}")
+        assert ended["done"]
+
+
+@pytest.mark.case("input 68")
 async def test_given_targets_that_cannot_then_each_says_why() -> None:
-    async with leader(nodes=3) as one:
+    async with leader(nodes=4) as one:
         table = await with_a_dead_node(one)
         region = region_of(table, "dn-2")
+        one.term.nodes.heartbeat(beat("dn-4", 2))
+        await one.client.post("/v1/nodes/dn-4/cordon", json={"reason": "a new kernel"})
 
         unknown = await ask(one, region_ids=[region], targets=["dn-9"], force=True)
         dead = await ask(one, region_ids=[region], targets=["dn-1"], force=True)
+        cordoned = await ask(one, region_ids=[region], targets=["dn-4"], force=True)
         same = await ask(one, region_ids=[region], targets=["dn-2"], force=True)
 
         assert (unknown.status_code, unknown.json()["code"]) == (404, "not-found")
         assert (dead.status_code, dead.json()["code"]) == (409, "node-not-eligible")
+        assert (cordoned.status_code, cordoned.json()["code"]) == (409, "node-not-eligible")
         assert (same.status_code, same.json()["code"]) == (422, "invalid-request")
 
 

@@ -11,6 +11,7 @@ from tests.api.rig import CLUSTER, TABLES, beat, follower_of, leader, registrati
 WAIT = {"Prefer": "wait=10"}
 
 
+@pytest.mark.case("input 77")
 async def test_given_a_follower_when_it_is_asked_to_write_then_its_own_reads_show_it() -> None:
     async with leader() as led, follower_of(led) as other:
         made = await other.client.post(TABLES, json=spec(), headers=WAIT)
@@ -47,6 +48,7 @@ async def test_given_a_marked_request_when_the_server_does_not_lead_then_no_seco
         assert led.version == 1
 
 
+@pytest.mark.case("input 78")
 async def test_given_no_leader_then_reads_go_on_and_writes_are_not_attempted() -> None:
     async with leader() as led, follower_of(led) as other:
         await led.make()
@@ -75,6 +77,7 @@ async def test_given_no_leader_then_reads_go_on_and_writes_are_not_attempted() -
         (httpx.ReadError("reset"), "GET", 503, "no-leader"),
     ],
 )
+@pytest.mark.case("input 80")
 async def test_given_a_leader_that_does_not_answer_then_only_lost_writes_are_unknown(
     error: httpx.RequestError, method: str, status: int, code: str
 ) -> None:
@@ -133,6 +136,7 @@ async def test_given_a_silent_leader_when_another_leads_then_it_is_not_waited_fo
         assert (answer.status_code, answer.json()["code"]) == (status, code)
 
 
+@pytest.mark.case("input 77")
 async def test_given_a_follower_when_a_node_speaks_to_it_then_421_with_the_leader() -> None:
     async with leader() as led, follower_of(led) as other:
         said = beat("dn-1", 2).model_dump(mode="json")

@@ -36,6 +36,7 @@ async def test_given_a_key_when_keys_are_in_another_order_then_it_is_the_same_re
         assert again.headers["idempotency-replayed"] == "true"
 
 
+@pytest.mark.case("input 53")
 async def test_given_a_key_when_another_request_uses_it_then_422() -> None:
     """Row 53."""
     async with leader() as one:
@@ -59,6 +60,7 @@ async def test_given_a_known_key_when_the_body_is_wrong_then_the_body_is_judged_
         assert wrong.json()["code"] == "invalid-identifier"
 
 
+@pytest.mark.case("input 62")
 async def test_given_a_drop_when_repeated_with_its_key_then_204_again() -> None:
     async with leader() as one:
         await one.make()

@@ -5,6 +5,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import replace
 
+import pytest
 from httpx import Response
 
 from base.errors import Unknown
@@ -33,6 +34,7 @@ async def asked_again(one: Server) -> Response:
             await one.term.manager.changed(deadline_ms=50)
 
 
+@pytest.mark.case("input 79-80")
 async def test_given_no_space_when_changed_then_507_unless_it_was_sent_and_room_heals_all() -> None:
     async with leader(quota_bytes=QUOTA_BYTES) as one:
         await one.make("held")

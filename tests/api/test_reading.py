@@ -34,6 +34,7 @@ async def test_given_an_etag_when_nothing_changed_then_304() -> None:
         assert other.headers["catalog-version"] == str(one.version)
 
 
+@pytest.mark.case("input 55")
 async def test_given_if_match_when_the_table_moved_then_412() -> None:
     async with leader() as one:
         await one.make()
@@ -62,6 +63,7 @@ async def test_given_pages_when_tables_come_and_go_then_every_page_is_of_one_ver
         assert (await names(one, "include_dropped=true"))[0] == ["a", "b", "bb", "c"]
 
 
+@pytest.mark.case("input 64")
 async def test_given_a_token_when_used_for_another_list_then_400() -> None:
     """Row 64."""
     async with leader() as one:
@@ -76,6 +78,7 @@ async def test_given_a_token_when_used_for_another_list_then_400() -> None:
             assert (answer.status_code, answer.json()["code"]) == (400, "bad-page-token")
 
 
+@pytest.mark.case("input 64")
 async def test_given_a_token_of_a_version_that_is_gone_then_410() -> None:
     async with leader() as one:
         for name in ("a", "b"):

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from procedures.retry import UNDO_MS
 from tests.api.rig import TABLES, Server, beat, leader, spec
 from tests.api.test_waiting import create_held_up, end_of
@@ -44,6 +46,20 @@ async def test_given_a_control_that_is_not_allowed_then_409_says_what_is() -> No
         assert throttled["facts"]["allowed_actions"] == ["cancel", "pause"]
         assert wrong["code"] == "invalid-request"
         one.nodes.gate.set()
+
+
+@pytest.mark.case("input 83")
+async def test_given_what_runs_or_is_over_when_resumed_then_as_it_is_or_409() -> None:
+    async with leader() as one:
+        where = await create_held_up(one)
+
+        running = await post(one, f"{where}/resume")
+        one.nodes.gate.set()
+        await end_of(one, where)
+        over = await post(one, f"{where}/resume", 409)
+
+        assert (running["state"], running["controls"]) == ("running", [])
+        assert over["code"] == "action-not-allowed"
 
 
 async def test_given_two_changes_of_one_name_then_the_locks_show_holder_and_queue() -> None:

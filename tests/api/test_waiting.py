@@ -98,6 +98,7 @@ async def test_given_a_running_create_when_the_name_is_used_then_its_end_decides
         assert drop.result().status_code == 204
 
 
+@pytest.mark.case("input 58")
 async def test_given_a_busy_table_when_a_second_change_comes_then_it_queues() -> None:
     async with leader() as one:
         await one.make()
@@ -120,8 +121,8 @@ async def test_given_a_busy_table_when_a_second_change_comes_then_it_queues() ->
         assert (ended["state"], ended["waiting_for"]) == ("succeeded", [])
 
 
+@pytest.mark.case("input 51")
 async def test_given_a_queued_drop_of_a_schema_when_a_table_is_created_in_it_then_409() -> None:
-    """Row 51."""
     async with leader() as one:
         made = await one.client.post("/v1/catalogs/main/schemas", json={"name": "s"}, headers=WAIT)
         assert made.status_code == 201, made.text
@@ -163,6 +164,7 @@ async def test_given_two_creates_of_one_name_when_the_first_ends_then_the_second
         )
 
 
+@pytest.mark.case("input 82")
 async def test_given_a_running_create_when_cancelled_then_it_is_undone_and_says_so() -> None:
     async with leader() as one:
         where = await create_held_up(one)

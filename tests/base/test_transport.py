@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Thread
 
+import pytest
 import uvloop
 
 from base.errors import MetaError, Unavailable, Unknown
 from base.wire.client import HttpClient
+from tests.base.http_server import Reply, serving
 
 RESET = struct.pack("ii", 1, 0)  # as SO_LINGER: close sends RST
 AT_ONCE, EACH = 60, 20
@@ -64,3 +66,15 @@ def test_given_connections_that_are_reset_at_once_when_asked_then_each_failure_i
 
     assert len(found) == AT_ONCE * EACH
     assert {type(error) for error in found} <= {Unavailable, Unknown}
+
+
+@pytest.mark.case("input 90")
+async def test_given_an_address_that_no_program_has_when_connected_then_nothing_is_sent() -> None:
+    """IPv4 in the clothes of IPv6 leads to the server as a name would that was made to."""
+    async with serving(Reply(200, {})) as server:
+        url = server.url.replace("127.0.0.1", "[::ffff:127.0.0.1]")
+        async with HttpClient([url]) as client:
+            with pytest.raises(Unavailable):
+                await client.request("POST", "/x", json={}, deadline_ms=60_000)
+
+        assert server.asked == []

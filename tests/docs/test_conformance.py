@@ -1,29 +1,38 @@
-"""Every case of the other system has a test here or a reason, and most have a test."""
+"""Every case of every catalogue has a test here or a reason, and most have a test."""
 
 import ast
 from pathlib import Path
 
 import pytest
 
-from scripts.conformance import marked, shown_cases
-from scripts.conformance_cases import APPLY_MIN, WHY_NOT, cases
+from scripts.catalogue import Catalogue
+from scripts.conformance import CATALOGUES, marked, shown_cases
+from scripts.conformance_cases import APPLY_MIN, GREPTIME
 
 ROOT = Path(__file__).parents[2]
+SIZES = {"greptime": 109, "input": 108}
 
 
-def test_given_the_cases_then_each_has_a_test_or_a_reason_and_never_both() -> None:
-    shown = shown_cases(ROOT / "tests")
+@pytest.mark.parametrize("catalogue", CATALOGUES, ids=lambda one: one.source)
+def test_given_the_cases_then_each_has_a_test_or_a_reason_and_never_both(
+    catalogue: Catalogue,
+) -> None:
+    shown = shown_cases(ROOT / "tests", catalogue)
+    cases = catalogue.cases()
 
-    assert sorted(cases()) == list(range(1, 110))
-    assert cases().keys() - shown.keys() - WHY_NOT.keys() == set()
-    assert shown.keys() & WHY_NOT.keys() == set()
+    assert sorted(cases) == list(range(1, SIZES[catalogue.source] + 1))
+    assert cases.keys() - shown.keys() - catalogue.why_not.keys() == set()
+    assert shown.keys() & catalogue.why_not.keys() == set()
 
 
 def test_given_the_cases_then_enough_of_them_apply() -> None:
-    assert len(shown_cases(ROOT / "tests")) >= APPLY_MIN
+    assert len(shown_cases(ROOT / "tests", GREPTIME)) >= APPLY_MIN
 
 
-@pytest.mark.parametrize("text", ["greptime 0", "greptime 110", "greptime", "other 1", "12"])
+@pytest.mark.parametrize(
+    "text",
+    ["greptime 0", "greptime 110", "greptime", "other 1", "12", "input 108-109", "input 1-", "x-y"],
+)
 def test_given_a_mark_of_no_case_when_read_then_it_is_refused(text: str) -> None:
     tree = ast.parse(f"@pytest.mark.case({text!r})\ndef test_x(): ...")
 
@@ -31,7 +40,11 @@ def test_given_a_mark_of_no_case_when_read_then_it_is_refused(text: str) -> None
         list(marked(tree))
 
 
-def test_given_a_mark_of_two_cases_when_read_then_both_are_shown() -> None:
-    tree = ast.parse('@pytest.mark.case("greptime 1", "greptime 109")\ndef test_x(): ...')
+def test_given_a_mark_of_some_cases_when_read_then_each_is_shown() -> None:
+    tree = ast.parse('@pytest.mark.case("greptime 1", "input 107-108")\ndef test_x(): ...')
 
-    assert list(marked(tree)) == [("test_x", 1), ("test_x", 109)]
+    assert list(marked(tree)) == [
+        ("test_x", "greptime", 1),
+        ("test_x", "input", 107),
+        ("test_x", "input", 108),
+    ]

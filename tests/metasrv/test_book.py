@@ -142,6 +142,7 @@ async def test_given_a_node_of_another_cluster_when_it_registers_then_refused() 
         assert await one.stored("dn-1") is None
 
 
+@pytest.mark.case("input 88")
 async def test_given_two_processes_of_one_id_when_both_beat_then_the_newest_is_heard() -> None:
     async with office() as one:
         await one.book.register(registration(incarnation="i-1"))
@@ -161,6 +162,7 @@ async def test_given_an_unknown_node_when_it_beats_then_it_is_told_to_register()
             one.book.heartbeat(beat(1))
 
 
+@pytest.mark.case("input 93")
 async def test_given_a_late_or_repeated_beat_when_heard_then_it_changes_nothing() -> None:
     async with office() as one:
         await one.book.register(registration())

@@ -39,6 +39,7 @@ def test_given_file_environment_and_flags_then_the_nearer_word_counts(
     ],
     ids=["unknown", "no table", "no toml", "no file"],
 )
+@pytest.mark.case("input 107")
 def test_given_a_file_that_means_nothing_when_started_then_exit_78_and_the_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None, said: str
 ) -> None:
@@ -48,4 +49,24 @@ def test_given_a_file_that_means_nothing_when_started_then_exit_78_and_the_reaso
     server = ("--server-id", "ms-1", "--data-dir", str(tmp_path), "--config", str(toml))
 
     assert main(server) == EXIT_CONFIG
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.case("input 107")
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("keep-alive-ms", "1700", "leader_ttl_ms must hold three keep_alive_ms"),
+        ("heartbeat-ms", "3334", "region_lease_ms must hold three heartbeat_ms"),
+        ("store-deadline-ms", "5000", "store_deadline_ms must be below leader_ttl_ms"),
+        ("server-id", "a b", "server_id"),
+        ("port", "65536", "port"),
+    ],
+)
+def test_given_an_unsafe_setting_when_started_then_exit_78_and_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, value: str, said: str
+) -> None:
+    server = ("--server-id", "ms-1", "--data-dir", str(tmp_path))
+
+    assert main([*server, f"--{name}", value]) == EXIT_CONFIG
     assert said in capsys.readouterr().err

@@ -66,6 +66,7 @@ def test_given_an_older_epoch_when_beating_then_no_lease_and_an_order_to_open() 
     assert [type(order) for order in answer.instructions] == [OpenRegion]
 
 
+@pytest.mark.case("input 94")
 def test_given_a_region_that_moved_away_when_beating_then_close_it() -> None:
     answer = said(route("dn-2"), stat(REGION))
 
@@ -100,6 +101,7 @@ def test_given_a_purged_table_that_a_node_still_serves_when_beating_then_drop_it
     assert order.root == route("dn-1").region_routes[0].root
 
 
+@pytest.mark.case("input 95")
 def test_given_a_region_nobody_knows_when_beating_then_drop_it_with_its_folder() -> None:
     unknown = "4402341478400"
 

@@ -49,6 +49,7 @@ def test_given_a_procedure_that_waits_for_a_lock_when_cancelled_then_it_ends_at_
     office(scenario)
 
 
+@pytest.mark.case("input 82")
 def test_given_the_point_of_no_return_when_cancelled_then_409_and_it_goes_on() -> None:
     async def scenario(at: Office) -> None:
         await at.submit("a")

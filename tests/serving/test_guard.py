@@ -27,8 +27,8 @@ def refused(heard: Heard) -> str:
     return problem.code
 
 
+@pytest.mark.case("input 26")
 async def test_given_half_a_head_and_silence_then_it_is_answered_and_closed() -> None:
-    """Row 26."""
     async with serving(IMPATIENT) as port:
         half = await talk(port, b"GET / HTTP/1.1\r\nHo")
         nothing = await talk(port, b"")
@@ -37,6 +37,7 @@ async def test_given_half_a_head_and_silence_then_it_is_answered_and_closed() ->
         assert nothing.raw == b""
 
 
+@pytest.mark.case("input 26")
 async def test_given_a_head_byte_by_byte_for_ever_then_its_time_is_from_the_first() -> None:
     async with serving(IMPATIENT) as port, asyncio.timeout(PATIENCE_S):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -51,8 +52,8 @@ async def test_given_a_head_byte_by_byte_for_ever_then_its_time_is_from_the_firs
         writer.close()
 
 
+@pytest.mark.case("input 27")
 async def test_given_200_kb_of_headers_then_they_are_refused_before_they_end() -> None:
-    """Row 27."""
     async with serving(BOUNDS) as port:
         heard = await talk(port, b"GET / HTTP/1.1\r\nx: " + b"y" * 200_000)
 
@@ -74,6 +75,7 @@ async def test_given_200_kb_of_headers_then_they_are_refused_before_they_end() -
         request("ABCDEFG / HTTP/1.1", HOST),
     ],
 )
+@pytest.mark.case("input 28-29")
 async def test_given_no_single_request_then_400_and_closed(sent: bytes) -> None:
     """Rows 28 and 29, and other protocols."""
     async with serving(BOUNDS) as port:

@@ -39,6 +39,7 @@ async def door(one: Server) -> AsyncIterator[httpx.AsyncClient]:
     ],
     ids=lambda headers: next(iter(headers.values()), "none")[:14],
 )
+@pytest.mark.case("input 100")
 async def test_given_no_right_token_when_asked_then_401_and_nothing_is_done(
     headers: Mapping[str, str],
 ) -> None:
@@ -53,6 +54,15 @@ async def test_given_no_right_token_when_asked_then_401_and_nothing_is_done(
         assert one.term.settings.maintenance is None
 
 
+@pytest.mark.case("input 100")
+async def test_given_a_token_in_the_query_when_asked_then_401() -> None:
+    async with leader(nodes=0) as one, door(one) as client:
+        for name in ("access_token", "token", "authorization"):
+            answer = await client.get("/v1/cluster", params={name: SECRET})
+            assert answer.status_code == 401
+
+
+@pytest.mark.case("input 100")
 async def test_given_two_authorizations_when_asked_then_401() -> None:
     async with leader(nodes=0) as one, door(one) as client:
         both = [("authorization", BEARER["authorization"])] * 2
@@ -89,6 +99,7 @@ async def test_given_a_probe_without_a_token_then_it_learns_yes_or_no_and_no_mor
         assert [answer.status_code for answer in asked.values()] == [200, 200, 401]
 
 
+@pytest.mark.case("input 107")
 def test_given_another_address_and_no_tokens_when_started_then_exit_78(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -101,6 +112,7 @@ def test_given_another_address_and_no_tokens_when_started_then_exit_78(
     assert capsys.readouterr().err.count("needs a tokens_file") == 2
 
 
+@pytest.mark.case("input 107")
 def test_given_tokens_that_others_can_read_when_started_then_exit_78(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,62 @@
+"""Where programs of a cluster can be: which addresses are taken for one, and connected to. Pure."""
+
+import re
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from urllib.parse import urlsplit
+
+URL_CHARS_MAX = 512
+_NAME = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?")
+_NUMBER = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
+
+
+def is_base_url(text: str) -> bool:
+    """http or https, a host that may be ours, a port, and nothing else."""
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    return (
+        len(text) <= URL_CHARS_MAX
+        and parts.scheme in ("http", "https")
+        and port not in (None, 0)
+        and parts.username is None
+        and parts.path in ("", "/")
+        and not parts.query
+        and not parts.fragment
+        and _is_host(host)
+    )
+
+
+def _is_host(host: str) -> bool:
+    """A name, or an address as it is usually written: a resolver takes `2130706433` and `0x7f.1`
+    for addresses too (WHATWG URL, "ends in a number")."""
+    last = host.rstrip(".").rpartition(".")[2]
+    if ":" in host or _NUMBER.fullmatch(last):
+        return may_be_ours(host)
+    return _NAME.fullmatch(host) is not None
+
+
+def may_be_ours(address: str) -> bool:
+    """An IP address of one machine. Not: link-local ones, where clouds answer with secrets, nor
+    groups, nor "any", nor IPv4 in the clothes of IPv6."""
+    try:
+        found = IPv6Address(address) if ":" in address else IPv4Address(address)
+    except AddressValueError:
+        return False
+    if isinstance(found, IPv6Address) and (found.ipv4_mapped or found.sixtofour):
+        return False
+    return not (
+        found.is_unspecified or found.is_link_local or found.is_multicast or _is_unused(found)
+    )
+
+
+def leads_to_us(peer: object) -> bool:
+    """Whether a name has led to where a program of ours can be, by the name of the other end of the
+    connection: who registered it may have made it lead elsewhere since (DNS rebinding)."""
+    return isinstance(peer, tuple) and may_be_ours(str(peer[0]))
+
+
+def _is_unused(address: IPv4Address | IPv6Address) -> bool:
+    """Loopback of IPv6 is among those that Python calls reserved."""
+    return address.is_reserved and not address.is_loopback

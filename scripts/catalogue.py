@@ -1,0 +1,24 @@
+"""A catalogue of cases: data, and what its numbers are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Cases that somebody else has stated, in our words."""
+
+    source: str
+    """Its name in markers."""
+    page: str
+    header: str
+    """With places for {shown}, {total}, {other}."""
+    sections: Mapping[str, str]
+    """Title -> its cases, one a line: number, and what it is about."""
+    why_not: Mapping[int, str]
+    """Case -> why it cannot apply here."""
+
+    def cases(self) -> Mapping[int, str]:
+        """Every case by its number."""
+        lines = (line for text in self.sections.values() for line in text.strip().splitlines())
+        return {int(number): about for number, _, about in (line.partition(" ") for line in lines)}

@@ -1,0 +1,63 @@
+"""Which addresses are taken for a program of ours."""
+
+import pytest
+
+from base.wire.addresses import is_base_url, may_be_ours
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://dn-1:9000",
+        "https://dn_1.rack-2.example.:443/",
+        "http://127.0.0.1:9000",
+        "http://localhost:9000",
+        "http://10.0.0.7:9000",
+        "http://[::1]:9000",
+        "http://[fd00::7]:9000",
+    ],
+)
+def test_given_where_a_node_can_be_then_it_is_taken(url: str) -> None:
+    assert is_base_url(url)
+
+
+@pytest.mark.case("input 89")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://0.0.0.0:9000",
+        "http://[::]:9000",
+        "http://169.254.169.254:80",
+        "http://[fe80::1]:80",
+        "http://[fe80::1%25eth0]:80",
+        "http://[::ffff:127.0.0.1]:80",
+        "http://[2002:7f00:1::]:80",
+        "http://224.0.0.1:80",
+        "http://255.255.255.255:80",
+        "http://2130706433:80",
+        "http://0x7f.1:80",
+        "http://127.1:80",
+        "http://127.0.0.01:80",
+        "http://host.1:80",
+        "http://me@host:80",
+        "http://host",
+        "http://host:0",
+        "http://host:65536",
+        "http://host:80/path",
+        "http://host:80?query",
+        "http://a b:80",
+        "http://:80",
+        "http://h\u00f6st:80",
+        "ftp://host:80",
+        "host:80",
+        f"http://{'a.' * 200}:80",
+        f"http://{'a' * 64}:80",
+    ],
+)
+def test_given_where_no_node_can_be_then_it_is_refused(url: str) -> None:
+    assert not is_base_url(url)
+
+
+@pytest.mark.parametrize("text", ["", "host", "1", "127.0.0.1:80", "::g"])
+def test_given_what_is_no_address_when_judged_then_it_is_not_ours(text: str) -> None:
+    assert not may_be_ours(text)
