@@ -1,0 +1,61 @@
+"""A whole cluster that asks for tokens: servers, nodes and clients show theirs to each other."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from base.errors import MetaError
+from base.token import line_of, new_token
+from metasrv.playground.plan import Settings
+from metasrv.playground.playground import Playground
+from metasrv.sdk.connect import connect_async
+from tests.process.rig import CALM, table_spec
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+
+
+def secret(path: Path, text: str) -> str:
+    path.write_text(text)
+    path.chmod(0o600)
+    return str(path)
+
+
+async def test_given_tokens_when_servers_nodes_and_clients_show_theirs_then_nobody_else_gets_in(
+    tmp_path: Path,
+) -> None:
+    names = ("servers", "nodes", "ada")
+    tokens = {name: new_token() for name in names}
+    taken = secret(tmp_path / "tokens", "\n".join(line_of(name, tokens[name]) for name in names))
+    shown = {name: secret(tmp_path / name, tokens[name]) for name in ("servers", "nodes")}
+    settings = Settings(
+        tmp_path / "playground",
+        metasrvs=2,
+        datanodes=1,
+        metasrv_flags={**CALM, "tokens-file": taken, "token-file": shown["servers"]},
+        datanode_flags={"tokens-file": taken, "token-file": shown["nodes"]},
+    )
+    async with Playground(settings) as playground, httpx.AsyncClient(trust_env=False) as http:
+        for number, url in enumerate(playground.metasrv_urls):  # one of them asks the other
+            async with connect_async(url, token=tokens["ada"], patience_ms=60_000) as db:
+                await db.tables.create(table_spec(f"t{number}"))
+                await db.table(f"t{number}").insert([{"id": 1, "word": "mine"}])
+                rows = await db.table(f"t{number}").to_arrow()
+                (procedure,) = [
+                    one
+                    for one in await db.procedures.list()
+                    if one.resource.name.endswith(f"t{number}")
+                ]
+            assert rows.to_pylist() == [{"id": 1, "word": "mine"}]
+            assert procedure.submitted_by == "ada"
+        programs = (*playground.metasrv_urls, *playground.datanode_urls.values())
+        for url in programs:
+            for path in ("/v1/cluster", "/node/v1/regions", "/metrics"):
+                answers = [await http.get(url + path, headers=headers) for headers in STRANGERS]
+                assert {answer.status_code for answer in answers} == {401}, url + path
+        async with connect_async(playground.metasrv_urls[0], token="wrong") as stranger:
+            with pytest.raises(MetaError, match="unauthenticated"):
+                await stranger.tables.list()
+
+
+STRANGERS = ({}, {"authorization": "Bearer wrong"}, {"authorization": "Basic YTpi"})
