@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
+from contextlib import suppress
 
 from base.clock import Clock
 from base.errors import Conflict, Corrupt, Unavailable
@@ -32,6 +33,13 @@ class Follower:
         self.catalog = Catalog()
         self.heard_at_ms: int | None = None
         """Monotonic time before the last read that the store answered; None: never."""
+        self._newest_revision = 0
+        """Of the newest version that the store was seen to have."""
+
+    @property
+    def lag_revisions(self) -> int:
+        """How far this catalog is behind the store, as last looked at."""
+        return max(0, self._newest_revision - self.catalog.revision)
 
     async def wait_for(self, version: int, *, deadline_ms: int) -> Catalog:
         """The catalog at *version* or newer. Raises Unavailable("stale") if it takes too long."""
@@ -94,16 +102,18 @@ class Follower:
         """For ever: proves, once in a while, that this catalog is not older than the store."""
         while True:
             await self._clock.sleep_ms(self._deadline_ms // 2)
-            before = self._clock.mono_ms()
-            try:
-                page = await self._kv.range(
-                    Get(bytes(CatalogVersionKey())), deadline_ms=self._deadline_ms
-                )
-                stored = _version_in(page.items[0].value) if page.items else 0
-                await self.wait_for(stored, deadline_ms=self._deadline_ms)
-            except Unavailable:
-                continue
-            self.heard_at_ms = before
+            with suppress(Unavailable):
+                await self.look()
+
+    async def look(self) -> None:
+        """Once. Raises Unavailable: the store is silent, or this catalog is older."""
+        before = self._clock.mono_ms()
+        page = await self._kv.range(Get(bytes(CatalogVersionKey())), deadline_ms=self._deadline_ms)
+        if page.items:
+            (found,) = page.items
+            self._newest_revision = found.mod_revision
+            await self.wait_for(_version_in(found.value), deadline_ms=self._deadline_ms)
+        self.heard_at_ms = before
 
     def _take(self, watched: Watched) -> None:
         """The updates of one revision, up to the version that the same revision declares."""

@@ -19,10 +19,11 @@ def build_app(
     *,
     transport: httpx.AsyncBaseTransport | None = None,
     limits: Limits | None = None,
+    metrics: ServerMetrics | None = None,
 ) -> FastAPI:
     """*transport*: how other servers are reached; None: by TCP."""
     app = bare_app()
-    metrics = ServerMetrics()
+    metrics = metrics or ServerMetrics()
     app.state.server = state
     app.state.metrics = metrics
     state.on_term.append(lambda term: term.manager.on_end(metrics.ended))

@@ -22,7 +22,10 @@ from base.ready import announce
 from base.rng import SystemRng
 from base.token import optional_token, optional_tokens
 from keys.follower import Follower
+from keys.measured import MeasuredKv
+from metasrv.adapters.measured_jobs import MeasuredJobs
 from metasrv.adapters.spark_jobs import SparkJobs, SparkSettings, driver_command
+from metasrv.api.metrics import ServerMetrics
 from metasrv.app import build_app
 from metasrv.config import ServerConfig, read_config
 from metasrv.election import Election, Identity, Timing, win
@@ -64,16 +67,20 @@ async def run(config: ServerConfig) -> None:
     listening = socket.create_server((config.host, config.port))
     url = f"http://{config.advertise or config.host}:{listening.getsockname()[1]}"
     tokens, token = optional_tokens(config.tokens_file), optional_token(config.token_file)
-    kv = await config.store.connect(config.key_prefix.encode())
-    clock = SystemClock()
+    clock, metrics = SystemClock(), ServerMetrics()
+    store = await config.store.connect(config.key_prefix.encode())
+    kv = MeasuredKv(store, clock, metrics.store_answered)
     follower = Follower(kv, clock, deadline_ms=config.store_deadline_ms)
     jobs = spark_jobs(config, clock)
-    world = World(config, kv, clock, RandomIds(clock), SystemRng(), follower, jobs, token)
+    metrics.watch_spark(jobs)
+    measured = MeasuredJobs(jobs, clock, metrics.job_ended)
+    world = World(config, kv, clock, RandomIds(clock), SystemRng(), follower, measured, token)
     state = ServerState.of(world, url)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    server = Server(guarded(build_app(state), tokens), config.host, drain_s=DRAIN_S_MAX)
+    app = build_app(state, metrics=metrics)
+    server = Server(guarded(app, tokens), config.host, drain_s=DRAIN_S_MAX)
     async with asyncio.TaskGroup() as tasks:
         serving = tasks.create_task(server.serve(sockets=[listening]))
         work = [

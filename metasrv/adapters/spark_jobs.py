@@ -112,6 +112,8 @@ class SparkJobs:
         self._wanted = asyncio.Event()
         self._closed = asyncio.Event()
         self._false_starts = 0
+        self.starts = 0
+        """Drivers that became ready."""
         if settings.is_warm:
             self._wanted.set()
 
@@ -119,6 +121,10 @@ class SparkJobs:
     def driver_pid(self) -> int | None:
         """None: no driver has been started, or it has ended."""
         return self._life.process.pid if self._life is not None else None
+
+    @property
+    def is_driver_ready(self) -> bool:
+        return self._life is not None and self._life.is_ready
 
     async def run(self) -> None:
         """Until `close`. A driver starts with the first job, and again for a job after its end."""
@@ -221,6 +227,7 @@ class SparkJobs:
                 raise EOFError("it ended before it was ready: see driver.log")
             log.info("spark_driver_started", pid=ready.pid, master=ready.master, spark=ready.spark)
             life.is_ready = True
+            self.starts += 1
             self._false_starts = 0
             async with asyncio.TaskGroup() as tasks:
                 writer = tasks.create_task(self._write_requests(life))

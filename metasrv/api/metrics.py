@@ -7,14 +7,36 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from keys.records import ProcedureHistory
 from keys.tables import RegionState
+from metasrv.adapters.measured_jobs import JobEnd
+from metasrv.adapters.spark_jobs import SparkJobs
 from metasrv.nodes.status import NodeState
 from metasrv.service.state import ServerState
 from metasrv.term import Term
 from procedures.control import State
+from procedures.kinds.failover_node import FAILOVER_NODE
+from procedures.kinds.failover_table import FAILOVER_TABLE
 from procedures.kinds.registry import KINDS
 
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
+SECONDS = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    60.0,
+    300.0,
+    1_800.0,
+)
 
+FAILOVERS = frozenset({FAILOVER_NODE.name, FAILOVER_TABLE.name})
 REASONS = ("lock", "region_lease", "node", "child", "maintenance", "spark", "store")
 
 
@@ -54,6 +76,21 @@ class ServerMetrics:
         self._maintenance = self._gauge("maintenance", "1: no failover by detection")
         self._paused = self._gauge("procedures_paused", "1: no procedure begins a step")
         self._skew = self._gauge("region_skew_ratio", "Regions of the fullest node over the mean")
+        self._stalled = self._gauge(
+            "procedure_oldest_stalled_seconds", "Since the one that moves least moved; 0: all do"
+        )
+        self._failovers = self._counter("failovers", "Failovers that ended", "outcome")
+        self._failover_took = self._seconds("failover_duration_seconds", "Asked for to end")
+        self._store_took = self._seconds(
+            "etcd_request_duration_seconds", "Of one request to etcd", "op", "code"
+        )
+        self._lag = self._gauge("etcd_watch_lag_revisions", "How far the catalog is behind etcd")
+        self._spark_up = self._gauge("spark_driver_up", "1: the Spark driver takes jobs")
+        self._spark_starts = self._gauge("spark_driver_starts", "Drivers that became ready")
+        self._spark_jobs = self._counter("spark_jobs", "Spark jobs that ended", "outcome")
+        self._spark_took = self._seconds("spark_job_duration_seconds", "Of one Spark job")
+        self._moved_rows = self._counter("spark_moved_rows", "Rows that Spark jobs have written")
+        self._moved_bytes = self._counter("spark_moved_bytes", "Bytes that Spark jobs have written")
         self._build = self._gauge("build_info", "1, with the version of this server", "version")
 
     def _gauge(self, name: str, described: str, *labels: str) -> Gauge:
@@ -75,12 +112,32 @@ class ServerMetrics:
         for beat in last.timeline:
             self._step_took.labels(last.kind, beat.step).observe(beat.ms / 1000)
         self._resumes.inc(last.resumed)
+        if last.kind in FAILOVERS and last.parent is None:
+            self._failovers.labels(history.outcome.value).inc()
+            took_ms = history.finished_at_ms - last.submitted_at_ms
+            self._failover_took.observe(took_ms / 1000)
+
+    def store_answered(self, call: str, code: str, took_ms: int) -> None:
+        self._store_took.labels(call, code).observe(took_ms / 1000)
+
+    def job_ended(self, end: JobEnd) -> None:
+        self._spark_jobs.labels(end.outcome).inc()
+        self._spark_took.observe(end.took_ms / 1000)
+        if end.result is not None:
+            self._moved_rows.inc(end.result.rows_out)
+            self._moved_bytes.inc(end.result.bytes_out)
+
+    def watch_spark(self, jobs: SparkJobs) -> None:
+        """Its driver is looked at when the metrics are."""
+        self._spark_up.set_function(lambda: float(jobs.is_driver_ready))
+        self._spark_starts.set_function(lambda: float(jobs.starts))
 
     def text(self, state: ServerState) -> bytes:
         """The exposition, with the gauges as they are now."""
         catalog = state.follower.catalog
         self._version.set(catalog.version)
         self._stale.set(int(state.is_stale))
+        self._lag.set(state.follower.lag_revisions)
         dropped = sum(table.dropped_at_ms is not None for table in catalog.tables.values())
         self._tables.labels("living").set(len(catalog.tables) - dropped)
         self._tables.labels("dropped").set(dropped)
@@ -105,10 +162,10 @@ class ServerMetrics:
         self._cordoned.set(sum(status.node.cordon is not None for status in statuses))
         self._skew.set(skew([catalog.led_by(status.node.node_id) for status in statuses]))
         self._build.labels(state.facts.version).set(1)
-        self._of_term(term)
+        self._of_term(state, term)
         return generate_latest(self._registry)
 
-    def _of_term(self, term: Term | None) -> None:
+    def _of_term(self, state: ServerState, term: Term | None) -> None:
         """What only a leader knows; a follower shows none of it."""
         self._leader.set(int(term is not None))
         living = [entry for _, entry in term.manager.living()] if term else []
@@ -116,6 +173,9 @@ class ServerMetrics:
         for kind in KINDS:
             self._running.labels(kind).set(running[kind])
         waits = Count(wait.kind for entry in living for wait in entry.live.waiting)
+        now_ms = state.clock.wall_ms()
+        still_ms = [now_ms - entry.last_moved_ms() for entry in living if entry.stalled]
+        self._stalled.set(max(still_ms, default=0) / 1000)
         waits["lock"] = sum(bool(entry.blocked) for entry in living)
         for reason in REASONS:
             self._waiting.labels(reason).set(waits[reason])

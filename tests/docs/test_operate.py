@@ -11,8 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from dataplane.datanode.config import DatanodeConfig
+from keys.memory import MemoryKv
+from metasrv.api.metrics import ServerMetrics
 from metasrv.cli.main import COMMANDS, application
 from metasrv.config import ServerConfig
+from tests.api.fakes import ShiftedClock
+from tests.api.rig import state_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs/operate").glob("*.md"))
@@ -101,3 +105,14 @@ def faults(line: str) -> Iterator[str]:
         yield shown.output
         return
     yield from (option for option in options if option not in shown.output)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_given_a_page_when_it_names_a_metric_then_a_program_has_it(page: Path) -> None:
+    clock = ShiftedClock()
+    state = state_of("ms-1", MemoryKv(clock), clock)
+    ours = ServerMetrics().text(state).decode()
+    known = set(re.findall(r"^# TYPE (\w+) ", ours, re.MULTILINE))
+    named = set(re.findall(r"`(metasrv_[a-z_]+)`", page.read_text())) - set(loud_events())
+
+    assert {re.sub(r"_(count|bucket|sum)$", "", name) for name in named} - known == set()

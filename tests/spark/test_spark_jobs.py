@@ -69,6 +69,7 @@ async def test_given_a_driver_that_breaks_when_asked_again_then_another_one_answ
         after = await jobs.move(job("done"), progress=Seen())
 
     assert before.rows_in != after.rows_in
+    assert (jobs.starts, jobs.is_driver_ready) == (2, False)
 
 
 @pytest.mark.parametrize("start", ["broken", "silent"])
