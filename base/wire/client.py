@@ -18,16 +18,14 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from base.errors import Corrupt, MetaError, NotLeader, Unavailable, Unknown
+from base.wire.kept import KeptTransport
 from base.wire.problems import error_of
-from base.wire.transport import Transport
 
 M = TypeVar("M", bound=BaseModel)
 
 CONNECT_MS_MAX = 2_000  # a live server on our networks accepts within milliseconds
 HOPS_MAX = 2  # to leaders that were named; a third would be an election in progress
 SERVERS_MAX = 32  # servers known; a cluster has three or five
-LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=3.0)
-# Idle connections end before the 5 s of uvicorn, so that none is closed under a request.
 
 _SAFE = frozenset({"GET", "HEAD"})
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
@@ -92,12 +90,8 @@ class HttpClient:
         assert urls, "a client needs a server"
         self._urls = tuple(url.rstrip("/") for url in urls)
         self._preferred = self._urls[0]
-        self._http = httpx.AsyncClient(
-            trust_env=False,
-            follow_redirects=False,
-            transport=transport or Transport(limits=LIMITS),
-            headers={"authorization": f"Bearer {token}"} if token else None,
-        )
+        self._transport = transport or KeptTransport()
+        self._always = {"authorization": f"Bearer {token}"} if token else {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -111,7 +105,7 @@ class HttpClient:
         await self.close()
 
     async def close(self) -> None:
-        await self._http.aclose()
+        await self._transport.aclose()
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -157,17 +151,11 @@ class HttpClient:
     async def _try(self, url: str, call: "_Call") -> Answer:
         """One server, once."""
         async with _translated(url, call):
-            response = await self._http.request(
-                call.method,
-                url + call.path,
-                content=call.content,
-                headers=dict(call.headers),
-                params=dict(call.params) or None,
-                timeout=call.timeout(asyncio.get_running_loop().time()),
-            )
+            request = call.request(url, self._always, asyncio.get_running_loop().time())
+            response = await self._transport.handle_async_request(request)
+            await response.aread()
         if response.status_code < 300 or response.status_code == 304:
-            headers = {name.lower(): value for name, value in response.headers.items()}
-            return Answer(response.status_code, headers, response.content, url)
+            return Answer(response.status_code, response.headers, response.content, url)
         raise error_of(response.status_code, _problem(response))
 
 
@@ -208,9 +196,18 @@ class _Call:
         """Seconds that the next server may take."""
         return max(0.0, min(self.try_s, self.until - now))
 
-    def timeout(self, now: float) -> httpx.Timeout:
+    def request(self, url: str, always: Mapping[str, str], now: float) -> httpx.Request:
+        """For that server. *always*: headers that every request bears."""
         share = self.share(now)
-        return httpx.Timeout(share, connect=min(CONNECT_MS_MAX / 1000, share / 2))
+        timeout = httpx.Timeout(share, connect=min(CONNECT_MS_MAX / 1000, share / 2))
+        return httpx.Request(
+            self.method,
+            url + self.path,
+            content=self.content,
+            headers={**always, **self.headers},
+            params=dict(self.params) or None,
+            extensions={"timeout": timeout.as_dict()},
+        )
 
 
 @asynccontextmanager

@@ -1,0 +1,126 @@
+"""One HTTP/1.1 connection of a client: a request, its whole answer, then the next (RFC 9112)."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+
+import httpx
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+HEAD_BYTES_MAX = 64 << 10  # of one answer; ours have a few hundred
+_LENGTHS = frozenset({b"content-length", b"transfer-encoding"})
+_BREAKS = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+class Exchange(asyncio.Protocol):
+    """Raises only what httpx says it raises. Cancelled while it asks, it is never open again."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._parser = HttpResponseParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._request: httpx.Request | None = None
+        """In flight."""
+        self._answer: asyncio.Future[httpx.Response] = self._loop.create_future()
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._body: list[bytes] = []
+        self._head_bytes = 0
+        self._is_in_body = False
+        self.idle_since = 0.0
+        """By the loop's clock."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes a request, as far as we know."""
+        transport = self._transport
+        return transport is not None and not transport.is_closing() and self._request is None
+
+    async def ask(self, request: httpx.Request, body: bytes) -> httpx.Response:
+        """The answer, its body read."""
+        head = _head(request)
+        if not self.is_open:
+            raise httpx.ReadError("closed before it was asked", request=request)
+        assert self._transport is not None
+        self._request, self._answer = request, self._loop.create_future()
+        self._begin()
+        self._transport.write(head + body)
+        return await self._answer
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    # Told by the transport -----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        if self._request is None:  # an answer that nobody asked for
+            self.close()
+            return
+        self._head_bytes += 0 if self._is_in_body else len(data)
+        try:
+            self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            self._fail(httpx.RemoteProtocolError(str(error)))
+            return
+        if not self._is_in_body and self._head_bytes > HEAD_BYTES_MAX:
+            self._fail(httpx.RemoteProtocolError("its head is too long"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        ends_here = self._is_in_body and not any(name in _LENGTHS for name, _ in self._headers)
+        if ends_here and exc is None:
+            self._succeed()
+        self._fail(httpx.ReadError(str(exc or "closed before its answer was whole")))
+
+    # Told by the parser --------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        if self._request is None:  # a second answer, in one packet with the first
+            self.close()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        self._is_in_body = True
+
+    def on_body(self, body: bytes) -> None:
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        if self._parser.get_status_code() < 200:  # the answer is still to come
+            self._begin()
+            return
+        if not self._parser.should_keep_alive():
+            self.close()
+        self._succeed()
+
+    def _begin(self) -> None:
+        self._headers, self._body = [], []
+        self._head_bytes, self._is_in_body = 0, False
+
+    def _succeed(self) -> None:
+        status, body = self._parser.get_status_code(), b"".join(self._body)
+        request, self._request = self._request, None
+        self.idle_since = self._loop.time()
+        if not self._answer.done():
+            answer = httpx.Response(status, headers=self._headers, content=body, request=request)
+            self._answer.set_result(answer)
+
+    def _fail(self, error: httpx.TransportError) -> None:
+        self.close()
+        if self._request is not None and not self._answer.done():
+            error.request, self._request = self._request, None
+            self._answer.set_exception(error)
+
+
+def _head(request: httpx.Request) -> bytes:
+    """Raises LocalProtocolError for a header that would end its own line."""
+    pairs: Sequence[tuple[bytes, bytes]] = request.headers.raw
+    lines = [b"%b %b HTTP/1.1" % (request.method.encode(), request.url.raw_path)]
+    lines += [b"%b: %b" % pair for pair in pairs]
+    if any(_BREAKS.search(line) for line in lines):
+        raise httpx.LocalProtocolError("a control character in a header", request=request)
+    return b"\r\n".join((*lines, b"", b""))
