@@ -1,11 +1,11 @@
-"""Decoded row groups in memory, least recently used first out, within a bound shared by regions."""
+"""Footers and decoded row groups in memory, the least recently used out first, within a bound
+that all regions share.
+"""
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import NamedTuple
-
-import pyarrow as pa
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 CACHE_BYTES = 64 << 20  # a few hundred row groups of usual tables
 
@@ -14,8 +14,17 @@ class BlockKey(NamedTuple):
     """Which part of which file; files are immutable, so an entry is never stale."""
 
     path: str
-    row_group: int
-    columns: tuple[str, ...]
+    row_group: int | None
+    """None: the footer."""
+    columns: tuple[str, ...] = ()
+
+
+class Block(Protocol):
+    @property
+    def nbytes(self) -> int: ...
+
+
+B = TypeVar("B", bound=Block)
 
 
 class BlockCache:
@@ -23,27 +32,28 @@ class BlockCache:
 
     def __init__(self, bytes_max: int = CACHE_BYTES) -> None:
         self._bytes_max = bytes_max
-        self._blocks: OrderedDict[BlockKey, pa.Table] = OrderedDict()
+        self._blocks: OrderedDict[BlockKey, Block] = OrderedDict()
         self._lock = threading.Lock()
         self.bytes = 0
 
-    def read(self, key: BlockKey, decode: Callable[[], pa.Table]) -> pa.Table:
+    def read(self, key: BlockKey, decode: Callable[[], B]) -> B:
+        """What `decode` returns for `key`, now or earlier: always the same type."""
         with self._lock:
             if key in self._blocks:
                 self._blocks.move_to_end(key)
-                return self._blocks[key]
-        table = decode()
-        self._keep(key, table)
-        return table
+                return cast(B, self._blocks[key])
+        block = decode()
+        self._keep(key, block)
+        return block
 
-    def _keep(self, key: BlockKey, table: pa.Table) -> None:
-        if table.nbytes > self._bytes_max:
+    def _keep(self, key: BlockKey, block: Block) -> None:
+        if block.nbytes > self._bytes_max:
             return
         with self._lock:
             replaced = self._blocks.pop(key, None)
             if replaced is not None:
                 self.bytes -= replaced.nbytes
-            self._blocks[key] = table
-            self.bytes += table.nbytes
+            self._blocks[key] = block
+            self.bytes += block.nbytes
             while self.bytes > self._bytes_max:
                 self.bytes -= self._blocks.popitem(last=False)[1].nbytes

@@ -1,44 +1,19 @@
 """Checksums of a file's blocks, so that whatever part of it is read is checked when it is read.
 
 A Parquet file is its body (row groups), then its footer. The footer bears the crc32 of each block
-of 16 KiB of the body, under `BLOCK_SUMS` in its key-value metadata; the manifest bears the crc32
-of the footer. So no byte is believed that was not checked, and opening a region reads no file.
+of 16 KiB of the body (`footer`), the manifest the crc32 of the footer. So no byte is believed that
+was not checked, and opening a region reads no file.
 """
 
-import base64
-import binascii
 import io
-import sys
 import zlib
-from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from base.errors import Corrupt
 from dataplane.region.disk import Disk
 
 BLOCK_BYTES = 16 << 10
-BLOCK_SUMS = b"crc32_of_blocks_of_16384"
-"""Value: the sums, 4 bytes each, little-endian, in base64."""
-
-
-def encode_sums(sums: Sequence[int]) -> bytes:
-    packed = array("I", sums)
-    if sys.byteorder == "big":
-        packed.byteswap()
-    return base64.b64encode(packed.tobytes())
-
-
-def decode_sums(metadata: Mapping[bytes, bytes] | None, path: str) -> Sequence[int]:
-    """From a footer whose own checksum was right. Raises Corrupt if there are none."""
-    packed = array("I")
-    try:
-        packed.frombytes(base64.b64decode((metadata or {})[BLOCK_SUMS], validate=True))
-    except (KeyError, ValueError, binascii.Error) as error:
-        raise Corrupt(path=path, reason="the file has no checksums of its blocks") from error
-    if sys.byteorder == "big":
-        packed.byteswap()
-    return packed
 
 
 def sums_of(data: bytes) -> list[int]:

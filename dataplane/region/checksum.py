@@ -16,8 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataplane.region.columns import KEY, OP, VERSION
+from dataplane.region.parts import PartSize, cut
 
-_ROWS_AT_A_TIME = 8192  # a row's bytes are in memory several times meanwhile
+_AT_A_TIME = PartSize(rows=8192, bytes=1 << 20)
+"""A row's bytes are in memory several times meanwhile."""
 _MODULUS = 1 << 64
 _EMPTY = pa.scalar(b"", pa.binary())
 _COLON = pa.scalar(b":", pa.binary())
@@ -50,14 +52,13 @@ def digest_stored(batch: pa.RecordBatch | pa.Table) -> RowsDigest:
 
 
 def _digest(batch: pa.RecordBatch | pa.Table, extra: Mapping[str, bytes]) -> RowsDigest:
-    if isinstance(batch, pa.Table) or batch.num_rows > _ROWS_AT_A_TIME:
-        rows = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
-        parts = rows.to_batches(max_chunksize=_ROWS_AT_A_TIME)
-        return sum((_digest(part, extra) for part in parts), RowsDigest())
+    table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
     total = 0
-    for row in row_bytes(batch, extra).to_pylist():
-        total += int.from_bytes(hashlib.blake2b(row, digest_size=8).digest(), "little")
-    return RowsDigest(batch.num_rows, total % _MODULUS)
+    for part in cut(table, _AT_A_TIME):
+        for rows in part.to_batches():
+            for row in row_bytes(rows, extra).to_pylist():
+                total += int.from_bytes(hashlib.blake2b(row, digest_size=8).digest(), "little")
+    return RowsDigest(table.num_rows, total % _MODULUS)
 
 
 def row_bytes(batch: pa.RecordBatch, extra: Mapping[str, bytes]) -> pa.Array:

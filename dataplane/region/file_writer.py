@@ -15,14 +15,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from base.errors import MetaError
-from dataplane.region.block_sums import BLOCK_BYTES, BLOCK_SUMS, encode_sums, sums_of
+from dataplane.region.block_sums import BLOCK_BYTES, sums_of
 from dataplane.region.checksum import RowsDigest, digest_stored
 from dataplane.region.columns import KEY, SYSTEM, VERSION, ColumnDef, conformed, file_schema
 from dataplane.region.disk import AppendFile, Disk
+from dataplane.region.footer import BLOCK_SUMS, GROUP_BYTES, encode_numbers
 from dataplane.region.manifest import FileEntry
+from dataplane.region.parts import PartSize, gathered
 
-ROW_GROUP_ROWS = 8192  # what one point read decodes
-ROW_GROUP_BYTES = 4 << 20  # of wide rows fewer, so that no merge makes reads hold more than flushes
+ROW_GROUP = PartSize(rows=8192, bytes=1 << 20)
+"""What one point read decodes, and the most that a scan holds of a file."""
 PAGE_BYTES = 64 << 10  # of a column: what a scan holds of each, for every file in its window
 _VALUES_AT_A_TIME = 256  # between two looks whether a page is full
 _CHUNK_BYTES = 1 << 20
@@ -77,20 +79,23 @@ def _written(target: FileTarget, sink: "_Sink", tables: Iterable[pa.Table]) -> F
     schema = file_schema(target.columns)
     stats = _Stats()
     value_columns = [name for name in schema.names if name not in SYSTEM]
+    group_bytes = []
     with pq.ParquetWriter(
         pa.PythonFile(sink, mode="w"),
         schema,
         compression="zstd",
         use_dictionary=value_columns,
+        write_statistics=[KEY],
         data_page_size=PAGE_BYTES,
         dictionary_pagesize_limit=PAGE_BYTES,
         write_batch_size=_VALUES_AT_A_TIME,
     ) as writer:
-        for table in tables:
-            if table.num_rows:
-                stats.add(table)
-                writer.write_table(conformed(table, schema), row_group_size=_group_rows(table))
-        writer.add_key_value_metadata({BLOCK_SUMS: encode_sums(sink.end_body())})
+        for table in gathered(tables, ROW_GROUP):
+            stats.add(table)
+            writer.write_table(conformed(table, schema))
+            group_bytes.append(table.nbytes)
+        ours = {BLOCK_SUMS: sink.end_body(), GROUP_BYTES: group_bytes}
+        writer.add_key_value_metadata({name: encode_numbers(ours[name]) for name in ours})
     assert stats.digest.rows > 0, "a file without rows"
     sink.finish()
     return FileEntry(
@@ -107,12 +112,6 @@ def _written(target: FileTarget, sink: "_Sink", tables: Iterable[pa.Table]) -> F
         min_version=stats.min_version,
         max_version=stats.max_version,
     )
-
-
-def _group_rows(table: pa.Table) -> int:
-    """Of one row group: by the table's mean size of a row."""
-    by_bytes: int = table.num_rows * ROW_GROUP_BYTES // max(table.nbytes, 1)
-    return max(min(by_bytes, ROW_GROUP_ROWS), 1)
 
 
 class _Sink(io.RawIOBase):

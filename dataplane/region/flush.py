@@ -1,10 +1,8 @@
 """A memtable becomes a Parquet file of the own root; what the manifest says then."""
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-import pyarrow as pa
 
 from dataplane.region.columns import ColumnDef
 from dataplane.region.file_writer import FileTarget, write_rows
@@ -13,8 +11,6 @@ from dataplane.region.manifest import FileEntry, Manifest, Mark, Remembered, Sea
 from dataplane.region.memtable import Memtable
 from dataplane.region.names import DATA, Numbered, data_name
 from dataplane.region.place import RegionPlace
-
-_SLICE_ROWS = 65_536  # how many rows are encoded and digested at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +41,7 @@ def write_memtable(
     else:
         table = memtable.sorted_rows(memtable.batches)
     target = FileTarget(place.disk, place.root, data_name(name), columns)
-    entry = write_rows(target, _slices(table))
+    entry = write_rows(target, [table])
     place.disk.sync_folder(folder)
     return entry
 
@@ -76,8 +72,3 @@ def covered(sealed: Sequence[SealedEntry]) -> tuple[SealedEntry, ...]:
     return tuple(
         entry.model_copy(update={"covered": True}) for entry in sealed if entry.root is not None
     )
-
-
-def _slices(table: pa.Table) -> Iterator[pa.Table]:
-    for start in range(0, table.num_rows, _SLICE_ROWS):
-        yield table.slice(start, _SLICE_ROWS)

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataplane.region.columns import DELETE, KEY, OP, SYSTEM, VERSION, ColumnDef, file_schema
-from dataplane.region.file_reader import SCAN_ROWS, FileReader
+from dataplane.region.file_reader import FileReader
 from dataplane.region.key_range import KeyRange, cut_to_range
 from dataplane.region.memtable import Memtable, Position, newest_by_key
 from dataplane.region.merge import MergeSource
 
-WINDOW_ROWS = 16_384  # how many rows of all files a scan means to have in memory
-SCAN_ROWS_MIN = 128  # of one file, however many there are
+WINDOW_BYTES = 4 << 20
+"""Of rows of all files that a scan or a merge has in hand; sorting them takes as much again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,13 @@ def live_rows(view: View, keys: Sequence[bytes], columns: Sequence[ColumnDef]) -
     return _live(newest_rows(view, sorted(set(keys)), columns)).drop_columns([OP])
 
 
-def merge_sources(
-    view: View, keys: KeyRange, columns: Sequence[ColumnDef], window_rows: int = WINDOW_ROWS
-) -> list[MergeSource]:
+def merge_sources(view: View, keys: KeyRange, columns: Sequence[ColumnDef]) -> list[MergeSource]:
     names = [*SYSTEM, *(column.name for column in columns)]
     files = [reader for reader in view.files if keys.overlaps(reader.min_key, reader.max_key)]
-    rows = max(min(window_rows // max(len(files), 1), SCAN_ROWS), SCAN_ROWS_MIN)
+    share = WINDOW_BYTES // max(len(files), 1)
     sources = [
         MergeSource(
-            max(reader.min_key, keys.start), partial(reader.scan, keys, tuple(columns), rows)
+            max(reader.min_key, keys.start), partial(reader.scan, keys, tuple(columns), share)
         )
         for reader in files
     ]

@@ -13,14 +13,11 @@ from dataplane.region.file_reader import FileReader
 from dataplane.region.file_writer import FileTarget, write_rows
 from dataplane.region.kept_versions import KeptVersions
 from dataplane.region.key_range import KeyRange
-from dataplane.region.lookup import WINDOW_ROWS, View, merge_sources
+from dataplane.region.lookup import View, merge_sources
 from dataplane.region.manifest import FileEntry
 from dataplane.region.merge import merge_versions
 from dataplane.region.names import DATA, Numbered, data_name
 from dataplane.region.place import RegionPlace
-
-WINDOW_BYTES = 4 << 20
-"""Of rows that a merge has in hand; to sort, digest and write them takes several times that."""
 
 
 def write_compacted(
@@ -52,10 +49,7 @@ def _kept_rows(
 ) -> Iterator[pa.Table]:
     readers = tuple(FileReader(place.files, entry) for entry in plan.inputs)
     kept = KeptVersions(plan.marks)
-    widest = max(reader.mean_row_bytes() for reader in readers)
-    rows_at_once = min(WINDOW_BYTES // widest, WINDOW_ROWS)
-    sources = merge_sources(View((), readers), KeyRange(), columns, rows_at_once)
-    for window in merge_versions(sources):
+    for window in merge_versions(merge_sources(View((), readers), KeyRange(), columns)):
         check()
         rows = kept.of(window)
         if plan.drops_tombstones:

@@ -12,21 +12,18 @@ from dataplane.region.block_cache import BlockCache, BlockKey
 from dataplane.region.block_sums import BLOCK_BYTES
 from dataplane.region.checksum import digest_stored
 from dataplane.region.file_reader import FileReader, FileSource
-from dataplane.region.file_writer import (
-    ROW_GROUP_BYTES,
-    ROW_GROUP_ROWS,
-    FileTarget,
-    write_rows,
-)
+from dataplane.region.file_writer import ROW_GROUP, FileTarget, write_rows
 from dataplane.region.key_range import KeyRange
 from dataplane.region.local_disk import LocalDisk
+from dataplane.region.lookup import WINDOW_BYTES, View, merge_sources
 from dataplane.region.manifest import FileEntry
 from dataplane.region.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.merge import MergeSource, merge_live
+from dataplane.region.parts import PartSize
 from tests.region.rig import SPEC
 
 GROUPS = 5
-ROWS = GROUPS * ROW_GROUP_ROWS
+ROWS = GROUPS * ROW_GROUP.rows
 
 
 def key(number: int) -> bytes:
@@ -98,12 +95,12 @@ def test_given_a_large_file_when_one_key_is_read_then_one_row_group_is(disk: Rea
     reader.rows_of([key(0)], ())  # the footer
     disk.bytes_read = 0
 
-    rows = reader.rows_of([key(3 * ROW_GROUP_ROWS + 5)], SPEC.columns)
+    rows = reader.rows_of([key(3 * ROW_GROUP.rows + 5)], SPEC.columns)
 
-    assert rows.column("c1").to_pylist() == [3 * ROW_GROUP_ROWS + 5]
+    assert rows.column("c1").to_pylist() == [3 * ROW_GROUP.rows + 5]
     assert disk.bytes_read < entry.bytes / 2
     disk.bytes_read = 0
-    reader.rows_of([key(3 * ROW_GROUP_ROWS + 6)], SPEC.columns)
+    reader.rows_of([key(3 * ROW_GROUP.rows + 6)], SPEC.columns)
     assert disk.bytes_read == 0, "the row group is in the cache"
 
 
@@ -117,16 +114,31 @@ def test_given_wide_rows_when_written_then_a_row_group_is_bounded_by_bytes(
     file = pq.ParquetFile(pa.BufferReader(disk.read(f"/disk/{entry.name}", 0, entry.bytes)))
 
     groups = [file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)]
-    assert max(groups) * 10_000 <= ROW_GROUP_BYTES
+    assert max(groups) * 10_000 <= ROW_GROUP.bytes
     assert sum(groups) == 2_000
+
+
+def test_given_rows_that_files_hardly_store_when_many_are_read_then_memory_says_how_many_at_once(
+    disk: ReadingDisk,
+) -> None:
+    rows = stored(range(2_000)).drop_columns(["c2"])
+    wide = rows.append_column("c2", pa.array(["w" * 10_000] * 2_000, pa.string()))
+    reader = reader_of(disk, written(disk, wide))
+    files = (reader,) * 16
+
+    sources = merge_sources(View((), files), KeyRange(), SPEC.columns)
+    in_hand = [next(source.open()) for source in sources]
+
+    assert reader.entry.bytes < wide.nbytes / 100
+    assert WINDOW_BYTES / 2 < sum(table.nbytes for table in in_hand) < WINDOW_BYTES * 1.1
 
 
 def test_given_a_footer_longer_than_what_is_written_at_once_when_read_then_it_is_whole(
     disk: ReadingDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_writer, "_CHUNK_BYTES", BLOCK_BYTES)
-    tables = [stored(range(at, at + 1)) for at in range(200)]
-    entry = written(disk, *tables)
+    monkeypatch.setattr(file_writer, "ROW_GROUP", PartSize(rows=1, bytes=1))
+    entry = written(disk, stored(range(200)))
 
     rows = pa.concat_tables(reader_of(disk, entry).scan(KeyRange(), SPEC.columns))
 
@@ -136,17 +148,17 @@ def test_given_a_footer_longer_than_what_is_written_at_once_when_read_then_it_is
 
 def test_given_keys_all_over_when_read_then_each_is_found_once(disk: ReadingDisk) -> None:
     reader = reader_of(disk, written(disk, stored(range(0, ROWS, 2))))
-    wanted = [0, 1, 2 * ROW_GROUP_ROWS, ROWS - 2, ROWS - 1, ROWS + 5]
+    wanted = [0, 1, 2 * ROW_GROUP.rows, ROWS - 2, ROWS - 1, ROWS + 5]
 
     rows = reader.rows_of([key(number) for number in wanted], ())
 
-    assert rows.column("_key").to_pylist() == [key(n) for n in (0, 2 * ROW_GROUP_ROWS, ROWS - 2)]
+    assert rows.column("_key").to_pylist() == [key(n) for n in (0, 2 * ROW_GROUP.rows, ROWS - 2)]
 
 
 def test_given_a_range_when_scanned_then_other_row_groups_are_not_read(disk: ReadingDisk) -> None:
     entry = written(disk, stored(range(ROWS)))
     reader = reader_of(disk, entry)
-    start, end = ROW_GROUP_ROWS + 7, 2 * ROW_GROUP_ROWS + 3
+    start, end = ROW_GROUP.rows + 7, 2 * ROW_GROUP.rows + 3
     reader.rows_of([key(0)], ())  # the footer
     disk.bytes_read = 0
 

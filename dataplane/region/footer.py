@@ -1,0 +1,89 @@
+"""The footer of a region's Parquet file: its row groups, and what our own entries say of them.
+
+Under `BLOCK_SUMS` it bears the crc32 of each block of the body, under `GROUP_BYTES` what each row
+group takes in memory once decoded, which Parquet does not say: 4 bytes a number, little-endian, in
+base64. The manifest bears the crc32 of the footer itself.
+"""
+
+import base64
+import binascii
+import sys
+import zlib
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from base.errors import Corrupt
+from dataplane.region.block_sums import Body
+from dataplane.region.columns import KEY
+from dataplane.region.disk import Disk
+from dataplane.region.manifest import FileEntry
+
+BLOCK_SUMS = b"crc32_of_blocks_of_16384"
+GROUP_BYTES = b"decoded_bytes_of_row_groups"
+_MEMORY_PER_BYTE = 4
+"""Of a footer, once Parquet has read it; about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    metadata: pq.FileMetaData
+    body: Body
+    bounds: tuple[tuple[bytes, bytes], ...]
+    """The least and greatest key of each row group."""
+    group_bytes: Sequence[int]
+    nbytes: int
+    """What it takes in memory, about."""
+
+    def mean_row_bytes(self, group: int) -> int:
+        """Of all columns, decoded; at least 1."""
+        rows: int = self.metadata.row_group(group).num_rows
+        return max(self.group_bytes[group] // rows, 1)
+
+
+def encode_numbers(numbers: Sequence[int]) -> bytes:
+    packed = array("I", numbers)
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return base64.b64encode(packed.tobytes())
+
+
+def read_footer(disk: Disk, path: str, entry: FileEntry) -> Footer:
+    """Raises Corrupt if it is not what was written, and what the disk raises."""
+    body_bytes = entry.bytes - entry.footer_bytes
+    data = disk.read(path, body_bytes, entry.footer_bytes)
+    if f"{zlib.crc32(data):08x}" != entry.footer_crc32:
+        raise Corrupt(path=path, reason="the footer's checksum is wrong")
+    metadata = pq.read_metadata(pa.BufferReader(data))
+    ours = metadata.metadata or {}
+    return Footer(
+        metadata,
+        Body(path, body_bytes, _numbers(ours, BLOCK_SUMS, path)),
+        tuple(_bounds(metadata, entry)),
+        _numbers(ours, GROUP_BYTES, path),
+        len(data) * _MEMORY_PER_BYTE,
+    )
+
+
+def _numbers(ours: Mapping[bytes, bytes], name: bytes, path: str) -> Sequence[int]:
+    packed = array("I")
+    try:
+        packed.frombytes(base64.b64decode(ours[name], validate=True))
+    except (KeyError, ValueError, binascii.Error) as error:
+        raise Corrupt(path=path, reason="the footer lacks an entry", name=name.decode()) from error
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return packed
+
+
+def _bounds(metadata: pq.FileMetaData, entry: FileEntry) -> Iterator[tuple[bytes, bytes]]:
+    """The file's own least and greatest key where a row group does not say."""
+    whole = bytes.fromhex(entry.min_key), bytes.fromhex(entry.max_key)
+    at = metadata.schema.names.index(KEY)
+    for group in range(metadata.num_row_groups):
+        stats = metadata.row_group(group).column(at).statistics
+        known = stats is not None and stats.has_min_max
+        yield (stats.min, stats.max) if known else whole
