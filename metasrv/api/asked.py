@@ -21,6 +21,7 @@ from metasrv.service.asking import (
 from metasrv.service.state import ServerState
 from metasrv.service.wishes import SchemaName, TableName
 
+NOTHING_MORE = ChangeQuery()
 IDENTIFIER = "^[A-Za-z_][A-Za-z0-9_-]{0,127}$"
 
 
@@ -67,10 +68,14 @@ async def wait_ms(prefer: Prefer = None) -> int | None:
 Wait = Annotated[int | None, Depends(wait_ms)]
 
 
-async def principal(request: Request) -> str:
+def _principal(request: Request) -> str:
     """The holder of the token; ANONYMOUS where no tokens are asked for."""
     found: str = getattr(request.state, "principal", ANONYMOUS)
     return found
+
+
+async def principal(request: Request) -> str:
+    return _principal(request)
 
 
 Principal = Annotated[str, Depends(principal)]
@@ -91,6 +96,17 @@ async def asked(
     by: Principal,
 ) -> Asked:
     return _asked(request, query, conditions, by)
+
+
+def plainly_asked(request: Request) -> Asked:
+    """By a request without a query, past the framework. Raises as `conditions`."""
+    headers = request.headers
+    given = Conditions(
+        idempotency_key(headers.get("idempotency-key")),
+        if_match(headers.get("if-match")),
+        prefer_wait(headers.get("prefer")),
+    )
+    return _asked(request, NOTHING_MORE, given, _principal(request))
 
 
 async def asked_to_drop(

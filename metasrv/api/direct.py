@@ -13,10 +13,12 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from base.wire.nodes import HeartbeatRequest
+from base.wire.tables import TableSpec
 from metasrv.api import internal, tables
+from metasrv.api.asked import plainly_asked
 from metasrv.api.query import Query, ReadQuery
 from metasrv.service.state import ServerState
-from metasrv.service.wishes import TableName
+from metasrv.service.wishes import SchemaName, TableName
 
 AS_IT_IS = ReadQuery()
 NO_QUERY = Query()
@@ -26,6 +28,7 @@ def _pattern(template: str) -> re.Pattern[str]:
     return compile_path(template)[0]
 
 
+TABLES = _pattern(tables.router.prefix + tables.TABLES)
 TABLE = _pattern(tables.router.prefix + tables.TABLE)
 ROUTE = _pattern(tables.router.prefix + tables.TABLE + "/route")
 HEARTBEAT = _pattern(internal.router.prefix + internal.HEARTBEAT)
@@ -51,6 +54,8 @@ class Direct:
             if found := ROUTE.match(path):
                 name = TableName(**found.groupdict())
                 return await tables.get_route(Request(scope), self._state, name, AS_IT_IS)
+        elif method == "POST" and self._state.leads and (found := TABLES.match(path)):
+            return await self._create(Request(scope), found.groupdict())
         elif method == "PUT" and (found := HEARTBEAT.match(path)):
             try:
                 said = HeartbeatRequest.model_validate(scope["state"]["json"])
@@ -58,3 +63,12 @@ class Direct:
                 return None
             return await internal.heartbeat(self._state, found["node_id"], NO_QUERY, said)
         return None
+
+    async def _create(self, request: Request, schema: dict[str, str]) -> Response | None:
+        """Where this server leads; elsewhere it is passed on."""
+        try:
+            spec = TableSpec.model_validate(request.state.json)
+        except ValidationError:
+            return None
+        asked = plainly_asked(request)
+        return await tables.create_table(self._state, asked, SchemaName(**schema), spec)
