@@ -25,7 +25,9 @@ from keys.log import (
     TableRenamed,
     TableUndropped,
 )
+from keys.ordered import Names
 from keys.tables import TableInfo, TableRoute
+from keys.value import slim
 
 SchemaName = tuple[str, str]
 K = TypeVar("K")
@@ -60,6 +62,10 @@ class Catalog:
     """By id, dropped ones too until they are purged."""
     names: Map[SchemaName, Map[str, int]] = field(default_factory=Map)
     """Schema -> name -> id of the table that bears it now."""
+    ordered: Map[SchemaName, Names] = field(default_factory=Map)
+    """The same names, in order: a page of a list sorts nothing."""
+    gone: Map[SchemaName, Map[int, str]] = field(default_factory=Map)
+    """Schema -> id of a dropped table -> the name it bore."""
     nodes: Map[str, Map[int, int]] = field(default_factory=Map)
     """Node -> tables of which it leads regions -> how many; dropped tables not."""
     led: Map[str, int] = field(default_factory=Map)
@@ -107,18 +113,17 @@ class Catalog:
             raise NotFound(what="schema", name=f"{catalog}.{schema}")
         return info
 
-    def in_schema(self, catalog: str, schema: str) -> Iterator[Table]:
-        """Living tables by name, in name order."""
-        names = self.names.get((catalog, schema), Map())
-        return (self.tables[names[name]] for name in sorted(names))
+    def in_schema(self, catalog: str, schema: str, low: str = "") -> Iterator[Table]:
+        """Living tables in order of name, from the name *low* on."""
+        key = (catalog, schema)
+        names = self.names.get(key, Map())
+        return (self.tables[names[name]] for name in self.ordered.get(key, Names()).starting(low))
 
     def dropped(self, catalog: str, schema: str, name: str | None = None) -> Iterator[Table]:
         """Dropped tables that bore that name, oldest first."""
-        for table_id in sorted(self.tables):
-            table = self.tables[table_id]
-            bore = (table.info.catalog, table.info.schema_name, table.info.name)
-            if table.dropped_at_ms is not None and bore[:2] == (catalog, schema):
-                yield from (table,) if name in (None, bore[2]) else ()
+        gone = self.gone.get((catalog, schema), Map())
+        for table_id in sorted(one for one, bore in gone.items() if name in (None, bore)):
+            yield self.tables[table_id]
 
     def on_node(self, node: str) -> Iterator[Table]:
         """Living tables of which *node* has a region."""
@@ -185,7 +190,7 @@ class Catalog:
         gone = self.tables.get(entry.info.table_id)
         if gone is None or gone.dropped_at_ms is None:
             raise Corrupt(entry=entry.op, table_id=entry.info.table_id)
-        return self._named(Table(entry.info, entry.route, version))
+        return self._forgotten(gone)._named(Table(entry.info, entry.route, version))
 
     def _table_dropped(self, entry: TableDropped, version: int) -> "Catalog":
         table = self._living(entry.table_id, entry)
@@ -195,14 +200,16 @@ class Catalog:
             dropped_at_ms=entry.dropped_at_ms,
             dropped_by=entry.dropped_by,
         )
-        state = self._unnamed(table)
-        return replace(state, tables=state.tables.set(entry.table_id, gone))
+        state, schema = self._unnamed(table), (table.info.catalog, table.info.schema_name)
+        there = state.gone.get(schema, Map()).set(entry.table_id, table.info.name)
+        tables = state.tables.set(entry.table_id, gone)
+        return replace(state, tables=tables, gone=state.gone.set(schema, there))
 
     def _table_purged(self, entry: TablePurged, version: int) -> "Catalog":
         gone = self.tables.get(entry.table_id)
         if gone is None or gone.dropped_at_ms is None:
             raise Corrupt(entry=entry.op, table_id=entry.table_id)
-        return replace(self, tables=self.tables.delete(entry.table_id))
+        return replace(self._forgotten(gone), tables=self.tables.delete(entry.table_id))
 
     def _table_changed(self, entry: TableRenamed | TableAltered, version: int) -> "Catalog":
         table = self._living(entry.info.table_id, entry)
@@ -223,8 +230,15 @@ class Catalog:
             raise Corrupt(entry=entry.op, table_id=table_id)
         return table
 
+    def _forgotten(self, gone: Table) -> "Catalog":
+        """Without *gone* among the dropped tables of the schema it was dropped from."""
+        schema = (gone.info.catalog, gone.info.schema_name)
+        left = self.gone[schema].delete(gone.info.table_id)
+        return replace(self, gone=_kept(self.gone, schema, left))
+
     def _named(self, table: Table) -> "Catalog":
-        info = table.info
+        info, route = table.info, table.route
+        slim(info, *info.columns, route, *route.region_routes)
         schema = (info.catalog, info.schema_name)
         if schema not in self.schemas and schema not in self.leaving:
             raise Corrupt(name=info.full_name, schema=schema)
@@ -239,6 +253,7 @@ class Catalog:
             self,
             tables=self.tables.set(info.table_id, table),
             names=self.names.set(schema, names.set(info.name, info.table_id)),
+            ordered=self.ordered.set(schema, self.ordered.get(schema, Names()).added(info.name)),
             nodes=nodes,
             led=led,
         )
@@ -249,14 +264,25 @@ class Catalog:
         names, nodes, led = self.names[schema].delete(info.name), self.nodes, self.led
         for node, numbers in table.route.numbers_by_node().items():
             held = nodes[node].delete(info.table_id)
-            nodes = nodes.set(node, held) if held else nodes.delete(node)
+            nodes = _kept(nodes, node, held)
             led = led.set(node, led[node] - len(numbers)) if held else led.delete(node)
-        kept = self.names.set(schema, names) if names else self.names.delete(schema)
-        return replace(self, names=kept, nodes=nodes, led=led)
+        ordered = self.ordered[schema].without(info.name)
+        return replace(
+            self,
+            names=_kept(self.names, schema, names),
+            ordered=_kept(self.ordered, schema, ordered),
+            nodes=nodes,
+            led=led,
+        )
 
 
 def without(known: Map[K, V], key: K) -> Map[K, V]:
     return known.delete(key) if key in known else known
+
+
+def _kept(known: Map[K, V], key: K, value: V) -> Map[K, V]:
+    """*known* with *value*; a collection in which nothing is left is not kept."""
+    return known.set(key, value) if value else known.delete(key)
 
 
 _Apply = Callable[[Catalog, Any, int], Catalog]

@@ -70,7 +70,7 @@ def plan_create_schema(name: SchemaName, spec: SchemaSpec, facts: Facts) -> Chan
 
 def plan_drop_schema(name: SchemaName, cascade: bool, facts: Facts) -> Change:
     info = facts.catalog.schema(name.catalog, name.schema)
-    count = sum(1 for _ in facts.catalog.in_schema(name.catalog, name.schema))
+    count = len(facts.catalog.names.get((name.catalog, name.schema), ()))
     if count and not cascade:
         raise Conflict("not-empty", name=name.full, count=count)
     state = DropSchema(

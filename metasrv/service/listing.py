@@ -1,10 +1,13 @@
 """The lists of the catalog: catalogs, schemas and tables, each page at one version."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import merge
+from itertools import dropwhile, islice, takewhile
 from typing import TypeVar
 
 from base.wire.tables import CatalogList, SchemaList, TableList
-from keys.catalog import Table
+from keys.catalog import Catalog, Table
 from keys.catalogs import CatalogInfo, SchemaInfo
 from metasrv.service.pages import ListName, Page, Token, page_of, seal
 from metasrv.service.reading import Freshness, View, page_view
@@ -69,19 +72,30 @@ async def tables(
     found, token = await page_view(state, wanted.freshness, name, wanted.token)
     catalog = found.catalog
     schema_named(catalog, schema)
-    items = list(catalog.in_schema(schema.catalog, schema.schema))
-    if include_dropped:
-        items += catalog.dropped(schema.catalog, schema.schema)
-        items.sort(key=_by_table)
-    if prefix:
-        items = [table for table in items if table.info.name.startswith(prefix)]
-    page = page_of(items, _by_table, token.after if token else None, wanted.size)
+    after = token.after if token else None
+    low = max(prefix, str(after[0])) if after else prefix
+    there = _tables_from(catalog, schema, low, include_dropped)
+    named = takewhile(lambda table: table.info.name.startswith(prefix), there)
+    above = dropwhile(lambda table: after is not None and _by_table(table) <= after, named)
+    page = page_of(list(islice(above, wanted.size + 1)), _by_table, None, wanted.size)
     body = TableList(
         tables=tuple(summary(table) for table in page.items),
         catalog_version=catalog.version,
         next_page_token=next_token(name, catalog.version, page),
     )
     return body, found
+
+
+def _tables_from(
+    catalog: Catalog, schema: SchemaName, low: str, include_dropped: bool
+) -> Iterator[Table]:
+    """In order, from the name *low* on: a page costs what it shows, and what was dropped."""
+    living = catalog.in_schema(schema.catalog, schema.schema, low)
+    if not include_dropped:
+        return living
+    gone = catalog.dropped(schema.catalog, schema.schema)
+    dropped = sorted((table for table in gone if table.info.name >= low), key=_by_table)
+    return merge(living, dropped, key=_by_table)
 
 
 async def list_name(
