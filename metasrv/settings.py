@@ -9,7 +9,7 @@ from keys.cluster import Setting, SettingKey
 from keys.committer import Committer, StaleRead
 from keys.kv import Kv
 from keys.scan import scan
-from keys.txn import Txn, snapshot
+from keys.txn import Snapshot, Txn, snapshot
 from keys.value import decode
 from metasrv.tunables import Maintenance, Tunables
 
@@ -95,41 +95,57 @@ class Settings:
 
     async def put(
         self, name: str, value: object, by: str, expected_version: int | None = None
-    ) -> Setting:
+    ) -> None:
         """Durable when it returns. The value it has already changes nothing.
 
         Raises NotFound, Refused("invalid-request"), Conflict("version-mismatch") where the version
         is not the expected one, Conflict("object-locked") after too many races,
         Unavailable("storage-full").
         """
-        self.committer.must_have_space()
-        wanted = self.values.changed(name, value).plain(name)
-        key = SettingKey(name)
         for _ in range(RACES_MAX):
-            seen = await snapshot(self.kv, key, deadline_ms=self.deadline_ms)
-            old = seen.get(key)
-            version = old.version if old else 0
-            if expected_version not in (None, version):
-                expected = f"version {expected_version}"
-                raise Conflict(
-                    "version-mismatch", name=name, expected=expected, found=f"version {version}"
-                )
-            if old is not None and old.value == wanted:
-                return old
-            new = Setting(
-                name=name,
-                value=wanted,
-                version=version + 1,
-                changed_by=by,
-                changed_at_ms=self.clock.wall_ms(),
-            )
+            seen, new = await self._judged(name, value, by, expected_version)
+            if new == seen.get(SettingKey(name)):
+                return
             try:
-                await self.committer.commit(Txn.on(seen).put(key, new))
+                await self.committer.commit(Txn.on(seen).put(SettingKey(name), new))
             except StaleRead:
                 continue
             self._take(self.stored.changed(new))
-            return new
+            return
         raise Conflict("object-locked", resource=f"setting {name}")
+
+    async def foreseen(
+        self, name: str, value: object, by: str, expected_version: int | None = None
+    ) -> Stored:
+        """All settings as they would be after `put`; nothing is stored. Raises what that would."""
+        _, new = await self._judged(name, value, by, expected_version)
+        return self.stored.changed(new)
+
+    async def _judged(
+        self, name: str, value: object, by: str, expected_version: int | None
+    ) -> tuple[Snapshot, Setting]:
+        """The setting as it is, and as it is wanted: the same one, if it has that value."""
+        self.committer.must_have_space()
+        wanted = self.values.changed(name, value).plain(name)
+        key = SettingKey(name)
+        seen = await snapshot(self.kv, key, deadline_ms=self.deadline_ms)
+        old = seen.get(key)
+        version = old.version if old else 0
+        if expected_version not in (None, version):
+            expected = f"version {expected_version}"
+            raise Conflict(
+                "version-mismatch", name=name, expected=expected, found=f"version {version}"
+            )
+        if old is not None and old.value == wanted:
+            return seen, old
+        new = Setting(
+            name=name,
+            value=wanted,
+            version=version + 1,
+            changed_by=by,
+            changed_at_ms=self.clock.wall_ms(),
+        )
+        return seen, new
 
     def _take(self, stored: Stored) -> None:
         self.stored = stored

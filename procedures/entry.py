@@ -39,6 +39,11 @@ class Entry(Driven):
         return self.kind is None or self.kind.lane is Lane.DDL
 
     @property
+    def is_run(self) -> bool:
+        """Whether a task drives it."""
+        return self.task is not None
+
+    @property
     def only_waits(self) -> bool:
         """Whether its step takes no place of the admission limit."""
         return self.kind is not None and self.kind.steps[self.held.record.step].waits
@@ -82,7 +87,7 @@ class Entry(Driven):
             return State.PAUSED
         if record.phase is Phase.UNDO:
             return State.CANCELLING if record.cancel else State.ROLLING_BACK
-        if self.task is None:
+        if not self.is_run:
             return State.WAITING if self.blocked else State.QUEUED
         return State.RETRYING if self.live.last_error else State.RUNNING
 

@@ -14,6 +14,7 @@ from keys.poison import PoisonKey
 from keys.records import Controlled, ProcedureHistory, ProcedureRecord
 from keys.txn import Txn, snapshot
 from procedures import journal
+from procedures.context import Ports
 from procedures.control import Control, State, is_fulfilled, refused, require_allowed
 from procedures.entry import Entry
 from procedures.runner import Moved, Runner
@@ -71,7 +72,15 @@ class Steering:
 
     async def apply(self, procedure: str, command: Command) -> Entry | ProcedureHistory:
         """Raises NotFound, or Conflict as `require_allowed`. Again: the same answer."""
-        control = command.control
+        while True:
+            entry = await self.judge(procedure, command.control)
+            if is_fulfilled(entry.facts, command.control):
+                return entry
+            if await self._apply(entry, command):
+                return await self.house.find(procedure)
+
+    async def judge(self, procedure: str, control: Control) -> Entry:
+        """The procedure as it stands: it is allowed there, or fulfilled. Raises as `apply`."""
         while True:
             entry = self.house.entry(procedure)
             if entry is None:
@@ -81,11 +90,9 @@ class Steering:
             if entry.controlled:
                 await self.house.changed(deadline_ms=LOOK_MS)
                 continue
-            if is_fulfilled(entry.facts, control):
-                return entry
-            require_allowed(entry.facts, control, procedure)
-            if await self._apply(entry, command):
-                return await self.house.find(procedure)
+            if not is_fulfilled(entry.facts, control):
+                require_allowed(entry.facts, control, procedure)
+            return entry
 
     async def _apply(self, entry: Entry, command: Command) -> bool:
         """False: it moved meanwhile, so that the command must be judged again."""
@@ -110,37 +117,45 @@ class Steering:
         return True
 
     async def _carry_out(self, entry: Entry, command: Command) -> None:
-        if command.control is not Control.RETRY or entry.state is State.POISONED:
-            self.house.take_over(entry, await self._store(entry, command))
+        if moves_its_record(entry, command):
+            self.house.take_over(entry, await store(self.house.runner, entry, command))
         entry.parked = None
         entry.live.woken.set()
 
-    async def _store(self, entry: Entry, command: Command) -> Moved:
-        runner, held = self.house.runner, entry.held
-        mark = command.mark(runner.ports.clock.wall_ms())
-        record = held.record
-        match command.control:
-            case Control.CANCEL if entry.never_began:
-                return await runner.abandon(held, mark)
-            case Control.CANCEL:
-                return await runner.turn_back(held, mark)
-            case Control.PAUSE:
-                return await runner.store(held, partial(journal.pause, record, mark))
-            case Control.RESUME:
-                return await runner.store(held, partial(journal.resume, record, mark))
-            case Control.THROTTLE:
-                slowed = journal.throttle(record, mark, command.percent)
-                return await runner.store(held, lambda _: slowed)
-            case Control.RETRY:
-                effect = await self._without_poison(record)
-                return await runner.store(held, partial(journal.undo_again, record, mark), effect)
-            case Control.CLEAR:
-                effect = await self._without_poison(record)
-                return await runner.end(held, partial(journal.cleared, record, mark), effect)
 
-    async def _without_poison(self, record: ProcedureRecord) -> Txn:
-        ports, key = self.house.runner.ports, PoisonKey.of(record.resource)
-        return Txn.on(await snapshot(ports.kv, key, deadline_ms=ports.deadline_ms)).delete(key)
+def moves_its_record(entry: Entry, command: Command) -> bool:
+    """A retry only wakes what rests, unless its undo was given up."""
+    return command.control is not Control.RETRY or entry.state is State.POISONED
+
+
+async def store(runner: Runner, entry: Entry, command: Command) -> Moved:
+    """The write of a control; in a dry run *runner* is one over a draft."""
+    held = entry.held
+    mark = command.mark(runner.ports.clock.wall_ms())
+    record = held.record
+    match command.control:
+        case Control.CANCEL if entry.never_began:
+            return await runner.abandon(held, mark)
+        case Control.CANCEL:
+            return await runner.turn_back(held, mark)
+        case Control.PAUSE:
+            return await runner.store(held, partial(journal.pause, record, mark))
+        case Control.RESUME:
+            return await runner.store(held, partial(journal.resume, record, mark))
+        case Control.THROTTLE:
+            slowed = journal.throttle(record, mark, command.percent)
+            return await runner.store(held, lambda _: slowed)
+        case Control.RETRY:
+            effect = await _without_poison(runner.ports, record)
+            return await runner.store(held, partial(journal.undo_again, record, mark), effect)
+        case Control.CLEAR:
+            effect = await _without_poison(runner.ports, record)
+            return await runner.end(held, partial(journal.cleared, record, mark), effect)
+
+
+async def _without_poison(ports: Ports, record: ProcedureRecord) -> Txn:
+    key = PoisonKey.of(record.resource)
+    return Txn.on(await snapshot(ports.kv, key, deadline_ms=ports.deadline_ms)).delete(key)
 
 
 def has_expired(entry: Entry, now_ms: int) -> bool:

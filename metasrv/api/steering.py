@@ -11,10 +11,11 @@ from base.wire.procedures import ProcedureBody
 from metasrv.api.answers import answer
 from metasrv.api.asked import Principal, Server, Wait
 from metasrv.api.documented import BODY, LEADER, OF_LEADER, Responses, problems
-from metasrv.api.query import PAGE_SIZE, PAGE_SIZE_MAX, Whole
+from metasrv.api.query import PAGE_SIZE, PAGE_SIZE_MAX, Flag, Whole
 from metasrv.api.query import Query as NoQuery
 from metasrv.service import procedures, steering
 from metasrv.service.asking import ANONYMOUS
+from metasrv.service.procedures import Shown
 from procedures.control import Control
 from procedures.steering import Command
 
@@ -29,6 +30,8 @@ class ControlQuery(NoQuery):
     reason: str | None = Field(default=None, min_length=1, max_length=REASON_MAX)
     by: str | None = Field(default=None, min_length=1, max_length=128)
     """Who says so, where no token does: the holder of a token is named as such."""
+    dry_run: Flag = False
+    """Judge it, and answer the procedure as it would be; store nothing."""
 
 
 class ClearQuery(ControlQuery):
@@ -48,12 +51,13 @@ class Steer:
 
     by: str
     reason: str | None
+    dry_run: bool
 
     @classmethod
     def of(cls, query: ControlQuery, principal: str) -> "Steer":
         """What a client says of itself counts only where nothing is known of it."""
         named = principal if principal != ANONYMOUS else query.by
-        return cls(named or ANONYMOUS, query.reason)
+        return cls(named or ANONYMOUS, query.reason, query.dry_run)
 
     def command(self, control: Control, percent: int = 0) -> Command:
         return Command(control, self.by, self.reason, percent)
@@ -74,17 +78,26 @@ Cleared = Annotated[Steer, Depends(steer_clear)]
 def _documented(*codes: str) -> Responses:
     known = ("procedure-not-found", "action-not-allowed", "invalid-request", *codes)
     return {
-        200: {"model": ProcedureBody, "description": "It is over."},
+        200: {
+            "model": ProcedureBody,
+            "description": "It is over, or what it would be (`dry_run`).",
+        },
         202: {"model": ProcedureBody, "description": "Stored, and under way."},
         **problems(*LEADER, *known),
     }
 
 
 async def _control(
-    state: Server, procedure: str, command: Command, wait: int | None = None
+    state: Server, procedure: str, asked: Steer, command: Command, wait: int | None = None
 ) -> Response:
-    shown = await procedures.control(state, procedure, command, wait or 0)
-    return answer(shown.body, 200 if shown.body.done else 202, {"ETag": shown.etag})
+    dry_run = asked.dry_run
+    shown = await procedures.control(state, procedure, command, wait or 0, dry_run=dry_run)
+    return _shown(shown, asked, 200 if shown.body.done else 202)
+
+
+def _shown(shown: Shown, asked: Steer, status: int = 200) -> Response:
+    """Of a dry run there is nothing that an ETag could be compared with."""
+    return answer(shown.body) if asked.dry_run else answer(shown.body, status, {"ETag": shown.etag})
 
 
 @router.post(
@@ -94,25 +107,25 @@ async def _control(
 )
 async def cancel_procedure(state: Server, procedure: str, asked: Steered, wait: Wait) -> Response:
     """Undo it from where it stands, unless it can only go forward. Again: the same answer."""
-    return await _control(state, procedure, asked.command(Control.CANCEL), wait)
+    return await _control(state, procedure, asked, asked.command(Control.CANCEL), wait)
 
 
 @router.post("/procedures/{procedure}/pause", response_model=None, responses=_documented())
 async def pause_procedure(state: Server, procedure: str, asked: Steered) -> Response:
     """Stop it where it stands: it keeps its locks, and its deadline moves. Again: the same."""
-    return await _control(state, procedure, asked.command(Control.PAUSE))
+    return await _control(state, procedure, asked, asked.command(Control.PAUSE))
 
 
 @router.post("/procedures/{procedure}/resume", response_model=None, responses=_documented())
 async def resume_procedure(state: Server, procedure: str, asked: Steered) -> Response:
     """Let it go on. One that is not paused is answered as it is."""
-    return await _control(state, procedure, asked.command(Control.RESUME))
+    return await _control(state, procedure, asked, asked.command(Control.RESUME))
 
 
 @router.post("/procedures/{procedure}/retry", response_model=None, responses=_documented())
 async def retry_procedure(state: Server, procedure: str, asked: Steered) -> Response:
     """Try again now what it waits to try again; of a poisoned one, its undo."""
-    return await _control(state, procedure, asked.command(Control.RETRY))
+    return await _control(state, procedure, asked, asked.command(Control.RETRY))
 
 
 @router.post("/procedures/{procedure}/throttle", response_model=None, responses=_documented(*BODY))
@@ -120,7 +133,7 @@ async def throttle_procedure(
     state: Server, procedure: str, asked: Steered, request: ThrottleRequest
 ) -> Response:
     """How much the steps that move data rest. The step in flight goes on as it is."""
-    return await _control(state, procedure, asked.command(Control.THROTTLE, request.percent))
+    return await _control(state, procedure, asked, asked.command(Control.THROTTLE, request.percent))
 
 
 @router.get(
@@ -161,5 +174,5 @@ async def get_poison(state: Server, resource: str, query: Annotated[NoQuery, Que
 )
 async def clear_poison(state: Server, resource: str, asked: Cleared) -> Response:
     """Say that the undo has been finished by hand: the procedure ends, and its locks with it."""
-    shown = await steering.clear(state, resource, asked.command(Control.CLEAR))
-    return answer(shown.body, 200, {"ETag": shown.etag})
+    command = asked.command(Control.CLEAR)
+    return _shown(await steering.clear(state, resource, command, dry_run=asked.dry_run), asked)

@@ -1,5 +1,7 @@
 """Cordon, uncordon and drain of a node: it takes no new region, and then leads none any more."""
 
+from dataclasses import replace
+
 from base.wire.cluster import CordonRequest, DrainRequest, NodeBody
 from keys.cluster import Cordon
 from metasrv.service.asking import Asked
@@ -29,8 +31,12 @@ async def _set(state: ServerState, asked: Asked, node_id: str, reason: str | Non
     with only_the_leader():
         term = await state.leading()
         term.nodes.entry(node_id)
-        if not asked.dry_run:
-            await term.nodes.set_cordon(node_id, _cordon(state, asked, reason))
+        cordon = _cordon(state, asked, reason)
+        if asked.dry_run:
+            found = term.nodes.node(node_id)
+            would_be = found.node.model_copy(update={"cordon": cordon})
+            return node_body(replace(found, node=would_be), state.follower.catalog)
+        await term.nodes.set_cordon(node_id, cordon)
         return node_body(term.nodes.node(node_id), state.follower.catalog)
 
 

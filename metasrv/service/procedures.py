@@ -12,6 +12,7 @@ from metasrv.service.procedure_shapes import ended_body, living_body, procedure_
 from metasrv.service.state import ServerState
 from metasrv.term import Term
 from procedures.entry import Entry
+from procedures.rehearsal.controls import foresee
 from procedures.steering import Command
 
 LOOK_MS = 1_000  # progress is memory that nobody announces: a long poll looks this often
@@ -41,12 +42,18 @@ async def get(
                 await term.manager.changed(deadline_ms=min(left, LOOK_MS))
 
 
-async def control(state: ServerState, procedure: str, command: Command, wait_ms: int) -> Shown:
-    """Answered once it is stored; then waits for the end as long as the client does."""
+async def control(
+    state: ServerState, procedure: str, command: Command, wait_ms: int = 0, *, dry_run: bool = False
+) -> Shown:
+    """Answered once it is stored; then waits for the end as long as the client does. A dry run: as
+    it would be answered, and nothing is stored."""
     with only_the_leader():
         term = await state.leading()
         _must_be_an_id(procedure)
         term.committer.must_have_space()
+        if dry_run:
+            would_be = await foresee(term.manager, procedure, command)
+            return Shown(_body(state, term, procedure, would_be), procedure_etag(would_be))
         found = await term.manager.control(procedure, command)
         if wait_ms:
             found = await until_over(state, term, procedure, wait_ms)

@@ -1,6 +1,5 @@
 """Settings, maintenance and the pause of procedures: read anywhere, changed at the leader."""
 
-from base.errors import Refused
 from base.wire.cluster import (
     MaintenanceBody,
     MaintenanceRequest,
@@ -35,13 +34,15 @@ async def put_setting(
     state: ServerState, asked: Asked, name: str, request: SettingRequest
 ) -> SettingBody:
     """Raises NotFound, Refused, Conflict("version-mismatch")."""
-    await _put(state, asked, name, request.value, request.expected_version)
-    return await setting(state, name)
+    return _body(await _put(state, asked, name, request.value, request.expected_version), name)
 
 
 async def maintenance(state: ServerState) -> MaintenanceBody:
     """As it is now: one that has expired is off."""
-    found = await _stored(state)
+    return _maintenance(state, await _stored(state))
+
+
+def _maintenance(state: ServerState, found: Stored) -> MaintenanceBody:
     now, change = found.values.maintenance, found.changes.get(MAINTENANCE)
     return MaintenanceBody(
         enabled=now.is_on(state.clock.wall_ms()),
@@ -64,12 +65,14 @@ async def set_maintenance(
         "reason": request.reason,
         "expires_at_ms": expires_at_ms,
     }
-    await _put(state, asked, MAINTENANCE, value)
-    return await maintenance(state)
+    return _maintenance(state, await _put(state, asked, MAINTENANCE, value))
 
 
 async def pause(state: ServerState) -> PauseBody:
-    found = await _stored(state)
+    return _pause(await _stored(state))
+
+
+def _pause(found: Stored) -> PauseBody:
     now, change = found.values.procedures, found.changes.get(PROCEDURES)
     return PauseBody(
         paused=now.paused,
@@ -82,19 +85,20 @@ async def pause(state: ServerState) -> PauseBody:
 
 async def set_pause(state: ServerState, asked: Asked, request: PauseRequest) -> PauseBody:
     value = {"paused": request.paused, "reason": request.reason}
-    await _put(state, asked, PROCEDURES, value)
-    return await pause(state)
+    return _pause(await _put(state, asked, PROCEDURES, value))
 
 
 async def _put(
     state: ServerState, asked: Asked, name: str, value: object, expected: int | None = None
-) -> None:
+) -> Stored:
+    """All settings as they are then, or, in a dry run, as they would be."""
     asked.require_no_version()
-    if asked.dry_run:
-        raise Refused("unsupported", what="dry_run of a setting")
     with only_the_leader():
         term = await state.leading()
+        if asked.dry_run:
+            return await term.settings.foreseen(name, value, asked.principal, expected)
         await term.settings.put(name, value, asked.principal, expected)
+        return term.settings.stored
 
 
 async def _stored(state: ServerState) -> Stored:

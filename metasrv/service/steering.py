@@ -58,12 +58,14 @@ async def poison(state: ServerState, resource: str) -> PoisonBody:
     return _poison_body(await _poison(state.kv, resource, state.facts.store_deadline_ms))
 
 
-async def clear(state: ServerState, resource: str, command: Command) -> Shown:
+async def clear(
+    state: ServerState, resource: str, command: Command, *, dry_run: bool = False
+) -> Shown:
     """Ends the procedure that left it. Again: 404, for it is gone."""
     with only_the_leader():
         term = await state.leading()
         found = await _poison(term.ports.kv, resource, term.ports.deadline_ms)
-        return await control(state, found.procedure, command, 0)
+        return await control(state, found.procedure, command, dry_run=dry_run)
 
 
 async def _poison(kv: Readable, resource: str, deadline_ms: int) -> Poison:

@@ -1,0 +1,74 @@
+"""The dry run of a control: its very write, over a draft of the store."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from keys.records import ProcedureHistory
+from procedures.control import Control, is_fulfilled
+from procedures.entry import Entry
+from procedures.holding import LockTable
+from procedures.machine import Kind
+from procedures.rehearsal.draft import Draft
+from procedures.runner import Held, Runner
+from procedures.steering import Command, Steered, Steering, moves_its_record, store
+
+
+class House(Steered, Protocol):
+    """The manager, as far as its foresight needs it."""
+
+    @property
+    def locks(self) -> LockTable: ...
+
+    def has_place(self, kind: Kind[Any]) -> bool:
+        """Whether one more of that kind could run now."""
+        ...
+
+
+@dataclass(slots=True)
+class Foreseen(Entry):
+    """A procedure as it would be; nobody owns it."""
+
+    would_run: bool = False
+
+    @property
+    def is_run(self) -> bool:
+        return self.would_run
+
+
+async def foresee(house: House, procedure: str, command: Command) -> Entry | ProcedureHistory:
+    """What `Steering.apply` would answer as things are now. Nothing is stored, no task is ended.
+
+    Raises what that would.
+    """
+    entry = await Steering(house).judge(procedure, command.control)
+    if is_fulfilled(entry.facts, command.control):
+        return entry
+    held = entry.held
+    if moves_its_record(entry, command):
+        ports = house.runner.ports
+        after = await store(Runner(ports, Draft(ports.kv, ports.clock)), entry, command)
+        if isinstance(after, ProcedureHistory):
+            return after
+        held = after
+    return _after(house, entry, held, command.control)
+
+
+def _after(house: House, entry: Entry, held: Held, control: Control) -> Foreseen:
+    """Who is run goes on, unless the control ends its task; who is not begins, if nothing is in
+    its way."""
+    blocked = house.locks.blocked(held.procedure)
+    stops = control in (Control.CANCEL, Control.PAUSE)
+    may_begin = not blocked and _finds_place(house, entry)
+    return Foreseen(
+        held=held,
+        live=replace(entry.live, waiting=[]) if stops else entry.live,
+        kind=entry.kind,
+        blocked=blocked,
+        began_ms=entry.began_ms,
+        stalled=entry.stalled and not stops,
+        would_run=not stops and (entry.is_run or may_begin),
+    )
+
+
+def _finds_place(house: House, entry: Entry) -> bool:
+    return entry.kind is not None and (entry.only_waits or house.has_place(entry.kind))
