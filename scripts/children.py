@@ -5,10 +5,12 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
 GRACE_S = 10.0  # after SIGTERM; apt and etcd tidy up in less
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Failed(Exception):
@@ -32,6 +34,19 @@ def ended_by_signals() -> Iterator[None]:
     yield
 
 
+@contextmanager
+def _held_back() -> Iterator[set[signal.Signals]]:
+    """No signal that ends us arrives inside: a child that has begun is known before one does.
+
+    Yields the mask from before, which a child must have again.
+    """
+    usual = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield {signal.Signals(number) for number in usual}
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, usual)
+
+
 def run(
     argv: Sequence[str],
     *,
@@ -45,22 +60,26 @@ def run(
     With `log` its words go there, else to our own output. However we leave, its group is gone.
     """
     settings = {**os.environ, **(env or {})}
+    child: subprocess.Popen[bytes] | None = None
     with _sink(log) as sink:
-        child = subprocess.Popen(
-            argv,
-            cwd=cwd,
-            env=settings,
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=subprocess.STDOUT if sink else None,
-            start_new_session=True,
-        )
         try:
+            with _held_back() as usual:
+                child = subprocess.Popen(
+                    argv,
+                    cwd=cwd,
+                    env=settings,
+                    stdin=subprocess.DEVNULL,
+                    stdout=sink,
+                    stderr=subprocess.STDOUT if sink else None,
+                    start_new_session=True,
+                    preexec_fn=partial(signal.pthread_sigmask, signal.SIG_SETMASK, usual),
+                )
             return child.wait(limit_s)
         except subprocess.TimeoutExpired:
             return 124
         finally:
-            end_group(child)
+            if child is not None:
+                end_group(child)
 
 
 def must(argv: Sequence[str], *, cwd: Path, log: Path) -> None:
