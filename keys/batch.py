@@ -27,7 +27,7 @@ class Line:
     version_revision: int
     """mod_revision of the CatalogVersion."""
     at_ms: int
-    """Commit time of that version."""
+    """No later commit bears this time or an earlier one."""
     submission: int
     """The last submission number given out."""
 
@@ -42,6 +42,8 @@ class Member:
 
     txn: Txn
     procedure: str | None
+    closes_ms: int | None = None
+    """No commit after this one is to bear that time, or an earlier one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,11 @@ class Share:
     """Its log entry among them; the catalog's version is written once, by the batch."""
     update: CatalogUpdate | None
     """None: it is no metadata."""
+    is_closing: bool = False
+
+    @property
+    def moves_line(self) -> bool:
+        return self.update is not None or self.is_closing
 
     def witnesses(self) -> Iterator[bytes]:
         """Keys whose compare cannot hold any more once this has been done.
@@ -72,6 +79,8 @@ def share(line: Line, member: Member, now_ms: int) -> tuple[Share, Line]:
     version = line.version + 1 if txn.entries else None
     stamp = Stamp(version, line.submission + 1, max(now_ms, line.at_ms + 1))
     after = replace(line, submission=stamp.submission)
+    if member.closes_ms is not None:
+        after = replace(after, at_ms=max(member.closes_ms, line.at_ms + 1))
     made = {k: make(stamp) if callable(make) else make for k, make in txn.writes.items()}
     update = None
     if version is not None:
@@ -83,7 +92,8 @@ def share(line: Line, member: Member, now_ms: int) -> tuple[Share, Line]:
     compares = [Compare(key, seen) for key, seen in txn.expect.items()]
     compares += [Compare(start, 0, end) for start, end in txn.empty]
     writes = tuple(Delete(k) if v is None else Put(k, v) for k, v in made.items())
-    return Share(stamp, tuple(compares), writes, update), after
+    closing = member.closes_ms is not None
+    return Share(stamp, tuple(compares), writes, update, closing), after
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +114,20 @@ class Batch:
 
     def line_after(self, revision: int) -> Line:
         """The line once this batch has committed at *revision*."""
-        return replace(self.after, version_revision=revision) if self.updates else self.after
+        moved = _has_moved(self.before, self.after)
+        return replace(self.after, version_revision=revision) if moved else self.after
+
+
+def _has_moved(before: Line, after: Line) -> bool:
+    """By an update, or by a time that is closed: both move it."""
+    return after.at_ms != before.at_ms
 
 
 def seal(before: Line, after: Line, shares: Sequence[Share]) -> Batch:
     """The batch of *shares*, which took the line from *before* to *after*."""
     compares = {before.fence: None}
     writes = [write for each in shares for write in each.writes]
-    if after.version != before.version:
+    if _has_moved(before, after):
         compares[before.version_compare] = None
         version = CatalogVersion(version=after.version, at_ms=after.at_ms)
         writes.append(Put(VERSION_KEY, encode(version)))
@@ -130,7 +146,7 @@ def _witness(before: Line, after: Line, shares: Sequence[Share]) -> bytes:
 
     One that is put is preferred: it tells *which* transaction wrote it. The same in every process.
     """
-    if after.version != before.version:
+    if _has_moved(before, after):
         return VERSION_KEY
     put = {write.key for each in shares for write in each.writes if isinstance(write, Put)}
     found = sorted((key not in put, key) for each in shares for key in each.witnesses())

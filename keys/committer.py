@@ -89,10 +89,19 @@ class Committer:
 
         A caller that is cancelled while its change is on the way leaves it to the line to settle.
         """
+        return await self._ask(Member(txn, procedure))
+
+    async def close(self, until_ms: int) -> None:
+        """Durable when it returns: no later commit, of this leader or the next, bears that time or
+        an earlier one. Raises as `commit`."""
+        if self._line.at_ms < until_ms:
+            await self._ask(Member(Txn(), None, until_ms))
+
+    async def _ask(self, member: Member) -> Committed:
         if self._ended:
             raise NotLeader(term=self.term)
         answer: asyncio.Future[Committed] = asyncio.get_running_loop().create_future()
-        asked = _Asked(Member(txn, procedure), answer)
+        asked = _Asked(member, answer)
         await self._arriving.put(asked)
         if self._ended:  # while it waited for room
             asked.fail(NotLeader(term=self.term))
@@ -229,7 +238,8 @@ class Committer:
         value = decode(CatalogVersion, found.value, key=str(key))
         if value.version != self._line.version:
             raise Corrupt(key=str(key), expected=self._line.version, found=value.version)
-        self._line = replace(self._line, version_revision=found.mod_revision)
+        at_ms = max(self._line.at_ms, value.at_ms)
+        self._line = replace(self._line, version_revision=found.mod_revision, at_ms=at_ms)
 
     def _fail_waiting(self, error: MetaError) -> None:
         while self._waiting:

@@ -78,7 +78,7 @@ class Room:
         return True
 
     def plus(self, one: Share) -> "Room":
-        new = {*one.compares, *([self.version] if one.update is not None else [])} - self.compares
+        new = {*one.compares, *([self.version] if one.moves_line else [])} - self.compares
         size_bytes = sum(_sent_bytes(each) for each in new)
         for write in one.writes:
             size_bytes += len(write.key) + (len(write.value) if isinstance(write, Put) else 0)

@@ -33,6 +33,7 @@ class Follower:
         self.catalog = Catalog()
         self.heard_at_ms: int | None = None
         """Monotonic time before the last read that the store answered; None: never."""
+        self._closed_ms = 0
         self._newest_revision = 0
         """Of the newest version that the store was seen to have."""
 
@@ -40,6 +41,16 @@ class Follower:
     def lag_revisions(self) -> int:
         """How far this catalog is behind the store, as last looked at."""
         return max(0, self._newest_revision - self.catalog.revision)
+
+    @property
+    def closed_ms(self) -> int:
+        """The commit of every version that bears this time or an earlier one has been applied, and
+        there will never be another."""
+        return max(self.catalog.at_ms, self._closed_ms)
+
+    def close(self, until_ms: int) -> None:
+        """Of what the store says, once everything before has been applied here."""
+        self._closed_ms = max(self._closed_ms, until_ms)
 
     async def wait_for(self, version: int, *, deadline_ms: int) -> Catalog:
         """The catalog at *version* or newer. Raises Unavailable("stale") if it takes too long."""
@@ -112,7 +123,9 @@ class Follower:
         if page.items:
             (found,) = page.items
             self._newest_revision = found.mod_revision
-            await self.wait_for(_version_in(found.value), deadline_ms=self._deadline_ms)
+            stored = _version_in(found.value)
+            await self.wait_for(stored.version, deadline_ms=self._deadline_ms)
+            self.close(stored.at_ms)
         self.heard_at_ms = before
 
     def _take(self, watched: Watched) -> None:
@@ -122,19 +135,20 @@ class Follower:
             return
         if not declared or declared[-1].value is None:
             raise Corrupt(log="update without version", revision=watched.revision)
-        limit = _version_in(declared[-1].value)
+        stored = _version_in(declared[-1].value)
         updates = sorted(
             (_update_in(e) for e in watched.events if e.key != bytes(CatalogVersionKey())),
             key=lambda update: update.version,
         )
-        if updates and updates[-1].version != limit:
-            raise Corrupt(log="version", declared=limit, found=updates[-1].version)
+        if updates and updates[-1].version != stored.version:
+            raise Corrupt(log="version", declared=stored.version, found=updates[-1].version)
         for update in updates:
             self.offer(update, watched.revision)
+        self.close(stored.at_ms)
 
 
-def _version_in(raw: bytes) -> int:
-    return decode(CatalogVersion, raw, key=str(CatalogVersionKey())).version
+def _version_in(raw: bytes) -> CatalogVersion:
+    return decode(CatalogVersion, raw, key=str(CatalogVersionKey()))
 
 
 def _update_in(event: Event) -> CatalogUpdate:

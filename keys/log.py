@@ -135,6 +135,7 @@ class CatalogVersion(StoredModel):
 
     version: int
     at_ms: int
+    """That of the last update, or later: no later update bears this time or an earlier one."""
 
 
 @dataclass(frozen=True, slots=True)

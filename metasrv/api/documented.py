@@ -28,7 +28,7 @@ BODY = (
     "request-timeout",
     "invalid-request",
 )
-READ = ("stale", "history-expired", "not-ready", *QUERY)
+READ = ("stale", "history-expired", "not-ready", "no-leader", *QUERY)
 PAGE = ("bad-page-token", "page-token-expired", *READ)
 OF_LEADER = ("no-leader", "not-ready")  # reads of what only the leader has in memory
 LEADER = (*OF_LEADER, "outcome-unknown")

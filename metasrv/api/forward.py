@@ -15,6 +15,7 @@ from base.wire.transport import Transport
 from keys.cluster import Leader
 from metasrv.api.answers import VERSION_HEADER
 from metasrv.service.asking import prefer_wait
+from metasrv.service.reading import is_open
 from metasrv.service.state import ServerState
 
 MARK = "metasrv-forwarded"
@@ -56,14 +57,20 @@ class Forward:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        leader = self._state.other_leader
         here = scope["type"] != "http" or self._state.leads
-        if here or not is_the_leaders(scope["method"], scope["path"]):
+        if here or not (is_the_leaders(scope["method"], scope["path"]) or self._is_open(scope)):
             await self._app(scope, receive, send)
             return
-        leader = self._state.other_leader
         if leader is None or _is_marked(scope):
             raise Unavailable("no-leader")
         await self._pass_on(leader, scope, receive, send)
+
+    def _is_open(self, scope: Scope) -> bool:
+        """A read as of a time that this server cannot tell of, and a leader perhaps can."""
+        if self._state.other_leader is None or _is_marked(scope) or not scope["query_string"]:
+            return False
+        return is_open(self._state, scope["query_string"])
 
     async def _pass_on(self, leader: Leader, scope: Scope, receive: Receive, send: Send) -> None:
         message = await receive()

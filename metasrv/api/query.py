@@ -41,7 +41,8 @@ class ReadQuery(Query):
         default=None, max_length=64, examples=["version:17", "2013-07-01T12:00:00Z"]
     )
     """`version:<n>`: the catalog as it was at that version. An RFC 3339 time in UTC: as it was
-    then; 503 `not-ready` until a later change is made, which proves that none came before it."""
+    then, for ever; 503 `not-ready` for a time that is not over, and where nobody leads who can say
+    that it is."""
     fresh: Flag = False
     """Answer 503 `stale` instead of marking the answer `Catalog-Stale: true`."""
 

@@ -1,9 +1,11 @@
 """A read of the catalog: at which version, how fresh, and said so (PROTOCOLS P7)."""
 
+import asyncio
 import re
 from dataclasses import dataclass
+from urllib.parse import parse_qsl
 
-from base.errors import Refused, Unavailable
+from base.errors import MetaError, Refused, Unavailable
 from base.schema.instants import parse_instant
 from keys.catalog import Catalog
 from metasrv.service.pages import ListName, Token, unseal
@@ -41,6 +43,7 @@ async def view(state: ServerState, wanted: Freshness) -> View:
     if stale and wanted.fresh:
         raise Unavailable("stale", version=state.follower.catalog.version)
     if at_ms is not None:
+        await _closed(state, at_ms)
         version = _version_at(state, at_ms)
     if version is None:
         return View(state.follower.catalog, stale)
@@ -50,15 +53,39 @@ async def view(state: ServerState, wanted: Freshness) -> View:
     return View(catalog, stale=False)  # a version that was is never out of date
 
 
-def _version_at(state: ServerState, at_ms: int) -> int:
-    """The last version that was committed at or before *at_ms*.
+async def _closed(state: ServerState, at_ms: int) -> None:
+    """Once no commit at or before *at_ms* can come any more, and all that did are applied here.
 
-    Commit times rise with versions, so a commit that is later shows that none can come between.
-    Raises Unavailable("not-ready") before one has been applied here.
+    A later commit proves it; where there is none yet, the leader stores its word. Raises
+    Unavailable("not-ready") for a time that is not over, and where no leader can say.
+    """
+    if at_ms <= state.follower.closed_ms:
+        return
+    try:
+        if at_ms > state.clock.wall_ms():
+            raise Unavailable
+        term = await state.leading()
+        term.committer.must_have_space()
+        async with asyncio.timeout(WAIT_MS_MAX / 1000):
+            await term.committer.close(at_ms)
+    except (TimeoutError, MetaError) as error:
+        raise Unavailable("not-ready", what="the catalog as of that time") from error
+    state.follower.close(at_ms)
+
+
+def is_open(state: ServerState, query: bytes) -> bool:
+    """Whether *query* asks for a time that only the leader can close."""
+    text = dict(parse_qsl(query.decode("latin-1"))).get("as_of")
+    _, at_ms = as_of(text)
+    return at_ms is not None and at_ms > state.follower.closed_ms
+
+
+def _version_at(state: ServerState, at_ms: int) -> int:
+    """The last version that was committed at or before *at_ms*, which is closed.
+
+    Commit times rise with versions.
     """
     follower = state.follower
-    if follower.catalog.at_ms <= at_ms:
-        raise Unavailable("not-ready", what="the catalog as of that time")
     low, high = 0, follower.catalog.version
     while low < high:
         middle = (low + high + 1) // 2

@@ -3,8 +3,9 @@
 import pytest
 
 from base.schema.instants import instant_text
+from keys.line import read_line
 from metasrv.service.nearby import COMPARED_MAX, nearest
-from tests.api.rig import TABLES, leader
+from tests.api.rig import DEADLINE_MS, TABLES, follower_of, leader
 
 WAIT = {"Prefer": "wait=10"}
 SCHEMA = "/v1/catalogs/main/schemas/public"
@@ -52,26 +53,65 @@ async def test_given_another_table_then_lists_have_moved_and_the_schema_has_not(
         assert after[1] == before[1]
 
 
-async def test_given_as_of_a_time_then_the_catalog_of_then_once_a_later_commit_closed_it() -> None:
+async def test_given_as_of_a_time_then_the_catalog_of_then_unless_it_is_to_come() -> None:
     async with leader() as one:
         await one.make("a")
         at = one.state.follower.catalog.at_ms
         path = f"{TABLES}?as_of="
 
-        open_yet = await one.client.get(path + instant_text(at, "ms"))
+        exactly = await one.client.get(path + instant_text(at, "ms"))
         one.clock.ahead_ms += 500
         await one.make("b")
-        exactly = await one.client.get(path + instant_text(at, "ms"))
         before = await one.client.get(path + instant_text(at - 1, "ms"))
         between = await one.client.get(path + instant_text(at + 250, "ms"))
         future = await one.client.get(path + instant_text(at + 3_600_000, "ms"))
 
-        for early in (open_yet, future):
-            assert (early.status_code, early.json()["code"]) == (503, "not-ready")
-            assert "retry-after" in early.headers
+        assert (future.status_code, future.json()["code"]) == (503, "not-ready")
+        assert "retry-after" in future.headers
         shown = [[t["name"] for t in a.json()["tables"]] for a in (before, exactly, between)]
         assert shown == [[], ["a"], ["a"]]
         assert exactly.headers["catalog-version"] == str(exactly.json()["catalog_version"])
+
+
+async def test_given_as_of_a_time_since_the_last_change_then_none_comes_before_it_any_more() -> (
+    None
+):
+    """Also not by a leader whose clock is behind: the word is stored before it is given."""
+    async with leader() as one, follower_of(one) as other:
+        await one.make("a")
+        version = one.version
+        one.clock.ahead_ms += 60_000
+        asked_ms = one.clock.wall_ms()
+        path = f"{TABLES}?as_of={instant_text(asked_ms, 'ms')}"
+
+        passed_on = await other.client.get(path)
+        revision = one.kv.revision
+        again = await one.client.get(path)
+        assert one.kv.revision == revision, "it is stored already"
+        one.clock.ahead_ms -= 60_000
+        line = await read_line(one.kv, one.term.fence, deadline_ms=DEADLINE_MS)
+        await one.make("b")
+        still = await one.client.get(path)
+
+        for answer in (passed_on, again, still):
+            assert [table["name"] for table in answer.json()["tables"]] == ["a"]
+            assert answer.headers["catalog-version"] == str(version)
+        assert passed_on.status_code == 200
+        assert one.version == version + 1
+        assert one.state.follower.catalog.at_ms > line.at_ms >= asked_ms
+
+
+async def test_given_no_leader_when_a_time_since_the_last_change_is_asked_for_then_503() -> None:
+    async with leader() as one, follower_of(one) as other:
+        await one.make("a")
+        await other.state.follower.wait_for(one.version, deadline_ms=DEADLINE_MS)
+        other.state.heard(None)
+        one.clock.ahead_ms += 1_000
+        path = f"{TABLES}?as_of={instant_text(one.clock.wall_ms(), 'ms')}"
+
+        answer = await other.client.get(path)
+
+        assert (answer.status_code, answer.json()["code"]) == (503, "not-ready")
 
 
 @pytest.mark.case("input 65")

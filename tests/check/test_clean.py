@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from keys.log import CatalogVersionKey
 from metasrv.check.look import check
 from metasrv.cli.check import CLEAN, exit_code
 from tests.check.cluster import DROPPED, Cluster
@@ -18,6 +19,16 @@ async def test_given_a_cluster_in_order_when_checked_then_nothing_is_found(
     assert [one.line for one in checked.violations] == []
     assert exit_code(checked) == CLEAN
     assert cluster.looks == 2, "one look at each of two nodes"
+
+
+async def test_given_a_time_that_was_closed_when_checked_then_nothing_is_found(
+    cluster: Cluster,
+) -> None:
+    await cluster.edit(CatalogVersionKey(), at_ms=cluster.clock.wall_ms() + 3_600_000)
+
+    checked = await check(cluster.kv, cluster, cluster.clock, deep=False)
+
+    assert [one.line for one in checked.violations] == []
 
 
 async def test_given_rows_in_files_segments_and_borrowed_roots_when_deep_then_all_are_counted(
