@@ -1,8 +1,10 @@
 """One server's catalog: loaded from the log once, then moved forward by the log alone."""
 
 import asyncio
+import gc
 from collections import OrderedDict
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from base.clock import Clock
 from base.errors import Conflict, Corrupt, Unavailable
@@ -10,7 +12,7 @@ from keys.catalog import Catalog
 from keys.key import Range
 from keys.kv import Event, Get, Kv, Watched
 from keys.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion, CatalogVersionKey
-from keys.scan import scan
+from keys.scan import pages
 from keys.value import decode
 
 VERSIONS_KEPT = 1_024  # older versions in memory, for pages bound to one; they share what is equal
@@ -30,6 +32,8 @@ class Follower:
         self._deadline_ms = deadline_ms
         self._kept: OrderedDict[int, Catalog] = OrderedDict({0: Catalog()})
         self._moved = asyncio.Event()
+        self.loaded = asyncio.Event()
+        """Set once everything that stood in the log at the start has been applied."""
         self.catalog = Catalog()
         self.heard_at_ms: int | None = None
         """Monotonic time before the last read that the store answered; None: never."""
@@ -86,15 +90,22 @@ class Follower:
         moved.set()
 
     async def load(self) -> int:
-        """Applies what the log holds beyond this catalog; the revision it was read at."""
+        """Applies what the log holds beyond this catalog; the revision it was read at.
+
+        Page by page: whoever else is to run has a turn in between.
+        """
         log = CatalogUpdateKey.under()
         start = bytes(CatalogUpdateKey(self.catalog.version + 1))
-        before = self._clock.mono_ms()
-        items, revision = await scan(self._kv, Range(start, log.end), deadline_ms=self._deadline_ms)
-        for item in items:
-            update = decode(CatalogUpdate, item.value, key=item.key.decode())
-            self.offer(update, item.mod_revision)
+        before, revision = self._clock.mono_ms(), 0
+        rest = Range(start, log.end)
+        with _uncollected():
+            async for page in pages(self._kv, rest, deadline_ms=self._deadline_ms):
+                revision = page.revision
+                for item in page.items:
+                    update = decode(CatalogUpdate, item.value, key=item.key.decode())
+                    self.offer(update, item.mod_revision)
         self.heard_at_ms = before
+        self.loaded.set()
         return revision
 
     async def follow(self) -> None:
@@ -145,6 +156,19 @@ class Follower:
         for update in updates:
             self.offer(update, watched.revision)
         self.close(stored.at_ms)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Nothing that is loaded is garbage: to look through all of it, again and again as it grows,
+    takes as long as the loading itself."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _version_in(raw: bytes) -> CatalogVersion:

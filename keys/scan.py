@@ -1,7 +1,9 @@
 """A whole range at one revision, page by page, from any store."""
 
+from collections.abc import AsyncIterator
+
 from keys.key import Range
-from keys.kv import PAGE_KEYS_MAX, Get, KeyValue, Readable
+from keys.kv import PAGE_KEYS_MAX, Get, KeyValue, Page, Readable
 
 
 async def scan(
@@ -13,12 +15,22 @@ async def scan(
     compacted before the last page: scan again.
     """
     found: list[KeyValue] = []
+    at = revision
+    async for page in pages(kv, keys, deadline_ms=deadline_ms, revision=revision):
+        found += page.items
+        at = page.revision
+    return tuple(found), at
+
+
+async def pages(
+    kv: Readable, keys: Range, *, deadline_ms: int, revision: int = 0
+) -> AsyncIterator[Page]:
+    """The same for whoever needs no more than one page at once: at least one, perhaps empty."""
     start, at, more = keys.start, revision, True
     while more:
         get = Get(start, keys.end, limit=PAGE_KEYS_MAX)
         page = await kv.range(get, deadline_ms=deadline_ms, revision=at)
-        found += page.items
+        yield page
         at, more = page.revision, page.more
         start = page.items[-1].key + b"\0" if page.items else start
         assert page.items or not more, "a page without keys says that there are more"
-    return tuple(found), at

@@ -85,6 +85,7 @@ async def run(config: ServerConfig) -> None:
         serving = tasks.create_task(server.serve(sockets=[listening]))
         work = [
             tasks.create_task(follower.follow()),
+            tasks.create_task(settle(follower)),
             tasks.create_task(follower.listen()),
             tasks.create_task(jobs.run()),
             tasks.create_task(candidate(world, state, Identity(config.server_id, url, VERSION))),
@@ -108,6 +109,13 @@ async def run(config: ServerConfig) -> None:
             await asyncio.wait(work, timeout=HANDOVER_S_MAX)
     await kv.close()
     log.info("server_stopped")
+
+
+async def settle(follower: Follower) -> None:
+    """What was loaded stays: the collector passes over it from here on. To look through 100,000
+    tables takes it a second, in which no heartbeat is answered."""
+    await follower.loaded.wait()
+    gc.freeze()
 
 
 def spark_jobs(config: ServerConfig, clock: Clock) -> SparkJobs:
@@ -148,6 +156,7 @@ async def _one_session(world: World, state: ServerState, election: Election) -> 
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(election.keep_alive(session))
+            await world.follower.loaded.wait()  # who leads cannot begin without it
             fence = await win(election, session, world.clock, state.heard)
             log.info("leader_elected", term=fence.mod_revision)
             await lead(world, fence, state.begin)
