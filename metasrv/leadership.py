@@ -18,6 +18,7 @@ from keys.committer import Committer
 from keys.follower import Follower
 from keys.kv import Compare, Get, Kv, Request
 from keys.line import read_line
+from keys.reads import MergedReads
 from keys.sequence import Sequences
 from keys.value import decode
 from metasrv.adapters.http_nodes import HttpNodes
@@ -98,7 +99,8 @@ async def open_term(world: World, fence: Compare) -> AsyncIterator[Term]:
         lambda: world.follower.catalog,
         token=world.token,
     )
-    ports = _ports(world, book, nodes)
+    reads = MergedReads(world.kv)
+    ports = _ports(world, reads, book, nodes)
     limits = _limits(config)
     manager = busy.manager = Manager(KINDS, ports, committer, limits)
     settings.listen(Tuned(limits, config.phi_threshold, book, manager, ports.gate).follow)
@@ -114,7 +116,7 @@ async def open_term(world: World, fence: Compare) -> AsyncIterator[Term]:
             book,
             settings,
             busy.ready,
-            (nodes.run,),
+            (nodes.run, reads.run),
         )
     finally:
         await nodes.close()
@@ -144,9 +146,9 @@ def _book(
     )
 
 
-def _ports(world: World, book: NodeBook, nodes: HttpNodes) -> Ports:
+def _ports(world: World, reads: MergedReads, book: NodeBook, nodes: HttpNodes) -> Ports:
     return Ports(
-        kv=world.kv,
+        kv=reads,
         nodes=nodes,
         leases=book,
         placement=book,
