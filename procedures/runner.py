@@ -7,6 +7,7 @@ leader that computed them. That is the whole durability argument.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
 from base.errors import MetaError, NotLeader
@@ -196,20 +197,20 @@ class Runner:
         self, held: Held, make: Callable[[Stamp], Record], effect: Txn = NOTHING
     ) -> Held:
         """The effect and the record that says so, in one transaction."""
-        key = ProcedureKey(held.procedure)
-        txn = held.txn().put_stamped(key, make).also(effect)
+        key, made = ProcedureKey(held.procedure), lru_cache(maxsize=1)(make)
+        txn = held.txn().put_stamped(key, made).also(effect)
         committed = await self.committer.commit(txn, procedure=held.procedure)
-        return Held(held.procedure, make(committed.stamp), committed.revision)
+        return Held(held.procedure, made(committed.stamp), committed.revision)
 
     async def end(
         self, held: Held, make: Callable[[Stamp], ProcedureHistory], effect: Txn = NOTHING
     ) -> ProcedureHistory:
         """The effect, and the release of the record into history, in one transaction."""
-        history = ProcedureHistoryKey(held.procedure)
+        history, made = ProcedureHistoryKey(held.procedure), lru_cache(maxsize=1)(make)
         txn = held.txn().delete(ProcedureKey(held.procedure))
-        txn = txn.expecting(history, 0).put_stamped(history, make).also(effect)
+        txn = txn.expecting(history, 0).put_stamped(history, made).also(effect)
         committed = await self.committer.commit(txn, procedure=held.procedure)
-        return make(committed.stamp)
+        return made(committed.stamp)
 
     def _context(self, held: Held, children: Children, live: Live) -> Context:
         record = held.record

@@ -1,6 +1,7 @@
 """A submission made durable: record and idempotency key in one fenced transaction."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from base.errors import Refused
@@ -58,6 +59,7 @@ class Submitter:
         record, history = ProcedureKey(wish.procedure), ProcedureHistoryKey(wish.procedure)
         digest = wish.client.idempotency
 
+        @lru_cache(maxsize=1)
         def make(stamp: Stamp) -> ProcedureRecord:
             first = journal.begin(kind, state, wish.client, stamp, parent=wish.parent)
             return first.model_copy(update={"overtakes": tuple(sorted(wish.overtakes))})
