@@ -1,6 +1,6 @@
 """`python -m benchmarks.stub_node METASRV...`: a node that does nothing, and says so at once.
 
-It registers, sends heartbeats, and answers every order with "done". So what is measured over it is
+It registers, answers every order with "done", and reports its regions as a node does. So what is measured over it is
 the control plane alone. `GET /counts` says how many requests and orders it was given.
 """
 
@@ -12,7 +12,13 @@ from uuid import uuid4
 import orjson
 
 from base.wire.client import HttpClient
-from base.wire.nodes import HeartbeatRequest, NodeResources, RegisterAnswer, RegisterRequest
+from base.wire.nodes import (
+    HeartbeatRequest,
+    NodeResources,
+    RegionStat,
+    RegisterAnswer,
+    RegisterRequest,
+)
 
 VERSION = "0.1.0"
 DEADLINE_MS = 5_000
@@ -36,6 +42,8 @@ class Stub:
         self.incarnation = str(uuid4())
         self.requests = 0
         self.orders = 0
+        self.epochs: dict[str, int] = {}
+        """By region."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection: requests one after the other, until the other side ends it."""
@@ -58,6 +66,7 @@ class Stub:
         orders = orjson.loads(body)["orders"]
         self.requests += 1
         self.orders += len(orders)
+        self.epochs.update((one["region_id"], one["epoch"]) for one in orders)
         results = [{"number": one["number"], "region_id": one["region_id"]} for one in orders]
         return {"results": results}
 
@@ -106,8 +115,22 @@ class Stub:
             version=VERSION,
             term=joined.term,
             resources=RESOURCES,
-            regions=[],
+            regions=[_open(region, epoch) for region, epoch in self.epochs.items()],
         )
+
+
+def _open(region: str, epoch: int) -> RegionStat:
+    """Of a region that nobody has written to."""
+    return RegionStat(
+        region_id=region,
+        epoch=epoch,
+        state="open",
+        rows=0,
+        bytes=0,
+        wal_bytes=0,
+        files=0,
+        version=0,
+    )
 
 
 def content_length(head: bytes) -> int:
