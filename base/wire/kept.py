@@ -33,6 +33,7 @@ class KeptTransport(httpx.AsyncBaseTransport):
         self.idle: dict[Origin, list[Exchange]] = {}
         """By server, the last one used at the end."""
         self._tls: SSLContext | None = None
+        self._is_closed = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         body = await request.aread()
@@ -46,6 +47,8 @@ class KeptTransport(httpx.AsyncBaseTransport):
                 self._keep(origin, exchange)
 
     async def aclose(self) -> None:
+        """What is still under way goes on, and its connection is closed after it."""
+        self._is_closed = True
         for exchanges in self.idle.values():
             for exchange in exchanges:
                 exchange.close()
@@ -76,7 +79,7 @@ class KeptTransport(httpx.AsyncBaseTransport):
     def _keep(self, origin: Origin, exchange: Exchange) -> None:
         """Unless it failed, or still waits for an answer that nobody wants any more."""
         idle = self.idle.setdefault(origin, [])
-        if exchange.is_open and len(idle) < IDLE_MAX:
+        if exchange.is_open and len(idle) < IDLE_MAX and not self._is_closed:
             idle.append(exchange)
         else:
             exchange.close()

@@ -32,12 +32,16 @@ class Raw:
     asked: list[bytes] = field(default_factory=list)
     gone: int = 0
     """Connections that the client has ended."""
+    held: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Nothing is answered while somebody has it."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         try:
             while True:
                 self.asked.append(await reader.readuntil(b"\r\n\r\n"))
+                async with self.held:
+                    pass
                 writer.write(self.answers[min(len(self.asked), len(self.answers)) - 1])
                 await writer.drain()
                 if self.hangs_up:
@@ -198,3 +202,19 @@ async def test_given_a_closed_transport_when_asked_then_connections_are_gone() -
         await until(lambda: raw.gone == 1)
 
     assert kept.idle == {}
+
+
+async def test_given_a_request_under_way_when_closed_then_it_is_answered_and_nothing_is_kept() -> (
+    None
+):
+    async with answering(WHOLE) as raw, transport() as kept:
+        async with raw.held, asyncio.TaskGroup() as tasks:
+            asking = tasks.create_task(kept.handle_async_request(get(raw.url)))
+            await until(lambda: len(raw.asked) == 1)
+            await kept.aclose()
+            raw.held.release()
+            answer = await asking
+            await raw.held.acquire()
+        await until(lambda: raw.gone == 1)
+
+    assert answer.content == b"ok"
