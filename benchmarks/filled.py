@@ -19,7 +19,7 @@ from base.ids import RandomIds
 from base.wire.tables import ColumnSpec, HashPartition, TableSpec
 from keys.bootstrap import bootstrap_request
 from keys.catalogs import DEFAULT_CATALOG, DEFAULT_SCHEMA
-from keys.cluster import Node, NodeKey, Resources, Sequence, SequenceKey
+from keys.cluster import Cordon, Node, NodeKey, Resources, Sequence, SequenceKey
 from keys.committer import Committer
 from keys.etcd import EtcdKv
 from keys.kv import Kv
@@ -49,7 +49,7 @@ class Filling:
     tables: int
     regions: int = 4
     """Of each table, each on another node."""
-    nodes: int = 100
+    nodes: int = 4
 
     @property
     def node_ids(self) -> Collection[str]:
@@ -118,6 +118,7 @@ async def _register(committer: Committer, clock: Clock, view: NodeView) -> None:
         incarnation=str(uuid4()),
         resources=Resources(cpu_cores=8, memory_bytes=1 << 36, disk_bytes=1 << 40),
         registered_at_ms=clock.wall_ms(),
+        cordon=Cordon(reason="nobody is there", by="benchmark", at_ms=clock.wall_ms()),
     )
     await committer.commit(Txn().expecting(key, 0).put(key, node))
 
