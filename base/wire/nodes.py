@@ -58,6 +58,8 @@ class RegionStat(WireModel):
     borrowed_bytes: int = Field(default=0, ge=0)
     version: int = Field(ge=0)
     """Highest row version it has given."""
+    root: str | None = None
+    """The folder it was ordered to serve from. Null: not said, so nobody orders to delete it."""
 
 
 class HeartbeatRequest(WireModel):

@@ -233,6 +233,7 @@ def stat_of(slot: Slot) -> RegionStat:
         files=size.files if size else 0,
         borrowed_bytes=size.borrowed_bytes if size else 0,
         version=size.version if size else 0,
+        root=slot.order.root,
     )
 
 

@@ -154,9 +154,7 @@ class NodeBook:
         entry.sequence, entry.heard_ms = request.sequence, now
         entry.resources = request.resources
         entry.regions = {stat.region_id: stat for stat in request.regions}
-        said = reconcile(
-            self.follower.catalog, request.node_id, entry.node.root, entry.regions, self.is_busy
-        )
+        said = reconcile(self.follower.catalog, request.node_id, entry.regions, self.is_busy)
         self.leases.granted(request.node_id, [grant.region_id for grant in said.grants], now)
         orders = tuple(
             order.model_copy(update={"number": self.next_order()}) for order in said.instructions

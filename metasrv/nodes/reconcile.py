@@ -13,7 +13,6 @@ from base.wire.orders import CloseRegion, DropRegion, Order
 from keys.catalog import Catalog, Table
 from keys.tables import RegionRoute, RegionState
 from procedures.opening import UNNUMBERED, open_order
-from procedures.placing import root_under
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,6 @@ class Reconciled:
 def reconcile(
     catalog: Catalog,
     node: str,
-    root: str,
     report: Mapping[str, RegionStat],
     is_busy: Callable[[int], bool],
 ) -> Reconciled:
@@ -53,7 +51,7 @@ def reconcile(
         if table_id in catalog.tables:
             instructions.append(_close(stat))
         elif not is_busy(table_id):
-            instructions.append(_drop(root, stat))
+            instructions.append(_drop(stat))
     return Reconciled(tuple(grants), tuple(instructions))
 
 
@@ -73,11 +71,9 @@ def _close(stat: RegionStat) -> Order:
     return CloseRegion(number=UNNUMBERED, region_id=stat.region_id, epoch=stat.epoch)
 
 
-def _drop(root: str, stat: RegionStat) -> Order:
-    """What a create that was undone has left on a node that was away then."""
-    return DropRegion(
-        number=UNNUMBERED,
-        region_id=stat.region_id,
-        epoch=stat.epoch,
-        root=root_under(root, stat.region_id, stat.epoch),
-    )
+def _drop(stat: RegionStat) -> Order:
+    """What a create that was undone has left on a node that was away then. Where its files lie only
+    the node knows: after an undrop its root is one of an epoch before."""
+    if stat.root is None:
+        return _close(stat)
+    return DropRegion(number=UNNUMBERED, region_id=stat.region_id, epoch=stat.epoch, root=stat.root)

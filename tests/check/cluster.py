@@ -361,6 +361,7 @@ def reported(region: RegionRoute, **update: object) -> NodeRegion:
         wal_bytes=0,
         files=0,
         version=0,
+        root=region.root,
     )
     return NodeRegion(stat=stat.model_copy(update=update), root=region.root)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from base.errors import MetaError, NotFound, Unknown
-from base.wire.orders import CreateRegion, LeaseGrant, RegionColumn
+from base.wire.orders import CreateRegion, LeaseGrant, OpenRegion, RegionColumn
 from dataplane.datanode.leases import RegionLeases
 from dataplane.datanode.region_owner import RegionOwner
 from dataplane.datanode.regions import Regions
@@ -137,4 +137,15 @@ async def test_given_lost_storage_when_looked_after_then_it_is_reported_lost(
 
     await bench.upkeep.look_after()
 
-    assert [stat.state for stat in bench.regions.stats()] == ["lost"]
+    assert [(stat.state, stat.root) for stat in bench.regions.stats()] == [("lost", ROOT)]
+
+
+async def test_given_a_root_of_an_epoch_before_when_opened_then_it_is_the_one_reported(
+    bench: Bench,
+) -> None:
+    (slot,) = bench.regions
+    opening = slot.order.model_dump(exclude={"op", "replaces", "epoch", "number"})
+
+    await bench.regions.carry_out(OpenRegion(**opening, epoch=2, number=2))
+
+    assert [(stat.epoch, stat.root) for stat in bench.regions.stats()] == [(2, ROOT)]

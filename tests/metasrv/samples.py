@@ -60,8 +60,10 @@ def route(leader: str, table_id: int = 1024, **facts: object) -> TableRoute:
     return TableRoute(table_id=table_id, version=1, region_routes=(only,))
 
 
-def stat(region_id: str, epoch: int = 1, state: str = "open") -> RegionStat:
+def stat(region_id: str, epoch: int = 1, state: str = "open", root: str | None = "") -> RegionStat:
+    """*root*: where `region` has it, unless it is said."""
     return RegionStat(
+        root=f"/data/dn-1/regions/{region_id}-{epoch}" if root == "" else root,
         region_id=region_id,
         epoch=epoch,
         state=state,

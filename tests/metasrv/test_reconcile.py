@@ -34,7 +34,7 @@ def catalog_of(*entries: Entry) -> Catalog:
 def said(placed: TableRoute, *report: RegionStat, busy: bool = False) -> Reconciled:
     catalog = catalog_of(TableCreated(info=info(), route=placed))
     stats = {one.region_id: one for one in report}
-    return reconcile(catalog, "dn-1", "/data/dn-1", stats, lambda _: busy)
+    return reconcile(catalog, "dn-1", stats, lambda _: busy)
 
 
 def test_given_a_region_that_serves_when_beating_then_its_lease_is_granted() -> None:
@@ -80,7 +80,7 @@ def test_given_a_dropped_table_when_beating_then_close_and_keep_the_files() -> N
         TableDropped(table_id=1024, dropped_at_ms=1, dropped_by="p"),
     )
 
-    answer = reconcile(catalog, "dn-1", "/data/dn-1", {REGION: stat(REGION)}, lambda _: False)
+    answer = reconcile(catalog, "dn-1", {REGION: stat(REGION)}, lambda _: False)
 
     assert answer.grants == ()
     assert [type(order) for order in answer.instructions] == [CloseRegion]
@@ -93,7 +93,7 @@ def test_given_a_purged_table_that_a_node_still_serves_when_beating_then_drop_it
         TablePurged(table_id=1024),
     )
 
-    answer = reconcile(catalog, "dn-1", "/data/dn-1", {REGION: stat(REGION)}, lambda _: False)
+    answer = reconcile(catalog, "dn-1", {REGION: stat(REGION)}, lambda _: False)
 
     assert answer.grants == ()
     (order,) = answer.instructions
@@ -110,6 +110,26 @@ def test_given_a_region_nobody_knows_when_beating_then_drop_it_with_its_folder()
     (order,) = answer.instructions
     assert isinstance(order, DropRegion)
     assert order.root == f"/data/dn-1/regions/{unknown}-1"
+
+
+def test_given_a_root_of_an_epoch_before_when_its_region_is_dropped_then_that_root_goes() -> None:
+    """An undrop raises the epoch and keeps the root."""
+    unknown = "4402341478400"
+    root = f"/data/dn-1/regions/{unknown}-1"
+
+    answer = said(route("dn-1"), stat(REGION), stat(unknown, epoch=2, root=root))
+
+    (order,) = answer.instructions
+    assert isinstance(order, DropRegion)
+    assert (order.epoch, order.root) == (2, root)
+
+
+def test_given_a_node_that_does_not_say_its_root_when_dropped_then_nothing_is_deleted() -> None:
+    unknown = "4402341478400"
+
+    answer = said(route("dn-1"), stat(REGION), stat(unknown, root=None))
+
+    assert [type(order) for order in answer.instructions] == [CloseRegion]
 
 
 @pytest.mark.case("greptime 93")

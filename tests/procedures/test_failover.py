@@ -11,7 +11,7 @@ from procedures.context import Context, Live, Ports
 from procedures.kinds.failover_plan import reroute_plan
 from procedures.kinds.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.kinds.registry import KINDS
-from procedures.machine import Goto
+from procedures.machine import Goto, ProcedureState
 from procedures.placing import place
 from procedures.ports import NodeView
 from procedures.submit import Submission as Wish
@@ -30,7 +30,7 @@ FIRST = region_ids(TABLE, 1)[0]
 ROOT = f"/disks/dn-1/regions/{FIRST}-1"
 
 
-async def start(cluster: Cluster, kind: str, state: FailoverTable) -> str:
+async def start(cluster: Cluster, kind: str, state: ProcedureState) -> str:
     wish = Wish(cluster.ids.procedure_id(), CLIENT, "")
     await cluster.leader.manager.submit(KINDS[kind], state, wish)
     return wish.procedure
