@@ -9,7 +9,7 @@ from keys.tables import RegionState, TableRouteKey
 from keys.txn import snapshot
 from procedures.context import Context, Live, Ports
 from procedures.kinds.failover_plan import reroute_plan
-from procedures.kinds.failover_table import FAILOVER_TABLE, FailoverTable
+from procedures.kinds.failover_table import FAILOVER_TABLE
 from procedures.kinds.registry import KINDS
 from procedures.machine import Goto, ProcedureState
 from procedures.placing import place
