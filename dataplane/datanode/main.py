@@ -22,12 +22,14 @@ from base.log import log_to_stderr
 from base.ready import announce
 from base.token import optional_token, optional_tokens
 from base.wire.client import HttpClient
+from dataplane.datanode.allocator import share_arenas
 from dataplane.datanode.app import build_app
 from dataplane.datanode.config import DatanodeConfig, read_config
 from dataplane.datanode.heartbeat import Heart, World
 from dataplane.datanode.journal import NodeJournal, open_journal
 from dataplane.datanode.leases import RegionLeases
 from dataplane.datanode.membership import Identity, Membership
+from dataplane.datanode.merging import Merging
 from dataplane.datanode.metasrv import HttpLeader, LocalMachine
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.orders import OrderDesk
@@ -55,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not __debug__:
         print("asserts are part of this program: do not run it with -O", file=sys.stderr)
         return EXIT_CONFIG
+    share_arenas()
     flags = _flags(sys.argv[1:] if argv is None else argv)
     ready_file, toml = flags.pop("ready_file", None), flags.pop("config", None)
     try:
@@ -136,13 +139,16 @@ class _Node:
         world = World(HttpLeader(client), LocalMachine(config.root), clock, leases)
         self._heart = Heart(membership, desk, journal, regions, world)
         self._upkeep = Upkeep(regions, clock)
+        metrics = NodeMetrics()
+        self._merging = Merging(regions, clock, metrics)
         rows = RowDesk(regions)
-        self.service = Service(membership, desk, regions, rows, leases, clock, NodeMetrics())
+        self.service = Service(membership, desk, regions, rows, leases, clock, metrics)
 
     def background(self) -> Iterator[Any]:
         yield self._heart.run()
         yield self._heart.run_instructions()
         yield self._upkeep.run()
+        yield self._merging.run()
 
 
 def _facts(identity: Identity) -> dict[str, str | int]:

@@ -7,9 +7,10 @@ import structlog
 
 from base.clock import Clock
 from base.errors import MetaError
+from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.region_owner import RegionOwner
 from dataplane.datanode.regions import Regions
-from dataplane.region.compaction import plan_compaction
+from dataplane.region.compaction import Merged, plan_compaction
 
 PACE_MS = 1_000
 RETRY_MS = 60_000
@@ -21,9 +22,10 @@ log = structlog.get_logger()
 class Merging:
     """One merge at a time on one thread: it takes at most a core, and bounded memory."""
 
-    def __init__(self, regions: Regions, clock: Clock) -> None:
+    def __init__(self, regions: Regions, clock: Clock, metrics: NodeMetrics) -> None:
         self._regions = regions
         self._clock = clock
+        self._metrics = metrics
         self._not_before_ms: dict[int, int] = {}
         """By region that failed."""
 
@@ -43,18 +45,25 @@ class Merging:
             return False
         owner = max(due, key=lambda one: len(one.region.manifest.files))
         try:
-            await asyncio.to_thread(_merge, owner)
+            done = await asyncio.to_thread(_merge, owner)
         except MetaError as error:
-            self._not_before_ms[owner.region_id] = now + RETRY_MS
-            log.warning(
-                "region_merge_failed",
-                region_id=owner.region_id,
-                code=error.code,
-                facts=error.facts,
-            )
-            if owner.region.stopped is not None:
-                owner.end(owner.region.stopped)
+            if owner.stopped_by is None:  # else it was closed meanwhile: nothing has failed
+                facts = {"code": error.code, "facts": error.facts}
+                log.warning("region_merge_failed", region_id=owner.region_id, **facts)
+                self._failed(owner)
+        except Exception:  # a fault of ours: the node goes on, and the region with its files
+            log.exception("region_merge_failed", region_id=owner.region_id)
+            self._failed(owner)
+        else:
+            if done is not None:
+                self._metrics.merged(done)
         return True
+
+    def _failed(self, owner: RegionOwner) -> None:
+        self._metrics.merges.labels("failed").inc()
+        self._not_before_ms[owner.region_id] = self._clock.mono_ms() + RETRY_MS
+        if owner.region.stopped is not None:
+            owner.end(owner.region.stopped)
 
     def _serving(self) -> list[RegionOwner]:
         owners = (slot.owner for slot in self._regions)
@@ -65,6 +74,7 @@ class Merging:
         return not is_waiting and plan_compaction(owner.region.manifest) is not None
 
 
-def _merge(owner: RegionOwner) -> None:
-    owner.region.compact()
+def _merge(owner: RegionOwner) -> Merged | None:
+    done = owner.region.compact()
     pa.default_memory_pool().release_unused()  # else it keeps what one merge needed
+    return done

@@ -1,9 +1,11 @@
 """The counters of one datanode, in a registry of its own."""
 
+import pyarrow as pa
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from dataplane.datanode.membership import Membership
 from dataplane.datanode.regions import Regions
+from dataplane.region.compaction import Merged
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -27,14 +29,53 @@ class NodeMetrics:
         self._regions = Gauge(
             "datanode_regions", "Regions by state", ["state"], registry=self._registry
         )
+        self.merges = Counter(
+            "datanode_merges",
+            "Merges of files of a region, by outcome",
+            ["outcome"],
+            registry=self._registry,
+        )
+        self._merged_files = Counter(
+            "datanode_merged_files", "Files merged into others", registry=self._registry
+        )
+        self._merged_bytes = Counter(
+            "datanode_merged_bytes",
+            "Bytes of files that merges read and wrote",
+            ["direction"],
+            registry=self._registry,
+        )
+        self._files = Gauge(
+            "datanode_region_files",
+            "Files of the open regions, in all and of the one that has most",
+            ["of"],
+            registry=self._registry,
+        )
+        self._arrow_bytes = Gauge(
+            "datanode_arrow_bytes",
+            "Memory that Arrow holds, now and at most so far",
+            ["at"],
+            registry=self._registry,
+        )
         self._sequence = Gauge(
             "datanode_heartbeat_sequence", "Heartbeats sent", registry=self._registry
         )
 
+    def merged(self, done: Merged) -> None:
+        self.merges.labels("done").inc()
+        self._merged_files.inc(done.files)
+        self._merged_bytes.labels("read").inc(done.bytes_read)
+        self._merged_bytes.labels("written").inc(done.bytes_written)
+
     def text(self, regions: Regions, membership: Membership) -> bytes:
         """The exposition, with the gauges as they are now."""
-        states = [stat.state for stat in regions.stats()]
+        stats = regions.stats()
+        states, files = [stat.state for stat in stats], [stat.files for stat in stats]
         for state in ("opening", "open", "lost"):
             self._regions.labels(state).set(states.count(state))
+        self._files.labels("all").set(sum(files))
+        self._files.labels("largest").set(max(files, default=0))
+        pool = pa.default_memory_pool()
+        self._arrow_bytes.labels("now").set(pool.bytes_allocated())
+        self._arrow_bytes.labels("peak").set(pool.max_memory() or 0)
         self._sequence.set(membership.sequence)
         return generate_latest(self._registry)

@@ -30,6 +30,16 @@ class Compaction:
     """True: no older row of their keys is left that they would have to hide."""
 
 
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What one merge has done."""
+
+    files: int
+    bytes_read: int
+    bytes_written: int
+    """0: no row was left."""
+
+
 def tier_of(file_bytes: int) -> int:
     tier, above = 0, FIRST_TIER_BYTES
     while file_bytes >= above:
@@ -59,6 +69,11 @@ def compacted(manifest: Manifest, done: Compaction, output: FileEntry | None) ->
     assert set(done.inputs) <= set(manifest.files), "an input has gone meanwhile"
     kept = tuple(entry for entry in manifest.files if entry not in done.inputs)
     return manifest.model_copy(update={"files": kept if output is None else (*kept, output)})
+
+
+def merged(done: Compaction, output: FileEntry | None) -> Merged:
+    read = sum(entry.bytes for entry in done.inputs)
+    return Merged(len(done.inputs), read, 0 if output is None else output.bytes)
 
 
 def _hide_nothing(inputs: Sequence[FileEntry], manifest: Manifest) -> bool:

@@ -17,14 +17,14 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 
 import pyarrow as pa
 
-from base.errors import MetaError, NotFound, Unavailable, Unknown
+from base.errors import MetaError, NotFound, Unavailable
 from base.wire.batches import BatchHeader
 from base.wire.inputs import Borrowed
 from base.wire.orders import DataFile
 from dataplane.region.adoption import adopted, borrowed_inputs, sync_attempt
 from dataplane.region.checksum import RowsDigest, digest_rows
 from dataplane.region.columns import OP, RegionSpec, chosen
-from dataplane.region.compaction import compacted, plan_compaction
+from dataplane.region.compaction import Merged, compacted, merged, plan_compaction
 from dataplane.region.fence import look, stale_before_wrong
 from dataplane.region.flush import Frozen, flushed, write_memtable
 from dataplane.region.group import Applied, Group, Terms
@@ -42,7 +42,7 @@ from dataplane.region.opening import Opened, create_or_open, open_existing
 from dataplane.region.place import OpenOrder, RegionPlace
 from dataplane.region.region_stats import RegionStats, stats_of
 from dataplane.region.rewrite import write_compacted
-from dataplane.region.serving import Serving
+from dataplane.region.serving import Serving, unknown_outcome
 
 
 class Region:
@@ -188,15 +188,15 @@ class Region:
                 self._publish(flushed(self._manifest, frozen, entry, version, known), frozen)
             return True
 
-    def compact(self) -> bool:
-        """Merges small files into one, beside readers and writers. False: nothing is due.
+    def compact(self) -> Merged | None:
+        """Merges small files into one, beside readers and writers. None: nothing is due.
 
         The inputs go after manifest and look; those that somebody reads go by a later `sweep`.
         """
         with self._merging:
             plan = plan_compaction(self._manifest)
             if plan is None:
-                return False
+                return None
             columns, check = self.spec.columns, self._serving.check
             with self._new_file() as name, self._stale_first():
                 output = write_compacted(self.place, columns, plan, name, check)
@@ -206,7 +206,7 @@ class Region:
                     with self._state:
                         self._files.merged_away(plan.inputs)
             self.sweep()
-            return True
+            return merged(plan, output)
 
     def has_unread_files(self) -> bool:
         """Whether there is something to `sweep`."""
@@ -290,10 +290,12 @@ class Region:
             self._log.rotate()
 
     def close(self) -> None:
-        """Serves no more. Rows in memory are in the log."""
+        """Serves no more, and nothing writes to the root. Rows in memory are in the log."""
         with self._publishing, self._writing:
             self._serving.stop(Unavailable("not-ready", reason="closed"))
             self._log.rotate()
+        with self._merging:
+            pass  # a merge has seen it, at its next window
 
     @contextmanager
     def _view(self) -> Iterator[View]:
@@ -342,9 +344,9 @@ class Region:
         except Unavailable as error:
             if error.code == "storage-full":
                 return error  # nothing was written
-            return _unknown(error)
+            return unknown_outcome(error)
         except MetaError as error:
-            return _unknown(error)
+            return unknown_outcome(error)
         return None
 
     def _install(self, group: Group, wall_ms: int) -> None:
@@ -392,9 +394,3 @@ class Region:
 
     def _stale_first(self) -> AbstractContextManager[None]:
         return stale_before_wrong(self.place.disk, self.place.root, self.opening)
-
-
-def _unknown(error: MetaError) -> Unknown:
-    unknown = Unknown("outcome-unknown", reason=error.code, **error.facts)
-    unknown.__cause__ = error
-    return unknown

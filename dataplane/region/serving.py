@@ -47,3 +47,10 @@ class Serving:
         except Unknown as error:
             self.stop(Unavailable("not-ready", reason="a sync or write failed", **error.facts))
             raise
+
+
+def unknown_outcome(error: MetaError) -> Unknown:
+    """What the writers of a group are told that was at the disk when *error* came."""
+    unknown = Unknown("outcome-unknown", reason=error.code, **error.facts)
+    unknown.__cause__ = error
+    return unknown

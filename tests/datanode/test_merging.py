@@ -1,6 +1,7 @@
 """Merging on a node: one region at a time, most files first, and patience after a failure."""
 
 from dataplane.datanode.merging import RETRY_MS, Merging
+from dataplane.datanode.metrics import NodeMetrics
 from tests.datanode.test_upkeep import Bench, bench
 
 __all__ = ["bench"]  # the fixture
@@ -16,7 +17,7 @@ async def test_given_small_files_when_merged_then_one_is_left_and_nothing_is_due
     bench: Bench,
 ) -> None:
     await four_files(bench)
-    merging = Merging(bench.regions, bench.clock)
+    merging = Merging(bench.regions, bench.clock, NodeMetrics())
 
     assert await merging.merge_next()
     assert not await merging.merge_next()
@@ -31,7 +32,7 @@ async def test_given_a_scan_when_files_were_merged_then_upkeep_removes_them_afte
     await four_files(bench)
     scan = bench.owner.region.scan()
     next(scan)
-    await Merging(bench.regions, bench.clock).merge_next()
+    await Merging(bench.regions, bench.clock, NodeMetrics()).merge_next()
     await bench.upkeep.look_after()
     assert len(bench.names("data/")) == 5
 
@@ -47,7 +48,7 @@ async def test_given_a_merge_that_fails_when_due_then_it_waits_and_the_region_se
     await four_files(bench)
     path = bench.names("data/")[0]
     bench.store.live[path].data[50] ^= 1
-    merging = Merging(bench.regions, bench.clock)
+    merging = Merging(bench.regions, bench.clock, NodeMetrics())
 
     assert await merging.merge_next()
     assert not await merging.merge_next(), "not again at once"

@@ -166,6 +166,11 @@ class Node:
             headers={"accept": accept},
         )
 
+    def metric(self, series: str) -> float:
+        text = self.http.get(self.url + "/metrics").text
+        found = [line.split()[-1] for line in text.splitlines() if line.startswith(series + " ")]
+        return float(found[0]) if found else 0.0
+
     def scan(self, region: int, **body: Any) -> Rows:
         answer = self.post(region, "scan", **body)
         assert answer.status_code == 200, answer.text

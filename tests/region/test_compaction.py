@@ -1,6 +1,7 @@
 """Merging files: what stays for whom, and that nobody waits or loses a file meanwhile."""
 
 import random
+import threading
 from collections.abc import Callable, Mapping
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from dataplane.region.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.memtable import newest_by_key
 from dataplane.region.place import RegionLimits
 from dataplane.region.region import Region
+from tests.playground.waiting import until
 from tests.region.rig import SPEC, A, B, Contents, Row, contents, order, place, write
 
 # What stays ---------------------------------------------------------------------------------------
@@ -254,11 +256,18 @@ def test_given_a_merge_under_way_when_leavings_are_collected_then_its_output_is_
 def test_given_a_region_that_is_closed_when_merging_then_the_merge_ends_and_nothing_goes() -> None:
     disk = BusyDisk()
     region = four_files(disk)
-    disk.meanwhile = region.close
+    closing = threading.Thread(target=region.close)
 
+    def close() -> None:
+        closing.start()
+        until(lambda: region.stopped is not None, limit_s=60)
+
+    disk.meanwhile = close
     with pytest.raises(Unavailable):
         region.compact()
 
+    closing.join()
+    assert len(disk.list(f"{A}/data")) == 4
     assert len(contents(Region.open(place(disk), order(1)))) == 4
 
 
