@@ -95,8 +95,8 @@ async def node_of(up: Playground, root: Path) -> AsyncIterator[HeldStub]:
     stub = HeldStub(root)
     server = await asyncio.start_server(stub.serve, "127.0.0.1", 0, limit=HEAD_MAX)
     address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    beating = asyncio.ensure_future(beat(stub, list(up.metasrv_urls), address))
-    async with server:
+    async with server, asyncio.TaskGroup() as tasks:
+        beating = tasks.create_task(beat(stub, list(up.metasrv_urls), address))
         yield stub
         beating.cancel()
         stub.hold()
@@ -133,13 +133,14 @@ async def one_round(scene: Scene, http: httpx.AsyncClient, number: int) -> None:
     elected = await scene.until(lambda: leads(scene, http, other), "an election")
     rounds = scene.rounds
     rounds.elected.append(elected - killed)
-    new = asyncio.ensure_future(
-        scene.until(lambda: made(scene, http, other, f"new_{number}"), "a new create")
-    )
     name = f"accepted_{number}"
-    at = await scene.until(lambda: made(scene, http, other, name, wait_s=0), "an answer")
-    rounds.accepted.append(at - elected)
-    rounds.done.append(await new - elected)
+    async with asyncio.TaskGroup() as tasks:
+        new = tasks.create_task(
+            scene.until(lambda: made(scene, http, other, f"new_{number}"), "a new create")
+        )
+        at = await scene.until(lambda: made(scene, http, other, name, wait_s=0), "an answer")
+        rounds.accepted.append(at - elected)
+    rounds.done.append(new.result() - elected)
     over = await scene.until(lambda: nothing_left(scene, http, other), "the end of all")
     rounds.all_over.append(over - elected)
     await scene.up.restart(leader)
