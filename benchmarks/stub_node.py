@@ -1,7 +1,8 @@
 """`python -m benchmarks.stub_node METASRV...`: a node that does nothing, and says so at once.
 
-It registers, answers every order with "done", and reports its regions as a node does. So what is measured over it is
-the control plane alone. `GET /counts` says how many requests and orders it was given.
+It registers, answers every order with "done", and reports its regions as a node does. So what is
+measured over it is the control plane alone. `GET /counts` says how many requests and orders it was
+given.
 """
 
 import argparse
