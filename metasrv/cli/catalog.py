@@ -1,46 +1,10 @@
 """`metasrv catalog`: the tenants, each with schemas of its own."""
 
-from typing import Annotated
+from metasrv.cli.namespaces import Namespace, commands
+from metasrv.cli.options import AsJson, Url, service
+from metasrv.cli.output import show, show_table
 
-import typer
-
-from metasrv.cli.options import WAIT_S, AsJson, Cascade, DryRun, Url, WaitS, service
-from metasrv.cli.output import show_facts, show_json, show_table
-from metasrv.cli.progress import procedure_bar
-
-app = typer.Typer(no_args_is_help=True)
-CatalogArg = Annotated[str, typer.Argument(metavar="CATALOG")]
-
-
-@app.command("create")
-def create(  # noqa: PLR0913  # a parameter is an option of the command
-    name: CatalogArg,
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
-    wait: WaitS = WAIT_S,
-    dry_run: DryRun = False,
-    metasrv: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """Make a catalog; it begins without a schema."""
-    with service(metasrv, as_json) as client, procedure_bar("create") as tell:
-        body = client.catalogs.create(
-            name, if_not_exists, wait_s=wait, on_progress=tell, dry_run=dry_run
-        )
-    if as_json:
-        show_json(body)
-    else:
-        typer.echo(f"{body.name} created: id {body.id}")
-
-
-@app.command("get")
-def get(name: CatalogArg, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """What a catalog is."""
-    with service(metasrv, as_json) as client:
-        body = client.catalogs.get(name)
-    if as_json:
-        show_json(body)
-    else:
-        show_facts(body.model_dump(mode="json"))
+app = commands(Namespace("catalog", "schema", "As `main`.", lambda client: client.catalogs))
 
 
 @app.command("list")
@@ -48,26 +12,5 @@ def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
     """The catalogs, by name."""
     with service(metasrv, as_json) as client:
         found = client.catalogs.list()
-    if as_json:
-        show_json(found)
-        return
     rows = [(one.id, one.name, one.options, one.created_at) for one in found]
-    show_table(("id", "catalog", "options", "created"), rows)
-
-
-@app.command("drop")
-def drop(  # noqa: PLR0913  # a parameter is an option of the command
-    name: CatalogArg,
-    cascade: Cascade = False,
-    wait: WaitS = WAIT_S,
-    dry_run: DryRun = False,
-    metasrv: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """Drop a catalog that holds no schema; with --cascade, with all it holds."""
-    with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
-        client.catalogs.drop(name, cascade, wait_s=wait, on_progress=tell, dry_run=dry_run)
-    if as_json:
-        show_json({"dropped": name})
-    else:
-        typer.echo(f"{name} dropped")
+    show(found, as_json, lambda: show_table(("id", "catalog", "options", "created"), rows))

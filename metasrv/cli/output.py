@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import typer
@@ -10,6 +10,14 @@ from pydantic import BaseModel
 
 PIPE_WIDTH = 1_000
 """Columns of a table that nobody looks at: a program that reads it wants one line per row."""
+
+
+def show(found: object, as_json: bool, for_people: Callable[[], None]) -> None:
+    """One of the two forms."""
+    if as_json:
+        show_json(found)
+    else:
+        for_people()
 
 
 def show_json(found: object) -> None:

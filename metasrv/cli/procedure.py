@@ -1,14 +1,14 @@
 """`metasrv procedure`: what changes, how far it is, and what it waits for."""
 
 from getpass import getuser
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from base.wire.control import PERCENT_MAX
 from base.wire.procedures import ProcedureBody
 from metasrv.cli.options import WAIT_S, AsJson, Url, WaitS, service
-from metasrv.cli.output import show_facts, show_json, show_table
+from metasrv.cli.output import show, show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
 from metasrv.sdk.operations import ProcedureFilters
 
@@ -20,25 +20,33 @@ USER = getuser()
 
 
 @app.command("list")
-def list_(
+def list_(  # noqa: PLR0913  # a parameter is an option of the command
     state: Annotated[str, typer.Option(help="As `running`; several with commas.")] = "",
     kind: Annotated[str, typer.Option(help="As `create_table`; several with commas.")] = "",
+    resource: Annotated[str, typer.Option(help="As `main.public.t` or `table:1024`.")] = "",
+    since: Annotated[str, typer.Option(help="As 2013-01-31T23:59:59Z: then or later.")] = "",
+    until: Annotated[str, typer.Option(help="As --since, and before.")] = "",
+    stalled: Annotated[
+        bool | None, typer.Option("--stalled/--moving", help="Without progress for long, or not.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1)] = 50,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Newest first."""
-    only: ProcedureFilters = {}
-    if state:
-        only["state"] = state
-    if kind:
-        only["kind"] = kind
+    given = {
+        "state": state,
+        "kind": kind,
+        "resource": resource,
+        "since": since,
+        "until": until,
+        "stalled": stalled,
+    }
+    asked = {name: value for name, value in given.items() if value not in ("", None)}
+    only = cast(ProcedureFilters, asked)
     with service(metasrv, as_json) as client:
         found = client.procedures.list(limit, **only)
-    if as_json:
-        show_json(found)
-    else:
-        show_procedures(found)
+    show(found, as_json, lambda: show_procedures(found))
 
 
 @app.command("get")
@@ -60,10 +68,7 @@ def watch(id: IdArg, wait: WaitS = WAIT_S, metasrv: Url = None, as_json: AsJson 
     """Follow it to its end. Exit 0: it succeeded."""
     with service(metasrv, as_json) as client, procedure_bar(id) as tell:
         found = client.procedures.wait(id, wait, tell)
-    if as_json:
-        show_json(found)
-    else:
-        show_facts(facts_of(found))
+    show(found, as_json, lambda: show_facts(facts_of(found)))
 
 
 def _control(
@@ -72,10 +77,7 @@ def _control(
     by, reason, percent = said
     with service(url, as_json) as client:
         found = client.procedures.control(id, action, by, reason, percent)
-    if as_json:
-        show_json(found)
-    else:
-        typer.echo(f"{found.id}: {found.state}")
+    show(found, as_json, lambda: typer.echo(f"{found.id}: {found.state}"))
 
 
 @app.command("cancel")
@@ -165,10 +167,7 @@ def clear(
     """Clear a poison: the undo has been finished by hand."""
     with service(metasrv, as_json) as client:
         found = client.procedures.clear_poison(resource, reason, by)
-    if as_json:
-        show_json(found)
-    else:
-        typer.echo(f"{found.id}: {found.state}")
+    show(found, as_json, lambda: typer.echo(f"{found.id}: {found.state}"))
 
 
 def show_procedures(found: list[ProcedureBody]) -> None:

@@ -1,8 +1,5 @@
 """`metasrv table`: made, looked at, renamed, altered, emptied, dropped and brought back."""
 
-import json
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,8 +7,9 @@ import typer
 
 from base.wire.tables import RouteBody, TableBody
 from metasrv.cli.options import WAIT_S, AsJson, DryRun, TableArg, Url, WaitS, service, told
-from metasrv.cli.output import show_facts, show_json, show_table
+from metasrv.cli.output import show, show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
+from metasrv.cli.table_words import pair, read_operations, read_spec, spec_of
 from metasrv.sdk.names import TableName
 
 app = typer.Typer(no_args_is_help=True)
@@ -53,7 +51,7 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
             within = TableName.parse(name)
         schema = str(within.within)
         spec = spec_of(within.table, column or [], key or [], partitions)
-        spec["options"] = dict(_pair(one, "=") for one in option or [])
+        spec["options"] = dict(pair(one, "=") for one in option or [])
     spec["if_not_exists"] = if_not_exists or spec.get("if_not_exists", False)
     with service(metasrv, as_json) as client, procedure_bar("create") as tell:
         body = client.tables.create(spec, schema, wait_s=wait, on_progress=tell, dry_run=dry_run)
@@ -96,11 +94,9 @@ def list_(
     """The tables of a schema, by name."""
     with service(metasrv, as_json) as client:
         found = client.tables.list(schema, prefix, dropped)
-    if as_json:
-        show_json(found)
-        return
     rows = [(one.id, one.name, one.version, one.created_at, one.dropped_at) for one in found]
-    show_table(("id", "table", "version", "created", "dropped"), rows)
+    head = ("id", "table", "version", "created", "dropped")
+    show(found, as_json, lambda: show_table(head, rows))
 
 
 @app.command("rename")
@@ -139,11 +135,11 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
 ) -> None:
     """Change a table: all of it or nothing, in the order file, columns, options."""
     operations: list[dict[str, Any]] = read_operations(file) if file is not None else []
-    for old, new in (_pair(one, ":") for one in rename_column or []):
+    for old, new in (pair(one, ":") for one in rename_column or []):
         operations.append({"op": "rename_column", "name": old, "new_name": new})
-    for column, type in (_pair(one, ":") for one in add_column or []):
+    for column, type in (pair(one, ":") for one in add_column or []):
         operations.append({"op": "add_column", "column": {"name": column, "type": type}})
-    options: dict[str, str | None] = dict(_pair(one, "=") for one in set_option or [])
+    options: dict[str, str | None] = dict(pair(one, "=") for one in set_option or [])
     options.update(dict.fromkeys(unset_option or []))
     if options:
         operations.append({"op": "set_options", "options": options})
@@ -165,10 +161,7 @@ def drop(
     """Drop a table; `undrop` brings it back within the drop retention."""
     with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
         client.tables.drop(name, wait_s=wait, on_progress=tell, dry_run=dry_run)
-    if as_json:
-        show_json({"dropped": name})
-    else:
-        typer.echo(f"{name} dropped")
+    show({"dropped": name}, as_json, lambda: typer.echo(f"{name} dropped"))
 
 
 @app.command("undrop")
@@ -211,10 +204,7 @@ def route(name: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
     """Where the regions of a table are."""
     with service(metasrv, as_json) as client:
         body = client.tables.route(name)
-    if as_json:
-        show_json(body)
-    else:
-        show_route(body)
+    show(body, as_json, lambda: show_route(body))
 
 
 def show_route(body: RouteBody) -> None:
@@ -225,60 +215,7 @@ def show_route(body: RouteBody) -> None:
     show_table(("number", "region", "leader", "epoch", "state", "address", "borrows"), rows)
 
 
-def spec_of(
-    name: str, columns: Sequence[str], key: Sequence[str], partitions: int
-) -> dict[str, Any]:
-    """A TableSpec from flags. Columns of the key are never nullable."""
-    if not columns or not key:
-        raise typer.BadParameter("a table has a --column or more, and a --key")
-    found = []
-    for text in columns:
-        column, type = _pair(text.removesuffix("!"), ":")
-        nullable = not text.endswith("!") and column not in key
-        found.append({"name": column, "type": type, "nullable": nullable})
-    partition = {"by": "hash", "columns": list(key), "count": partitions}
-    return {
-        "name": name,
-        "columns": found,
-        "primary_key": list(key),
-        "partition": partition if partitions > 1 else None,
-    }
-
-
-def read_spec(path: Path) -> dict[str, Any]:
-    found = _read_json(path)
-    if not isinstance(found, dict):
-        raise typer.BadParameter(f"{path} holds no TableSpec")
-    return found
-
-
-def read_operations(path: Path) -> list[dict[str, Any]]:
-    """A list, or an object with `operations` as the API takes it."""
-    found = _read_json(path)
-    if isinstance(found, dict):
-        found = found.get("operations")
-    if not isinstance(found, list):
-        raise typer.BadParameter(f"{path} holds no list of operations")
-    return found
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(sys.stdin.read() if str(path) == "-" else path.read_text())
-    except (OSError, ValueError) as error:
-        raise typer.BadParameter(f"{path}: {error}") from error
-
-
-def _pair(text: str, mark: str) -> tuple[str, str]:
-    left, found, right = text.partition(mark)
-    if not found or not left or not right:
-        raise typer.BadParameter(f"{text!r} is not of the form A{mark}B")
-    return left, right
-
-
 def _done(body: TableBody, as_json: bool, what: str) -> None:
-    if as_json:
-        show_json(body)
-        return
     name = f"{body.catalog}.{body.schema_name}.{body.name}"
-    typer.echo(f"{name} {what}: id {body.id}, {len(body.regions)} regions, version {body.version}")
+    said = f"{name} {what}: id {body.id}, {len(body.regions)} regions, version {body.version}"
+    show(body, as_json, lambda: typer.echo(said))

@@ -2,6 +2,8 @@
 
 import json
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -188,6 +190,64 @@ def test_given_a_truncate_that_nobody_confirms_then_nothing_is_sent(run: Run, re
     assert (asked.exit_code, sure.exit_code) == (1, 0)
     assert "All rows of t go, for good" in asked.stderr
     assert [one.path for one in rest.asked] == [f"{TABLES}/t/truncate"]
+
+
+def test_given_filters_when_procedures_are_listed_then_those_alone_are_asked_for(
+    run: Run, rest: Rest
+) -> None:
+    listed = {"procedures": [procedure(id="p", kind="drop_table")], "next_page_token": None}
+    rest.answers[("GET", "/v1/procedures")] = (200, listed)
+    day = "2013-01-31T00:00:00Z"
+
+    plain = run("procedure", "list", "--metasrv", rest.url)
+    shown = run(
+        *["procedure", "list", "--state", "running,waiting", "--resource", "table:1024"],
+        *["--since", day, "--until", day, "--moving", "--metasrv", rest.url, "--json"],
+    )
+
+    assert (plain.exit_code, shown.exit_code) == (0, 0), shown.output
+    asked = [parse_qs(one.path.partition("?")[2]) for one in rest.asked]
+    sizes = [one.pop("page_size") for one in asked]
+    assert sizes == [["50"], ["50"]]
+    assert asked == [
+        {},
+        {
+            "state": ["running,waiting"],
+            "resource": ["table:1024"],
+            "since": [day],
+            "until": [day],
+            "stalled": ["false"],
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("word", "body", "said"),
+    [
+        ("catalog", {"id": 2, "name": "c"}, "c created: id 2"),
+        ("schema", {"id": 3, "catalog": "main", "name": "c"}, "main.c created: id 3"),
+    ],
+)
+def test_given_a_namespace_when_made_looked_at_and_dropped_then_each_is_asked_for(
+    run: Run, rest: Rest, word: str, body: dict[str, Any], said: str
+) -> None:
+    within = "/v1/catalogs" if word == "catalog" else "/v1/catalogs/main/schemas"
+    whole = body | {"options": {}, "created_at": "2013", "catalog_version": 4}
+    rest.answers[("POST", within)] = (201, whole)
+    rest.answers[("GET", f"{within}/c")] = (200, whole)
+    rest.answers[("DELETE", f"{within}/c")] = (204, None)
+
+    made = run(word, "create", "c", "--metasrv", rest.url)
+    seen = run(word, "get", "c", "--metasrv", rest.url)
+    gone = run(word, "drop", "c", "--cascade", "--metasrv", rest.url)
+
+    assert [one.exit_code for one in (made, seen, gone)] == [0, 0, 0], made.output + gone.output
+    assert made.stdout.strip() == said
+    assert "created_at       2013" in seen.stdout
+    assert gone.stdout.strip() == "c dropped"
+    methods = [(one.method, one.path.partition("?")[0]) for one in rest.asked]
+    assert methods == [("POST", within), ("GET", f"{within}/c"), ("DELETE", f"{within}/c")]
+    assert "cascade=true" in rest.asked[-1].path
 
 
 def test_given_a_procedure_that_failed_when_watched_then_the_exit_code_is_1(

@@ -1,0 +1,60 @@
+"""A table and its changes as flags and files say them."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+
+def spec_of(
+    name: str, columns: Sequence[str], key: Sequence[str], partitions: int
+) -> dict[str, Any]:
+    """A TableSpec from flags. Columns of the key are never nullable."""
+    if not columns or not key:
+        raise typer.BadParameter("a table has a --column or more, and a --key")
+    found = []
+    for text in columns:
+        column, type = pair(text.removesuffix("!"), ":")
+        nullable = not text.endswith("!") and column not in key
+        found.append({"name": column, "type": type, "nullable": nullable})
+    partition = {"by": "hash", "columns": list(key), "count": partitions}
+    return {
+        "name": name,
+        "columns": found,
+        "primary_key": list(key),
+        "partition": partition if partitions > 1 else None,
+    }
+
+
+def read_spec(path: Path) -> dict[str, Any]:
+    found = _read_json(path)
+    if not isinstance(found, dict):
+        raise typer.BadParameter(f"{path} holds no TableSpec")
+    return found
+
+
+def read_operations(path: Path) -> list[dict[str, Any]]:
+    """A list, or an object with `operations` as the API takes it."""
+    found = _read_json(path)
+    if isinstance(found, dict):
+        found = found.get("operations")
+    if not isinstance(found, list):
+        raise typer.BadParameter(f"{path} holds no list of operations")
+    return found
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(sys.stdin.read() if str(path) == "-" else path.read_text())
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(f"{path}: {error}") from error
+
+
+def pair(text: str, mark: str) -> tuple[str, str]:
+    left, found, right = text.partition(mark)
+    if not found or not left or not right:
+        raise typer.BadParameter(f"{text!r} is not of the form A{mark}B")
+    return left, right
