@@ -203,7 +203,7 @@ class NodeBook:
     def node(self, node_id: str) -> NodeStatus:
         now = self.clock.mono_ms()
         entry = self.entry(node_id)
-        return status_of(entry, self.leases.free_at_ms(node_id, list(entry.regions)), now)
+        return status_of(entry, self.leases.node_free_at_ms(node_id), now)
 
     def statuses(self) -> tuple[NodeStatus, ...]:
         return tuple(self.node(node_id) for node_id in sorted(self._entries))

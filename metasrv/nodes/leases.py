@@ -27,6 +27,8 @@ class LeaseBook:
     elected_at_ms: int
     _granted: dict[tuple[str, str], int] = field(default_factory=dict)
     """(node, region id) -> when an answer that grants it was last sent."""
+    _last: dict[str, int] = field(default_factory=dict)
+    """Node -> when one that grants it anything was."""
 
     @property
     def quiet_until_ms(self) -> int:
@@ -37,11 +39,19 @@ class LeaseBook:
         """Call before the answer is sent."""
         for region_id in region_ids:
             self._granted[node, region_id] = now_ms
+        if region_ids:
+            self._last[node] = now_ms
 
     def free_at_ms(self, node: str, region_ids: Sequence[str]) -> int:
         """When no lease of *node* on any of *region_ids* can be alive any more."""
         last = [self._granted.get((node, region_id)) for region_id in region_ids]
         ends = [sent + wait_ms(self.lease_ms) for sent in last if sent is not None]
+        return max([self.quiet_until_ms, *ends])
+
+    def node_free_at_ms(self, node: str) -> int:
+        """When no lease of *node* at all can be alive. Every tick asks: it looks at no region."""
+        last = self._last.get(node)
+        ends = [] if last is None else [last + wait_ms(self.lease_ms)]
         return max([self.quiet_until_ms, *ends])
 
     def forget(self, now_ms: int) -> None:

@@ -52,3 +52,12 @@ def test_given_an_ended_grant_when_forgotten_then_a_living_one_stays() -> None:
 
     assert book.free_at_ms("dn-1", ["7"]) == book.quiet_until_ms
     assert book.free_at_ms("dn-1", ["8"]) == 116_500
+
+
+def test_given_grants_of_a_node_when_asked_for_all_then_its_last_one_counts() -> None:
+    book = LeaseBook(LEASE_MS, 5_000, elected_at_ms=0)
+    book.granted("dn-1", ["7"], 100_000)
+    book.granted("dn-1", [], 105_000)
+
+    assert book.node_free_at_ms("dn-1") == book.free_at_ms("dn-1", ["7"]) == 111_500
+    assert book.node_free_at_ms("dn-2") == book.quiet_until_ms
