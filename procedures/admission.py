@@ -45,6 +45,10 @@ class WaitingRoom:
         else:
             heapq.heappush(self._takers[one.lane], (one.submission, one.procedure))
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._waiters and not any(self._takers.values())
+
     def admit(
         self,
         running: Iterable[Candidate],

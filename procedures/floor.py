@@ -86,6 +86,8 @@ class Floor:
 
     def admit(self, limits: Limits) -> tuple[Entry, ...]:
         """Who starts now."""
+        if self._room.is_empty:
+            return ()
         running = [_candidate(entry) for entry in self.running.values()]
         started = self._room.admit(running, limits, self._may_start)
         return tuple(self.entries[procedure] for procedure in started)

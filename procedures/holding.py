@@ -31,12 +31,18 @@ class Claim:
 
 
 def claim_of(procedure: str, record: ProcedureRecord) -> Claim:
-    """What a record claims. One that is poisoned on the schema side lets go of the placement side:
-    it does not stop a failover."""
+    """What a record claims."""
+    overtakes = frozenset(record.overtakes)
+    return Claim(procedure, record.submission, claimed(record), record.parent, overtakes)
+
+
+def claimed(record: ProcedureRecord) -> tuple[Lock, ...]:
+    """Its locks. One that is poisoned on the schema side lets go of the placement side: it does not
+    stop a failover."""
     locks = record.locks
     if record.poisoned and any(is_schema_side(lock.key) for lock in locks):
         locks = tuple(lock for lock in locks if not is_placement(lock.key))
-    return Claim(procedure, record.submission, locks, record.parent, frozenset(record.overtakes))
+    return locks
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from keys.records import Lock, LockMode, Phase
 from metasrv.service.asking import Asked
 from metasrv.service.nearby import hint
 from procedures.entry import Entry
+from procedures.holding import claimed
 from procedures.kinds.drop_catalog import DROP_CATALOG
 from procedures.kinds.drop_schema import DROP_SCHEMA
 from procedures.machine import Kind, ProcedureState
@@ -133,7 +134,7 @@ def conflicts(locks: Iterable[Lock], living: Living) -> Iterator[tuple[str, str]
     """The same, each with every key: (procedure, key)."""
     wanted = {lock.key: lock.mode for lock in locks}
     for procedure, entry in living:
-        for lock in entry.claim.locks:
+        for lock in claimed(entry.held.record):
             mode = wanted.get(lock.key)
             if mode is not None and LockMode.EXCLUSIVE in (lock.mode, mode):
                 yield procedure, lock.key
