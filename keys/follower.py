@@ -147,6 +147,9 @@ class Follower:
         if not declared or declared[-1].value is None:
             raise Corrupt(log="update without version", revision=watched.revision)
         stored = _version_in(declared[-1].value)
+        if stored.version <= self.catalog.version:  # a leader's own: its committer handed it over
+            self.close(stored.at_ms)
+            return
         updates = sorted(
             (_update_in(e) for e in watched.events if e.key != bytes(CatalogVersionKey())),
             key=lambda update: update.version,
