@@ -26,7 +26,7 @@ from keys.log import (
     TableUndropped,
 )
 from keys.ordered import Names
-from keys.tables import TableInfo, TableRoute
+from keys.tables import RegionState, TableInfo, TableRoute
 from keys.value import slim
 
 SchemaName = tuple[str, str]
@@ -70,6 +70,8 @@ class Catalog:
     """Node -> tables of which it leads regions -> how many; dropped tables not."""
     led: Map[str, int] = field(default_factory=Map)
     """Node -> the sum of those: every DDL asks, and a node may have regions of all tables."""
+    states: Map[RegionState, int] = field(default_factory=Map)
+    """Regions of living tables by state."""
 
     def apply(self, update: CatalogUpdate, revision: int) -> "Catalog":
         """The next version. Raises Corrupt for a gap or an entry that cannot follow."""
@@ -256,6 +258,7 @@ class Catalog:
             ordered=self.ordered.set(schema, self.ordered.get(schema, Names()).added(info.name)),
             nodes=nodes,
             led=led,
+            states=_counted(self.states, route, 1),
         )
 
     def _unnamed(self, table: Table) -> "Catalog":
@@ -273,11 +276,18 @@ class Catalog:
             ordered=_kept(self.ordered, schema, ordered),
             nodes=nodes,
             led=led,
+            states=_counted(self.states, table.route, -1),
         )
 
 
 def without(known: Map[K, V], key: K) -> Map[K, V]:
     return known.delete(key) if key in known else known
+
+
+def _counted(states: Map[RegionState, int], route: TableRoute, by: int) -> Map[RegionState, int]:
+    for region in route.region_routes:
+        states = states.set(region.state, states.get(region.state, 0) + by)
+    return states
 
 
 def _kept(known: Map[K, V], key: K, value: V) -> Map[K, V]:

@@ -10,11 +10,10 @@ from keys.tables import RegionState
 from metasrv.adapters.measured_jobs import JobEnd
 from metasrv.adapters.spark_jobs import SparkJobs
 from metasrv.nodes.status import NodeState
+from metasrv.service.failover_plan import FAILOVERS
 from metasrv.service.state import ServerState
 from metasrv.term import Term
 from procedures.control import State
-from procedures.kinds.failover_node import FAILOVER_NODE
-from procedures.kinds.failover_table import FAILOVER_TABLE
 from procedures.kinds.registry import KINDS
 
 SECONDS = (
@@ -36,7 +35,6 @@ SECONDS = (
     1_800.0,
 )
 
-FAILOVERS = frozenset({FAILOVER_NODE.name, FAILOVER_TABLE.name})
 REASONS = ("lock", "region_lease", "node", "child", "maintenance", "spark", "store")
 
 
@@ -138,17 +136,11 @@ class ServerMetrics:
         self._version.set(catalog.version)
         self._stale.set(int(state.is_stale))
         self._lag.set(state.follower.lag_revisions)
-        dropped = sum(table.dropped_at_ms is not None for table in catalog.tables.values())
+        dropped = sum(map(len, catalog.gone.values()))
         self._tables.labels("living").set(len(catalog.tables) - dropped)
         self._tables.labels("dropped").set(dropped)
-        by_condition = Count(
-            region.state
-            for table in catalog.tables.values()
-            if table.dropped_at_ms is None
-            for region in table.route.region_routes
-        )
         for condition in RegionState:
-            self._regions.labels(condition.value).set(by_condition[condition])
+            self._regions.labels(condition.value).set(catalog.states.get(condition, 0))
         term = state.term if state.leads else None
         self._term.set(term.number if term else 0)
         living = term.manager.living() if term else ()

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from heapq import nsmallest
 
 from base.errors import NotFound
+from base.ids import RegionId, table_of
 from base.wire.cluster import CordonBody, NodeBody, NodeList, RegionBody, RegionList
 from base.wire.nodes import RegionStat
 from keys.catalog import Catalog, Table
@@ -58,11 +60,7 @@ def node_body(status: NodeStatus, catalog: Catalog) -> NodeBody:
         lease_left_ms=status.lease_left_ms,
         cordon=_cordon_body(node.cordon),
         resources=status.resources,
-        leads=sum(
-            region.leader == node.node_id
-            for table in catalog.on_node(node.node_id)
-            for region in table.route.region_routes
-        ),
+        leads=catalog.led_by(node.node_id),
         regions=tuple(status.regions[region] for region in sorted(status.regions)),
     )
 
@@ -90,8 +88,9 @@ async def regions(
     reports = await _reports(state)
     name = await list_name(state, wanted, only.node, only.table_id)
     found, token = await page_view(state, wanted.freshness, name, wanted.token)
-    items = _chosen(found.catalog, only)
-    page = page_of(items, _place, token.after if token else None, wanted.size)
+    after = token.after if token else None
+    items = _chosen(found.catalog, only, int(after[0]) if after else 0, wanted.size)
+    page = page_of(items, _place, after, wanted.size)
     addresses = await state.addresses.known()
     body = RegionList(
         regions=tuple(_shape(table, route, addresses, reports) for table, route in page.items),
@@ -106,13 +105,23 @@ async def _reports(state: ServerState) -> Reports:
     return {status.node.node_id: status.regions for status in term.nodes.statuses()}
 
 
-def _chosen(catalog: Catalog, only: RegionFilter) -> list[tuple[Table, RegionRoute]]:
+def _chosen(
+    catalog: Catalog, only: RegionFilter, after: int, size: int
+) -> list[tuple[Table, RegionRoute]]:
+    """In order, and enough of them for a page above the region *after*: each table has one or
+    more, but of the first, and of none other, all may be below."""
+    first = table_of(RegionId(after))
     tables = catalog.tables.values() if only.node is None else catalog.on_node(only.node)
+    living = (
+        table
+        for table in tables
+        if table.info.table_id >= first and only.table_id in (None, table.info.table_id)
+        if table.dropped_at_ms is None
+        if catalog.is_visible(table.info.catalog, table.info.schema_name)
+    )
     return [
         (table, route)
-        for table in sorted(tables, key=lambda table: table.info.table_id)
-        if table.dropped_at_ms is None and only.table_id in (None, table.info.table_id)
-        if catalog.is_visible(table.info.catalog, table.info.schema_name)
+        for table in nsmallest(size + 2, living, key=lambda table: table.info.table_id)
         for route in table.route.region_routes
         if only.node in (None, route.leader)
     ]
