@@ -13,15 +13,16 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import httpx
 
 from base.clock import Clock, SystemClock
 from base.errors import MetaError
+from base.fanout import fan_out
 from base.wire.procedures import NO_ENDS
 from benchmarks.creates import MANY, PATH, SPEC
-from benchmarks.load import closed_loop, request_of
 from benchmarks.report import ROUNDS, head, line
 from benchmarks.stub_node import HEAD_MAX, Stub
 from metasrv.playground.plan import Settings
@@ -126,7 +127,7 @@ async def one_round(scene: Scene, http: httpx.AsyncClient, number: int) -> None:
     other = "m-2" if leader == "m-1" else "m-1"
     await scene.until(lambda: made(scene, http, leader, f"first_{number}"), "a first create")
     scene.node.hold()
-    await submit(scene, leader, number)
+    await submit(scene, http, leader, number)
     killed = scene.clock.mono_ms()
     await scene.up.kill(leader)
     scene.node.go_on()
@@ -168,13 +169,12 @@ async def made(
     return answer.status_code == 201 or (wait_s == 0 and answer.status_code == 202)
 
 
-async def submit(scene: Scene, leader: str, number: int) -> None:
-    def make(n: int) -> bytes:
-        body = httpx.Request("POST", "http://x", json={"name": f"left_{number}_{n}", **SPEC}).read()
-        return request_of("POST", PATH, {"content-type": "application/json"}, body)
+async def submit(scene: Scene, http: httpx.AsyncClient, leader: str, number: int) -> None:
+    async def one(name: str) -> None:
+        await scene.until(lambda: made(scene, http, leader, name, wait_s=0), name)
 
-    left = range(scene.unfinished)
-    await closed_loop(scene.url(leader), make, left, clients=MANY, status=b"202")
+    names = (f"left_{number}_{n}" for n in range(scene.unfinished))
+    await fan_out([partial(one, name) for name in names], at_once=MANY)
 
 
 async def nothing_left(scene: Scene, http: httpx.AsyncClient, server: str) -> bool:
