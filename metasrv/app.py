@@ -4,7 +4,7 @@ import httpx
 from fastapi import FastAPI
 
 from base.wire.asgi import new_id
-from metasrv.api.body import Limits
+from metasrv.api.body import BodyLimits
 from metasrv.api.direct import Direct
 from metasrv.api.door import Door, Doorway
 from metasrv.api.forward import Forward
@@ -18,7 +18,7 @@ def build_app(
     state: ServerState,
     *,
     transport: httpx.AsyncBaseTransport | None = None,
-    limits: Limits | None = None,
+    limits: BodyLimits | None = None,
     metrics: ServerMetrics | None = None,
 ) -> FastAPI:
     """*transport*: how other servers are reached; None: by TCP."""
@@ -32,7 +32,7 @@ def build_app(
         metrics=metrics,
         clock=state.clock,
         new_id=new_id,
-        limits=limits or Limits(),
+        limits=limits or BodyLimits(),
     )
     app.add_middleware(Forward, state=state, transport=transport)
     app.add_middleware(Direct, state=state)

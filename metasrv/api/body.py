@@ -16,7 +16,7 @@ _WITHOUT = frozenset({"GET", "HEAD"})
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BodyLimits:
     body_bytes: int = strict_json.BODY_BYTES_MAX
     body_timeout_ms: int = strict_json.BODY_TIMEOUT_MS
 
@@ -32,7 +32,7 @@ class Body:
         return replaying(self.raw, receive)
 
 
-async def checked_body(scope: Scope, receive: Receive, met: Met, limits: Limits) -> Body:
+async def checked_body(scope: Scope, receive: Receive, met: Met, limits: BodyLimits) -> Body:
     """Raises Refused `unsupported-media-type`, `body-too-large`, `malformed-json`,
     `invalid-request` (a body where there is none to be), Unavailable `request-timeout`."""
     if scope["method"] in _WITHOUT:

@@ -15,7 +15,7 @@ from base.log import lines_of_request
 from base.wire.asgi import Answering, App, Receive, Scope, Send, check_head, given_id
 from base.wire.strict_json import check_query
 from metasrv.api.answers import told
-from metasrv.api.body import Limits, checked_body
+from metasrv.api.body import BodyLimits, checked_body
 from metasrv.api.metrics import ServerMetrics
 from metasrv.api.route_table import UNKNOWN, Met, RouteTable
 
@@ -33,7 +33,7 @@ class Doorway:
     metrics: ServerMetrics
     clock: Clock
     new_id: Callable[[], str]
-    limits: Limits
+    limits: BodyLimits
 
 
 class Door:

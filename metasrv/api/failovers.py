@@ -18,11 +18,8 @@ from metasrv.api.procedures import states
 from metasrv.api.query import FailoversQuery
 from metasrv.api.shape import failed_over
 from metasrv.service import failovers
+from metasrv.service.failover_plan import FAILOVERS
 from metasrv.service.procedure_list import Filter, ListWanted, listed
-from procedures.kinds.failover_node import FAILOVER_NODE
-from procedures.kinds.failover_table import FAILOVER_TABLE
-
-KINDS = frozenset({FAILOVER_NODE.name, FAILOVER_TABLE.name})
 
 router = APIRouter(prefix="/v1/failovers", tags=["failovers"])
 
@@ -36,7 +33,7 @@ async def list_failovers(
     request: Request, state: Server, query: Annotated[FailoversQuery, Query()]
 ) -> Response:
     """Procedures that move regions off a node, newest first."""
-    only = Filter(states(query.state), KINDS)
+    only = Filter(states(query.state), FAILOVERS)
     wanted = ListWanted(request.url.path, query.page_size, query.page_token, only)
     return answer(await listed(state, wanted))
 

@@ -12,7 +12,7 @@ from keys.records import ProcedureHistory, ProcedureRecord
 from metasrv.api.answers import VERSION_HEADER, answer
 from metasrv.service import tables
 from metasrv.service.asking import Asked
-from metasrv.service.changing import Made, Planned
+from metasrv.service.changing import Made, PlannedChange
 from metasrv.service.ends import error_of
 from metasrv.service.failovers import FailoverPlan
 from metasrv.service.plan_shapes import plan_body
@@ -29,9 +29,11 @@ RETRY_AFTER_S = 1  # an ordinary DDL is over by then
 Headers = dict[str, str]
 
 
-async def changed(state: ServerState, asked: Asked, done: Made | Planned | Stands) -> Response:
+async def changed(
+    state: ServerState, asked: Asked, done: Made | PlannedChange | Stands
+) -> Response:
     """Raises what the procedure ended with, if it did not succeed and the client waited."""
-    if isinstance(done, Planned):
+    if isinstance(done, PlannedChange):
         return _plan(done)
     if isinstance(done, Stands):
         return await _stands(state, done)
@@ -145,7 +147,7 @@ async def _stands(state: ServerState, done: Stands) -> Response:
     return answer(schema_body(done.found, version), 200, headers)
 
 
-def _plan(done: Planned) -> Response:
+def _plan(done: PlannedChange) -> Response:
     if isinstance(done.plan, Stands):
         resource = _resource_of(done.plan)
         return answer(PlanBody(kind=None, resource=resource, catalog_version=done.catalog_version))

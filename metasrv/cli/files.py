@@ -15,7 +15,7 @@ from base.errors import Refused
 BLOCK_BYTES = 8 << 20
 """Read at once; the first block of a text file decides the types of columns nobody has said."""
 PARQUET_ROWS = 20_000
-KINDS = (".parquet", ".csv", ".ndjson", ".jsonl")
+ENDINGS = (".parquet", ".csv", ".ndjson", ".jsonl")
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ def row_file(path: Path, known: pa.Schema | None = None) -> Iterator[RowFile]:
     Raises Refused for a file that is not there, or is not what its name says.
     """
     kind = path.suffix.lower()
-    if kind not in KINDS:
-        expected = "a name that ends in " + " ".join(KINDS)
+    if kind not in ENDINGS:
+        expected = "a name that ends in " + " ".join(ENDINGS)
         raise Refused("invalid-request", pointer="/file", found=path.name, expected=expected)
     try:
         if kind == ".parquet":

@@ -50,7 +50,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedChange:
     """A dry run. `plan`: what would be done; or what stands already."""
 
     plan: Plan | Stands
@@ -74,7 +74,7 @@ class Patience:
         return max(0, self.until_ms - self.state.clock.mono_ms())
 
 
-async def change(state: ServerState, wish: Wish) -> Made | Planned | Stands:
+async def change(state: ServerState, wish: Wish) -> Made | PlannedChange | Stands:
     """Durable when it returns `Made`. Raises what the wish is refused with; Unavailable where
     nobody leads; Unknown where the term ended before the store answered."""
     asked = wish.asked
@@ -176,16 +176,18 @@ async def _is_over(term: Term, procedure: str, patience: Patience) -> bool:
     return isinstance(found, ProcedureHistory)
 
 
-async def _planned(term: Term, asked: Asked, judged: Judged) -> Planned:
+async def _planned(term: Term, asked: Asked, judged: Judged) -> PlannedChange:
     change = judged.change
     if isinstance(change, Stands):
-        return Planned(change, judged.catalog_version)
+        return PlannedChange(change, judged.catalog_version)
     procedure = change.state
     if change.sequence is not None:
         assert change.numbered is not None
         procedure = change.numbered(await term.sequences.peek(change.sequence))
     client = asked.client(table_id=change.table_id)
-    return Planned(await plan_of(term, change.kind, procedure, client), judged.catalog_version)
+    return PlannedChange(
+        await plan_of(term, change.kind, procedure, client), judged.catalog_version
+    )
 
 
 async def _submit(state: ServerState, term: Term, asked: Asked, change: Change) -> Submitted:

@@ -25,6 +25,9 @@ from procedures.machine import Kind, ProcedureState
 from procedures.placing import why_not
 from procedures.ports import NodeView
 
+FAILOVERS = frozenset({FAILOVER_NODE.name, FAILOVER_TABLE.name})
+"""Kinds by which regions leave a node."""
+
 
 @dataclass(frozen=True, slots=True)
 class Situation:

@@ -23,7 +23,7 @@ from keys.memory import MemoryKv
 from keys.quota import QUOTA_BYTES
 from keys.sequence import Sequences
 from keys.value import encode
-from metasrv.api.body import Limits
+from metasrv.api.body import BodyLimits
 from metasrv.app import build_app
 from metasrv.nodes.book import NodeBook, Timing
 from metasrv.nodes.detector import PhiConfig
@@ -33,7 +33,7 @@ from metasrv.service.state import ServerFacts, ServerState
 from metasrv.settings import Settings
 from metasrv.term import Term
 from metasrv.tuning import Tuned
-from procedures.admission import Limits as Places
+from procedures.admission import Limits
 from procedures.context import Ports
 from procedures.kinds.registry import KINDS
 from procedures.machine import Lane
@@ -74,7 +74,7 @@ class Server:
     kv: MemoryKv
     clock: ShiftedClock
     nodes: FakeNodes = field(default_factory=FakeNodes)
-    limits: Limits = field(default_factory=Limits)
+    limits: BodyLimits = field(default_factory=BodyLimits)
     transport: httpx.AsyncBaseTransport = field(default_factory=lambda: httpx.MockTransport(_gone))
     """How it reaches other servers: unless told otherwise, not at all."""
 
@@ -132,14 +132,14 @@ def state_of(name: str, kv: Kv, clock: ShiftedClock) -> ServerState:
 async def leader(
     *,
     nodes: int = 2,
-    limits: Limits | None = None,
+    limits: BodyLimits | None = None,
     queue_max: int = 100,
     quota_bytes: int = QUOTA_BYTES,
 ) -> AsyncIterator[Server]:
     """A server that leads a fresh cluster, with *nodes* registered."""
     clock = ShiftedClock()
     kv = MemoryKv(clock, quota_bytes=quota_bytes)
-    server = Server(state_of("ms-1", kv, clock), kv, clock, limits=limits or Limits())
+    server = Server(state_of("ms-1", kv, clock), kv, clock, limits=limits or BodyLimits())
     fence = await _elect(kv, server)
     await kv.txn(bootstrap_request(fence, CLUSTER, clock.wall_ms()), deadline_ms=DEADLINE_MS)
     await server.state.follower.load()
@@ -254,7 +254,7 @@ async def _term(server: Server, fence: Compare, queue_max: int) -> Term:
         term=fence.mod_revision,
         deadline_ms=DEADLINE_MS,
     )
-    places = Places(running_max={Lane.DDL: 8, Lane.REPAIR: 8}, queue_max=queue_max)
+    places = Limits(running_max={Lane.DDL: 8, Lane.REPAIR: 8}, queue_max=queue_max)
     manager = Manager(KINDS, ports, committer, places)
     settings.listen(Tuned(places, book.phi.threshold, book, manager, ports.gate).follow)
     sequences = Sequences(kv, committer, DEADLINE_MS)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from base.wire.problems import Problem
-from metasrv.api.body import Limits
+from metasrv.api.body import BodyLimits
 from scripts.conformance import marked
 from tests.api import bad_nodes
 from tests.api.bad_requests import Row, rows
@@ -79,7 +79,7 @@ async def test_given_a_wrong_method_then_every_right_one_is_named() -> None:
 
 @pytest.mark.case("input 25")
 async def test_given_a_body_that_does_not_arrive_then_the_request_ends() -> None:
-    async with leader(limits=Limits(body_timeout_ms=20)) as one:
+    async with leader(limits=BodyLimits(body_timeout_ms=20)) as one:
         got = await send(one.app, Sent(parts=(b"{",), chunked=True, stalls=True))
 
         assert (got.status, got.json["code"]) == (408, "request-timeout")
