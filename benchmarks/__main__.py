@@ -5,6 +5,10 @@ import sys
 
 COMMANDS = (
     (sys.executable, "-m", "benchmarks.creates"),
+    (sys.executable, "-m", "benchmarks.reads"),
+    (sys.executable, "-m", "benchmarks.many_tables"),
+    (sys.executable, "-m", "benchmarks.recovery"),
+    (sys.executable, "-m", "benchmarks.failovers"),
     (sys.executable, "-m", "benchmarks.regions"),
     (sys.executable, "-m", "pytest", "-q", "-s", "-m", "slow", "tests/spark/big_region.py"),
 )
