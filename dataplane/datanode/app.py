@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
-import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from base.errors import Corrupt, MetaError, NotFound, Refused
-from base.log import lines_of_request
+from base.errors import MetaError, NotFound, Refused
 from base.wire.asgi import new_id
 from base.wire.problems import Problem, field_errors, problem_of
 from dataplane.datanode.api import admin, node
@@ -21,8 +19,6 @@ TITLE = "metasrv datanode"
 PROBLEM: Mapping[int | str, dict[str, Any]] = {
     "default": {"model": Problem, "description": "Any refusal or failure (problem+json)."}
 }
-
-log = structlog.get_logger()
 
 
 def build_app(service: Service) -> FastAPI:
@@ -40,7 +36,6 @@ def bare_app() -> FastAPI:
     app.add_exception_handler(MetaError, _answer)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(Exception, _broken)
     return app
 
 
@@ -67,13 +62,3 @@ async def _http(request: Request, error: Exception) -> Response:
     if error.status_code == 404:
         return await _answer(request, NotFound(what="route", name=request.url.path))
     return await _answer(request, Refused("invalid-request", reason=str(error.detail)))
-
-
-async def _broken(request: Request, error: Exception) -> Response:
-    """The framework asks for this answer outside the door, which marks all others."""
-    request_id = getattr(request.state, "request_id", "")
-    with lines_of_request(request_id):
-        log.error("request_failed", path=request.url.path, exc_info=error)
-    answered = await _answer(request, Corrupt("internal"))
-    answered.headers["x-request-id"] = request_id
-    return answered

@@ -8,8 +8,10 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping
 
+import structlog
+
 from base.clock import Clock
-from base.errors import MetaError, Refused
+from base.errors import Corrupt, MetaError, Refused
 from base.log import lines_of_request
 from base.wire import strict_json
 from base.wire.asgi import (
@@ -33,6 +35,8 @@ PARSED_AT_ONCE_BYTES = 64 << 10
 """A larger body is parsed in a thread: it would hold up heartbeats."""
 _LIMITS: Mapping[str, int] = {"orders": ORDERS_BYTES_MAX, "get": KEYS_BYTES_MAX}
 _REGION = re.compile(r"/regions/[^/]+")
+
+log = structlog.get_logger()
 
 
 class Door:
@@ -60,6 +64,12 @@ class Door:
                 await self._app(scope, receive, answering)
         except MetaError as error:
             await answering.refuse(error, scope["path"])
+        except Exception:
+            with lines_of_request(request_id):
+                log.exception("request_failed", path=scope["path"])
+            if answering.status:  # its rest cannot be made up: the connection is cut
+                raise
+            await answering.refuse(Corrupt("internal"), scope["path"])
         finally:
             call = _REGION.sub("/regions/{region_id}", scope["path"])[:64]
             call = call if answering.status != 404 else "unknown"

@@ -8,10 +8,15 @@ from contextlib import suppress
 import pyarrow as pa
 import pytest
 
+from base.clock import SystemClock
 from base.errors import Refused
+from base.wire.asgi import Receive, Scope, Send
 from base.wire.strict_json import HEADER_BYTES_MAX
 from dataplane.datanode.arrow_guard import check_messages
 from dataplane.datanode.batch_body import read_batch
+from dataplane.datanode.door import Door
+from dataplane.datanode.metrics import NodeMetrics
+from tests.api.raw import Sent, send
 from tests.datanode.conftest import heard
 from tests.datanode.process import DatanodeProcess
 from tests.node_conformance.metasrv import FakeMetasrv
@@ -176,3 +181,17 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         with Node(running.url, "dn-1", running.root, metasrv) as node:
             yield node
         running.close()
+
+
+async def test_given_a_route_that_breaks_when_asked_then_500_and_it_counts_as_such() -> None:
+    async def broken(scope: Scope, receive: Receive, send: Send) -> None:
+        raise KeyError(scope["path"])
+
+    metrics = NodeMetrics()
+    door = Door(broken, metrics, SystemClock(), lambda: "r-1")
+
+    got = await send(door, Sent("GET", "/node/v1/regions", {}, ()))
+
+    assert (got.status, got.json["code"], got.json["request_id"]) == (500, "internal", "r-1")
+    (counted,) = metrics.requests.collect()
+    assert {sample.labels["status"] for sample in counted.samples} == {"500"}
