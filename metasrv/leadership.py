@@ -184,7 +184,8 @@ async def lead(world: World, fence: Compare, begin: Callable[[Term | None], None
 class _Busy:
     """Whether a living procedure gives the orders for a table's regions itself.
 
-    Until every record has been read, any may be.
+    Until every record has been read, any may be. Asked for each region that a node reports and the
+    catalog lacks: while many creates are under way, those are many.
     """
 
     ready: asyncio.Event
@@ -193,9 +194,8 @@ class _Busy:
     def __call__(self, table_id: int) -> bool:
         if self.manager is None or not self.ready.is_set():
             return True
-        keys = {table_key(table_id), route_key(table_id)}
-        living = self.manager.living()
-        return any(lock.key in keys for _, entry in living for lock in entry.held.record.locks)
+        lines = self.manager.locks.line
+        return bool(lines(table_key(table_id)) or lines(route_key(table_id)))
 
 
 def _limits(config: ServerConfig) -> Limits:
