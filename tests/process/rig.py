@@ -118,11 +118,13 @@ class Rig:
         leader = document.get("leader") if document else None
         return leader is not None and leader["id"] == id and leader["term"] is not None
 
-    async def agrees_on_a_leader(self) -> bool:
-        """Whether every server names the same one: only then does each pass on what is asked."""
-        leader = await self.leader()
-        documents = [await self.ask(self.url(id) + "/v1/cluster") for id in self.servers]
-        return all(one and one["leader"] and one["leader"]["id"] == leader for one in documents)
+    async def all_pass_on(self) -> bool:
+        """Whether every server answers what the leader alone can, itself or by passing it on.
+
+        (`/v1/cluster` tells who leads by the store, before a server has heard of it.)
+        """
+        answers = [await self.ask(self.url(id) + "/v1/locks") for id in self.servers]
+        return None not in answers
 
     async def told(self, url: str, **params: str) -> Any:
         """The document, asked for again until there is one: 503 says that nothing was done."""
@@ -259,5 +261,5 @@ async def running(
         httpx.AsyncClient(trust_env=False, timeout=10) as http,
     ):
         rig = Rig(playground, http)
-        await rig.until(rig.agrees_on_a_leader)
+        await rig.until(rig.all_pass_on)
         yield rig
