@@ -4,8 +4,8 @@ import pyarrow as pa
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from dataplane.datanode.membership import Membership
-from dataplane.datanode.regions import Regions
-from dataplane.region.compaction import Merged
+from dataplane.datanode.regions import Regions, Slot
+from dataplane.region.compaction import Merged, plan_compaction
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -50,6 +50,11 @@ class NodeMetrics:
             ["of"],
             registry=self._registry,
         )
+        self._to_merge = Gauge(
+            "datanode_regions_to_merge",
+            "Open regions with files that are being merged or are to be",
+            registry=self._registry,
+        )
         self._arrow_bytes = Gauge(
             "datanode_arrow_bytes",
             "Memory that Arrow holds, now and at most so far",
@@ -74,8 +79,14 @@ class NodeMetrics:
             self._regions.labels(state).set(states.count(state))
         self._files.labels("all").set(sum(files))
         self._files.labels("largest").set(max(files, default=0))
+        self._to_merge.set(sum(map(_is_to_merge, regions)))
         pool = pa.default_memory_pool()
         self._arrow_bytes.labels("now").set(pool.bytes_allocated())
         self._arrow_bytes.labels("peak").set(pool.max_memory() or 0)
         self._sequence.set(membership.sequence)
         return generate_latest(self._registry)
+
+
+def _is_to_merge(slot: Slot) -> bool:
+    owner = slot.owner
+    return owner is not None and plan_compaction(owner.region.manifest) is not None

@@ -16,7 +16,7 @@ from metasrv.cli.check import check_target, exit_code, target_of
 from metasrv.cli.progress import bar
 from metasrv.demo.data import SCHEMA, read_sources
 from metasrv.demo.page import DemoFailed, Page
-from metasrv.demo.sabotage import edit_a_key, take_a_row_out
+from metasrv.demo.sabotage import edit_a_key, merges_are_over, take_a_row_out
 from metasrv.demo.story import Story
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
@@ -72,6 +72,7 @@ async def _demo(page: Page, folder: Path, rows: int | None, *, keep: bool, sabot
             await story.tell()
             if sabotage:
                 table = await client.tables.get(f"{SCHEMA}.flights")
+                await merges_are_over(up.datanode_urls.values(), clock)
                 damaged = take_a_row_out({n: r for n, r in up.datanode_roots.items() if r.exists()})
                 key = await edit_a_key(up.etcd_urls[0], settings.key_prefix, table.id)
                 page.say(f"[red]sabotage[/red]: a row taken out of {damaged}; {key} edited")

@@ -1,10 +1,13 @@
 """Two damages that nobody may miss: a row taken out of a region's file, a key edited in etcd."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
+import httpx
 import orjson
 import pyarrow.parquet as pq
 
+from base.clock import Clock
 from base.errors import NotFound
 from keys.etcd import EtcdKv
 from keys.kv import Get, Put, Request
@@ -12,6 +15,27 @@ from keys.tables import TableRoute, TableRouteKey
 from keys.value import decode, encode
 
 DEADLINE_MS = 5_000
+LOOK_MS = 100
+MERGES_MS_MAX = 60_000
+NOTHING_TO_MERGE = "datanode_regions_to_merge 0.0"
+
+
+async def merges_are_over(datanode_urls: Iterable[str], clock: Clock) -> None:
+    """Waits, a minute at most: a file that a merge has read is replaced, damage and all."""
+    end = clock.mono_ms() + MERGES_MS_MAX
+    async with httpx.AsyncClient(trust_env=False) as http:
+        for url in datanode_urls:
+            while await _merges(http, url) and clock.mono_ms() < end:
+                await clock.sleep_ms(LOOK_MS)
+
+
+async def _merges(http: httpx.AsyncClient, url: str) -> bool:
+    """A node that is dead does not; one that does not answer perhaps does."""
+    try:
+        answer = await http.get(f"{url}/metrics")
+    except httpx.TransportError as error:
+        return not isinstance(error, httpx.ConnectError)
+    return NOTHING_TO_MERGE not in answer.text
 
 
 def take_a_row_out(roots: dict[str, Path]) -> Path:
