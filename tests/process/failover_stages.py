@@ -23,7 +23,7 @@ from tests.processes import children_of
 LEADER_STAGES = ("reroute", "await_lease", "open", "serve", "move", "adopt", "release", "discard")
 SPARK = "move by Spark"
 DETECT_S = 60.0
-MOVE_S = 120.0
+MOVE_S = 240.0
 
 
 @dataclass(frozen=True, slots=True)

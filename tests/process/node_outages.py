@@ -22,7 +22,7 @@ from tests.process.writer import Writer, wrong_rows
 
 WRITABLE_S = 60
 PATIENT_MS = 60_000
-MOVE_S = 120
+MOVE_S = 240
 LATE = 4
 ROWS_MIN = 100
 

@@ -7,7 +7,7 @@ import pytest
 from tests.process.failover_stages import SPARK, blow_at
 from tests.process.rig import running, table_spec
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 
 async def test_given_a_failover_when_leader_and_spark_are_killed_then_it_ends_in_one_good_copy(

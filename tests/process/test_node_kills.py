@@ -11,7 +11,7 @@ from tests.process.node_outages import node_killed, rows_of
 from tests.process.rig import Rig, running, table_spec
 from tests.process.writer import Writer, wrong_rows
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(500)]
 
 
 async def test_given_writers_when_a_node_is_killed_and_its_disk_removed_then_no_row_is_lost(
