@@ -3,7 +3,8 @@
 One metasrv, one etcd, one node that acknowledges at once; tables of one region. In the same run
 etcd is driven raw: one unmerged transaction with the compares, puts and bytes of one create, by the
 same library, in the best of three client settings. Rounds alternate; medians are printed, with
-ratios and counts: absolute times are the machine's.
+ratios and counts: absolute times are the machine's. Beside them, measured once: tables of six
+regions, and three real nodes, which make files and fsync them. docs/speed.md says what bounds it.
 """
 
 import argparse
@@ -37,6 +38,8 @@ READY_TRIES_MAX = 100
 MANY = 32
 PATH = "/v1/catalogs/main/schemas/public/tables"
 SPEC = {"columns": [{"name": "id", "type": "int64", "nullable": False}], "primary_key": ["id"]}
+SPLIT = {**SPEC, "partition": {"by": "hash", "columns": ["id"], "count": 6}}
+REAL_NODES = 3
 COMPARES = 9  # distinct keys that submission and end compare, the fence and the version included
 NUMBER = r"([\d.e+]+)$"
 CALLS = r'grpc_server_handled_total\{grpc_code="OK",grpc_method="%s".*?\} ' + NUMBER
@@ -74,6 +77,8 @@ class Rounds:
     raw: dict[str, list[Load]] = field(default_factory=dict)
     alone: list[Load] = field(default_factory=list)
     """Raw, one client."""
+    beside: dict[str, Mapping[int, Load]] = field(default_factory=dict)
+    """What was measured once, by number of clients."""
 
 
 @asynccontextmanager
@@ -105,7 +110,29 @@ async def measure(creates: int) -> None:
             rounds = Rounds()
             for number in range(ROUNDS):
                 await one_round(place, shape, number, creates, rounds)
-            show(rounds, shape, creates)
+            rounds.beside["six regions"] = await both(place, "six", creates, SPLIT)
+    rounds.beside |= await with_real_nodes(creates)
+    show(rounds, shape, creates)
+
+
+async def with_real_nodes(count: int) -> dict[str, Mapping[int, Load]]:
+    with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as folder:
+        settings = Settings(data_dir=Path(folder), datanodes=REAL_NODES)
+        async with Playground(settings) as up:
+            server = next(one for one in up.programs if one.role == "metasrv")
+            place = Place(server.url, up.etcd_urls[0], "", up.pid(server.id))
+            await ready(place)
+            return {
+                "real nodes": await both(place, "one", count, SPEC),
+                "real nodes, six regions": await both(place, "six", count, SPLIT),
+            }
+
+
+async def both(place: Place, name: str, count: int, spec: Mapping[str, object]) -> dict[int, Load]:
+    """One client, then many."""
+    alone = await create(place, f"{name}_1", range(count), clients=1, spec=spec)
+    many = await create(place, f"{name}_{MANY}", range(8 * count), clients=MANY, spec=spec)
+    return {1: alone, MANY: many}
 
 
 async def ready(place: Place) -> None:
@@ -120,14 +147,21 @@ async def ready(place: Place) -> None:
     raise AssertionError(answer.text)
 
 
-async def create(place: Place, name: str, numbers: range, *, clients: int) -> Load:
+async def create(
+    place: Place,
+    name: str,
+    numbers: range,
+    *,
+    clients: int,
+    spec: Mapping[str, object] = SPEC,
+) -> Load:
     def make(number: int) -> bytes:
         headers = {
             "content-type": "application/json",
             "prefer": "wait=30",
             "idempotency-key": f"{name}-{number}",
         }
-        body = orjson.dumps({"name": f"{name}_{number}", **SPEC})
+        body = orjson.dumps({"name": f"{name}_{number}", **spec})
         return request_of("POST", PATH, headers, body)
 
     return await closed_loop(place.metasrv, make, numbers, clients=clients, status=b"201")
@@ -198,6 +232,9 @@ def show(rounds: Rounds, shape: Shape, creates: int) -> None:
         for name in rounds.counts[clients][0]:
             median = statistics.median(each[name] for each in rounds.counts[clients])
             print(f"{'  ' + name + ' per create':46}{median:9.2f}")
+    for name, once in rounds.beside.items():
+        rate, latency = once[MANY].per_second, _latency([once[1]])
+        print(f"{f'{name}: {MANY} clients; one client':46}{rate:9.0f} /s{latency:9.2f} ms")
     print(
         f"{f'rate at {MANY} clients / raw (at least 0.15)':46}"
         f"{_rate(rounds.creates[MANY]) / raw[best]:9.3f}"
