@@ -1,41 +1,35 @@
-"""A store, a data plane and servers that come and go, in virtual time (tests/sim/loop.py).
-
-A server is built as metasrv builds a term: it wins the election by one transaction, reads the line
-under that fence, and runs committer, follower and manager in one task group.
-"""
+"""A store, a data plane and servers that come and go, in virtual time (tests/sim/loop.py)."""
 
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
 from base.clock import Clock
-from base.errors import Conflict, MetaError, Refused, Unavailable, Unknown
+from base.errors import MetaError
 from keys.batch import Member
 from keys.bootstrap import bootstrap_request
 from keys.cluster import Leader, LeaderKey
-from keys.committer import Committer
 from keys.filling import fill
-from keys.follower import Follower
 from keys.kv import Answer, Compare, Kv, Put, Request
 from keys.line import read_line
 from keys.memory import MemoryKv
 from keys.records import ProcedureKey
-from keys.sequence import Sequences
 from keys.txn import Txn
 from keys.value import encode
 from procedures.admission import Limits
-from procedures.context import Ports
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind, Lane
 from procedures.manager import Manager
-from tests.fakes.chance import SeededIds, SeededRng
+from tests.fakes.chance import SeededIds
 from tests.fakes.faults import Plan, Work
-from tests.fakes.faulty_ports import FaultyJobs, FaultyKv, FaultyNodes
+from tests.fakes.faulty_ports import FaultyKv
 from tests.fakes.plane import FakeJobs, FakeLeases, FakeNodes, FakePlacement, Plane
+from tests.fakes.term import Server, World, lead
 from tests.sim.loop import WORLD, SimClock, SimLoop
 
 T = TypeVar("T")
@@ -45,32 +39,6 @@ TAKEOVER_MS = 150  # from a leader's death to the next election
 STOPPED_MS = 30_000  # how long a stopped server stands still: longer than any lease
 FULL_MS = 5_000  # how long a store without space waits for its operator
 CLUSTER_ID = "019aa5d3-1c00-7abc-8def-0123456789ab"
-
-
-@dataclass
-class Server:
-    """One process of metasrv that leads, or believes that it does."""
-
-    name: str
-    node: str
-    """Of the loop: what is killed."""
-    fence: Compare
-    plan: Plan
-    ready: asyncio.Event = field(default_factory=asyncio.Event)
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
-    committer: Committer | None = None
-    follower: Follower | None = None
-    sequences: Sequences | None = None
-    leads: Manager | None = None
-
-    @property
-    def term(self) -> int:
-        return self.fence.mod_revision
-
-    @property
-    def manager(self) -> Manager:
-        assert self.leads is not None, f"{self.node} has not begun its term"
-        return self.leads
 
 
 @dataclass
@@ -167,35 +135,26 @@ class Cluster:
     async def _lead(self, server: Server) -> None:
         fate = FateOf(self, server)
         ghost = Ghost(self, server)
-        kv = self.client(FaultyKv(self.kv, server.plan, fate, ghost, self.alter))
-        follower = Follower(kv, self.clock, deadline_ms=DEADLINE_MS)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(follower.follow())
-                line = await read_line(kv, server.fence, deadline_ms=DEADLINE_MS)
-                await follower.wait_for(line.version, deadline_ms=DEADLINE_MS)
-                committer = Committer(kv, self.clock, line, deadline_ms=DEADLINE_MS)
-                committer.on_update(follower.offer)
-                nodes = FakeNodes(self.plane, server.term, lambda: follower.catalog)
-                ports = Ports(
-                    kv=kv,
-                    nodes=FaultyNodes(nodes, server.plan, fate),
-                    leases=FakeLeases(self.plane),
-                    placement=FakePlacement(self.plane),
-                    jobs=FaultyJobs(self.jobs, server.plan, fate),
-                    clock=self.clock,
-                    ids=self.ids,
-                    rng=SeededRng(server.term),
-                    term=server.term,
-                    deadline_ms=DEADLINE_MS,
-                )
-                server.committer, server.follower = committer, follower
-                server.sequences = Sequences(kv, committer, DEADLINE_MS)
-                server.leads = Manager(self.kinds, ports, committer, self.limits)
-                tasks.create_task(committer.run())
-                tasks.create_task(server.leads.run(server.fence, server.ready))
-        except* (Refused, Conflict, Unavailable, Unknown):  # as metasrv.main.candidate; not Corrupt
-            server.ended.set()
+        store = FaultyKv(self.kv, server.plan, fate, ghost, self._held, self.alter)
+        world = World(
+            kv=self.client(store),
+            plan=server.plan,
+            fate=fate,
+            nodes=partial(FakeNodes, self.plane),
+            leases=FakeLeases(self.plane),
+            placement=FakePlacement(self.plane),
+            jobs=self.jobs,
+            clock=self.clock,
+            ids=self.ids,
+            kinds=self.kinds,
+            limits=self.limits,
+            deadline_ms=DEADLINE_MS,
+        )
+        await lead(server, world)
+
+    def _held(self, key: bytes) -> bytes | None:
+        item = self.kv._store.get(key)
+        return item.value if item else None
 
     def ask(
         self, server: Server, work: Callable[[Manager], Coroutine[Any, Any, T]]
@@ -250,7 +209,7 @@ class FateOf:
         self.cluster.loop.spawn(WORLD, self._succeed())
         await asyncio.sleep(0)  # held until the server wakes
 
-    def fill(self) -> None:
+    async def fill(self) -> None:
         self.cluster.full_until_ms = self.cluster.clock.mono_ms() + FULL_MS
 
     async def _succeed(self) -> None:

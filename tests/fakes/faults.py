@@ -96,7 +96,7 @@ class Fate(Protocol):
         """The calling server stands still for longer than its lease; a rival wins meanwhile."""
         ...
 
-    def fill(self) -> None:
+    async def fill(self) -> None:
         """The store takes no more puts for a while."""
         ...
 
@@ -137,7 +137,7 @@ async def _failed(plan: Plan, fate: Fate, call: Call, work: Callable[[], Awaitab
         case Mode.REFUSED:
             raise Unavailable() if call.port == "jobs.move" else Refused("unauthenticated")
         case _:
-            fate.fill()
+            await fate.fill()
             raise Unknown(reason="no-space")
 
 

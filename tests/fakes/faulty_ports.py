@@ -10,8 +10,7 @@ from base.errors import Unknown
 from base.wire.inputs import Borrowed
 from base.wire.jobs import MoveJob, MoveResult
 from base.wire.orders import Order, OrderResult
-from keys.kv import Answer, Get, LeaseId, Page, Put, Request, Watched
-from keys.memory import MemoryKv
+from keys.kv import Answer, Get, Kv, LeaseId, Page, Put, Request, Watched
 from keys.records import ProcedureKey
 from procedures.ports import Jobs, Nodes, Progress, Sender
 from tests.fakes.faults import Call, Fate, Plan, through
@@ -53,10 +52,12 @@ def site() -> tuple[str, ...]:
 class FaultyKv:
     """The store of one server. `fence` is its term: what it writes is checked against it."""
 
-    kv: MemoryKv
+    kv: Kv
     plan: Plan
     fate: Fate
     witness: Witness
+    held: Callable[[bytes], bytes | None]
+    """What stands at a key that is about to be written."""
     alter: Callable[[Request], Request] = lambda request: request
     """A planted bug: what is sent instead."""
 
@@ -81,9 +82,9 @@ class FaultyKv:
         """Of every record that the batch moves."""
         start, end = ProcedureKey.under()
         for write in request.writes:
-            held = self.kv._store.get(write.key) if start <= write.key < end else None
+            held = self.held(write.key) if start <= write.key < end else None
             if held is not None:
-                record = json.loads(held.value)
+                record = json.loads(held)
                 undo = "undo " if record["phase"] == "undo" else ""
                 yield f"{record['kind']}: {undo}{record['step']}"
 

@@ -1,9 +1,8 @@
 """Runs a scenario once without faults, then once for every call, mode and successor."""
 
 import asyncio
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -11,18 +10,20 @@ from typing import Any
 
 from base.clock import Clock
 from base.errors import MetaError
+from base.ids import Ids
 from keys.kv import Kv, Request
 from keys.memory import MemoryKv
-from keys.records import Outcome, ProcedureHistoryKey
+from keys.records import Outcome
 from procedures.control import Control
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind
 from procedures.manager import SWEEP_MS, Manager
 from procedures.steering import Command
 from procedures.submit import Submission, Submitted
-from tests.fakes.cluster import STOPPED_MS, Cluster, Server
+from tests.fakes.cluster import STOPPED_MS, Cluster
 from tests.fakes.faults import Call, Mode, Plan
-from tests.procedures.agree import history_of
+from tests.fakes.term import Server
+from tests.procedures.agree import Agreement, history_of
 from tests.procedures.ends import Check, End, nothing
 from tests.procedures.scenarios import SCENARIOS, Scenario, submission
 from tests.sim.loop import SimLoop, run
@@ -188,7 +189,7 @@ async def submit(cluster: Cluster, server: Server, scenario: Scenario) -> str | 
 
     The procedure, if the client was told one.
     """
-    asked = cluster.ask(server, lambda manager: wish(cluster, manager, scenario))
+    asked = cluster.ask(server, lambda manager: wish(manager, scenario, cluster.kinds, cluster.ids))
     while not asked.done() and not cluster.is_down(server):
         await cluster.clock.sleep_ms(10)
     with suppress(MetaError, asyncio.InvalidStateError):
@@ -196,9 +197,11 @@ async def submit(cluster: Cluster, server: Server, scenario: Scenario) -> str | 
     return None
 
 
-async def wish(cluster: Cluster, manager: Manager, scenario: Scenario) -> Submitted:
-    asked = Submission(cluster.ids.procedure_id(), submission(scenario), "fingerprint")
-    return await manager.submit(cluster.kinds[scenario.kind], scenario.state, asked)
+async def wish(
+    manager: Manager, scenario: Scenario, kinds: Mapping[str, Kind[Any]], ids: Ids
+) -> Submitted:
+    asked = Submission(ids.procedure_id(), submission(scenario), "fingerprint")
+    return await manager.submit(kinds[scenario.kind], scenario.state, asked)
 
 
 async def _cancel(cluster: Cluster, procedure: str | None) -> None:
@@ -219,9 +222,16 @@ async def _ask_again(cluster: Cluster, scenario: Scenario, answered: str | None)
     known = set(_outcomes(cluster))
     leader = cluster.leader
     await leader.ready.wait()
-    again = await cluster.ask(leader, lambda manager: wish(cluster, manager, scenario))
+    again = await cluster.ask(
+        leader, lambda manager: wish(manager, scenario, cluster.kinds, cluster.ids)
+    )
     if not await cluster.quiet():
         return ["the repeat never ends"]
+    return repeated(again, answered, known)
+
+
+def repeated(again: Submitted, answered: str | None, known: Set[str]) -> list[str]:
+    """What is wrong with the answer to a repeat. *known*: what was over before it."""
     if again.replayed and {again.procedure} == {answered or again.procedure} & known:
         return []
     if not again.replayed and answered is None and not known:
@@ -230,28 +240,35 @@ async def _ask_again(cluster: Cluster, scenario: Scenario, answered: str | None)
 
 
 def _outcomes(cluster: Cluster) -> dict[str, str]:
+    return outcomes_of(history_of(cluster.kv._store.log_from(1)))
+
+
+def outcomes_of(agreement: Agreement) -> dict[str, str]:
     """Root procedures that are over, with their outcomes."""
-    start, end = ProcedureHistoryKey.under()
-    found = {
-        ProcedureHistoryKey.parse(key).procedure: json.loads(value)
-        for key, value in cluster.stored().items()
-        if start <= key < end
-    }
-    return {name: end["outcome"] for name, end in found.items() if end["last"]["parent"] is None}
+    found = agreement.family("__procedure_history").items()
+    return {name: end["outcome"] for (name,), end in found if end["last"]["parent"] is None}
 
 
 def _judge(cluster: Cluster, scenario: Scenario, cell: Cell | None) -> list[str]:
     agreement = history_of(cluster.kv._store.log_from(1))
+    wrong = judge(cluster, agreement, scenario, cell)
+    if cluster.leader.manager.living():
+        wrong.append("locks are held at the end")
+    return wrong
+
+
+def judge(
+    cluster: Cluster, agreement: Agreement, scenario: Scenario, cell: Cell | None
+) -> list[str]:
+    """What is wrong, now that all is over: in *agreement* and in the cluster's plane."""
     wrong = [*agreement.wrong, *cluster.violations, *cluster.plane.violations]
-    over = _outcomes(cluster)
+    over = outcomes_of(agreement)
     if len(over) != 1:
         return [*wrong, f"{len(over)} procedures for one request"]
     (outcome,) = over.values()
     twice = [name for name, count in agreement.endings.items() if count != 1]
     if twice:
         wrong.append(f"more than one history: {twice}")
-    if cluster.leader.manager.living():
-        wrong.append("locks are held at the end")
     ends = {**UNDONE, **scenario.ends} if cell and cell.mode is Mode.REFUSED else scenario.ends
     legal = next((one for one in ends if str(one) == outcome), None)
     if legal is None:

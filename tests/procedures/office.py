@@ -15,7 +15,8 @@ from procedures.machine import Lane
 from procedures.steering import Command
 from procedures.submit import Submission as Wish
 from procedures.submit import Submitted
-from tests.fakes.cluster import LIMITS, Cluster, Server
+from tests.fakes.cluster import LIMITS, Cluster
+from tests.fakes.term import Server
 from tests.procedures.gates import Gate, Gates
 from tests.procedures.scenarios import with_two_tables_and_dead_node
 from tests.sim.loop import SimLoop, run
