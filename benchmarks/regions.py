@@ -36,8 +36,24 @@ OPENINGS = 5
 POINTS = 200
 
 
-def place(root: str) -> RegionPlace:
-    return RegionPlace(LocalDisk(), root, SystemClock(), LIMITS, BlockCache(CACHE_BYTES))
+class CountingDisk(LocalDisk):
+    """How often it was read, and how many bytes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+        self.bytes_read = 0
+
+    def read(self, path: str, offset: int, length: int) -> bytes:
+        data = super().read(path, offset, length)
+        self.reads += 1
+        self.bytes_read += len(data)
+        return data
+
+
+def place(root: str, disk: LocalDisk | None = None) -> RegionPlace:
+    disk = disk or LocalDisk()
+    return RegionPlace(disk, root, SystemClock(), LIMITS, BlockCache(CACHE_BYTES))
 
 
 def key(number: int) -> bytes:
@@ -74,22 +90,25 @@ def load(root: str, rows: int) -> dict[str, float]:
 
 
 def read(root: str, rows: int) -> dict[str, float]:
-    clock, base = SystemClock(), resident_mib()
+    clock, base, disk = SystemClock(), resident_mib(), CountingDisk()
     opened: list[int] = []
     for _ in range(OPENINGS):
         begun = clock.mono_ms()
-        region = Region.open(place(root), OpenOrder(REGION_ID, 1))
+        region = Region.open(place(root, disk), OpenOrder(REGION_ID, 1))
         opened.append(clock.mono_ms() - begun)
-    begun = clock.mono_ms()
+    begun, disk.reads, disk.bytes_read = clock.mono_ms(), 0, 0
     step = max(rows // POINTS, 1)
     found = sum(region.get([key(at)]).num_rows for at in range(0, rows, step))
     points_ms = (clock.mono_ms() - begun) / found
+    point_reads, point_kib = disk.reads / found, disk.bytes_read / found / 1024
     begun = clock.mono_ms()
     scanned = sum(part.num_rows for part in region.scan())
     assert scanned == rows
     return {
         "open_ms": statistics.median(opened),
         "point_ms": points_ms,
+        "point_reads": point_reads,
+        "point_kib": point_kib,
         "scan_rows_per_s": scanned / max((clock.mono_ms() - begun) / 1000, 0.001),
         "files": region.stats().files,
         "mib": region.stats().bytes / (1 << 20),

@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,11 +16,14 @@ from dataplane.region.block_cache import BlockCache, BlockKey
 from dataplane.region.block_sums import CheckedBody
 from dataplane.region.columns import KEY, SYSTEM, ColumnDef, conformed, file_schema
 from dataplane.region.disk import Disk
-from dataplane.region.file_writer import PAGE_BYTES, ROW_GROUP
+from dataplane.region.file_writer import PAGE_BYTES
 from dataplane.region.footer import Footer, read_footer
 from dataplane.region.key_range import KeyRange, cut_to_range
 from dataplane.region.lost import lost_if_unreadable
 from dataplane.region.manifest import FileEntry
+
+SCAN_BYTES = 1 << 20
+"""Of a file alone; of many, each has a share of a window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +73,9 @@ class FileReader:
         self,
         keys: KeyRange,
         columns: Sequence[ColumnDef],
-        bytes_at_once: int = ROW_GROUP.bytes,
+        bytes_at_once: int = SCAN_BYTES,
     ) -> Iterator[pa.Table]:
-        """At most about `bytes_at_once`, and one row group, at a time.
+        """About `bytes_at_once` at a time, at most.
 
         Past the cache: a scan must not wash out what points read.
         """
@@ -79,9 +83,8 @@ class FileReader:
         names = _names(footer, columns)
         groups = [at for at, bounds in enumerate(footer.bounds) if keys.overlaps(*bounds)]
         with self._open(footer, _stream_bytes(footer, len(names))) as file:
-            for group in groups:
-                rows = max(bytes_at_once // footer.mean_row_bytes(group), 1)
-                for batch in file.iter_batches(rows, [group], list(names), use_threads=False):
+            for rows, alike in _runs(footer, groups, bytes_at_once):
+                for batch in file.iter_batches(rows, alike, list(names), use_threads=False):
                     yield cut_to_range(conformed(pa.Table.from_batches([batch]), schema), keys)
 
     def _footer(self) -> Footer:
@@ -117,6 +120,19 @@ def _names(footer: Footer, columns: Sequence[ColumnDef]) -> tuple[str, ...]:
     """Of the columns that the file has."""
     stored = set(footer.metadata.schema.names)
     return (*SYSTEM, *(column.name for column in columns if column.name in stored))
+
+
+def _runs(
+    footer: Footer, groups: Sequence[int], bytes_at_once: int
+) -> Iterator[tuple[int, list[int]]]:
+    """Neighbours whose rows are about as wide, and how many of those rows to read at once."""
+
+    def rows_at_once(group: int) -> int:
+        return max(bytes_at_once // footer.mean_row_bytes(group), 1)
+
+    for _, run in groupby(groups, key=lambda group: rows_at_once(group).bit_length()):
+        alike = list(run)
+        yield min(map(rows_at_once, alike)), alike
 
 
 def _stream_bytes(footer: Footer, columns: int) -> int:

@@ -23,8 +23,8 @@ from dataplane.region.footer import BLOCK_SUMS, GROUP_BYTES, encode_numbers
 from dataplane.region.manifest import FileEntry
 from dataplane.region.parts import PartSize, gathered
 
-ROW_GROUP = PartSize(rows=8192, bytes=1 << 20)
-"""What one point read decodes, and the most that a scan holds of a file."""
+ROW_GROUP = PartSize(rows=2048, bytes=512 << 10)
+"""What a read of one key decodes of each file; it costs a footer about 100 bytes for a column."""
 PAGE_BYTES = 64 << 10  # of a column: what a scan holds of each, for every file in its window
 _VALUES_AT_A_TIME = 256  # between two looks whether a page is full
 _CHUNK_BYTES = 1 << 20
