@@ -17,7 +17,6 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -196,7 +195,7 @@ def forget(folder: Path) -> None:
 
 
 def show(name: str, rounds: Rounds) -> None:
-    print(f"{name}, {datetime.now(UTC):%Y-%m-%d}")
+    print(name)
     for part, values in rounds.parts.items():
         line(f"  {part}", values, "ms")
     for way, values in rounds.moves.items():
