@@ -3,7 +3,7 @@
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: setup demo test test-fast check bench chaos search generate lock clean
+.PHONY: setup demo test test-fast check bench chaos search kills generate lock clean
 
 demo: ; @exec $(PYTHON) scripts/bootstrap.py demo $(ARGS)
 test: ; @exec $(PYTHON) scripts/bootstrap.py test $(ARGS)
@@ -18,6 +18,11 @@ chaos: ; @exec $(PYTHON) scripts/bootstrap.py chaos --cycles $(CYCLES) $(ARGS)
 
 # The differential test of the two stores, 10,000 new sequences; some twenty minutes.
 search: ; @exec $(PYTHON) scripts/bootstrap.py search $(ARGS)
+
+# Cells of the crash enumeration on a real etcd, with processes killed: PERCENT of them, by SEED.
+PERCENT ?= 2
+SEED ?= 2
+kills: ; @PERCENT=$(PERCENT) SEED=$(SEED) exec $(PYTHON) scripts/bootstrap.py kills $(ARGS)
 
 # What it costs, in ratios; minutes, and not in CI.
 bench: ; @exec $(PYTHON) scripts/bootstrap.py bench

@@ -24,6 +24,7 @@ class Target:
 
 
 SEARCH = ("--hypothesis-profile=search", "--timeout=0", "tests/keys/test_differential.py")
+KILLS = ("--timeout=0", "tests/procedures/killed/drawn.py")
 TARGETS = {
     "setup": Target(environment.RUN_LOCK, ()),
     "demo": Target(environment.RUN_LOCK, ("metasrv", "demo")),
@@ -32,6 +33,7 @@ TARGETS = {
     "check": Target(environment.DEV_LOCK, ("python", "-m", "scripts.check")),
     "chaos": Target(environment.DEV_LOCK, ("python", "-m", "scripts.chaos")),
     "search": Target(environment.DEV_LOCK, ("pytest", *SEARCH)),
+    "kills": Target(environment.DEV_LOCK, ("pytest", *KILLS)),
     "bench": Target(environment.DEV_LOCK, ("python", "-m", "benchmarks")),
     "generate": Target(environment.DEV_LOCK, ("python", "-m", "scripts.generate")),
 }
