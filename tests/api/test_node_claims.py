@@ -36,13 +36,15 @@ async def test_given_claims_that_are_not_true_when_beating_then_no_lease_and_no_
         foreign = await said(one, other, AHEAD, **claim, epoch=9)
         ahead = await said(one, region["leader"], AHEAD, **claim, epoch=9)
         unknown = await said(one, other, AHEAD + 1, region_id=nowhere)
+        rooted = await said(one, other, AHEAD + 2, region_id=nowhere, root="/left/behind")
         late = await said(one, other, AHEAD, **claim)
         right = await said(one, region["leader"], AHEAD + 1, **claim)
 
-        assert [answer["grants"] for answer in (foreign, ahead, unknown, late)] == [[]] * 4
+        assert [answer["grants"] for answer in (foreign, ahead, unknown, rooted, late)] == [[]] * 5
         assert [order["op"] for order in foreign["instructions"]] == ["close"]
         assert [(order["op"], order["epoch"]) for order in ahead["instructions"]] == [("open", 1)]
-        assert [order["op"] for order in unknown["instructions"]] == ["drop"]
+        assert [order["op"] for order in unknown["instructions"]] == ["close"]
+        assert [order["op"] for order in rooted["instructions"]] == ["drop"]
         assert late["instructions"] == []
         assert right["grants"] == [{**claim, "epoch": 1}]
         assert (await one.client.get(f"{TABLES}/t/route")).json() == before
