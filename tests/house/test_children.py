@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,14 @@ def test_given_a_caller_when_it_is_ended_then_the_whole_family_is_gone(
     number: signal.Signals,
 ) -> None:
     argv = [sys.executable, "-c", CALLER, *FAMILY]
-    caller = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    caller = subprocess.Popen(
+        argv,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        # A shell lets what it starts in the background ignore Ctrl-C, and so would this caller.
+        preexec_fn=partial(signal.signal, number, signal.SIG_DFL),
+    )
     with caller:
         assert caller.stdout
         grandchild = int(caller.stdout.readline())
