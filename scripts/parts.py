@@ -25,7 +25,7 @@ PARTS = (
     Part("crash", 300),
     Part("badinput", 120),
     Part("sim", 120),
-    Part("etcd", 180),
+    Part("etcd", 420),
     Part("process", 780),
     Part("slow", 180),
     Part("spark", 360),

@@ -24,7 +24,7 @@ class Target:
 
 
 SEARCH = ("--hypothesis-profile=search", "--timeout=0", "tests/keys/test_differential.py")
-KILLS = ("--timeout=0", "tests/procedures/killed/drawn.py")
+KILLS = ("--timeout=0", "tests/procedures/test_killed_servers.py")
 TARGETS = {
     "setup": Target(environment.RUN_LOCK, ()),
     "demo": Target(environment.RUN_LOCK, ("metasrv", "demo")),
