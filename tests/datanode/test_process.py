@@ -201,10 +201,10 @@ def test_given_a_silent_metasrv_when_another_is_named_then_it_is_asked(
     process.close()
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="counts system calls by strace")
 def test_given_many_writers_when_acknowledged_then_each_group_was_synced(
     start_node: StartNode, tmp_path: Path
 ) -> None:
+    assert shutil.which("strace"), "counts system calls by strace"
     process, node = start_node()
     region = new_region()
     node.order(node.create_order(region))

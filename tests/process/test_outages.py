@@ -161,7 +161,7 @@ async def all_heard(rig: Rig, leader: str) -> list[Any] | None:
 # Nodes -----------------------------------------------------------------------------------------
 
 
-async def test_given_a_node_killed_when_started_in_place_then_it_has_its_regions_in_seconds(
+async def test_given_a_node_killed_when_started_in_place_then_it_serves_its_regions_again(
     tmp_path: Path,
 ) -> None:
     flags = {**QUICK, "phi-pause-ms": "60000"}  # it is not given up
