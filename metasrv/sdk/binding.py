@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from base.errors import NotFound, Unavailable, Unknown
+from base.rows.layout import Layout
 from base.wire.tables import RegionRouteBody, TableBody
-from metasrv.sdk.layout import Layout
 from metasrv.sdk.names import TableName
 from metasrv.sdk.service import Service
 

@@ -8,10 +8,10 @@ import httpx
 
 from base.errors import Refused
 from base.rng import SystemRng
+from base.rows.nodes import Nodes
 from base.wire.client import HttpClient
 from metasrv.sdk.binding import Binding
 from metasrv.sdk.names import TableName
-from metasrv.sdk.nodes import Nodes
 from metasrv.sdk.operations import Cluster, Failovers, NodeBook, Procedures, Regions, Settings
 from metasrv.sdk.service import Service
 from metasrv.sdk.table import AsyncTable

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from base.errors import MetaError, Refused
 from base.fanout import fan_out
+from base.rows.convert import to_batch
+from base.rows.outcome import RegionOutcome, settle
+from base.rows.split import Part, by_region, newest_of_each_key, with_keys
 from metasrv.sdk.binding import Bound
-from metasrv.sdk.convert import to_batch
-from metasrv.sdk.outcome import RegionOutcome, settle
 from metasrv.sdk.rows import with_keys_shown
-from metasrv.sdk.split import Part, by_region, newest_of_each_key, with_keys
 from metasrv.sdk.statement import Statement
 
 LoadOp = Literal["insert", "upsert"]

@@ -12,14 +12,14 @@ import pyarrow as pa
 from base.errors import Conflict, MetaError, Refused
 from base.fanout import fan_out
 from base.rng import Rng
+from base.rows.convert import Rows, array_of, to_batch, to_dicts, to_users
+from base.rows.layout import Column, KeyLike, Layout
+from base.rows.nodes import Nodes
+from base.rows.outcome import WriteResult, settle
+from base.rows.split import Op, split
 from base.wire.batches import ChecksumRequest, ChecksumResult, GetRows, ReadHeader, ScanRows
 from base.wire.tables import RegionRouteBody
 from metasrv.sdk.binding import Binding, Bound
-from metasrv.sdk.convert import Rows, array_of, to_batch, to_dicts, to_users
-from metasrv.sdk.layout import Column, KeyLike, Layout
-from metasrv.sdk.nodes import Nodes
-from metasrv.sdk.outcome import WriteResult, settle
-from metasrv.sdk.split import Op, split
 from metasrv.sdk.statement import Statement
 
 PAGE_ROWS = 25_000
@@ -73,7 +73,7 @@ class AsyncRows:
         """New rows. Conflict `already-exists` with `keys` if one is there: its region took none.
 
         Rows of one region are taken together or not at all; whenever less than all were applied
-        the error has `regions`, with what each did (metasrv/sdk/outcome.py).
+        the error has `regions`, with what each did (base/rows/outcome.py).
         """
         return await self._put(rows, "insert", options)
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from base.errors import MetaError, Unknown
 from base.rng import Rng
+from base.rows.retry import SERVICE_BACKOFF, attempts, may_ask_again
 from base.wire.client import Answer, HttpClient
 from base.wire.cluster import ClusterBody, RegionList
 from base.wire.control import LockList
@@ -21,7 +22,6 @@ from base.wire.procedures import ProcedureBody, ProcedureList
 from base.wire.tables import CatalogList, SchemaList, TableList
 from metasrv.sdk.planned import Planned
 from metasrv.sdk.procedure import OnProgress, fault_of
-from metasrv.sdk.retry import SERVICE_BACKOFF, attempts, may_ask_again
 
 M = TypeVar("M", bound=BaseModel)
 P = TypeVar("P", CatalogList, SchemaList, TableList, RegionList, ProcedureList, LockList)

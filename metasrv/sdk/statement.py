@@ -9,13 +9,13 @@ from base.errors import Conflict, MetaError, NotFound, Unavailable, Unknown
 from base.ids import TableId
 from base.ids import region_id as numbered
 from base.rng import Rng
+from base.rows.nodes import Nodes
+from base.rows.outcome import RegionOutcome, outcome_of
+from base.rows.retry import MOVED, REGION_BACKOFF, attempts, may_send_again
+from base.rows.split import Part, body_of
 from base.wire.batches import BatchHeader, BatchResult, ReadHeader
 from base.wire.tables import RegionRouteBody
 from metasrv.sdk.binding import Binding, Bound
-from metasrv.sdk.nodes import Nodes
-from metasrv.sdk.outcome import RegionOutcome, outcome_of
-from metasrv.sdk.retry import MOVED, REGION_BACKOFF, attempts, may_send_again
-from metasrv.sdk.split import Part, body_of
 
 T = TypeVar("T")
 

@@ -6,11 +6,11 @@ from typing import Self, Unpack
 
 import pyarrow as pa
 
+from base.rows.convert import Rows
+from base.rows.layout import KeyLike
+from base.rows.outcome import WriteResult
 from metasrv.sdk.client import AsyncClient
-from metasrv.sdk.convert import Rows
-from metasrv.sdk.layout import KeyLike
 from metasrv.sdk.loader import LoadOp, LoadResult, OnRows, Source
-from metasrv.sdk.outcome import WriteResult
 from metasrv.sdk.portal import Portal
 from metasrv.sdk.rows import StatementOptions, TableChecksum
 from metasrv.sdk.sync_resources import (

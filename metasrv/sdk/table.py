@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from base.errors import Refused
+from base.rows.split import PART_ROWS_MAX
 from metasrv.sdk.loader import Load, LoadOp, LoadPlan, LoadResult, OnRows, Source
 from metasrv.sdk.rows import AsyncRows
-from metasrv.sdk.split import PART_ROWS_MAX
 
 LOAD_OPS: Sequence[LoadOp] = ("insert", "upsert")
 

@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from base.errors import Refused
+from base.rows.convert import to_batch, to_users
 from base.wire.table_rules import validate_spec
 from metasrv.cli.files import row_file
 from metasrv.cli.rows_text import bound_of, json_rows, types_of
-from metasrv.sdk.convert import to_batch, to_users
 from metasrv.sdk.infer import infer_spec
 from tests.sdk.samples import EMPTY, ROW, TYPES, spec
 from tests.sdk.shapes import layout_of, table_of

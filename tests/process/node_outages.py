@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from base.errors import MetaError
+from base.rows.convert import to_batch
+from base.rows.nodes import ARROW, Nodes
+from base.rows.split import body_of, split
 from base.wire.batches import BatchHeader, ChecksumRequest, ChecksumResult
 from metasrv.sdk.binding import Bound
 from metasrv.sdk.client import AsyncClient
-from metasrv.sdk.convert import to_batch
-from metasrv.sdk.nodes import ARROW, Nodes
-from metasrv.sdk.split import body_of, split
 from tests.process.rig import Rig, running, table_spec
 from tests.process.seen import Seen, must
 from tests.process.writer import Writer, wrong_rows

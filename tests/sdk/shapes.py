@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from base.rows.layout import Layout
 from base.wire.tables import TableBody, TableSpec
-from metasrv.sdk.layout import Layout
 from tests.sdk.catalog import TABLE_ID, FakeCatalog, region
 
 

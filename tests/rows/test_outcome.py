@@ -3,8 +3,8 @@
 import pytest
 
 from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
-from metasrv.sdk.outcome import RegionOutcome, outcome_of, settle
-from metasrv.sdk.retry import may_send_again
+from base.rows.outcome import RegionOutcome, outcome_of, settle
+from base.rows.retry import may_send_again
 
 APPLIED = RegionOutcome("1", "applied", 2, version=9)
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from base.errors import Refused
+from base.rows.layout import Layout
 from base.schema.keybatch import encode_batch
 from base.wire.batches import BATCH_BYTES_MAX, HEADER_KEY, OP_DELETE, OP_PUT, BatchHeader
-from metasrv.sdk.layout import Layout
 
 Op = Literal["insert", "upsert", "delete"]
 PART_ROWS_MAX = 1_000_000

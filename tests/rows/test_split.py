@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from base.errors import Refused
+from base.rows.convert import to_batch
+from base.rows.layout import Layout
+from base.rows.split import body_of, newest_of_each_key, split, with_keys
 from base.schema.keycodec import encode
 from base.wire.batches import HEADER_KEY, BatchHeader
-from metasrv.sdk.convert import to_batch
-from metasrv.sdk.layout import Layout
-from metasrv.sdk.split import body_of, newest_of_each_key, split, with_keys
 from tests.sdk.samples import small
 from tests.sdk.shapes import layout_of
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from base.errors import Refused
-from metasrv.sdk.convert import to_batch, to_dicts, to_users
-from metasrv.sdk.layout import Layout
+from base.rows.convert import to_batch, to_dicts, to_users
+from base.rows.layout import Layout
 from tests.sdk.samples import EMPTY, ROW, spec
 from tests.sdk.shapes import layout_of
 

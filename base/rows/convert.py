@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from base.errors import Refused
+from base.rows.layout import Column, Layout
 from base.schema.types import ColumnType
 from base.schema.values import Value, from_python
-from metasrv.sdk.layout import Column, Layout
 
 Row = Mapping[str, object]
 Rows: TypeAlias = "Sequence[Row] | pa.Table | pa.RecordBatch"
