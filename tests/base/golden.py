@@ -1,8 +1,10 @@
 """Golden files of the formats in base/schema. `python -m tests.base.golden` writes them anew; the
 difference is a change of a stored format and needs a new format number."""
 
+import math
 from pathlib import Path
 
+from base.schema.entrycodec import encode_entry
 from base.schema.keycodec import encode
 from base.schema.partition import HashRule, RangeRule, router
 from base.schema.types import parse_type
@@ -20,6 +22,23 @@ def keys() -> str:
     pair = [parse_type(text) for text in ("int64", "int64", "string")]
     row = (7, -7, "a\0b")
     lines.append(f"int64,int64,string {row!r} {encode(pair, row).hex()}")
+    return "\n".join(lines) + "\n"
+
+
+def entries() -> str:
+    lines = []
+    for text, samples in SAMPLES:
+        type = parse_type(text)
+        last = (math.nan,) if text.startswith("float") else ()
+        for value in (None, samples[0], samples[-1], *last):
+            shown = None if value is None else to_json(type, value)
+            entry = encode_entry([type], [value], b"\x07", unique=True)
+            lines.append(f"{text} {shown!r} unique {entry.hex()}")
+    pair = [parse_type(text) for text in ("int64", "string")]
+    for row in ((7, "a\0b"), (None, "a"), (7, None)):
+        for unique in (False, True):
+            entry = encode_entry(pair, row, b"\x07", unique=unique)
+            lines.append(f"int64,string {row!r} {'unique' if unique else 'plain'} {entry.hex()}")
     return "\n".join(lines) + "\n"
 
 
@@ -46,4 +65,5 @@ def read(name: str) -> str:
 if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "keys.txt").write_text(keys())
+    (FOLDER / "entries.txt").write_text(entries())
     (FOLDER / "partition.txt").write_text(partition())
