@@ -9,8 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from base.errors import Conflict, MetaError
-from dataplane.region import housekeeping
-from dataplane.region import region as region_module
+from dataplane.region import core, housekeeping
 from dataplane.region.disk import Disk
 from dataplane.region.manifest import Manifest, publish_manifest
 from dataplane.region.memory_disk import MemoryDisk, MemoryStore
@@ -172,7 +171,7 @@ def data_not_synced(disk: MemoryDisk, path: str) -> None:
 Plant = tuple[object, str, object, Callable[[], object]]
 PLANTED: dict[str, Plant] = {
     "inputs are deleted before the manifest is published": (
-        region_module,
+        core,
         "publish_manifest",
         removed_first,
         lambda: power_losses(FAST),

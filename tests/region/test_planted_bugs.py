@@ -11,6 +11,7 @@ import pytest
 
 from base.errors import MetaError, Unknown
 from dataplane.region import (
+    core,
     fence,
     housekeeping,
     manifest,
@@ -106,7 +107,7 @@ PLANTED: dict[str, Plant] = {
     "no look after the append": (region, "look", no_look, takeovers),
     "look before the append": (region.Region, "_write", looks_first, takeovers),
     "no look before deleting": (housekeeping, "look", no_look, takeovers),
-    "deleted before published": (region, "publish_manifest", removed_first, takeovers),
+    "deleted before published": (core, "publish_manifest", removed_first, takeovers),
     "replayed past the seal": (opening, "read_sealed", past_the_seal, takeovers),
     "no own fence": (takeover, "raise_own_fence", no_fence, takeovers),
     "no borrowed fence": (takeover, "raise_borrowed_fence", not_synced, takeovers),

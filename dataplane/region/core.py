@@ -1,0 +1,66 @@
+"""The parts of an open region and its locks, and the one way to its next manifest."""
+
+import threading
+from contextlib import AbstractContextManager
+
+from base.errors import MetaError
+from dataplane.region.columns import RegionSpec
+from dataplane.region.content import Content
+from dataplane.region.fence import stale_before_wrong
+from dataplane.region.flush import Frozen
+from dataplane.region.housekeeping import remove_superseded
+from dataplane.region.log_writer import LogWriter
+from dataplane.region.manifest import Manifest, publish_manifest
+from dataplane.region.names import Opening
+from dataplane.region.opening import Opened
+from dataplane.region.place import RegionPlace
+from dataplane.region.serving import Serving
+
+
+class Core:
+    """Locks are taken in this order: who merges files, who flushes, who writes manifests, who
+    orders batches; then the content's own."""
+
+    def __init__(self, place: RegionPlace, opened: Opened) -> None:
+        self.place = place
+        self.opening: Opening = opened.mine
+        self._merging = threading.Lock()
+        self._flushing = threading.Lock()
+        self._publishing = threading.Lock()
+        self._writing = threading.Lock()
+        self._manifest: Manifest = opened.manifest
+        self._manifest_number = opened.manifest.number
+        self._content = Content(place, opened)
+        self._log = LogWriter(place.disk, place.root, self.spec.region_id, opened.mine)
+        self._serving = Serving()
+
+    @property
+    def spec(self) -> RegionSpec:
+        return self._manifest.spec
+
+    @property
+    def manifest(self) -> Manifest:
+        """The current one. Frozen: a copy is not needed."""
+        return self._manifest
+
+    @property
+    def schema_floor(self) -> int:
+        return self._manifest.schema_floor
+
+    @property
+    def stopped(self) -> MetaError | None:
+        """Why this opening serves no more; None: it serves."""
+        return self._serving.stopped
+
+    def _publish(self, manifest: Manifest, flushed: Frozen | None = None) -> None:
+        """Writes first, looks second, deletes third. `_publishing` is held."""
+        self._manifest_number += 1
+        manifest = manifest.model_copy(update={"number": self._manifest_number})
+        with self._serving.in_doubt(), self._stale_first():
+            publish_manifest(self.place.disk, self.place.root, manifest)
+            remove_superseded(self.place.disk, self.place.root, manifest)
+        self._manifest = manifest
+        self._content.follow(manifest, flushed)
+
+    def _stale_first(self) -> AbstractContextManager[None]:
+        return stale_before_wrong(self.place.disk, self.place.root, self.opening)

@@ -1,0 +1,137 @@
+"""What keeps an open region's memory, log and files bounded: flushes, merges and removals."""
+
+import posixpath
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+
+from base.errors import NotFound, Unavailable
+from dataplane.region.compaction import Merged, compacted, merged, plan_compaction
+from dataplane.region.core import Core
+from dataplane.region.flush import Frozen, flushed, write_memtable
+from dataplane.region.housekeeping import leavings, remove_leavings
+from dataplane.region.names import Numbered, data_name
+from dataplane.region.rewrite import write_compacted
+
+
+class Tended(Core):
+    """Runs beside readers and writers, each in a thread of its own."""
+
+    def needs_flush(self) -> bool:
+        """By bytes or by age; the node asks now and then and calls `flush` in a thread."""
+        with self._content.lock:
+            limits, memtable = self.place.limits, self._content.memtable
+            if self._content.frozen is not None or memtable.bytes >= limits.memtable_bytes:
+                return True
+            age_ms = self.place.clock.wall_ms() - memtable.first_ms
+            return memtable.rows > 0 and age_ms >= limits.flush_age_ms
+
+    def flush(self) -> bool:
+        """Memory to a file, then a manifest that names it, then the look, then the log is cut.
+
+        False: there was nothing. Unavailable `storage-full` leaves the rows where they are.
+        """
+        with self._flushing:
+            self._serving.check()
+            frozen = self._freeze()
+            if frozen is None:
+                return False
+            marks = self._manifest.marks
+            with self._new_file() as name:
+                entry = write_memtable(self.place, self.spec.columns, frozen.memtable, name, marks)
+                with self._publishing:
+                    self._serving.check()
+                    with self._content.lock:
+                        version, known = self._content.version, self._content.statements.all()
+                    self._publish(flushed(self._manifest, frozen, entry, version, known), frozen)
+            with self._writing:
+                self._log.closed_bytes -= frozen.closed_bytes
+            return True
+
+    def compact(self) -> Merged | None:
+        """Merges small files into one, beside readers and writers. None: nothing is due.
+
+        The inputs go after manifest and look; those that somebody reads go by a later `sweep`.
+        """
+        with self._merging:
+            plan = plan_compaction(self._manifest)
+            if plan is None:
+                return None
+            columns, check = self.spec.columns, self._serving.check
+            with self._new_file() as name, self._stale_first():
+                output = write_compacted(self.place, columns, plan, name, check)
+                with self._publishing:
+                    check()
+                    self._publish(compacted(self._manifest, plan, output))
+                    with self._content.lock:
+                        self._content.files.merged_away(plan.inputs)
+            self.sweep()
+            return merged(plan, output)
+
+    def has_unread_files(self) -> bool:
+        """Whether there is something to `sweep`."""
+        with self._content.lock:
+            return bool(self._content.files.unread())
+
+    def sweep(self) -> int:
+        """Removes files that were merged away and that nobody reads any more; returns how many."""
+        with self._publishing:
+            self._serving.check()
+            with self._content.lock:
+                names = self._content.files.unread()
+            if names:
+                self._remove([posixpath.join(self.place.root, name) for name in names])
+                with self._content.lock:
+                    self._content.files.removed(names)
+            return len(names)
+
+    def collect(self, keep_attempts: Iterable[str] = ()) -> int:
+        """Removes own files that no manifest names and no open attempt claims; returns how many.
+
+        `keep_attempts`: folders `attempts/{name}` of jobs that may still be writing.
+        """
+        with self._publishing:
+            self._serving.check()
+            kept, unnamed = frozenset(keep_attempts), self._content.files.unnamed
+            paths = leavings(self.place.disk, self.place.root, self._manifest, kept, unnamed)
+            if paths:
+                self._remove(paths)
+            return len(paths)
+
+    def close_log(self) -> None:
+        """Closes the log segment when nobody writes; the next batch opens another."""
+        with self._writing:
+            self._log.rotate()
+
+    def _make_room(self) -> None:
+        if self._content.memtable.bytes >= 2 * self.place.limits.memtable_bytes:
+            self.flush()
+
+    def _freeze(self) -> Frozen | None:
+        """What is to be flushed; after a flush that failed, what it left."""
+        if self._content.frozen is None and self._content.memtable.rows:
+            with self._writing:
+                self._log.rotate()
+                log = self._log
+                self._content.freeze(log.next_segment, log.closed_bytes, self.spec.columns)
+        return self._content.frozen
+
+    def _remove(self, paths: Iterable[str]) -> None:
+        with self._serving.in_doubt(), self._stale_first():
+            remove_leavings(self.place.disk, self.place.root, self.opening, paths)
+
+    @contextmanager
+    def _new_file(self) -> Iterator[Numbered]:
+        """A name that is taken for no leaving while the file is written."""
+        with self._content.lock:
+            name = self._content.files.begin()
+        try:
+            with self._serving.unless_unknown():
+                yield name
+        except Unavailable as error:
+            if error.code == "storage-full":  # nothing names it, and its room is needed
+                with suppress(NotFound):
+                    self.place.disk.remove(posixpath.join(self.place.root, data_name(name)))
+            raise
+        finally:
+            with self._content.lock:
+                self._content.files.end(name)
