@@ -6,15 +6,10 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from base.elements.states import ElementState
 from base.schema.partition import PartitionRule
 from keys.key import Key
 from keys.value import StoredModel, StoredPart
-
-
-class ElementState(StrEnum):
-    """How far a schema element has come (DESIGN 7). The core publishes elements at once."""
-
-    PUBLIC = "public"
 
 
 class Column(StoredPart):
@@ -24,7 +19,41 @@ class Column(StoredPart):
     type: str
     nullable: bool
     default: Any = None
-    """JSON form of the default; None: null."""
+    """JSON form of what a new row has that does not name the column; None: null."""
+    origin_default: Any = None
+    """JSON form of what a row reads as that was written without the column; None: null. Fixed when
+    the column is asked for: `default` may change later, what old rows say may not."""
+    state: ElementState = ElementState.PUBLIC
+
+
+class Index(StoredPart):
+    id: int
+    """Permanent, never reused in this table: the family of its entries in every region, from 1."""
+    name: str
+    columns: tuple[int, ...]
+    """Column ids, in the order of the index."""
+    unique: bool
+    state: ElementState = ElementState.PUBLIC
+
+
+class ConstraintKind(StrEnum):
+    NOT_NULL = "not-null"
+    CHECK = "check"
+    UNIQUE = "unique"
+
+
+class Constraint(StoredPart):
+    """What rows must satisfy. That a column is not nullable is one only while it comes or goes:
+    once it holds, the column says so itself."""
+
+    id: int
+    """Permanent, never reused in this table."""
+    name: str
+    kind: ConstraintKind
+    columns: tuple[int, ...]
+    """Column ids."""
+    expression: str | None = None
+    """Of a check."""
     state: ElementState = ElementState.PUBLIC
 
 
@@ -42,6 +71,7 @@ class TableInfo(StoredModel):
     schema_floor: int
     """The oldest schema version that regions still take."""
     columns: tuple[Column, ...]
+    """In declared order; those that are not public too."""
     next_column_id: int
     primary_key: tuple[int, ...]
     """Column ids."""
@@ -50,10 +80,20 @@ class TableInfo(StoredModel):
     options: dict[str, str]
     replicas: int
     created_at_ms: int
+    indexes: tuple[Index, ...] = ()
+    next_index_id: int = 1
+    """Ids below it that no index has are dead: no entry is ever written under them again."""
+    constraints: tuple[Constraint, ...] = ()
+    next_constraint_id: int = 1
 
     @property
     def full_name(self) -> str:
         return f"{self.catalog}.{self.schema_name}.{self.name}"
+
+    @property
+    def public_columns(self) -> tuple[Column, ...]:
+        """What users know."""
+        return tuple(column for column in self.columns if column.state is ElementState.PUBLIC)
 
 
 @dataclass(frozen=True, slots=True)

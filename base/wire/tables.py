@@ -2,8 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue, Strict
 
+from base.elements import states
 from base.schema.partition import PARTITIONS_MAX
 from base.schema.values import JsonScalar
 from base.wire.model import Listed, WireModel
@@ -13,8 +14,8 @@ COLUMNS_MAX = 1024
 Identifier = Annotated[str, Field(json_schema_extra={"pattern": "^[A-Za-z_][A-Za-z0-9_-]{0,127}$"})]
 """A name. Judged by `table_rules`, not here, so that the answer is `invalid-identifier`."""
 
-ElementState = Literal["absent", "delete-only", "write-only", "public"]
-"""How far a schema element has come in an online schema change."""
+ElementState = Annotated[states.ElementState, Strict(False)]
+"""As its text: how far a schema element has come in an online schema change."""
 
 RegionState = Literal["opening", "open", "lost"]
 
@@ -90,7 +91,37 @@ class ColumnBody(ColumnSpec):
 
     id: int
     """Permanent: a rename keeps it, and it is never used again in this table."""
+    origin_default: JsonValue = None
+    """What a row reads as that was written before the column, in JSON form; null: null."""
     state: ElementState
+    """Users know a column only while it is `public`."""
+
+
+class IndexBody(WireModel):
+    """An index as it is."""
+
+    id: int
+    """Permanent, and never used again in this table."""
+    name: Identifier
+    columns: Listed[Identifier]
+    """In the order of the index."""
+    unique: bool
+    state: ElementState
+    """Reads use an index only while it is `public`."""
+
+
+class ConstraintBody(WireModel):
+    """What rows must satisfy, as it is."""
+
+    id: int
+    """Permanent, and never used again in this table."""
+    name: Identifier
+    kind: Literal["not-null", "check", "unique"]
+    columns: Listed[Identifier]
+    expression: str | None = None
+    """Of a check."""
+    state: ElementState
+    """Every row satisfies it only while it is `public`; new ones always do."""
 
 
 class RegionRouteBody(WireModel):
@@ -131,6 +162,9 @@ class TableBody(TableShape):
     catalog: str
     schema_name: str = Field(alias="schema")
     columns: Listed[ColumnBody]
+    """In declared order; also those that are on their way in or out."""
+    indexes: Listed[IndexBody] = ()
+    constraints: Listed[ConstraintBody] = ()
     version: int
     """Rises at every change of the table; the ETag shows it."""
     schema_version: int

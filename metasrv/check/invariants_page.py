@@ -118,7 +118,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         "The parts of a table fit: its regions and its partition rule, its columns and its keys, "
         "its name and its schema.",
         ("base/schema/partition.py", "procedures/kinds/create_table.py"),
-        ("region-ids", "table-elements", "table-schema", "route-nodes"),
+        ("region-ids", "table-elements", "table-online", "table-schema", "route-nodes"),
         ("tests/base/test_table_rules.py", CHECK),
     ),
     Invariant(

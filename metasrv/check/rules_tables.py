@@ -1,15 +1,19 @@
 """Rules about the four kinds of key that make a table: each makes sense, and all agree."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import cast
 
+from base.elements.states import ElementState
 from base.ids import TableId, region_id
 from keys.catalogs import CatalogNameKey, SchemaNameKey
 from keys.cluster import NodeKey
+from keys.elements import Element, graph_of
 from keys.tables import (
+    Constraint,
     DatanodeTable,
     DatanodeTableKey,
+    Index,
     RegionState,
     TableInfo,
     TableInfoKey,
@@ -155,13 +159,45 @@ def _own_faults(info: TableInfo) -> Iterator[tuple[str, str]]:
         yield f"columns {ids} named {column_names}", "each id and each name once"
     if any(column >= info.next_column_id or column < 1 for column in ids):
         yield f"columns {ids}, next {info.next_column_id}", "ids from 1, below the next"
-    if not info.primary_key or not set(info.primary_key) <= set(ids):
-        yield f"primary key {list(info.primary_key)}", f"columns of {ids}"
+    public = [column.id for column in info.public_columns]
+    if not info.primary_key or not set(info.primary_key) <= set(public):
+        yield f"primary key {list(info.primary_key)}", f"public columns, of {public}"
     if not set(info.partition.columns) <= set(info.primary_key):
         yield f"partition columns {list(info.partition.columns)}", "part of the primary key"
     if not 0 <= info.schema_floor <= info.schema_version or info.version < 1:
         found = f"floor {info.schema_floor}, schema version {info.schema_version}"
         yield f"{found}, version {info.version}", "a floor not above the version, versions from 1"
+
+
+def online(facts: Facts) -> Iterator[Fault]:
+    for table_id, info in facts.infos().items():
+        for found, right in _online_faults(info):
+            yield Fault(str(TableInfoKey(table_id)), found, right)
+
+
+def _online_faults(info: TableInfo) -> Iterator[tuple[str, str]]:
+    columns = {column.id for column in info.columns}
+    named: Sequence[tuple[str, Sequence[Index | Constraint], int]] = (
+        ("indexes", info.indexes, info.next_index_id),
+        ("constraints", info.constraints, info.next_constraint_id),
+    )
+    for what, elements, following in named:
+        ids = [element.id for element in elements]
+        spelled = [element.name.lower() for element in elements]
+        if len(set(ids)) < len(ids) or len(set(spelled)) < len(spelled):
+            yield f"{what} {ids} named {spelled}", "each id and each name once"
+        if not all(1 <= one < following for one in ids):
+            yield f"{what} {ids}, next {following}", "ids from 1, below the next"
+        for element in elements:
+            if not element.columns or not set(element.columns) <= columns:
+                yield (
+                    f"{element.name} over {list(element.columns)}",
+                    f"columns of {sorted(columns)}",
+                )
+    every: tuple[Element, ...] = (*info.columns, *info.indexes, *info.constraints)
+    for one in every:
+        if one.state is ElementState.ABSENT or one.state not in graph_of(one).behaviours:
+            yield f"{one.name} is {one.state}", f"a state of a {graph_of(one).name}"
 
 
 def opening(facts: Facts) -> Iterator[Fault]:
@@ -206,6 +242,7 @@ RULES = (
     Rule("region-announced", 6, "an open region has been announced", announcements),
     Rule("table-schema", 2, "the schema of a table and the catalog of a schema exist", schemas),
     Rule("table-elements", 5, "columns, keys, partition and versions of a table fit", elements),
+    Rule("table-online", 5, "ids of elements are taken once, their states are legal", online),
     Rule("region-opening", 1, "a region that is opening is opened by a procedure", opening),
     Rule("drop-unfinished", 1, "what is being dropped is dropped by a procedure", leaving),
     Rule("region-lost", 6, "no region is lost", lost),

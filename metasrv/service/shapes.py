@@ -8,6 +8,8 @@ from base.wire.table_rules import partition_of
 from base.wire.tables import (
     CatalogBody,
     ColumnBody,
+    ConstraintBody,
+    IndexBody,
     RegionRouteBody,
     RouteBody,
     SchemaBody,
@@ -16,7 +18,15 @@ from base.wire.tables import (
 )
 from keys.catalog import Table
 from keys.catalogs import CatalogInfo, SchemaInfo
-from keys.tables import RegionRoute, RegionState, TableInfo, TableRoute
+from keys.tables import (
+    Column,
+    Constraint,
+    Index,
+    RegionRoute,
+    RegionState,
+    TableInfo,
+    TableRoute,
+)
 
 Addresses = Mapping[str, str]
 
@@ -52,17 +62,9 @@ def table_body(table: Table, catalog_version: int, addresses: Addresses) -> Tabl
         catalog=info.catalog,
         schema_name=info.schema_name,
         name=info.name,
-        columns=tuple(
-            ColumnBody(
-                id=column.id,
-                name=column.name,
-                type=column.type,
-                nullable=column.nullable,
-                default=column.default,
-                state=column.state.value,
-            )
-            for column in info.columns
-        ),
+        columns=tuple(column_body(column) for column in info.columns),
+        indexes=tuple(index_body(index, names) for index in info.indexes),
+        constraints=tuple(constraint_body(one, names) for one in info.constraints),
         primary_key=tuple(names[column] for column in info.primary_key),
         partition=partition_of(info.partition, names),
         replicas=info.replicas,
@@ -73,6 +75,39 @@ def table_body(table: Table, catalog_version: int, addresses: Addresses) -> Tabl
         created_at=time_of(info.created_at_ms),
         dropped_at=_time_or_none(table.dropped_at_ms),
         regions=regions_body(table.route, addresses),
+    )
+
+
+def column_body(column: Column) -> ColumnBody:
+    return ColumnBody(
+        id=column.id,
+        name=column.name,
+        type=column.type,
+        nullable=column.nullable,
+        default=column.default,
+        origin_default=column.origin_default,
+        state=column.state,
+    )
+
+
+def index_body(index: Index, names: Mapping[int, str]) -> IndexBody:
+    return IndexBody(
+        id=index.id,
+        name=index.name,
+        columns=tuple(names[column] for column in index.columns),
+        unique=index.unique,
+        state=index.state,
+    )
+
+
+def constraint_body(constraint: Constraint, names: Mapping[int, str]) -> ConstraintBody:
+    return ConstraintBody(
+        id=constraint.id,
+        name=constraint.name,
+        kind=constraint.kind.value,
+        columns=tuple(names[column] for column in constraint.columns),
+        expression=constraint.expression,
+        state=constraint.state,
     )
 
 

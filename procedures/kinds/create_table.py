@@ -64,7 +64,7 @@ def is_like(info: TableInfo, other: TableInfo) -> bool:
 def _definition(info: TableInfo) -> tuple[object, ...]:
     """By names: a column that was renamed, or dropped and made again, has an id of its own."""
     names = {column.id: column.name for column in info.columns}
-    columns = [(c.name, c.type, c.nullable, c.default) for c in info.columns]
+    columns = [(c.name, c.type, c.nullable, c.default) for c in info.public_columns]
     key = [names[column] for column in info.primary_key]
     return columns, key, partition_of(info.partition, names), info.options, info.replicas
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from base.elements.states import ElementState
 from base.schema.partition import HashRule
 from base.wire.changes import AlterRequest, RenameRequest, UndropRequest
 from base.wire.problems import field_errors
@@ -266,7 +267,7 @@ def test_given_other_requests_then_their_names_are_judged() -> None:
 def test_given_a_table_when_sent_then_a_client_reads_the_same() -> None:
     spec = TableSpec.model_validate(FLIGHTS)
     columns = tuple(
-        ColumnBody(**one.model_dump(), id=place, state="public")
+        ColumnBody(**one.model_dump(), id=place, state=ElementState.PUBLIC)
         for place, one in enumerate(spec.columns, 1)
     )
     body = TableBody(

@@ -233,23 +233,6 @@ async def catalog_gone(at: Cluster) -> str:
     return str(CatalogNameKey("main"))
 
 
-async def column_twice(at: Cluster) -> str:
-    columns = (await at.read(INFO)).columns
-    return await at.edit(INFO, columns=(columns[0], columns[0]))
-
-
-async def column_id_not_taken(at: Cluster) -> str:
-    return await at.edit(INFO, next_column_id=2)
-
-
-async def key_of_no_column(at: Cluster) -> str:
-    return await at.edit(INFO, primary_key=(1, 9))
-
-
-async def floor_above_version(at: Cluster) -> str:
-    return await at.edit(INFO, schema_floor=2)
-
-
 async def opened_by_nobody(at: Cluster) -> str:
     region = await at.route_of(FLIGHTS, 0)
     await at.change_region(region.model_copy(update={"state": RegionState.OPENING}))
@@ -359,10 +342,6 @@ BREAKAGES = (
     Breakage("region-announced", open_unannounced),
     Breakage("table-schema", schema_gone),
     Breakage("table-schema", catalog_gone),
-    Breakage("table-elements", column_twice),
-    Breakage("table-elements", column_id_not_taken),
-    Breakage("table-elements", key_of_no_column),
-    Breakage("table-elements", floor_above_version),
     Breakage("region-opening", opened_by_nobody),
     Breakage("region-lost", lost_region),
     Breakage("drop-unfinished", dropped_by_nobody),

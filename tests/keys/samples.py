@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from base.elements.states import ElementState
 from base.schema.partition import HashRule, RangeRule
 from keys.catalogs import CatalogInfo, CatalogNameKey, SchemaInfo, SchemaNameKey
 from keys.cluster import (
@@ -20,6 +21,7 @@ from keys.cluster import (
     Setting,
     SettingKey,
 )
+from keys.holders import Holder, HolderKey
 from keys.key import Key
 from keys.log import (
     CatalogCreated,
@@ -67,8 +69,11 @@ from keys.removed import (
 )
 from keys.tables import (
     Column,
+    Constraint,
+    ConstraintKind,
     DatanodeTable,
     DatanodeTableKey,
+    Index,
     RegionRoute,
     RegionState,
     TableInfo,
@@ -116,13 +121,37 @@ INFO = TableInfo(
     columns=(
         Column(id=1, name="id", type="int64", nullable=False),
         Column(id=2, name="note", type="string", nullable=True, default="ünset"),
+        Column(
+            id=3,
+            name="seats",
+            type="int32",
+            nullable=False,
+            default=100,
+            origin_default=1,
+            state=ElementState.WRITE_ONLY,
+        ),
     ),
-    next_column_id=3,
+    next_column_id=4,
     primary_key=(1,),
     partition=RangeRule(columns=(1,), bounds=((1000,),)),
     options={"retention": "7d"},
     replicas=1,
     created_at_ms=AT_MS,
+    indexes=(
+        Index(id=2, name="by_note", columns=(2, 1), unique=True, state=ElementState.DELETE_ONLY),
+    ),
+    next_index_id=3,
+    constraints=(
+        Constraint(
+            id=1,
+            name="some_seats",
+            kind=ConstraintKind.CHECK,
+            columns=(3,),
+            expression="seats > 0",
+            state=ElementState.WRITE_ONLY,
+        ),
+    ),
+    next_constraint_id=2,
 )
 HASHED = INFO.model_copy(update={"partition": HashRule(columns=(1,), count=2)})
 CATALOG = CatalogInfo(
@@ -260,6 +289,16 @@ SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (
         Candidate(server="meta-1", url="http://127.0.0.1:4000", version="0.1.0"),
     ),
     (NodeKey("datanode", "dn-1"), NODE),
+    (
+        HolderKey("fe-1"),
+        Holder(
+            holder_id="fe-1",
+            incarnation="i-1",
+            address="http://127.0.0.1:4400",
+            version="0.1.0",
+            registered_at_ms=AT_MS,
+        ),
+    ),
     (ClusterKey(), Cluster(cluster_id=PROCEDURE, created_at_ms=AT_MS)),
     (
         SettingKey("maintenance"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from base.elements.states import ElementState
 from base.errors import Unavailable
 from base.wire.tables import ColumnBody
 from metasrv.sdk.client import AsyncClient
@@ -17,7 +18,7 @@ async def test_given_rows_when_a_column_is_added_then_they_read_null_and_both_ve
 ) -> None:
     catalog = FakeCatalog()
     three_nodes.create(catalog, small(regions=2))
-    extra = ColumnBody(name="extra", type="int64", id=3, state="public")
+    extra = ColumnBody(name="extra", type="int64", id=3, state=ElementState.PUBLIC)
 
     async with AsyncClient([URL], transport=catalog) as client:
         before = client.table("t")
@@ -44,7 +45,7 @@ async def test_given_a_region_that_was_not_told_when_written_with_it_then_not_ye
     catalog = FakeCatalog()
     three_nodes.create(catalog, small(regions=1))
     assert catalog.table is not None
-    extra = ColumnBody(name="extra", type="int64", id=3, state="public")
+    extra = ColumnBody(name="extra", type="int64", id=3, state=ElementState.PUBLIC)
     catalog.change(columns=(*catalog.table.columns, extra), schema_version=2)
 
     async with AsyncClient([URL], transport=catalog) as client:

@@ -1,0 +1,36 @@
+"""Which graph of `base.elements` each stored element moves along."""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from base.elements.graph import Graph
+from base.elements.graphs import (
+    CHECK_CONSTRAINT,
+    INDEX,
+    NOT_NULL,
+    OPTIONAL_COLUMN,
+    REQUIRED_COLUMN,
+    UNIQUE_CONSTRAINT,
+    UNIQUE_INDEX,
+)
+from keys.tables import Column, Constraint, ConstraintKind, Index
+
+Element: TypeAlias = Column | Index | Constraint
+
+_CONSTRAINTS: Mapping[ConstraintKind, Graph] = {
+    ConstraintKind.NOT_NULL: NOT_NULL,
+    ConstraintKind.CHECK: CHECK_CONSTRAINT,
+    ConstraintKind.UNIQUE: UNIQUE_CONSTRAINT,
+}
+
+
+def graph_of(element: Element) -> Graph:
+    """The graph of an element as it is stored."""
+    match element:
+        case Index():
+            return UNIQUE_INDEX if element.unique else INDEX
+        case Constraint():
+            return _CONSTRAINTS[element.kind]
+        case Column():
+            says_nothing = element.default is None and element.origin_default is None
+            return OPTIONAL_COLUMN if element.nullable and says_nothing else REQUIRED_COLUMN
