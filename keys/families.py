@@ -6,6 +6,7 @@ from typing import Any
 from base.errors import Corrupt
 from keys.catalogs import CatalogNameKey, SchemaNameKey
 from keys.cluster import CandidateKey, ClusterKey, LeaderKey, NodeKey, SequenceKey, SettingKey
+from keys.holders import HolderKey
 from keys.key import Key
 from keys.log import CatalogUpdateKey, CatalogVersionKey
 from keys.poison import PoisonKey
@@ -55,6 +56,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(LeaderKey, "the election, under the leader's lease"),
     Family(CandidateKey, "each metasrv, under its lease"),
     Family(NodeKey, "registration of a node"),
+    Family(HolderKey, "registration and sign-off of a holder; its lease, when it has ended"),
     Family(ClusterKey, "the bootstrap, once"),
     Family(SettingKey, "operators, through the API"),
 )

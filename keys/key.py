@@ -20,6 +20,7 @@ SEGMENTS: Mapping[str, re.Pattern[str]] = {
     "table": IDENTIFIER,
     "name": IDENTIFIER,
     "node": NODE_ID,
+    "holder": NODE_ID,
     "server": NODE_ID,
     "role": re.compile(r"datanode|frontend|metasrv"),
     "procedure": UUID_TEXT,

@@ -63,6 +63,10 @@ class ServerConfig(BaseSettings):
     """Between heartbeats of a node; it is told by the leader."""
     region_lease_ms: int = Field(default=10_000, ge=500)
     """How long a node may serve its regions unheard; holds three heartbeats."""
+    schema_lease_ms: int = Field(default=15_000, ge=1_000)
+    """How long a frontend may serve unheard, and what a silent one costs a schema change, once."""
+    transaction_age_max_ms: int = Field(default=10_000, ge=100)
+    """A transaction on a frontend ends at this age; below schema_lease_ms."""
     phi_threshold: float = Field(default=8.0, gt=0, le=300)
     """Surprise at which a silent node counts as dead: 8 is once in 10^8 by chance."""
     phi_pause_ms: int = Field(default=3_000, ge=0)
@@ -95,6 +99,8 @@ class ServerConfig(BaseSettings):
             raise ValueError("leader_ttl_ms must hold three keep_alive_ms")
         if 3 * self.heartbeat_ms > self.region_lease_ms:
             raise ValueError("region_lease_ms must hold three heartbeat_ms")
+        if self.transaction_age_max_ms >= self.schema_lease_ms:
+            raise ValueError("transaction_age_max_ms must be below schema_lease_ms")
         if self.store_deadline_ms >= self.leader_ttl_ms:
             raise ValueError("store_deadline_ms must be below leader_ttl_ms")
         assert self.store, "checked as it is made"

@@ -23,6 +23,9 @@ from keys.sequence import Sequences
 from keys.value import decode
 from metasrv.adapters.http_nodes import HttpNodes
 from metasrv.config import ServerConfig
+from metasrv.holders.book import HolderBook
+from metasrv.holders.sync import HolderSync
+from metasrv.holders.sync import Timing as SchemaTiming
 from metasrv.housekeeping import housekeeping
 from metasrv.nodes.book import NodeBook, Timing
 from metasrv.nodes.detector import PhiConfig
@@ -92,6 +95,8 @@ async def open_term(world: World, fence: Compare) -> AsyncIterator[Term]:
     busy = _Busy(asyncio.Event())
     book = _book(world, cluster.cluster_id, committer, settings, busy)
     await book.load()
+    holders = _holders(world, cluster.cluster_id, committer)
+    await holders.load()
     nodes = HttpNodes(
         cluster.cluster_id,
         fence.mod_revision,
@@ -100,7 +105,7 @@ async def open_term(world: World, fence: Compare) -> AsyncIterator[Term]:
         token=world.token,
     )
     reads = MergedReads(world.kv)
-    ports = _ports(world, reads, book, nodes)
+    ports = _ports(world, reads, book, nodes, holders)
     limits = _limits(config)
     manager = busy.manager = Manager(KINDS, ports, committer, limits)
     settings.listen(Tuned(limits, config.phi_threshold, book, manager, ports.gate).follow)
@@ -114,9 +119,10 @@ async def open_term(world: World, fence: Compare) -> AsyncIterator[Term]:
             manager,
             ports,
             book,
+            holders,
             settings,
             busy.ready,
-            (nodes.run, reads.run),
+            (nodes.run, reads.run, holders.run),
         )
     finally:
         await nodes.close()
@@ -146,13 +152,31 @@ def _book(
     )
 
 
-def _ports(world: World, reads: MergedReads, book: NodeBook, nodes: HttpNodes) -> Ports:
+def _holders(world: World, cluster_id: str, committer: Committer) -> HolderSync:
+    config = world.config
+    return HolderSync(
+        cluster_id=cluster_id,
+        kv=world.kv,
+        committer=committer,
+        follower=world.follower,
+        clock=world.clock,
+        book=HolderBook(config.schema_lease_ms, config.leader_ttl_ms, world.clock.mono_ms()),
+        timing=SchemaTiming(
+            config.schema_lease_ms, config.transaction_age_max_ms, config.store_deadline_ms
+        ),
+    )
+
+
+def _ports(
+    world: World, reads: MergedReads, book: NodeBook, nodes: HttpNodes, holders: HolderSync
+) -> Ports:
     return Ports(
         kv=reads,
         nodes=nodes,
         leases=book,
         placement=book,
         jobs=world.jobs,
+        schema_sync=holders,
         clock=world.clock,
         ids=world.ids,
         rng=world.rng,

@@ -8,6 +8,7 @@ from typing import Any
 from keys.committer import Committer
 from keys.kv import Compare
 from keys.sequence import Sequences
+from metasrv.holders.sync import HolderSync
 from metasrv.nodes.book import NodeBook
 from metasrv.settings import Settings
 from procedures.context import Ports
@@ -25,6 +26,7 @@ class Term:
     manager: Manager
     ports: Ports
     nodes: NodeBook
+    holders: HolderSync
     settings: Settings
     ready: asyncio.Event
     """Set once every record has been read and its locks computed; nothing is admitted before."""

@@ -1,7 +1,7 @@
 """What a step is handed: the ports, who it is, and a place to say what it waits for."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,7 @@ from keys.kv import Readable
 from keys.records import Submission
 from keys.txn import Snapshot, snapshot
 from procedures.gate import Gate
-from procedures.ports import Children, Jobs, Leases, Nodes, Placement, Sender
+from procedures.ports import Children, Jobs, Leases, Nodes, Placement, SchemaSync, Sender
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,17 @@ class Waiting:
     """Something that must happen first; shown as it stands in `waiting_for`."""
 
     kind: str
-    """`lock`, `region_lease`, `node`, `child`, `admission`, `maintenance` or `store`."""
+    """`lock`, `region_lease`, `schema_lease`, `node`, `child`, `admission`, `maintenance` or
+    `store`."""
     holder: str
     since_ms: int
     """Wall clock."""
     expires_in_ms: int | None = None
+    have: int | None = None
+    """Of a schema lease: as in procedures.ports.Behind, and so the rest."""
+    need: int | None = None
+    transaction: str | None = None
+    transaction_age_ms: int | None = None
 
 
 @dataclass(slots=True)
@@ -44,12 +50,19 @@ class Live:
     moved_at_ms: int = 0
     """When it last made progress; `stalled` is measured from here."""
     waiting: list[Waiting] = field(default_factory=list)
+    waiting_now: Callable[[], tuple[Waiting, ...]] = tuple
+    """Waits that are others at every look: who of the holders has not followed yet."""
     last_error: str | None = None
     """Code of the error that the step is being retried for."""
     last_facts: Mapping[str, object] = field(default_factory=dict)
     """And its facts: which region is lost, which node is silent."""
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     """Somebody does not want it to rest any longer."""
+
+    @property
+    def waits(self) -> tuple[Waiting, ...]:
+        """All that it waits for at this moment."""
+        return (*self.waiting, *self.waiting_now())
 
     async def rest(self, ms: int) -> None:
         """For *ms*, or until it is woken."""
@@ -68,6 +81,7 @@ class Ports:
     leases: Leases
     placement: Placement
     jobs: Jobs
+    schema_sync: SchemaSync
     clock: Clock
     ids: Ids
     rng: Rng
@@ -108,6 +122,31 @@ class Context:
         if done != self.live.done:
             self.live.moved_at_ms = now
         self.live.done, self.live.total, self.live.unit = done, total, unit
+
+    async def drained(self, table_id: int, schema_version: int) -> None:
+        """Waits as SchemaSync.drained, and shows who is waited for."""
+        sync, since_ms = self.ports.schema_sync, self.ports.clock.wall_ms()
+
+        def waits() -> tuple[Waiting, ...]:
+            return tuple(
+                Waiting(
+                    "schema_lease",
+                    one.holder,
+                    since_ms,
+                    expires_in_ms=one.expires_in_ms,
+                    have=one.have,
+                    need=one.need,
+                    transaction=one.transaction,
+                    transaction_age_ms=one.transaction_age_ms,
+                )
+                for one in sync.behind(table_id, schema_version)
+            )
+
+        self.live.waiting_now = waits
+        try:
+            await sync.drained(table_id, schema_version)
+        finally:
+            self.live.waiting_now = tuple
 
     @contextmanager
     def waiting_for(

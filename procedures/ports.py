@@ -64,6 +64,41 @@ class Leases(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Behind:
+    """A holder of a schema lease that may still use an older version of a table than it should."""
+
+    holder: str
+    have: int | None
+    """The catalog version it acknowledged; None: this leader has not heard it yet."""
+    need: int
+    """The one it must acknowledge."""
+    expires_in_ms: int
+    """Until its lease has surely ended; then its registration is removed, and nobody waits."""
+    transaction: str | None = None
+    """Of those that keep it there, the oldest; None: it has not told of the version yet."""
+    transaction_age_ms: int | None = None
+
+
+class SchemaSync(Protocol):
+    """How far the holders of schema leases have come (PROTOCOLS P6).
+
+    Ask after the transition has been committed. It says how long to wait; what makes the next
+    step safe is the floor that the regions have raised.
+    """
+
+    def behind(self, table_id: int, schema_version: int) -> tuple[Behind, ...]:
+        """Who may still use that table below *schema_version*, by id; of a version that is not
+        published yet: everybody."""
+        ...
+
+    async def drained(self, table_id: int, schema_version: int) -> None:
+        """Returns once nobody is behind: each holder has acknowledged the version and uses none
+        below it, or its lease has ended and its registration is removed. Other tables, and
+        holders that register later, delay it not."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class NodeView:
     """A node as placement sees it: facts at one moment."""
 

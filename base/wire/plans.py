@@ -11,6 +11,7 @@ BlockerKind = Literal[
     "node",
     "region",
     "region_lease",
+    "schema_lease",
     "child",
     "poison",
     "paused",

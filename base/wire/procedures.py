@@ -55,15 +55,22 @@ class WaitingBody(WireModel):
     """Something that must happen first."""
 
     kind: str
-    """`lock`, `admission`, `region_lease`, `node`, `child`, `spark` or `store`."""
+    """`lock`, `admission`, `region_lease`, `schema_lease`, `node`, `child`, `spark` or `store`."""
     holder: str
-    """Who has it: a procedure, a node, a job, or the limit of running procedures."""
+    """Who has it: a procedure, a node, a frontend, a job, or the limit of running procedures."""
     key: str | None = None
     """Of a lock."""
     since: str
     """RFC 3339."""
     expires_in_s: int | None = None
     """After this long the wait is over whatever the holder does."""
+    have: int | None = None
+    """Of a schema lease: the version of the catalog that the holder acknowledged, if any."""
+    need: int | None = None
+    """The one that it must acknowledge."""
+    transaction: str | None = None
+    """The oldest transaction that keeps the holder at an older version of the table."""
+    transaction_age_ms: int | None = None
 
 
 class BeatBody(WireModel):

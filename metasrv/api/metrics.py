@@ -164,7 +164,7 @@ class ServerMetrics:
         running = Count(entry.held.record.kind for entry in living if entry.task is not None)
         for kind in KINDS:
             self._running.labels(kind).set(running[kind])
-        waits = Count(wait.kind for entry in living for wait in entry.live.waiting)
+        waits = Count(wait.kind for entry in living for wait in entry.live.waits)
         now_ms = state.clock.wall_ms()
         still_ms = [now_ms - entry.last_moved_ms() for entry in living if entry.stalled]
         self._stalled.set(max(still_ms, default=0) / 1000)

@@ -156,8 +156,12 @@ def _waiting(entry: Entry, record: ProcedureRecord) -> tuple[WaitingBody, ...]:
                 holder=wait.holder,
                 since=time_of(wait.since_ms),
                 expires_in_s=None if wait.expires_in_ms is None else -(-wait.expires_in_ms // 1000),
+                have=wait.have,
+                need=wait.need,
+                transaction=wait.transaction,
+                transaction_age_ms=wait.transaction_age_ms,
             )
-            for wait in entry.live.waiting
+            for wait in entry.live.waits
         ),
     )
 

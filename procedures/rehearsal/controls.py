@@ -61,7 +61,7 @@ def _after(house: House, entry: Entry, held: Held, control: Control) -> Foreseen
     may_begin = not blocked and _finds_place(house, entry)
     return Foreseen(
         held=held,
-        live=replace(entry.live, waiting=[]) if stops else entry.live,
+        live=replace(entry.live, waiting=[], waiting_now=tuple) if stops else entry.live,
         kind=entry.kind,
         blocked=blocked,
         began_ms=entry.began_ms,

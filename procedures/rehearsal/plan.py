@@ -14,6 +14,7 @@ class Obstacle(StrEnum):
     NODE = "node"
     REGION = "region"
     LEASE = "region_lease"
+    SCHEMA_LEASE = "schema_lease"
     CHILD = "child"
     POISON = "poison"
     """A lock is held by one whose undo was given up."""

@@ -12,7 +12,7 @@ from keys.records import Outcome
 from keys.tables import RegionState, TableRouteKey
 from keys.txn import snapshot
 from procedures.context import Ports
-from procedures.ports import ChildEnd, Leases, Progress, Sender
+from procedures.ports import Behind, ChildEnd, Leases, Progress, SchemaSync, Sender
 from procedures.rehearsal.draft import Draft
 from procedures.rehearsal.plan import Blocker, Obstacle, Plan, PlannedOrder
 
@@ -64,6 +64,24 @@ class LeasesAhead:
             return 0
         self.notes.waits.append(Blocker(Obstacle.LEASE, node, expires_in_ms=left_ms))
         return left_ms
+
+
+@dataclass(frozen=True)
+class SyncAhead:
+    """Who would be waited for is noted; the wait is over at once."""
+
+    sync: SchemaSync
+    notes: Notes
+
+    def behind(self, table_id: int, schema_version: int) -> tuple[Behind, ...]:
+        return self.sync.behind(table_id, schema_version)
+
+    async def drained(self, table_id: int, schema_version: int) -> None:
+        self.notes.waits += [
+            Blocker(Obstacle.SCHEMA_LEASE, one.holder, expires_in_ms=one.expires_in_ms)
+            for one in self.sync.behind(table_id, schema_version)
+            if one.transaction is not None or one.have is None
+        ]
 
 
 @dataclass(frozen=True)
@@ -174,6 +192,7 @@ class Stage:
             leases=LeasesAhead(real.leases, clock, notes),
             placement=real.placement,
             jobs=StageJobs(notes),
+            schema_sync=SyncAhead(real.schema_sync, notes),
             clock=clock,
             ids=real.ids,
             rng=real.rng,

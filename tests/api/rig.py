@@ -25,6 +25,9 @@ from keys.sequence import Sequences
 from keys.value import encode
 from metasrv.api.body import BodyLimits
 from metasrv.app import build_app
+from metasrv.holders.book import HolderBook
+from metasrv.holders.sync import HolderSync
+from metasrv.holders.sync import Timing as SchemaTiming
 from metasrv.nodes.book import NodeBook, Timing
 from metasrv.nodes.detector import PhiConfig
 from metasrv.nodes.leases import LeaseBook
@@ -43,6 +46,7 @@ from tests.api.fakes import FakeNodes, NoJobs, ShiftedClock
 CLUSTER = "11111111-2222-7333-8444-555555555555"
 DEADLINE_MS = 2_000
 LEASE_MS = 10_000
+SCHEMA_LEASE_MS = 15_000
 RESOURCES = NodeResources(
     cpu_cores=2,
     memory_bytes=1 << 30,
@@ -242,12 +246,23 @@ async def _term(server: Server, fence: Compare, queue_max: int) -> Term:
         next_order=count(1).__next__,
         is_busy=lambda table_id: False,
     )
+    holders = HolderSync(
+        cluster_id=CLUSTER,
+        kv=kv,
+        committer=committer,
+        follower=state.follower,
+        clock=clock,
+        book=HolderBook(SCHEMA_LEASE_MS, 5_000, clock.mono_ms()),
+        timing=SchemaTiming(SCHEMA_LEASE_MS, 10_000, DEADLINE_MS),
+    )
+    await holders.load()
     ports = Ports(
         kv=kv,
         nodes=server.nodes,
         leases=book,
         placement=book,
         jobs=NoJobs(),
+        schema_sync=holders,
         clock=clock,
         ids=state.ids,
         rng=SystemRng(),
@@ -259,4 +274,6 @@ async def _term(server: Server, fence: Compare, queue_max: int) -> Term:
     settings.listen(Tuned(places, book.phi.threshold, book, manager, ports.gate).follow)
     sequences = Sequences(kv, committer, DEADLINE_MS)
     ready = asyncio.Event()
-    return Term(CLUSTER, fence, committer, sequences, manager, ports, book, settings, ready)
+    return Term(
+        CLUSTER, fence, committer, sequences, manager, ports, book, holders, settings, ready
+    )

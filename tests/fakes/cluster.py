@@ -28,6 +28,7 @@ from procedures.manager import Manager
 from tests.fakes.chance import SeededIds
 from tests.fakes.faults import Plan, Work
 from tests.fakes.faulty_ports import FaultyKv
+from tests.fakes.holders import FakeHolders
 from tests.fakes.plane import FakeJobs, FakeLeases, FakeNodes, FakePlacement, Plane
 from tests.fakes.term import Server, World, lead
 from tests.sim.loop import WORLD, SimClock, SimLoop
@@ -66,6 +67,7 @@ class Cluster:
         self.kv = self.make_store(self.clock)
         self.plane = Plane(self.clock)
         self.jobs = FakeJobs(self.plane)
+        self.holders = FakeHolders(self.clock)
         self.ids = SeededIds(self.clock)
         self.servers: list[Server] = []
         self.violations: list[str] = []
@@ -144,6 +146,7 @@ class Cluster:
             leases=FakeLeases(self.plane),
             placement=FakePlacement(self.plane),
             jobs=self.jobs,
+            schema_sync=self.holders,
             clock=self.clock,
             ids=self.ids,
             kinds=self.kinds,

@@ -22,7 +22,7 @@ from procedures.admission import Limits
 from procedures.context import Ports
 from procedures.machine import Kind
 from procedures.manager import Manager
-from procedures.ports import Jobs, Leases, Nodes, Placement
+from procedures.ports import Jobs, Leases, Nodes, Placement, SchemaSync
 from tests.fakes.chance import SeededRng
 from tests.fakes.faults import Fate, Plan
 from tests.fakes.faulty_ports import FaultyJobs, FaultyNodes
@@ -66,6 +66,7 @@ class World:
     leases: Leases
     placement: Placement
     jobs: Jobs
+    schema_sync: SchemaSync
     clock: Clock
     ids: Ids
     kinds: Mapping[str, Kind[Any]]
@@ -93,6 +94,7 @@ async def lead(server: Server, world: World) -> None:
                 leases=world.leases,
                 placement=world.placement,
                 jobs=FaultyJobs(world.jobs, plan, fate),
+                schema_sync=world.schema_sync,
                 clock=clock,
                 ids=world.ids,
                 rng=SeededRng(server.term),

@@ -172,6 +172,7 @@ def context(cluster: Cluster) -> Context:
         leases=FakeLeases(cluster.plane),
         placement=FakePlacement(cluster.plane),
         jobs=FakeJobs(cluster.plane),
+        schema_sync=cluster.holders,
         clock=cluster.clock,
         ids=SeededIds(cluster.clock, 7),
         rng=SeededRng(),

@@ -27,6 +27,7 @@ from tests.fakes.chance import SeededIds
 from tests.fakes.cluster import LIMITS
 from tests.fakes.faults import Mode
 from tests.fakes.faulty_ports import FaultyKv
+from tests.fakes.holders import FakeHolders
 from tests.fakes.term import Server, World, lead
 from tests.procedures.enumeration import BY_NAME, wish
 from tests.procedures.killed.door import Door
@@ -110,6 +111,7 @@ class Process:
             leases=FileLeases(file),
             placement=FilePlacement(file),
             jobs=PostingJobs(FileJobs(file), self.post),
+            schema_sync=FakeHolders(clock),
             clock=clock,
             ids=self._ids,
             kinds=self._kinds,

@@ -1,0 +1,115 @@
+"""The catalog as a reader of the feed knows it: an immutable value that lines move forward. Pure.
+
+`Reading` takes the lines of one stream; what it gives is a Mirror, or None while the parts of a
+first snapshot are still coming. A mirror never goes back, and no version is passed over.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from immutables import Map
+
+from base.errors import Corrupt
+from base.wire.feed import AddressChange, Alive, FeedLine, FeedTable, Goaway, Snapshot, Update
+
+FullName = tuple[str, str, str]
+"""Catalog, schema, table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """The tables at one version of the catalog."""
+
+    version: int
+    tables: Map[int, FeedTable] = field(default_factory=Map)
+    names: Map[FullName, int] = field(default_factory=Map)
+    addresses: Map[str, str] = field(default_factory=Map)
+    """Node id -> base URL. Not of the version: as last heard."""
+
+    def find(self, catalog: str, schema: str, name: str) -> FeedTable | None:
+        table_id = self.names.get((catalog, schema, name))
+        return None if table_id is None else self.tables[table_id]
+
+    def address_of(self, node: str | None) -> str | None:
+        return None if node is None else self.addresses.get(node)
+
+    def updated(self, update: Update) -> "Mirror":
+        """The next version; a repeat changes nothing. Raises Corrupt for a gap."""
+        if update.version <= self.version:
+            return self
+        if update.version != self.version + 1:
+            raise Corrupt(log="gap", expected=self.version + 1, found=update.version)
+        changed = {table.id for table in update.tables}
+        left = self._without(*changed, *update.gone)
+        return replace(left._with(update.tables), version=update.version)
+
+    def moved(self, change: AddressChange) -> "Mirror":
+        if change.address is None:
+            known = change.node in self.addresses
+            addresses = self.addresses.delete(change.node) if known else self.addresses
+        else:
+            addresses = self.addresses.set(change.node, change.address)
+        return replace(self, addresses=addresses)
+
+    def _without(self, *table_ids: int) -> "Mirror":
+        """A name is taken away only from who bears it: two tables may exchange theirs."""
+        tables, names = self.tables, self.names
+        for table_id in table_ids:
+            table = tables.get(table_id)
+            if table is not None:
+                tables = tables.delete(table_id)
+                names = names.delete(_name_of(table))
+        return replace(self, tables=tables, names=names)
+
+    def _with(self, changed: tuple[FeedTable, ...]) -> "Mirror":
+        tables, names = self.tables, self.names
+        for table in changed:
+            tables = tables.set(table.id, table)
+            names = names.set(_name_of(table), table.id)
+        return replace(self, tables=tables, names=names)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A reader in the middle of a stream, or between two."""
+
+    mirror: Mirror | None = None
+    _parts: tuple[FeedTable, ...] = ()
+    """Of a snapshot whose last part has not come yet."""
+    _parts_version: int | None = None
+
+    def ended(self) -> "Reading":
+        """The stream is gone: a snapshot that was not whole never was."""
+        return Reading(self.mirror)
+
+    def heard(self, line: FeedLine) -> "Reading":
+        """After *line*. Raises Corrupt for one that cannot follow."""
+        match line:
+            case Snapshot():
+                return self._heard_part(line)
+            case Update():
+                return replace(self, mirror=self._known(line.type).updated(line))
+            case AddressChange():
+                return replace(self, mirror=self._known(line.type).moved(line))
+            case Alive() | Goaway():
+                return self
+
+    def _known(self, line: str) -> Mirror:
+        if self.mirror is None or self._parts_version is not None:
+            raise Corrupt(log="a line before the snapshot is whole", line=line)
+        return self.mirror
+
+    def _heard_part(self, part: Snapshot) -> "Reading":
+        """An older snapshot than what is known is Corrupt: a reader asks from what it has."""
+        if self._parts_version not in (None, part.version):
+            raise Corrupt(log="torn", expected=self._parts_version, found=part.version)
+        parts = (*self._parts, *part.tables)
+        if not part.is_last:
+            return replace(self, _parts=parts, _parts_version=part.version)
+        if self.mirror is not None and part.version < self.mirror.version:
+            raise Corrupt(log="back", known=self.mirror.version, found=part.version)
+        empty = Mirror(part.version, addresses=Map(part.addresses))
+        return Reading(empty._with(parts))
+
+
+def _name_of(table: FeedTable) -> FullName:
+    return table.catalog, table.schema_name, table.name

@@ -1,0 +1,154 @@
+"""The catalog as a stream, from any metasrv: `GET /internal/v1/catalog/watch?from=&tables=`.
+
+One JSON document a line. First the parts of a snapshot, or, where `from` is still kept, nothing;
+then one `update` for every version of the catalog, in order and without a gap; in between, nodes
+that moved, and a sign of life each second. A reader that falls too far behind is given a new
+snapshot. After `goaway`, or without a line for a few seconds, it asks another server, from the
+version that it has.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, TypeAdapter
+
+from base.elements.states import ElementState
+from base.schema.partition import PartitionRule
+from base.wire.model import Listed, WireModel
+from base.wire.tables import RegionState
+
+MEDIA_TYPE = "application/x-ndjson"
+ALIVE_MS = 1_000
+"""Between signs of life; a reader that has heard nothing for several of them goes elsewhere."""
+
+
+class FeedColumn(WireModel):
+    """A column as statements need it: hidden ones too, by their state."""
+
+    id: int
+    name: str
+    type: str
+    nullable: bool
+    default: JsonValue = None
+    """Of a row that is written without it, in JSON form; null: none."""
+    origin_default: JsonValue = None
+    """What a row that was written before the column reads as."""
+    state: ElementState
+
+
+class FeedIndex(WireModel):
+    """Its entries are family `id` of every region of the table."""
+
+    id: int
+    name: str
+    columns: Listed[int]
+    """Column ids, in the order of the entries' keys."""
+    unique: bool
+    state: ElementState
+
+
+class FeedConstraint(WireModel):
+    id: int
+    name: str
+    kind: str
+    """`not-null`, `check` or `unique`."""
+    columns: Listed[int] = ()
+    """Column ids."""
+    expression: str | None = None
+    """Of a check."""
+    state: ElementState
+
+
+class FeedRegion(WireModel):
+    """Where one region is; the address of its leader is among the addresses of the nodes."""
+
+    region_id: str
+    """table_id << 32 | number, in decimal."""
+    leader: str | None
+    """Node id; null while the region is lost."""
+    epoch: int
+    state: RegionState
+
+
+class FeedTable(WireModel):
+    """All that a statement on a table needs, at one version of the catalog."""
+
+    id: int
+    catalog: str
+    schema_name: str
+    name: str
+    version: int
+    schema_version: int
+    """Rises by one with every published transition of an element; batches and reads carry it."""
+    schema_floor: int
+    """The oldest schema version that regions take, or soon will."""
+    columns: Listed[FeedColumn]
+    indexes: Listed[FeedIndex] = ()
+    constraints: Listed[FeedConstraint] = ()
+    primary_key: Listed[int]
+    """Column ids."""
+    partition: PartitionRule
+    """Over column ids; the region's number is its place in `regions`."""
+    regions: Listed[FeedRegion]
+
+
+class Snapshot(WireModel):
+    """A part of the whole catalog at one version. What a reader had is replaced by the parts up to
+    the one that is the last, at once; addresses come with that one."""
+
+    type: Literal["snapshot"] = "snapshot"
+    version: int = Field(ge=0)
+    tables: Listed[FeedTable]
+    addresses: dict[str, str] = Field(default_factory=dict)
+    """Node id -> base URL."""
+    is_last: bool
+
+
+class Update(WireModel):
+    """What one version of the catalog changed, of the tables that were asked for.
+
+    A holder acknowledges at once an update that changes or removes a table that it has, for a
+    change may be waiting for that; of all others it tells with its next acknowledgement.
+    """
+
+    type: Literal["update"] = "update"
+    version: int = Field(ge=1)
+    tables: Listed[FeedTable] = ()
+    """Those that are new, or not as they were: each whole."""
+    gone: Listed[int] = ()
+    """Ids of tables that are not to be seen any more; a reader need not have had them."""
+
+
+class AddressChange(WireModel):
+    """A node registered, or is reached elsewhere from now on."""
+
+    type: Literal["address"] = "address"
+    node: str
+    address: str | None
+    """Base URL; null: it is not registered any more."""
+
+
+class Alive(WireModel):
+    """All that was applied here has been sent."""
+
+    type: Literal["alive"] = "alive"
+    version: int = Field(ge=0)
+    """Of the catalog at this server; a reader that is ahead of it goes elsewhere, or waits."""
+    leader: str | None
+    """URL of the leader as far as this server knows; to whom holders acknowledge."""
+
+
+class Goaway(WireModel):
+    """This server goes; the reader asks another."""
+
+    type: Literal["goaway"] = "goaway"
+
+
+FeedLine = Annotated[
+    Snapshot | Update | AddressChange | Alive | Goaway, Field(discriminator="type")
+]
+_LINES: TypeAdapter[FeedLine] = TypeAdapter(FeedLine)
+
+
+def read_line(line: bytes | str) -> FeedLine:
+    """Raises ValueError for a line that no server of ours would send."""
+    return _LINES.validate_json(line)

@@ -1,0 +1,128 @@
+"""What holders of schema leases and metasrv say to each other (PROTOCOLS P6).
+
+A holder is a process that computes statements from the catalog that it streams: a frontend.
+`sequence` rises with every acknowledgement of one incarnation; the lease in an answer is counted
+from before the acknowledgement of that sequence was first sent.
+"""
+
+from pydantic import Field
+
+from base.wire.model import Listed, WireModel
+
+PINS_MAX = 100_000
+TRANSACTION_CHARS_MAX = 200
+
+
+class Pin(WireModel):
+    """The oldest schema version of one table that a holder still uses, and who does."""
+
+    table_id: int = Field(ge=0)
+    schema_version: int = Field(ge=0)
+    transaction: str = Field(min_length=1, max_length=TRANSACTION_CHARS_MAX)
+    """The oldest transaction that is bound to it, for people: an id, as `018f3c0a-...`."""
+    age_ms: int = Field(ge=0)
+    """Of that transaction."""
+
+
+class HolderRegisterRequest(WireModel):
+    """`POST /internal/v1/holders/{holder_id}/register`, at every start, and whenever a lease could
+    not be renewed in time. A new incarnation ends the one before."""
+
+    format: int = Field(default=1, ge=1)
+    cluster_id: str | None
+    """None: a process that never belonged to a cluster."""
+    holder_id: str
+    incarnation: str
+    address: str
+    """Base URL under which clients and metasrv reach it."""
+    version: str
+    """Of its program."""
+    pinned: Listed[Pin] = Field(default=(), max_length=PINS_MAX)
+    """What transactions of this process are still bound to from its last incarnation: one for
+    each table."""
+
+
+class HolderRegisterAnswer(WireModel):
+    """The holder serves nothing before it has applied `catalog_version`. Its first lease is counted
+    from before this registration was sent."""
+
+    cluster_id: str
+    term: int
+    lease_ms: int
+    acknowledge_ms: int
+    """At most so long between acknowledgements: several fit in a lease."""
+    transaction_age_max_ms: int
+    """A transaction that is older ends: `transaction-too-old`."""
+    catalog_version: int
+    metasrvs: list[str] = Field(default_factory=list)
+    """URLs of the servers there are: each of them streams the catalog."""
+
+
+class AcknowledgeRequest(WireModel):
+    """`PUT /internal/v1/holders/{holder_id}/acknowledge`. Heard in (incarnation, sequence) order.
+
+    Version and pins are of one moment: whatever binds to a table after it binds to what the
+    catalog at `version`, or a newer one, says of it.
+    """
+
+    format: int = Field(default=1, ge=1)
+    cluster_id: str
+    holder_id: str
+    incarnation: str
+    sequence: int = Field(ge=0, lt=2**53)
+    version: int = Field(ge=0, lt=2**53)
+    """Of the catalog that it has applied."""
+    pinned: Listed[Pin] = Field(default=(), max_length=PINS_MAX)
+    """One for each table that open transactions use, scans and index reads included."""
+    statement_p99_ms: float | None = Field(default=None, ge=0)
+    """Of the statements since the last acknowledgement; null: there were none."""
+
+
+class AcknowledgeAnswer(WireModel):
+    sequence: int
+    term: int
+    lease_ms: int
+    acknowledge_ms: int
+    transaction_age_max_ms: int
+    catalog_version: int
+    """The leader's."""
+
+
+class SignOffAnswer(WireModel):
+    """`DELETE /internal/v1/holders/{holder_id}?incarnation=`: no step waits for it any more."""
+
+    holder_id: str
+
+
+class PinBody(Pin):
+    """A table that a holder uses at an older schema version than it has."""
+
+    table: str | None
+    """`catalog.schema.name`; null: there is no such table any more."""
+
+
+class SchemaLeaseBody(WireModel):
+    """One holder, as the leader knows it."""
+
+    holder_id: str
+    incarnation: str
+    address: str
+    version: str
+    registered_at: str
+    """RFC 3339."""
+    have: int | None
+    """The catalog version it acknowledged; null: not heard by this leader yet."""
+    acknowledged_ms_ago: int | None
+    lease_left_ms: int
+    """Until no lease of it can be alive, by the clock of the leader."""
+    pinned: Listed[PinBody]
+    statement_p99_ms: float | None
+
+
+class SchemaLeaseList(WireModel):
+    """Answer of `GET /v1/schema-leases`."""
+
+    holders: Listed[SchemaLeaseBody]
+    """By id."""
+    catalog_version: int
+    """The leader's."""

@@ -1,0 +1,29 @@
+"""Who computes statements from the catalog: holders of schema leases (PROTOCOLS P6)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from keys.key import Key
+from keys.value import StoredModel
+
+
+class Holder(StoredModel):
+    """A registered holder. Durable, without an etcd lease: it ends by its own sign-off, or by the
+    leader's decision once its schema lease has ended."""
+
+    holder_id: str
+    incarnation: str
+    """New at every registration; only the newest registered one is heard."""
+    address: str
+    """Base URL."""
+    version: str
+    """Of its program."""
+    registered_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class HolderKey(Key[Holder]):
+    template: ClassVar[str] = "__schema_holder/{holder}"
+    value_type: ClassVar[type[StoredModel]] = Holder
+
+    holder: str

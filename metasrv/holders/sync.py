@@ -1,0 +1,226 @@
+"""The holders of schema leases in one term: registrations in the store, the rest in memory."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from base.clock import Clock
+from base.errors import Conflict, MetaError
+from base.wire.holders import (
+    AcknowledgeAnswer,
+    AcknowledgeRequest,
+    HolderRegisterAnswer,
+    HolderRegisterRequest,
+    SignOffAnswer,
+)
+from keys.cluster import Candidate, CandidateKey
+from keys.committer import Committer, StaleRead
+from keys.follower import Follower
+from keys.holders import Holder, HolderKey
+from keys.key import Range
+from keys.kv import Kv
+from keys.scan import scan
+from keys.txn import Txn, snapshot
+from keys.value import decode
+from metasrv.holders.book import HolderBook, Wait
+from procedures.ports import Behind
+
+RACES_MAX = 5  # writers of one holder's registration at once; the last one to try is told so
+TICK_MS = 500  # between looks for leases that have ended
+ACKNOWLEDGEMENTS = 5  # of an idle holder, in one lease
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Settings of one cluster, in ms; their relations are checked at start (metasrv/config.py)."""
+
+    schema_lease_ms: int
+    transaction_age_max_ms: int
+    store_deadline_ms: int
+
+    @property
+    def acknowledge_ms(self) -> int:
+        return self.schema_lease_ms // ACKNOWLEDGEMENTS
+
+
+@dataclass(slots=True)
+class HolderSync:
+    """The SchemaSync port, and what holders ask of the leader.
+
+    An acknowledgement is no write: it costs the store nothing. A wait ends with the one that it
+    waits for, or with the removal of who does not send it; nobody looks again and again.
+    """
+
+    cluster_id: str
+    kv: Kv
+    committer: Committer
+    follower: Follower
+    clock: Clock
+    book: HolderBook
+    timing: Timing
+
+    async def load(self) -> None:
+        """What is registered. Called under the fence: no earlier leader registers any more."""
+        keys: Range = HolderKey.under()
+        items, _ = await scan(self.kv, keys, deadline_ms=self.timing.store_deadline_ms)
+        for item in items:
+            self.book.found(decode(Holder, item.value, key=item.key.decode()))
+
+    async def run(self) -> None:
+        """While the term lasts: ends the registrations of those whose lease has ended."""
+        while True:
+            await self.clock.sleep_ms(TICK_MS)
+            for holder in self.book.ended(self.clock.mono_ms()):
+                await self._end(holder)
+
+    # What holders say ---------------------------------------------------------------------------
+
+    async def register(self, request: HolderRegisterRequest) -> HolderRegisterAnswer:
+        """Durable when it returns. Of two processes with one id the newest registered is heard.
+
+        The version of the catalog is taken after the commit: a step that looked at the holders
+        without finding this one waits for no newer one.
+        """
+        self._same_cluster(request.cluster_id or self.cluster_id)
+        holder = Holder(
+            holder_id=request.holder_id,
+            incarnation=request.incarnation,
+            address=request.address,
+            version=request.version,
+            registered_at_ms=self.clock.wall_ms(),
+        )
+        metasrvs = await self._metasrvs()
+        await self._store(holder)
+        version, now_ms = self.follower.catalog.version, self.clock.mono_ms()
+        self.book.registered(holder, version, request.pinned, now_ms)
+        log.info("holder_registered", holder=holder.holder_id, incarnation=holder.incarnation)
+        return HolderRegisterAnswer(
+            cluster_id=self.cluster_id,
+            term=self.committer.term,
+            lease_ms=self.timing.schema_lease_ms,
+            acknowledge_ms=self.timing.acknowledge_ms,
+            transaction_age_max_ms=self.timing.transaction_age_max_ms,
+            catalog_version=version,
+            metasrvs=metasrvs,
+        )
+
+    def acknowledge(self, request: AcknowledgeRequest) -> AcknowledgeAnswer:
+        """Raises as HolderBook.acknowledged, and Conflict("wrong-cluster")."""
+        self._same_cluster(request.cluster_id)
+        self.book.acknowledged(request, self.clock.mono_ms())
+        return AcknowledgeAnswer(
+            sequence=request.sequence,
+            term=self.committer.term,
+            lease_ms=self.timing.schema_lease_ms,
+            acknowledge_ms=self.timing.acknowledge_ms,
+            transaction_age_max_ms=self.timing.transaction_age_max_ms,
+            catalog_version=self.follower.catalog.version,
+        )
+
+    async def sign_off(self, holder_id: str, incarnation: str) -> SignOffAnswer:
+        """Durable when it returns: no step waits for this holder. Raises as `acknowledge`."""
+        await self._remove(holder_id, incarnation)
+        log.info("holder_signed_off", holder=holder_id, incarnation=incarnation)
+        return SignOffAnswer(holder_id=holder_id)
+
+    # The SchemaSync port ------------------------------------------------------------------------
+
+    def behind(self, table_id: int, schema_version: int) -> tuple[Behind, ...]:
+        """As the port says; of a wait that is under way, who is still waited for."""
+        wait = self.book.waiting(table_id, schema_version) or self._wait(table_id, schema_version)
+        return self.book.behind(wait, self.clock.mono_ms())
+
+    async def drained(self, table_id: int, schema_version: int) -> None:
+        over = asyncio.Event()
+        wait = self._wait(table_id, schema_version, over.set)
+        assert wait.need <= self.follower.catalog.version, "waits for what is not published"
+        self.book.begin(wait)
+        try:
+            await over.wait()
+        finally:
+            self.book.end(wait)
+
+    def _wait(
+        self, table_id: int, schema_version: int, over: Callable[[], None] = lambda: None
+    ) -> Wait:
+        """The last change of the table is not older than the transition, and a holder that knows it
+        knows the transition; of a table that is gone for good, all that this server knows is."""
+        catalog = self.follower.catalog
+        table = catalog.tables.get(table_id)
+        if table is None:
+            need = catalog.version
+        elif table.info.schema_version < schema_version:
+            need = catalog.version + 1
+        else:
+            need = table.catalog_version
+        return Wait(table_id, schema_version, need, over)
+
+    # The store ----------------------------------------------------------------------------------
+
+    async def _end(self, holder: Holder) -> None:
+        """Tried again at the next look if it cannot be done now."""
+        try:
+            await self._remove(holder.holder_id, holder.incarnation)
+        except MetaError as error:
+            log.warning("holder_not_removed", holder=holder.holder_id, error=error.code)
+        else:
+            log.warning("schema_lease_ended", holder=holder.holder_id)
+
+    async def _remove(self, holder_id: str, incarnation: str) -> None:
+        """Nothing is granted to it from before the transaction is sent."""
+        self.book.leaves(holder_id, incarnation)
+        is_gone = False
+        try:
+            await self._write(holder_id, lambda stored: _without(stored, incarnation))
+            is_gone = True
+        finally:
+            if is_gone:
+                self.book.removed(holder_id, incarnation)
+            else:
+                self.book.stays(holder_id, incarnation)
+
+    async def _store(self, holder: Holder) -> None:
+        """Raises as `_write`, and Unavailable("storage-full")."""
+        self.committer.must_have_space()
+        await self._write(holder.holder_id, lambda stored: holder)
+
+    async def _write(
+        self, holder_id: str, change: Callable[[Holder | None], Holder | None]
+    ) -> None:
+        """What *change* makes of the stored registration, judged anew after a race; None: deleted.
+
+        Raises Conflict("object-locked") after too many races, and as Committer.commit.
+        """
+        key = HolderKey(holder_id)
+        for _ in range(RACES_MAX):
+            seen = await snapshot(self.kv, key, deadline_ms=self.timing.store_deadline_ms)
+            stored = seen.get(key)
+            new = change(stored)
+            if new == stored:
+                return
+            txn = Txn.on(seen)
+            try:
+                await self.committer.commit(txn.delete(key) if new is None else txn.put(key, new))
+            except StaleRead:
+                continue
+            return
+        raise Conflict("object-locked", resource=f"holder {holder_id}")
+
+    async def _metasrvs(self) -> list[str]:
+        items, _ = await scan(
+            self.kv, CandidateKey.under(), deadline_ms=self.timing.store_deadline_ms
+        )
+        return [decode(Candidate, item.value, key=item.key.decode()).url for item in items]
+
+    def _same_cluster(self, cluster_id: str) -> None:
+        if cluster_id != self.cluster_id:
+            raise Conflict("wrong-cluster", expected=self.cluster_id, found=cluster_id)
+
+
+def _without(stored: Holder | None, incarnation: str) -> Holder | None:
+    """A newer incarnation stays."""
+    return None if stored is None or stored.incarnation == incarnation else stored

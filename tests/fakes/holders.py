@@ -1,0 +1,67 @@
+"""Holders of schema leases, as a term's SchemaSync port sees them: who uses which version."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from base.clock import Clock
+from procedures.ports import Behind
+
+LEASE_MS = 15_000
+
+
+@dataclass
+class FakeHolder:
+    """A frontend: it hears of every version at once, and its transactions keep old ones."""
+
+    uses: dict[int, int] = field(default_factory=dict)
+    """Table id -> the oldest schema version that an open transaction is bound to."""
+    silent_since_ms: int | None = None
+    """Monotonic; it died, or is cut off: its lease ends, and then it is not waited for."""
+
+
+@dataclass
+class FakeHolders:
+    """The SchemaSync port of every term of a world. Without holders nobody is waited for."""
+
+    clock: Clock
+    holders: dict[str, FakeHolder] = field(default_factory=dict)
+    waited: list[tuple[int, int]] = field(default_factory=list)
+    """(table, schema version) of every wait that ended, in order."""
+    _moved: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def uses(self, holder: str, table_id: int, schema_version: int) -> None:
+        """A transaction on *holder* binds the table."""
+        self.holders.setdefault(holder, FakeHolder()).uses[table_id] = schema_version
+
+    def lets_go(self, holder: str, table_id: int) -> None:
+        del self.holders[holder].uses[table_id]
+        self._wake()
+
+    def dies(self, holder: str) -> None:
+        self.holders[holder].silent_since_ms = self.clock.mono_ms()
+        self._wake()
+
+    def behind(self, table_id: int, schema_version: int) -> tuple[Behind, ...]:
+        now = self.clock.mono_ms()
+        found = []
+        for name, holder in sorted(self.holders.items()):
+            since = holder.silent_since_ms
+            left = LEASE_MS if since is None else since + LEASE_MS - now
+            older = holder.uses.get(table_id, schema_version) < schema_version
+            if left > 0 and (older or since is not None):
+                found.append(Behind(name, 0, 1, left, "t-1" if older else None))
+        return tuple(found)
+
+    async def drained(self, table_id: int, schema_version: int) -> None:
+        while behind := self.behind(table_id, schema_version):
+            left_ms = min(one.expires_in_ms for one in behind)
+            self._moved.clear()
+            try:
+                async with asyncio.timeout(left_ms / 1000):
+                    await self._moved.wait()
+            except TimeoutError:
+                continue
+        self.waited.append((table_id, schema_version))
+
+    def _wake(self) -> None:
+        self._moved.set()
