@@ -1,30 +1,20 @@
 """The ASGI app as a function of a ready service. Opens nothing and starts no task."""
 
-from collections.abc import Mapping
-from typing import Any
+from fastapi import FastAPI
 
-import orjson
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
-
-from base.errors import MetaError, NotFound, Refused
-from base.wire.asgi import new_id
-from base.wire.problems import Problem, field_errors, problem_of
 from dataplane.datanode.api import admin, node
-from dataplane.datanode.door import Door
+from dataplane.datanode.door import doorway
 from dataplane.datanode.service import Service
+from serving.answers import PROBLEM, answer_errors
+from serving.door import Door
 
 TITLE = "metasrv datanode"
-PROBLEM: Mapping[int | str, dict[str, Any]] = {
-    "default": {"model": Problem, "description": "Any refusal or failure (problem+json)."}
-}
 
 
 def build_app(service: Service) -> FastAPI:
     app = bare_app()
     app.state.service = service
-    app.add_middleware(Door, metrics=service.metrics, clock=service.clock, new_id=new_id)
+    app.add_middleware(Door, doorway=doorway(service.metrics, service.clock))
     return app
 
 
@@ -33,32 +23,5 @@ def bare_app() -> FastAPI:
     app = FastAPI(title=TITLE, version="1", docs_url=None, redoc_url=None, openapi_url=None)
     app.include_router(node, responses=dict(PROBLEM))
     app.include_router(admin, responses=dict(PROBLEM))
-    app.add_exception_handler(MetaError, _answer)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
+    answer_errors(app)
     return app
-
-
-async def _answer(request: Request, error: Exception) -> Response:
-    assert isinstance(error, MetaError)
-    request_id = getattr(request.state, "request_id", "")
-    status, headers, body = problem_of(error, request.url.path, request_id)
-    return Response(orjson.dumps(body), status, headers)
-
-
-async def _invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    found = [{**one, "loc": one["loc"][1:]} for one in error.errors()]
-    refused = Refused("invalid-request", errors=field_errors(found, error.body))
-    return await _answer(request, refused)
-
-
-async def _http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if isinstance(error.__cause__, MetaError):
-        return await _answer(request, error.__cause__)
-    if error.status_code == 405:
-        return await _answer(request, Refused("method-not-allowed", method=request.method))
-    if error.status_code == 404:
-        return await _answer(request, NotFound(what="route", name=request.url.path))
-    return await _answer(request, Refused("invalid-request", reason=str(error.detail)))

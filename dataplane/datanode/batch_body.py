@@ -4,10 +4,10 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from base.errors import Refused
+from base.rows.arrow_guard import check_messages
 from base.wire import strict_json
 from base.wire.batches import BATCH_BYTES_MAX, HEADER_KEY, BatchHeader
 from base.wire.problems import field_errors
-from dataplane.datanode.arrow_guard import check_messages
 
 ROWS_MAX = 1_000_000
 """Rows of one batch: what a group sync may take is bounded by bytes, this bounds empty rows."""

@@ -8,19 +8,11 @@ protected by the fence (P5), so nothing here decides whether a row may be acknow
 from collections import OrderedDict
 from collections.abc import Iterable
 
+from base.lease import usable_ms
 from base.wire.orders import LeaseGrant
-
-DRIFT_PPM_MAX = 1000
-"""Bound on the rate error of a clock, in parts per million: 0.1 % (GUARANTEES)."""
 
 HEARTBEATS_REMEMBERED_MAX = 256
 """Send times kept; an answer to an older heartbeat grants nothing. 512 s at the default pace."""
-
-
-def usable_ms(lease_ms: int) -> int:
-    """How long a lease of `lease_ms` is used by a holder whose clock may be slow by the bound."""
-    assert lease_ms >= 0
-    return lease_ms - -(-lease_ms * DRIFT_PPM_MAX // 1_000_000)
 
 
 class RegionLeases:

@@ -1,6 +1,5 @@
 """The datanode as a process: the one place where its parts are made and put together."""
 
-import argparse
 import asyncio
 import gc
 import os
@@ -24,7 +23,7 @@ from base.token import optional_token, optional_tokens
 from base.wire.client import HttpClient
 from dataplane.datanode.allocator import share_arenas
 from dataplane.datanode.app import build_app
-from dataplane.datanode.config import DatanodeConfig, read_config
+from dataplane.datanode.config import DatanodeConfig
 from dataplane.datanode.heartbeat import Heart, World
 from dataplane.datanode.journal import NodeJournal, open_journal
 from dataplane.datanode.leases import RegionLeases
@@ -58,10 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("asserts are part of this program: do not run it with -O", file=sys.stderr)
         return EXIT_CONFIG
     share_arenas()
-    flags = _flags(sys.argv[1:] if argv is None else argv)
+    flags = DatanodeConfig.flags(sys.argv[1:] if argv is None else argv, __doc__)
     ready_file, toml = flags.pop("ready_file", None), flags.pop("config", None)
     try:
-        config = read_config(flags, os.environ, toml)
+        config = DatanodeConfig.read(flags, os.environ, toml)
     except (ValueError, TypeError, OSError) as error:
         print(error, file=sys.stderr)
         return EXIT_CONFIG
@@ -159,18 +158,6 @@ def _facts(identity: Identity) -> dict[str, str | int]:
         "root": identity.root,
         "zone": identity.zone,
         "incarnation": identity.incarnation,
-    }
-
-
-def _flags(argv: Sequence[str]) -> dict[str, Any]:
-    parser = argparse.ArgumentParser(prog="datanode", description=__doc__)
-    parser.add_argument("--config", type=Path, help="TOML file with a table [datanode]")
-    parser.add_argument("--ready-file", type=Path, help="written once the node listens")
-    for name, field in DatanodeConfig.model_fields.items():
-        kind = int if field.annotation is int else str
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=field.description)
-    return {
-        name: value for name, value in vars(parser.parse_args(argv)).items() if value is not None
     }
 
 

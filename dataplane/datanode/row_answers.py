@@ -1,10 +1,10 @@
-"""Rows as answers: JSON by column id, or an Arrow stream written part by part. Pure."""
+"""Rows as answers: JSON by column id, or one whole Arrow stream. Pure."""
 
-import io
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
+from base.rows.arrow_parts import ArrowParts
 from base.schema.types import parse_type
 from base.schema.values import JsonScalar, to_json
 from base.wire.batches import Row
@@ -46,26 +46,3 @@ def arrow_bytes(rows: pa.Table) -> bytes:
     """One whole IPC stream."""
     stream = ArrowParts(rows.schema)
     return b"".join([*map(stream.part, rows.to_batches()), stream.end()])
-
-
-class ArrowParts:
-    """An IPC stream whose bytes are taken out after each part, so that none is kept."""
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self._sink = io.BytesIO()
-        self._writer = pa.ipc.new_stream(self._sink, schema)
-
-    def part(self, batch: pa.RecordBatch) -> bytes:
-        self._writer.write_batch(batch)
-        return self._take()
-
-    def end(self) -> bytes:
-        """Without these bytes a reader knows that the stream was cut."""
-        self._writer.close()
-        return self._take()
-
-    def _take(self) -> bytes:
-        data = self._sink.getvalue()
-        self._sink.seek(0)
-        self._sink.truncate()
-        return data

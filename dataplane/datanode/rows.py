@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from base.errors import Conflict, NotFound, Refused, Unavailable
 from base.ids import RegionId, table_of
+from base.rows.arrow_parts import ArrowParts
 from base.wire.batches import (
     BatchHeader,
     BatchResult,
@@ -23,7 +24,7 @@ from base.wire.batches import (
 from base.wire.inputs import Borrowed
 from dataplane.datanode.batch_body import read_batch
 from dataplane.datanode.regions import Regions, Slot
-from dataplane.datanode.row_answers import JSON_BYTES_MAX, JSON_ROWS_MAX, ArrowParts, json_rows
+from dataplane.datanode.row_answers import JSON_BYTES_MAX, JSON_ROWS_MAX, json_rows
 from dataplane.datanode.store import columns_of
 from dataplane.region.columns import chosen, row_schema
 from dataplane.region.key_range import KeyRange

@@ -4,9 +4,9 @@ import os
 import sys
 from pathlib import Path
 
-from base.settings_list import as_json, in_effect, settings_of, table_of
-from dataplane.datanode.config import ENV_PREFIX, DatanodeConfig
+from base.settings_list import as_json
+from dataplane.datanode.config import DatanodeConfig
 
 if __name__ == "__main__":
-    table = table_of(Path(sys.argv[1]) if sys.argv[1:] else None, "datanode")
-    print(as_json(in_effect(settings_of(DatanodeConfig, ENV_PREFIX), table, os.environ)))
+    toml = Path(sys.argv[1]) if sys.argv[1:] else None
+    print(as_json(DatanodeConfig.told(os.environ, toml)))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dataplane.datanode.config import read_config
+from dataplane.datanode.config import DatanodeConfig
 from dataplane.datanode.main import EXIT_CONFIG, main
 
 FLAGS = {"node_id": "dn-1", "root": "/n", "metasrv": "http://127.0.0.1:1"}
@@ -15,7 +15,7 @@ def test_given_flag_environment_and_file_when_read_then_in_that_order(tmp_path: 
     toml.write_text('[datanode]\nzone = "file"\nflush_age_ms = 1000\nmemtable_bytes = 65536\n')
     environment = {"METASRV_DATANODE_ZONE": "environment"}
 
-    config = read_config({**FLAGS, "memtable_bytes": 131072}, environment, toml)
+    config = DatanodeConfig.read({**FLAGS, "memtable_bytes": 131072}, environment, toml)
 
     assert (config.zone, config.flush_age_ms, config.memtable_bytes) == (
         "environment",
@@ -44,12 +44,12 @@ def test_given_flag_environment_and_file_when_read_then_in_that_order(tmp_path: 
 )
 def test_given_an_unsafe_setting_when_read_then_refused(change: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(change))):
-        read_config({**FLAGS, **change}, {}, None)
+        DatanodeConfig.read({**FLAGS, **change}, {}, None)
 
 
 def test_given_an_unknown_variable_when_read_then_refused() -> None:
     with pytest.raises(ValueError, match="zoen"):
-        read_config(FLAGS, {"METASRV_DATANODE_ZOEN": "z"}, None)
+        DatanodeConfig.read(FLAGS, {"METASRV_DATANODE_ZOEN": "z"}, None)
 
 
 def test_given_an_unknown_name_in_the_file_when_read_then_refused(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_given_an_unknown_name_in_the_file_when_read_then_refused(tmp_path: Path
     toml.write_text("[datanode]\nzoen = 1\n")
 
     with pytest.raises(ValueError, match="zoen"):
-        read_config(FLAGS, {}, toml)
+        DatanodeConfig.read(FLAGS, {}, toml)
 
 
 def test_given_unsafe_flags_when_started_then_it_says_so_and_exits_78(

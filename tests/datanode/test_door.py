@@ -10,12 +10,13 @@ import pytest
 
 from base.clock import SystemClock
 from base.errors import Refused
+from base.rows.arrow_guard import check_messages
 from base.wire.asgi import Receive, Scope, Send
 from base.wire.strict_json import HEADER_BYTES_MAX
-from dataplane.datanode.arrow_guard import check_messages
 from dataplane.datanode.batch_body import read_batch
-from dataplane.datanode.door import Door
+from dataplane.datanode.door import doorway
 from dataplane.datanode.metrics import NodeMetrics
+from serving.door import Door
 from tests.api.raw import Sent, send
 from tests.datanode.conftest import heard
 from tests.datanode.process import DatanodeProcess
@@ -188,7 +189,7 @@ async def test_given_a_route_that_breaks_when_asked_then_500_and_it_counts_as_su
         raise KeyError(scope["path"])
 
     metrics = NodeMetrics()
-    door = Door(broken, metrics, SystemClock(), lambda: "r-1")
+    door = Door(broken, doorway(metrics, SystemClock()), lambda: "r-1")
 
     got = await send(door, Sent("GET", "/node/v1/regions", {}, ()))
 

@@ -3,8 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from base.lease import usable_ms
 from base.wire.orders import LeaseGrant
-from dataplane.datanode.leases import HEARTBEATS_REMEMBERED_MAX, RegionLeases, usable_ms
+from dataplane.datanode.leases import HEARTBEATS_REMEMBERED_MAX, RegionLeases
 
 REGION, EPOCH = 1024 << 32, 3
 

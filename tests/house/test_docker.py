@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from base.settings_list import Setting, settings_of
 from base.token import line_of, new_token
-from dataplane.datanode.config import ENV_PREFIX, DatanodeConfig, read_config
+from dataplane.datanode.config import DatanodeConfig
 from metasrv.cli.config import of_server
 from metasrv.cli.main import application
 from metasrv.config import ServerConfig
@@ -77,9 +77,9 @@ def test_given_a_datanode_when_its_settings_are_read_then_it_would_start(
     name: str, secrets: Mapping[str, str]
 ) -> None:
     service = SERVICES[name]
-    said = named(service, settings_of(DatanodeConfig, ENV_PREFIX)) | dict(secrets)
+    said = named(service, settings_of(DatanodeConfig, DatanodeConfig.env_prefix)) | dict(secrets)
 
-    config = read_config(said, {}, None)
+    config = DatanodeConfig.read(said, {}, None)
 
     assert (config.advertise, config.port) == (name, PORTS["datanode"])
     assert service["command"][0] == "datanode"
