@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from string import Formatter
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, get_type_hints
@@ -36,31 +36,35 @@ class Range(NamedTuple):
     end: bytes
 
 
-@dataclass(frozen=True, slots=True)
 class Key(Generic[V]):
     """A typed address in the key space, relative to the cluster's prefix (the store adds it).
 
-    A family declares its text once, as `template`; encoding, parsing, ranges and the page
-    docs/keyspace.md all derive from it. A number that is scanned in order is zero-padded.
+    A family is a frozen dataclass of its parts and declares its text once, as `template`; encoding,
+    parsing, ranges and the page docs/keyspace.md all derive from it. A number that is scanned in
+    order is zero-padded.
     """
+
+    __slots__ = ("_raw",)
 
     template: ClassVar[str]
     value_type: ClassVar[type[StoredModel]]
 
+    _raw: bytes
+    """Its text, made once: a change asks for each of its keys again and again."""
+
     def __post_init__(self) -> None:
-        for name, part in self._parts().items():
+        parts = {name: getattr(self, name) for name in _names(cast(Hashable, type(self)))}
+        for name, part in parts.items():
             legal = part >= 0 if isinstance(part, int) else SEGMENTS[name].fullmatch(part)
             if not legal:
                 raise ValueError(type(self).__name__, name, part)
+        object.__setattr__(self, "_raw", self.template.format_map(parts).encode())
 
     def __bytes__(self) -> bytes:
-        return self.template.format_map(self._parts()).encode()
+        return self._raw
 
     def __str__(self) -> str:
-        return self.template.format_map(self._parts())
-
-    def _parts(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _names(cast(Hashable, type(self)))}
+        return self._raw.decode()
 
     @classmethod
     def parse(cls, raw: bytes) -> Self:

@@ -1,7 +1,7 @@
 """A change of metadata is a value: what was read, what is written, what the log will say."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from base.errors import Conflict, NotFound
@@ -86,10 +86,11 @@ class Txn:
 
     def expecting(self, key: Key[Any], mod_revision: int) -> "Txn":
         assert self.expect.get(bytes(key), mod_revision) == mod_revision
-        return replace(self, expect={**self.expect, bytes(key): mod_revision})
+        expect = {**self.expect, bytes(key): mod_revision}
+        return Txn(expect, self.empty, self.writes, self.entries)
 
     def while_empty(self, keys: Range) -> "Txn":
-        return replace(self, empty=self.empty | {keys})
+        return Txn(self.expect, self.empty | {keys}, self.writes, self.entries)
 
     def put(self, key: Key[V], value: V, *, derived_from: Key[Any] | None = None) -> "Txn":
         """A key that is written was read first, or its text is derived from one that was."""
@@ -105,7 +106,7 @@ class Txn:
         return self._write(key, None, derived_from)
 
     def log(self, *entries: Entry) -> "Txn":
-        return replace(self, entries=self.entries + entries)
+        return Txn(self.expect, self.empty, self.writes, self.entries + entries)
 
     def also(self, other: "Txn") -> "Txn":
         """Both or neither. Raises Conflict if the two read one key at different revisions."""
@@ -127,7 +128,8 @@ class Txn:
         assert read in self.expect, f"{key} is written but {read!r} was never read"
         assert bytes(key) not in self.writes, f"{key} is written twice"
         assert len(self.writes) < TXN_OPS_MAX
-        return replace(self, writes={**self.writes, bytes(key): value})
+        writes = {**self.writes, bytes(key): value}
+        return Txn(self.expect, self.empty, writes, self.entries)
 
 
 NOTHING = Txn()

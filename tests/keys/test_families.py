@@ -1,7 +1,7 @@
 """Keys: strict, disjoint, and the inverse of what we write."""
 
 from dataclasses import fields
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -22,7 +22,7 @@ def keys_of(family: Family) -> st.SearchStrategy[Key[Any]]:
         st.from_regex(SEGMENTS[field.name], fullmatch=True)
         if types[field.name] is str
         else st.integers(min_value=0, max_value=10**20 - 1)
-        for field in fields(family.key)
+        for field in fields(cast(Any, family.key))
     ]
     return st.builds(family.key, *parts)
 
