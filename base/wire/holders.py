@@ -9,7 +9,7 @@ from pydantic import Field
 
 from base.wire.model import Listed, WireModel
 
-PINS_MAX = 100_000
+PINS_MAX = 4_096
 TRANSACTION_CHARS_MAX = 200
 
 
@@ -73,7 +73,8 @@ class AcknowledgeRequest(WireModel):
     version: int = Field(ge=0, lt=2**53)
     """Of the catalog that it has applied."""
     pinned: Listed[Pin] = Field(default=(), max_length=PINS_MAX)
-    """One for each table that open transactions use, scans and index reads included."""
+    """One for each table that open transactions use, scans and index reads included. Who uses a
+    table as `version` has it may be left out."""
     statement_p99_ms: float | None = Field(default=None, ge=0)
     """Of the statements since the last acknowledgement; null: there were none."""
 

@@ -6,15 +6,17 @@ which judges them. Pure ASGI, inside the door, which has judged the path and par
 """
 
 import re
+from typing import Any
 
 from fastapi import Request, Response
 from pydantic import ValidationError
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from base.wire.holders import AcknowledgeRequest
 from base.wire.nodes import HeartbeatRequest
 from base.wire.tables import TableSpec
-from metasrv.api import internal, tables
+from metasrv.api import holders, internal, tables
 from metasrv.api.asked import plainly_asked
 from metasrv.api.query import Query, ReadQuery
 from metasrv.service.state import ServerState
@@ -32,6 +34,7 @@ TABLES = _pattern(tables.router.prefix + tables.TABLES)
 TABLE = _pattern(tables.router.prefix + tables.TABLE)
 ROUTE = _pattern(tables.router.prefix + tables.TABLE + "/route")
 HEARTBEAT = _pattern(internal.router.prefix + internal.HEARTBEAT)
+ACKNOWLEDGE = _pattern(holders.router.prefix + holders.ACKNOWLEDGE)
 
 
 class Direct:
@@ -56,12 +59,21 @@ class Direct:
                 return await tables.get_route(Request(scope), self._state, name, AS_IT_IS)
         elif method == "POST" and self._state.leads and (found := TABLES.match(path)):
             return await self._create(Request(scope), found.groupdict())
-        elif method == "PUT" and (found := HEARTBEAT.match(path)):
-            try:
-                said = HeartbeatRequest.model_validate(scope["state"]["json"])
-            except ValidationError:
-                return None
-            return await internal.heartbeat(self._state, found["node_id"], NO_QUERY, said)
+        elif method == "PUT":
+            return await self._heard(path, scope["state"]["json"])
+        return None
+
+    async def _heard(self, path: str, said: Any) -> Response | None:
+        """Of nodes and holders."""
+        try:
+            if found := HEARTBEAT.match(path):
+                beat = HeartbeatRequest.model_validate(said)
+                return await internal.heartbeat(self._state, found["node_id"], NO_QUERY, beat)
+            if found := ACKNOWLEDGE.match(path):
+                seen = AcknowledgeRequest.model_validate(said)
+                return await holders.acknowledge(self._state, found["holder_id"], NO_QUERY, seen)
+        except ValidationError:
+            return None
         return None
 
     async def _create(self, request: Request, schema: dict[str, str]) -> Response | None:

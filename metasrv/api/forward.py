@@ -25,7 +25,14 @@ ANSWER_MS = 20_000  # beyond what the client asked to wait: recovery of a new le
 APPLY_MS = 5_000  # until what the leader has committed is applied here
 LIMITS = httpx.Limits(max_connections=256, max_keepalive_connections=32, keepalive_expiry=3.0)
 
-_LEADERS = ("/v1/procedures", "/v1/locks", "/v1/failovers", "/v1/nodes", "/v1/regions")
+_LEADERS = (
+    "/v1/procedures",
+    "/v1/locks",
+    "/v1/failovers",
+    "/v1/nodes",
+    "/v1/regions",
+    "/v1/schema-leases",
+)
 _HOP_BY_HOP = frozenset(
     {
         "connection",

@@ -66,6 +66,18 @@ class RegionsQuery(PageQuery):
     """Only regions of the table of this id."""
 
 
+class SchemaLeasesQuery(Query):
+    table: Whole | None = Field(default=None, ge=0)
+    """Only who uses the table of this id."""
+    older_than: Whole | None = Field(default=None, ge=0)
+    """Only who may still use that table below this schema version: who is waited for."""
+
+
+class SignOffQuery(Query):
+    incarnation: str = Field(min_length=1, max_length=4_096)
+    """As registered: a newer process of the same id is not signed off by an older one."""
+
+
 class ProceduresQuery(Query):
     state: str | None = Field(default=None, max_length=256)
     """One state, or several with commas between."""

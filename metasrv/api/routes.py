@@ -12,6 +12,7 @@ from metasrv.api import (
     docs,
     events,
     failovers,
+    holders,
     internal,
     nodes,
     procedures,
@@ -31,7 +32,9 @@ ROUTERS = (
     nodes.router,
     cluster.router,
     settings.router,
+    holders.public,
     internal.router,
+    holders.router,
     admin.router,
     docs.router,
 )

@@ -33,6 +33,11 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("count", "metasrv.cli.count", "Count the rows of a table, with a checksum."),
     ("procedure", "metasrv.cli.procedure", "Follow and cancel changes."),
     ("node", "metasrv.cli.node", "Who is alive, and what they hold."),
+    (
+        "schema-lease",
+        "metasrv.cli.schema_lease",
+        "Which frontends hold one, and who keeps a schema change waiting.",
+    ),
     ("region", "metasrv.cli.region", "Where each region is."),
     ("failover", "metasrv.cli.failover", "Open the regions of a node elsewhere, now."),
     ("cluster", "metasrv.cli.cluster", "Who leads; maintenance, and the pause of procedures."),

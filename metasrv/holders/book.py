@@ -79,12 +79,21 @@ class HolderBook:
         """Registered under an earlier leader."""
         self._entries[holder.holder_id] = HolderEntry(holder, self.quiet_until_ms)
 
-    def registered(
-        self, holder: Holder, version: int, pinned: Iterable[Pin], now_ms: int
-    ) -> HolderEntry:
+    def registered(self, holder: Holder, version: int, pinned: Iterable[Pin], now_ms: int) -> None:
         """Call after the commit and before the answer, which declares *version*: the holder serves
         nothing before it has applied that, so nobody waits for it to say so. Its last incarnation
-        is heard no more, and not waited for; what is left of its transactions is in *pinned*."""
+        is heard no more, and not waited for; what is left of its transactions is in *pinned*.
+
+        A repeat only renews the lease: the holder may have begun to serve after the first answer,
+        which declared an older version. Raises Conflict("stale-incarnation") for one that is being
+        removed.
+        """
+        known = self._entries.get(holder.holder_id)
+        if known is not None and known.holder.incarnation == holder.incarnation:
+            if known.is_leaving:
+                raise Conflict("stale-incarnation", node=holder.holder_id)
+            known.free_at_ms = max(known.free_at_ms, self._free_at(now_ms))
+            return
         entry = self._entries[holder.holder_id] = HolderEntry(
             holder,
             self._free_at(now_ms),
@@ -92,7 +101,6 @@ class HolderBook:
             pinned={pin.table_id: pin for pin in pinned},
         )
         self._look(entry)
-        return entry
 
     def acknowledged(self, request: AcknowledgeRequest, now_ms: int) -> None:
         """Renews the lease. One that is not newer changes nothing.

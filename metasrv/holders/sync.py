@@ -94,7 +94,9 @@ class HolderSync:
             registered_at_ms=self.clock.wall_ms(),
         )
         metasrvs = await self._metasrvs()
-        await self._store(holder)
+        known = self.book.entry(holder.holder_id)
+        if known is None or known.holder.incarnation != holder.incarnation:
+            await self._store(holder)
         version, now_ms = self.follower.catalog.version, self.clock.mono_ms()
         self.book.registered(holder, version, request.pinned, now_ms)
         log.info("holder_registered", holder=holder.holder_id, incarnation=holder.incarnation)

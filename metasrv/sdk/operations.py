@@ -21,6 +21,7 @@ from base.wire.cluster import (
     SettingRequest,
 )
 from base.wire.control import LockBody, LockList, PoisonBody, PoisonList, ThrottleRequest
+from base.wire.holders import SchemaLeaseBody, SchemaLeaseList
 from base.wire.nodes import SettingBody
 from base.wire.procedures import FailoverBody, FailoverRequest, ProcedureBody, ProcedureList
 from metasrv.sdk.procedure import OnProgress
@@ -133,6 +134,16 @@ class NodeBook:
 
     async def list(self) -> list[NodeBody]:
         return list((await self._service.read(NodeList, "/v1/nodes")).nodes)
+
+    async def schema_leases(
+        self, table_id: int | None = None, older_than: int | None = None
+    ) -> Sequence[SchemaLeaseBody]:
+        """Who computes statements from the catalog. With both: who may still use that table below
+        that schema version, and so exactly who a change of it waits for."""
+        wanted = {"table": table_id, "older_than": older_than}
+        query = {name: str(value) for name, value in wanted.items() if value is not None}
+        found = await self._service.read(SchemaLeaseList, "/v1/schema-leases", query)
+        return found.holders
 
     async def cordon(self, node_id: str, reason: str) -> NodeBody:
         """No new region comes to it."""

@@ -7,6 +7,7 @@ from typing import Any, Unpack
 from base.wire.changes import AlterOperation
 from base.wire.cluster import ClusterBody, MaintenanceBody, NodeBody, PauseBody, RegionBody
 from base.wire.control import LockBody, PoisonBody
+from base.wire.holders import SchemaLeaseBody
 from base.wire.nodes import SettingBody
 from base.wire.procedures import FailoverRequest, ProcedureBody
 from base.wire.tables import CatalogBody, RouteBody, SchemaBody, TableBody, TableSummary
@@ -189,6 +190,11 @@ class SyncNodes:
 
     def list(self) -> builtins.list[NodeBody]:
         return self._call(self._nodes.list())
+
+    def schema_leases(
+        self, table_id: int | None = None, older_than: int | None = None
+    ) -> Sequence[SchemaLeaseBody]:
+        return self._call(self._nodes.schema_leases(table_id, older_than))
 
     def cordon(self, node_id: str, reason: str) -> NodeBody:
         return self._call(self._nodes.cordon(node_id, reason))

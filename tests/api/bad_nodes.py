@@ -6,10 +6,12 @@ from typing import Any
 
 import orjson
 
+from base.wire.holders import PINS_MAX
 from metasrv.api.body import HEARTBEAT_BYTES_MAX
 from tests.api.bad_requests import Row, body
 from tests.api.raw import JSON, Sent
 from tests.api.rig import beat, registration
+from tests.holders import samples as holders
 
 REGION = str(1024 << 32)
 STAT = {
@@ -87,3 +89,45 @@ def rows() -> Iterator[Row]:
         yield Row(96, text.decode(), replace(sent, parts=(raw,)), 400, "malformed-json")
     yield Row(98, "registers", register(cluster_id="another"), 409, "wrong-cluster")
     yield Row(98, "beats", heartbeat(cluster_id="another"), 409, "wrong-cluster")
+
+
+def holder(**changes: Any) -> Sent:
+    """A registration of a holder that is right but for *changes*."""
+    said = holders.registration("fe-9").model_dump(mode="json") | changes
+    return body(orjson.dumps(said), path="/internal/v1/holders/fe-9/register")
+
+
+def acknowledgement(holder_id: str = "fe-9", **changes: Any) -> Sent:
+    """An acknowledgement that is right but for *changes*."""
+    said = holders.acknowledgement(holder_id, 1, 1).model_dump(mode="json") | changes
+    path = f"/internal/v1/holders/{holder_id}/acknowledge"
+    return body(orjson.dumps(said), method="PUT", path=path)
+
+
+def of_holders() -> Iterator[Row]:
+    """The same rows, of those who hold a schema lease."""
+    wrong = "invalid-request"
+    pin = holders.pin(1024, 1).model_dump(mode="json")
+    for address in ("http://0.0.0.0:1", "http://evil@host:80", "ftp://host:1", "host"):
+        yield Row(89, f"holder {address}", holder(address=address), 422, wrong)
+    yield Row(92, "no holder", acknowledgement(), 404, "not-found")
+    off = "/internal/v1/holders/{}?incarnation={}"
+    unknown = Sent("DELETE", off.format("fe-9", "i"), {}, (b"",))
+    yield Row(92, "no holder leaves", unknown, 404, "not-found")
+    bad = Sent("DELETE", off.format("-", "i"), {}, (b"",))
+    yield Row(92, "no id leaves", bad, 422, "invalid-identifier")
+    nobody = Sent("DELETE", off.format("fe-9", ""), {}, (b"",))
+    yield Row(92, "nobody leaves", nobody, 422, wrong)
+    for number in (2**63, 2**53, -1, "1", True):
+        yield Row(93, f"sequence {number}", acknowledgement(sequence=number), 422, wrong)
+        yield Row(93, f"version {number}", acknowledgement(version=number), 422, wrong)
+    yield Row(95, "pinned twice", acknowledgement(pinned=[pin, pin]), 422, wrong)
+    yield Row(95, "pinned twice, registers", holder(pinned=[pin, pin]), 422, wrong)
+    many = [{**pin, "table_id": number} for number in range(PINS_MAX + 1)]
+    yield Row(95, "pinned too often", acknowledgement(pinned=many), 422, wrong)
+    for change in ({"age_ms": -1}, {"transaction": ""}, {"transaction": "x" * 201}, {"x": 1}):
+        sent = acknowledgement(pinned=[{**pin, **change}])
+        yield Row(95, f"pin {change}", sent, 422, wrong)
+    yield Row(96, "p99", acknowledgement(statement_p99_ms=-1), 422, wrong)
+    yield Row(98, "holder registers", holder(cluster_id="another"), 409, "wrong-cluster")
+    yield Row(98, "holder tells", acknowledgement(cluster_id="another"), 409, "wrong-cluster")

@@ -14,7 +14,7 @@ from tests.api.raw import Sent, send
 from tests.api.rig import TABLES, Server, leader, spec
 
 pytestmark = pytest.mark.badinput
-ROWS = [*rows(), *bad_nodes.rows()]
+ROWS = [*rows(), *bad_nodes.rows(), *bad_nodes.of_holders()]
 ANSWER_BYTES_MAX = 20_000  # 50 faults of 200 characters, twice
 
 

@@ -1,0 +1,82 @@
+"""Schema leases: what holders say to the leader, and who they are."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from base.wire.holders import (
+    AcknowledgeAnswer,
+    AcknowledgeRequest,
+    HolderRegisterAnswer,
+    HolderRegisterRequest,
+    SchemaLeaseList,
+    SignOffAnswer,
+)
+from metasrv.api.answers import answer
+from metasrv.api.asked import Server
+from metasrv.api.documented import BODY, OF_LEADER, problems
+from metasrv.api.internal import LEADER
+from metasrv.api.query import Query as NoQuery
+from metasrv.api.query import SchemaLeasesQuery, SignOffQuery
+from metasrv.service import holders
+
+REGISTERED = ("invalid-identifier", "wrong-cluster")
+STORED = ("object-locked", "outcome-unknown")
+ACKNOWLEDGE = "/holders/{holder_id}/acknowledge"
+
+router = APIRouter(prefix="/internal/v1", tags=["internal"])
+public = APIRouter(prefix="/v1", tags=["nodes"])
+
+
+@router.post(
+    "/holders/{holder_id}/register",
+    response_model=HolderRegisterAnswer,
+    responses=problems(*LEADER, *BODY, *REGISTERED, *STORED, "storage-full"),
+)
+async def register_holder(
+    state: Server,
+    holder_id: str,
+    query: Annotated[NoQuery, Query()],
+    request: HolderRegisterRequest,
+) -> Response:
+    """Before a process serves its first statement. Durable when it is answered."""
+    return answer(await holders.register(state, holder_id, request))
+
+
+@router.put(
+    ACKNOWLEDGE,
+    response_model=AcknowledgeAnswer,
+    responses=problems(*LEADER, *BODY, *REGISTERED, "stale-incarnation"),
+)
+async def acknowledge(
+    state: Server, holder_id: str, query: Annotated[NoQuery, Query()], request: AcknowledgeRequest
+) -> Response:
+    """Renews the schema lease, and says what is still in use. One that is not newer changes
+    nothing."""
+    return answer(await holders.acknowledge(state, holder_id, request))
+
+
+@router.delete(
+    "/holders/{holder_id}",
+    response_model=SignOffAnswer,
+    responses=problems(
+        *LEADER, "invalid-request", "invalid-identifier", "stale-incarnation", *STORED
+    ),
+)
+async def sign_off(
+    state: Server, holder_id: str, query: Annotated[SignOffQuery, Query()]
+) -> Response:
+    """After its last statement: no change of a schema waits for it. Durable when it is answered."""
+    return answer(await holders.sign_off(state, holder_id, query.incarnation))
+
+
+@public.get(
+    "/schema-leases",
+    response_model=SchemaLeaseList,
+    responses=problems(*OF_LEADER, "invalid-request"),
+)
+async def list_schema_leases(
+    state: Server, query: Annotated[SchemaLeasesQuery, Query()]
+) -> Response:
+    """Who computes statements from the catalog, by id; or exactly who a schema change waits for."""
+    return answer(await holders.leases(state, query.table, query.older_than))

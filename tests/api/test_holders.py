@@ -1,0 +1,158 @@
+"""Schema leases over HTTP: registered before it is answered, heard in order, waited for by name."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from base.wire.holders import AcknowledgeAnswer, HolderRegisterAnswer, SchemaLeaseList
+from keys.holders import Holder, HolderKey
+from keys.txn import snapshot
+from metasrv.nodes.leases import wait_ms
+from tests.api.rig import DEADLINE_MS, SCHEMA_LEASE_MS, Server, follower_of, leader
+from tests.holders.samples import acknowledgement, pin, registration
+
+
+async def register(one: Server, holder_id: str, **more: Any) -> HolderRegisterAnswer:
+    said = registration(holder_id, **more).model_dump(mode="json")
+    answer = await one.client.post(f"/internal/v1/holders/{holder_id}/register", json=said)
+    assert answer.status_code == 200, answer.text
+    return HolderRegisterAnswer.model_validate_json(answer.content)
+
+
+async def acknowledge(
+    one: Server, holder_id: str, sequence: int, version: int, *pinned: Any, **more: Any
+) -> AcknowledgeAnswer:
+    said = acknowledgement(holder_id, sequence, version, *pinned, **more).model_dump(mode="json")
+    answer = await one.client.put(f"/internal/v1/holders/{holder_id}/acknowledge", json=said)
+    assert answer.status_code == 200, answer.text
+    return AcknowledgeAnswer.model_validate_json(answer.content)
+
+
+async def stored(one: Server, holder_id: str) -> Holder | None:
+    key = HolderKey(holder_id)
+    return (await snapshot(one.kv, key, deadline_ms=DEADLINE_MS)).get(key)
+
+
+async def leases(one: Server, **query: Any) -> SchemaLeaseList:
+    answer = await one.client.get("/v1/schema-leases", params=query)
+    assert answer.status_code == 200, answer.text
+    return SchemaLeaseList.model_validate_json(answer.content)
+
+
+async def test_given_a_holder_when_it_registers_then_it_is_stored_before_it_is_answered() -> None:
+    async with leader() as one:
+        await one.make()
+
+        answer = await register(one, "fe-1")
+
+        assert answer.catalog_version == one.version
+        assert (answer.lease_ms, answer.transaction_age_max_ms) == (SCHEMA_LEASE_MS, 10_000)
+        assert 3 * answer.acknowledge_ms <= answer.lease_ms
+        assert answer.metasrvs == ["http://ms-1"]
+        held = await stored(one, "fe-1")
+        assert held is not None
+        assert (held.incarnation, held.address) == ("i-1", "http://fe-1:4400")
+
+
+async def test_given_a_registration_that_is_repeated_then_it_is_not_written_anew() -> None:
+    async with leader() as one:
+        said = registration("fe-1").model_dump(mode="json")
+        path = "/internal/v1/holders/fe-1/register"
+        first = await one.client.post(path, json=said)
+        revision = one.kv.revision
+
+        again = await one.client.post(path, json=said)
+
+        assert (first.status_code, again.status_code) == (200, 200)
+        assert one.kv.revision == revision
+
+
+async def test_given_acknowledgements_then_they_cost_the_store_nothing() -> None:
+    async with leader() as one:
+        await register(one, "fe-1")
+        revision = one.kv.revision
+
+        for sequence in range(1, 50):
+            answer = await acknowledge(one, "fe-1", sequence, one.version)
+
+        assert one.kv.revision == revision
+        assert (answer.sequence, answer.catalog_version) == (49, one.version)
+
+
+async def test_given_a_holder_that_signs_off_then_nobody_waits_for_it_any_more() -> None:
+    async with leader() as one, asyncio.TaskGroup() as tasks:
+        table = await one.make()
+        await register(one, "fe-1", pinned=(pin(table["id"], 0),))
+        waiting = tasks.create_task(one.term.holders.drained(table["id"], 1))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+
+        path = "/internal/v1/holders/fe-1"
+        old = await one.client.delete(path, params={"incarnation": "i-0"})
+        gone = await one.client.delete(path, params={"incarnation": "i-1"})
+        again = await one.client.delete(path, params={"incarnation": "i-1"})
+
+        assert [answer.status_code for answer in (old, gone, again)] == [410, 200, 404]
+        await waiting
+        assert await stored(one, "fe-1") is None
+
+
+async def test_given_holders_when_asked_then_exactly_those_that_are_waited_for_are_named() -> None:
+    async with leader() as one, follower_of(one) as other:
+        table = (await one.make())["id"]
+        for name in ("fe-1", "fe-2", "fe-3"):
+            await register(one, name)
+        await acknowledge(one, "fe-1", 1, one.version, pin(table, 0, "t-9", age_ms=2_500))
+        await acknowledge(one, "fe-2", 1, one.version, pin(table, 1))
+
+        everybody = await leases(other)
+        using = await leases(other, table=table)
+        behind = await leases(other, table=table, older_than=1)
+
+        assert [one.holder_id for one in everybody.holders] == ["fe-1", "fe-2", "fe-3"]
+        assert [one.holder_id for one in using.holders] == ["fe-1", "fe-2"]
+        (late,) = behind.holders
+        assert late.holder_id == "fe-1"
+        assert [(p.table, p.transaction, p.age_ms) for p in late.pinned] == [
+            ("main.public.t", "t-9", 2_500)
+        ]
+        assert late.lease_left_ms <= wait_ms(SCHEMA_LEASE_MS)
+
+
+async def test_given_a_version_that_is_not_published_then_everybody_would_be_waited_for() -> None:
+    async with leader() as one:
+        table = (await one.make())["id"]
+        for name in ("fe-1", "fe-2"):
+            await register(one, name)
+
+        found = await leases(one, table=table, older_than=2)
+
+        assert [one.holder_id for one in found.holders] == ["fe-1", "fe-2"]
+
+
+async def test_given_a_version_without_its_table_when_asked_then_it_is_refused() -> None:
+    async with leader() as one:
+        answer = await one.client.get("/v1/schema-leases", params={"older_than": 2})
+
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/internal/v1/holders/fe-1/register", registration("fe-1")),
+        ("PUT", "/internal/v1/holders/fe-1/acknowledge", acknowledgement("fe-1", 1, 1)),
+        ("DELETE", "/internal/v1/holders/fe-1?incarnation=i-1", None),
+    ],
+)
+async def test_given_a_follower_when_a_holder_speaks_to_it_then_421_with_the_leader(
+    method: str, path: str, body: Any
+) -> None:
+    async with leader() as led, follower_of(led) as other:
+        said = None if body is None else body.model_dump(mode="json")
+
+        away = await other.client.request(method, path, json=said)
+
+        assert (away.status_code, away.json()["code"]) == (421, "not-leader")
+        assert away.json()["facts"]["leader_url"] == "http://ms-1"
