@@ -25,7 +25,7 @@ def to_batch(layout: Layout, rows: Rows) -> pa.RecordBatch:
     else:
         arrays = _from_dicts(layout, rows)
     for column, array in zip(layout.columns, arrays, strict=True):
-        _check_nulls(column, array)
+        check_nulls(column, array)
     return pa.RecordBatch.from_arrays(arrays, names=[column.field for column in layout.columns])
 
 
@@ -78,7 +78,11 @@ def _from_arrow(layout: Layout, rows: pa.Table | pa.RecordBatch) -> list[pa.Arra
 def _cast(column: Column, rows: pa.Table | pa.RecordBatch) -> pa.Array:
     if column.name not in rows.schema.names:
         return _repeated(column, rows.num_rows)
-    found = rows.column(column.name)
+    return cast_column(column, rows.column(column.name))
+
+
+def cast_column(column: Column, found: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """In the exact type of the column, if nothing is lost by it. Raises Refused."""
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
     if found.type == column.type.arrow:
@@ -99,7 +103,8 @@ def _repeated(column: Column, count: int) -> pa.Array:
     return _column_of(column, [{}] * count)
 
 
-def _check_nulls(column: Column, array: pa.Array) -> None:
+def check_nulls(column: Column, array: pa.Array) -> None:
+    """Raises Refused for a null where there must be a value."""
     if column.nullable or not array.null_count:
         return
     place = pc.index(array.is_null(), True).as_py()

@@ -12,6 +12,8 @@ from base.schema.keybatch import encode_batch
 from base.wire.batches import BATCH_BYTES_MAX, HEADER_KEY, OP_DELETE, OP_PUT, BatchHeader
 
 Op = Literal["insert", "upsert", "delete"]
+ABSENT = 0
+"""Expected version of a key that must not be there."""
 PART_ROWS_MAX = 1_000_000
 """What a region takes in one batch."""
 
@@ -54,7 +56,7 @@ def with_keys(layout: Layout, rows: pa.RecordBatch, op: Op) -> pa.RecordBatch:
     ]
     names = ["_key", "_op"]
     if op == "insert":
-        arrays.append(pa.repeat(pa.scalar(0, pa.int64()), count))
+        arrays.append(pa.repeat(pa.scalar(ABSENT, pa.int64()), count))
         names.append("_expect")
     if op != "delete":
         arrays += rows.columns

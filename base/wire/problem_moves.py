@@ -17,6 +17,14 @@ MOVES = (
         "Choose another name, or say `if_not_exists`.",
     ),
     ProblemKind(
+        "row-missing",
+        409,
+        Conflict,
+        "There is no such row",
+        ("There is no row with the key {keys}.", "A row to update is not there."),
+        "Insert it, or say `upsert`; the other rows of its region were not updated either.",
+    ),
+    ProblemKind(
         "schema-conflict",
         409,
         Conflict,

@@ -87,6 +87,7 @@ CLOSED_LIST = [
     "malformed-request",
     "unauthenticated",
     "index-not-unique",
+    "row-missing",
     "constraint-violated",
     "replica-limit",
     "internal",

@@ -1,0 +1,129 @@
+"""Which rows a statement inserts, updates and deletes, and what their columns become. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from base.elements.graph import Act, Behaviour
+from base.rows.convert import array_of
+from base.rows.layout import Column
+from base.rows.split import ABSENT
+from base.schema.values import Value
+from dataplane.frontend.given import Given, Op
+from dataplane.frontend.schema import StoredColumn
+
+NO = pa.scalar(False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """A flag for each row given."""
+
+    op: Op
+    present: pa.BooleanArray | None
+    """None: it was not looked whether there is a row."""
+    inserted: pa.BooleanArray
+    updated: pa.BooleanArray
+    deleted: pa.BooleanArray
+
+    def is_there(self, wanted: bool) -> bool:
+        """Whether a row is known to be there, or not to be."""
+        if self.present is None:
+            return False
+        mask = self.present if wanted else pc.invert(self.present)
+        return bool(pc.any(mask).as_py())
+
+    def expected(self, rows: pa.RecordBatch | None) -> pa.Int64Array | None:
+        """Row versions that must still be current; None: whatever is there."""
+        if self.op is Op.INSERT:
+            return pa.repeat(pa.scalar(ABSENT, pa.int64()), len(self.inserted))
+        if rows is None:
+            return None
+        return pc.fill_null(rows.column("_version"), ABSENT)
+
+    def sets(self, given: Given, columns: Iterable[Column]) -> pa.BooleanArray:
+        """Of updated rows, whether they set one of *columns*: an upsert sets all that it may."""
+        found = self._all(self.op is not Op.UPDATE)
+        for column in columns:
+            if self.op is Op.UPDATE and column.id in given.columns:
+                found = pc.or_(found, given.columns[column.id].named)
+        return found
+
+    def where(self, does: Behaviour, touched: pa.BooleanArray, act: Act) -> pa.BooleanArray:
+        """The rows for which the element does *act*."""
+        elsewhere = pc.and_not(self.updated, touched)
+        found = self._all(False)
+        for mask, acts in (
+            (self.inserted, does.insert),
+            (pc.and_(self.updated, touched), does.update),
+            (elsewhere, does.update_elsewhere),
+            (self.deleted, does.delete),
+        ):
+            found = pc.or_(found, mask) if act in acts else found
+        return found
+
+    def _all(self, value: bool) -> pa.BooleanArray:
+        return pa.repeat(pa.scalar(value), len(self.inserted))
+
+
+def cases_of(op: Op, count: int, present: pa.BooleanArray | None) -> Cases:
+    every, none = pa.repeat(pa.scalar(True), count), pa.repeat(pa.scalar(False), count)
+    match op:
+        case Op.INSERT:
+            return Cases(op, present, every, none, none)
+        case Op.UPDATE:
+            return Cases(op, present, none, every, none)
+        case Op.UPSERT if present is None:
+            return Cases(op, present, every, none, none)
+        case Op.UPSERT:
+            return Cases(op, present, pc.invert(present), present, none)
+        case Op.DELETE:
+            return Cases(op, present, none, none, every if present is None else present)
+
+
+def new_values(
+    one: StoredColumn, given: Given, cases: Cases, rows: pa.RecordBatch | None
+) -> pa.Array:
+    """What the new rows have of a column."""
+    does, column = one.does, one.column
+    sets = cases.sets(given, [column]) if does.visible else pa.repeat(NO, given.count)
+    values = _Values(one, given, rows)
+    updated = pc.if_else(sets, values.after(does.update), values.after(does.update_elsewhere))
+    return pc.if_else(cases.inserted, values.after(does.insert), updated)
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """Of one column: what acts make of it."""
+
+    one: StoredColumn
+    given: Given
+    rows: pa.RecordBatch | None
+
+    def after(self, acts: Iterable[Act]) -> pa.Array:
+        found = pa.nulls(self.given.count, self.one.column.type.arrow)
+        for act in acts:
+            if act is Act.KEEP:
+                found = self._kept(found)
+            elif act is Act.PUT:
+                found = self._put()
+            elif act is Act.FILL:
+                found = pc.coalesce(found, self._repeated(self.one.filler))
+        return found
+
+    def _put(self) -> pa.Array:
+        said = self.given.columns.get(self.one.column.id)
+        default = self._repeated(self.one.column.default)
+        return default if said is None else pc.if_else(said.named, said.values, default)
+
+    def _kept(self, nothing: pa.Array) -> pa.Array:
+        field = self.one.column.field
+        if self.rows is None or field not in self.rows.schema.names:
+            return nothing
+        return self.rows.column(field)
+
+    def _repeated(self, value: Value | None) -> pa.Array:
+        (scalar,) = array_of(self.one.column, [value])
+        return pa.repeat(scalar, self.given.count)

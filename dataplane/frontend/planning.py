@@ -1,0 +1,162 @@
+"""A statement on one region as one conditional batch: what each element's graph says, executed.
+
+Pure: (schema, op, the rows as given, rows and entries as read) -> the batch, or what stands against
+it. Names no state: the acts in `schema` decide (base/elements/graph.py says what they mean).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from base.elements.graph import Act
+from base.errors import Conflict
+from base.rows.convert import check_nulls
+from base.wire.batches import OP_DELETE, OP_PUT
+from dataplane.frontend.cases import Cases, cases_of, new_values
+from dataplane.frontend.entries import Change, Entry
+from dataplane.frontend.given import Given, Op
+from dataplane.frontend.rules import check_rules
+from dataplane.frontend.schema import Schema
+
+KEYS_SHOWN_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was read of a region before it is written; nothing, where that is not needed."""
+
+    rows: pa.RecordBatch | None = None
+    """One for each row given: `_version`, and `c{id}` of every column; null where no row is."""
+    entries: Mapping[int, Mapping[bytes, Entry]] = field(default_factory=dict)
+    """By index, of the keys that were looked for: those that are there."""
+
+
+def reads_rows(schema: Schema, op: Op) -> bool:
+    """Whether what *op* does depends on the rows as they are."""
+    match op:
+        case Op.INSERT:
+            return False
+        case Op.UPDATE:
+            return True
+        case Op.DELETE:
+            return any(Act.REMOVE in one.does.delete for one in schema.indexes)
+        case Op.UPSERT:
+            indexed = (one.does for one in schema.indexes)
+            kept = (
+                one.does.update if one.does.visible else one.does.update_elsewhere
+                for one in schema.columns
+            )
+            return any(
+                does.insert or does.update or does.update_elsewhere for does in indexed
+            ) or any(Act.KEEP in acts for acts in kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One region's part of a statement, at one schema version."""
+
+    schema: Schema
+    op: Op
+    given: Given
+
+    def entries_to_read(self, rows: pa.RecordBatch | None, *, puts: bool) -> dict[int, list[bytes]]:
+        """Of each unique index the keys whose entries `plan` must know: those that may be removed,
+        and with *puts* those that must not be another row's."""
+        cases = self._cases(rows)
+        new = self._new_columns(cases, rows)
+        found: dict[int, list[bytes]] = {}
+        for change in self._changes(cases, rows, new):
+            pairs = [*change.removed, *(change.put if puts else ())]
+            if change.index.unique and pairs:
+                found[change.index.id] = sorted({key for key, _ in pairs})
+        return found
+
+    def plan(self, known: Known) -> pa.RecordBatch | None:
+        """The batch; None: there is nothing to do.
+
+        Raises Conflict for a row that is there and must not be, or the other way round, and for
+        what must be unique and is not; Refused for rows that break a constraint.
+        """
+        cases = self._cases(known.rows)
+        self._check_presence(cases)
+        new = self._new_columns(cases, known.rows)
+        if new is not None:
+            self._check_values(cases, new)
+        parts = [self._rows(cases, known.rows, new or {})]
+        for change in self._changes(cases, known.rows, new):
+            entries = known.entries.get(change.index.id, {})
+            parts.extend(change.batches(entries, self._shown))
+        return _joined([part for part in parts if part.num_rows])
+
+    # -- inside
+
+    def _cases(self, rows: pa.RecordBatch | None) -> Cases:
+        present = None if rows is None else pc.is_valid(rows.column("_version"))
+        return cases_of(self.op, self.given.count, present)
+
+    def _check_presence(self, cases: Cases) -> None:
+        if self.op is Op.INSERT and cases.is_there(True):
+            found = self.given.keys.filter(cases.present)
+            raise Conflict("already-exists", what="The row", keys=self._shown(found.to_pylist()))
+        if self.op is Op.UPDATE and cases.is_there(False):
+            found = self.given.keys.filter(pc.invert(cases.present))
+            raise Conflict("row-missing", keys=self._shown(found.to_pylist()))
+
+    def _shown(self, keys: Sequence[bytes]) -> list[dict[str, object]]:
+        """By column name, as far as an answer shows them."""
+        return [dict(self.schema.layout.key_shown(key)) for key in keys[:KEYS_SHOWN_MAX]]
+
+    def _new_columns(
+        self, cases: Cases, rows: pa.RecordBatch | None
+    ) -> Mapping[int, pa.Array] | None:
+        """What the new rows have of each column, by its id; None: a delete has no new rows."""
+        if self.op is Op.DELETE:
+            return None
+        columns = self.schema.columns
+        return {one.column.id: new_values(one, self.given, cases, rows) for one in columns}
+
+    def _check_values(self, cases: Cases, new: Mapping[int, pa.Array]) -> None:
+        """What users cannot name they cannot mend: of that the filler is all there is."""
+        for one in self.schema.columns:
+            if one.does.visible:
+                check_nulls(one.column, new[one.column.id])
+        check_rules(self.schema.rules, cases, self.given, new)
+
+    def _rows(
+        self, cases: Cases, rows: pa.RecordBatch | None, new: Mapping[int, pa.Array]
+    ) -> pa.RecordBatch:
+        deletes = self.op is Op.DELETE
+        code = pa.scalar(OP_DELETE if deletes else OP_PUT, pa.uint8())
+        columns = {"_key": self.given.keys, "_op": pa.repeat(code, self.given.count)}
+        expected = cases.expected(rows)
+        if expected is not None:
+            columns["_expect"] = expected
+        columns |= {f"c{id}": values for id, values in new.items()}
+        batch = pa.RecordBatch.from_pydict(columns)
+        return batch.filter(cases.deleted) if deletes else batch
+
+    def _changes(
+        self, cases: Cases, rows: pa.RecordBatch | None, new: Mapping[int, pa.Array] | None
+    ) -> list[Change]:
+        old = (
+            None
+            if rows is None
+            else {
+                column.id: rows.column(column.field)
+                for index in self.schema.indexes
+                for column in index.columns
+            }
+        )
+        keys = self.given.keys
+        return [Change.of(index, cases, keys, old, new) for index in self.schema.indexes]
+
+
+def _joined(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch | None:
+    """Rows and entries as one batch; what a part does not have is null in it."""
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    tables = [pa.Table.from_batches([part]) for part in parts]
+    (batch,) = pa.concat_tables(tables, promote_options="default").combine_chunks().to_batches()
+    return batch

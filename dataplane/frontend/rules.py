@@ -1,0 +1,58 @@
+"""Whether new rows satisfy the constraints that are enforced by now. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from base.elements.graph import Act
+from base.elements.graphs import CHECK_CONSTRAINT, NOT_NULL, UNIQUE_CONSTRAINT
+from base.errors import Refused
+from dataplane.frontend.cases import Cases
+from dataplane.frontend.given import Given
+from dataplane.frontend.schema import Rule
+
+Columns = Mapping[int, pa.Array]
+
+
+def check_rules(rules: Sequence[Rule], cases: Cases, given: Given, new: Columns) -> None:
+    """Raises Refused `constraint-violated` with the place of the first row that breaks one."""
+    for rule in rules:
+        checked = cases.where(rule.does, cases.sets(given, rule.columns), Act.CHECK)
+        if not pc.any(checked).as_py():
+            continue
+        broken = _BREAKS[rule.kind](rule, new)
+        if broken is None:
+            continue
+        place = pc.index(pc.and_(checked, broken), True).as_py()
+        if place >= 0:
+            names = ", ".join(column.name for column in rule.columns)
+            raise Refused(
+                "constraint-violated",
+                pointer=f"/rows/{place}",
+                name=rule.name,
+                reason=f"{names} of the row at {place}",
+            )
+
+
+def _is_null(rule: Rule, new: Columns) -> pa.BooleanArray:
+    found = pc.is_null(new[rule.columns[0].id])
+    for column in rule.columns[1:]:
+        found = pc.or_(found, pc.is_null(new[column.id]))
+    return found
+
+
+def _seen_by_its_index(rule: Rule, new: Columns) -> None:
+    """Its unique index has the keys, and is checked like every other."""
+
+
+def _cannot_judge(rule: Rule, new: Columns) -> None:
+    """Never passed over: a row that breaks it would be there for good."""
+    raise Refused("unsupported", what=f"the check constraint {rule.name}")
+
+
+_BREAKS: Mapping[str, Callable[[Rule, Columns], pa.BooleanArray | None]] = {
+    NOT_NULL.name: _is_null,
+    UNIQUE_CONSTRAINT.name: _seen_by_its_index,
+    CHECK_CONSTRAINT.name: _cannot_judge,
+}
