@@ -8,7 +8,7 @@ disk before the answer leaves.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from base.wire.model import WireModel
 
@@ -19,6 +19,8 @@ class RegionColumn(WireModel):
     id: int
     type: str
     nullable: bool
+    origin_default: JsonValue = None
+    """What a row has that was written without the column, in JSON form; null: null."""
 
 
 class LeaseGrant(WireModel):
@@ -62,6 +64,8 @@ class CreateRegion(OrderBase):
     schema_floor: int
     columns: list[RegionColumn]
     key_columns: list[int]
+    indexes: list[int] = Field(default_factory=list)
+    """Ids of families that may hold entries."""
     replaces: list[str] = Field(default_factory=list)
     """Roots that the region leaves: each that is there gets this epoch's fence before the new one
     serves, so that nobody writes to it any more. Nothing in them is read."""
@@ -71,7 +75,8 @@ class CreateRegion(OrderBase):
 class OpenRegion(OrderBase):
     """Open over existing files and serve. With `borrows`, read those roots behind raised fences.
 
-    Fails with `region-lost` where storage cannot be read; never makes an empty region.
+    Fails with `region-lost` where storage cannot be read; never makes an empty region. To a region
+    that serves at this epoch already it brings the schema alone.
     """
 
     op: Literal["open"] = "open"
@@ -81,8 +86,33 @@ class OpenRegion(OrderBase):
     schema_floor: int
     columns: list[RegionColumn]
     key_columns: list[int]
+    indexes: list[int] = Field(default_factory=list)
+    dead_indexes: list[int] = Field(default_factory=list)
     borrows: list[str] = Field(default_factory=list)
     lease: LeaseGrant | None = None
+
+
+class SetSchema(OrderBase):
+    """Bring the table's schema to an open region, and raise its floor (PROTOCOLS P6).
+
+    From the answer on, and for ever, the region refuses every batch and every read of a schema
+    version below `schema_floor`. What it knows only grows: an order that is older than another
+    changes nothing, floors never fall, and dead indexes are dead for good.
+    """
+
+    op: Literal["schema"] = "schema"
+    schema_version: int
+    """The newest version that the region may be asked at."""
+    schema_floor: int
+    """Not above `schema_version`."""
+    columns: list[RegionColumn]
+    indexes: list[int] = Field(default_factory=list)
+    """Ids of families that may hold entries."""
+    dead_indexes: list[int] = Field(default_factory=list)
+    """Families that go now, with their files, and whose ids are never taken again."""
+    mark: str | None = Field(default=None, min_length=1, max_length=128)
+    """Name of a mark that is opened at the moment when the floor took hold: a reorg's snapshot. If
+    the floor stood already, at the moment of this order."""
 
 
 class CloseRegion(OrderBase):
@@ -137,7 +167,7 @@ class DataFile(WireModel):
 
 
 Order = Annotated[
-    CreateRegion | OpenRegion | CloseRegion | DropRegion | AdoptFiles | DiscardRoot,
+    CreateRegion | OpenRegion | SetSchema | CloseRegion | DropRegion | AdoptFiles | DiscardRoot,
     Field(discriminator="op"),
 ]
 
@@ -160,6 +190,9 @@ class OrderResult(WireModel):
     region_id: str
     error: OrderError | None = None
     """None: done (now, or before by the same order)."""
+    floor_version: int | None = None
+    """Of a `schema` order that was done: where its floor took hold, or its mark stands. Batches of
+    older schema versions have this row version at most."""
 
 
 class OrderResponse(WireModel):

@@ -10,6 +10,8 @@ class RegionBody(WireModel):
     stat: RegionStat
     root: str
     schema_floor: int
+    schema_version: int
+    """The newest that it knows."""
     lease_left_ms: int
     """What is left of the lease by this node's clock; 0: none is held."""
     queued: int

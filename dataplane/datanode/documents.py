@@ -18,6 +18,7 @@ from dataplane.datanode.protocol import CALLS, Call
 
 OPENAPI = "openapi/node.v1.json"
 PAGE = "docs/node-protocol.md"
+ANY_JSON = "JsonValue"
 
 HEAD = """# The node protocol
 
@@ -96,7 +97,8 @@ def _rest(explained: Collection[str]) -> Iterator[str]:
     found: dict[str, Mapping[str, Any]] = {}
     roots = [model for call in CALLS.values() for model in (*call.takes, call.gives)]
     for model in (*roots, *REPORT_MODELS):
-        found.update(model.model_json_schema().get("$defs", {}))
+        parts = model.model_json_schema().get("$defs", {})
+        found.update((name, part) for name, part in parts.items() if name != ANY_JSON)
     yield "\n## Parts of these"
     known = {*explained, *(model.__name__ for model in REPORT_MODELS)}
     for name in sorted(found.keys() - known):
@@ -125,7 +127,8 @@ def _shape(shape: Mapping[str, Any]) -> str:
     if "const" in shape:
         return f"`{shape['const']}`"
     if "$ref" in shape:
-        return f"{shape['$ref'].rpartition('/')[2]}"
+        name = str(shape["$ref"].rpartition("/")[2])
+        return "any JSON" if name == ANY_JSON else name
     choices = shape.get("anyOf") or shape.get("oneOf")
     if choices:
         return " or ".join(map(_shape, choices))

@@ -64,6 +64,7 @@ class Executed(JournalRecord):
     number: int
     op: str
     error: StoredError | None = None
+    floor_version: int | None = None
 
 
 Record = Annotated[Opened | Joined | TermSeen | Dropped | Executed, Field(discriminator="kind")]

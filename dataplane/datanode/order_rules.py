@@ -13,8 +13,17 @@ from base.wire.orders import (
     OrderResult,
 )
 from base.wire.problems import safe
-from dataplane.datanode.journal_format import Dropped, Executed, Record, StoredError, TermSeen
+from dataplane.datanode.journal_format import (
+    Dropped,
+    Executed,
+    Record,
+    StoredError,
+    TermSeen,
+)
 from dataplane.datanode.node_state import NodeState
+
+Outcome = MetaError | int | None
+"""What came of an order: how it failed, or where a floor took hold, of one that raises it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +81,12 @@ def _late_or_repeated(last: Executed, term: int, order: Order) -> OrderResult:
         return result_of(order, Refused("invalid-request", op=order.op, executed_op=last.op))
     stored = last.error
     error = None if stored is None else OrderError(code=stored.code, facts=stored.facts)
-    return OrderResult(number=order.number, region_id=order.region_id, error=error)
+    return OrderResult(
+        number=order.number,
+        region_id=order.region_id,
+        error=error,
+        floor_version=last.floor_version,
+    )
 
 
 def _dropped(order: Order) -> MetaError:
@@ -81,18 +95,30 @@ def _dropped(order: Order) -> MetaError:
     )
 
 
-def result_of(order: Order, error: MetaError | None) -> OrderResult:
-    shown = None if error is None else OrderError(code=error.code, facts=_shown(error.facts))
-    return OrderResult(number=order.number, region_id=order.region_id, error=shown)
+def result_of(order: Order, outcome: Outcome) -> OrderResult:
+    if not isinstance(outcome, MetaError):
+        number, region_id = order.number, order.region_id
+        return OrderResult(number=number, region_id=region_id, floor_version=outcome)
+    error = OrderError(code=outcome.code, facts=_shown(outcome.facts))
+    return OrderResult(number=order.number, region_id=order.region_id, error=error)
 
 
-def executed(term: int, order: Order, error: MetaError | None) -> Executed | None:
+def executed(term: int, order: Order, outcome: Outcome) -> Executed | None:
     """The record of an outcome; None: not an outcome, the same order may be tried again."""
-    if error is not None and not isinstance(error, Refused | Conflict):
+    error = floor_version = None
+    if isinstance(outcome, Refused | Conflict):
+        error = StoredError(code=outcome.code, facts=_shown(outcome.facts))
+    elif isinstance(outcome, MetaError):
         return None
-    stored = None if error is None else StoredError(code=error.code, facts=_shown(error.facts))
+    else:
+        floor_version = outcome
     return Executed(
-        region_id=order.region_id, term=term, number=order.number, op=order.op, error=stored
+        region_id=order.region_id,
+        term=term,
+        number=order.number,
+        op=order.op,
+        error=error,
+        floor_version=floor_version,
     )
 
 

@@ -11,7 +11,15 @@ from base.errors import MetaError
 from base.wire.orders import Order, OrderRequest, OrderResponse, OrderResult
 from dataplane.datanode.journal import NodeJournal
 from dataplane.datanode.journal_format import TermSeen
-from dataplane.datanode.order_rules import Answer, Execute, admit, decide, executed, result_of
+from dataplane.datanode.order_rules import (
+    Answer,
+    Execute,
+    Outcome,
+    admit,
+    decide,
+    executed,
+    result_of,
+)
 
 log = structlog.get_logger()
 
@@ -22,7 +30,9 @@ ORDERS_AT_ONCE_MAX = 8
 class RegionActions(Protocol):
     """What orders do to regions. Each is idempotent and raises one of the five errors."""
 
-    async def carry_out(self, order: Order) -> None: ...
+    async def carry_out(self, order: Order) -> int | None:
+        """The row version at which a floor took hold, if the order raises one."""
+        ...
 
     def renew_by(self, order: Order) -> None:
         """Take the lease that came with a create or open order."""
@@ -77,30 +87,30 @@ class OrderDesk:
         )
         pairs = list(zip(decided, orders, outcomes, strict=True))
         stored = [
-            executed(term, order, error)
-            for step, order, error in pairs
+            executed(term, order, outcome)
+            for step, order, outcome in pairs
             if isinstance(step, Execute)
         ]
         await self._journal.commit(record for record in stored if record is not None)
-        for step, order, error in pairs:
+        for step, order, outcome in pairs:
             if isinstance(step, Execute):
-                _log_outcome(request, order, error)
+                _log_outcome(request, order, outcome)
         return [
-            step.result if isinstance(step, Answer) else result_of(order, error)
-            for step, order, error in pairs
+            step.result if isinstance(step, Answer) else result_of(order, outcome)
+            for step, order, outcome in pairs
         ]
 
-    async def _carry_out(self, step: Execute | Answer, order: Order) -> MetaError | None:
+    async def _carry_out(self, step: Execute | Answer, order: Order) -> Outcome:
         if isinstance(step, Answer):
             self._regions.renew_by(order)
             return None
         async with self._places:
             try:
-                await self._regions.carry_out(order)
+                floor = await self._regions.carry_out(order)
             except MetaError as error:
                 return error
             self._regions.renew_by(order)
-            return None
+            return floor
 
 
 def waves(orders: Sequence[Order]) -> list[dict[int, Order]]:
@@ -115,7 +125,7 @@ def waves(orders: Sequence[Order]) -> list[dict[int, Order]]:
     return found
 
 
-def _log_outcome(request: OrderRequest, order: Order, error: MetaError | None) -> None:
+def _log_outcome(request: OrderRequest, order: Order, outcome: Outcome) -> None:
     facts = {
         "op": order.op,
         "region_id": order.region_id,
@@ -125,7 +135,7 @@ def _log_outcome(request: OrderRequest, order: Order, error: MetaError | None) -
         "procedure": order.sender.procedure if order.sender else None,
         "step": order.sender.step if order.sender else None,
     }
-    if error is None:
-        log.info("order_executed", **facts)
+    if isinstance(outcome, MetaError):
+        log.warning("order_failed", code=outcome.code, facts=outcome.facts, **facts)
     else:
-        log.warning("order_failed", code=error.code, facts=error.facts, **facts)
+        log.info("order_executed", **facts)

@@ -25,6 +25,7 @@ from base.wire.orders import (
     OrderRequest,
     OrderResponse,
     OrderSender,
+    SetSchema,
 )
 from dataplane.datanode.answers import NodeRegions, RegionBody
 
@@ -59,6 +60,7 @@ CALLS: Mapping[str, Call] = {
             OrderSender,
             CreateRegion,
             OpenRegion,
+            SetSchema,
             CloseRegion,
             DropRegion,
             AdoptFiles,
@@ -70,7 +72,8 @@ CALLS: Mapping[str, Call] = {
         "A term below the highest seen refuses the request (409 `stale-epoch`); so does, in the "
         "result of one order, a number below the last executed of its region, or an epoch below "
         "the one it is open at. Term and tombstones are on disk before the first effect, results "
-        "before the answer.",
+        "before the answer. A `schema` order raises the floor where the region orders batches, and "
+        "looks at the fence on disk before it is answered.",
         (*JSON, "wrong-cluster", "stale-epoch", "action-not-allowed", *SERVED, "storage-full"),
     ),
     "POST /node/v1/regions/{region_id}/batch": Call(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import structlog
@@ -21,6 +22,8 @@ STALLED_MS = 10_000
 CLOSED = "the region is closed here"
 FAULT = "a fault of the node; the region must be opened again"
 
+T = TypeVar("T")
+
 log = structlog.get_logger()
 
 
@@ -35,8 +38,8 @@ class Write:
 class Change:
     """Anything else that must not run beside a write; `stops`: the last thing ever done here."""
 
-    act: Callable[[], None]
-    answer: asyncio.Future[None] | None
+    act: Callable[[], Any]
+    answer: asyncio.Future[Any] | None
     """None: nobody waits."""
     stops: bool = False
 
@@ -87,11 +90,12 @@ class RegionOwner:
             what, root = f"the disk of region {self.region_id}", self.region.place.root
             raise Unavailable(what=what, reason="it is slow", root=root, at_disk_ms=at_disk_ms)
 
-    async def change(self, act: Callable[[], None], stops: bool = False) -> None:
+    async def change(self, act: Callable[[], T], stops: bool = False) -> T:
+        """What `act` returns or raises."""
         self.must_serve()
-        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         await self._queue.put(Change(act, answer, stops))
-        await answer
+        return await answer
 
     def end(self, error: MetaError) -> None:
         """Stop for ever: beside a group, somebody found that this opening is over."""
@@ -147,13 +151,13 @@ class RegionOwner:
 
     async def _run_change(self, change: Change) -> None:
         try:
-            await asyncio.to_thread(change.act)
+            done = await asyncio.to_thread(change.act)
         except MetaError as error:
             self.stopped_by = self.region.stopped
             _fail(change, error)
         else:
             if change.answer is not None and not change.answer.done():
-                change.answer.set_result(None)
+                change.answer.set_result(done)
         if change.stops:
             self.stopped_by = self.stopped_by or Conflict("stale-epoch", reason=CLOSED)
 

@@ -17,10 +17,12 @@ from base.wire.orders import (
     DropRegion,
     OpenRegion,
     Order,
+    SetSchema,
 )
 from dataplane.datanode.leases import RegionLeases
 from dataplane.datanode.ports import RegionStore, Spawn
 from dataplane.datanode.region_owner import RegionOwner, is_lost, no_lease
+from dataplane.datanode.store import schema_of
 from dataplane.region.region import Region
 
 ServeOrder = CreateRegion | OpenRegion
@@ -102,10 +104,13 @@ class Regions:
         if slot is not None and isinstance(order, ServeOrder) and slot.epoch == order.epoch:
             self._leases.granted_by_order(slot.region_id, slot.epoch, order.lease)
 
-    async def carry_out(self, order: Order) -> None:
+    async def carry_out(self, order: Order) -> int | None:
+        """The row version at which a floor took hold, of an order that raises one."""
         match order:
             case CreateRegion() | OpenRegion():
                 await self._serve(order)
+            case SetSchema():
+                return await self._set_schema(self._owner_at(order), order)
             case CloseRegion():
                 await self._close(order)
             case DropRegion():
@@ -119,6 +124,7 @@ class Regions:
                 await owner.change(lambda: self._store.discard(order, owner.region))
             case _:
                 assert_never(order)
+        return None
 
     async def close_all(self) -> None:
         """Before the process ends; each log is closed, nothing is deleted."""
@@ -134,11 +140,17 @@ class Regions:
                 raise _behind(slot, order)
             owner = slot.owner
             is_serving = owner is not None and owner.stopped_by is None
-            if slot.epoch == order.epoch and is_serving and is_same(slot.order, order):
+            if owner is not None and is_serving and is_here(slot.order, order):
+                await self._set_schema(owner, order)
                 return
             await self._stop(slot)
         slot = self._slots[int(order.region_id)] = Slot(order)
         await self._bring_up(slot)
+
+    async def _set_schema(self, owner: RegionOwner, order: ServeOrder | SetSchema) -> int:
+        schema, region = schema_of(order), owner.region
+        mark = order.mark if isinstance(order, SetSchema) else None
+        return await owner.change(lambda: region.set_schema(schema, mark))
 
     async def _bring_up(self, slot: Slot) -> None:
         try:
@@ -241,14 +253,10 @@ def _behind(slot: Slot, order: Order) -> Conflict:
     return Conflict("stale-epoch", region_id=order.region_id, epoch=slot.epoch, found=order.epoch)
 
 
-def is_same(order: ServeOrder, again: ServeOrder) -> bool:
-    """Whether a region that serves by `order` serves as `again` asks. A root that it may stop to
-    borrow it has stopped to borrow already, by adoption."""
-    return (
-        order.root == again.root
-        and order.schema_floor >= again.schema_floor
-        and order.columns == again.columns
-    )
+def is_here(order: ServeOrder, again: ServeOrder) -> bool:
+    """Whether a region that serves by `order` serves as `again` asks, but for its schema. A root
+    that it may stop to borrow it has stopped to borrow already, by adoption."""
+    return order.root == again.root and order.epoch == again.epoch
 
 
 def adopt(region: Region, order: AdoptFiles) -> None:

@@ -8,14 +8,14 @@ from base.rows.arrow_parts import ArrowParts
 from base.schema.types import parse_type
 from base.schema.values import JsonScalar, to_json
 from base.wire.batches import Row
-from base.wire.orders import RegionColumn
+from dataplane.region.columns import ColumnDef
 
 JSON_BYTES_MAX = 16 << 20
 JSON_ROWS_MAX = 10_000
 """Arrow bytes and rows that one JSON answer is made of; it ends early then, and says `more`."""
 
 
-def json_rows(batch: pa.RecordBatch | pa.Table, columns: Iterable[RegionColumn]) -> list[Row]:
+def json_rows(batch: pa.RecordBatch | pa.Table, columns: Iterable[ColumnDef]) -> list[Row]:
     """One `Row` per row of `_key`, `_version`, `c{id}`..."""
     known = {f"c{column.id}": column for column in columns}
     keys: Sequence[bytes] = batch.column("_key").to_pylist()

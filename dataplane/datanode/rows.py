@@ -25,8 +25,8 @@ from base.wire.inputs import Borrowed
 from dataplane.datanode.batch_body import read_batch
 from dataplane.datanode.regions import Regions, Slot
 from dataplane.datanode.row_answers import JSON_BYTES_MAX, JSON_ROWS_MAX, json_rows
-from dataplane.datanode.store import columns_of
 from dataplane.region.columns import chosen, row_schema
+from dataplane.region.floor import check_floor
 from dataplane.region.key_range import KeyRange
 from dataplane.region.region import Region
 
@@ -75,24 +75,24 @@ class RowDesk:
     async def get(self, region_id: int, wanted: GetRows) -> pa.Table:
         slot, region = self._readable(region_id, wanted)
         keys = [_key(text, f"/keys/{place}") for place, text in enumerate(wanted.keys)]
-        _check_columns(slot, wanted.columns)
-        found = await asyncio.to_thread(get_bounded, region, keys, wanted.columns)
+        _check_columns(region, wanted.columns)
+        found = await asyncio.to_thread(get_bounded, region, keys, wanted)
         self._regions.must_have_lease(slot)
         return found
 
     async def get_json(self, region_id: int, wanted: GetRows) -> Rows:
         found = await self.get(region_id, wanted)
-        columns = self._regions.serving(region_id).order.columns
+        columns = self._readable(region_id, wanted)[1].spec.columns
         return Rows(rows=await asyncio.to_thread(json_rows, found, columns), more=False)
 
     async def scan_json(self, region_id: int, wanted: ScanRows) -> Rows:
         """At most `limit` rows, JSON_ROWS_MAX and JSON_BYTES_MAX; `more`: there may be more."""
-        slot = self._readable(region_id, wanted)[0]
+        region = self._readable(region_id, wanted)[1]
         rows: list[Row] = []
         taken_bytes, limit = 0, min(wanted.limit, JSON_ROWS_MAX)
         async with self._parts(region_id, wanted, limit + 1) as parts:
             async for part in parts:
-                rows.extend(await asyncio.to_thread(json_rows, part, slot.order.columns))
+                rows.extend(await asyncio.to_thread(json_rows, part, region.spec.columns))
                 taken_bytes += part.nbytes
                 if taken_bytes > JSON_BYTES_MAX:
                     return Rows(rows=rows[:limit], more=True)
@@ -101,16 +101,18 @@ class RowDesk:
     async def scan_arrow(self, region_id: int, wanted: ScanRows) -> AsyncGenerator[bytes]:
         """An IPC stream of at most `limit` rows. If the lease ends meanwhile the stream is cut:
         a reader sees that its end is missing."""
-        slot = self._readable(region_id, wanted)[0]
-        stream = ArrowParts(_schema(slot, wanted.columns))
+        columns = self._readable(region_id, wanted)[1].spec.columns
+        stream: ArrowParts | None = None
         async with self._parts(region_id, wanted, wanted.limit) as parts:
             async for part in parts:
+                stream = stream or ArrowParts(part.schema)
                 yield stream.part(part)
+        stream = stream or ArrowParts(row_schema(chosen(columns, wanted.columns)))
         yield stream.end()
 
     async def checksum(self, region_id: int, wanted: ChecksumRequest) -> ChecksumResult:
         slot, region = self._readable(region_id, wanted)
-        found = await asyncio.to_thread(region.digest)
+        found = await asyncio.to_thread(region.digest, wanted.schema_version)
         self._regions.must_have_lease(slot)
         return ChecksumResult(region_id=str(region_id), rows=found.rows, checksum=found.hex)
 
@@ -136,10 +138,10 @@ class RowDesk:
             raise Conflict(
                 "stale-epoch", region_id=str(region_id), epoch=slot.epoch, found=header.epoch
             )
-        floor = slot.order.schema_floor
-        if header.schema_version < floor:
-            raise Conflict("schema-version-stale", found=header.schema_version, current=floor)
-        if header.schema_version > slot.order.schema_version:
+        assert slot.owner is not None
+        schema = slot.owner.region.schema
+        check_floor(schema, header.schema_version)
+        if header.schema_version > schema.version:
             reason = f"it has not heard of schema version {header.schema_version} yet"
             raise Unavailable("not-ready", what=f"region {region_id}", reason=reason)
         return slot
@@ -156,14 +158,15 @@ class RowDesk:
     ) -> AsyncIterator[AsyncIterator[pa.RecordBatch]]:
         """Record batches whose rows were computed under the lease."""
         slot, region = self._readable(region_id, wanted)
-        _check_columns(slot, wanted.columns)
+        _check_columns(region, wanted.columns)
         first = b"" if wanted.from_key is None else _key(wanted.from_key, "/from_key")
         end = None if wanted.to_key is None else _key(wanted.to_key, "/to_key")
         if self._scans >= SCANS_AT_ONCE_MAX:
             raise Unavailable(what="the node", reason="too many scans are running")
         self._scans += 1
         try:
-            yield self._leased(slot, region.scan(KeyRange(first, end), wanted.columns, limit))
+            keys, version = KeyRange(first, end), wanted.schema_version
+            yield self._leased(slot, region.scan(keys, wanted.columns, limit, version))
         finally:
             self._scans -= 1
 
@@ -175,16 +178,20 @@ class RowDesk:
             yield part
 
 
-def get_bounded(region: Region, keys: list[bytes], columns: list[int] | None) -> pa.Table:
+def get_bounded(region: Region, keys: list[bytes], wanted: GetRows) -> pa.Table:
     """Raises Refused when the rows are more than one answer may hold. Blocking."""
-    parts = [region.get([], columns)]
-    wanted, total_bytes = sorted(set(keys)), 0
-    for first in range(0, len(wanted), KEYS_AT_ONCE):
-        parts.append(region.get(wanted[first : first + KEYS_AT_ONCE], columns))
+
+    def get(some: list[bytes]) -> pa.Table:
+        return region.get(some, wanted.columns, wanted.schema_version)
+
+    parts = [get([])]
+    ordered, total_bytes = sorted(set(keys)), 0
+    for first in range(0, len(ordered), KEYS_AT_ONCE):
+        parts.append(get(ordered[first : first + KEYS_AT_ONCE]))
         total_bytes += parts[-1].nbytes
         if total_bytes > GET_BYTES_MAX:
             raise Refused("invalid-request", pointer="/keys", reason="ask for fewer keys")
-    return pa.concat_tables(parts)
+    return pa.concat_tables(parts, promote_options="default")  # a column may have come meanwhile
 
 
 def _key(text: str, pointer: str) -> bytes:
@@ -193,12 +200,8 @@ def _key(text: str, pointer: str) -> bytes:
     return bytes.fromhex(text)
 
 
-def _check_columns(slot: Slot, ids: list[int] | None) -> None:
-    known = {column.id for column in slot.order.columns}
+def _check_columns(region: Region, ids: list[int] | None) -> None:
+    known = {column.id for column in region.spec.columns}
     unknown = sorted(set(ids or ()) - known)
     if unknown:
         raise Refused("invalid-request", pointer="/columns", reason=f"no columns {unknown[:8]}")
-
-
-def _schema(slot: Slot, ids: list[int] | None) -> pa.Schema:
-    return row_schema(chosen(columns_of(slot.order.columns), ids))

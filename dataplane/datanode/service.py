@@ -11,6 +11,7 @@ from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.orders import OrderDesk
 from dataplane.datanode.regions import Regions, Slot, is_reported, stat_of
 from dataplane.datanode.rows import RowDesk
+from dataplane.datanode.store import schema_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,12 @@ class Service:
     def _body(self, slot: Slot) -> RegionBody:
         until_ms = self.leases.deadline_ms(slot.region_id, slot.epoch)
         left_ms = 0 if until_ms is None else max(0, until_ms - self.clock.mono_ms())
+        schema = slot.owner.region.schema if slot.owner is not None else schema_of(slot.order)
         return RegionBody(
             stat=stat_of(slot),
             root=slot.order.root,
-            schema_floor=slot.order.schema_floor,
+            schema_floor=schema.floor,
+            schema_version=schema.version,
             lease_left_ms=left_ms,
             queued=slot.owner.queued if slot.owner is not None else 0,
             groups=slot.owner.groups if slot.owner is not None else 0,

@@ -6,14 +6,22 @@ from dataclasses import dataclass, field
 
 from base.clock import Clock
 from base.errors import Conflict, NotFound, Refused
-from base.wire.orders import CreateRegion, DiscardRoot, DropRegion, OpenRegion, RegionColumn
+from base.wire.orders import (
+    CreateRegion,
+    DiscardRoot,
+    DropRegion,
+    OpenRegion,
+    RegionColumn,
+    SetSchema,
+)
 from dataplane.region.block_cache import BlockCache
-from dataplane.region.columns import ColumnDef, RegionSpec
+from dataplane.region.columns import ColumnDef, RegionSpec, ordered
 from dataplane.region.disk import Disk
 from dataplane.region.fence import highest_fence, read_fence
 from dataplane.region.names import ATTEMPTS, DATA, UNFINISHED, fences, manifests, segments
 from dataplane.region.place import OpenOrder, RegionLimits, RegionPlace
 from dataplane.region.region import Region
+from dataplane.region.schema import RegionSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +43,23 @@ class DiskStore:
             region_id=int(order.region_id),
             columns=columns_of(order.columns),
             schema_floor=order.schema_floor,
+            schema_version=order.schema_version,
+            indexes=tuple(sorted(order.indexes)),
         )
         replaces = [checked_root(left) for left in order.replaces]
         return Region.create(self._place(root), spec, order.epoch, replaces)
 
     def open(self, order: OpenRegion) -> Region:
+        schema = schema_of(order)
         asked = OpenOrder(
             region_id=int(order.region_id),
             epoch=order.epoch,
             borrows=tuple(checked_root(root) for root in order.borrows),
-            schema_floor=order.schema_floor,
-            columns=columns_of(order.columns),
+            columns=schema.columns,
+            schema_version=schema.version,
+            schema_floor=schema.floor,
+            indexes=schema.indexes,
+            dead_indexes=schema.dead,
         )
         return Region.open(self._place(checked_root(order.root)), asked)
 
@@ -94,5 +108,20 @@ def checked_root(root: str) -> str:
     return root
 
 
+def schema_of(order: CreateRegion | OpenRegion | SetSchema) -> RegionSchema:
+    """Raises Refused for a floor that no version of the table is above."""
+    if order.schema_floor > order.schema_version:
+        floor, version = order.schema_floor, order.schema_version
+        raise Refused("invalid-request", schema_floor=floor, schema_version=version)
+    dead = () if isinstance(order, CreateRegion) else order.dead_indexes
+    return RegionSchema(
+        order.schema_version,
+        order.schema_floor,
+        ordered(columns_of(order.columns)),
+        frozenset(order.indexes),
+        frozenset(dead),
+    )
+
+
 def columns_of(columns: Sequence[RegionColumn]) -> tuple[ColumnDef, ...]:
-    return tuple(ColumnDef(id=one.id, type=one.type, nullable=one.nullable) for one in columns)
+    return tuple(ColumnDef(**one.model_dump()) for one in columns)

@@ -45,10 +45,7 @@ def plan_move(borrowed: Borrowed) -> MovePlan:
     return MovePlan(
         copies=tuple(one for one in borrowed.files if one not in small),
         rewrites=(*borrowed.segments, *small),
-        columns=ordered(
-            ColumnDef(id=column.id, type=column.type, nullable=column.nullable)
-            for column in borrowed.columns
-        ),
+        columns=ordered(ColumnDef(**column.model_dump()) for column in borrowed.columns),
         marks=tuple(borrowed.marks),
     )
 

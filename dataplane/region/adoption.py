@@ -19,10 +19,7 @@ def borrowed_inputs(manifest: Manifest, root: str) -> Borrowed:
         region_id=str(manifest.spec.region_id),
         epoch=manifest.epoch,
         root=root,
-        columns=[
-            RegionColumn(id=column.id, type=column.type, nullable=column.nullable)
-            for column in manifest.spec.columns
-        ],
+        columns=[RegionColumn(**column.model_dump()) for column in manifest.spec.columns],
         marks=[mark.version for mark in manifest.marks],
         files=[
             BorrowedFile(root=entry.root, file=data_file(entry))

@@ -1,11 +1,14 @@
 """What the columns of a region are: ids and types, never names (DESIGN 8)."""
 
+import json
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict
 
-from base.schema.types import arrow_type
+from base.schema.types import arrow_type, parse_type
+from base.schema.values import JsonScalar, from_json
 
 KEY = "_key"
 VERSION = "_version"
@@ -15,6 +18,9 @@ SYSTEM = (KEY, VERSION, OP)
 
 PUT = 0
 DELETE = 1
+
+ORIGIN = b"origin_default"
+"""Among a field's metadata: type and origin default of its column, if that is not null."""
 
 ROWS_FAMILY = "rows"  # the table's rows; each index will have a family of its own
 
@@ -27,11 +33,21 @@ class ColumnDef(BaseModel):
     id: int
     type: str
     nullable: bool
+    origin_default: JsonScalar | None = None
+    """What a row has that was written without the column, in JSON form; None: null."""
 
     @property
     def name(self) -> str:
         """Its name in files and batches."""
         return column_name(self.id)
+
+    @property
+    def metadata(self) -> dict[bytes, bytes]:
+        """Of its Arrow fields."""
+        found = {b"PARQUET:field_id": str(self.id).encode()}
+        if self.origin_default is not None:
+            found[ORIGIN] = json.dumps([self.type, self.origin_default]).encode()
+        return found
 
 
 class RegionSpec(BaseModel):
@@ -41,7 +57,10 @@ class RegionSpec(BaseModel):
 
     region_id: int
     columns: tuple[ColumnDef, ...]
+    """As they are now; the rest is as it was when the region was created."""
     schema_floor: int = 0
+    schema_version: int = 0
+    indexes: tuple[int, ...] = ()
 
 
 def column_name(column_id: int) -> str:
@@ -68,7 +87,7 @@ def value_fields(columns: Iterable[ColumnDef]) -> list[pa.Field]:
             column.name,
             arrow_type(column.type),
             nullable=True,
-            metadata={b"PARQUET:field_id": str(column.id).encode()},
+            metadata=column.metadata,
         )
         for column in ordered(columns)
     ]
@@ -97,15 +116,28 @@ def row_schema(columns: Iterable[ColumnDef]) -> pa.Schema:
 
 
 def conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """`table` with exactly the fields of `schema`; a column that it lacks reads as null.
-
-    (Null is the origin default of every column that can be added today.)
-    """
+    """`table` with exactly the fields of `schema`; a column that it lacks reads as its origin
+    default. `table` has `_op`."""
     present = set(table.column_names)
     arrays = [
         table.column(field.name)
         if field.name in present
-        else pa.chunked_array([pa.nulls(table.num_rows, field.type)])
+        else pa.chunked_array([originals(field, table.column(OP))])
         for field in schema
     ]
     return pa.table(arrays, schema=schema)
+
+
+def originals(field: pa.Field, ops: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The values of a column in rows that were written without it, for their `_op`: its origin
+    default in a put; a tombstone has no values."""
+    text = (field.metadata or {}).get(ORIGIN)
+    if text is None:
+        return pa.nulls(len(ops), field.type)
+    name, value = json.loads(text)
+    type = parse_type(name)
+    # A timestamp is the number of its units.
+    stored = pa.int64() if type.name == "timestamp" else type.arrow
+    origin = pa.scalar(from_json(type, value), stored).cast(type.arrow)
+    puts = pa.chunked_array([pc.equal(ops, pa.scalar(PUT, pa.uint8()))]).combine_chunks()
+    return pc.if_else(puts, origin, pa.scalar(None, type.arrow))

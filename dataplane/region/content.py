@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from dataplane.region.columns import ColumnDef
+from dataplane.region.floor import check_floor
 from dataplane.region.flush import Frozen
 from dataplane.region.group import Staged
 from dataplane.region.lookup import View
@@ -13,6 +14,7 @@ from dataplane.region.memtable import Memtable
 from dataplane.region.open_files import OpenFiles
 from dataplane.region.opening import Opened
 from dataplane.region.place import RegionPlace
+from dataplane.region.schema import RegionSchema
 
 
 class Content:
@@ -27,6 +29,7 @@ class Content:
         self.frozen: Frozen | None = None
         """What is being flushed; also what a flush that failed has left."""
         self.statements = opened.statements
+        self.schema = opened.manifest.table_schema
         self.version, self.sequence = opened.manifest.version, opened.manifest.sequence
 
     @property
@@ -35,9 +38,14 @@ class Content:
         return [self.memtable, *([self.frozen.memtable] if self.frozen else [])]
 
     @contextmanager
-    def view(self) -> Iterator[View]:
-        """What a reader sees; no file of it is removed meanwhile."""
+    def view(self, schema_version: int | None = None) -> Iterator[View]:
+        """What a reader of that schema version sees; no file of it is removed meanwhile.
+
+        None: a reader whom no floor concerns. Raises Conflict `schema-version-stale`.
+        """
         with self.lock:
+            if schema_version is not None:
+                check_floor(self.schema, schema_version)
             counted = tuple((memtable, memtable.batches) for memtable in self.memtables)
             readers = self.files.take()
         try:
@@ -69,5 +77,11 @@ class Content:
         """The manifest is current; `flushed`: rows that its files hold."""
         with self.lock:
             self.files.follow(manifest.files)
+            self._take_schema(manifest.table_schema)
             if flushed is not None:
                 self.frozen = None
+
+    def _take_schema(self, schema: RegionSchema) -> None:
+        if schema.columns != self.schema.columns:
+            self.memtable.reshape(schema.columns or ())
+        self.schema = schema

@@ -14,6 +14,7 @@ from dataplane.region.manifest import Manifest, publish_manifest
 from dataplane.region.names import Opening
 from dataplane.region.opening import Opened
 from dataplane.region.place import RegionPlace
+from dataplane.region.schema import RegionSchema
 from dataplane.region.serving import Serving
 
 
@@ -44,8 +45,12 @@ class Core:
         return self._manifest
 
     @property
+    def schema(self) -> RegionSchema:
+        return self._content.schema
+
+    @property
     def schema_floor(self) -> int:
-        return self._manifest.schema_floor
+        return self.schema.floor
 
     @property
     def stopped(self) -> MetaError | None:

@@ -12,8 +12,10 @@ from base.errors import Conflict, MetaError
 from base.wire.batches import BatchHeader
 from dataplane.region.batch_format import BatchHead, LoggedBatch, decode_batch, encode_batch
 from dataplane.region.columns import DELETE, OP, ColumnDef
+from dataplane.region.floor import check_floor
 from dataplane.region.intake import ABSENT, Intake, take_in
 from dataplane.region.lookup import View, newest_versions
+from dataplane.region.schema import RegionSchema
 from dataplane.region.statements import StatementMemory
 from dataplane.region.versions import next_version
 
@@ -36,7 +38,7 @@ class Terms:
     """What a region demands of every batch."""
 
     epoch: int
-    schema_floor: int
+    schema: RegionSchema
     columns: Sequence[ColumnDef]
 
 
@@ -90,9 +92,7 @@ class Group:
             raise Conflict("epoch-mismatch", epoch=self._terms.epoch, found=header.epoch)
         if (first := self._first_answer(header.statement_id)) is not None:
             return replace(first, repeated=True)
-        if header.schema_version < self._terms.schema_floor:
-            floor, found = self._terms.schema_floor, header.schema_version
-            raise Conflict("schema-version-stale", floor=floor, found=found)
+        check_floor(self._terms.schema, header.schema_version)
         intake = take_in(batch, self._terms.columns)
         self._check_expectations(intake.expected)
         self._stage(header, intake, version)

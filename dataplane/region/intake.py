@@ -7,7 +7,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from base.errors import Refused
-from dataplane.region.columns import DELETE, EXPECT, KEY, OP, PUT, ColumnDef, log_schema
+from dataplane.region.columns import (
+    DELETE,
+    EXPECT,
+    KEY,
+    OP,
+    PUT,
+    ColumnDef,
+    log_schema,
+    originals,
+)
 
 ABSENT = 0
 """Expected version of a key that must not be there."""
@@ -30,7 +39,7 @@ def take_in(batch: pa.RecordBatch, columns: Sequence[ColumnDef]) -> Intake:
     schema = log_schema(columns)
     present = set(batch.schema.names)
     arrays = [
-        batch.column(field.name) if field.name in present else pa.nulls(batch.num_rows, field.type)
+        batch.column(field.name) if field.name in present else originals(field, batch.column(OP))
         for field in schema
     ]
     rows = pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -8,7 +8,7 @@ from threading import Lock
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dataplane.region.columns import DELETE, KEY, OP, SYSTEM, VERSION, ColumnDef, file_schema
+from dataplane.region.columns import DELETE, KEY, OP, VERSION, ColumnDef, conformed, file_schema
 from dataplane.region.file_reader import FileReader
 from dataplane.region.key_range import KeyRange, cut_to_range
 from dataplane.region.memtable import Memtable, Position, newest_by_key
@@ -54,7 +54,7 @@ def live_rows(view: View, keys: Sequence[bytes], columns: Sequence[ColumnDef]) -
 
 
 def merge_sources(view: View, keys: KeyRange, columns: Sequence[ColumnDef]) -> list[MergeSource]:
-    names = [*SYSTEM, *(column.name for column in columns)]
+    schema = file_schema(columns)
     files = [reader for reader in view.files if keys.overlaps(reader.min_key, reader.max_key)]
     share = WINDOW_BYTES // max(len(files), 1)
     sources = [
@@ -64,7 +64,7 @@ def merge_sources(view: View, keys: KeyRange, columns: Sequence[ColumnDef]) -> l
         for reader in files
     ]
     for memtable, batches in view.memtables:
-        sources.append(MergeSource(b"", partial(_open_memory, memtable, batches, keys, names)))
+        sources.append(MergeSource(b"", partial(_open_memory, memtable, batches, keys, schema)))
     return sources
 
 
@@ -72,7 +72,7 @@ def _newest_in_memory(
     view: View, keys: Sequence[bytes], columns: Sequence[ColumnDef]
 ) -> tuple[list[pa.Table], list[bytes]]:
     """Rows found, and the keys that are not in memory: what is, is newer than any file's."""
-    names = file_schema(columns).names
+    schema = file_schema(columns)
     parts = []
     rest = list(keys)
     for memtable, _ in view.memtables:
@@ -85,7 +85,7 @@ def _newest_in_memory(
             else:
                 found.append(position)
         rest = missing
-        parts.append(memtable.rows_at(found).select(names))
+        parts.append(conformed(memtable.rows_at(found), schema))
     return parts, rest
 
 
@@ -111,9 +111,9 @@ def _newest_in_files(
 
 
 def _open_memory(
-    memtable: Memtable, batches: int, keys: KeyRange, names: Sequence[str]
+    memtable: Memtable, batches: int, keys: KeyRange, schema: pa.Schema
 ) -> Iterator[pa.Table]:
-    yield cut_to_range(memtable.sorted_rows(batches).select(names), keys)
+    yield cut_to_range(conformed(memtable.sorted_rows(batches), schema), keys)
 
 
 def _live(table: pa.Table) -> pa.Table:

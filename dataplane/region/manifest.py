@@ -17,6 +17,7 @@ from base.errors import Corrupt, NotFound, Unavailable
 from dataplane.region.columns import ROWS_FAMILY, RegionSpec
 from dataplane.region.disk import Disk
 from dataplane.region.names import UNFINISHED, Numbered, manifest_name, manifests
+from dataplane.region.schema import RegionSchema
 
 MANIFEST_BYTES_MAX = 64 << 20
 _CRC_LINE_BYTES = 10  # newline, 8 digits, newline
@@ -96,10 +97,28 @@ class Manifest(Stored):
     marks: tuple[Mark, ...] = ()
     """Open ones. Of each key the newest version at or below each is kept, and every tombstone above
     it. They follow the region through all openings."""
+    schema_version: int = 0
+    """The newest that the region was told of."""
+    indexes: tuple[int, ...] = ()
+    """Families that may hold entries."""
+    dead_indexes: tuple[int, ...] = ()
+    """Families whose ids are never taken again: their tombstones, through all openings."""
+    floor_version: int = 0
+    """The highest row version given before `schema_floor` took hold."""
 
     @property
     def id(self) -> Numbered:
         return Numbered(self.epoch, self.opening, self.number)
+
+    @property
+    def table_schema(self) -> RegionSchema:
+        return RegionSchema(
+            version=self.schema_version,
+            floor=self.schema_floor,
+            columns=self.spec.columns,
+            indexes=frozenset(self.indexes),
+            dead=frozenset(self.dead_indexes),
+        )
 
     @property
     def borrowed_roots(self) -> tuple[str, ...]:

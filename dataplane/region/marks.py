@@ -17,6 +17,11 @@ def marked(manifest: Manifest, mark: Mark) -> Manifest | None:
     return manifest.model_copy(update={"marks": marks, "version": mark.version})
 
 
+def version_of_mark(manifest: Manifest, name: str) -> int | None:
+    """None: there is none of that name."""
+    return next((mark.version for mark in manifest.marks if mark.name == name), None)
+
+
 def unmarked(manifest: Manifest, name: str) -> Manifest | None:
     """None: there is none of that name."""
     kept = tuple(mark for mark in manifest.marks if mark.name != name)

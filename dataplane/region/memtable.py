@@ -53,6 +53,10 @@ class Memtable:
         self.rows += rows.num_rows
         self.bytes += rows.nbytes + sum(map(len, keys)) + _INDEX_ENTRY_BYTES * len(keys)
 
+    def reshape(self, columns: Sequence[ColumnDef]) -> None:
+        """Batches that come from now on have these; those before read as null in new ones."""
+        self._schema = file_schema(columns)
+
     def find(self, key: bytes) -> Position | None:
         at = self._index.get(key)
         if at is None:
@@ -82,18 +86,19 @@ class Memtable:
         return sorted_by_key(pa.concat_tables(self._tables(self.batches)))
 
     def _tables(self, batches: int) -> Iterator[pa.Table]:
-        yield self._schema.empty_table()
+        schema = self._schema
+        yield schema.empty_table()
         for version, rows in self._batches[:batches]:
-            yield self._versioned(version, rows)
+            yield _versioned(version, rows, schema)
 
     def _taken(self, batch: int, rows: pa.Array) -> pa.Table:
         version, whole = self._batches[batch]
-        return self._versioned(version, whole.take(rows))
+        return _versioned(version, whole.take(rows), self._schema)
 
-    def _versioned(self, version: int, rows: pa.RecordBatch) -> pa.Table:
-        stamps = pa.repeat(pa.scalar(version, pa.int64()), rows.num_rows)
-        table = pa.Table.from_batches([rows]).append_column(VERSION, stamps)
-        return conformed(table, self._schema)
+
+def _versioned(version: int, rows: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+    stamps = pa.repeat(pa.scalar(version, pa.int64()), rows.num_rows)
+    return conformed(pa.Table.from_batches([rows]).append_column(VERSION, stamps), schema)
 
 
 def newest_by_key(table: pa.Table) -> pa.Table:

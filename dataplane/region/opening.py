@@ -8,6 +8,7 @@ from dataplane.region.columns import RegionSpec, ordered
 from dataplane.region.disk import Disk
 from dataplane.region.fence import look, stale_before_wrong
 from dataplane.region.file_reader import FileReader
+from dataplane.region.floor import told
 from dataplane.region.housekeeping import remove_superseded
 from dataplane.region.lost import lost_if_unreadable
 from dataplane.region.manifest import (
@@ -21,6 +22,7 @@ from dataplane.region.memtable import Memtable
 from dataplane.region.names import DATA, Opening
 from dataplane.region.place import OpenOrder, RegionPlace
 from dataplane.region.replay import Replay
+from dataplane.region.schema import joined
 from dataplane.region.sealed_log import (
     SealedLog,
     read_sealed,
@@ -59,7 +61,7 @@ def create_or_open(
     manifest.
     """
     spec = spec.model_copy(update={"columns": ordered(spec.columns)})
-    order = OpenOrder(spec.region_id, epoch, tuple(replaces), schema_floor=spec.schema_floor)
+    order = OpenOrder(spec.region_id, epoch, tuple(replaces))
     mine = claim_new_root(place, order).of
     found = read_current_manifest(place.disk, place.root, spec.region_id)
     if found is None and DATA in place.disk.list(place.root):
@@ -78,6 +80,8 @@ def create_or_open(
         version=0,
         sequence=0,
         log_from=1,
+        schema_version=spec.schema_version,
+        indexes=tuple(sorted(spec.indexes)),
     )
     publish_manifest(place.disk, place.root, empty)
     look(place.disk, place.root, mine)
@@ -95,14 +99,12 @@ def open_existing(place: RegionPlace, order: OpenOrder) -> Opened:
 
 def _open_over(place: RegionPlace, mine: Opening, source: Source, order: OpenOrder) -> Opened:
     base = source.manifest
-    spec = base.spec
-    if order.columns is not None:
-        spec = spec.model_copy(update={"columns": ordered(order.columns)})
+    columns = ordered(joined(base.table_schema, order.schema).columns or ())
     inherited = _Inheritance(place.root, source.root)
     files = [inherited.file(entry) for entry in base.files]
     for entry in files:
         FileReader(place.files, entry).verify_present()
-    replay = Replay(place, spec.columns, mine, base)
+    replay = Replay(place, columns, mine, base)
     for sealed in map(inherited.segment, base.sealed):
         _verify_segment_present(place.disk, sealed, place.root)
         if sealed.covered:
@@ -112,21 +114,20 @@ def _open_over(place: RegionPlace, mine: Opening, source: Source, order: OpenOrd
     for log in _seal_rest(place.disk, source):
         replay.add(SealedLog(inherited.segment(log.entry), log.batches, log.sequence))
     still_sealed = replay.finish()
-    manifest = Manifest(
-        epoch=mine.epoch,
-        opening=mine.number,
-        number=1,
-        spec=spec,
-        schema_floor=max(base.schema_floor, order.schema_floor),
-        version=replay.version,
-        sequence=replay.sequence,
-        log_from=1,
-        files=(*files, *replay.spilled),
-        sealed=tuple(log for log in still_sealed if log.root is not None or not log.covered),
-        adopted=base.adopted,
-        statements=replay.statements.all(),
-        marks=base.marks,
+    found = base.model_copy(
+        update={
+            "epoch": mine.epoch,
+            "opening": mine.number,
+            "number": 1,
+            "version": replay.version,
+            "sequence": replay.sequence,
+            "log_from": 1,
+            "files": (*files, *replay.spilled),
+            "sealed": tuple(log for log in still_sealed if log.root is not None or not log.covered),
+            "statements": replay.statements.all(),
+        }
     )
+    manifest = told(found, order.schema, replay.version)
     publish_manifest(place.disk, place.root, manifest)
     remove_superseded(place.disk, place.root, manifest)
     return Opened(mine, manifest, replay.memtable, replay.statements, len(replay.spilled))

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 from base.clock import Clock
 from dataplane.region.block_cache import BlockCache
-from dataplane.region.columns import ColumnDef
+from dataplane.region.columns import ColumnDef, ordered
 from dataplane.region.disk import Disk
 from dataplane.region.file_reader import FileSource
+from dataplane.region.schema import RegionSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,20 @@ class OpenOrder:
     epoch: int
     borrows: tuple[str, ...] = ()
     """Roots of dead leaders, newest last."""
-    schema_floor: int = 0
     columns: tuple[ColumnDef, ...] | None = None
     """None: as the manifest has them."""
+    schema_version: int = 0
+    schema_floor: int = 0
+    indexes: frozenset[int] = frozenset()
+    dead_indexes: frozenset[int] = frozenset()
+
+    @property
+    def schema(self) -> RegionSchema:
+        """To be joined to what the manifest says."""
+        return RegionSchema(
+            self.schema_version,
+            self.schema_floor,
+            None if self.columns is None else ordered(self.columns),
+            self.indexes,
+            self.dead_indexes,
+        )

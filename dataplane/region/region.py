@@ -21,12 +21,14 @@ from base.wire.orders import DataFile
 from dataplane.region.adoption import adopted, borrowed_inputs, sync_attempt
 from dataplane.region.columns import RegionSpec
 from dataplane.region.fence import look
+from dataplane.region.floor import told
 from dataplane.region.group import Applied, Group, Terms
 from dataplane.region.manifest import Mark
-from dataplane.region.marks import marked, unmarked
+from dataplane.region.marks import marked, unmarked, version_of_mark
 from dataplane.region.opening import create_or_open, open_existing
 from dataplane.region.place import OpenOrder, RegionPlace
 from dataplane.region.reading import Readable
+from dataplane.region.schema import RegionSchema
 from dataplane.region.serving import unknown_outcome
 from dataplane.region.tending import Tended
 
@@ -57,8 +59,7 @@ class Region(Readable, Tended):
         """
         self._make_room()
         with self._writing, self._view() as view:
-            columns = self._manifest.spec.columns
-            terms = Terms(self.opening.epoch, self._manifest.schema_floor, columns)
+            terms = Terms(self.opening.epoch, self.schema, self.spec.columns)
             group = Group(terms, view, self._content.statements)
             wall_ms, version = self.place.clock.wall_ms(), self._content.version
             for header, batch in batches:
@@ -69,6 +70,21 @@ class Region(Readable, Tended):
             if failure is None:
                 self._content.add(group.staged, wall_ms)
             return group.results(failure)
+
+    def set_schema(self, news: RegionSchema, mark: str | None = None) -> int:
+        """Joins `news` to what is known: from the return on, batches and reads below the floor are
+        refused, also after a crash and at the next leader. Returns the highest row version before
+        the floor took hold; with the name of a mark, the mark's: now, unless it stands already.
+        """
+        with self._publishing, self._writing:
+            self._serving.check()
+            manifest = told(self._manifest, news, self._content.version)
+            if mark is not None:
+                version = version_of_mark(manifest, mark) or self._content.version
+                manifest = marked(manifest, Mark(name=mark, version=version)) or manifest
+            if manifest != self._manifest:
+                self._publish(manifest)
+            return manifest.floor_version if mark is None else version
 
     def open_mark(self, name: str, version: int) -> bool:
         """From now on rows can be read as of `version`, until the mark is closed (P5).

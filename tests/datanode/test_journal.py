@@ -26,7 +26,7 @@ RECORDS: list[Record] = [
     Opened(node_id="dn-1"),
     Joined(cluster_id="c1"),
     TermSeen(term=7),
-    Executed(region_id=str(REGION), term=7, number=1, op="create"),
+    Executed(region_id=str(REGION), term=7, number=1, op="schema", floor_version=5 << 20),
     Executed(
         region_id=str(REGION + 1),
         term=7,
@@ -41,6 +41,13 @@ RECORDS: list[Record] = [
 def test_given_every_kind_of_record_when_encoded_then_as_in_the_golden_file() -> None:
     assert encode(RECORDS) == GOLDEN.read_bytes()
     assert decode(GOLDEN.read_bytes()) == RECORDS
+
+
+def test_given_a_journal_of_before_floors_when_decoded_then_its_orders_raised_none() -> None:
+    before = decode(GOLDEN.with_name("journal_without_floors.v1.txt").read_bytes())
+
+    assert [getattr(record, "floor_version", None) for record in before] == [None] * 6
+    assert before[3] == Executed(region_id=str(REGION), term=7, number=1, op="create")
 
 
 def test_given_a_cut_at_every_byte_when_decoded_then_exactly_the_whole_records() -> None:

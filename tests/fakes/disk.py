@@ -19,6 +19,18 @@ class Folder:
     attempts: dict[str, dict[str, Rows]] = field(default_factory=dict)
     adopted: list[str] = field(default_factory=list)
     """Procedures whose output the manifest names."""
+    schema_version: int = 0
+    schema_floor: int = 0
+    floor_version: int = 0
+    """How many rows there were when the floor took hold."""
+    dead_indexes: frozenset[int] = frozenset()
+    marks: dict[str, int] = field(default_factory=dict)
+
+    def set_schema(self, version: int, floor: int, dead: frozenset[int]) -> None:
+        if floor > self.schema_floor:
+            self.schema_floor, self.floor_version = floor, len(self.rows)
+        self.schema_version = max(self.schema_version, version)
+        self.dead_indexes |= dead
 
     def raise_fence(self, epoch: int) -> None:
         """Raises Conflict("stale-epoch") behind a higher one."""

@@ -20,6 +20,7 @@ from base.wire.orders import (
     Order,
     OrderError,
     OrderResult,
+    SetSchema,
 )
 from tests.fakes.disk import Folder, Rows, Storage
 
@@ -96,15 +97,18 @@ class FakeNode:
         except MetaError as error:
             return _result(order, error)  # not an outcome: the same order may be tried again
         else:
-            result = _result(order, None)
+            result = _result(order, None).model_copy(update={"floor_version": self._floor(order)})
         self.executed[order.region_id] = Executed(place, result)
         return result
 
-    def _carry_out(self, order: Order) -> None:
+    def _must_take(self, order: Order) -> None:
         if order.op in self.refuses:
             raise self.refuses[order.op]
         if order.region_id in self.tombstones and order.op in ("create", "open"):
             raise Conflict("action-not-allowed", region_id=order.region_id, state="dropped")
+
+    def _carry_out(self, order: Order) -> None:
+        self._must_take(order)
         before = self._picture(order.region_id)
         match order:
             case CreateRegion():
@@ -117,6 +121,8 @@ class FakeNode:
                 self.serving.pop(order.region_id, None)
                 self.tombstones.add(order.region_id)
                 self.storage.folders.pop(order.root, None)
+            case SetSchema():
+                self._set_schema(order)
             case AdoptFiles():
                 self._adopt(order)
             case DiscardRoot():
@@ -136,13 +142,15 @@ class FakeNode:
         for root in order.replaces:
             if root in self.storage.folders:
                 self.storage.read(root).raise_fence(order.epoch)
-        self.storage.folders.setdefault(order.root, Folder(fence=order.epoch))
+        folder = self.storage.folders.setdefault(order.root, Folder(fence=order.epoch))
+        folder.set_schema(order.schema_version, order.schema_floor, frozenset())
         self.serving[order.region_id] = Serving(order.epoch, order.root)
 
     def _open(self, order: OpenRegion) -> None:
         """Fences first, in every root it will read; then the first manifest of its own root."""
         serving = self._not_above(order)
         if serving is not None and serving.epoch == order.epoch:
+            self._tell(order)
             return
         borrowed = {root: self.storage.read(root) for root in order.borrows}
         if not borrowed or order.root in self.storage.folders:
@@ -157,12 +165,35 @@ class FakeNode:
             }
             self.storage.folders[order.root] = Folder(fence=order.epoch, inputs=inputs)
         self.serving[order.region_id] = Serving(order.epoch, order.root)
+        for left in borrowed.values():
+            folder = self.storage.read(order.root)
+            folder.set_schema(left.schema_version, left.schema_floor, left.dead_indexes)
+            folder.marks |= left.marks
+        self._tell(order)
 
     def _not_above(self, order: CreateRegion | OpenRegion) -> Serving | None:
         serving = self.serving.get(order.region_id)
         if serving is not None and serving.epoch > order.epoch:
             raise Conflict("stale-epoch", epoch=order.epoch, current_epoch=serving.epoch)
         return serving
+
+    def _tell(self, order: OpenRegion | SetSchema) -> Folder:
+        folder = self._folder_at(order)
+        dead = frozenset(order.dead_indexes)
+        folder.set_schema(order.schema_version, order.schema_floor, dead)
+        return folder
+
+    def _set_schema(self, order: SetSchema) -> None:
+        folder = self._tell(order)
+        if order.mark is not None:
+            folder.marks.setdefault(order.mark, len(folder.rows))
+
+    def _floor(self, order: Order) -> int | None:
+        """What the answer to an order that was done says of its floor."""
+        if not isinstance(order, SetSchema):
+            return None
+        folder = self._folder_at(order)
+        return folder.floor_version if order.mark is None else folder.marks[order.mark]
 
     def _adopt(self, order: AdoptFiles) -> None:
         folder = self._folder_at(order)
@@ -183,7 +214,7 @@ class FakeNode:
             raise Conflict("action-not-allowed", root=order.root, state="in use")
         self.storage.folders.pop(order.root, None)
 
-    def _folder_at(self, order: AdoptFiles | DiscardRoot) -> Folder:
+    def _folder_at(self, order: OpenRegion | SetSchema | AdoptFiles | DiscardRoot) -> Folder:
         serving = self.serving.get(order.region_id)
         if serving is None:
             raise Unavailable("not-ready", region_id=order.region_id, reason="not open here")

@@ -27,6 +27,7 @@ from base.wire.orders import (
     OrderRequest,
     OrderResponse,
     RegionColumn,
+    SetSchema,
 )
 from tests.node_conformance.metasrv import CLUSTER, FakeMetasrv
 
@@ -115,6 +116,17 @@ class Node:
     def open_order(self, region: int, epoch: int, **changes: Any) -> OpenRegion:
         created = self.create_order(region, epoch).model_dump(exclude={"op", "replaces"})
         return OpenRegion.model_validate(created).model_copy(update=changes)
+
+    def schema_order(self, region: int, version: int, **changes: Any) -> SetSchema:
+        order = SetSchema(
+            number=self.next_number(),
+            region_id=str(region),
+            epoch=1,
+            schema_version=version,
+            schema_floor=version,
+            columns=COLUMNS,
+        )
+        return order.model_copy(update=changes)
 
     def close_order(self, region: int, epoch: int) -> CloseRegion:
         return CloseRegion(number=self.next_number(), region_id=str(region), epoch=epoch)

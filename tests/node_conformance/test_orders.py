@@ -156,3 +156,52 @@ def test_given_an_instruction_in_a_heartbeat_when_answered_then_it_is_carried_ou
     node.metasrv.told.instructions = [node.create_order(region)]
 
     node.metasrv.wait_for(lambda: node.metasrv.reports(node.node_id, str(region)) == "open")
+
+
+def test_given_a_floor_when_older_writes_and_reads_come_then_they_are_stale_and_newer_are_done(
+    node: Node,
+) -> None:
+    region = node.created()
+    before = node.write(region, [Write(b"a", 1)], "s1")
+
+    (told,) = node.order(node.schema_order(region, version=2)).results
+
+    assert (told.error, told.floor_version) == (None, before.version)
+    old = [
+        node.post_batch(region, [Write(b"b", 2)], "s2"),
+        node.post(region, "get", keys=["61"]),
+        node.post(region, "scan"),
+        node.post(region, "checksum"),
+    ]
+    assert [(one.status_code, one.json()["code"]) for one in old] == [
+        (409, "schema-version-stale")
+    ] * 4
+    node.write(region, [Write(b"b", 2)], "s3", schema_version=2)
+    assert len(node.scan(region, schema_version=2).rows) == 2
+    early = node.post(region, "scan", schema_version=3)
+    assert (early.status_code, early.json()["code"]) == (503, "not-ready")
+
+
+def test_given_a_schema_order_when_repeated_then_its_answer_is_the_stored_one(node: Node) -> None:
+    region = node.created()
+    node.write(region, [Write(b"a", 1)], "s1")
+    order = node.schema_order(region, version=2, mark="reorg")
+
+    first = node.order(order).results
+    node.write(region, [Write(b"b", 2)], "s2", schema_version=2)
+
+    assert node.order(order).results == first
+    assert code(node, node.schema_order(region, version=2, schema_floor=3)) == "invalid-request"
+    assert code(node, node.schema_order(region, version=3, epoch=2)) == "stale-epoch"
+
+
+def test_given_a_floor_when_the_region_is_closed_and_opened_lower_then_it_stands(
+    node: Node,
+) -> None:
+    region = node.created()
+    assert code(node, node.schema_order(region, version=4)) is None
+
+    assert code(node, node.close_order(region, epoch=1), node.open_order(region, epoch=2)) is None
+
+    answer = node.post(region, "scan", schema_version=3, epoch=2)
+    assert (answer.status_code, answer.json()["code"]) == (409, "schema-version-stale")

@@ -66,6 +66,10 @@ MANIFEST = Manifest(
     adopted=("0191f2c4-0000-7000-8000-000000000000",),
     statements=(Remembered(statement_id="s-1", version=2 << 20, rows=10),),
     marks=(Mark(name="freeze-7", version=1 << 20),),
+    schema_version=5,
+    indexes=(2, 3),
+    dead_indexes=(1,),
+    floor_version=3 << 20,
 )
 
 
@@ -75,6 +79,13 @@ def test_given_a_manifest_when_written_today_then_it_is_the_golden_file() -> Non
 
 def test_given_the_golden_manifest_when_read_then_it_is_understood() -> None:
     assert decode_manifest((GOLDEN / "manifest.txt").read_bytes(), "golden") == MANIFEST
+
+
+def test_given_a_manifest_of_before_families_when_read_then_it_has_rows_alone() -> None:
+    found = decode_manifest((GOLDEN / "manifest_without_families.txt").read_bytes(), "golden")
+
+    plain = {"schema_version": 0, "indexes": (), "dead_indexes": (), "floor_version": 0}
+    assert found == MANIFEST.model_copy(update=plain)
 
 
 def test_given_a_fence_when_written_today_then_it_is_the_golden_file() -> None:

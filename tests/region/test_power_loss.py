@@ -22,6 +22,7 @@ class Life:
     def __init__(self, store: MemoryStore, end_at: int) -> None:
         self.operations = 0
         self.acknowledged: Contents = {}
+        self.floors: list[int] = []
         self.created = False
         self._end_at = end_at
         self.disk = MemoryDisk(store, self._hook)

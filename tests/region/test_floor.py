@@ -1,0 +1,372 @@
+"""Floors: from its point on no older batch is ordered and no older read computed (PROTOCOLS P6)."""
+
+import copy
+from collections.abc import Callable
+from random import Random
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from base.errors import Conflict, MetaError, Unavailable
+from dataplane.region.columns import ColumnDef
+from dataplane.region.key_range import KeyRange
+from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.place import OpenOrder
+from dataplane.region.region import Region
+from dataplane.region.schema import RegionSchema, joined
+from tests.region.rig import (
+    REGION_ID,
+    SPEC,
+    A,
+    B,
+    C,
+    batch,
+    contents,
+    header,
+    order,
+    place,
+    version_of,
+    write,
+)
+from tests.region.schedule import interleave
+from tests.region.test_power_loss import DEVICES, FAST, Life, PowerLoss
+
+NEWS = RegionSchema(version=2, floor=2, columns=SPEC.columns)
+MARK = "reorg-1"
+NEVER = 0
+
+
+def new_region(disk: MemoryDisk | None = None) -> Region:
+    """A row in a file, and one in the log."""
+    region = Region.create(place(disk), SPEC, epoch=1)
+    write(region, "s-1", {b"a": (1, "x")})
+    region.flush()
+    write(region, "s-2", {b"b": (2, "y")})
+    return region
+
+
+def code_at(region: Region, schema_version: int, statement: str) -> str:
+    """What a batch of that schema version is answered."""
+    head = header(statement, region.opening.epoch, schema_version)
+    (answer,) = region.apply([(head, batch({statement.encode(): (0, None)}))])
+    return answer.code if isinstance(answer, MetaError) else "done"
+
+
+def is_refused(read: Callable[[], object]) -> bool:
+    try:
+        read()
+    except Conflict as error:
+        return error.code == "schema-version-stale"
+    return False
+
+
+def test_given_a_floor_when_older_batches_and_reads_come_then_they_are_refused() -> None:
+    region = new_region()
+    assert code_at(region, 1, "before") == "done"
+
+    region.set_schema(NEWS)
+
+    assert code_at(region, 1, "old") == "schema-version-stale"
+    assert code_at(region, 2, "new") == "done"
+    assert is_refused(lambda: region.get([b"a"], None, 1))
+    assert is_refused(lambda: list(region.scan(schema_version=1)))
+    assert is_refused(lambda: region.digest(1))
+    assert region.get([b"a"], None, 2).num_rows == 1
+    assert region.digest(2) == region.digest()
+    assert contents(region).keys() == {b"a", b"b", b"before", b"new"}
+
+
+def test_given_a_statement_of_before_the_floor_when_repeated_then_its_first_answer_comes() -> None:
+    region = new_region()
+    region.set_schema(NEWS)
+
+    assert write(region, "s-2", {b"b": (2, "y")}).repeated
+
+
+def test_given_a_floor_when_opened_again_or_elsewhere_then_it_stands() -> None:
+    disk = MemoryDisk(MemoryStore())
+    new_region(disk).set_schema(NEWS)
+    disk.store.crash()
+
+    again = Region.open(place(disk), order(2))
+    elsewhere = Region.open(place(disk, B), order(3, A))
+
+    assert (again.schema_floor, elsewhere.schema_floor) == (2, 2)
+    assert again.schema.version == 2
+    assert code_at(elsewhere, 1, "old") == "schema-version-stale"
+
+
+def test_given_an_order_to_open_when_its_floor_is_higher_then_it_holds_from_the_opening() -> None:
+    disk = MemoryDisk(MemoryStore())
+    new_region(disk)
+
+    region = Region.open(place(disk, B), OpenOrder(REGION_ID, 2, (A,), None, 7, 5))
+
+    assert (region.schema.version, region.schema_floor) == (7, 5)
+    assert region.set_schema(NEWS) == version_of(region, b"b")
+    assert region.schema_floor == 5, "and it never falls"
+
+
+def test_given_a_floor_when_told_again_then_it_is_where_it_was() -> None:
+    region = new_region()
+    held = region.set_schema(NEWS)
+    number = region.manifest.number
+    code_at(region, 2, "later")
+
+    assert region.set_schema(NEWS) == held == version_of(region, b"b")
+    assert region.manifest.number == number, "nothing was written"
+
+
+def test_given_a_floor_when_an_older_schema_is_told_late_then_nothing_falls() -> None:
+    region = new_region()
+    more = (*SPEC.columns, ColumnDef(id=7, type="float64", nullable=True))
+    region.set_schema(RegionSchema(3, 3, more, frozenset({4}), frozenset({1})))
+
+    region.set_schema(RegionSchema(2, 1, SPEC.columns, frozenset({1, 2}), frozenset()))
+
+    assert region.schema == RegionSchema(3, 3, more, frozenset({2, 4}), frozenset({1}))
+
+
+def test_given_a_mark_with_a_floor_then_it_divides_the_rows_of_before_from_those_behind() -> None:
+    region = new_region()
+
+    held = region.set_schema(NEWS, MARK)
+
+    assert held == version_of(region, b"b")
+    code_at(region, 2, "behind")
+    assert version_of(region, b"behind") > held
+    assert region.set_schema(NEWS, MARK) == held, "the mark stands"
+    region.close_mark(MARK)
+    assert region.set_schema(NEWS, "another") == version_of(region, b"behind")
+
+
+def test_given_a_marked_floor_when_rows_change_and_merge_then_those_of_before_are_kept() -> None:
+    region = new_region()
+    held = region.set_schema(NEWS, MARK)
+
+    for number in range(4):
+        head = header(f"t-{number}", 1, 2)
+        region.apply([(head, batch({b"a": (10 + number, None), b"b": None}))])
+        region.flush()
+    region.compact()
+
+    kept = [
+        (key, version)
+        for reader in region._content.files.take()
+        for table in reader.scan(KeyRange(), ())
+        for key, version in zip(
+            table.column("_key").to_pylist(), table.column("_version").to_pylist(), strict=True
+        )
+    ]
+    assert {key for key, version in kept if version <= held} == {b"a", b"b"}
+    assert sum(key == b"b" and version > held for key, version in kept) == 4, "every tombstone"
+
+
+def test_given_a_scan_when_the_floor_comes_then_it_is_of_before_if_begun_and_else_refused() -> None:
+    region = new_region()
+    begun, made = region.scan(schema_version=1), region.scan(schema_version=1)
+    first = next(begun)
+
+    region.set_schema(NEWS)
+    code_at(region, 2, "c")
+
+    keys = [key for part in (first, *begun) for key in part.column("_key").to_pylist()]
+    assert keys == [b"a", b"b"]
+    assert is_refused(lambda: next(made))
+
+
+def test_given_a_read_by_key_when_the_floor_comes_before_it_is_computed_then_it_is_refused() -> (
+    None
+):
+    raise_it: list[Callable[[], int]] = []
+
+    def on_read(operation: str, path: str) -> None:
+        if operation == "read" and "data/" in path and raise_it:
+            raise_it.pop()()
+
+    region = new_region(MemoryDisk(MemoryStore(), on_read))
+    raise_it.append(lambda: region.set_schema(NEWS))
+
+    assert is_refused(lambda: region.get([b"a"], None, 1))
+    assert not raise_it
+
+
+def test_given_a_column_that_comes_with_a_schema_when_written_then_no_row_is_lost() -> None:
+    region = new_region()
+    more = (*SPEC.columns, ColumnDef(id=7, type="float64", nullable=True))
+    begun = region.scan()
+
+    region.set_schema(RegionSchema(2, 1, more))
+
+    rows = batch({b"c": (3, None)}).append_column("c7", pa.array([1.5], pa.float64()))
+    region.apply([(header("s-3", 1, 2), rows)])
+    assert next(begun).schema.names[-1] == "c7", "it takes its columns when it begins"
+    for _ in range(2):
+        found = region.get([b"a", b"b", b"c"])
+        assert found.column("c7").to_pylist() == [None, None, 1.5]
+        scanned = pa.Table.from_batches(region.scan())
+        assert scanned.column("c7").to_pylist() == [None, None, 1.5]
+        region.flush()
+
+
+def test_given_a_full_disk_when_a_floor_is_raised_then_it_is_not_and_the_region_goes_on() -> None:
+    full = [False]
+
+    def on_create(operation: str, path: str) -> None:
+        if full[0] and operation == "create":
+            raise Unavailable("storage-full", path=path)
+
+    region = new_region(MemoryDisk(MemoryStore(), on_create))
+    full[0] = True
+
+    with pytest.raises(MetaError) as refusal:
+        region.set_schema(NEWS, MARK)
+
+    assert refusal.value.code == "storage-full"
+    assert (region.schema_floor, region.manifest.marks) == (0, ())
+    full[0] = False
+    assert region.set_schema(NEWS, MARK) == version_of(region, b"b")
+
+
+SCHEMAS = st.builds(
+    RegionSchema,
+    version=st.integers(0, 9),
+    floor=st.integers(0, 9),
+    columns=st.none(),
+    indexes=st.frozensets(st.integers(1, 4)),
+    dead=st.frozensets(st.integers(1, 4)),
+)
+
+
+@given(st.lists(SCHEMAS, max_size=5), st.randoms(use_true_random=False))
+def test_given_schemas_when_told_in_any_order_and_often_then_the_end_is_the_same(
+    told: list[RegionSchema], chance: Random
+) -> None:
+    numbered = [
+        RegionSchema(
+            number,
+            one.floor,
+            (ColumnDef(id=number + 1, type="int64", nullable=True),),
+            one.indexes,
+            one.dead,
+        )
+        for number, one in enumerate(told)
+    ]
+    mixed = [*numbered, *numbered]
+    chance.shuffle(mixed)
+
+    one, other = RegionSchema(), RegionSchema()
+    for schema in numbered:
+        one = joined(one, schema)
+    for schema in mixed:
+        before, other = other, joined(other, schema)
+        assert other.floor >= before.floor
+        assert other.dead >= before.dead
+        assert not other.indexes & other.dead
+
+    assert one == other
+
+
+# Crashes and rivals, before every file operation --------------------------------------------------
+
+
+def raise_and_write(life: Life) -> int | None:
+    """Where the floor took hold, as far as it was said."""
+    region = Region.open(place(life.disk), order(1))
+    life.created = True
+    held = region.set_schema(NEWS, MARK)
+    life.floors.append(held)
+    assert code_at(region, 2, "behind") == "done"
+    life.acknowledged[b"behind"] = (0, None)
+    region.flush()
+    return held
+
+
+MADE = MemoryStore()
+new_region(MemoryDisk(MADE))
+
+
+@pytest.mark.parametrize(
+    "device",
+    [pytest.param(device, marks=pytest.mark.crash) for device in DEVICES if device != FAST]
+    + [FAST],
+)
+def test_given_power_loss_anywhere_when_a_floor_was_answered_then_it_stands_with_its_mark(
+    device: str,
+) -> None:
+    end_at, seen = 0, set()
+
+    while True:
+        end_at += 1
+        life = Life(store := copy.deepcopy(MADE), end_at)
+        try:
+            raise_and_write(life)
+        except PowerLoss:
+            store.crash(*DEVICES[device])
+        else:
+            break
+        again = Region.open(place(MemoryDisk(store)), order(1))
+        manifest = again.manifest
+        assert {b"a", b"b", *life.acknowledged} <= contents(again).keys()
+        assert manifest.schema_floor == (2 if life.floors else manifest.schema_floor)
+        assert bool(manifest.marks) == (manifest.schema_floor == 2), "both or neither"
+        if manifest.marks:
+            assert again.set_schema(NEWS, MARK) == manifest.floor_version == version_of(again, b"b")
+        seen.add((manifest.schema_floor, bool(life.floors)))
+
+    assert seen == {(0, False), (2, False), (2, True)}
+    assert end_at > 30
+
+
+class Raiser:
+    """A leader that writes, raises the floor, and writes; it stops when it is refused."""
+
+    def __init__(self, root: str, how: OpenOrder) -> None:
+        self.root, self.how = root, how
+        self.floor = 0
+        self.old_rows: list[bytes] = []
+
+    def run(self, disk: MemoryDisk) -> None:
+        try:
+            region = Region.open(place(disk, self.root), self.how)
+            self._write_old(region, "first")
+            region.set_schema(NEWS)
+            self.floor = 2
+            assert not self._write_old(region, "second")
+        except MetaError:
+            return
+
+    def _write_old(self, region: Region, name: str) -> bool:
+        is_done = code_at(region, 1, f"{name}-{self.how.epoch}") == "done"
+        if is_done:
+            self.old_rows.append(f"{name}-{self.how.epoch}".encode())
+        return is_done
+
+
+CASES = {
+    "in place": ((A, order(2)), (A, order(3)), (A, order(4))),
+    "elsewhere": ((A, order(2)), (B, order(3, A)), (C, order(4, A, B))),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_given_another_leader_anywhere_when_a_floor_was_answered_then_every_later_one_has_it(
+    case: str,
+) -> None:
+    (old_at, new_at, third_at), stop, seen = CASES[case], 0, set()
+
+    while True:
+        stop += 1
+        old, new = Raiser(*old_at), Raiser(*new_at)
+        one, _ = interleave(store := copy.deepcopy(MADE), old.run, new.run, (stop, NEVER))
+        third = Region.open(place(MemoryDisk(store), third_at[0]), third_at[1])
+        assert new.floor == third.schema_floor == 2
+        assert {*old.old_rows, *new.old_rows} <= contents(third).keys()
+        assert old.floor == 0 or not new.old_rows, "what was answered binds the next leader"
+        seen.add(old.floor)
+        if stop > len(one.operations):
+            break
+
+    assert seen == {0, 2}
