@@ -91,6 +91,9 @@ class Graph:
     reorg: Reorg = Reorg.NONE
     unique: bool = False
     """Two rows must not have one key."""
+    alone: bool = False
+    """A table to which no other element refers: what a schema without it does can neither touch
+    its rows nor anything that they belong to."""
 
     def __post_init__(self) -> None:
         absent, public = ElementState.ABSENT, ElementState.PUBLIC
@@ -113,13 +116,13 @@ class Graph:
         return self.drop[self.drop.index(state) + 1 :]
 
     @property
-    def undrop_limit(self) -> ElementState | None:
-        """The state from which a *drop* may go back to PUBLIC: it is still maintained there.
+    def undrop_limit(self) -> ElementState:
+        """The last state in which a *drop* can go back to PUBLIC: it is still maintained there.
 
-        An add in the same state may not: it was never complete.
+        An add in the same state cannot: it was never complete.
         """
         kept = ElementState.WRITE_ONLY
-        return kept if kept in self.drop else None
+        return kept if kept in self.drop else ElementState.PUBLIC
 
     @property
     def cleans(self) -> bool:
@@ -133,5 +136,4 @@ class Graph:
     def _edges(self) -> Iterator[Edge]:
         yield from pairwise(self.add)
         yield from pairwise(self.drop)
-        if self.undrop_limit is not None:
-            yield self.undrop_limit, ElementState.PUBLIC
+        yield from pairwise((*self.drop[: self.drop.index(self.undrop_limit) + 1], self.drop[0]))

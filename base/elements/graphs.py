@@ -11,6 +11,7 @@ CHECK, REMOVE, KEEP, PUT, FILL = Act
 
 LONG: Path = (ABSENT, DELETE_ONLY, WRITE_ONLY, PUBLIC)
 SHORT: Path = (ABSENT, DELETE_ONLY, PUBLIC)
+DIRECT: Path = (ABSENT, PUBLIC)
 ENFORCED: Path = (ABSENT, WRITE_ONLY, PUBLIC)
 """A constraint stores nothing, so there is nothing that only deletes could see."""
 
@@ -113,25 +114,30 @@ UNIQUE_CONSTRAINT = Graph(
     unique=True,
 )
 
-# Only rows of other tables that belong to one of this table, and so are removed with it, can meet
-# a table that is not public: by name it is not found.
+_TABLE: Mapping[ElementState, Behaviour] = {
+    ABSENT: _UNKNOWN,
+    DELETE_ONLY: Behaviour(delete=(REMOVE,)),
+    WRITE_ONLY: Behaviour(insert=(PUT,), update=(PUT,), update_elsewhere=(KEEP,), delete=(REMOVE,)),
+    PUBLIC: Behaviour(
+        insert=(PUT,), update=(PUT,), update_elsewhere=(KEEP,), delete=(REMOVE,), visible=True
+    ),
+}
+
 TABLE = Graph(
     name="table",
     holds=Holds.ROWS,
-    behaviours={
-        ABSENT: _UNKNOWN,
-        DELETE_ONLY: Behaviour(delete=(REMOVE,)),
-        WRITE_ONLY: Behaviour(
-            insert=(PUT,), update=(PUT,), update_elsewhere=(KEEP,), delete=(REMOVE,)
-        ),
-        PUBLIC: Behaviour(
-            insert=(PUT,),
-            update=(PUT,),
-            update_elsewhere=(KEEP,),
-            delete=(REMOVE,),
-            visible=True,
-        ),
-    },
+    behaviours=_TABLE,
+    add=DIRECT,
+    drop=LONG[::-1],
+    alone=True,
+)
+
+# Its rows are removed with the rows of another table to which they belong: where it is not public,
+# only such a statement meets it.
+REFERRED_TABLE = Graph(
+    name="referred-table",
+    holds=Holds.ROWS,
+    behaviours=_TABLE,
     add=SHORT,
     drop=LONG[::-1],
 )
@@ -147,5 +153,6 @@ GRAPHS: Mapping[str, Graph] = {
         CHECK_CONSTRAINT,
         UNIQUE_CONSTRAINT,
         TABLE,
+        REFERRED_TABLE,
     )
 }

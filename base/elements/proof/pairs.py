@@ -1,0 +1,75 @@
+"""Which two states of an element may be in use at one time: F1's definition, on every database.
+
+Two schemas go together if each database that is consistent with both stays consistent with both,
+whatever statement of either is executed (Rae et al., section 3.1).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from base.elements.graph import Edge, Graph
+from base.elements.proof.database import (
+    Database,
+    Fault,
+    Statement,
+    databases,
+    faults,
+    perform,
+    statements,
+)
+from base.elements.states import ElementState
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """One statement that spoils a database for the other schema."""
+
+    before: Database
+    by: ElementState
+    """The state in which the one who executes it has the element."""
+    does: Statement
+    after: Database
+    other: ElementState
+    fault: Fault
+
+    def __str__(self) -> str:
+        return (
+            f"{self.before}; `{self.does}` at {self.by} leaves {self.after}: "
+            f"{self.fault} at {self.other}"
+        )
+
+
+def check_pairs(graph: Graph) -> Mapping[Edge, Counterexample | None]:
+    """For each two states of *graph*, the one nearer to ABSENT first: None if they go together."""
+    states = [state for state in ElementState if state in graph.behaviours]
+    return {pair: next(_counterexamples(graph, pair), None) for pair in combinations(states, 2)}
+
+
+def go_together(graph: Graph, edge: Edge) -> bool:
+    """Whether two holders may have the element in these two states at one time."""
+    return next(_counterexamples(graph, edge), None) is None
+
+
+def _counterexamples(graph: Graph, pair: Edge) -> Iterator[Counterexample]:
+    """The one with the smallest database first."""
+    for before in databases(graph):
+        if any(fault for state in pair for fault in _faults(graph, state, before)):
+            continue
+        for by in pair:
+            behaviour = graph.behaviours[by]
+            for does in statements(graph, behaviour, before):
+                after = perform(graph, behaviour, before, does)
+                if after is None:
+                    continue
+                for other in pair:
+                    for fault in _faults(graph, other, after):
+                        yield Counterexample(before, by, does, after, other, fault)
+
+
+def _faults(graph: Graph, state: ElementState, db: Database) -> Iterator[Fault]:
+    """A table alone lies apart, under ids that never come back: where it is absent its rows are
+    in nobody's way. (That none is left in the end is for `explore` to show.)"""
+    for fault in faults(graph, state, db):
+        if not (graph.alone and fault is Fault.LEFT_OVER):
+            yield fault

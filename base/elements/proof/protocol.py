@@ -1,0 +1,56 @@
+"""The rules of an online change, a field each: a mutant is a protocol with one of them off."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Put(StrEnum):
+    """How the reorg puts the entry of a row that it has read."""
+
+    INGEST = "ingest"
+    """With the version of the row it was read from: it loses to any entry or tombstone of the same
+    key that is newer. What lost is looked at again."""
+    INGEST_ONCE = "ingest once"
+    """The same, but what lost is taken for done."""
+    REREAD = "re-read"
+    """If the row is as it was; else it is read again."""
+    SKIP = "skip"
+    """If the row is as it was; else it is taken for done."""
+    BLIND = "blind"
+    """Whatever has become of the row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """PROTOCOLS P6, and what may happen meanwhile. The product keeps every rule."""
+
+    floor: bool = True
+    """Before the next version is published, and before the reorg reads, the region refuses every
+    write and read of an older version, for ever."""
+    drains: bool = True
+    """A server acknowledges a version when none of its transactions uses an older one."""
+    rewaits: bool = True
+    """A new owner waits for the newest version as if nobody had acknowledged it."""
+    fences_owner: bool = True
+    """What an owner that was deposed wants to publish is refused."""
+    fences_reorg: bool = True
+    """What a reorg puts after its change was cancelled is refused: at the floor, or by the number
+    of the job."""
+    reads_after_drain: bool = True
+    """The reorg reads when nobody uses an older version, and not as soon as one is published."""
+    finishes_reorg: bool = True
+    """Nothing becomes public before its reorg is done."""
+    cleans_after_drain: bool = True
+    """The delete reorg begins when nobody uses an older version."""
+    keeps_tombstones: bool = True
+    """The tombstone of an entry stays until the reorg is in."""
+    put: Put = Put.INGEST
+    expires: bool = True
+    """A server may fall silent, be given up by the owner, and go on with what it knows."""
+    lets_go: bool = True
+    """A server may let a transaction go while its last write is on the way to the region."""
+
+
+PRODUCT = Protocol()
+# Nobody falls silent and nothing is late: what waiting alone is good for.
+WAITS_ALONE = Protocol(floor=False, expires=False, lets_go=False, put=Put.REREAD)

@@ -1,0 +1,60 @@
+"""Graphs and statements that go wrong on purpose, and what an exploration must find."""
+
+from dataclasses import dataclass, replace
+
+from base.elements.graph import Act, Behaviour, Graph
+from base.elements.graphs import (
+    INDEX,
+    PUBLIC,
+    WRITE_ONLY,
+)
+from base.elements.proof.database import Database, Fault, Statement, acts_of, perform
+from base.elements.proof.explore import ANY, Exploration, explore
+from base.elements.proof.journey import Change, Way
+from base.elements.proof.protocol import Protocol
+from base.elements.proof.space import Perform
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One row of the table: what is done, and what an exploration must find."""
+
+    graph: Graph
+    way: Way
+    protocol: Protocol
+    found: Fault | None
+    """None: it holds."""
+    does: Perform = perform
+    first: Fault | None = None
+    """The fault that lies even nearer, if that is not `found`."""
+
+    def explored(self, seek: Fault | None = None) -> Exploration:
+        change = Change((self.graph,), (self.way,))
+        return explore(change, self.protocol, self.does, {seek} if seek else ANY)
+
+
+def behaving(graph: Graph, **changed: Behaviour) -> Graph:
+    """*graph* with another behaviour in some states."""
+    states = {state: changed.get(state.name, does) for state, does in graph.behaviours.items()}
+    return replace(graph, behaviours=states)
+
+
+def always_rewriting() -> Graph:
+    """An index whose entry is put by every update, whatever it changes."""
+    rewritten = {
+        state.name: replace(INDEX.behaviours[state], update_elsewhere=(Act.PUT,))
+        for state in (WRITE_ONLY, PUBLIC)
+    }
+    return behaving(INDEX, **rewritten)
+
+
+def removing_blindly(
+    graph: Graph, behaviour: Behaviour, db: Database, does: Statement
+) -> Database | None:
+    """As `perform`, but a unique key is removed whichever row it leads to."""
+    after = perform(graph, behaviour, db, does)
+    if after is None or Act.REMOVE not in acts_of(behaviour, does):
+        return after
+    old, own = db.rows[does.key], (does.value, does.key)
+    held = frozenset(pair for pair in after.held if pair == own or pair[0] != old)
+    return after._replace(held=held)

@@ -1,0 +1,79 @@
+"""Every graph under the protocol of the product, in every order of events: it holds."""
+
+from dataclasses import replace
+
+import pytest
+
+from base.elements.graph import Graph
+from base.elements.graphs import (
+    GRAPHS,
+    INDEX,
+    OPTIONAL_COLUMN,
+    REQUIRED_COLUMN,
+    UNIQUE_INDEX,
+)
+from base.elements.proof.explore import explore
+from base.elements.proof.journey import Change, Way, journey
+from base.elements.proof.protocol import PRODUCT, Protocol
+
+ADD, DROP = Way.ADD, Way.DROP
+IN_TIME = replace(PRODUCT, expires=False, lets_go=False)
+
+TOGETHER: dict[str, tuple[Change, Protocol]] = {
+    "two adds, of which one waits for the other": (
+        Change((INDEX, OPTIONAL_COLUMN), (ADD, ADD)),
+        PRODUCT,
+    ),
+    "two adds with a reorg each": (Change((INDEX, REQUIRED_COLUMN), (ADD, ADD)), IN_TIME),
+    "an add that may fail, and a drop": (
+        Change((UNIQUE_INDEX, OPTIONAL_COLUMN), (ADD, DROP)),
+        IN_TIME,
+    ),
+    "two drops": (Change((OPTIONAL_COLUMN, INDEX), (DROP, DROP)), IN_TIME),
+}
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("way", [ADD, DROP])
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=list(GRAPHS))
+def test_given_a_kind_of_element_when_every_state_is_visited_then_no_row_is_ever_wrong(
+    graph: Graph, way: Way, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change = Change((graph,), (way,))
+
+    found = explore(change)
+
+    assert found.fault is None, str(found)
+    assert found.published == {str(node) for node in journey(change)}
+    with capsys.disabled():
+        print(f"\n{found}", end="")
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("name", TOGETHER)
+def test_given_a_change_of_two_elements_when_every_state_is_visited_then_they_flip_as_one(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change, protocol = TOGETHER[name]
+
+    found = explore(change, protocol)
+
+    assert found.fault is None, str(found)
+    assert found.published == {str(node) for node in journey(change)}
+    with capsys.disabled():
+        print(f"\n{found}", end="")
+
+
+def test_given_an_add_and_a_drop_in_one_change_then_one_version_takes_both_over() -> None:
+    nodes = journey(Change((UNIQUE_INDEX, OPTIONAL_COLUMN), (ADD, DROP)))
+
+    assert [str(node) for node in nodes if node.flips] == [
+        "absent+public > delete-only+write-only > write-only+write-only"
+    ]
+    assert {str(node) for node in nodes if node.onward is None} == {
+        "absent+public > delete-only+write-only > write-only+write-only > public+delete-only"
+        " > public+absent",
+        "absent+public > delete-only+write-only > absent+public",
+        "absent+public > delete-only+write-only > write-only+write-only > delete-only+public"
+        " > absent+public",
+    }
