@@ -31,6 +31,7 @@ class Follower:
         self._clock = clock
         self._deadline_ms = deadline_ms
         self._kept: OrderedDict[int, Catalog] = OrderedDict({0: Catalog()})
+        self._updates: OrderedDict[int, CatalogUpdate] = OrderedDict()
         self._moved = asyncio.Event()
         self.loaded = asyncio.Event()
         """Set once everything that stood in the log at the start has been applied."""
@@ -78,14 +79,21 @@ class Follower:
         """That very version, if it is still kept."""
         return self._kept.get(version)
 
+    def update(self, version: int) -> CatalogUpdate | None:
+        """The update that made that version, if it is still kept; so is then the version itself."""
+        return self._updates.get(version)
+
     def offer(self, update: CatalogUpdate, revision: int) -> None:
         """Applies *update* if it is the next one; a repeat is ignored. Raises Corrupt for a gap."""
         if update.version <= self.catalog.version:
             return
         self.catalog = self.catalog.apply(update, revision)
         self._kept[self.catalog.version] = self.catalog
+        self._updates[self.catalog.version] = update
         while len(self._kept) > VERSIONS_KEPT:
             self._kept.popitem(last=False)
+        while len(self._updates) >= VERSIONS_KEPT:
+            self._updates.popitem(last=False)
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 

@@ -87,6 +87,7 @@ async def run(config: ServerConfig) -> None:
             tasks.create_task(follower.follow()),
             tasks.create_task(settle(follower)),
             tasks.create_task(follower.listen()),
+            tasks.create_task(state.addresses.follow()),
             tasks.create_task(jobs.run()),
             tasks.create_task(candidate(world, state, Identity(config.server_id, url, VERSION))),
         ]

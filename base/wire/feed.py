@@ -49,8 +49,7 @@ class FeedIndex(WireModel):
 class FeedConstraint(WireModel):
     id: int
     name: str
-    kind: str
-    """`not-null`, `check` or `unique`."""
+    kind: Literal["not-null", "check", "unique"]
     columns: Listed[int] = ()
     """Column ids."""
     expression: str | None = None
@@ -135,6 +134,8 @@ class Alive(WireModel):
     """Of the catalog at this server; a reader that is ahead of it goes elsewhere, or waits."""
     leader: str | None
     """URL of the leader as far as this server knows; to whom holders acknowledge."""
+    is_stale: bool
+    """This server has not heard from the store for longer than a lease: others know more."""
 
 
 class Goaway(WireModel):

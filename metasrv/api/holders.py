@@ -3,7 +3,9 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
 
+from base.wire.feed import MEDIA_TYPE
 from base.wire.holders import (
     AcknowledgeAnswer,
     AcknowledgeRequest,
@@ -17,8 +19,9 @@ from metasrv.api.asked import Server
 from metasrv.api.documented import BODY, OF_LEADER, problems
 from metasrv.api.internal import LEADER
 from metasrv.api.query import Query as NoQuery
-from metasrv.api.query import SchemaLeasesQuery, SignOffQuery
-from metasrv.service import holders
+from metasrv.api.query import SchemaLeasesQuery, SignOffQuery, WatchQuery
+from metasrv.service import events, feed, holders
+from metasrv.service.feed import Start
 
 REGISTERED = ("invalid-identifier", "wrong-cluster")
 STORED = ("object-locked", "outcome-unknown")
@@ -68,6 +71,27 @@ async def sign_off(
 ) -> Response:
     """After its last statement: no change of a schema waits for it. Durable when it is answered."""
     return answer(await holders.sign_off(state, holder_id, query.incarnation))
+
+
+@router.get(
+    "/catalog/watch",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "Lines as in `base/wire/feed.py`: the parts of a `snapshot`, then an "
+            "`update` for each version, `address` and `alive` in between. `goaway`: this server "
+            "goes; ask another, from the version that you have.",
+            "content": {MEDIA_TYPE: {"schema": {"type": "string"}}},
+        },
+        **problems("not-ready", "invalid-request"),
+    },
+)
+async def watch_catalog(state: Server, query: Annotated[WatchQuery, Query()]) -> Response:
+    """The catalog as a stream, from any server."""
+    feed.must_be_loaded(state)
+    events.must_have_room(state)
+    found = feed.lines(state, Start(query.from_, query.tables))
+    return StreamingResponse(found, 200, {"Cache-Control": "no-store"}, media_type=MEDIA_TYPE)
 
 
 @public.get(

@@ -3,10 +3,11 @@
 import re
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 PAGE_SIZE = 100
 PAGE_SIZE_MAX = 1_000
+WATCHED_MAX = 1_000
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
@@ -71,6 +72,32 @@ class SchemaLeasesQuery(Query):
     """Only who uses the table of this id."""
     older_than: Whole | None = Field(default=None, ge=0)
     """Only who may still use that table below this schema version: who is waited for."""
+
+
+def _ids(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    parts = value.split(",")
+    if len(parts) > WATCHED_MAX or not all(_DECIMAL.fullmatch(part) for part in parts):
+        raise ValueError(f"at most {WATCHED_MAX} whole numbers with commas between, as 1024,1025")
+    return frozenset(map(int, parts))
+
+
+Ids = Annotated[
+    frozenset[int],
+    BeforeValidator(_ids),
+    WithJsonSchema({"type": "string", "pattern": "^[0-9]+(,[0-9]+)*$"}),
+]
+
+
+class WatchQuery(Query):
+    model_config = ConfigDict(validate_by_alias=True, validate_by_name=False)
+
+    from_: Whole | None = Field(default=None, alias="from", ge=0)
+    """The version that the reader has applied; it is told what came after, or, where that is not
+    kept any more, all there is. Default: nothing yet."""
+    tables: Ids | None = None
+    """Only these tables, by id: `1024,1025`. Versions that change none of them are told too."""
 
 
 class SignOffQuery(Query):

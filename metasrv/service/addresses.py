@@ -1,40 +1,82 @@
 """Where each node is reached, for answers that show routes, as any server knows it."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from base.clock import Clock
-from base.errors import Unavailable
+from base.errors import Conflict, Corrupt, Unavailable
 from keys.cluster import Node, NodeKey
-from keys.kv import Kv
+from keys.key import Range
+from keys.kv import Kv, Watched
 from keys.scan import scan
 from keys.value import decode
 
 KEPT_MS = 1_000  # a node that moved is found this late by clients that ask; they then ask again
+PAUSE_MS = 200  # between attempts to reach a silent store
+DATANODES: Range = NodeKey.under("datanode")
 
 
 @dataclass(slots=True)
 class Addresses:
-    """Registrations are few and change rarely: read whole, kept for a moment."""
+    """Registrations are few and change rarely: read whole once, then heard of. Where nobody
+    follows, they are read whole, and kept for a moment."""
 
     kv: Kv
     clock: Clock
     deadline_ms: int
     _known: Mapping[str, str] = field(default_factory=dict)
+    """Replaced by every change, so that what was made of the same addresses stays true."""
     _read_at_ms: int | None = None
+    followed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while a watch tells of every change."""
 
     async def known(self) -> Mapping[str, str]:
         """Node id -> base URL. While the store is silent: as last read."""
         now = self.clock.mono_ms()
-        if self._read_at_ms is not None and now - self._read_at_ms < KEPT_MS:
+        is_fresh = self._read_at_ms is not None and now - self._read_at_ms < KEPT_MS
+        if self.followed.is_set() or is_fresh:
             return self._known
         try:
-            items, _ = await scan(self.kv, NodeKey.under("datanode"), deadline_ms=self.deadline_ms)
+            await self._read()
         except Unavailable:
             return self._known
-        nodes = [decode(Node, item.value, key=item.key.decode()) for item in items]
-        known = {node.node_id: node.address for node in nodes}
-        if known != self._known:  # what was made of the same addresses stays true
-            self._known = known
         self._read_at_ms = now
         return self._known
+
+    async def follow(self) -> None:
+        """For ever. While the watch stands nobody here has to read."""
+        while True:
+            try:
+                revision = await self._read()
+                self.followed.set()
+                watch = self.kv.watch(*DATANODES, start_revision=revision + 1)
+                async for watched in watch:
+                    self._take(watched)
+            except (Unavailable, Conflict, Corrupt):  # else it is read, and who asks is told
+                self.followed.clear()
+                await self.clock.sleep_ms(PAUSE_MS)
+
+    async def _read(self) -> int:
+        """The revision it was read at."""
+        items, revision = await scan(self.kv, DATANODES, deadline_ms=self.deadline_ms)
+        self._set(dict(_address(item.key, item.value) for item in items))
+        return revision
+
+    def _take(self, watched: Watched) -> None:
+        known = dict(self._known)
+        for event in watched.events:
+            if event.value is None:
+                known.pop(NodeKey.parse(event.key).node, None)
+            else:
+                known.update((_address(event.key, event.value),))
+        self._set(known)
+
+    def _set(self, known: Mapping[str, str]) -> None:
+        if known != self._known:
+            self._known = known
+
+
+def _address(key: bytes, value: bytes) -> tuple[str, str]:
+    node = decode(Node, value, key=key.decode())
+    return node.node_id, node.address

@@ -27,7 +27,7 @@ async def events(
     state: ServerState, procedure: str, first: Shown, known: str | None
 ) -> AsyncGenerator[bytes]:
     """From *first* on, unless that is *known* (`Last-Event-ID`), to its end or ours."""
-    with _counted(state):
+    with counted(state):
         if known is not None and not _ID.fullmatch(known):
             yield sse.RESET
         if known != id_of(first):
@@ -61,7 +61,8 @@ def _event(shown: Shown) -> bytes:
 
 
 @contextmanager
-def _counted(state: ServerState) -> Iterator[None]:
+def counted(state: ServerState) -> Iterator[None]:
+    """Among the streams of this server, while inside."""
     state.streams += 1
     try:
         yield

@@ -14,6 +14,7 @@ from keys.follower import Follower
 from keys.kv import Kv
 from keys.txn import snapshot
 from metasrv.service.addresses import Addresses
+from metasrv.service.feed_lines import FeedLines
 from metasrv.service.table_texts import TableTexts
 from metasrv.term import Term
 from metasrv.version import VERSION
@@ -74,6 +75,7 @@ class ServerState:
     ids: Ids
     addresses: Addresses
     texts: TableTexts = field(default_factory=TableTexts)
+    feed: FeedLines = field(default_factory=FeedLines)
     cluster_id: str | None = None
     term: Term | None = None
     """While this server leads."""

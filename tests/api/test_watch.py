@@ -1,0 +1,183 @@
+"""The stream of the catalog over HTTP: from any server, at no cost for the store, to its end."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from base.feed.mirror import Reading
+from base.wire.feed import MEDIA_TYPE, AddressChange, FeedLine, read_line
+from keys.kv import Answer, Get, Page, Request
+from keys.memory import MemoryKv
+from metasrv.service.events import STREAMS_MAX
+from metasrv.service.feed import Start, lines
+from metasrv.service.feed_lines import GOAWAY
+from serving.guard import Bounds
+from tests.api.fakes import ShiftedClock
+from tests.api.rig import Server, follower_of, leader, registration, state_of
+from tests.holders.reader import Reader, whole
+from tests.procedures.logs import World, first_update, update
+from tests.serving.sockets import serving
+
+WATCH = "/internal/v1/catalog/watch"
+PATIENCE_S = 20.0
+
+
+@asynccontextmanager
+async def watching(one: Server, query: str = "") -> AsyncIterator[AsyncIterator[FeedLine]]:
+    """The lines that a client is given by TCP: in process a stream would come only when whole."""
+    async with (
+        serving(Bounds(), one.app) as port,
+        httpx.AsyncClient(timeout=PATIENCE_S) as client,
+        client.stream("GET", f"http://127.0.0.1:{port}{WATCH}{query}") as answer,
+    ):
+        assert answer.status_code == 200
+        assert answer.headers["content-type"] == MEDIA_TYPE
+        text = answer.aiter_lines()
+        yield (read_line(line) async for line in text)
+
+
+async def test_given_a_follower_when_watched_then_it_streams_what_the_leader_commits() -> None:
+    async with leader() as led, follower_of(led) as other:
+        await led.make("a")
+
+        async with watching(other) as told:
+            reading = Reading()
+            while reading.mirror is None or reading.mirror.find("main", "public", "b") is None:
+                line = await anext(told)
+                reading = reading.heard(line)
+                if line.type == "alive" and led.version < 3:
+                    await led.make("b")
+            other.state.stop()
+
+        assert reading.mirror.version == led.version
+        assert reading.mirror.address_of("dn-1") == "http://dn-1:9000"
+        table = reading.mirror.find("main", "public", "b")
+        assert table is not None
+        assert [column.name for column in table.columns] == ["id", "carrier"]
+        assert {region.leader for region in table.regions} <= {"dn-1", "dn-2"}
+
+
+async def test_given_a_leader_when_watched_then_it_says_who_leads() -> None:
+    async with leader() as one:
+        reader = Reader.of(one.state)
+
+        line = await reader.until("alive")
+
+        assert line.model_dump() == {
+            "type": "alive",
+            "version": one.version,
+            "leader": "http://ms-1",
+            "is_stale": False,
+        }
+
+
+async def test_given_a_node_that_moves_then_its_new_address_is_told() -> None:
+    async with leader() as one:
+        reader = Reader.of(one.state)
+        await reader.until("alive")
+        assert reader.mirror.address_of("dn-1") == "http://dn-1:9000"
+
+        moved = registration("dn-1", incarnation="i-2", address="http://dn-1:9999")
+        await one.term.nodes.register(moved)
+        one.clock.ahead_ms += 5_000
+        line = await reader.until("address")
+
+        assert line == AddressChange(node="dn-1", address="http://dn-1:9999")
+        assert reader.mirror.address_of("dn-1") == "http://dn-1:9999"
+
+
+async def test_given_streams_when_the_server_stops_then_goaway_at_once_for_who_never_waits() -> (
+    None
+):
+    async with leader() as one:
+        for number in range(5):
+            await one.make(f"t{number}")
+        begun, new = lines(one.state, Start(None, None)), lines(one.state, Start(1, None))
+        await anext(begun)
+
+        one.state.stop()
+        told = [[line async for line in stream] for stream in (begun, new)]
+
+        assert [list(found)[-1] for found in told] == [GOAWAY, GOAWAY]
+        assert max(len(found) for found in told) < 4
+        assert one.state.streams == 0
+
+
+async def test_given_a_stream_that_waits_when_the_server_stops_then_goaway() -> None:
+    async with leader() as one, asyncio.TaskGroup() as tasks:
+        reader = Reader.of(one.state)
+        await reader.until("alive")
+        waiting = tasks.create_task(reader.until("goaway"))
+        await asyncio.sleep(0)
+
+        one.state.stop()
+
+        assert (await waiting).type == "goaway"
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["?from=x", "?from=-1", "?from=1.0", "?tables=", "?tables=a", "?tables=1,", "?since=1"],
+)
+async def test_given_a_query_that_makes_no_sense_then_it_is_refused(query: str) -> None:
+    async with leader() as one:
+        answer = await one.client.get(f"{WATCH}{query}")
+
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+
+
+async def test_given_a_server_that_has_not_loaded_or_has_no_room_then_503() -> None:
+    clock = ShiftedClock()
+    kv = MemoryKv(clock)
+    new = Server(state_of("ms-1", kv, clock), kv, clock)
+    unloaded = await new.client.get(WATCH)
+    new.state.follower.loaded.set()
+    new.state.streams = STREAMS_MAX
+
+    full = await new.client.get(WATCH)
+
+    assert [(one.status_code, one.json()["code"]) for one in (unloaded, full)] == [
+        (503, "not-ready")
+    ] * 2
+
+
+class CountedKv(MemoryKv):
+    """Counts what it is asked."""
+
+    calls = 0
+
+    async def range(self, get: Get, **more: Any) -> Page:
+        self.calls += 1
+        return await super().range(get, **more)
+
+    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+        self.calls += 1
+        return await super().txn(request, deadline_ms=deadline_ms)
+
+
+async def test_given_a_hundred_readers_when_versions_come_then_the_store_is_not_asked() -> None:
+    clock = ShiftedClock()
+    kv, world = CountedKv(clock), World(4)
+    state = state_of("ms-1", kv, clock)
+    state.follower.offer(first_update(), 1)
+    async with asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(state.addresses.follow())
+        await state.addresses.followed.wait()
+        before = kv.calls
+        readers = [Reader.of(state, None if n % 2 else 1) for n in range(100)]
+        for reader in readers[::2]:
+            reader.reading = Reading(whole(state.follower))
+
+        for version in range(2, 40):
+            state.follower.offer(update(version, world.entry()), version)
+            clock.ahead_ms += 2_000
+            for reader in readers:
+                await reader.at(version)
+        following.cancel()
+
+    assert kv.calls == before
+    assert all(reader.mirror.tables == readers[0].mirror.tables for reader in readers)
