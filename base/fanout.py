@@ -9,6 +9,9 @@ T = TypeVar("T")
 
 async def fan_out(calls: Iterable[Callable[[], Awaitable[T]]], *, at_once: int) -> list[T]:
     """Their results, in order. Waits for all; then raises the first error, if there was one."""
+    waiting = list(calls)
+    if len(waiting) == 1:  # it needs no task of its own
+        return [await waiting[0]()]
     gate = asyncio.Semaphore(at_once)
 
     async def one(call: Callable[[], Awaitable[T]]) -> T:
@@ -16,7 +19,7 @@ async def fan_out(calls: Iterable[Callable[[], Awaitable[T]]], *, at_once: int) 
             return await call()
 
     found: list[T] = []
-    for result in await asyncio.gather(*map(one, calls), return_exceptions=True):
+    for result in await asyncio.gather(*map(one, waiting), return_exceptions=True):
         if isinstance(result, BaseException):
             raise result
         found.append(result)

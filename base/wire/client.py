@@ -7,9 +7,9 @@ with an `Unknown`). Each server is asked at most once in a call; whoever calls r
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Required, Self, TypedDict, TypeVar, Unpack
 
@@ -26,6 +26,7 @@ M = TypeVar("M", bound=BaseModel)
 CONNECT_MS_MAX = 2_000  # a live server on our networks accepts within milliseconds
 HOPS_MAX = 2  # to leaders that were named; a third would be an election in progress
 SERVERS_MAX = 32  # servers known; a cluster has three or five
+URLS_KEPT = 256  # parsed lately: to parse one takes longer than to write the request
 
 _SAFE = frozenset({"GET", "HEAD"})
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
@@ -150,13 +151,27 @@ class HttpClient:
 
     async def _try(self, url: str, call: "_Call") -> Answer:
         """One server, once."""
-        async with _translated(url, call):
-            request = call.request(url, self._always, asyncio.get_running_loop().time())
-            response = await self._transport.handle_async_request(request)
-            await response.aread()
+        response = await self._send(url, call)
         if response.status_code < 300 or response.status_code == 304:
             return Answer(response.status_code, response.headers, response.content, url)
         raise error_of(response.status_code, _problem(response))
+
+    async def _send(self, url: str, call: "_Call") -> httpx.Response:
+        """The answer, read. Failures of the transport as ours: a connection that was never made
+        carried nothing."""
+        now = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(call.share(now)):
+                request = call.request(url, self._always, now)
+                response = await self._transport.handle_async_request(request)
+                await response.aread()
+                return response
+        except _UNSENT as error:
+            raise Unavailable("not-ready", what=url, sent=False) from error
+        except (httpx.RequestError, TimeoutError) as error:
+            if call.method in _SAFE:
+                raise Unavailable("not-ready", what=url) from error
+            raise Unknown("outcome-unknown", url=url) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,29 +214,21 @@ class _Call:
     def request(self, url: str, always: Mapping[str, str], now: float) -> httpx.Request:
         """For that server. *always*: headers that every request bears."""
         share = self.share(now)
-        timeout = httpx.Timeout(share, connect=min(CONNECT_MS_MAX / 1000, share / 2))
+        connect_s = min(CONNECT_MS_MAX / 1000, share / 2)
+        timeout = {"connect": connect_s, "read": share, "write": share, "pool": share}
         return httpx.Request(
             self.method,
-            url + self.path,
+            _parsed(url + self.path),
             content=self.content,
             headers={**always, **self.headers},
             params=dict(self.params) or None,
-            extensions={"timeout": timeout.as_dict()},
+            extensions={"timeout": timeout},
         )
 
 
-@asynccontextmanager
-async def _translated(url: str, call: _Call) -> AsyncIterator[None]:
-    """Failures of the transport as ours. A connection that was never made carried nothing."""
-    try:
-        async with asyncio.timeout(call.share(asyncio.get_running_loop().time())):
-            yield
-    except _UNSENT as error:
-        raise Unavailable("not-ready", what=url, sent=False) from error
-    except (httpx.RequestError, TimeoutError) as error:
-        if call.method in _SAFE:
-            raise Unavailable("not-ready", what=url) from error
-        raise Unknown("outcome-unknown", url=url) from error
+@lru_cache(URLS_KEPT)
+def _parsed(url: str) -> httpx.URL:
+    return httpx.URL(url)
 
 
 def _ask_another(error: MetaError, call: _Call) -> bool:

@@ -4,8 +4,6 @@ httpx's own took a fifth of the processor time of a create (docs/decisions/0070)
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from ssl import SSLContext
 
 import httpx
@@ -38,13 +36,16 @@ class KeptTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         body = await request.aread()
         timeout = request.extensions.get("timeout", {})
-        async with self._place(request, timeout.get("pool")):
+        await self._enter(request, timeout.get("pool"))
+        try:
             origin = _origin(request.url)
             exchange = self._kept(origin) or await self._open(request, timeout.get("connect"))
             try:
                 return await exchange.ask(request, body)
             finally:
                 self._keep(origin, exchange)
+        finally:
+            self._room.release()
 
     async def aclose(self) -> None:
         """What is still under way goes on, and its connection is closed after it."""
@@ -54,17 +55,16 @@ class KeptTransport(httpx.AsyncBaseTransport):
                 exchange.close()
         self.idle.clear()
 
-    @asynccontextmanager
-    async def _place(self, request: httpx.Request, wait_s: float | None) -> AsyncIterator[None]:
+    async def _enter(self, request: httpx.Request, wait_s: float | None) -> None:
+        """Takes a place among the connections; whoever takes it gives it back."""
+        if not self._room.locked():
+            await self._room.acquire()
+            return
         try:
             async with asyncio.timeout(wait_s):
                 await self._room.acquire()
         except TimeoutError as error:
             raise httpx.PoolTimeout("all connections are busy", request=request) from error
-        try:
-            yield
-        finally:
-            self._room.release()
 
     def _kept(self, origin: Origin) -> Exchange | None:
         """The one that was used last."""

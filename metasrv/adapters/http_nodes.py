@@ -118,7 +118,7 @@ class HttpNodes:
             "POST",
             "/node/v1/orders",
             deadline_ms=ORDER_DEADLINE_MS,
-            json=request.model_dump(mode="json"),
+            json=request,
             repeatable=True,
         )
         tell(members, [order.number for order in orders], answer.body(OrderResponse).results)
