@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
@@ -64,6 +64,18 @@ def _never() -> bool:
     return False
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ending:
+    """Something under way that ends before its time, as soon as `is_due`.
+
+    Nothing in it leads back to it: else each request would leave garbage that only the collector
+    finds, its task included.
+    """
+
+    is_due: Callable[[], bool]
+    limit: asyncio.Timeout
+
+
 @dataclass(slots=True)
 class ServerState:
     """Written by the program's election task; read by every request."""
@@ -89,8 +101,8 @@ class ServerState:
     """This server was told to end: nobody waits here any more."""
     on_term: list[Callable[[Term], None]] = field(default_factory=list)
     """Told of each term of this server as it begins."""
-    _watching: set[Callable[[], None]] = field(default_factory=set)
-    """Called whenever we hear who leads, or that we end."""
+    _watching: set[_Ending] = field(default_factory=set)
+    """Looked at whenever we hear who leads, or that we end."""
 
     @classmethod
     def of(cls, world: World, url: str) -> Self:
@@ -135,8 +147,13 @@ class ServerState:
         self._look_around()
 
     def _look_around(self) -> None:
-        for look in tuple(self._watching):
-            look()
+        for ending in tuple(self._watching):
+            self._look_at(ending)
+
+    def _look_at(self, ending: _Ending) -> None:
+        if ending.is_due():
+            self._watching.discard(ending)
+            ending.limit.reschedule(asyncio.get_running_loop().time())
 
     # Asked by requests -------------------------------------------------------------------------
 
@@ -150,33 +167,24 @@ class ServerState:
         leader = self.leader
         return leader if leader is not None and leader.server != self.facts.server else None
 
-    @asynccontextmanager
-    async def as_long_as(self, leader: Leader) -> AsyncIterator[None]:
+    def as_long_as(self, leader: Leader) -> AbstractAsyncContextManager[None]:
         """Ends what is inside, by TimeoutError, once we hear that another than *leader* leads."""
-        async with self._until(lambda: self.leader not in (None, leader)):
-            yield
+        return self._until(lambda: self.leader not in (None, leader))
 
-    @asynccontextmanager
-    async def while_serving(self) -> AsyncIterator[None]:
+    def while_serving(self) -> AbstractAsyncContextManager[None]:
         """Ends what is inside, by TimeoutError, once this server is told to end."""
-        async with self._until(lambda: self.is_stopping):
-            yield
+        return self._until(lambda: self.is_stopping)
 
     @asynccontextmanager
-    async def _until(self, is_so: Callable[[], bool]) -> AsyncIterator[None]:
+    async def _until(self, is_due: Callable[[], bool]) -> AsyncIterator[None]:
         async with asyncio.timeout(None) as limit:
-
-            def look() -> None:
-                if is_so():
-                    self._watching.discard(look)
-                    limit.reschedule(asyncio.get_running_loop().time())
-
-            self._watching.add(look)
-            look()
+            ending = _Ending(is_due, limit)
+            self._watching.add(ending)
+            self._look_at(ending)
             try:
                 yield
             finally:
-                self._watching.discard(look)
+                self._watching.discard(ending)
 
     def led(self) -> Term:
         """Our term, perhaps before it has read its records: for what nodes say, which cannot wait.
@@ -195,6 +203,8 @@ class ServerState:
     async def leading(self) -> Term:
         """Our term, once it is ready. Raises as `led`, and Unavailable("not-ready")."""
         term = self.led()
+        if term.ready.is_set():
+            return term
         try:
             async with asyncio.timeout(READY_MS_MAX / 1000):
                 await term.ready.wait()
