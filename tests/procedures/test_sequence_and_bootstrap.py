@@ -1,14 +1,25 @@
 """Ids that are never given twice, and a cluster that is made once."""
 
+import asyncio
+
 import pytest
 
+from base.errors import Unavailable
 from keys.bootstrap import bootstrap_request
 from keys.cluster import LeaderKey
 from keys.committer import Committer
 from keys.kv import Compare
 from keys.line import read_line
 from keys.sequence import BLOCK, Sequences
-from tests.procedures.line import DEADLINE_MS, Store, World, elect, lost_answer
+from tests.procedures.line import (
+    DEADLINE_MS,
+    Store,
+    World,
+    elect,
+    led,
+    lost_answer,
+    never_sent,
+)
 from tests.sim.loop import SimClock, SimLoop, run
 
 
@@ -35,6 +46,49 @@ def test_given_leaders_that_change_then_no_id_is_given_twice() -> None:
         assert given == sorted(given)
 
     run(main, 1)
+
+
+def test_given_many_callers_at_once_when_ids_run_out_then_each_block_is_reserved_once() -> None:
+    async def scenario(world: World) -> None:
+        sequences = Sequences(world.store, world.committer, DEADLINE_MS)
+        before = len(world.store.sent)
+
+        given = await asyncio.gather(*(sequences.next("table_id") for _ in range(3 * BLOCK)))
+
+        assert sorted(given) == list(range(1024, 1024 + 3 * BLOCK))
+        assert len(world.store.sent) - before == 3
+
+    led(scenario)
+
+
+def test_given_a_store_that_is_away_when_many_ask_then_one_is_sent_and_all_hear_of_it() -> None:
+    async def scenario(world: World) -> None:
+        sequences = Sequences(world.store, world.committer, DEADLINE_MS)
+        world.store.faults = [never_sent]
+        before = len(world.store.sent)
+
+        asked = [sequences.next("table_id") for _ in range(5)]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+
+        assert [type(answer) for answer in answers] == [Unavailable] * 5
+        assert len(world.store.sent) - before == 1
+        assert await sequences.next("table_id") == 1024
+
+    led(scenario)
+
+
+def test_given_a_caller_that_reserves_for_all_when_it_goes_away_then_another_goes_on() -> None:
+    async def scenario(world: World) -> None:
+        sequences = Sequences(world.store, world.committer, DEADLINE_MS)
+        first = world.loop.spawn("leader", sequences.next("table_id"))
+        second = world.loop.spawn("leader", sequences.next("table_id"))
+        await asyncio.sleep(0)
+
+        first.cancel()
+
+        assert await second >= 1024
+
+    led(scenario)
 
 
 def test_given_a_prefix_that_has_a_cluster_when_bootstrapped_again_then_nothing_happens() -> None:
