@@ -151,6 +151,16 @@ class LockTable:
         found |= {other for other, its in arriving.items() if _takes_both_sides(its, locks)}
         return frozenset(found) if len(found) <= OVERTAKES_MAX else frozenset()
 
+    def conflicts(self, locks: Iterable[Lock]) -> tuple[tuple[str, str], ...]:
+        """Who holds, or waits for, what a new claim on *locks* could not share with it, and which
+        key: (procedure, key), oldest procedure first."""
+        found = [
+            (self.claims[other].submission, place, other, lock.key)
+            for place, lock in enumerate(locks)
+            for other in self._line(lock.key).conflicting(lock.mode)
+        ]
+        return tuple((procedure, key) for _, _, procedure, key in sorted(found))
+
     def line(self, key: str) -> tuple[tuple[Claim, LockMode], ...]:
         """Everybody who holds or wants *key*, in order."""
         everybody = self._line(key).everybody

@@ -1,7 +1,10 @@
 """The keys that procedures lock, and the two sides they lie on (PROTOCOLS P2)."""
 
+from functools import lru_cache
+
 from keys.records import Lock, LockMode
 
+LOCKS_KEPT = 4_096  # values made lately: one procedure names each of its locks several times
 SCHEMA_SIDE = frozenset({"catalog", "schema", "name", "table"})
 PLACEMENT = frozenset({"route", "region"})
 
@@ -17,10 +20,12 @@ def is_placement(key: str) -> bool:
 # The two sides, in their order. Whoever holds a placement lock never waits for a schema lock.
 
 
+@lru_cache(LOCKS_KEPT)
 def shared(key: str) -> Lock:
     return Lock(key=key, mode=LockMode.SHARED)
 
 
+@lru_cache(LOCKS_KEPT)
 def exclusive(key: str) -> Lock:
     return Lock(key=key, mode=LockMode.EXCLUSIVE)
 

@@ -140,27 +140,26 @@ async def _judge(state: ServerState, term: Term, wish: Wish, patience: Patience)
     not given: its end is waited for, as long as the client waits."""
     while True:
         facts = Facts(state.follower.catalog, term.ports.placement.nodes(), state.clock.wall_ms())
-        living = term.manager.living()
         refusal: MetaError | None = None
         try:
             judged = wish.judge(facts)
         except MetaError as error:
             refusal, judged = error, None
         if isinstance(judged, Change):
-            blockers = in_the_way(judged.kind.locks(judged.state), living)
-            refuse_if_being_dropped(blockers, living)
-            refuse_if_poisoned(blockers, living)
+            blockers = in_the_way(judged.kind.locks(judged.state), term.manager)
+            refuse_if_being_dropped(blockers)
+            refuse_if_poisoned(blockers)
             if blockers and not wish.asked.queue and not wish.asked.dry_run:
-                raise locked(blockers, living)
+                raise locked(blockers)
             return Judged(judged, facts.catalog.version)
-        blockers = in_the_way(wish.wants(facts.catalog), living)
-        refuse_if_poisoned(blockers, living)
+        blockers = in_the_way(wish.wants(facts.catalog), term.manager)
+        refuse_if_poisoned(blockers)
         if not blockers and judged is not None:
             return Judged(judged, facts.catalog.version)
         if not blockers and refusal is not None:
             raise refusal
-        if not await _is_over(term, blockers[0], patience):
-            raise locked(blockers, living)
+        if not await _is_over(term, blockers[0][0], patience):
+            raise locked(blockers)
 
 
 async def _is_over(term: Term, procedure: str, patience: Patience) -> bool:

@@ -121,10 +121,9 @@ async def submitted(
     state: ServerState, term: Term, asked: Asked, planned: Leaving, part: int = 0
 ) -> Submitted:
     """Raises Conflict("object-locked") where it would queue and the client does not want that."""
-    if not asked.queue:
-        living = term.manager.living()
-        if blockers := in_the_way(planned.kind.locks(planned.state), living):
-            raise locked(blockers, living)
+    blockers = in_the_way(planned.kind.locks(planned.state), term.manager)
+    if blockers and not asked.queue:
+        raise locked(blockers)
     client = asked.client(part=part, expected_epoch=planned.expected_epoch)
     wish = Submission(state.ids.procedure_id(), client, asked.fingerprint)
     return await stored(state, term, planned.kind, planned.state, wish)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from keys.records import Lock, Submission
-from metasrv.service.wishes import conflicts
 from metasrv.term import Term
 from procedures.control import State
 from procedures.entry import Entry
@@ -36,12 +35,11 @@ def _at_the_door(kind: Kind[Any], manager: Manager) -> Iterator[Blocker]:
 
 def _holders(locks: Sequence[Lock], manager: Manager) -> Iterator[Blocker]:
     """Who has its locks, or stands before it; not those that it would go before (P2)."""
-    living = manager.living()
     overtaken = manager.locks.overtaken_by(tuple(locks), {})
-    entries = dict(living)
-    for procedure, key in conflicts(locks, living):
-        if procedure not in overtaken:
-            yield Blocker(obstacle_of(entries[procedure]), procedure, key)
+    for procedure, key in manager.locks.conflicts(locks):
+        entry = manager.entry(procedure)
+        if entry is not None and procedure not in overtaken:
+            yield Blocker(obstacle_of(entry), procedure, key)
 
 
 def obstacle_of(entry: Entry) -> Obstacle:

@@ -1,6 +1,6 @@
 """A wish is a change that can be judged, again and again, while the catalog moves."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +10,14 @@ from base.errors import Conflict, NotFound, Refused
 from base.ids import is_identifier
 from keys.catalog import Catalog, Table
 from keys.catalogs import CatalogInfo, SchemaInfo
-from keys.records import Lock, LockMode, Phase
+from keys.records import Lock, Phase
 from metasrv.service.asking import Asked
 from metasrv.service.nearby import hint
 from procedures.entry import Entry
-from procedures.holding import claimed
 from procedures.kinds.drop_catalog import DROP_CATALOG
 from procedures.kinds.drop_schema import DROP_SCHEMA
 from procedures.machine import Kind, ProcedureState
+from procedures.manager import Manager
 from procedures.ports import NodeView
 
 
@@ -122,55 +122,42 @@ def must_have_catalog(catalog: Catalog, name: str) -> None:
 
 
 _DROPS = (DROP_SCHEMA.name, DROP_CATALOG.name)
-Living = Iterable[tuple[str, Entry]]
+Blockers = tuple[tuple[str, Entry], ...]
+"""Procedures, by id, oldest first."""
 
 
-def in_the_way(locks: Iterable[Lock], living: Living) -> tuple[str, ...]:
-    """Procedures that hold, or wait for, what *locks* cannot share with them; oldest first."""
-    return tuple(dict.fromkeys(procedure for procedure, _ in conflicts(locks, living)))
+def in_the_way(locks: Iterable[Lock], manager: Manager) -> Blockers:
+    """Procedures that hold, or wait for, what *locks* cannot share with them."""
+    found = dict.fromkeys(procedure for procedure, _ in manager.locks.conflicts(locks))
+    entries = ((procedure, manager.entry(procedure)) for procedure in found)
+    return tuple((procedure, entry) for procedure, entry in entries if entry is not None)
 
 
-def conflicts(locks: Iterable[Lock], living: Living) -> Iterator[tuple[str, str]]:
-    """The same, each with every key: (procedure, key)."""
-    wanted = {lock.key: lock.mode for lock in locks}
-    for procedure, entry in living:
-        for lock in claimed(entry.held.record):
-            mode = wanted.get(lock.key)
-            if mode is not None and LockMode.EXCLUSIVE in (lock.mode, mode):
-                yield procedure, lock.key
-
-
-def refuse_if_being_dropped(blockers: Iterable[str], living: Living) -> None:
+def refuse_if_being_dropped(blockers: Blockers) -> None:
     """Nobody queues behind the drop of a schema or catalog only to be told that it is gone."""
-    entries = dict(living)
-    for procedure in blockers:
-        record = entries[procedure].held.record
+    for procedure, entry in blockers:
+        record = entry.held.record
         if record.kind in _DROPS and record.phase is Phase.FORWARD:
             raise Conflict("being-dropped", name=record.resource.name, procedure_id=procedure)
 
 
-def refuse_if_poisoned(blockers: Iterable[str], living: Living) -> None:
+def refuse_if_poisoned(blockers: Blockers) -> None:
     """Nobody queues behind what only a person can end."""
-    entries = dict(living)
-    for procedure in blockers:
-        record = entries[procedure].held.record
+    for procedure, entry in blockers:
+        record = entry.held.record
         if record.poisoned:
             raise Conflict("table-poisoned", resource=record.resource.name, procedure_id=procedure)
 
 
-def locked(blockers: tuple[str, ...], living: Living) -> Conflict:
-    """409 `object-locked`, with who holds what."""
-    entries = dict(living)
+def locked(blockers: Blockers) -> Conflict:
+    """409 `object-locked`, with who holds what. There is at least one."""
     holders = [
-        {"procedure_id": procedure, "kind": entries[procedure].held.record.kind}
-        for procedure in blockers
-        if procedure in entries
+        {"procedure_id": procedure, "kind": entry.held.record.kind} for procedure, entry in blockers
     ]
-    first = blockers[0]
-    resource = entries[first].held.record.resource.name if first in entries else "it"
+    first, entry = blockers[0]
     return Conflict(
         "object-locked",
-        resource=resource,
+        resource=entry.held.record.resource.name,
         holder=first,
         procedure_id=first,
         blocked_by=holders,

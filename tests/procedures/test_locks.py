@@ -225,6 +225,28 @@ def test_given_claims_that_come_and_go_then_who_holds_keeps_it_and_the_records_a
         assert {n: set(b) for n, b in scratch.items()} == {n: set(b) for n, b in now.items()}
 
 
+@given(claim_lists(), SETS)
+def test_given_any_claims_when_a_new_one_asks_then_it_is_told_of_each_that_it_cannot_share_with(
+    claims: list[Claim], wanted: dict[str, Callable[[str], Lock]]
+) -> None:
+    table = LockTable()
+    for claim in claims:
+        table.add(claim)
+    new = Claim("new", len(claims), tuple(make(key) for key, make in wanted.items()))
+
+    told = table.conflicts(new.locks)
+
+    assert list(dict.fromkeys(name for name, _ in told)) == [
+        claim.procedure for claim in claims if conflict(claim, new)
+    ]
+    assert set(told) == {
+        (claim.procedure, lock.key)
+        for claim in claims
+        for lock in new.locks
+        if conflict(claim, Claim("one", 0, (lock,)))
+    }
+
+
 def test_given_1000_claims_when_they_end_one_by_one_then_each_change_looks_at_few() -> None:
     """A queue of a thousand must not cost a thousand looks at a thousand."""
     table, looks = LockTable(), 0
