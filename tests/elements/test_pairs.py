@@ -50,7 +50,6 @@ def row_of(graph: Graph) -> str:
     return "".join(cells)
 
 
-@pytest.mark.case("scenario 77")
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=list(GRAPHS))
 def test_given_a_kind_of_element_when_all_pairs_are_checked_then_each_cell_is_as_known(
     graph: Graph,
