@@ -9,6 +9,7 @@ from keys.records import ProcedureHistory
 from keys.tables import RegionState
 from metasrv.adapters.measured_jobs import JobEnd
 from metasrv.adapters.spark_jobs import SparkJobs
+from metasrv.holders.book import HolderBook
 from metasrv.nodes.status import NodeState
 from metasrv.service.failover_plan import FAILOVERS
 from metasrv.service.state import ServerState
@@ -35,7 +36,7 @@ SECONDS = (
     1_800.0,
 )
 
-REASONS = ("lock", "region_lease", "node", "child", "maintenance", "spark", "store")
+REASONS = ("lock", "region_lease", "schema_lease", "node", "child", "maintenance", "spark", "store")
 
 
 class ServerMetrics:
@@ -68,6 +69,13 @@ class ServerMetrics:
         self._procedures = self._gauge("procedures_living", "Procedures that are not over", "state")
         self._nodes = self._gauge("nodes", "Registered nodes by state, of the leader", "state")
         self._cordoned = self._gauge("nodes_cordoned", "Nodes that take no new regions")
+        self._holders = self._gauge("schema_lease_holders", "Registered frontends, of the leader")
+        self._silent = self._gauge(
+            "schema_lease_longest_silence_seconds", "Since the most silent frontend was heard"
+        )
+        self._holder_waits = self._gauge(
+            "schema_lease_waits", "Steps of schema changes that wait for a frontend"
+        )
         self._leader = self._gauge("leader", "1: this server leads")
         self._running = self._gauge("procedures_running", "Procedures that a task drives", "kind")
         self._waiting = self._gauge("procedures_waiting", "What procedures wait for", "reason")
@@ -171,9 +179,17 @@ class ServerMetrics:
         waits["lock"] = sum(bool(entry.blocked) for entry in living)
         for reason in REASONS:
             self._waiting.labels(reason).set(waits[reason])
+        self._of_holders(state.clock.mono_ms(), term.holders.book if term else None)
         settings = term.settings if term else None
         self._maintenance.set(int(settings is not None and settings.maintenance is not None))
         self._paused.set(int(settings is not None and settings.values.procedures.paused))
+
+    def _of_holders(self, now_ms: int, book: HolderBook | None) -> None:
+        entries = book.entries() if book else ()
+        self._holders.set(len(entries))
+        silent_ms = [now_ms - entry.heard_ms for entry in entries if entry.heard_ms is not None]
+        self._silent.set(max(silent_ms, default=0) / 1000)
+        self._holder_waits.set(book.waits if book else 0)
 
 
 def skew(regions: Collection[int]) -> float:

@@ -1,6 +1,7 @@
 """Schema leases over HTTP: registered before it is answered, heard in order, waited for by name."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -156,3 +157,25 @@ async def test_given_a_follower_when_a_holder_speaks_to_it_then_421_with_the_lea
 
         assert (away.status_code, away.json()["code"]) == (421, "not-leader")
         assert away.json()["facts"]["leader_url"] == "http://ms-1"
+
+
+async def test_given_holders_when_the_metrics_are_read_then_the_leader_counts_them() -> None:
+    async with leader() as one, asyncio.TaskGroup() as tasks:
+        table = (await one.make())["id"]
+        await register(one, "fe-1")
+        await register(one, "fe-2", pinned=(pin(table, 0),))
+        await acknowledge(one, "fe-1", 1, one.version)
+        one.clock.ahead_ms += 4_000
+        waiting = tasks.create_task(one.term.holders.drained(table, 1))
+        await asyncio.sleep(0)
+
+        said = (await one.client.get("/metrics")).text
+        await acknowledge(one, "fe-2", 1, one.version)
+        await waiting
+        then = (await one.client.get("/metrics")).text
+
+        assert "metasrv_schema_lease_holders 2.0" in said
+        assert "metasrv_schema_lease_waits 1.0" in said
+        assert "metasrv_schema_lease_waits 0.0" in then
+        (silence,) = re.findall(r"^metasrv_schema_lease_longest_silence_seconds (.*)$", said, re.M)
+        assert float(silence) >= 4

@@ -58,6 +58,12 @@ def test_given_a_file_that_means_nothing_when_started_then_exit_78_and_the_reaso
     [
         ("keep-alive-ms", "1700", "leader_ttl_ms must hold three keep_alive_ms"),
         ("heartbeat-ms", "3334", "region_lease_ms must hold three heartbeat_ms"),
+        (
+            "transaction-age-max-ms",
+            "15000",
+            "transaction_age_max_ms must be below schema_lease_ms",
+        ),
+        ("schema-lease-ms", "10000", "transaction_age_max_ms must be below schema_lease_ms"),
         ("store-deadline-ms", "5000", "store_deadline_ms must be below leader_ttl_ms"),
         ("server-id", "a b", "server_id"),
         ("port", "65536", "port"),

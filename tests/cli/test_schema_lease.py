@@ -1,0 +1,60 @@
+"""`metasrv schema-lease`: who computes from the catalog, and who keeps a change waiting."""
+
+import json
+from typing import Any
+
+from base.wire.tables import TableSpec
+from tests.api.rig import spec
+from tests.cli.conftest import Run
+from tests.cli.rest import Rest
+from tests.sdk.shapes import table_of
+
+LEASE: dict[str, Any] = {
+    "holder_id": "fe-2",
+    "incarnation": "i-1",
+    "address": "http://127.0.0.1:4400",
+    "version": "0.1.0",
+    "registered_at": "2026-01-01T00:00:00.000Z",
+    "have": 16,
+    "acknowledged_ms_ago": 40,
+    "lease_left_ms": 8_200,
+    "pinned": [
+        {
+            "table_id": 1024,
+            "schema_version": 4,
+            "transaction": "t-9",
+            "age_ms": 2_500,
+            "table": "main.public.t",
+        }
+    ],
+    "statement_p99_ms": 3.5,
+}
+
+
+def test_given_holders_when_listed_then_each_with_what_it_uses(run: Run, rest: Rest) -> None:
+    rest.answers["GET", "/v1/schema-leases"] = (200, {"holders": [LEASE], "catalog_version": 17})
+
+    text = run("schema-lease", "list", "--metasrv", rest.url)
+    document = run("schema-lease", "list", "--json", "--metasrv", rest.url)
+
+    assert text.exit_code == 0, text.output
+    for said in ("fe-2", "16", "8.2 s", "main.public.t at 4 by t-9 (2.5 s)"):
+        assert said in text.output
+    assert json.loads(document.output) == [LEASE]
+
+
+def test_given_a_table_and_a_version_when_asked_then_its_id_is_asked_for(
+    run: Run, rest: Rest
+) -> None:
+    table = table_of(TableSpec.model_validate(spec()))
+    path = "/v1/catalogs/main/schemas/public/tables/t"
+    rest.answers["GET", path] = (200, json.loads(table.model_dump_json()))
+    rest.answers["GET", "/v1/schema-leases"] = (200, {"holders": [], "catalog_version": 17})
+
+    done = run(
+        *("schema-lease", "list", "--table", "main.public.t", "--older-than", "5"),
+        *("--metasrv", rest.url),
+    )
+
+    assert done.exit_code == 0, done.output
+    assert rest.asked[-1].path == f"/v1/schema-leases?table={table.id}&older_than=5"
