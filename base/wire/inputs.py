@@ -3,6 +3,8 @@
 `GET /node/v1/regions/{region_id}/borrowed` answers it from the region's own first manifest.
 """
 
+from pydantic import Field
+
 from base.wire.model import WireModel
 from base.wire.orders import DataFile, RegionColumn
 
@@ -28,6 +30,8 @@ class Borrowed(WireModel):
     root: str
     """The region's own root, under which the job's attempt folder lies."""
     columns: list[RegionColumn]
+    indexes: list[int] = Field(default_factory=list)
+    """Whose entries the files and segments may hold; those of others are left behind."""
     marks: list[int]
     """Open marks: row versions at which the newest version of each key must survive."""
     files: list[BorrowedFile]

@@ -70,6 +70,8 @@ class FileContent(WireModel):
 
 class InspectedFile(WireModel):
     path: str
+    family: int = 0
+    """0: rows; else the index whose entries it holds."""
     listed: FileContent
     found: FileContent | None
     """None: it is not there, or `error` says why it could not be read."""
@@ -106,6 +108,14 @@ class LiveRows(WireModel):
     """Hexadecimal."""
 
 
+class LiveEntries(WireModel):
+    """What a reader of one index would see; the digest is of entries and keys of rows."""
+
+    index: int
+    rows: int
+    checksum: str
+
+
 class InspectedRoot(WireModel):
     region_id: str
     root: str
@@ -121,6 +131,8 @@ class InspectedRoot(WireModel):
     """The highest row version that its files and its log hold."""
     live: LiveRows | None = None
     """None: not asked for, or not to be had."""
+    entries: Listed[LiveEntries] = ()
+    """Of each index; with `live`."""
 
 
 class Inspection(WireModel):

@@ -150,6 +150,8 @@ class DataFile(WireModel):
     """One immutable Parquet file of a region, as a manifest lists it."""
 
     name: str
+    family: int = 0
+    """0: rows; else the id of the index whose entries it holds."""
     rows: int
     bytes: int
     min_key: str

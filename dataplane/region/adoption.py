@@ -20,6 +20,7 @@ def borrowed_inputs(manifest: Manifest, root: str) -> Borrowed:
         epoch=manifest.epoch,
         root=root,
         columns=[RegionColumn(**column.model_dump()) for column in manifest.spec.columns],
+        indexes=list(manifest.indexes),
         marks=[mark.version for mark in manifest.marks],
         files=[
             BorrowedFile(root=entry.root, file=data_file(entry))
@@ -37,14 +38,16 @@ def borrowed_inputs(manifest: Manifest, root: str) -> Borrowed:
 def adopted(
     manifest: Manifest, procedure: str, attempt: str, files: Sequence[DataFile]
 ) -> Manifest:
-    """The manifest without anything borrowed and with the job's files; its number is the caller's.
+    """The manifest without anything borrowed and with the job's files, but for indexes that died
+    meanwhile; its number is the caller's.
 
     `attempt` and the names of `files` are relative to the root: `attempts/{attempt}/{name}`.
     """
-    entries = [_entry(attempt, file) for file in files]
+    entries = (_entry(attempt, file) for file in files)
+    living = [entry for entry in entries if entry.family not in manifest.dead_indexes]
     return manifest.model_copy(
         update={
-            "files": (*(e for e in manifest.files if e.root is None), *entries),
+            "files": (*(e for e in manifest.files if e.root is None), *living),
             "sealed": tuple(e for e in manifest.sealed if e.root is None),
             "adopted": (*manifest.adopted, procedure)[-ADOPTED_KEPT:],
         }
@@ -71,6 +74,7 @@ def sync_attempt(disk: Disk, root: str, attempt: str, files: Sequence[DataFile])
 def data_file(entry: FileEntry) -> DataFile:
     return DataFile(
         name=entry.name,
+        family=entry.family,
         rows=entry.rows,
         bytes=entry.bytes,
         min_key=entry.min_key,
@@ -88,6 +92,7 @@ def entry_of(file: DataFile, root: str | None = None) -> FileEntry:
     return FileEntry(
         root=root,
         name=file.name,
+        family=file.family,
         bytes=file.bytes,
         crc32=file.checksum,
         footer_bytes=file.footer_bytes,

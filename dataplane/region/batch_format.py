@@ -8,18 +8,18 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from base.errors import Corrupt
-from dataplane.region.columns import ROWS_FAMILY
 
 _LENGTH = struct.Struct("<I")
 
 
 class BatchHead(BaseModel):
-    """What a logged batch says of itself. `version` is the row version of all its rows."""
+    """What a logged batch says of itself. `version` is the row version of all its rows; `family`
+    is where those belong that do not say it (families.py)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     format: Literal[1] = 1
-    family: str = ROWS_FAMILY
+    family: Literal["rows"] = "rows"
     version: int
     statement_id: str
     schema_version: int
@@ -27,7 +27,7 @@ class BatchHead(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class LoggedBatch:
-    """One atomic batch in the log's schema (`columns.log_schema` when it was written)."""
+    """One atomic batch in the log's schema (`families.assembled` when it was written)."""
 
     head: BatchHead
     rows: pa.RecordBatch

@@ -3,19 +3,20 @@
 Per row: BLAKE2b with 8 bytes of digest, read as a little-endian integer, over its key and values;
 the checksum is the sum modulo 2^64, so the parts of a table may be summed in any order. A row's
 bytes are `{length}:{key}` and then, for each column that is not null, in order of column id,
-`{id}:{length}:{value}`: a column that a file lacks counts as null. A value is its bytes if binary
+`{id}:{length}:{value}`: a column that a file lacks counts as null. An index entry's key of its row
+has the id 0. A value is its bytes if binary
 or string, the decimal number if integer, the 0 or 1 of a boolean, the integer of its bits if float,
 of its unit if date or timestamp, and the text with all places if decimal.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dataplane.region.columns import KEY, OP, VERSION
+from dataplane.region.columns import KEY, OP, VERSION, column_name
 from dataplane.region.parts import PartSize, cut
 
 _AT_A_TIME = PartSize(rows=8192, bytes=1 << 20)
@@ -66,14 +67,15 @@ def row_bytes(batch: pa.RecordBatch, extra: Mapping[str, bytes]) -> pa.Array:
     parts = [_element(b"", batch.column(KEY))]
     parts += [_element(label + b":", batch.column(name)) for name, label in extra.items()]
     for column_id in _column_ids(batch.schema.names):
-        parts.append(_element(b"%d:" % column_id, batch.column(f"c{column_id}")))
+        parts.append(_element(b"%d:" % column_id, batch.column(column_name(column_id))))
     return pc.binary_join_element_wise(
         *parts, _EMPTY, null_handling="replace", null_replacement=b""
     )
 
 
-def _column_ids(names: Iterable[str]) -> list[int]:
-    return sorted(int(name[1:]) for name in names if name[0] == "c" and name[1:].isdecimal())
+def _column_ids(names: Sequence[str]) -> list[int]:
+    found = [int(name[1:]) for name in names if name[0] == "c" and name[1:].isdecimal()]
+    return [0] * (column_name(0) in names) + sorted(found)
 
 
 def _element(label: bytes, column: pa.Array) -> pa.Array:

@@ -22,8 +22,6 @@ DELETE = 1
 ORIGIN = b"origin_default"
 """Among a field's metadata: type and origin default of its column, if that is not null."""
 
-ROWS_FAMILY = "rows"  # the table's rows; each index will have a family of its own
-
 
 class ColumnDef(BaseModel):
     """A column as stored in manifests. `type` is a canonical text of base/schema/types.py."""
@@ -64,7 +62,8 @@ class RegionSpec(BaseModel):
 
 
 def column_name(column_id: int) -> str:
-    return f"c{column_id}"
+    """Ids begin at 1; 0 is the value of index entries."""
+    return f"c{column_id}" if column_id else "_row"
 
 
 def ordered(columns: Iterable[ColumnDef]) -> tuple[ColumnDef, ...]:

@@ -1,5 +1,7 @@
 """Which files of a region are merged into one, and what its manifest then says. Pure.
 
+Files of one family only.
+
 Size-tiered (decision 0047): tiers of file sizes rise by `FAN_IN`, and as many files of one tier are
 merged into one of the next. A row is so rewritten at most once for each of `TIERS`, and of each
 tier fewer than `FAN_IN` files stay.
@@ -21,13 +23,17 @@ INPUTS_MAX = 16
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """One merge: own files only, since borrowed ones are other nodes' to keep."""
+    """One merge: own files of one family, since borrowed ones are other nodes' to keep."""
 
     inputs: tuple[FileEntry, ...]
     marks: tuple[int, ...]
     """Row versions as of which somebody still reads."""
     drops_tombstones: bool
     """True: no older row of their keys is left that they would have to hide."""
+
+    @property
+    def family(self) -> int:
+        return self.inputs[0].family
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +58,10 @@ def plan_compaction(manifest: Manifest) -> Compaction | None:
     own = [entry for entry in manifest.files if entry.root is None]
     if len(own) < FAN_IN:
         return None
-    tiers: dict[int, list[FileEntry]] = {}
+    tiers: dict[tuple[int, int], list[FileEntry]] = {}
     for entry in own:
-        tiers.setdefault(tier_of(entry.bytes), []).append(entry)
-    due = [tier for tier, found in tiers.items() if tier < TIERS and len(found) >= FAN_IN]
+        tiers.setdefault((tier_of(entry.bytes), entry.family), []).append(entry)
+    due = [tier for tier, found in tiers.items() if tier[0] < TIERS and len(found) >= FAN_IN]
     if not due:
         return None
     oldest_first = sorted(tiers[min(due)], key=lambda entry: entry.max_version)
@@ -64,8 +70,11 @@ def plan_compaction(manifest: Manifest) -> Compaction | None:
     return Compaction(inputs, marks, _hide_nothing(inputs, manifest))
 
 
-def compacted(manifest: Manifest, done: Compaction, output: FileEntry | None) -> Manifest:
-    """`manifest` may have gained files since; its number is the caller's. None: no row was left."""
+def compacted(manifest: Manifest, done: Compaction, output: FileEntry | None) -> Manifest | None:
+    """`manifest` may have gained files since; its number is the caller's. None: the family has died
+    meanwhile. No `output`: no row was left."""
+    if done.family in manifest.dead_indexes:
+        return None
     assert set(done.inputs) <= set(manifest.files), "an input has gone meanwhile"
     kept = tuple(entry for entry in manifest.files if entry not in done.inputs)
     return manifest.model_copy(update={"files": kept if output is None else (*kept, output)})
@@ -77,7 +86,8 @@ def merged(done: Compaction, output: FileEntry | None) -> Merged:
 
 
 def _hide_nothing(inputs: Sequence[FileEntry], manifest: Manifest) -> bool:
-    """Whether every row that is older than a tombstone in *inputs*, of its key, is in *inputs*.
+    """Whether every row that is older than a tombstone in *inputs*, of its family and key, is in
+    *inputs*.
 
     What is borrowed comes back as files when it is adopted, sealed logs too. Memory is newer.
     """
@@ -91,5 +101,5 @@ def _hide_nothing(inputs: Sequence[FileEntry], manifest: Manifest) -> bool:
         and bytes.fromhex(other.min_key) <= high
         and bytes.fromhex(other.max_key) >= low
         for other in manifest.files
-        if other not in inputs
+        if other not in inputs and other.family == inputs[0].family
     )

@@ -1,7 +1,7 @@
 """What a region holds in memory and in files at this moment, and what of it a reader is given."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from dataplane.region.columns import ColumnDef
@@ -10,7 +10,7 @@ from dataplane.region.flush import Frozen
 from dataplane.region.group import Staged
 from dataplane.region.lookup import View
 from dataplane.region.manifest import Manifest, Remembered
-from dataplane.region.memtable import Memtable
+from dataplane.region.memory import Memory
 from dataplane.region.open_files import OpenFiles
 from dataplane.region.opening import Opened
 from dataplane.region.place import RegionPlace
@@ -25,7 +25,7 @@ class Content:
         self.files = OpenFiles(
             place.files, opened.mine, opened.files_written, opened.manifest.files
         )
-        self.memtable: Memtable = opened.memtable
+        self.memory: Memory = opened.memory
         self.frozen: Frozen | None = None
         """What is being flushed; also what a flush that failed has left."""
         self.statements = opened.statements
@@ -33,45 +33,51 @@ class Content:
         self.version, self.sequence = opened.manifest.version, opened.manifest.sequence
 
     @property
-    def memtables(self) -> list[Memtable]:
+    def memories(self) -> list[Memory]:
         """Newest first."""
-        return [self.memtable, *([self.frozen.memtable] if self.frozen else [])]
+        return [self.memory, *([self.frozen.memory] if self.frozen else [])]
 
     @contextmanager
-    def view(self, schema_version: int | None = None) -> Iterator[View]:
-        """What a reader of that schema version sees; no file of it is removed meanwhile.
+    def view(
+        self, families: Collection[int], schema_version: int | None = None
+    ) -> Iterator[Mapping[int, View]]:
+        """What a reader of that schema version sees of each family, all at one moment; no file of
+        it is removed meanwhile.
 
         None: a reader whom no floor concerns. Raises Conflict `schema-version-stale`.
         """
         with self.lock:
             if schema_version is not None:
                 check_floor(self.schema, schema_version)
-            counted = tuple((memtable, memtable.batches) for memtable in self.memtables)
-            readers = self.files.take()
+            views = {family: self._view_of(family) for family in families}
         try:
-            yield View(counted, readers, self.lock)
+            yield views
         finally:
             with self.lock:
-                self.files.give_back(readers)
+                for view in views.values():
+                    self.files.give_back(view.files)
+
+    def _view_of(self, family: int) -> View:
+        found = (memory.of(family) for memory in self.memories)
+        counted = tuple((memtable, memtable.batches) for memtable in found if memtable is not None)
+        return View(counted, self.files.take(family), self.lock)
 
     def add(self, staged: Sequence[Staged], wall_ms: int) -> None:
         """Batches that are durable, in order."""
         with self.lock:
             for one in staged:
-                self.memtable.add(one.version, one.rows, one.keys, wall_ms)
+                self.memory.add(one.version, one.parts, wall_ms)
                 self.version = one.version
                 self.sequence += 1
                 self.statements.add(
-                    Remembered(
-                        statement_id=one.statement_id, version=one.version, rows=len(one.keys)
-                    )
+                    Remembered(statement_id=one.statement_id, version=one.version, rows=one.rows)
                 )
 
     def freeze(self, log_from: int, closed_bytes: int, columns: Sequence[ColumnDef]) -> None:
-        """From now on rows go to a new memtable. Nobody writes meanwhile."""
+        """From now on rows go to new memtables. Nobody writes meanwhile."""
         with self.lock:
-            self.frozen = Frozen(self.memtable, log_from, self.sequence, closed_bytes)
-            self.memtable = Memtable(columns)
+            self.frozen = Frozen(self.memory, log_from, self.sequence, closed_bytes)
+            self.memory = Memory(columns)
 
     def follow(self, manifest: Manifest, flushed: Frozen | None) -> None:
         """The manifest is current; `flushed`: rows that its files hold."""
@@ -83,5 +89,7 @@ class Content:
 
     def _take_schema(self, schema: RegionSchema) -> None:
         if schema.columns != self.schema.columns:
-            self.memtable.reshape(schema.columns or ())
+            self.memory.reshape(schema.columns or ())
+        for memory in self.memories:
+            memory.drop(schema.dead)
         self.schema = schema

@@ -19,6 +19,7 @@ from dataplane.region.block_sums import BLOCK_BYTES, sums_of
 from dataplane.region.checksum import RowsDigest, digest_stored
 from dataplane.region.columns import KEY, SYSTEM, VERSION, ColumnDef, conformed, file_schema
 from dataplane.region.disk import AppendFile, Disk
+from dataplane.region.families import ROWS
 from dataplane.region.footer import BLOCK_SUMS, GROUP_BYTES, encode_numbers
 from dataplane.region.manifest import FileEntry
 from dataplane.region.parts import PartSize, gathered
@@ -38,6 +39,8 @@ class FileTarget:
     root: str
     name: str
     columns: Sequence[ColumnDef]
+    """Of the family."""
+    family: int = ROWS
 
 
 @dataclass
@@ -101,6 +104,7 @@ def _written(target: FileTarget, sink: "_Sink", tables: Iterable[pa.Table]) -> F
     return FileEntry(
         root=None,
         name=target.name,
+        family=target.family,
         bytes=sink.bytes,
         crc32=f"{sink.crc:08x}",
         footer_bytes=sink.footer_bytes,

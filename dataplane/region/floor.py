@@ -1,6 +1,6 @@
 """A manifest after the region was told a schema: its floor, and where it took hold (P6). Pure."""
 
-from base.errors import Conflict
+from base.errors import Conflict, Refused, Unavailable
 from dataplane.region.columns import ordered
 from dataplane.region.manifest import Manifest
 from dataplane.region.schema import RegionSchema, joined
@@ -21,6 +21,7 @@ def told(manifest: Manifest, news: RegionSchema, version: int) -> Manifest:
             "schema_floor": schema.floor,
             "indexes": tuple(sorted(schema.indexes)),
             "dead_indexes": tuple(sorted(schema.dead)),
+            "files": tuple(file for file in manifest.files if file.family not in schema.dead),
             "floor_version": version if schema.floor > known.floor else manifest.floor_version,
         }
     )
@@ -30,3 +31,16 @@ def check_floor(schema: RegionSchema, found: int) -> None:
     """Raises Conflict `schema-version-stale` for a batch or read of a version below the floor."""
     if found < schema.floor:
         raise Conflict("schema-version-stale", floor=schema.floor, found=found)
+
+
+def check_index(schema: RegionSchema, index: int, schema_version: int) -> None:
+    """Raises Refused for an index that the region does not have, or has no more, and Unavailable
+    `not-ready` for one that may come with a schema that it was not told of."""
+    if index in schema.indexes:
+        return
+    if index in schema.dead:
+        raise Refused("invalid-request", index=index, reason="the index was dropped")
+    if schema_version > schema.version:
+        reason = f"it has not heard of schema version {schema_version} yet"
+        raise Unavailable("not-ready", index=index, reason=reason)
+    raise Refused("invalid-request", index=index, reason="there is no such index")

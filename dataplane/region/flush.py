@@ -1,13 +1,15 @@
-"""A memtable becomes a Parquet file of the own root; what the manifest says then."""
+"""Each memtable becomes a Parquet file of the own root; what the manifest says then."""
 
 import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dataplane.region.columns import ColumnDef
+from dataplane.region.families import columns_in
 from dataplane.region.file_writer import FileTarget, write_rows
 from dataplane.region.kept_versions import KeptVersions
 from dataplane.region.manifest import FileEntry, Manifest, Mark, Remembered, SealedEntry
+from dataplane.region.memory import Memory
 from dataplane.region.memtable import Memtable
 from dataplane.region.names import DATA, Numbered, data_name
 from dataplane.region.place import RegionPlace
@@ -15,9 +17,9 @@ from dataplane.region.place import RegionPlace
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """A memtable that is being flushed, and what the log said when it was frozen."""
+    """Memtables that are being flushed, and what the log said when they were frozen."""
 
-    memtable: Memtable
+    memory: Memory
     log_from: int
     sequence: int
     closed_bytes: int
@@ -30,17 +32,18 @@ def write_memtable(
     name: Numbered,
     marks: Sequence[Mark],
 ) -> FileEntry:
-    """The newest row of each key, and what open marks keep beside it.
+    """The newest row of each key, and what open marks keep beside it; `columns` are the table's.
 
     The file is durable, but nothing until a manifest names it.
     """
+    own = columns_in(memtable.family, columns)
     folder = posixpath.join(place.root, DATA)
     place.disk.make_folder(folder)
     if marks:
         table = KeptVersions(mark.version for mark in marks).of(memtable.all_rows())
     else:
         table = memtable.sorted_rows(memtable.batches)
-    target = FileTarget(place.disk, place.root, data_name(name), columns)
+    target = FileTarget(place.disk, place.root, data_name(name), own, memtable.family)
     entry = write_rows(target, [table])
     place.disk.sync_folder(folder)
     return entry
@@ -49,17 +52,18 @@ def write_memtable(
 def flushed(
     manifest: Manifest,
     frozen: Frozen,
-    entry: FileEntry,
+    entries: Sequence[FileEntry],
     version: int,
     statements: tuple[Remembered, ...],
 ) -> Manifest:
-    """The number is the caller's."""
+    """The number is the caller's. A family may have died since its file was begun."""
+    living = (entry for entry in entries if entry.family not in manifest.dead_indexes)
     return manifest.model_copy(
         update={
             "version": version,
             "sequence": frozen.sequence,
             "log_from": frozen.log_from,
-            "files": (*manifest.files, entry),
+            "files": (*manifest.files, *living),
             "sealed": covered(manifest.sealed),
             "statements": statements,
         }

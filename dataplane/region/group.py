@@ -12,7 +12,8 @@ from base.errors import Conflict, MetaError
 from base.wire.batches import BatchHeader
 from dataplane.region.batch_format import BatchHead, LoggedBatch, decode_batch, encode_batch
 from dataplane.region.columns import DELETE, OP, ColumnDef
-from dataplane.region.floor import check_floor
+from dataplane.region.families import ROWS, Part, sliced
+from dataplane.region.floor import check_floor, check_index
 from dataplane.region.intake import ABSENT, Intake, take_in
 from dataplane.region.lookup import View, newest_versions
 from dataplane.region.schema import RegionSchema
@@ -44,23 +45,25 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """An admitted batch; `rows` share the memory of `payload`, so that what is served is what
+    """An admitted batch; `parts` share the memory of `payload`, so that what is served is what
     would be replayed."""
 
     slot: int
     statement_id: str
     version: int
     payload: bytes
-    rows: pa.RecordBatch
-    keys: Sequence[bytes]
+    parts: Sequence[Part]
+    rows: int
 
 
 class Group:
-    def __init__(self, terms: Terms, view: View, statements: StatementMemory) -> None:
+    def __init__(
+        self, terms: Terms, views: Mapping[int, View], statements: StatementMemory
+    ) -> None:
         self._terms = terms
-        self._view = view
+        self._views = views
         self._statements = statements
-        self._current: dict[bytes, int] = {}
+        self._current: dict[int, dict[bytes, int]] = {family: {} for family in views}
         self._slots: dict[str, int] = {}
         self._results: list[Applied | MetaError] = []
         self.staged: list[Staged] = []
@@ -94,9 +97,10 @@ class Group:
             return replace(first, repeated=True)
         check_floor(self._terms.schema, header.schema_version)
         intake = take_in(batch, self._terms.columns)
+        self._check_families([part.family for part in intake.parts], header.schema_version)
         self._check_expectations(intake.expected)
         self._stage(header, intake, version)
-        return Applied(version, len(intake.keys))
+        return Applied(version, intake.rows.num_rows)
 
     def _first_answer(self, statement_id: str) -> Applied | None:
         if statement_id in self._slots:
@@ -106,19 +110,33 @@ class Group:
         known = self._statements.find(statement_id)
         return None if known is None else Applied(known.version, known.rows)
 
-    def _check_expectations(self, expected: Mapping[bytes, int]) -> None:
+    def _check_families(self, families: Sequence[int], schema_version: int) -> None:
+        for family in families:
+            if family != ROWS:
+                check_index(self._terms.schema, family, schema_version)
+
+    def _check_expectations(self, expected: Mapping[int, Mapping[bytes, int]]) -> None:
+        """Of what failed, the first family is told."""
+        for family, versions in expected.items():
+            failed = self._failed(family, versions)
+            if failed:
+                exists = all(versions[key] == ABSENT for key in failed)
+                where = {} if family == ROWS else {"index": family}
+                raise Conflict(
+                    "already-exists" if exists else "version-mismatch",
+                    keys=[key.hex() for key in failed[:FAILED_KEYS_SHOWN]],
+                    failed=len(failed),
+                    **where,
+                )
+
+    def _failed(self, family: int, expected: Mapping[bytes, int]) -> list[bytes]:
+        """Keys whose version is another than is expected."""
         if not expected:
-            return
-        found = newest_versions(self._view, list(expected))
-        found.update((key, self._current[key]) for key in expected if key in self._current)
-        failed = [key for key, version in expected.items() if found.get(key, ABSENT) != version]
-        if failed:
-            exists = all(expected[key] == ABSENT for key in failed)
-            raise Conflict(
-                "already-exists" if exists else "version-mismatch",
-                keys=[key.hex() for key in failed[:FAILED_KEYS_SHOWN]],
-                failed=len(failed),
-            )
+            return []
+        found = newest_versions(self._views[family], list(expected))
+        current = self._current[family]
+        found.update((key, current[key]) for key in expected if key in current)
+        return [key for key, version in expected.items() if found.get(key, ABSENT) != version]
 
     def _stage(self, header: BatchHeader, intake: Intake, version: int) -> None:
         head = BatchHead(
@@ -129,7 +147,14 @@ class Group:
         payload = encode_batch(LoggedBatch(head, intake.rows))
         rows = decode_batch(payload, "own batch").rows
         slot = len(self._results)
-        self.staged.append(Staged(slot, header.statement_id, version, payload, rows, intake.keys))
-        self._slots[header.statement_id] = slot
-        for key, op in zip(intake.keys, rows.column(OP).to_pylist(), strict=True):
-            self._current[key] = ABSENT if op == DELETE else version
+        parts = [
+            Part(part.family, own, part.keys)
+            for part, (_, own) in zip(intake.parts, sliced(rows), strict=True)
+        ]
+        statement, count = header.statement_id, rows.num_rows
+        self.staged.append(Staged(slot, statement, version, payload, parts, count))
+        self._slots[statement] = slot
+        for part in parts:
+            ops = part.rows.column(OP).to_pylist()
+            versions = (ABSENT if op == DELETE else version for op in ops)
+            self._current[part.family].update(zip(part.keys, versions, strict=True))

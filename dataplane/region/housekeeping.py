@@ -82,7 +82,20 @@ def leavings(
         for name in _listed(disk, posixpath.join(root, ATTEMPTS))
         if is_attempt(name) and name not in adopted and f"{ATTEMPTS}/{name}" not in kept_attempts
     ]
-    return data + attempts
+    left = [
+        posixpath.join(root, name)
+        for folder in sorted(filter(None, adopted))
+        for name in _files_of(disk, root, folder)
+        if name not in named and name not in kept_files
+    ]
+    return data + attempts + left
+
+
+def _files_of(disk: Disk, root: str, attempt: str) -> list[str]:
+    """Of an adopted attempt, relative to the root."""
+    folder = f"{ATTEMPTS}/{attempt}"
+    names = _listed(disk, posixpath.join(root, folder))
+    return [name for file in names if attempt_of(name := f"{folder}/{file}") is not None]
 
 
 def remove_leavings(disk: Disk, root: str, mine: Opening, paths: Iterable[str]) -> None:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from threading import Lock
 
+import pyarrow as pa
 from pydantic import ValidationError
 
 from base.errors import Corrupt, MetaError, NotFound
@@ -24,12 +25,14 @@ from base.wire.inspect import (
     Inspection,
     InspectRequest,
     KeyShape,
+    LiveEntries,
     LiveRows,
     WantedRegion,
 )
 from dataplane.region.checksum import RowsDigest, digest_rows
 from dataplane.region.columns import KEY, OP
 from dataplane.region.disk import Disk
+from dataplane.region.families import ROWS, columns_in, parts_of
 from dataplane.region.inspect_files import (
     ReadSegment,
     inspect_file,
@@ -41,7 +44,7 @@ from dataplane.region.key_range import KeyRange
 from dataplane.region.local_disk import LocalDisk
 from dataplane.region.lookup import View, merge_sources
 from dataplane.region.manifest import Manifest, read_current_manifest
-from dataplane.region.memtable import Memtable
+from dataplane.region.memory import Memory
 from dataplane.region.merge import merge_live
 from dataplane.region.names import fence_name, fences, manifest_name, manifests
 from dataplane.region.read_only import ReadOnlyDisk
@@ -106,10 +109,13 @@ def _content(disk: Disk, wanted: WantedRegion, manifest: Manifest, deep: bool) -
     except MetaError as error:
         broken = str(error)
     whole = broken is None and all(f.found and f.error is None for f in files)
-    live = None
+    live: LiveRows | None = None
+    entries: tuple[LiveEntries, ...] = ()
     if deep and whole and all(one.log for one in segments):
         try:
-            live = _live(disk, wanted, manifest, _uncovered(segments, manifest))
+            shown = _Shown(disk, wanted.root, manifest, _uncovered(segments, manifest))
+            live = shown.rows(wanted.key)
+            entries = tuple(shown.entries(index) for index in manifest.indexes)
         except MetaError as error:
             broken = str(error)
     return {
@@ -125,6 +131,7 @@ def _content(disk: Disk, wanted: WantedRegion, manifest: Manifest, deep: bool) -
         "segments": tuple(one.said for one in segments),
         "version": _version(manifest, segments),
         "live": live,
+        "entries": entries,
     }
 
 
@@ -150,27 +157,40 @@ def _uncovered(segments: Sequence[ReadSegment], manifest: Manifest) -> list[Seal
     return [log for log in logs if (log.entry.root, log.entry.name) not in covered]
 
 
-def _live(
-    disk: Disk, wanted: WantedRegion, manifest: Manifest, logs: Sequence[SealedLog]
-) -> LiveRows:
-    """Raises Corrupt if row versions do not rise through the logs."""
-    columns = manifest.spec.columns
-    memtable = Memtable(columns)
-    for log in logs:
-        for batch in log.batches:
-            keys = batch.rows.column(KEY).to_pylist()
-            version = batch.head.version
-            memtable.add(version, batch.rows, keys, wall_ms_of(version))
-    readers = tuple(reader_of(disk, wanted.root, entry) for entry in manifest.files)
-    view = View(((memtable, memtable.batches),), readers, Lock())
-    digest, strays = RowsDigest(), _Strays(wanted.key)
-    for table in merge_live(merge_sources(view, KeyRange(), columns)):
-        for batch in table.drop_columns([OP]).to_batches():
+class _Shown:
+    """What readers would see. Raises Corrupt if row versions do not rise through the logs."""
+
+    def __init__(
+        self, disk: Disk, root: str, manifest: Manifest, logs: Sequence[SealedLog]
+    ) -> None:
+        self._columns = manifest.spec.columns
+        self._memory = Memory(self._columns)
+        for log in logs:
+            for batch in log.batches:
+                version = batch.head.version
+                self._memory.add(version, parts_of(batch.rows), wall_ms_of(version))
+        self._readers = [reader_of(disk, root, entry) for entry in manifest.files]
+
+    def rows(self, shape: KeyShape | None) -> LiveRows:
+        digest, strays = RowsDigest(), _Strays(shape)
+        for batch in self._live(ROWS):
             digest = digest + digest_rows(batch)
             strays.look(batch.column(KEY).to_pylist())
-    return LiveRows(
-        rows=digest.rows, checksum=digest.hex, strays=strays.count, first_stray=strays.first
-    )
+        return LiveRows(
+            rows=digest.rows, checksum=digest.hex, strays=strays.count, first_stray=strays.first
+        )
+
+    def entries(self, index: int) -> LiveEntries:
+        digest = sum(map(digest_rows, self._live(index)), RowsDigest())
+        return LiveEntries(index=index, rows=digest.rows, checksum=digest.hex)
+
+    def _live(self, family: int) -> Iterator[pa.RecordBatch]:
+        memtable = self._memory.of(family)
+        counted = () if memtable is None else ((memtable, memtable.batches),)
+        readers = tuple(one for one in self._readers if one.entry.family == family)
+        view, columns = View(counted, readers, Lock()), columns_in(family, self._columns)
+        for table in merge_live(merge_sources(view, KeyRange(), columns)):
+            yield from table.drop_columns([OP]).to_batches()
 
 
 class _Strays:

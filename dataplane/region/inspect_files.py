@@ -13,6 +13,7 @@ from dataplane.region.block_cache import BlockCache
 from dataplane.region.checksum import RowsDigest, digest_stored
 from dataplane.region.columns import KEY, VERSION, ColumnDef
 from dataplane.region.disk import Disk
+from dataplane.region.families import columns_in
 from dataplane.region.file_reader import FileReader, FileSource
 from dataplane.region.key_range import KeyRange
 from dataplane.region.manifest import FileEntry, SealedEntry
@@ -30,7 +31,16 @@ def reader_of(disk: Disk, root: str, entry: FileEntry) -> FileReader:
 def inspect_file(
     disk: Disk, root: str, entry: FileEntry, columns: Sequence[ColumnDef], deep: bool
 ) -> InspectedFile:
-    """Raises nothing: what is wrong is part of what is said."""
+    """Raises nothing: what is wrong is part of what is said. `columns` are the table's."""
+    said = _inspected(disk, root, entry, columns_in(entry.family, columns) if deep else ())
+    return said.model_copy(update={"family": entry.family})
+
+
+def _inspected(
+    disk: Disk, root: str, entry: FileEntry, columns: Sequence[ColumnDef]
+) -> InspectedFile:
+    """Deeply, if there are columns to read."""
+    deep = bool(columns)
     reader = reader_of(disk, root, entry)
     listed = FileContent(
         bytes=entry.bytes,
@@ -50,7 +60,7 @@ def inspect_file(
         return InspectedFile(path=reader.path, listed=listed, found=None, error=str(error))
     seen = _Seen()
     try:
-        for table in reader.scan(KeyRange(), columns if deep else ()):
+        for table in reader.scan(KeyRange(), columns):
             seen.add(table, deep)
     except MetaError as error:
         return InspectedFile(path=reader.path, listed=listed, found=bytes_found, error=str(error))

@@ -1,6 +1,6 @@
 """What a batch must look like before a region orders it; a refused batch has changed nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -17,6 +17,16 @@ from dataplane.region.columns import (
     log_schema,
     originals,
 )
+from dataplane.region.families import (
+    ENTRY_COLUMNS,
+    FAMILY,
+    ROW,
+    ROWS,
+    Part,
+    assembled,
+    columns_in,
+    families_of,
+)
 
 ABSENT = 0
 """Expected version of a key that must not be there."""
@@ -27,31 +37,30 @@ class Intake:
     """A batch in the region's own form."""
 
     rows: pa.RecordBatch
-    """As `columns.log_schema`: every column of the region, in order."""
-    keys: Sequence[bytes]
-    expected: Mapping[bytes, int]
-    """Row version that must be current, for the keys that ask for one; ABSENT: no row."""
+    """As `families.assembled`: every column of the region, in order."""
+    parts: Sequence[Part]
+    """In order of family."""
+    expected: Mapping[int, Mapping[bytes, int]]
+    """By family: the row version that must be current, for the keys that ask for one; ABSENT: no
+    row."""
 
 
 def take_in(batch: pa.RecordBatch, columns: Sequence[ColumnDef]) -> Intake:
-    """Raises Refused `invalid-request` with what is wrong."""
+    """Raises Refused `invalid-request` with what is wrong. Whether the region has the families is
+    not asked here."""
     _check_shape(batch, columns)
-    schema = log_schema(columns)
-    present = set(batch.schema.names)
-    arrays = [
-        batch.column(field.name) if field.name in present else originals(field, batch.column(OP))
-        for field in schema
-    ]
-    rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    _check_values(rows, columns)
-    keys = rows.column(KEY).to_pylist()
-    if len(set(keys)) < len(keys):
-        raise Refused("invalid-request", reason="a key stands twice in one batch")
-    return Intake(rows, keys, _expectations(batch, keys))
+    parts, expected = [], {}
+    for family, some in _by_family(batch):
+        part = _part(family, some, columns)
+        parts.append(part)
+        expected[family] = _expectations(some, part.keys)
+    return Intake(assembled(parts, columns), parts, expected)
 
 
 def _check_shape(batch: pa.RecordBatch, columns: Sequence[ColumnDef]) -> None:
-    types = {field.name: field.type for field in log_schema(columns)} | {EXPECT: pa.int64()}
+    fields = [*log_schema(columns), *log_schema(ENTRY_COLUMNS)]
+    types = {field.name: field.type for field in fields}
+    types |= {EXPECT: pa.int64(), FAMILY: pa.int32()}
     names = batch.schema.names
     if batch.num_rows == 0 or len(set(names)) < len(names) or not {KEY, OP} <= set(names):
         raise Refused("invalid-request", reason="a batch has rows, and _key and _op once each")
@@ -61,6 +70,37 @@ def _check_shape(batch: pa.RecordBatch, columns: Sequence[ColumnDef]) -> None:
         if field.type != types[field.name]:
             expected, found = str(types[field.name]), str(field.type)
             raise Refused("invalid-request", column=field.name, expected=expected, found=found)
+
+
+def _by_family(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """In order of family; the rows of each as they came."""
+    families = families_of(batch)
+    found: list[int] = sorted(pc.unique(families).to_pylist())
+    if len(found) == 1:
+        yield found[0], batch
+        return
+    for family in found:
+        yield family, batch.filter(pc.equal(families, pa.scalar(family, pa.int32())))
+
+
+def _part(family: int, batch: pa.RecordBatch, columns: Sequence[ColumnDef]) -> Part:
+    own = columns_in(family, columns)
+    schema = log_schema(own)
+    present = set(batch.schema.names)
+    others = {ROW} if family == ROWS else {column.name for column in columns}
+    for name in sorted(others & present):
+        if batch.column(name).null_count < batch.num_rows:
+            raise Refused("invalid-request", column=name, family=family, reason="not null")
+    arrays = [
+        batch.column(field.name) if field.name in present else originals(field, batch.column(OP))
+        for field in schema
+    ]
+    rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    _check_values(rows, own)
+    keys = rows.column(KEY).to_pylist()
+    if len(set(keys)) < len(keys):
+        raise Refused("invalid-request", family=family, reason="a key stands twice in one batch")
+    return Part(family, rows, keys)
 
 
 def _check_values(rows: pa.RecordBatch, columns: Sequence[ColumnDef]) -> None:

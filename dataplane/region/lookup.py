@@ -22,8 +22,8 @@ WINDOW_BYTES = 4 << 20
 class View:
     """Memtables, each up to the number of batches seen, newest first; files, newest first.
 
-    A scan sees exactly this. Rows by key come from the memtables as they are when asked, under
-    `guard`, which keeps a batch from being seen in part.
+    A scan sees exactly this, and so do rows by key `as_seen`. Otherwise they come from the
+    memtables as they are when asked, under `guard`, which keeps a batch from being seen in part.
     """
 
     memtables: tuple[tuple[Memtable, int], ...]
@@ -31,13 +31,15 @@ class View:
     guard: Lock = field(default_factory=Lock)
 
 
-def newest_rows(view: View, keys: Sequence[bytes], columns: Sequence[ColumnDef]) -> pa.Table:
+def newest_rows(
+    view: View, keys: Sequence[bytes], columns: Sequence[ColumnDef], as_seen: bool = False
+) -> pa.Table:
     """One row for each key that was ever written, the newest, tombstones too, by key.
 
     `keys` are sorted and distinct.
     """
     with view.guard:
-        parts, rest = _newest_in_memory(view, keys, columns)
+        parts, rest = _newest_in_memory(view, keys, columns, as_seen)
     return newest_by_key(pa.concat_tables([*parts, _newest_in_files(view.files, rest, columns)]))
 
 
@@ -48,9 +50,11 @@ def newest_versions(view: View, keys: Sequence[bytes]) -> dict[bytes, int]:
     return dict(zip(live.column(KEY).to_pylist(), versions, strict=True))
 
 
-def live_rows(view: View, keys: Sequence[bytes], columns: Sequence[ColumnDef]) -> pa.Table:
+def live_rows(
+    view: View, keys: Sequence[bytes], columns: Sequence[ColumnDef], as_seen: bool = False
+) -> pa.Table:
     """The live rows of those keys, by key, as `columns.row_schema`."""
-    return _live(newest_rows(view, sorted(set(keys)), columns)).drop_columns([OP])
+    return _live(newest_rows(view, sorted(set(keys)), columns, as_seen)).drop_columns([OP])
 
 
 def merge_sources(view: View, keys: KeyRange, columns: Sequence[ColumnDef]) -> list[MergeSource]:
@@ -63,23 +67,26 @@ def merge_sources(view: View, keys: KeyRange, columns: Sequence[ColumnDef]) -> l
         )
         for reader in files
     ]
-    for memtable, batches in view.memtables:
-        sources.append(MergeSource(b"", partial(_open_memory, memtable, batches, keys, schema)))
+    sources.extend(
+        MergeSource(b"", partial(_open_memory, run, keys, schema))
+        for memtable, batches in view.memtables
+        for run in memtable.sorted_runs(batches)
+    )
     return sources
 
 
 def _newest_in_memory(
-    view: View, keys: Sequence[bytes], columns: Sequence[ColumnDef]
+    view: View, keys: Sequence[bytes], columns: Sequence[ColumnDef], as_seen: bool
 ) -> tuple[list[pa.Table], list[bytes]]:
     """Rows found, and the keys that are not in memory: what is, is newer than any file's."""
     schema = file_schema(columns)
     parts = []
     rest = list(keys)
-    for memtable, _ in view.memtables:
+    for memtable, batches in view.memtables:
         found: list[Position] = []
         missing: list[bytes] = []
         for key in rest:
-            position = memtable.find(key)
+            position = memtable.find(key, batches if as_seen else None)
             if position is None:
                 missing.append(key)
             else:
@@ -110,10 +117,8 @@ def _newest_in_files(
     return pa.concat_tables(parts)
 
 
-def _open_memory(
-    memtable: Memtable, batches: int, keys: KeyRange, schema: pa.Schema
-) -> Iterator[pa.Table]:
-    yield cut_to_range(conformed(memtable.sorted_rows(batches), schema), keys)
+def _open_memory(run: pa.Table, keys: KeyRange, schema: pa.Schema) -> Iterator[pa.Table]:
+    yield conformed(cut_to_range(run, keys), schema)
 
 
 def _live(table: pa.Table) -> pa.Table:

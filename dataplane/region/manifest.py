@@ -9,18 +9,24 @@ opening that is not listed.
 
 import posixpath
 import zlib
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from base.errors import Corrupt, NotFound, Unavailable
-from dataplane.region.columns import ROWS_FAMILY, RegionSpec
+from dataplane.region.columns import RegionSpec
 from dataplane.region.disk import Disk
+from dataplane.region.families import ROWS
 from dataplane.region.names import UNFINISHED, Numbered, manifest_name, manifests
 from dataplane.region.schema import RegionSchema
 
 MANIFEST_BYTES_MAX = 64 << 20
 _CRC_LINE_BYTES = 10  # newline, 8 digits, newline
+
+
+def _family(stored: object) -> object:
+    """Manifests of before there were indexes name the family of rows by a word."""
+    return ROWS if stored == "rows" else stored
 
 
 class Stored(BaseModel):
@@ -34,7 +40,7 @@ class FileEntry(Stored):
     """None: the region's own; else a borrowed root, absolute, and the file is read-only."""
     name: str
     """Relative to the root."""
-    family: str = ROWS_FAMILY
+    family: Annotated[int, BeforeValidator(_family)] = ROWS
     bytes: int
     crc32: str
     footer_bytes: int

@@ -1,13 +1,15 @@
-"""The newest rows of a region in memory: the logged batches as they are, and an index by key."""
+"""The newest rows of one family in memory: the logged batches as they are, an index by key."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from base.errors import Corrupt
 from dataplane.region.columns import DELETE, KEY, OP, VERSION, ColumnDef, conformed, file_schema
+from dataplane.region.families import ROWS
 
 _INDEX_ENTRY_BYTES = 150  # measured: slot, key object and number of one row of the index
 _ROW_BITS = 32
@@ -23,15 +25,23 @@ class Position:
     is_tombstone: bool
 
 
+class _Run(NamedTuple):
+    """The newest rows of the batches before `end` that are in no run before it, by key."""
+
+    end: int
+    rows: pa.Table
+
+
 class Memtable:
     """Batches in order of version. One thread adds, under the region's lock; batches never change,
     so a reader keeps the number of batches it saw and needs no lock."""
 
-    def __init__(self, columns: Sequence[ColumnDef]) -> None:
+    def __init__(self, columns: Sequence[ColumnDef], family: int = ROWS) -> None:
+        self.family = family
         self._schema = file_schema(columns)
         self._batches: list[tuple[int, pa.RecordBatch]] = []
         self._index: dict[bytes, int] = {}
-        self._sorted: tuple[int, pa.Table] = (0, self._schema.empty_table())
+        self._runs: tuple[_Run, ...] = ()
         self.bytes = 0
         self.rows = 0
         self.first_ms = 0
@@ -57,11 +67,25 @@ class Memtable:
         """Batches that come from now on have these; those before read as null in new ones."""
         self._schema = file_schema(columns)
 
-    def find(self, key: bytes) -> Position | None:
+    def find(self, key: bytes, batches: int | None = None) -> Position | None:
+        """Where its newest version among the first `batches` stands; None: among all."""
         at = self._index.get(key)
         if at is None:
             return None
         batch, row = at >> _ROW_BITS, at & ((1 << _ROW_BITS) - 1)
+        if batches is not None and batch >= batches:
+            return self._find_older(key, batches)
+        return self._position(batch, row)
+
+    def _find_older(self, key: bytes, batches: int) -> Position | None:
+        """Looks through the batches: only for a key that was written after they were counted."""
+        for batch in reversed(range(batches)):
+            row = pc.index(self._batches[batch][1].column(KEY), key).as_py()
+            if row >= 0:
+                return self._position(batch, row)
+        return None
+
+    def _position(self, batch: int, row: int) -> Position:
         version, rows = self._batches[batch]
         return Position(batch, row, version, rows.column(OP)[row].as_py() == DELETE)
 
@@ -75,20 +99,40 @@ class Memtable:
 
     def sorted_rows(self, batches: int) -> pa.Table:
         """The newest version of each key among the first `batches`, tombstones too, by key."""
-        known, table = self._sorted
-        if known != batches:
-            table = newest_by_key(pa.concat_tables(self._tables(batches)))
-            self._sorted = (batches, table)
-        return table
+        return self._gathered(self.sorted_runs(batches))
+
+    def sorted_runs(self, batches: int) -> Sequence[pa.Table]:
+        """The same in a few tables, to be merged. They are kept, each more than twice the next: so
+        a row is sorted few times, however often reads come between writes."""
+        runs = [run for run in self._runs if run.end <= batches]
+        is_older = len(runs) < len(self._runs)
+        begin = runs[-1].end if runs else 0
+        if begin < batches:
+            newest = newest_by_key(pa.concat_tables(self._tables(begin, batches)))
+            runs.append(_Run(batches, newest))
+            while len(runs) > 1 and runs[-2].rows.num_rows <= 2 * runs[-1].rows.num_rows:
+                last = runs.pop()
+                runs[-1] = _Run(last.end, self._gathered([runs[-1].rows, last.rows]))
+            if not is_older:
+                self._runs = tuple(runs)
+        return [run.rows for run in runs]
 
     def all_rows(self) -> pa.Table:
         """Every version of each key, tombstones too, by key and newest first."""
-        return sorted_by_key(pa.concat_tables(self._tables(self.batches)))
+        return sorted_by_key(pa.concat_tables(self._tables(0, self.batches)))
 
-    def _tables(self, batches: int) -> Iterator[pa.Table]:
+    def _gathered(self, tables: Sequence[pa.Table]) -> pa.Table:
+        """The newest version of each key; columns may have come between two of the tables."""
+        if len(tables) == 1:
+            return tables[0]
+        schema = self._schema
+        alike = [conformed(table, schema) for table in tables]
+        return newest_by_key(pa.concat_tables([schema.empty_table(), *alike]))
+
+    def _tables(self, begin: int, end: int) -> Iterator[pa.Table]:
         schema = self._schema
         yield schema.empty_table()
-        for version, rows in self._batches[:batches]:
+        for version, rows in self._batches[begin:end]:
             yield _versioned(version, rows, schema)
 
     def _taken(self, batch: int, rows: pa.Array) -> pa.Table:

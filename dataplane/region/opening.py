@@ -18,11 +18,10 @@ from dataplane.region.manifest import (
     publish_manifest,
     read_current_manifest,
 )
-from dataplane.region.memtable import Memtable
+from dataplane.region.memory import Memory
 from dataplane.region.names import DATA, Opening
 from dataplane.region.place import OpenOrder, RegionPlace
 from dataplane.region.replay import Replay
-from dataplane.region.schema import joined
 from dataplane.region.sealed_log import (
     SealedLog,
     read_sealed,
@@ -44,7 +43,7 @@ class Opened:
 
     mine: Opening
     manifest: Manifest
-    memtable: Memtable
+    memory: Memory
     statements: StatementMemory
     files_written: int
     """Numbers of own data files that are taken."""
@@ -85,7 +84,7 @@ def create_or_open(
     )
     publish_manifest(place.disk, place.root, empty)
     look(place.disk, place.root, mine)
-    return Opened(mine, empty, Memtable(spec.columns), StatementMemory(), 0)
+    return Opened(mine, empty, Memory(spec.columns), StatementMemory(), 0)
 
 
 def open_existing(place: RegionPlace, order: OpenOrder) -> Opened:
@@ -98,8 +97,8 @@ def open_existing(place: RegionPlace, order: OpenOrder) -> Opened:
 
 
 def _open_over(place: RegionPlace, mine: Opening, source: Source, order: OpenOrder) -> Opened:
-    base = source.manifest
-    columns = ordered(joined(base.table_schema, order.schema).columns or ())
+    base = told(source.manifest, order.schema, source.manifest.version)
+    columns = base.spec.columns
     inherited = _Inheritance(place.root, source.root)
     files = [inherited.file(entry) for entry in base.files]
     for entry in files:
@@ -114,7 +113,8 @@ def _open_over(place: RegionPlace, mine: Opening, source: Source, order: OpenOrd
     for log in _seal_rest(place.disk, source):
         replay.add(SealedLog(inherited.segment(log.entry), log.batches, log.sequence))
     still_sealed = replay.finish()
-    found = base.model_copy(
+    risen = base.schema_floor > source.manifest.schema_floor
+    manifest = base.model_copy(
         update={
             "epoch": mine.epoch,
             "opening": mine.number,
@@ -125,12 +125,12 @@ def _open_over(place: RegionPlace, mine: Opening, source: Source, order: OpenOrd
             "files": (*files, *replay.spilled),
             "sealed": tuple(log for log in still_sealed if log.root is not None or not log.covered),
             "statements": replay.statements.all(),
+            "floor_version": replay.version if risen else base.floor_version,
         }
     )
-    manifest = told(found, order.schema, replay.version)
     publish_manifest(place.disk, place.root, manifest)
     remove_superseded(place.disk, place.root, manifest)
-    return Opened(mine, manifest, replay.memtable, replay.statements, len(replay.spilled))
+    return Opened(mine, manifest, replay.memory, replay.statements, len(replay.spilled))
 
 
 @dataclass(frozen=True, slots=True)

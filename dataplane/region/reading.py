@@ -1,14 +1,17 @@
 """What an open region answers: rows by key and by range, their checksum, and its size."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pyarrow as pa
 
 from dataplane.region.checksum import RowsDigest, digest_rows
 from dataplane.region.columns import OP, chosen
 from dataplane.region.core import Core
-from dataplane.region.floor import check_floor
+from dataplane.region.families import ROWS
+from dataplane.region.floor import check_floor, check_index
+from dataplane.region.index_scan import ENTRIES_AT_ONCE, as_stored, live_entries, rows_by_entry
 from dataplane.region.key_range import KeyRange
 from dataplane.region.lookup import View, live_rows, merge_sources
 from dataplane.region.merge import merge_live
@@ -29,8 +32,8 @@ class Readable(Core):
         schema_version: int | None = None,
     ) -> pa.Table:
         """The live rows of those keys, by key: `_key`, `_version`, `c{id}` in order of id."""
-        with self._view(schema_version) as view:
-            found = live_rows(view, keys, chosen(self.spec.columns, column_ids))
+        with self._view([ROWS], schema_version) as views:
+            found = live_rows(views[ROWS], keys, chosen(self.spec.columns, column_ids))
         if schema_version is not None:  # rows came in behind the view
             check_floor(self.schema, schema_version)
         return found
@@ -46,32 +49,84 @@ class Readable(Core):
 
         Columns as in `get`. Streams: at most a row group of each file in its window is in memory.
         """
-        rest = limit
-        with self._view(schema_version) as view:
+        with self._view([ROWS], schema_version) as views:
             columns = chosen(self.spec.columns, column_ids)
-            for table in merge_live(merge_sources(view, keys or KeyRange(), columns)):
-                part = table.drop_columns([OP]).slice(0, rest)
-                yield from part.combine_chunks().to_batches()
-                if rest is not None:
-                    rest -= part.num_rows
-                    if rest == 0:
-                        return
+            sources = merge_sources(views[ROWS], keys or KeyRange(), columns)
+            for table in limited(merge_live(sources), limit):
+                yield from table.drop_columns([OP]).combine_chunks().to_batches()
 
-    def digest(self, schema_version: int | None = None) -> RowsDigest:
-        """Count and order-independent checksum over (key, values) of the live rows: a full scan."""
-        return sum(map(digest_rows, self.scan(schema_version=schema_version)), RowsDigest())
+    def scan_index(
+        self,
+        index: int,
+        keys: KeyRange | None = None,
+        column_ids: Collection[int] | None = None,
+        limit: int | None = None,
+        schema_version: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Live rows in the order of an index, entries and rows as of the first `next`.
+
+        `keys` is a range of entries. Columns: `_entry`, the key of the entry, and as in `get`; the
+        last entry's continues. Raises as `floor.check_index`.
+        """
+        with self._view([ROWS, index], schema_version) as views:
+            check_index(self.schema, index, schema_version or 0)
+            columns = chosen(self.spec.columns, column_ids)
+            at_once = ENTRIES_AT_ONCE
+            if limit is not None:
+                at_once = replace(at_once, rows=min(limit, at_once.rows))
+            entries, rows = views[index], views[ROWS]
+            found = rows_by_entry(entries, rows, keys or KeyRange(), columns, at_once)
+            for table in limited(found, limit):
+                yield from table.combine_chunks().to_batches()
+
+    def scan_entries(
+        self,
+        index: int,
+        keys: KeyRange | None = None,
+        limit: int | None = None,
+        schema_version: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Live entries alone, whether or not there are rows: `_entry`, `_key` of the row, and the
+        entry's `_version`."""
+        with self._view([index], schema_version) as views:
+            check_index(self.schema, index, schema_version or 0)
+            for table in limited(live_entries(views[index], keys or KeyRange()), limit):
+                yield from table.combine_chunks().to_batches()
+
+    def digest(self, schema_version: int | None = None, index: int | None = None) -> RowsDigest:
+        """Count and order-independent checksum over (key, values) of the live rows, or entries of
+        an index: a full scan."""
+        if index is None:
+            found = self.scan(schema_version=schema_version)
+        else:
+            found = map(as_stored, self.scan_entries(index, schema_version=schema_version))
+        return sum(map(digest_rows, found), RowsDigest())
 
     def stats(self) -> RegionStats:
         content = self._content
         with content.lock:
-            memtables, log = content.memtables, self._log
+            memories, log = content.memories, self._log
             return stats_of(
-                self._manifest, memtables, log.size_bytes, content.version, content.sequence
+                self._manifest, memories, log.size_bytes, content.version, content.sequence
             )
 
     @contextmanager
-    def _view(self, schema_version: int | None = None) -> Iterator[View]:
+    def _view(
+        self, families: Collection[int], schema_version: int | None = None
+    ) -> Iterator[Mapping[int, View]]:
         """A successor may merge the files away meanwhile: then it is its fence that is told."""
         self._serving.check()
-        with self._stale_first(), self._content.view(schema_version) as view:
-            yield view
+        with self._stale_first(), self._content.view(families, schema_version) as views:
+            yield views
+
+
+def limited(tables: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]:
+    """The first `limit` rows; None: all."""
+    rest = limit
+    for table in tables:
+        part = table.slice(0, rest)
+        yield part
+        if rest is not None:
+            rest -= part.num_rows
+            if rest == 0:
+                return

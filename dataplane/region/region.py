@@ -18,8 +18,9 @@ from base.errors import MetaError, Unavailable
 from base.wire.batches import BatchHeader
 from base.wire.inputs import Borrowed
 from base.wire.orders import DataFile
-from dataplane.region.adoption import adopted, borrowed_inputs, sync_attempt
+from dataplane.region.adoption import adopted, borrowed_inputs, entry_of, sync_attempt
 from dataplane.region.columns import RegionSpec
+from dataplane.region.families import ROWS
 from dataplane.region.fence import look
 from dataplane.region.floor import told
 from dataplane.region.group import Applied, Group, Terms
@@ -58,9 +59,9 @@ class Region(Readable, Tended):
         serves no more, and `Unavailable` if nothing of the group could be tried.
         """
         self._make_room()
-        with self._writing, self._view() as view:
+        with self._writing, self._view({ROWS} | self.schema.indexes) as views:
             terms = Terms(self.opening.epoch, self.schema, self.spec.columns)
-            group = Group(terms, view, self._content.statements)
+            group = Group(terms, views, self._content.statements)
             wall_ms, version = self.place.clock.wall_ms(), self._content.version
             for header, batch in batches:
                 version = group.admit(header, batch, version, wall_ms)
@@ -73,8 +74,10 @@ class Region(Readable, Tended):
 
     def set_schema(self, news: RegionSchema, mark: str | None = None) -> int:
         """Joins `news` to what is known: from the return on, batches and reads below the floor are
-        refused, also after a crash and at the next leader. Returns the highest row version before
-        the floor took hold; with the name of a mark, the mark's: now, unless it stands already.
+        refused, also after a crash and at the next leader, and dead indexes are gone.
+
+        Returns the highest row version before the floor took hold; with the name of a mark, the
+        mark's: now, unless it stands already.
         """
         with self._publishing, self._writing:
             self._serving.check()
@@ -82,8 +85,10 @@ class Region(Readable, Tended):
             if mark is not None:
                 version = version_of_mark(manifest, mark) or self._content.version
                 manifest = marked(manifest, Mark(name=mark, version=version)) or manifest
-            if manifest != self._manifest:
+            before = self._manifest
+            if manifest != before:
                 self._publish(manifest)
+                self._let_go(before.files)
             return manifest.floor_version if mark is None else version
 
     def open_mark(self, name: str, version: int) -> bool:
@@ -126,6 +131,7 @@ class Region(Readable, Tended):
             manifest = adopted(self._manifest, procedure, attempt, files)
             sync_attempt(self.place.disk, self.place.root, attempt, files)
             self._publish(manifest)
+            self._let_go(entry_of(file) for file in files)
             return True
 
     def close(self) -> None:

@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dataplane.region.families import ROWS
 from dataplane.region.manifest import Manifest
-from dataplane.region.memtable import Memtable
+from dataplane.region.memory import Memory
 
 
 @dataclass(frozen=True, slots=True)
 class RegionStats:
     rows: int
-    """An estimate: versions in files and memory, superseded ones and tombstones too."""
+    """An estimate, without entries: versions in files and memory, superseded ones and tombstones
+    too."""
     bytes: int
     """Of files, borrowed ones too, and of the memtables."""
     wal_bytes: int
@@ -24,12 +26,13 @@ class RegionStats:
 
 
 def stats_of(
-    manifest: Manifest, memtables: Sequence[Memtable], wal_bytes: int, version: int, sequence: int
+    manifest: Manifest, memories: Sequence[Memory], wal_bytes: int, version: int, sequence: int
 ) -> RegionStats:
     files = manifest.files
-    in_memory = sum(memtable.bytes for memtable in memtables)
+    in_memory = sum(memory.bytes for memory in memories)
+    rows = [memtable for memory in memories if (memtable := memory.of(ROWS)) is not None]
     return RegionStats(
-        rows=sum(f.rows for f in files) + sum(m.rows for m in memtables),
+        rows=sum(f.rows for f in files if f.family == ROWS) + sum(m.rows for m in rows),
         bytes=sum(f.bytes for f in files) + in_memory,
         wal_bytes=wal_bytes,
         files=len(files),

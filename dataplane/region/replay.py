@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from dataplane.region.columns import KEY, ColumnDef
+from dataplane.region.columns import ColumnDef
+from dataplane.region.families import parts_of
 from dataplane.region.flush import covered, write_memtable
 from dataplane.region.manifest import FileEntry, Manifest, Remembered, SealedEntry
-from dataplane.region.memtable import Memtable
+from dataplane.region.memory import Memory
 from dataplane.region.names import Numbered, Opening
 from dataplane.region.place import RegionPlace
 from dataplane.region.sealed_log import SealedLog
@@ -21,10 +22,11 @@ class Replay:
     ) -> None:
         self._place = place
         self._columns = columns
+        self._dead = base.dead_indexes
         self._mine = mine
         self._marks = base.marks
         self._sealed: list[SealedEntry] = []
-        self.memtable = Memtable(columns)
+        self.memory = Memory(columns)
         self.statements = StatementMemory(base.statements)
         self.version = base.version
         self.sequence = base.sequence
@@ -32,13 +34,14 @@ class Replay:
 
     def add(self, log: SealedLog) -> None:
         for batch in log.batches:
-            head, keys = batch.head, batch.rows.column(KEY).to_pylist()
-            self.memtable.add(head.version, batch.rows, keys, wall_ms_of(head.version))
+            head, rows = batch.head, batch.rows.num_rows
+            living = [part for part in parts_of(batch.rows) if part.family not in self._dead]
+            self.memory.add(head.version, living, wall_ms_of(head.version))
             self.statements.add(
-                Remembered(statement_id=head.statement_id, version=head.version, rows=len(keys))
+                Remembered(statement_id=head.statement_id, version=head.version, rows=rows)
             )
             self.version = max(self.version, head.version)
-            if self.memtable.bytes > self._place.limits.memtable_bytes:
+            if self.memory.bytes > self._place.limits.memtable_bytes:
                 self._spill()
         self.sequence = max(self.sequence, log.sequence)
         self._sealed.append(log.entry)
@@ -51,13 +54,14 @@ class Replay:
         """The segments as the first manifest lists them: all covered, if any was spilled."""
         if not self.spilled:
             return tuple(self._sealed)
-        if self.memtable.rows:
+        if self.memory.rows:
             self._spill()
         return covered(self._sealed)
 
     def _spill(self) -> None:
-        name = Numbered(*self._mine, len(self.spilled) + 1)
-        self.spilled.append(
-            write_memtable(self._place, self._columns, self.memtable, name, self._marks)
-        )
-        self.memtable = Memtable(self._columns)
+        for memtable in self.memory.memtables():
+            name = Numbered(*self._mine, len(self.spilled) + 1)
+            self.spilled.append(
+                write_memtable(self._place, self._columns, memtable, name, self._marks)
+            )
+        self.memory = Memory(self._columns)

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from dataplane.region.columns import DELETE, OP, VERSION, ColumnDef
 from dataplane.region.compaction import Compaction
+from dataplane.region.families import columns_in
 from dataplane.region.file_reader import FileReader
 from dataplane.region.file_writer import FileTarget, write_rows
 from dataplane.region.kept_versions import KeptVersions
@@ -27,15 +28,17 @@ def write_compacted(
     name: Numbered,
     check: Callable[[], None],
 ) -> FileEntry | None:
-    """Durable, but nothing until a manifest names it. None: nothing was left to write.
+    """Durable, but nothing until a manifest names it. None: nothing was left to write. `columns`
+    are the table's.
 
     *check* is called for each window, and raises when the region has been stopped meanwhile.
     """
-    rows = _kept_rows(place, columns, plan, check)
+    own = columns_in(plan.family, columns)
+    rows = _kept_rows(place, own, plan, check)
     first = next(rows, None)
     if first is None:
         return None
-    target = FileTarget(place.disk, place.root, data_name(name), columns)
+    target = FileTarget(place.disk, place.root, data_name(name), own, plan.family)
     entry = write_rows(target, chain([first], rows))
     place.disk.sync_folder(posixpath.join(place.root, DATA))
     return entry

@@ -11,6 +11,7 @@ from base.errors import Corrupt
 from dataplane.region.batch_format import LoggedBatch, decode_batch
 from dataplane.region.columns import VERSION, ColumnDef, conformed, file_schema
 from dataplane.region.disk import Disk
+from dataplane.region.families import ROWS, sliced
 from dataplane.region.log_format import BATCH, SegmentScan, scan_segment
 from dataplane.region.lost import lost_if_unreadable
 from dataplane.region.manifest import Manifest, SealedEntry
@@ -62,14 +63,16 @@ def read_sealed(disk: Disk, root: str, entry: SealedEntry) -> SealedLog:
     return _decoded(scan_segment(data, path), entry, path)
 
 
-def sealed_rows(log: SealedLog, columns: Sequence[ColumnDef]) -> pa.Table:
-    """All rows of the log as `file_schema`, in log order, superseded ones too."""
+def sealed_rows(log: SealedLog, columns: Sequence[ColumnDef], family: int = ROWS) -> pa.Table:
+    """All rows of a family in the log, as `file_schema` of its `columns`, in log order, superseded
+    ones too."""
     schema = file_schema(columns)
     parts = [schema.empty_table()]
     for batch in log.batches:
-        stamps = pa.repeat(pa.scalar(batch.head.version, pa.int64()), batch.rows.num_rows)
-        table = pa.Table.from_batches([batch.rows]).append_column(VERSION, stamps)
-        parts.append(conformed(table, schema))
+        for rows in (rows for found, rows in sliced(batch.rows) if found == family):
+            stamps = pa.repeat(pa.scalar(batch.head.version, pa.int64()), rows.num_rows)
+            table = pa.Table.from_batches([rows]).append_column(VERSION, stamps)
+            parts.append(conformed(table, schema))
     return pa.concat_tables(parts)
 
 

@@ -2,13 +2,14 @@
 
 import posixpath
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 from base.errors import NotFound, Unavailable
 from dataplane.region.compaction import Merged, compacted, merged, plan_compaction
 from dataplane.region.core import Core
 from dataplane.region.flush import Frozen, flushed, write_memtable
 from dataplane.region.housekeeping import leavings, remove_leavings
+from dataplane.region.manifest import FileEntry
 from dataplane.region.names import Numbered, data_name
 from dataplane.region.rewrite import write_compacted
 
@@ -19,14 +20,15 @@ class Tended(Core):
     def needs_flush(self) -> bool:
         """By bytes or by age; the node asks now and then and calls `flush` in a thread."""
         with self._content.lock:
-            limits, memtable = self.place.limits, self._content.memtable
-            if self._content.frozen is not None or memtable.bytes >= limits.memtable_bytes:
+            limits, memory = self.place.limits, self._content.memory
+            if self._content.frozen is not None or memory.bytes >= limits.memtable_bytes:
                 return True
-            age_ms = self.place.clock.wall_ms() - memtable.first_ms
-            return memtable.rows > 0 and age_ms >= limits.flush_age_ms
+            age_ms = self.place.clock.wall_ms() - memory.first_ms
+            return memory.rows > 0 and age_ms >= limits.flush_age_ms
 
     def flush(self) -> bool:
-        """Memory to a file, then a manifest that names it, then the look, then the log is cut.
+        """Memory to files, one for each family, then a manifest that names them, then the look,
+        then the log is cut.
 
         False: there was nothing. Unavailable `storage-full` leaves the rows where they are.
         """
@@ -35,14 +37,20 @@ class Tended(Core):
             frozen = self._freeze()
             if frozen is None:
                 return False
-            marks = self._manifest.marks
-            with self._new_file() as name:
-                entry = write_memtable(self.place, self.spec.columns, frozen.memtable, name, marks)
+            columns, marks = self.spec.columns, self._manifest.marks
+            with ExitStack() as names:
+                entries = [
+                    write_memtable(
+                        self.place, columns, memtable, names.enter_context(self._new_file()), marks
+                    )
+                    for memtable in frozen.memory.memtables()
+                ]
                 with self._publishing:
                     self._serving.check()
                     with self._content.lock:
                         version, known = self._content.version, self._content.statements.all()
-                    self._publish(flushed(self._manifest, frozen, entry, version, known), frozen)
+                    self._publish(flushed(self._manifest, frozen, entries, version, known), frozen)
+                    self._let_go(entries)
             with self._writing:
                 self._log.closed_bytes -= frozen.closed_bytes
             return True
@@ -57,13 +65,17 @@ class Tended(Core):
             if plan is None:
                 return None
             columns, check = self.spec.columns, self._serving.check
-            with self._new_file() as name, self._stale_first():
+            reading = self._content.view([plan.family])  # an index may die meanwhile
+            with self._new_file() as name, self._stale_first(), reading:
                 output = write_compacted(self.place, columns, plan, name, check)
                 with self._publishing:
                     check()
-                    self._publish(compacted(self._manifest, plan, output))
-                    with self._content.lock:
-                        self._content.files.merged_away(plan.inputs)
+                    manifest = compacted(self._manifest, plan, output)
+                    if manifest is not None:
+                        self._publish(manifest)
+                        self._let_go(plan.inputs)
+                    elif output is not None:
+                        self._let_go([output])
             self.sweep()
             return merged(plan, output)
 
@@ -73,7 +85,7 @@ class Tended(Core):
             return bool(self._content.files.unread())
 
     def sweep(self) -> int:
-        """Removes files that were merged away and that nobody reads any more; returns how many."""
+        """Removes files that were let go and that nobody reads any more; returns how many."""
         with self._publishing:
             self._serving.check()
             with self._content.lock:
@@ -103,17 +115,23 @@ class Tended(Core):
             self._log.rotate()
 
     def _make_room(self) -> None:
-        if self._content.memtable.bytes >= 2 * self.place.limits.memtable_bytes:
+        if self._content.memory.bytes >= 2 * self.place.limits.memtable_bytes:
             self.flush()
 
     def _freeze(self) -> Frozen | None:
         """What is to be flushed; after a flush that failed, what it left."""
-        if self._content.frozen is None and self._content.memtable.rows:
+        if self._content.frozen is None and self._content.memory.rows:
             with self._writing:
                 self._log.rotate()
                 log = self._log
                 self._content.freeze(log.next_segment, log.closed_bytes, self.spec.columns)
         return self._content.frozen
+
+    def _let_go(self, entries: Iterable[FileEntry]) -> None:
+        """Those of *entries* that the manifest does not name."""
+        named = set(self._manifest.files)
+        with self._content.lock:
+            self._content.files.let_go(entry for entry in entries if entry not in named)
 
     def _remove(self, paths: Iterable[str]) -> None:
         with self._serving.in_doubt(), self._stale_first():

@@ -6,6 +6,7 @@ import pytest
 
 from base.errors import Conflict, Corrupt, Refused, Unavailable, Unknown
 from base.wire.orders import DataFile
+from dataplane.region import families
 from dataplane.region.adoption import data_file
 from dataplane.region.columns import ordered
 from dataplane.region.file_writer import FileTarget, write_rows
@@ -50,11 +51,14 @@ def bring(disk: MemoryDisk, region: Region, attempt: str) -> list[DataFile]:
         entry = SealedEntry(
             root=None, name=segment.name, bytes=segment.bytes, crc32=segment.checksum, rows=0
         )
-        columns = ordered(region.spec.columns)
-        rows = newest_by_key(sealed_rows(read_sealed(disk, segment.root, entry), columns))
-        if rows.num_rows:
-            target = FileTarget(disk, borrowed.root, f"{attempt}/log-{number}.parquet", columns)
-            files.append(data_file(write_rows(target, [rows])))
+        log = read_sealed(disk, segment.root, entry)
+        for family in (families.ROWS, *borrowed.indexes):
+            columns = families.columns_in(family, ordered(region.spec.columns))
+            rows = newest_by_key(sealed_rows(log, columns, family))
+            if rows.num_rows:
+                name = f"{attempt}/log-{number}-{family}.parquet"
+                target = FileTarget(disk, borrowed.root, name, columns, family)
+                files.append(data_file(write_rows(target, [rows])))
     return files
 
 

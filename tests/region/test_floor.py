@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from base.errors import Conflict, MetaError, Unavailable
 from dataplane.region.columns import ColumnDef
+from dataplane.region.families import ROWS
 from dataplane.region.key_range import KeyRange
 from dataplane.region.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.place import OpenOrder
@@ -154,7 +155,7 @@ def test_given_a_marked_floor_when_rows_change_and_merge_then_those_of_before_ar
 
     kept = [
         (key, version)
-        for reader in region._content.files.take()
+        for reader in region._content.files.take(ROWS)
         for table in reader.scan(KeyRange(), ())
         for key, version in zip(
             table.column("_key").to_pylist(), table.column("_version").to_pylist(), strict=True

@@ -1,0 +1,55 @@
+"""Rows in the order of an index: its entries and their rows, both as one view shows them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dataplane.region.columns import KEY, OP, VERSION, ColumnDef, row_schema
+from dataplane.region.families import ENTRY_COLUMNS, ROW
+from dataplane.region.key_range import KeyRange
+from dataplane.region.lookup import View, live_rows, merge_sources
+from dataplane.region.merge import merge_live
+from dataplane.region.parts import PartSize, cut
+
+ENTRY = "_entry"
+"""The key of the entry through which a row was found."""
+ENTRIES_AT_ONCE = PartSize(rows=1024, bytes=1 << 20)
+"""Entries whose rows are looked up together."""
+
+
+def entry_schema(columns: Iterable[ColumnDef] = ()) -> pa.Schema:
+    """What index scans give. `_key` is the row's key."""
+    entry = pa.field(ENTRY, pa.binary(), nullable=False)
+    return pa.schema([entry, *row_schema(columns)])
+
+
+def live_entries(view: View, keys: KeyRange) -> Iterator[pa.Table]:
+    """The entries alone, in their order, as `entry_schema` with the entries' versions."""
+    for table in merge_live(merge_sources(view, keys, ENTRY_COLUMNS)):
+        found = table.drop_columns([OP]).rename_columns({KEY: ENTRY, ROW: KEY})
+        yield found.select([ENTRY, KEY, VERSION]).cast(entry_schema())
+
+
+def as_stored(entries: pa.RecordBatch) -> pa.RecordBatch:
+    """Entries as their family has them."""
+    return entries.rename_columns({ENTRY: KEY, KEY: ROW})
+
+
+def rows_by_entry(
+    entries: View, rows: View, keys: KeyRange, columns: Sequence[ColumnDef], at_once: PartSize
+) -> Iterator[pa.Table]:
+    """The live rows to which live entries point, in the order of the entries, as `entry_schema`
+    with the rows' versions. An entry without a row gives none: a checker reads entries."""
+    for table in live_entries(entries, keys):
+        for part in cut(table, at_once):
+            yield _joined(part, rows, columns)
+
+
+def _joined(entries: pa.Table, rows: View, columns: Sequence[ColumnDef]) -> pa.Table:
+    pointed = entries.column(KEY).combine_chunks()
+    found = live_rows(rows, pointed.to_pylist(), columns, as_seen=True)
+    at = pc.index_in(pointed, found.column(KEY).combine_chunks())
+    kept = at.drop_null()
+    keys = entries.column(ENTRY).filter(at.is_valid())
+    return found.take(kept).add_column(0, ENTRY, keys).cast(entry_schema(columns))
