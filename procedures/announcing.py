@@ -31,6 +31,8 @@ async def open_and_announce(
 ) -> Announcement:
     """Orders the leaders that the route names to open those regions that are not open yet.
 
+    They are announced only if TableInfo, too, is as they were told: a floor that was written
+    meanwhile would be missing there, and who raises it orders only what is announced (P6).
     Raises Unavailable when nothing new can be said: "region-lost" if storage cannot be read.
     """
     info_key, key = TableInfoKey(table_id), TableRouteKey(table_id)
@@ -55,7 +57,7 @@ async def open_and_announce(
         raise Unavailable(regions=sorted(r.region_id for r in closed))
     opened = {region.region_id for region in changed if _is_open(region)}
     rest = tuple(region.region_id for region in closed if region.region_id not in opened)
-    read = Txn().expecting(key, seen.mod_revision(key))
+    read = Txn.on(seen)
     return Announcement(change_regions(read, route, tuple(changed)) if changed else NOTHING, rest)
 
 

@@ -150,6 +150,13 @@ def _asked(record: ProcedureRecord, mark: Controlled) -> tuple[Controlled, ...]:
     return (*record.controls, mark)[-CONTROLS_MAX:]
 
 
+def partly_undone(record: ProcedureRecord, beat: Beat, stamp: Stamp) -> ProcedureRecord:
+    """The record once a part of its step has been undone."""
+    assert record.phase is Phase.UNDO
+    version = stamp.catalog_version or record.catalog_version
+    return record.model_copy(update={"timeline": _with(record, beat), "catalog_version": version})
+
+
 def undone(record: ProcedureRecord, beat: Beat) -> ProcedureRecord | None:
     """The record once its step has been undone: the step before it is next; None: all is undone."""
     assert record.phase is Phase.UNDO

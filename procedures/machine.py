@@ -45,9 +45,18 @@ class Done(Generic[S]):
     txn: Txn = NOTHING
 
 
+@dataclass(frozen=True, slots=True)
+class Back:
+    """A part of the way back: `txn` and the record are committed together. Then the same step is
+    undone again, until there is nothing left of it."""
+
+    txn: Txn
+
+
 Outcome: TypeAlias = Goto[S] | Done[S]
 Act: TypeAlias = Callable[[S, Context], Awaitable[Outcome[S]]]
-Undo: TypeAlias = Callable[[S, Context], Awaitable[None]]
+Undo: TypeAlias = Callable[[S, Context], Awaitable[Back | None]]
+"""None: nothing is left of the step."""
 
 
 @dataclass(frozen=True, slots=True)

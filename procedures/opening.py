@@ -15,9 +15,10 @@ from base.wire.orders import (
     Order,
     OrderResult,
     RegionColumn,
+    SetSchema,
 )
 from base.wire.problems import KINDS
-from keys.tables import RegionRoute, TableInfo
+from keys.tables import ConstraintKind, RegionRoute, TableInfo
 from procedures.context import Context
 
 NODES_AT_ONCE_MAX = 32  # requests of one step in flight (SEEDS 1.5)
@@ -37,6 +38,7 @@ def create_order(
         schema_floor=info.schema_floor,
         columns=_columns(info),
         key_columns=list(info.primary_key),
+        indexes=_indexes(info),
         replaces=list(replaces),
     )
 
@@ -52,12 +54,45 @@ def open_order(info: TableInfo, region: RegionRoute) -> OpenRegion:
         schema_floor=info.schema_floor,
         columns=_columns(info),
         key_columns=list(info.primary_key),
+        indexes=_indexes(info),
         borrows=list(region.borrows),
     )
 
 
+def schema_order(info: TableInfo, region: RegionRoute, dead_indexes: Sequence[int]) -> SetSchema:
+    return SetSchema(
+        number=UNNUMBERED,
+        region_id=region.region_id,
+        epoch=region.epoch,
+        schema_version=info.schema_version,
+        schema_floor=info.schema_floor,
+        columns=_columns(info),
+        indexes=_indexes(info),
+        dead_indexes=list(dead_indexes),
+    )
+
+
 def _columns(info: TableInfo) -> list[RegionColumn]:
-    return [RegionColumn(id=c.id, type=c.type, nullable=c.nullable) for c in info.columns]
+    """That a value is never null holds as long as anybody is promised so."""
+    never_null = {
+        column
+        for constraint in info.constraints
+        if constraint.kind is ConstraintKind.NOT_NULL
+        for column in constraint.columns
+    }
+    return [
+        RegionColumn(
+            id=column.id,
+            type=column.type,
+            nullable=column.nullable and column.id not in never_null,
+            origin_default=column.origin_default,
+        )
+        for column in info.columns
+    ]
+
+
+def _indexes(info: TableInfo) -> list[int]:
+    return [index.id for index in info.indexes]
 
 
 def close_order(info: TableInfo, region: RegionRoute) -> CloseRegion:

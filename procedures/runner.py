@@ -180,11 +180,16 @@ class Runner:
         state = kind.state.model_validate(held.record.state)
         undo = kind.steps[held.record.step].undo
         began_ms = self.ports.clock.mono_ms()
+        back = None
         if undo is not None:
             step = f"undo {held.record.step}"
             async with within(self.ports.clock, deadline_of(kind, held.record), step=step):
-                await undo(state, context)
+                back = await undo(state, context)
         beat = self._beat(held, began_ms)
+        if back is not None:
+            return await self.store(
+                held, lambda at: journal.partly_undone(held.record, beat, at), back.txn
+            )
         before = journal.undone(held.record, beat)
         if before is not None:
             return await self.store(held, lambda _: before)

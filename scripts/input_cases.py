@@ -69,7 +69,7 @@ _TABLES = """
 54 an idempotency key that is empty, long or not printable: 400
 55 `If-Match` of another version: 412; of what is no tag: 422; none: taken
 56 a rename to its own name: 422; to a taken one: 409; to another catalog: 422
-57 a drop of a column, a narrower type, a column that may not be null any more: 422
+57 a drop of a key column, a narrower type, a column that may not be null any more: 422
 58 a second change while one runs: it queues, or 409 `object-locked` where it may not
 59 an index that exists and is not public yet
 60 an index on a column that does not exist, or on none

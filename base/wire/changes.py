@@ -49,17 +49,19 @@ class RenameColumn(WireModel):
 
 
 class AddColumn(WireModel):
-    """Add a column that is null in every row there is."""
+    """Add a column. Its default, or null, is also what the rows there are read as, whatever the
+    default becomes later. A column that is not nullable needs one."""
 
     op: Literal["add_column"]
     column: ColumnSpec
-    """Nullable and without a default; others are not built yet."""
+    """`default` may also be `{"expression": "now()"}` (of a timestamp or a date): evaluated once,
+    when the change is asked for."""
     after: Identifier | None = None
     """Null: behind the last column."""
 
 
 class DropColumn(WireModel):
-    """Not built yet."""
+    """Drop a column that is no part of the primary key, with all its values."""
 
     op: Literal["drop_column"]
     name: Identifier
@@ -74,19 +76,21 @@ class AlterType(WireModel):
 
 
 class SetDefault(WireModel):
-    """Not built yet."""
+    """Another default for rows that come. Rows there are stay as they are."""
 
     op: Literal["set_default"]
     name: Identifier
     default: JsonValue
+    """In JSON form; null: none."""
 
 
 class SetNullable(WireModel):
-    """Not built yet."""
+    """Let a column that is no part of the primary key be null."""
 
     op: Literal["set_nullable"]
     name: Identifier
     nullable: bool
+    """False, for which all rows must be looked at, is not built yet."""
 
 
 class AddConstraint(WireModel):
@@ -106,7 +110,6 @@ class DropConstraint(WireModel):
     name: Identifier
 
 
-BuiltOperation = SetOptions | RenameColumn | AddColumn
 AlterOperation = Annotated[
     SetOptions
     | RenameColumn

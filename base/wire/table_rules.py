@@ -3,17 +3,23 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from pydantic import JsonValue
+
 from base.errors import Refused
 from base.ids import is_identifier
+from base.schema.instants import instant_text
 from base.schema.partition import HashRule, PartitionRule, RangeRule, encode_bounds
-from base.schema.types import ColumnType, parse_type
-from base.schema.values import from_json
+from base.schema.types import PER_SECOND, ColumnType, parse_type
+from base.schema.values import JsonScalar, from_json, to_json
 from base.wire.changes import (
     AddColumn,
     AlterOperation,
     AlterRequest,
+    DropColumn,
     RenameColumn,
     RenameRequest,
+    SetDefault,
+    SetNullable,
     SetOptions,
     UndropRequest,
 )
@@ -27,6 +33,7 @@ from base.wire.tables import (
     TableSpec,
 )
 
+NOW: JsonValue = {"expression": "now()"}
 OPTIONS_MAX = 64
 OPTION_VALUE_CHARS_MAX = 1024
 RESERVED = frozenset({"information_schema"})
@@ -195,6 +202,12 @@ def _operation_errors(operation: AlterOperation, here: str) -> Iterator[FieldErr
             yield from name_errors(operation.new_name, f"{here}/new_name")
         case AddColumn():
             yield from _add_column_errors(operation, here)
+        case DropColumn() | SetDefault():
+            yield from name_errors(operation.name, f"{here}/name")
+        case SetNullable():
+            yield from name_errors(operation.name, f"{here}/name")
+            if not operation.nullable:
+                yield _unsupported(f"{here}/nullable", "to forbid null is not built yet")
         case _:
             yield _unsupported(f"{here}/op", f"{operation.op} is not built yet")
 
@@ -205,13 +218,27 @@ def _add_column_errors(operation: AddColumn, here: str) -> Iterator[FieldError]:
     if operation.after is not None:
         yield from name_errors(operation.after, f"{here}/after")
     try:
-        parse_type(column.type, f"{here}/column/type")
+        type = parse_type(column.type, f"{here}/column/type")
+        evaluated(type, column.default, 0, f"{here}/column/default")
     except Refused as error:
         yield _field_error(error)
-    if not column.nullable:
-        yield _unsupported(f"{here}/column/nullable", "a column is added as nullable")
-    if column.default is not None:
-        yield _unsupported(f"{here}/column/default", "a default is not built yet; leave it null")
+    if not column.nullable and column.default is None:
+        what = "a column that is not nullable needs a value for the rows there are"
+        yield _wrong(f"{here}/column/default", what)
+
+
+def evaluated(type: ColumnType, default: JsonValue, now_ms: int, pointer: str) -> JsonScalar | None:
+    """A default as it is stored; of an expression, its value now (wall clock). Raises Refused."""
+    if default is None:
+        return None
+    if default == NOW and type.name == "timestamp":
+        return instant_text(now_ms * PER_SECOND[type.unit] // PER_SECOND["ms"], type.unit)
+    if default == NOW and type.name == "date":
+        return instant_text(now_ms, "ms")[:10]
+    if default == NOW:
+        expected = "a timestamp or a date"
+        raise Refused("invalid-request", pointer=pointer, found=type.text, expected=expected)
+    return to_json(type, from_json(type, default, pointer))
 
 
 def _wrong(pointer: str, detail: str) -> FieldError:

@@ -9,7 +9,14 @@ from base.wire.tables import RouteBody, TableBody
 from metasrv.cli.options import WAIT_S, AsJson, DryRun, TableArg, Url, WaitS, service, told
 from metasrv.cli.output import show, show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
-from metasrv.cli.table_words import pair, read_operations, read_spec, spec_of
+from metasrv.cli.table_words import (
+    column_of,
+    json_or_word,
+    pair,
+    read_operations,
+    read_spec,
+    spec_of,
+)
 from metasrv.sdk.names import TableName
 
 app = typer.Typer(no_args_is_help=True)
@@ -79,8 +86,10 @@ def get(name: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
         }
     )
     typer.echo()
-    rows = [(one.id, one.name, one.type, one.nullable, one.default) for one in body.columns]
-    show_table(("id", "column", "type", "nullable", "default"), rows)
+    rows = [
+        (one.id, one.name, one.type, one.nullable, one.default, one.state) for one in body.columns
+    ]
+    show_table(("id", "column", "type", "nullable", "default", "state"), rows)
 
 
 @app.command("list")
@@ -125,7 +134,14 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
         typer.Option(help="A list of operations as JSON; `-` is stdin.", allow_dash=True),
     ] = None,
     rename_column: Annotated[Pairs | None, typer.Option(help="OLD:NEW. Repeated.")] = None,
-    add_column: Annotated[Pairs | None, typer.Option(help="NAME:TYPE, nullable. Repeated.")] = None,
+    add_column: Annotated[
+        Pairs | None, typer.Option(help="NAME:TYPE, nullable; or NAME:TYPE!=DEFAULT. Repeated.")
+    ] = None,
+    drop_column: Annotated[Pairs | None, typer.Option(help="NAME, with its values.")] = None,
+    set_default: Annotated[
+        Pairs | None, typer.Option(help="NAME=DEFAULT, of rows that come; JSON, or a bare word.")
+    ] = None,
+    drop_not_null: Annotated[Pairs | None, typer.Option(help="NAME: it may be null.")] = None,
     set_option: Annotated[Pairs | None, typer.Option(help="NAME=VALUE. Repeated.")] = None,
     unset_option: Annotated[Pairs | None, typer.Option(help="NAME. Repeated.")] = None,
     wait: WaitS = WAIT_S,
@@ -137,8 +153,13 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     operations: list[dict[str, Any]] = read_operations(file) if file is not None else []
     for old, new in (pair(one, ":") for one in rename_column or []):
         operations.append({"op": "rename_column", "name": old, "new_name": new})
-    for column, type in (pair(one, ":") for one in add_column or []):
-        operations.append({"op": "add_column", "column": {"name": column, "type": type}})
+    operations += [{"op": "add_column", "column": column_of(one)} for one in add_column or []]
+    operations += [{"op": "drop_column", "name": name} for name in drop_column or []]
+    for column, default in (pair(one, "=") for one in set_default or []):
+        value = json_or_word(default)
+        operations.append({"op": "set_default", "name": column, "default": value})
+    for relaxed in drop_not_null or []:
+        operations.append({"op": "set_nullable", "name": relaxed, "nullable": True})
     options: dict[str, str | None] = dict(pair(one, "=") for one in set_option or [])
     options.update(dict.fromkeys(unset_option or []))
     if options:

@@ -29,6 +29,25 @@ def spec_of(
     }
 
 
+def column_of(text: str) -> dict[str, Any]:
+    """A column to add: `NAME:TYPE`, nullable; `NAME:TYPE=DEFAULT`; `NAME:TYPE!=DEFAULT`, never
+    null."""
+    left, has_default, default = text.partition("=")
+    name, type = pair(left.removesuffix("!"), ":")
+    column: dict[str, Any] = {"name": name, "type": type, "nullable": not left.endswith("!")}
+    if has_default:
+        column["default"] = json_or_word(default)
+    return column
+
+
+def json_or_word(text: str) -> Any:
+    """JSON; what is none, is a string."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
 def read_spec(path: Path) -> dict[str, Any]:
     found = _read_json(path)
     if not isinstance(found, dict):

@@ -3,24 +3,24 @@
 from functools import partial
 
 from base.errors import Conflict, NotFound, Refused
+from base.schema.types import parse_type
 from base.wire import changes
 from base.wire.changes import AlterOperation, AlterRequest, RenameRequest, UndropRequest
 from base.wire.problems import refuse
-from base.wire.table_rules import validate_alter, validate_rename, validate_undrop
+from base.wire.table_rules import (
+    evaluated,
+    validate_alter,
+    validate_rename,
+    validate_undrop,
+)
 from keys.catalog import Catalog, Table
 from keys.records import Lock
 from metasrv.service.asking import Asked, TableTag
 from metasrv.service.shapes import time_of
 from metasrv.service.wishes import Change, Facts, TableName, Wish, table_named
-from procedures.kinds.alter_table import (
-    ALTER_TABLE,
-    AddColumn,
-    AlterTable,
-    Operation,
-    RenameColumn,
-    SetOptions,
-    altered,
-)
+from procedures.kinds import alter_operations as stored
+from procedures.kinds.alter_operations import Operation, drafted
+from procedures.kinds.alter_table import ALTER_TABLE, AlterTable
 from procedures.kinds.drop_table import DROP_TABLE, DropTable
 from procedures.kinds.rename_table import RENAME_TABLE, RenameTable
 from procedures.kinds.truncate_table import TRUNCATE_TABLE, TruncateTable
@@ -124,8 +124,11 @@ def plan_rename_table(asked: Asked, name: TableName, target: TableName, facts: F
 
 def plan_alter_table(asked: Asked, name: TableName, request: AlterRequest, facts: Facts) -> Change:
     table = _table(asked, name, facts)
-    operations = tuple(_stored(operation) for operation in request.operations)
-    altered(table.info, operations)
+    operations = tuple(
+        _stored(operation, facts.now_ms, f"/operations/{number}")
+        for number, operation in enumerate(request.operations)
+    )
+    drafted(table.info, operations)
     state = AlterTable(
         catalog=name.catalog,
         schema_name=name.schema,
@@ -136,16 +139,29 @@ def plan_alter_table(asked: Asked, name: TableName, request: AlterRequest, facts
     return Change(ALTER_TABLE, state, table.info.table_id)
 
 
-def _stored(operation: AlterOperation) -> Operation:
+def _stored(operation: AlterOperation, now_ms: int, here: str) -> Operation:
     """`validate_alter` has refused what is not built yet."""
     match operation:
         case changes.SetOptions():
-            return SetOptions(options=operation.options)
+            return stored.SetOptions(options=operation.options)
         case changes.RenameColumn():
-            return RenameColumn(name=operation.name, new_name=operation.new_name)
+            return stored.RenameColumn(name=operation.name, new_name=operation.new_name)
         case changes.AddColumn():
             column = operation.column
-            return AddColumn(name=column.name, type=column.type, after=operation.after)
+            type, pointer = parse_type(column.type), f"{here}/column/default"
+            return stored.AddColumn(
+                name=column.name,
+                type=column.type,
+                nullable=column.nullable,
+                default=evaluated(type, column.default, now_ms, pointer),
+                after=operation.after,
+            )
+        case changes.DropColumn():
+            return stored.DropColumn(name=operation.name)
+        case changes.SetDefault():
+            return stored.SetDefault(name=operation.name, default=operation.default)
+        case changes.SetNullable():
+            return stored.DropNotNull(name=operation.name)
     raise AssertionError(operation.op)
 
 

@@ -1,62 +1,26 @@
-"""alter_table: options, column names and new nullable columns, all in one transaction.
+"""alter_table: operations on one table, all of them or none, while statements go on.
 
-A column is added in one step: the transaction publishes it, one schema version higher, and then
-every open region is told, before the change is answered. The floor stays, so statements of the
-version before still end: what they write, and what was written before, reads as null in the new
-column. A region that has not been told yet does not take what names the new version (`not-ready`).
+What elements come or go moves to the brink first: the last state from which all can be undone.
+Then one transaction makes what comes public, takes back what goes, and edits names, defaults and
+options. What goes is cleared away behind it. Each transition waits as procedures/transitions.py
+says; cancelled before the brink is crossed, the elements go back the way that their graphs give.
 """
 
-from typing import Annotated, Literal
-
-from pydantic import Field
-
-from base.errors import Conflict, Refused, Unavailable
-from base.wire.tables import COLUMNS_MAX
+from base.elements.states import ElementState
 from keys.log import TableAltered
 from keys.records import Lock, Resource
-from keys.tables import (
-    Column,
-    RegionState,
-    TableInfo,
-    TableInfoKey,
-    TableNameKey,
-    TableRouteKey,
-)
-from keys.txn import Txn
-from keys.value import StoredPart
+from keys.tables import TableInfo, TableInfoKey, TableNameKey
+from keys.txn import Snapshot, Txn
 from procedures.context import Context
+from procedures.kinds.alter_operations import NextIds, Operation, drafted, edited
 from procedures.locks import exclusive, in_schema, table_key
-from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
-from procedures.opening import open_order, order_all
+from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.moves import Move, back, moved, over_brink, to_brink, to_end
 from procedures.requirements import require_same_table, require_version
+from procedures.transitions import is_settled, publish, read_table, settle, tell
 
-
-class SetOptions(StoredPart):
-    """As stored; None removes."""
-
-    op: Literal["set_options"] = "set_options"
-    options: dict[str, str | None]
-
-
-class RenameColumn(StoredPart):
-    """As stored. Its id and its rows stay."""
-
-    op: Literal["rename_column"] = "rename_column"
-    name: str
-    new_name: str
-
-
-class AddColumn(StoredPart):
-    """As stored. Nullable, and null in every row there is."""
-
-    op: Literal["add_column"] = "add_column"
-    name: str
-    type: str
-    after: str | None = None
-    """Null: behind the last one."""
-
-
-Operation = Annotated[SetOptions | RenameColumn | AddColumn, Field(discriminator="op")]
+WAIT_MS = 3_600_000
+"""For holders of schema leases and for regions in failover; then it is undone."""
 
 
 class AlterTable(ProcedureState):
@@ -65,107 +29,100 @@ class AlterTable(ProcedureState):
     name: str
     table_id: int
     operations: tuple[Operation, ...]
+    moves: tuple[Move, ...] = ()
+    """Of the elements that come or go, once they have ids."""
+    first: NextIds | None = None
+    """The first ids of those; None: it has not begun."""
+    has_entered: bool = False
+    """Whether the elements that come are in the table."""
+
+    @property
+    def drops(self) -> bool:
+        return any(move.to is ElementState.ABSENT for move in self.moves)
 
 
-def altered(info: TableInfo, operations: tuple[Operation, ...]) -> TableInfo:
-    """The table after all of *operations*, in order: one version later.
-
-    Raises Refused or Conflict, with a pointer to the operation that cannot be.
-    """
-    for number, operation in enumerate(operations):
-        match operation:
-            case SetOptions():
-                info = _set_options(info, operation)
-            case RenameColumn():
-                info = _rename_column(info, operation, f"/operations/{number}")
-            case AddColumn():
-                info = _add_column(info, operation, f"/operations/{number}")
-    schema_version = info.schema_version + adds_column(operations)
-    return info.model_copy(update={"version": info.version + 1, "schema_version": schema_version})
-
-
-def adds_column(operations: tuple[Operation, ...]) -> bool:
-    """Whether it makes a schema version: regions know columns by id and type, never by name."""
-    return any(isinstance(operation, AddColumn) for operation in operations)
-
-
-def _set_options(info: TableInfo, operation: SetOptions) -> TableInfo:
-    merged = {**info.options, **operation.options}
-    kept = {name: value for name, value in merged.items() if value is not None}
-    return info.model_copy(update={"options": kept})
-
-
-def _rename_column(info: TableInfo, operation: RenameColumn, pointer: str) -> TableInfo:
-    names = {column.name.lower(): column.name for column in info.columns}
-    if operation.name not in names.values():
-        raise Refused(
-            "invalid-schema-change",
-            pointer=f"{pointer}/name",
-            reason=f"column {operation.name} does not exist",
-        )
-    holder = names.get(operation.new_name.lower())
-    if holder not in (None, operation.name):
-        raise Conflict("already-exists", what="column", name=holder, pointer=f"{pointer}/new_name")
-    columns = tuple(
-        column.model_copy(update={"name": operation.new_name})
-        if column.name == operation.name
-        else column
-        for column in info.columns
-    )
-    return info.model_copy(update={"columns": columns})
-
-
-def _add_column(info: TableInfo, operation: AddColumn, pointer: str) -> TableInfo:
-    names = [column.name for column in info.columns]
-    holder = next((name for name in names if name.lower() == operation.name.lower()), None)
-    if holder is not None:
-        here = f"{pointer}/column/name"
-        raise Conflict("already-exists", what="column", name=holder, pointer=here)
-    if len(names) == COLUMNS_MAX:
-        reason = f"a table has at most {COLUMNS_MAX} columns"
-        raise Refused("invalid-schema-change", pointer=pointer, reason=reason)
-    if operation.after is not None and operation.after not in names:
-        reason = f"column {operation.after} does not exist"
-        raise Refused("invalid-schema-change", pointer=f"{pointer}/after", reason=reason)
-    place = len(names) if operation.after is None else names.index(operation.after) + 1
-    new = Column(id=info.next_column_id, name=operation.name, type=operation.type, nullable=True)
-    columns = (*info.columns[:place], new, *info.columns[place:])
-    update = {"columns": columns, "next_column_id": info.next_column_id + 1}
-    return info.model_copy(update=update)
-
-
-async def alter(state: AlterTable, at: Context) -> Outcome[AlterTable]:
-    """Publishes the table as it is after all operations."""
+async def begin(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """Judges the operations under the lock, and reserves the ids of new elements. An alter that
+    only edits is over with it."""
     key = TableInfoKey(state.table_id)
     name = TableNameKey(state.catalog, state.schema_name, state.name)
     seen = await at.snapshot(key, name)
     require_same_table(at.client, name, seen.get(name))
     info = seen.must(key)
     require_version(at.client, info)
-    new = altered(info, state.operations)
-    txn = Txn.on(seen).put(key, new).log(TableAltered(info=new))
-    if adds_column(state.operations):
-        return Goto("tell", state, txn)
-    return Done(state, {"table_id": state.table_id, "name": new.full_name}, txn)
+    draft = drafted(info, state.operations)
+    if draft.moves:
+        first = NextIds.of(info)
+        state = state.model_copy(update={"moves": draft.moves, "first": first})
+        return Goto("advance", state, _reserved(seen, info, NextIds.of(draft.entered)))
+    new = edited(info, state.operations).model_copy(update={"version": info.version + 1})
+    return Done(state, _result(new), Txn.on(seen).put(key, new).log(TableAltered(info=new)))
 
 
-async def tell(state: AlterTable, at: Context) -> Outcome[AlterTable]:
-    """Orders every open region to serve with the new columns.
+def _reserved(seen: Snapshot, info: TableInfo, following: NextIds) -> Txn:
+    """Regions are told of new elements before they are published. An id that any region has heard
+    of is never given to another element, whatever becomes of this one."""
+    txn = Txn.on(seen)
+    if following == NextIds.of(info):
+        return txn
+    new = following.on(info).model_copy(update={"version": info.version + 1})
+    return txn.put(TableInfoKey(info.table_id), new).log(TableAltered(info=new))
 
-    One that is being opened is waited for: it may have been ordered with the old ones. One whose
-    node is gone, or whose storage is lost, hears of them when it is opened.
-    """
-    info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
-    seen = await at.snapshot(info_key, key)
-    info, route = seen.must(info_key), seen.must(key)
-    opening = [r.region_id for r in route.region_routes if r.state is RegionState.OPENING]
-    if opening:
-        raise Unavailable("not-ready", what=f"regions {', '.join(opening)}", reason="being opened")
-    alive = at.alive_nodes()
-    here = [r for r in route.region_routes if r.leader in alive and r.state is RegionState.OPEN]
-    answers = await order_all(at, info, here, open_order)
-    answers.must_all_succeed()
-    return Done(state, {"table_id": state.table_id, "name": info.full_name})
+
+async def advance(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """Publishes the next states of all elements, or waits until it may; up to the brink."""
+    seen, info, route = await read_table(at, state.table_id)
+    if not is_settled(info):
+        floor = await settle(at, seen, info)
+        on_brink = state.has_entered and moved(info, state.moves, to_brink) == info
+        return Goto("commit" if on_brink else "advance", state, floor)
+    base = info
+    if not state.has_entered:
+        assert state.first is not None, "reserved when it began"
+        base = drafted(state.first.on(info), state.operations).entered
+    txn = await publish(at, seen, info, route, moved(base, state.moves, to_brink))
+    return Goto("advance", state.model_copy(update={"has_entered": True}), txn)
+
+
+async def commit(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """Makes all of it true in one transaction."""
+    seen, info, route = await read_table(at, state.table_id)
+    new = edited(moved(info, state.moves, over_brink), state.operations)
+    return Goto("finish", state, await publish(at, seen, info, route, new))
+
+
+async def finish(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """Whoever asks next, anywhere, finds the table as it is now. What is dropped goes on, and the
+    regions forget it once nobody writes it any more."""
+    seen, info, route = await read_table(at, state.table_id)
+    if not state.drops:
+        await at.drained(info.table_id, info.schema_version)
+        return Done(state, _result(info))
+    if not is_settled(info):
+        return Goto("finish", state, await settle(at, seen, info))
+    new = moved(info, state.moves, to_end)
+    if new != info:
+        return Goto("finish", state, await publish(at, seen, info, route, new))
+    await tell(at, info, route)
+    return Done(state, _result(info))
+
+
+async def go_back(state: AlterTable, at: Context) -> Back | None:
+    """One transition back, or the wait before it; the elements say how far it had come."""
+    if not state.has_entered:
+        return None
+    seen, info, route = await read_table(at, state.table_id)
+    if not is_settled(info):
+        return Back(await settle(at, seen, info))
+    new = moved(info, state.moves, back)
+    if new != info:
+        return Back(await publish(at, seen, info, route, new))
+    await tell(at, info, route)
+    return None
+
+
+def _result(info: TableInfo) -> dict[str, object]:
+    return {"table_id": info.table_id, "name": info.full_name}
 
 
 def locks(state: AlterTable) -> tuple[Lock, ...]:
@@ -179,9 +136,15 @@ def resource(state: AlterTable) -> Resource:
 ALTER_TABLE = Kind(
     name="alter_table",
     state=AlterTable,
-    steps={"alter": Step(alter, to=frozenset({"tell"}), ends=True), "tell": Step(tell)},
-    no_return="alter",
+    steps={
+        "begin": Step(begin, to=frozenset({"advance"}), ends=True),
+        "advance": Step(advance, to=frozenset({"advance", "commit"}), undo=go_back, waits=True),
+        "commit": Step(commit, to=frozenset({"finish"})),
+        "finish": Step(finish, to=frozenset({"finish"}), ends=True, waits=True),
+    },
+    no_return="commit",
     locks=locks,
     resource=resource,
     success=200,
+    deadline_ms=WAIT_MS,
 )

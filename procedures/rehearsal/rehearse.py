@@ -75,6 +75,8 @@ class Rehearsal:
                 held = after
             else:
                 plan.ends = True
+        if kind.no_return not in {one.step for one in plan.steps}:
+            plan.last_cancellable_step = step  # it is over before it gets there
         return plan
 
     async def _child(

@@ -227,8 +227,20 @@ def _changes() -> Iterator[Row]:
     yield Row(56, "to another", changed("rename", {"new_name": "also"}), 409, "already-exists")
     elsewhere = {"new_name": "u", "new_catalog": "c"}
     yield Row(56, "elsewhere", changed("rename", elsewhere), 422, "invalid-request")
-    for column in ("id", "carrier"):
-        yield Row(57, "drop", altered(op="drop_column", name=column), 422, "unsupported")
+    for column in ("id", "no"):
+        yield Row(57, "drop", altered(op="drop_column", name=column), 422, wrong)
+    now = {"expression": "now()"}
+    no_defaults: tuple[Any, ...] = (None, "ten", 1.5, now, {"expression": "rm()"}, [])
+    for default in no_defaults:
+        new = {"name": "x", "type": "int32", "nullable": False, "default": default}
+        added = altered(op="add_column", column=new)
+        yield Row(57, f"default {default}", added, 422, "invalid-request")
+    no_text: tuple[Any, ...] = (5, [], now)
+    for default in no_text:
+        other = altered(op="set_default", name="carrier", default=default)
+        yield Row(57, f"default {default}", other, 422, "invalid-request")
+    relaxed = altered(op="set_nullable", name="id", nullable=True)
+    yield Row(57, "null in a key", relaxed, 422, wrong)
     narrow = altered(op="alter_type", name="id", type="int32")
     yield Row(57, "narrow", narrow, 422, "unsupported")
     strict = altered(op="set_nullable", name="carrier", nullable=False)

@@ -216,16 +216,50 @@ def test_given_no_partition_then_there_is_one_region() -> None:
             {
                 ("/operations/0/column/name", "invalid-identifier"),
                 ("/operations/0/column/type", "invalid-request"),
-                ("/operations/0/column/nullable", "unsupported"),
-                ("/operations/0/column/default", "unsupported"),
             },
         ),
-        ({"op": "drop_column", "name": "x"}, {("/operations/0/op", "unsupported")}),
-        ({"op": "alter_type", "name": "x", "type": "int64"}, {("/operations/0/op", "unsupported")}),
-        ({"op": "set_default", "name": "x", "default": 1}, {("/operations/0/op", "unsupported")}),
         (
-            {"op": "set_nullable", "name": "x", "nullable": True},
-            {("/operations/0/op", "unsupported")},
+            {"op": "add_column", "column": {"name": "x", "type": "int8", "nullable": False}},
+            {("/operations/0/column/default", "invalid-request")},
+        ),
+        (
+            {"op": "add_column", "column": {"name": "x", "type": "int8", "default": 128}},
+            {("/operations/0/column/default", "invalid-request")},
+        ),
+        (
+            {
+                "op": "add_column",
+                "column": {
+                    "name": "x",
+                    "type": "timestamp(s)",
+                    "nullable": False,
+                    "default": {"expression": "now()"},
+                },
+            },
+            set(),
+        ),
+        (
+            {
+                "op": "add_column",
+                "column": {"name": "x", "type": "int8", "default": {"expression": "now()"}},
+            },
+            {("/operations/0/column/default", "invalid-request")},
+        ),
+        (
+            {
+                "op": "add_column",
+                "column": {"name": "x", "type": "date", "default": {"expression": "rm()"}},
+            },
+            {("/operations/0/column/default", "invalid-request")},
+        ),
+        ({"op": "drop_column", "name": "x"}, set()),
+        ({"op": "drop_column", "name": "x y"}, {("/operations/0/name", "invalid-identifier")}),
+        ({"op": "alter_type", "name": "x", "type": "int64"}, {("/operations/0/op", "unsupported")}),
+        ({"op": "set_default", "name": "x", "default": 1}, set()),
+        ({"op": "set_nullable", "name": "x", "nullable": True}, set()),
+        (
+            {"op": "set_nullable", "name": "x", "nullable": False},
+            {("/operations/0/nullable", "unsupported")},
         ),
         (
             {"op": "add_constraint", "name": "x", "unique": ["a"]},

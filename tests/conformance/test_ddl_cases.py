@@ -11,7 +11,7 @@ from keys.records import Outcome
 from keys.tables import TableInfo, TableInfoKey, TableNameKey, TableRouteKey
 from keys.txn import snapshot
 from keys.value import StoredModel
-from procedures.kinds.alter_table import RenameColumn, SetOptions
+from procedures.kinds.alter_operations import RenameColumn, SetOptions
 from procedures.kinds.create_table import CreateTable
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.procedures.agree import history_of

@@ -19,8 +19,9 @@ from keys.kv import Answer, Compare, Kv, Put, Request
 from keys.line import read_line
 from keys.memory import MemoryKv
 from keys.records import ProcedureKey
+from keys.tables import TableInfo, TableInfoKey, TableRoute, TableRouteKey
 from keys.txn import Txn
-from keys.value import encode
+from keys.value import decode, encode
 from procedures.admission import Limits
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind, Lane
@@ -30,6 +31,7 @@ from tests.fakes.faults import Plan, Work
 from tests.fakes.faulty_ports import FaultyKv
 from tests.fakes.holders import FakeHolders
 from tests.fakes.plane import FakeJobs, FakeLeases, FakeNodes, FakePlacement, Plane
+from tests.fakes.published import faults
 from tests.fakes.term import Server, World, lead
 from tests.sim.loop import WORLD, SimClock, SimLoop
 
@@ -71,6 +73,8 @@ class Cluster:
         self.ids = SeededIds(self.clock)
         self.servers: list[Server] = []
         self.violations: list[str] = []
+        self.schema_versions: dict[int, int] = {}
+        """Of tables, as servers have written them."""
         self.full_until_ms = 0
         """The store takes no puts until then."""
         self.sometimes: Counter[str] = Counter()
@@ -257,6 +261,23 @@ class Ghost:
             self.in_doubt.remove(request)
             was = "not done" if answer.succeeded else "done"
             self.cluster.sometimes[f"in doubt, and had been {was}"] += 1
+        if answer.succeeded:
+            self._published(request)
+
+    def _published(self, request: Request) -> None:
+        """Of every schema version that *request* has made."""
+        cluster, start, end = self.cluster, *TableInfoKey.under()
+        for write in request.writes:
+            if not isinstance(write, Put) or not start <= write.key < end:
+                continue
+            info = decode(TableInfo, write.value, key=write.key.decode())
+            known = cluster.schema_versions.get(info.table_id, 1)
+            cluster.schema_versions[info.table_id] = info.schema_version
+            route = cluster.kv._store.get(bytes(TableRouteKey(info.table_id)))
+            if info.schema_version > known and route is not None:
+                found = decode(TableRoute, route.value, key="route")
+                wrong = faults(info, found, cluster.plane, cluster.holders)
+                cluster.violations += list(wrong)
 
     def told_nothing(self, request: Request) -> None:
         if request.writes:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keys.kv import Event, Watched
+from tests.procedures import transitions
 
 Parts = tuple[str, ...]
 SEQUENCED = {"table_id": "table_id", "schema_id": "schema_id", "catalog_id": "catalog_id"}
@@ -76,6 +77,8 @@ class Agreement:
             self.endings[where[0]] = self.endings.get(where[0], 0) + 1
         if head in ("__table_info", "__table_route") and old is not None and value is not None:
             self._must_follow(old["version"], value["version"], f"{head} {where}")
+        if head == "__table_info" and old is not None and value is not None:
+            self.wrong += [f"{head} {where}: {text}" for text in transitions.faults(old, value)]
         if head == "__table_route" and value is not None:
             for region in value["region_routes"]:
                 self._epoch(region)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from base.wire.orders import OpenRegion
 from keys.records import Outcome
 from keys.tables import RegionState
 from tests.fakes.cluster import Cluster
@@ -213,24 +212,6 @@ def altered(end: End) -> list[str]:
         *effects(end, "table.altered"),
         *is_true(names == ["id", "text"] and info["options"] == {"a": "1"}, f"{info}"),
         *is_true(info["version"] == 2, f"version {info['version']}"),
-    ]
-
-
-def column_added(end: End) -> list[str]:
-    info = end.tables()["public.t"]
-    columns = [(column["id"], column["name"]) for column in info["columns"]]
-    told = {
-        (order.region_id, len(order.columns))
-        for _, order in end.cluster.plane.told
-        if isinstance(order, OpenRegion)
-    }
-    regions = {(region["region_id"], 3) for region in end.regions(TABLE)}
-    return [
-        *effects(end, "table.altered"),
-        *is_true(columns == [(1, "id"), (3, "extra"), (2, "note")], f"columns {columns}"),
-        *is_true((info["schema_version"], info["schema_floor"]) == (2, 1), f"{info}"),
-        *is_true(regions <= told, f"told {told}"),
-        *serving(end, TABLE, epoch=1),
     ]
 
 

@@ -24,7 +24,7 @@ from tests.fakes.cluster import STOPPED_MS, Cluster
 from tests.fakes.faults import Call, Mode, Plan
 from tests.fakes.term import Server
 from tests.procedures.agree import Agreement, history_of
-from tests.procedures.ends import Check, End, nothing
+from tests.procedures.ends import End
 from tests.procedures.scenarios import SCENARIOS, Scenario, submission
 from tests.sim.loop import SimLoop, run
 
@@ -42,7 +42,7 @@ SECOND = (Mode.CRASH_BEFORE, Mode.APPLIED_CRASH, Mode.ANSWER_LOST, Mode.RIVAL, M
 
 
 SECOND_CAME = "a second fault"
-UNDONE: Mapping[Outcome, Check] = {Outcome.ROLLED_BACK: nothing, Outcome.FAILED: nothing}
+UNDONE = (Outcome.ROLLED_BACK, Outcome.FAILED)
 """How a procedure may also end where a store or a node refuses it."""
 
 
@@ -269,7 +269,9 @@ def judge(
     twice = [name for name, count in agreement.endings.items() if count != 1]
     if twice:
         wrong.append(f"more than one history: {twice}")
-    ends = {**UNDONE, **scenario.ends} if cell and cell.mode is Mode.REFUSED else scenario.ends
+    ends = dict(scenario.ends)
+    if cell and cell.mode is Mode.REFUSED:
+        ends = {**dict.fromkeys(UNDONE, scenario.undone), **ends}
     legal = next((one for one in ends if str(one) == outcome), None)
     if legal is None:
         return [*wrong, f"ended {outcome}, not {sorted(ends)}"]

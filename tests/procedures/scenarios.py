@@ -7,7 +7,8 @@ from base.errors import Refused
 from keys.catalogs import CatalogInfo, SchemaInfo
 from keys.kv import Compare
 from keys.records import Outcome, Submission
-from procedures.kinds.alter_table import AddColumn, AlterTable, RenameColumn, SetOptions
+from procedures.kinds.alter_operations import RenameColumn, SetOptions
+from procedures.kinds.alter_table import AlterTable
 from procedures.kinds.create_catalog import CreateCatalog
 from procedures.kinds.create_schema import CreateSchema
 from procedures.kinds.create_table import CreateTable
@@ -29,7 +30,6 @@ from tests.procedures.ends import (
     altered,
     both_failed_over,
     catalog_dropped,
-    column_added,
     created,
     dropped,
     effects,
@@ -42,6 +42,14 @@ from tests.procedures.ends import (
     truncated_elsewhere,
     undropped,
     undropped_elsewhere,
+)
+from tests.procedures.online import (
+    ADDS,
+    ALTERS,
+    all_altered,
+    column_added,
+    never_altered,
+    wide_info,
 )
 from tests.procedures.tables import (
     NODES,
@@ -71,6 +79,8 @@ class Scenario:
     """The client asks for the procedure to be cancelled then."""
     deadline_ms: int | None = None
     """Of the kind, where its own would make a long life of retries."""
+    undone: Check = nothing
+    """How it may also end where a store or a node refuses it."""
 
 
 def submission(scenario: Scenario) -> Submission:
@@ -99,6 +109,18 @@ async def with_table(cluster: Cluster, fence: Compare) -> None:
     """Table t: two regions on dn-1, one on dn-2."""
     await with_schema(cluster, fence)
     await put_table(cluster, fence, table_info(TABLE, "t", 3), ("dn-1", "dn-1", "dn-2"))
+
+
+async def with_wide_table(cluster: Cluster, fence: Compare) -> None:
+    await with_schema(cluster, fence)
+    await put_table(cluster, fence, wide_info(), ("dn-1", "dn-1", "dn-2"))
+
+
+async def with_slow_holder(cluster: Cluster, fence: Compare) -> None:
+    """A holder that has just died: its schema lease is waited for once."""
+    await with_wide_table(cluster, fence)
+    cluster.holders.uses("fe-1", TABLE, 1)
+    cluster.holders.dies("fe-1")
 
 
 async def with_two_tables(cluster: Cluster, fence: Compare) -> None:
@@ -284,16 +306,29 @@ SCENARIOS = (
     Scenario(
         "alter_table, a column added",
         "alter_table",
-        AlterTable(
-            catalog="main",
-            schema_name="public",
-            name="t",
-            table_id=TABLE,
-            operations=(AddColumn(name="extra", type="int64", after="id"),),
-        ),
+        ADDS,
         with_table,
         {FULL: column_added},
         client={"if_version": 1, "table_id": TABLE},
+        undone=never_altered,
+    ),
+    Scenario(
+        "alter_table, of all sorts at once",
+        "alter_table",
+        ALTERS,
+        with_wide_table,
+        {FULL: all_altered},
+        client={"if_version": 1, "table_id": TABLE},
+        undone=never_altered,
+    ),
+    Scenario(
+        "alter_table, cancelled",
+        "alter_table",
+        ALTERS,
+        with_slow_holder,
+        {FULL: all_altered, Outcome.CANCELLED: never_altered},
+        cancel_after_ms=250,
+        undone=never_altered,
     ),
     Scenario(
         "truncate_table",

@@ -144,6 +144,7 @@ def test_given_a_history_that_was_compacted_or_a_silent_store_then_it_loads_what
     run(main, 1)
 
 
+@pytest.mark.case("online 6")
 def test_given_a_watch_that_was_compacted_under_us_then_versions_go_on_and_never_back() -> None:
     async def main(loop: SimLoop) -> None:
         kv, follower = await following(loop)

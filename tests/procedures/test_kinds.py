@@ -14,7 +14,8 @@ from keys.routing import change_regions
 from keys.tables import RegionRoute, TableRouteKey
 from keys.txn import Txn, snapshot
 from procedures.context import Context
-from procedures.kinds.alter_table import AlterTable, RenameColumn, SetOptions
+from procedures.kinds.alter_operations import RenameColumn, SetOptions
+from procedures.kinds.alter_table import AlterTable
 from procedures.kinds.create_schema import CreateSchema
 from procedures.kinds.create_table import CreateTable
 from procedures.kinds.drop_schema import DropSchema
@@ -29,6 +30,7 @@ from procedures.submit import Submission as Wish
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.procedures.agree import history_of
 from tests.procedures.ends import TABLE
+from tests.procedures.online import ADDS
 from tests.procedures.scenarios import (
     MOVED,
     NEW,
@@ -63,9 +65,7 @@ def rename(**changes: object) -> RenameTable:
 
 
 def alter(*operations: SetOptions | RenameColumn) -> AlterTable:
-    return AlterTable(
-        catalog="main", schema_name="public", name="t", table_id=TABLE, operations=operations
-    )
+    return ADDS.model_copy(update={"operations": operations})
 
 
 def column(name: str, new_name: str) -> RenameColumn:

@@ -1,0 +1,119 @@
+"""Rows that were written without a column read as its origin default, wherever they lie."""
+
+import datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from dataplane.region.columns import DELETE, PUT, ColumnDef, conformed, file_schema, originals
+from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.place import OpenOrder
+from dataplane.region.region import Region
+from tests.region.rig import SPEC, batch, header, place, write
+
+SEATS = ColumnDef(id=7, type="int32", nullable=False, origin_default=100)
+MORE = (*SPEC.columns, SEATS)
+UTC = datetime.UTC
+
+
+def reopened(disk: MemoryDisk, epoch: int) -> Region:
+    return Region.open(place(disk), OpenOrder(SPEC.region_id, epoch, columns=MORE))
+
+
+def seats_by_key(rows: pa.Table | pa.RecordBatch) -> dict[bytes, int]:
+    keys, values = rows.column("_key").to_pylist(), rows.column("c7").to_pylist()
+    return dict(zip(keys, values, strict=True))
+
+
+def seats(region: Region) -> dict[bytes, int]:
+    """By key, read whole; points must say the same."""
+    found: dict[bytes, int] = {}
+    for part in region.scan():
+        found |= seats_by_key(part)
+    points = region.get(sorted(found))
+    assert seats_by_key(points) == found
+    return found
+
+
+def test_given_rows_in_a_file_and_in_the_log_when_a_column_comes_then_they_have_its_default() -> (
+    None
+):
+    disk = MemoryDisk(MemoryStore())
+    region = Region.create(place(disk), SPEC, epoch=1)
+    write(region, "s-1", {b"a": (1, "x"), b"gone": (9, "x")})
+    region.flush()
+    write(region, "s-2", {b"b": (2, "y"), b"gone": None})
+
+    region = reopened(disk, 2)
+
+    assert seats(region) == {b"a": 100, b"b": 100}
+    region.flush()
+    assert seats(region) == {b"a": 100, b"b": 100}
+
+
+def test_given_the_column_when_an_older_statement_leaves_it_out_then_the_default_is_stored() -> (
+    None
+):
+    disk = MemoryDisk(MemoryStore())
+    Region.create(place(disk), SPEC, epoch=1).close()
+    region = reopened(disk, 2)
+    known = batch({b"a": (1, "x")}).append_column("c7", pa.array([7], pa.int32()))
+
+    unaware = region.apply([(header("s-1", 2), batch({b"b": (2, "y"), b"c": None}))])
+    aware = region.apply([(header("s-2", 2), known)])
+
+    assert [getattr(one, "code", "done") for one in (*unaware, *aware)] == ["done", "done"]
+    assert seats(region) == {b"a": 7, b"b": 100}
+    assert seats(reopened(disk, 3)) == {b"a": 7, b"b": 100}
+
+
+def test_given_a_nullable_column_with_a_default_then_a_null_that_was_written_stays_null() -> None:
+    disk = MemoryDisk(MemoryStore())
+    region = Region.create(place(disk), SPEC, epoch=1)
+    write(region, "s-1", {b"a": (1, "x")})
+    column = ColumnDef(id=7, type="string", nullable=True, origin_default="old")
+    wanted = OpenOrder(SPEC.region_id, 2, columns=(*SPEC.columns, column))
+    region = Region.open(place(disk), wanted)
+    null = batch({b"b": (2, "y")}).append_column("c7", pa.array([None], pa.string()))
+
+    region.apply([(header("s-2", 2), null)])
+
+    assert region.get([b"a", b"b"], [7]).column("c7").to_pylist() == ["old", None]
+    region.flush()
+    assert region.get([b"a", b"b"], [7]).column("c7").to_pylist() == ["old", None]
+
+
+@pytest.mark.parametrize(
+    ("type", "origin", "value"),
+    [
+        ("boolean", True, True),
+        ("int8", -3, -3),
+        ("float32", 0.5, 0.5),
+        ("float64", "NaN", None),
+        ("decimal(10,2)", "12.50", Decimal("12.50")),
+        ("string", "ü", "ü"),
+        ("binary", "AAE=", b"\x00\x01"),
+        ("date", "2013-04-01", datetime.date(2013, 4, 1)),
+        (
+            "timestamp(ms)",
+            "2013-04-01T00:00:00Z",
+            datetime.datetime(2013, 4, 1, tzinfo=UTC),
+        ),
+    ],
+)
+def test_given_an_origin_default_of_any_type_then_rows_have_it_and_tombstones_have_not(
+    type: str, origin: bool | int | float | str, value: object
+) -> None:
+    column = ColumnDef(id=3, type=type, nullable=True, origin_default=origin)
+    schema = file_schema([column])
+    ops = pa.array([PUT, DELETE], pa.uint8())
+    bare = pa.table({"_key": [b"a", b"b"], "_version": [1, 2], "_op": ops})
+
+    found = conformed(bare, schema)
+
+    assert found.schema.equals(schema)
+    first, second = found.column("c3").to_pylist()
+    assert second is None
+    assert first != first if value is None else first == value  # NaN
+    assert len(originals(schema.field("c3"), ops.slice(0, 0))) == 0
