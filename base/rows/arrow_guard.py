@@ -12,6 +12,7 @@ import pyarrow as pa
 from base.errors import Refused
 
 _HEADER_FIELD = 2  # Message: version, header_type, header, bodyLength
+_BODY_FIELD = 3
 _COMPRESSION_FIELD = 3  # RecordBatch: length, nodes, buffers, compression
 _SLOTS_START = 4  # of a vtable: behind its own size and the table's
 
@@ -37,6 +38,19 @@ def is_compressed(metadata: bytes) -> bool:
         return _field(metadata, root + slot + header, _COMPRESSION_FIELD) != 0
     except struct.error:
         return True
+
+
+def body_bytes(metadata: bytes) -> int:
+    """How many bytes of buffers follow a message's metadata. Raises Refused for none that can."""
+    try:
+        (root,) = struct.unpack_from("<I", metadata)
+        slot = _field(metadata, root, _BODY_FIELD)
+        (size,) = struct.unpack_from("<q", metadata, root + slot) if slot else (0,)
+    except struct.error:
+        size = -1
+    if size < 0:
+        raise Refused("invalid-request", reason="the Arrow stream is damaged")
+    return int(size)
 
 
 def _field(metadata: bytes, table: int, number: int) -> int:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from base.errors import Refused
 from base.rows.layout import Column, Layout
 from base.schema.types import ColumnType
-from base.schema.values import Value, from_python
+from base.schema.values import JsonScalar, Value, from_python, to_json
 
 Row = Mapping[str, object]
 Rows: TypeAlias = "Sequence[Row] | pa.Table | pa.RecordBatch"
@@ -38,6 +38,15 @@ def to_users(columns: Sequence[Column], batch: pa.RecordBatch) -> pa.RecordBatch
 def to_dicts(columns: Sequence[Column], batch: pa.RecordBatch) -> list[dict[str, object]]:
     """Python values as `from_python` takes them; timestamps of ns as integers."""
     values = [_python(column.type, batch.column(column.field)) for column in columns]
+    names = [column.name for column in columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def to_json_rows(
+    columns: Sequence[Column], batch: pa.RecordBatch
+) -> list[dict[str, JsonScalar | None]]:
+    """Values in their JSON form, by name; *batch* as `to_users` makes it."""
+    values = [_json(column.type, batch.column(column.name)) for column in columns]
     names = [column.name for column in columns]
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
@@ -114,6 +123,12 @@ def check_nulls(column: Column, array: pa.Array) -> None:
         found="null",
         expected=f"a value: {column.name} is not nullable",
     )
+
+
+def _json(type: ColumnType, array: pa.Array) -> list[JsonScalar | None]:
+    if type.name == "timestamp":
+        array = array.cast(pa.int64())
+    return [None if value is None else to_json(type, value) for value in array.to_pylist()]
 
 
 def _python(type: ColumnType, array: pa.Array) -> list[object]:

@@ -98,8 +98,8 @@ class Statement:
 
     def _check_presence(self, cases: Cases) -> None:
         if self.op is Op.INSERT and cases.is_there(True):
-            found = self.given.keys.filter(cases.present)
-            raise Conflict("already-exists", what="The row", keys=self._shown(found.to_pylist()))
+            keys = self._shown(self.given.keys.filter(cases.present).to_pylist())
+            raise Conflict("already-exists", what="The row", name=keys[0], keys=keys)
         if self.op is Op.UPDATE and cases.is_there(False):
             found = self.given.keys.filter(pc.invert(cases.present))
             raise Conflict("row-missing", keys=self._shown(found.to_pylist()))

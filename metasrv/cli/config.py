@@ -13,7 +13,11 @@ import typer
 from base.settings_list import Setting, in_effect, settings_of, table_of
 from metasrv.cli.output import show_json, show_table
 
-DATANODE = "dataplane.datanode.settings"
+PROGRAMS = {
+    "datanode": "dataplane.datanode.settings",
+    "frontend": "dataplane.frontend.settings",
+}
+"""Of the data plane, each with the module that says what it is told here."""
 HEAD = ("flag", "environment", "value", "source", "unit", "meaning")
 
 
@@ -32,7 +36,8 @@ def command(
 ) -> None:
     """Flags win over the environment, that over a TOML file, that over the default."""
     try:
-        programs = {"server": of_server(config), "datanode": of_datanode(config)}
+        programs = {"server": of_server(config)}
+        programs |= {name: of_program(name, config) for name in PROGRAMS}
     except (ValueError, TypeError, OSError) as error:
         raise typer.BadParameter(f"{config}: {error}") from error
     if form is Form.JSON:
@@ -51,9 +56,9 @@ def of_server(toml: Path | None = None) -> list[Setting]:
     return in_effect(settings, table_of(toml, "server"), os.environ)
 
 
-def of_datanode(toml: Path | None = None) -> list[Setting]:
+def of_program(name: str, toml: Path | None = None) -> list[Setting]:
     """Asked of the program itself: the planes do not know each other."""
-    argv = [sys.executable, "-m", DATANODE, *([str(toml)] if toml else [])]
+    argv = [sys.executable, "-m", PROGRAMS[name], *([str(toml)] if toml else [])]
     said = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
     return [Setting(**row) for row in json.loads(said)]
 

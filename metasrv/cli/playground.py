@@ -20,7 +20,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     ),
     metasrvs: Annotated[int, typer.Option(min=1, max=9)] = 1,
     datanodes: Annotated[int, typer.Option(min=0, max=64)] = 3,
-    frontends: Annotated[int, typer.Option(min=0, max=0, help="Not built yet.")] = 0,
+    frontends: Annotated[int, typer.Option(min=0, max=16)] = 0,
     port: Annotated[
         int | None,
         typer.Option(min=1, max=65535, help="Of the first metasrv. Default: a free one."),
@@ -33,12 +33,13 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     supervise: Annotated[bool, typer.Option("--supervise", help="Start again what dies.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Start etcd, metasrvs and datanodes; stop them all when this is stopped."""
+    """Start etcd, metasrvs, datanodes and frontends; stop them all when this is stopped."""
     urls = tuple(url.strip() for url in (etcd or "").split(",") if url.strip())
     settings = Settings(
         data_dir=data_dir.resolve(),
         metasrvs=metasrvs,
         datanodes=datanodes,
+        frontends=frontends,
         port=port,
         etcd=urls,
         key_prefix=prefix,
@@ -47,7 +48,6 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     )
     if faults := list(settings.faults()):
         raise typer.BadParameter("; ".join(faults))
-    assert frontends == 0
     with told(as_json), bar("starting", at_once=not as_json) as shown:
         up = _Up(settings, shown, as_json)
         asyncio.run(run(settings, up.ready, up.up))
@@ -58,7 +58,7 @@ class _Up:
 
     def __init__(self, settings: Settings, shown: Bar, as_json: bool) -> None:
         own = 0 if settings.etcd else 1
-        self._total = own + settings.metasrvs + settings.datanodes
+        self._total = own + settings.metasrvs + settings.datanodes + settings.frontends
         self._ready = 0
         self._shown = shown
         self._as_json = as_json
@@ -76,6 +76,7 @@ class _Up:
             return
         facts: dict[str, object] = {"metasrv": document.metasrv, "etcd": document.etcd}
         facts.update({id: one.url for id, one in document.datanodes.items()})
+        facts.update({id: one.url for id, one in document.frontends.items()})
         facts["data"] = str(playground.settings.data_dir)
         show_facts(facts)
         first = document.metasrv[0] if document.metasrv else ""

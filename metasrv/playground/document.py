@@ -35,7 +35,6 @@ class PlaygroundBody(WireModel):
     metasrv: list[str]
     datanodes: dict[str, DatanodeEntry]
     frontends: dict[str, FrontendEntry]
-    """Empty until the frontend exists."""
     pids: Pids
     restart: dict[str, list[str]]
     """By id, the command line that starts it again."""
@@ -47,7 +46,7 @@ def document_of(
     programs = [child.program for child in children.values()]
     pids = {
         role: {one.id: children[one.id].pid for one in programs if one.role == role}
-        for role in ("metasrv", "datanode")
+        for role in ("metasrv", "datanode", "frontend")
     }
     return PlaygroundBody(
         etcd=list(etcd),
@@ -58,11 +57,15 @@ def document_of(
             for one in programs
             if one.role == "datanode"
         },
-        frontends={},
+        frontends={
+            one.id: FrontendEntry(url=one.url, pid=children[one.id].pid)
+            for one in programs
+            if one.role == "frontend"
+        },
         pids=Pids(
             metasrv=pids["metasrv"],
             datanode=pids["datanode"],
-            frontend={},
+            frontend=pids["frontend"],
             etcd=children["etcd"].pid if "etcd" in children else None,
         ),
         restart={one.id: list(one.argv) for one in programs},

@@ -12,7 +12,7 @@ from base.errors import Conflict
 from metasrv.playground.document import NAME
 
 LOCK = "playground.lock"
-OURS = re.compile(r"etcd|logs|m-\d+|dn-\d+")
+OURS = re.compile(r"etcd|logs|m-\d+|dn-\d+|fe-\d+")
 
 
 @contextmanager

@@ -10,8 +10,13 @@ HOST = "127.0.0.1"
 KEY_PREFIX = "metasrv/"
 METASRVS_MAX = 9
 DATANODES_MAX = 64
-Role = Literal["etcd", "metasrv", "datanode"]
-MODULES: Mapping[Role, str] = {"metasrv": "metasrv.main", "datanode": "dataplane.datanode.main"}
+FRONTENDS_MAX = 16
+Role = Literal["etcd", "metasrv", "datanode", "frontend"]
+MODULES: Mapping[Role, str] = {
+    "metasrv": "metasrv.main",
+    "datanode": "dataplane.datanode.main",
+    "frontend": "dataplane.frontend.main",
+}
 READY = "ready.json"
 
 
@@ -23,6 +28,7 @@ class Settings:
     """Absolute; everything of the cluster lies below it."""
     metasrvs: int = 1
     datanodes: int = 3
+    frontends: int = 0
     port: int | None = None
     """Of the first metasrv; None: a free one."""
     etcd: tuple[str, ...] = ()
@@ -36,6 +42,8 @@ class Settings:
     """More flags of each metasrv, by name without dashes; tests shorten times by them."""
     datanode_flags: Mapping[str, str] = field(default_factory=dict)
     """More flags of each datanode."""
+    frontend_flags: Mapping[str, str] = field(default_factory=dict)
+    """More flags of each frontend."""
 
     def faults(self) -> Iterator[str]:
         """What cannot be; empty: nothing."""
@@ -45,8 +53,10 @@ class Settings:
             yield f"0 to {METASRVS_MAX} metasrvs"
         if not 0 <= self.datanodes <= DATANODES_MAX:
             yield f"0 to {DATANODES_MAX} datanodes"
-        if self.datanodes and not self.metasrvs:
-            yield "datanodes need a metasrv"
+        if not 0 <= self.frontends <= FRONTENDS_MAX:
+            yield f"0 to {FRONTENDS_MAX} frontends"
+        if (self.datanodes or self.frontends) and not self.metasrvs:
+            yield "datanodes and frontends need a metasrv"
         if self.reset and self.etcd:
             yield "--reset deletes only the playground's own etcd: choose another --prefix"
         if not all(url.startswith("http://") for url in self.etcd):
@@ -75,7 +85,8 @@ class Program:
 
 
 def ports_needed(settings: Settings) -> int:
-    return settings.metasrvs + settings.datanodes + (0 if settings.etcd else 2)
+    programs = settings.metasrvs + settings.datanodes + settings.frontends
+    return programs + (0 if settings.etcd else 2)
 
 
 def plan(settings: Settings, etcd_path: str, free_ports: Sequence[int]) -> list[Program]:
@@ -90,7 +101,9 @@ def plan(settings: Settings, etcd_path: str, free_ports: Sequence[int]) -> list[
     servers = [one.url for one in programs if one.role == "metasrv"]
     numbers = range(1, settings.datanodes + 1)
     nodes = [_datanode(settings, f"dn-{number}", next(ports), servers) for number in numbers]
-    return [*programs, *nodes]
+    numbers = range(1, settings.frontends + 1)
+    frontends = [_frontend(settings, f"fe-{number}", next(ports), servers) for number in numbers]
+    return [*programs, *nodes, *frontends]
 
 
 def _etcd(settings: Settings, path: str, client_port: int, peer_port: int) -> Program:
@@ -135,6 +148,18 @@ def _datanode(settings: Settings, id: str, port: int, servers: Sequence[str]) ->
         **settings.datanode_flags,
     }
     return _ours("datanode", f"http://{HOST}:{port}", folder, flags)
+
+
+def _frontend(settings: Settings, id: str, port: int, servers: Sequence[str]) -> Program:
+    folder = settings.data_dir / id
+    flags = {
+        "frontend-id": id,
+        "metasrv": ",".join(servers),
+        "listen": f"{HOST}:{port}",
+        "ready-file": str(folder / READY),
+        **settings.frontend_flags,
+    }
+    return _ours("frontend", f"http://{HOST}:{port}", folder, flags)
 
 
 def _ours(role: Role, url: str, folder: Path, flags: Mapping[str, str]) -> Program:

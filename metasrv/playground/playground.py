@@ -85,6 +85,11 @@ class Playground:
         return {one.id: one.url for one in self.programs if one.role == "datanode"}
 
     @property
+    def frontend_urls(self) -> dict[str, str]:
+        """By id."""
+        return {one.id: one.url for one in self.programs if one.role == "frontend"}
+
+    @property
     def datanode_roots(self) -> dict[str, Path]:
         """By id."""
         return {one.id: one.root for one in self.programs if one.role == "datanode"}

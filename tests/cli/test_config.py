@@ -9,11 +9,16 @@ import pytest
 from pydantic import BaseModel
 
 from dataplane.datanode.config import DatanodeConfig
+from dataplane.frontend.config import FrontendConfig
 from metasrv.config import ServerConfig
 from tests.cli.conftest import Run
 
-REQUIRED = {"--server-id", "--data-dir", "--node-id", "--root", "--metasrv"}
-PROGRAMS: dict[str, type[BaseModel]] = {"server": ServerConfig, "datanode": DatanodeConfig}
+REQUIRED = {"--server-id", "--data-dir", "--node-id", "--root", "--metasrv", "--frontend-id"}
+PROGRAMS: dict[str, type[BaseModel]] = {
+    "server": ServerConfig,
+    "datanode": DatanodeConfig,
+    "frontend": FrontendConfig,
+}
 
 
 def test_given_the_models_then_each_setting_is_told_with_its_meaning(run: Run) -> None:

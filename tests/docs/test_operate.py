@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dataplane.datanode.config import DatanodeConfig
+from dataplane.frontend.config import FrontendConfig
 from keys.memory import MemoryKv
 from metasrv.api.metrics import ServerMetrics
 from metasrv.cli.main import COMMANDS, application
@@ -25,7 +26,11 @@ TOPS = ("base", "keys", "procedures", "metasrv", "dataplane", "serving")
 LOUD = frozenset({"warning", "error", "exception", "critical"})
 FENCE = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # Programs that take their own flags: the command line passes them on.
-FLAGS = {"server": ServerConfig.model_fields, "datanode": DatanodeConfig.model_fields}
+FLAGS = {
+    "server": ServerConfig.model_fields,
+    "datanode": DatanodeConfig.model_fields,
+    "frontend": FrontendConfig.model_fields,
+}
 
 
 def loud_events() -> Iterator[str]:

@@ -1,10 +1,13 @@
 """A table as the feed has it, with elements in whatever state a test is about."""
 
+from typing import Literal
+
 from base.elements.states import ElementState
 from base.schema.partition import HashRule
 from base.wire.feed import FeedColumn, FeedConstraint, FeedIndex, FeedRegion, FeedTable
 from dataplane.frontend.schema import Schema
 
+ConstraintKind = Literal["not-null", "check", "unique"]
 PUBLIC = ElementState.PUBLIC
 TABLE_ID = 1024
 
@@ -19,7 +22,7 @@ def index(id: int, *columns: int, unique: bool = False, state: ElementState = PU
     return FeedIndex(id=id, name=name, columns=columns, unique=unique, state=state)
 
 
-def rule(kind: str, *columns: int, state: ElementState = PUBLIC) -> FeedConstraint:
+def rule(kind: ConstraintKind, *columns: int, state: ElementState = PUBLIC) -> FeedConstraint:
     return FeedConstraint(id=1, name=f"{kind}_1", kind=kind, columns=columns, state=state)
 
 

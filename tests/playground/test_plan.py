@@ -33,6 +33,17 @@ def test_given_several_metasrvs_then_datanodes_know_them_all_and_the_port_is_the
     assert "--root=/data/dn-1/root" in node.argv
 
 
+def test_given_frontends_then_they_know_every_metasrv_and_come_last() -> None:
+    settings = Settings(DATA, metasrvs=2, datanodes=1, frontends=2, frontend_flags={"x": "y"})
+
+    programs = plan(settings, "/bin/etcd", PORTS)
+
+    assert [one.id for one in programs[-2:]] == ["fe-1", "fe-2"]
+    assert f"--metasrv={programs[1].url},{programs[2].url}" in programs[-1].argv
+    assert "--x=y" in programs[-1].argv
+    assert ports_needed(settings) == len(programs) + 1
+
+
 def test_given_an_etcd_that_is_there_then_none_is_started() -> None:
     settings = Settings(DATA, etcd=("http://127.0.0.1:2379", "http://127.0.0.1:3379"))
 
@@ -60,6 +71,8 @@ def test_given_more_flags_then_they_are_on_the_command_lines() -> None:
         Settings(DATA, metasrvs=0),
         Settings(DATA, metasrvs=10),
         Settings(DATA, datanodes=-1),
+        Settings(DATA, frontends=17),
+        Settings(DATA, metasrvs=0, datanodes=0, frontends=1),
         Settings(DATA, etcd=("127.0.0.1:2379",)),
         Settings(DATA, etcd=("http://127.0.0.1:2379",), reset=True),
     ],

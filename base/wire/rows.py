@@ -1,0 +1,54 @@
+"""Rows as clients of a frontend see them: columns by name, values in their JSON form.
+
+`POST /v1/tables/{catalog}/{schema}/{table}/rows` writes, `GET` of the same reads by primary key or
+by an index, `GET .../scan` reads all of them, in pages.
+"""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from base.wire.model import Listed, WireModel
+
+ROWS_MAX = 10_000
+"""Of one page."""
+SCHEMA_VERSION = "x-schema-version"
+"""Header of an answer that is no JSON object: the schema version that it was computed with."""
+SCHEMA_VERSION_KEY = b"metasrv.schema_version"
+"""The same in the metadata of an Arrow schema."""
+
+JsonRow = dict[str, Any]
+"""Values by column name: null, true and false, numbers and texts (base/schema/values.py)."""
+
+
+class RowsRequest(WireModel):
+    """Rows of one region are taken together or not at all. A `delete` names the primary key only,
+    an `update` that and what it changes; what an `insert` or `upsert` does not name has its
+    default."""
+
+    op: Literal["insert", "upsert", "update", "delete"]
+    rows: Listed[JsonRow] = Field(min_length=1)
+
+
+class RegionDone(WireModel):
+    """What one region did of a statement."""
+
+    region_id: str
+    outcome: Literal["applied"] = "applied"
+
+
+class WriteAnswer(WireModel):
+    """Every row was applied; anything less is an error with `regions`."""
+
+    rows: int
+    schema_version: int
+    """The newest that was used."""
+    regions: Listed[RegionDone]
+
+
+class RowsAnswer(WireModel):
+    rows: Listed[JsonRow]
+    schema_version: int
+    next_page_token: str | None = None
+    """Opaque; null on the last page. Good at the frontend that gave it, while its transaction
+    lives."""

@@ -1,0 +1,93 @@
+"""What a frontend answers: a page of rows in the form that was asked for, and what it is. Pure."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from enum import StrEnum
+
+import orjson
+import pyarrow as pa
+from fastapi import Response
+
+from base.rows.arrow_parts import ArrowParts
+from base.rows.convert import to_json_rows
+from base.rows.layout import Column, Layout
+from base.wire.model import WireModel
+from base.wire.rows import SCHEMA_VERSION, SCHEMA_VERSION_KEY
+from dataplane.frontend.service import PageOf
+
+
+class Form(StrEnum):
+    """Media types."""
+
+    JSON = "application/json"
+    LINES = "application/x-ndjson"
+    ARROW = "application/vnd.apache.arrow.stream"
+
+
+class Alive(WireModel):
+    status: str = "ok"
+
+
+class VersionBody(WireModel):
+    name: str = "frontend"
+    version: str
+    frontend_id: str
+    incarnation: str | None
+    """None: not registered yet."""
+    cluster_id: str | None
+    catalog_version: int | None
+    """None: nothing was read yet."""
+
+
+def wanted_form(accept: str) -> Form:
+    """The first form of ours that a client names; JSON if it names none."""
+    named = [part.partition(";")[0].strip() for part in accept.split(",")]
+    return next((Form(one) for one in named if one in set(Form)), Form.JSON)
+
+
+def page_answer(page: PageOf, form: Form) -> Response:
+    headers = {SCHEMA_VERSION: str(page.schema_version)}
+    if form is Form.JSON:
+        body = {
+            "rows": to_json_rows(page.columns, page.rows),
+            "schema_version": page.schema_version,
+        }
+        if page.next_page_token is not None:
+            body["next_page_token"] = page.next_page_token
+        return Response(orjson.dumps(body), media_type=form, headers=headers)
+    if page.next_page_token is not None:
+        headers["x-next-page-token"] = page.next_page_token
+    if form is Form.LINES:
+        return Response(lines(page), media_type=form, headers=headers)
+    stream = ArrowParts(arrow_schema(page.columns, page.schema_version))
+    return Response(arrow_part(stream, page) + stream.end(), media_type=form, headers=headers)
+
+
+def lines(page: PageOf) -> bytes:
+    """One row a line."""
+    return b"".join(orjson.dumps(row) + b"\n" for row in to_json_rows(page.columns, page.rows))
+
+
+def arrow_schema(columns: Sequence[Column], schema_version: int) -> pa.Schema:
+    metadata = {SCHEMA_VERSION_KEY: str(schema_version).encode()}
+    return Layout.arrow_of(columns).with_metadata(metadata)
+
+
+def arrow_part(stream: ArrowParts, page: PageOf) -> bytes:
+    schema = arrow_schema(page.columns, page.schema_version)
+    return stream.part(page.rows.replace_schema_metadata(schema.metadata))
+
+
+async def streamed(
+    first: PageOf, rest: AsyncIterator[PageOf], form: Form
+) -> AsyncGenerator[bytes, None]:
+    """All pages as one body. An Arrow stream that is cut lacks its end."""
+    if form is Form.LINES:
+        yield lines(first)
+        async for page in rest:
+            yield lines(page)
+        return
+    stream = ArrowParts(arrow_schema(first.columns, first.schema_version))
+    yield arrow_part(stream, first)
+    async for page in rest:
+        yield stream.part(page.rows.replace_schema_metadata({}))
+    yield stream.end()

@@ -1,0 +1,225 @@
+"""The rows of tables as routes: parse, call the service, shape the answer."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from functools import partial
+from hashlib import sha256
+from typing import Annotated
+from uuid import uuid4
+
+import pyarrow as pa
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import ValidationError
+
+from base.errors import Refused
+from base.rows.layout import Layout
+from base.schema.values import Value
+from base.wire import strict_json
+from base.wire.asgi import read_body
+from base.wire.problems import field_errors
+from base.wire.rows import (
+    ROWS_MAX,
+    SCHEMA_VERSION,
+    RegionDone,
+    RowsAnswer,
+    RowsRequest,
+    WriteAnswer,
+)
+from dataplane.frontend.answers import (
+    Alive,
+    Form,
+    VersionBody,
+    page_answer,
+    streamed,
+    wanted_form,
+)
+from dataplane.frontend.arrow_in import ArrowIn
+from dataplane.frontend.given import Op
+from dataplane.frontend.holder import VERSION
+from dataplane.frontend.query import LIMIT, Asked, Range, key_of, limit_of, range_of, read_query
+from dataplane.frontend.scans import OpenScan, Place
+from dataplane.frontend.schema import Schema
+from dataplane.frontend.service import Name, PageOf, Service, Written
+from serving.door import media_type
+
+KEY_CHARS_MAX = 255
+_KEY = frozenset({"key"})
+_INDEX = frozenset({"index", "eq", "from", "to", "limit"})
+_PAGE = frozenset({"page_token", "limit"})
+_SCAN = frozenset({"columns", "limit"})
+
+rows = APIRouter(prefix="/v1/tables/{catalog}/{schema}/{table}", tags=["rows"])
+admin = APIRouter(tags=["admin"])
+
+
+def service(request: Request) -> Service:
+    found = request.app.state.service
+    assert isinstance(found, Service)
+    return found
+
+
+def name(catalog: str, schema: str, table: str) -> Name:
+    return catalog, schema, table
+
+
+ServiceDep = Annotated[Service, Depends(service)]
+NameDep = Annotated[Name, Depends(name)]
+
+
+@rows.post("/rows", response_model=WriteAnswer)
+async def write_rows(request: Request, name: NameDep, service: ServiceDep) -> WriteAnswer:
+    """Insert, upsert, update or delete rows: JSON with the `op` in it, or an Arrow IPC stream with
+    `?op=`, which is applied batch by batch as it arrives."""
+    statement_id = _statement_id(request)
+    query = request.scope["query_string"]
+    if media_type(request.scope) == Form.ARROW:
+        op = _op(read_query(query, frozenset({"op"})).get("op", [""])[0])
+        stream = partial(_batches, request)
+        return _written(await service.write_stream(name, op, stream, statement_id))
+    read_query(query, frozenset())
+    wanted = await _json_body(request)
+    return _written(await service.write(name, Op(wanted.op), wanted.rows, statement_id))
+
+
+@rows.get("/rows", response_model=RowsAnswer)
+async def get_rows(request: Request, name: NameDep, service: ServiceDep) -> Response:
+    """One row by `key`; or the rows of `index` that have `eq`, or are from `from` up to `to`."""
+    form = _form(request)
+    query = request.scope["query_string"]
+    asked = read_query(query, _KEY | _INDEX | _PAGE)
+    if "page_token" in asked:
+        return page_answer(await _resumed(service, read_query(query, _PAGE)), form)
+    if "key" in asked:
+        read_query(query, _KEY)
+
+        def key(layout: Layout) -> Sequence[Value]:
+            return key_of(layout.key, asked["key"])
+
+        return page_answer(await service.by_key(name, key), form)
+    if "index" not in asked:
+        raise Refused("invalid-request", expected="key, or index, in the query")
+    index = asked["index"][0]
+
+    def range(schema: Schema) -> Range:
+        return range_of(schema.index(index), asked)
+
+    limit = limit_of(asked) or LIMIT
+    opened, place = await service.begin_index_scan(name, index, range)
+    return page_answer((await service.page(opened, place, limit))[0], form)
+
+
+@rows.get("/scan", response_model=RowsAnswer)
+async def scan_rows(request: Request, name: NameDep, service: ServiceDep) -> Response:
+    """All rows, or some `columns` of them: JSON in pages; NDJSON and Arrow as one stream."""
+    form = _form(request)
+    query = request.scope["query_string"]
+    asked = read_query(query, _SCAN | _PAGE)
+    limit = limit_of(asked)
+    if "page_token" in asked:
+        return page_answer(await _resumed(service, read_query(query, _PAGE)), form)
+    names = asked["columns"][0].split(",") if "columns" in asked else None
+    opened = await service.begin_scan(name, names)
+    first, following = await service.page(opened, Place(), limit or _page_rows(form))
+    if form is Form.JSON or limit is not None:
+        return page_answer(first, form)
+    headers = {SCHEMA_VERSION: str(first.schema_version)}
+    rest = _rest(service, opened, following)
+    return StreamingResponse(streamed(first, rest, form), media_type=form, headers=headers)
+
+
+@admin.get("/livez")
+async def livez(service: ServiceDep) -> Alive:
+    """The process answers; not once its lease has ended."""
+    service.check_alive()
+    return Alive()
+
+
+@admin.get("/readyz")
+async def readyz(service: ServiceDep) -> Alive:
+    """It holds a schema lease, and has read the catalog."""
+    service.holder.check()
+    return Alive()
+
+
+@admin.get("/version")
+async def version(service: ServiceDep) -> VersionBody:
+    """Who this process is, and in which cluster."""
+    me = service.holder
+    return VersionBody(
+        version=VERSION,
+        frontend_id=me.holder_id,
+        incarnation=None if me.now is None else me.now.incarnation,
+        cluster_id=me.cluster_id,
+        catalog_version=service.catalog.version,
+    )
+
+
+@admin.get("/metrics", response_class=Response)
+async def metrics(service: ServiceDep) -> Response:
+    """Counters in the Prometheus text format."""
+    return Response(service.exposition(), media_type="text/plain; version=0.0.4")
+
+
+async def _resumed(service: Service, asked: Asked) -> PageOf:
+    opened, place = service.resume_scan(asked["page_token"][0])
+    return (await service.page(opened, place, limit_of(asked) or LIMIT))[0]
+
+
+async def _rest(
+    service: Service, opened: OpenScan, at: Place | None
+) -> AsyncGenerator[PageOf, None]:
+    """Every page after the first; whoever stops listening ends the scan."""
+    try:
+        while at is not None:
+            page, at = await service.page(service.current(opened), at, ROWS_MAX)
+            yield page
+    finally:
+        service.end_scan(opened)
+
+
+def _batches(request: Request, left_s: Callable[[], float]) -> AsyncIterator[pa.RecordBatch]:
+    return ArrowIn(request.receive, left_s).batches()
+
+
+async def _json_body(request: Request) -> RowsRequest:
+    media = media_type(request.scope)
+    body = await read_body(request.receive, strict_json.BODY_BYTES_MAX)
+    if body and media != Form.JSON:
+        raise Refused(
+            "unsupported-media-type", found=media, expected=f"{Form.JSON} or {Form.ARROW}"
+        )
+    value = strict_json.parse(body)
+    try:
+        return RowsRequest.model_validate(value)
+    except ValidationError as error:
+        raise Refused("invalid-request", errors=field_errors(error.errors(), value)) from error
+
+
+def _form(request: Request) -> Form:
+    return wanted_form(request.headers.get("accept", ""))
+
+
+def _page_rows(form: Form) -> int:
+    return LIMIT if form is Form.JSON else ROWS_MAX
+
+
+def _op(text: str) -> Op:
+    if text in set(Op):
+        return Op(text)
+    raise Refused("invalid-request", found=text[:64], expected="op: " + ", ".join(Op))
+
+
+def _statement_id(request: Request) -> str:
+    """The same `Idempotency-Key` again is answered by what it did the first time, for ten minutes:
+    a region applies a statement once."""
+    given = request.headers.get("idempotency-key")
+    if given is None:
+        return uuid4().hex
+    if not 1 <= len(given) <= KEY_CHARS_MAX or not given.isprintable():
+        raise Refused("bad-idempotency-key")
+    return sha256(given.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _written(done: Written) -> WriteAnswer:
+    regions = tuple(RegionDone(region_id=id) for id in done.region_ids)
+    return WriteAnswer(rows=done.rows, schema_version=done.schema_version, regions=regions)

@@ -1,0 +1,22 @@
+"""What a frontend is told at its start, beside what every program is (serving/config.py)."""
+
+from typing import ClassVar
+
+from pydantic import field_validator
+
+from serving.config import ProgramConfig, checked_name
+
+
+class FrontendConfig(ProgramConfig):
+    """Environment: `METASRV_FRONTEND_` and the name, as METASRV_FRONTEND_FRONTEND_ID."""
+
+    program: ClassVar[str] = "frontend"
+    env_prefix: ClassVar[str] = "METASRV_FRONTEND_"
+
+    frontend_id: str
+    """Names this frontend among those that hold schema leases; two never have one at a time."""
+
+    @field_validator("frontend_id")
+    @classmethod
+    def _is_a_name(cls, value: str) -> str:
+        return checked_name(value)

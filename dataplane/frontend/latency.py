@@ -1,0 +1,18 @@
+"""How long statements took since the last acknowledgement: what a reorg is throttled by. Pure."""
+
+SAMPLES_MAX = 10_000
+"""Of one acknowledgement; more are not looked at."""
+
+
+class Latency:
+    def __init__(self) -> None:
+        self._taken_ms: list[float] = []
+
+    def took(self, ms: float) -> None:
+        if len(self._taken_ms) < SAMPLES_MAX:
+            self._taken_ms.append(ms)
+
+    def taken_p99_ms(self) -> float | None:
+        """The time within which 99 of 100 were answered; None: there were none. Begins anew."""
+        taken, self._taken_ms = sorted(self._taken_ms), []
+        return taken[(len(taken) - 1) * 99 // 100] if taken else None

@@ -1,0 +1,154 @@
+"""The frontend as a process: the one place where its parts are made and put together."""
+
+import asyncio
+import gc
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import structlog
+import uvloop
+
+from base.clock import SystemClock
+from base.errors import Conflict
+from base.log import log_to_stderr
+from base.ready import announce
+from base.rng import SystemRng
+from base.rows.nodes import Nodes
+from base.token import optional_token, optional_tokens
+from base.wire.client import HttpClient
+from dataplane.frontend.app import build_app
+from dataplane.frontend.catalog import LiveCatalog
+from dataplane.frontend.config import FrontendConfig
+from dataplane.frontend.feed import Feed, Servers
+from dataplane.frontend.holder import Holder, World
+from dataplane.frontend.latency import Latency
+from dataplane.frontend.metasrv import HttpLeader
+from dataplane.frontend.metrics import FrontendMetrics
+from dataplane.frontend.regions import Regions
+from dataplane.frontend.service import Service
+from dataplane.frontend.transactions import Transactions
+from dataplane.frontend.writing import Writing
+from serving.server import Server
+from serving.tokens import guarded
+
+EXIT_CONFIG = 78  # EX_CONFIG of sysexits.h: an operator must change something first
+EXIT_LEASE = 75  # EX_TEMPFAIL: started again, it may hold a lease again
+THREADS_MAX = 16  # they encode and decode rows; two cores do no more of that at a time
+DRAIN_S_MAX = 10  # for statements under way at SIGTERM: the greatest age of a transaction
+LAST_WORDS_S = 1  # for answers under way when the lease has ended: all of them say 503
+OLD_SCANS_MS = 500
+
+log = structlog.get_logger()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    if not __debug__:
+        print("asserts are part of this program: do not run it with -O", file=sys.stderr)
+        return EXIT_CONFIG
+    flags = FrontendConfig.flags(sys.argv[1:] if argv is None else argv, __doc__)
+    ready_file, toml = flags.pop("ready_file", None), flags.pop("config", None)
+    try:
+        config = FrontendConfig.read(flags, os.environ, toml)
+    except (ValueError, TypeError, OSError) as error:
+        print(error, file=sys.stderr)
+        return EXIT_CONFIG
+    log_to_stderr(frontend_id=config.frontend_id)
+    code = EXIT_CONFIG
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            code = runner.run(run(config, ready_file))
+    except* Conflict as refused:
+        reasons = [str(error) for error in refused.exceptions]
+        log.exception("frontend_refused", errors=reasons, runbook="docs/operate/frontend.md")
+    gc.freeze()  # what is left is not looked through once more
+    return code
+
+
+async def run(config: FrontendConfig, ready_file: Path | None) -> int:
+    """Until SIGTERM or SIGINT, or until its lease has ended; the exit code.
+
+    Raises Conflict (in a group) when this process must never serve.
+    """
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(THREADS_MAX))
+    listening = socket.create_server((config.host, config.port))
+    address = f"http://{config.advertise or config.host}:{listening.getsockname()[1]}"
+    tokens, token = optional_tokens(config.tokens_file), optional_token(config.token_file)
+    client = HttpClient(config.metasrv_urls, token=token)
+    async with client, asyncio.TaskGroup() as group:
+        frontend = _Frontend(config, address, client, token)
+        app = guarded(build_app(frontend.service), tokens)
+        server = Server(app, config.host, drain_s=DRAIN_S_MAX)
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        serving = group.create_task(server.serve(sockets=[listening]))
+        await server.is_up.wait()
+        announce(
+            {"frontend_id": config.frontend_id, "url": address, "pid": os.getpid()}, ready_file
+        )
+        background = [group.create_task(work) for work in frontend.background()]
+        over = group.create_task(frontend.holder.until_over())
+        stopping = group.create_task(stop.wait())
+        await asyncio.wait([over, stopping], return_when=asyncio.FIRST_COMPLETED)
+        is_over = over.done()
+        if is_over:
+            log.error("schema_lease_lost", runbook="docs/operate/frontend.md")
+            server.config.timeout_graceful_shutdown = LAST_WORDS_S
+        server.should_exit = True
+        await serving
+        for task in (*background, over, stopping):
+            task.cancel()
+        if not is_over:
+            await frontend.holder.sign_off()
+        await frontend.nodes.close()
+    log.info("frontend_stopped")
+    return EXIT_LEASE if is_over else 0
+
+
+class _Frontend:
+    """The parts of one frontend, wired."""
+
+    def __init__(
+        self, config: FrontendConfig, address: str, client: HttpClient, token: str | None
+    ) -> None:
+        clock, rng = SystemClock(), SystemRng()
+        catalog = LiveCatalog(lambda: self.holder.tell())
+        transactions = Transactions(lambda table, version: self.holder.freed(table, version))
+        feed = Feed(catalog, Servers(config.metasrv_urls, token), clock, rng)
+        latency = Latency()
+        world = World(HttpLeader(client), clock, feed.reload, feed.learn)
+        self.holder = Holder(config.frontend_id, address, catalog, transactions, latency, world)
+        self.nodes = Nodes(token=token)
+        regions = Regions(catalog, self.nodes, rng, self.holder.check_lease)
+        self.service = Service(
+            holder=self.holder,
+            catalog=catalog,
+            transactions=transactions,
+            regions=regions,
+            writing=Writing(catalog, regions),
+            clock=clock,
+            latency=latency,
+            metrics=FrontendMetrics(),
+        )
+        self._feed = feed
+
+    def background(self) -> Iterator[Any]:
+        yield self._feed.run()
+        yield self.holder.run()
+        yield self._end_old_scans()
+
+    async def _end_old_scans(self) -> None:
+        while True:
+            await self.service.clock.sleep_ms(OLD_SCANS_MS)
+            self.service.end_old_scans()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

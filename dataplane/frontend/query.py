@@ -1,0 +1,111 @@
+"""What the query of a read says, judged strictly. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from base.errors import Refused
+from base.rows.layout import Column
+from base.schema.entrycodec import encode_values
+from base.schema.values import Value, from_json
+from base.wire import strict_json
+from base.wire.rows import ROWS_MAX
+from dataplane.frontend.schema import StoredIndex
+
+LIMIT = 1_000
+"""Rows of a page, if nothing is said."""
+REPEATED = frozenset({"key", "eq", "from", "to"})
+"""One for each column of a composite."""
+PARAMETERS_MAX = 4_096
+
+Asked = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Of the entries of an index."""
+
+    first: bytes
+    end: bytes | None
+    """Exclusive; None: to the last."""
+
+
+def read_query(raw: bytes, known: frozenset[str]) -> Asked:
+    """Raises Refused for what is not known, or stands twice and may not."""
+    try:
+        pairs = parse_qsl(
+            raw.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=PARAMETERS_MAX,
+        )
+    except ValueError:
+        raise Refused("invalid-request", expected="a query in UTF-8") from None
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        if name not in known:
+            expected = "one of " + ", ".join(sorted(known))
+            raise Refused("invalid-request", found=name, expected=expected)
+        found.setdefault(name, []).append(value)
+        if len(found[name]) > 1 and name not in REPEATED:
+            raise Refused("invalid-request", expected=f"{name} once in the query")
+    return found
+
+
+def limit_of(asked: Asked) -> int | None:
+    """None: nothing is said. Raises Refused."""
+    text = asked.get("limit", [None])[0]
+    if text is None:
+        return None
+    if text.isascii() and text.isdecimal() and len(text) <= 5 and 1 <= int(text) <= ROWS_MAX:
+        return int(text)
+    raise Refused("invalid-request", found=text[:64], expected=f"limit from 1 to {ROWS_MAX}")
+
+
+def key_of(columns: Sequence[Column], texts: Sequence[str]) -> tuple[Value, ...]:
+    """A whole primary key. Raises Refused."""
+    values = _values(columns, texts, "key")
+    if len(values) < len(columns) or None in values:
+        names = ", ".join(column.name for column in columns)
+        raise Refused("invalid-request", found=", ".join(texts)[:64], expected=f"key: {names}")
+    return tuple(value for value in values if value is not None)
+
+
+def range_of(index: StoredIndex, asked: Asked) -> Range:
+    """Entries that begin with `eq`; or from `from`, up to but not `to`. Raises Refused."""
+    if "eq" in asked:
+        if "from" in asked or "to" in asked:
+            raise Refused("invalid-request", expected="eq, or from and to")
+        first = _encoded(index, asked["eq"], "eq")
+        return Range(first, after_prefix(first))
+    end = _encoded(index, asked["to"], "to") if "to" in asked else None
+    return Range(_encoded(index, asked.get("from", ()), "from"), end)
+
+
+def after_prefix(prefix: bytes) -> bytes | None:
+    """Above every key that begins with it; None: there is nothing above."""
+    kept = prefix.rstrip(b"\xff")
+    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
+
+
+def _encoded(index: StoredIndex, texts: Sequence[str], name: str) -> bytes:
+    values = _values(index.columns, texts, name)
+    return encode_values(index.types[: len(values)], values)
+
+
+def _values(columns: Sequence[Column], texts: Sequence[str], name: str) -> list[Value | None]:
+    if len(texts) > len(columns):
+        expected = f"{name} at most {len(columns)} times"
+        raise Refused("invalid-request", found=len(texts), expected=expected)
+    return [_value(*pair, name) for pair in zip(columns, texts, strict=False)]
+
+
+def _value(column: Column, text: str, name: str) -> Value | None:
+    """A JSON value; a bare word is a string."""
+    try:
+        found = strict_json.parse(text.encode())
+    except Refused:
+        if text[:1] in ('"', "[", "{"):
+            raise
+        found = text
+    return None if found is None else from_json(column.type, found, f"/{name}/{column.name}")

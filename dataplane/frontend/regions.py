@@ -1,0 +1,190 @@
+"""Regions as a statement reaches them: by the newest route, again and again, until its deadline."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import pyarrow as pa
+
+from base.errors import MetaError, Unavailable, Unknown
+from base.fanout import fan_out
+from base.rng import Rng
+from base.rows.nodes import Nodes
+from base.rows.retry import REGION_BACKOFF, attempts, may_send_again
+from base.rows.split import body_of
+from base.wire.batches import BatchHeader, BatchResult, GetRows, ReadHeader, ScanRows
+from base.wire.tables import RegionRouteBody
+from dataplane.frontend.catalog import LiveCatalog
+from dataplane.frontend.entries import Entry
+from dataplane.frontend.schema import Schema
+
+T = TypeVar("T")
+KEYS_AT_ONCE = 2_000
+"""Of one read: an answer of as many rows of some kilobytes is what a region gives at once."""
+READS_AT_ONCE = 8
+
+
+@dataclass(slots=True)
+class Sent:
+    """What is known of a batch that was sent, over all its copies."""
+
+    epoch: int = 0
+    """Of the last leader asked."""
+    unknown_epoch: int = -1
+    """The highest of a leader that did not answer; -1: each answered."""
+
+    @property
+    def perhaps(self) -> bool:
+        """Whether a copy may still be applied: a leader of a higher epoch has read all that an
+        older one can ever have applied (P5)."""
+        return self.unknown_epoch >= 0 and self.epoch <= self.unknown_epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    catalog: LiveCatalog
+    nodes: Nodes
+    rng: Rng
+    check_lease: Callable[[], None]
+    """Raises Unavailable when this process may not speak any more."""
+
+    async def write(
+        self, schema: Schema, number: int, rows: pa.RecordBatch, sent: Sent, call: "Call"
+    ) -> BatchResult:
+        """Durable when it returns. Raises Conflict for an expectation that does not hold, and for a
+        schema version that has ended."""
+
+        async def send(region: RegionRouteBody) -> BatchResult:
+            sent.epoch = region.epoch
+            header = BatchHeader(
+                table_id=schema.layout.table_id,
+                schema_version=schema.version,
+                epoch=region.epoch,
+                statement_id=call.statement_id,
+            )
+            body = await asyncio.to_thread(body_of, rows, header)
+            self.check_lease()
+            try:
+                return await self.nodes.write(region, body, call.left_ms)
+            except Unknown:
+                sent.unknown_epoch = max(sent.unknown_epoch, region.epoch)
+                raise
+
+        return await self._until_final(schema, number, call, send)
+
+    async def rows(
+        self, schema: Schema, number: int, keys: Sequence[bytes], call: "Call"
+    ) -> pa.Table:
+        """The live ones, with all their columns."""
+        return await self._get(schema, number, keys, call, 0)
+
+    async def entries(
+        self, schema: Schema, number: int, index_id: int, keys: Sequence[bytes], call: "Call"
+    ) -> Mapping[bytes, Entry]:
+        """Those that are there."""
+        found = await self._get(schema, number, keys, call, index_id)
+        columns = (found.column(name).to_pylist() for name in ("_key", "_version", "_row"))
+        return {key: Entry(version, row) for key, version, row in zip(*columns, strict=True)}
+
+    async def scan(self, schema: Schema, number: int, wanted: "Page", call: "Call") -> pa.Table:
+        async def send(region: RegionRouteBody) -> pa.Table:
+            header = _header(schema, region)
+            body = ScanRows.model_validate({**header, **wanted.asked()})
+            return await self.nodes.read_rows(region, "scan", body, call.left_ms)
+
+        return await self._read(schema, number, call, send)
+
+    async def _get(
+        self, schema: Schema, number: int, keys: Sequence[bytes], call: "Call", family: int
+    ) -> pa.Table:
+        async def get(some: Sequence[bytes]) -> pa.Table:
+            def send(region: RegionRouteBody) -> Awaitable[pa.Table]:
+                more = {"family": family} if family else {}
+                texts = [key.hex() for key in some]
+                body = GetRows.model_validate({**_header(schema, region), "keys": texts, **more})
+                return self.nodes.read_rows(region, "get", body, call.left_ms)
+
+            return await self._read(schema, number, call, send)
+
+        starts = range(0, len(keys), KEYS_AT_ONCE)
+        calls = [partial(get, keys[start : start + KEYS_AT_ONCE]) for start in starts]
+        return pa.concat_tables(await fan_out(calls, at_once=READS_AT_ONCE))
+
+    async def _read(
+        self,
+        schema: Schema,
+        number: int,
+        call: "Call",
+        send: Callable[[RegionRouteBody], Awaitable[T]],
+    ) -> T:
+        """A read changes nothing, so a lost answer is only a late one. It counts only while the
+        lease is held after it was computed."""
+        try:
+            found = await self._until_final(schema, number, call, send)
+        except Unknown as error:
+            raise Unavailable("not-ready", **error.facts) from error
+        self.check_lease()
+        return found
+
+    async def _until_final(
+        self,
+        schema: Schema,
+        number: int,
+        call: "Call",
+        send: Callable[[RegionRouteBody], Awaitable[T]],
+    ) -> T:
+        found: list[T] = []
+        async for attempt in attempts(call.until, self.rng, REGION_BACKOFF, _again):
+            with attempt:
+                region = self.catalog.region(schema.layout.table_id, number)
+                found = [await send(region)]
+        return found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What all requests of one part of a statement share."""
+
+    statement_id: str
+    until: float
+    """Seconds of the loop's clock."""
+
+    @property
+    def left_ms(self) -> int:
+        return max(1, int((self.until - asyncio.get_running_loop().time()) * 1000))
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Of a scan in one region: rows by key, or by the entries of an index."""
+
+    from_key: bytes
+    to_key: bytes | None
+    columns: tuple[int, ...]
+    limit: int
+    index_id: int = 0
+    """0: the rows themselves."""
+
+    def asked(self) -> dict[str, object]:
+        found: dict[str, object] = {
+            "from_key": self.from_key.hex(),
+            "to_key": None if self.to_key is None else self.to_key.hex(),
+            "columns": list(self.columns),
+            "limit": self.limit,
+        }
+        return {**found, "family": self.index_id} if self.index_id else found
+
+
+def _header(schema: Schema, region: RegionRouteBody) -> dict[str, int]:
+    header = ReadHeader(
+        table_id=schema.layout.table_id, schema_version=schema.version, epoch=region.epoch
+    )
+    return header.model_dump()
+
+
+def _again(error: BaseException) -> bool:
+    """With the newest route. A schema version that has ended stays ended."""
+    is_stale = isinstance(error, MetaError) and error.code == "schema-version-stale"
+    return may_send_again(error) and not is_stale

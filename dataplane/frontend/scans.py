@@ -1,0 +1,206 @@
+"""Reads that go on: where each is, and how its next page is come by.
+
+A scan is a transaction: what it is bound to stays pinned until its last page, or until it is too
+old. Its place travels in the page token, so a page can be asked for again.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from base.errors import Conflict, NotFound, Refused
+from base.fanout import fan_out
+from base.rows.convert import to_users
+from base.rows.layout import Column
+from dataplane.frontend.entries import entry_keys
+from dataplane.frontend.regions import Call, Page, Regions
+from dataplane.frontend.schema import Schema, StoredIndex
+from dataplane.frontend.transactions import Transaction
+
+PAGE_ROWS = 2_000
+"""Of one request to a region."""
+REGIONS_AT_ONCE = 16
+PAGE_BYTES_MAX = 16 << 20
+"""An answer ends after the request to a region with which it is larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a page begins."""
+
+    number: int = 0
+    """Of the region; of an index read, which asks all of them, 0."""
+    key: bytes = b""
+    """Inclusive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One page."""
+
+    rows: pa.RecordBatch
+    """With the names that users know."""
+    following: Place | None
+    """None: it is the last."""
+
+
+class Scan(Protocol):
+    """What is read, of one schema."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def columns(self) -> Sequence[Column]: ...
+
+    def under(self, schema: Schema) -> Self:
+        """The same under a newer schema. Raises Conflict if it cannot be."""
+        ...
+
+    async def page(self, regions: Regions, at: Place, limit: int, call: Call) -> Found: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RowScan:
+    """All rows, region by region, by key within each."""
+
+    schema: Schema
+    columns: tuple[Column, ...]
+
+    def under(self, schema: Schema) -> "RowScan":
+        _must_have(schema, self.columns)
+        return replace(self, schema=schema)
+
+    async def page(self, regions: Regions, at: Place, limit: int, call: Call) -> Found:
+        ids = tuple(column.id for column in self.columns)
+        parts: list[pa.Table] = []
+        rows = taken_bytes = 0
+        while at.number < self.schema.layout.router.regions and rows < limit:
+            asked = min(limit - rows, PAGE_ROWS)
+            wanted = Page(at.key, None, ids, asked)
+            part = await regions.scan(self.schema, at.number, wanted, call)
+            parts.append(part)
+            rows, taken_bytes = rows + part.num_rows, taken_bytes + part.nbytes
+            is_last = part.num_rows < asked
+            at = Place(at.number + 1) if is_last else Place(at.number, _after(part))
+            if taken_bytes > PAGE_BYTES_MAX:
+                break
+        is_over = at.number >= self.schema.layout.router.regions
+        return Found(_shown(self.columns, parts), None if is_over else at)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexScan:
+    """Rows in the order of an index, from all regions."""
+
+    schema: Schema
+    index: StoredIndex
+    end: bytes | None
+    """Of the entries, exclusive; None: to the last."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.schema.layout.columns
+
+    def under(self, schema: Schema) -> "IndexScan":
+        try:
+            index = schema.index(self.index.name)
+        except NotFound:
+            raise _stale(self.schema, schema) from None
+        if index.id != self.index.id or schema.layout.columns != self.columns:
+            raise _stale(self.schema, schema)
+        return replace(self, schema=schema, index=index)
+
+    async def page(self, regions: Regions, at: Place, limit: int, call: Call) -> Found:
+        """Each region may have the next *limit* rows; of all of them the first are taken."""
+        limit = min(limit, PAGE_ROWS)
+        ids = tuple(column.id for column in self.columns)
+        wanted = Page(at.key, self.end, ids, limit, self.index.id)
+        numbers = range(self.schema.layout.router.regions)
+        asked = [partial(regions.scan, self.schema, number, wanted, call) for number in numbers]
+        parts = await fan_out(asked, at_once=REGIONS_AT_ONCE)
+        rows = pa.concat_tables(parts).combine_chunks()
+        arrays = {
+            column.id: rows.column(column.field).combine_chunks() for column in self.index.columns
+        }
+        keys = entry_keys(self.index, arrays, rows.column("_key").combine_chunks())
+        order = pc.sort_indices(keys)[:limit]
+        may_go_on = rows.num_rows > limit or any(part.num_rows == limit for part in parts)
+        following = None
+        if may_go_on and len(order):
+            following = Place(0, keys[order[-1].as_py()].as_py() + b"\x00")
+        return Found(_shown(self.columns, [rows.take(order)]), following)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenScan:
+    scan: Scan
+    transaction: Transaction
+
+
+class OpenScans:
+    """By the id of their transactions, which bound how many there are."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, OpenScan] = {}
+
+    def __iter__(self) -> Iterator[OpenScan]:
+        return iter(list(self._open.values()))
+
+    def keep(self, opened: OpenScan) -> None:
+        self._open[opened.transaction.id] = opened
+
+    def forget(self, transaction: Transaction) -> None:
+        self._open.pop(transaction.id, None)
+
+    def find(self, id: str) -> OpenScan:
+        """Raises Refused `page-token-expired`."""
+        if id not in self._open:
+            raise Refused("page-token-expired")
+        return self._open[id]
+
+
+def token_of(transaction: Transaction, at: Place) -> str:
+    data = json.dumps([transaction.id, at.number, at.key.hex()]).encode()
+    return base64.urlsafe_b64encode(data).decode()
+
+
+def read_token(token: str) -> tuple[str, Place]:
+    """The id of a transaction, and a place. Raises Refused `bad-page-token`."""
+    try:
+        id, number, key = json.loads(base64.b64decode(token, b"-_", validate=True))
+        if isinstance(id, str) and type(number) is int and number >= 0:
+            return id, Place(number, bytes.fromhex(key))
+    except (binascii.Error, ValueError, TypeError, RecursionError):
+        pass
+    raise Refused("bad-page-token")
+
+
+def _after(part: pa.Table) -> bytes:
+    last: bytes = part.column("_key")[-1].as_py()
+    return last + b"\x00"
+
+
+def _shown(columns: Sequence[Column], parts: Sequence[pa.Table]) -> pa.RecordBatch:
+    schema = pa.schema([pa.field(column.field, column.type.arrow) for column in columns])
+    named = [part.select(schema.names).cast(schema) for part in parts]
+    batches = pa.concat_tables([schema.empty_table(), *named]).combine_chunks().to_batches()
+    batch = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=schema)
+    return to_users(columns, batch)
+
+
+def _must_have(schema: Schema, columns: Sequence[Column]) -> None:
+    known = {(one.id, one.name, one.type) for one in schema.layout.columns}
+    if not {(one.id, one.name, one.type) for one in columns} <= known:
+        raise Conflict("schema-version-stale", found="that of the scan", current=schema.version)
+
+
+def _stale(old: Schema, new: Schema) -> Conflict:
+    return Conflict("schema-version-stale", found=old.version, current=new.version)

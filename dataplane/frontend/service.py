@@ -1,0 +1,300 @@
+"""What the API can ask of a frontend: each statement is a transaction with one table. No HTTP."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+import pyarrow as pa
+
+from base.clock import Clock
+from base.errors import Conflict, MetaError, NotFound, Unavailable
+from base.rows.convert import to_users
+from base.rows.layout import Column, Layout
+from base.rows.outcome import WriteResult
+from base.schema.values import Value
+from dataplane.frontend.catalog import LiveCatalog
+from dataplane.frontend.given import Given, JsonRows, Op, from_arrow, from_rows
+from dataplane.frontend.holder import Holder
+from dataplane.frontend.latency import Latency
+from dataplane.frontend.metrics import FrontendMetrics
+from dataplane.frontend.query import Range
+from dataplane.frontend.regions import Call, Regions
+from dataplane.frontend.scans import (
+    Found,
+    IndexScan,
+    OpenScan,
+    OpenScans,
+    Place,
+    RowScan,
+    Scan,
+    read_token,
+    token_of,
+)
+from dataplane.frontend.schema import Schema
+from dataplane.frontend.transactions import Transaction, Transactions
+from dataplane.frontend.writing import Wish, Writing
+
+T = TypeVar("T")
+CATCH_UP_S_MAX = 2.0
+"""For a table that is not known: how long to wait for the word of the leader."""
+Name = tuple[str, str, str]
+"""Catalog, schema, table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    rows: int
+    schema_version: int
+    region_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PageOf:
+    """An answer to a read."""
+
+    columns: Sequence[Column]
+    rows: pa.RecordBatch
+    schema_version: int
+    next_page_token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    holder: Holder
+    catalog: LiveCatalog
+    transactions: Transactions
+    regions: Regions
+    writing: Writing
+    clock: Clock
+    latency: Latency
+    metrics: FrontendMetrics
+    scans: OpenScans = field(default_factory=OpenScans)
+
+    # -- writes
+
+    async def write(self, name: Name, op: Op, rows: JsonRows, statement_id: str) -> Written:
+        """Raises what `settle` says (base/rows/outcome.py), and Refused before anything is sent."""
+        with self._running() as transaction:
+            schema = await self._bound(transaction, name)
+            read = partial(_from_rows, rows, op)
+            wish = self._wish(transaction, op, read, statement_id)
+            done, version = await self._write(schema, wish)
+        return Written(done.rows, version, _ids(done))
+
+    async def write_stream(
+        self,
+        name: Name,
+        op: Op,
+        batches: Callable[[Callable[[], float]], AsyncIterator[pa.RecordBatch]],
+        statement_id: str,
+    ) -> Written:
+        """Batch by batch as they come, each atomic within a region. Ends at the first that cannot
+        be applied; the error says how many rows were."""
+        rows, regions = 0, dict[str, None]()
+        with self._running() as transaction:
+            schema = await self._bound(transaction, name)
+            left_s = _left_of(self.transactions.until_ms(transaction), self.clock)
+            try:
+                number = 0
+                async for batch in batches(left_s):
+                    self.transactions.check_age(transaction, self.clock.mono_ms())
+                    read = partial(_from_arrow, batch, op)
+                    id = f"{statement_id[:32]}-{number}"
+                    wish = self._wish(transaction, op, read, id)
+                    done, _ = await self._write(schema, wish)
+                    schema = self.catalog.schema(schema.layout.table_id)
+                    rows, number = rows + done.rows, number + 1
+                    regions |= dict.fromkeys(_ids(done))
+            except TimeoutError as error:
+                limit_s = self.transactions.age_max_ms / 1000
+                raise Conflict("transaction-too-old", limit_s=limit_s, rows_applied=rows) from error
+            except MetaError as error:
+                raise type(error)(error.code, **{**error.facts, "rows_applied": rows}) from error
+        return Written(rows, schema.version, tuple(regions))
+
+    # -- reads
+
+    async def by_key(self, name: Name, key_of: Callable[[Layout], Sequence[Value]]) -> PageOf:
+        with self._running() as transaction:
+
+            async def read(schema: Schema) -> PageOf:
+                layout = schema.layout
+                values = key_of(layout)
+                call = self._call(transaction)
+                found = await self.regions.rows(
+                    schema, layout.number_of(values), [layout.key_bytes(values)], call
+                )
+                batches = found.combine_chunks().to_batches()
+                empty = pa.RecordBatch.from_pylist([], schema=found.schema)
+                rows = to_users(layout.columns, batches[0] if batches else empty)
+                return PageOf(layout.columns, rows, schema.version)
+
+            schema = await self._bound(transaction, name)
+            return await self._finished(transaction, schema, read)
+
+    async def begin_scan(self, name: Name, names: Sequence[str] | None) -> OpenScan:
+        """Of whole rows, or of some columns. It is open until `end_scan`."""
+        return await self._opened(name, lambda schema: RowScan(schema, schema.layout.chosen(names)))
+
+    async def begin_index_scan(
+        self, name: Name, index: str, range_of: Callable[[Schema], Range]
+    ) -> tuple[OpenScan, Place]:
+        found: list[Range] = []
+
+        def scan(schema: Schema) -> Scan:
+            found.append(range_of(schema))
+            return IndexScan(schema, schema.index(index), found[0].end)
+
+        opened = await self._opened(name, scan)
+        return opened, Place(0, found[0].first)
+
+    def resume_scan(self, token: str) -> tuple[OpenScan, Place]:
+        """Raises Refused `bad-page-token`, `page-token-expired`."""
+        self.holder.check()
+        id, place = read_token(token)
+        return self.scans.find(id), place
+
+    def end_scan(self, opened: OpenScan) -> None:
+        self.scans.forget(opened.transaction)
+        self.transactions.end(opened.transaction)
+
+    async def page(self, opened: OpenScan, at: Place, limit: int) -> tuple[PageOf, Place | None]:
+        """The scan stays open if there is more, and is over if this fails or was the last."""
+        transaction = opened.transaction
+        following: Place | None = None
+
+        async def read(schema: Schema) -> tuple[Scan, Found]:
+            scan = opened.scan.under(schema)
+            return scan, await scan.page(self.regions, at, limit, self._call(transaction))
+
+        try:
+            self.transactions.check_age(transaction, self.clock.mono_ms())
+            scan, found = await self._finished(transaction, opened.scan.schema, read)
+            following = found.following
+        finally:
+            if following is None:
+                self.end_scan(opened)
+        token = None
+        if following is not None:
+            self.scans.keep(OpenScan(scan, transaction))
+            token = token_of(transaction, following)
+        return PageOf(scan.columns, found.rows, scan.schema.version, token), following
+
+    def current(self, opened: OpenScan) -> OpenScan:
+        """The same under the schema of its last page. Raises Refused if it is not open."""
+        return self.scans.find(opened.transaction.id)
+
+    def end_old_scans(self) -> None:
+        """What nobody has read to its end in time."""
+        now_ms = self.clock.mono_ms()
+        for opened in self.scans:
+            if now_ms >= self.transactions.until_ms(opened.transaction):
+                self.end_scan(opened)
+
+    # -- the process
+
+    def check_alive(self) -> None:
+        """Raises Unavailable once the lease has ended: a supervisor starts it again."""
+        if self.holder.is_over:
+            self.holder.check_lease()
+
+    def exposition(self) -> bytes:
+        until_ms = self.holder.lease.deadline_ms or 0
+        left_ms = max(0, until_ms - self.clock.mono_ms())
+        return self.metrics.text(self.catalog.version or 0, left_ms, len(self.transactions))
+
+    # -- inside
+
+    @contextmanager
+    def _running(self) -> Iterator[Transaction]:
+        """A transaction as long as one request."""
+        self.holder.check()
+        began_ms = self.clock.mono_ms()
+        with self.transactions.running(began_ms) as transaction:
+            yield transaction
+        self.latency.took(self.clock.mono_ms() - began_ms)
+
+    async def _bound(self, transaction: Transaction, name: Name) -> Schema:
+        """To the newest version known; what is not known may have been made a moment ago."""
+        try:
+            schema = self.catalog.find(*name)
+        except NotFound:
+            await self._catch_up()
+            schema = self.catalog.find(*name)
+        self.transactions.bind(transaction, schema.layout.table_id, schema.version)
+        return schema
+
+    async def _catch_up(self) -> None:
+        try:
+            async with asyncio.timeout(CATCH_UP_S_MAX):
+                await self.holder.newest()
+        except TimeoutError as error:
+            raise Unavailable("not-ready", what="the catalog of this frontend") from error
+
+    async def _opened(self, name: Name, make: Callable[[Schema], Scan]) -> OpenScan:
+        self.holder.check()
+        transaction = self.transactions.begin(self.clock.mono_ms())
+        opened: OpenScan | None = None
+        try:
+            opened = OpenScan(make(await self._bound(transaction, name)), transaction)
+            self.scans.keep(opened)
+        finally:
+            if opened is None:
+                self.transactions.end(transaction)
+        return opened
+
+    def _wish(
+        self, transaction: Transaction, op: Op, read: Callable[[Layout], Given], id: str
+    ) -> Wish:
+        def bind(newer: Schema) -> None:
+            self.transactions.bind(transaction, newer.layout.table_id, newer.version)
+
+        return Wish(op, read, id, self._call(transaction).until, bind)
+
+    async def _write(self, schema: Schema, wish: Wish) -> tuple[WriteResult, int]:
+        done, version = await self.writing.run(schema, wish)
+        self.metrics.rows.labels(wish.op).inc(done.rows)
+        return done, version
+
+    async def _finished(
+        self, transaction: Transaction, schema: Schema, read: Callable[[Schema], Awaitable[T]]
+    ) -> T:
+        """Under the newest schema, if that which it began with has ended meanwhile."""
+        until = self._call(transaction).until
+        while True:
+            try:
+                return await read(schema)
+            except Conflict as error:
+                if error.code != "schema-version-stale":
+                    raise
+                try:
+                    async with asyncio.timeout_at(until):
+                        newer = await self.catalog.newer(schema)
+                except TimeoutError:
+                    raise error from None
+                self.transactions.bind(transaction, newer.layout.table_id, newer.version)
+                schema = newer
+
+    def _call(self, transaction: Transaction) -> Call:
+        """Until the transaction is too old."""
+        left_s = _left_of(self.transactions.until_ms(transaction), self.clock)()
+        return Call(transaction.id, asyncio.get_running_loop().time() + left_s)
+
+
+def _from_rows(rows: JsonRows, op: Op, layout: Layout) -> Given:
+    return from_rows(layout, rows, op)
+
+
+def _from_arrow(batch: pa.RecordBatch, op: Op, layout: Layout) -> Given:
+    return from_arrow(layout, batch, op)
+
+
+def _ids(done: WriteResult) -> tuple[str, ...]:
+    return tuple(one.region_id for one in done.regions)
+
+
+def _left_of(until_ms: int, clock: Clock) -> Callable[[], float]:
+    return lambda: max(0.0, (until_ms - clock.mono_ms()) / 1000)

@@ -1,0 +1,12 @@
+"""`python -m dataplane.frontend.settings [FILE]`: what a frontend is told here, as JSON."""
+
+import os
+import sys
+from pathlib import Path
+
+from base.settings_list import as_json
+from dataplane.frontend.config import FrontendConfig
+
+if __name__ == "__main__":
+    toml = Path(sys.argv[1]) if sys.argv[1:] else None
+    print(as_json(FrontendConfig.told(os.environ, toml)))

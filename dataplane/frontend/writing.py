@@ -1,0 +1,171 @@
+"""Statements that write: planned for each region on what was read of it, and sent until they hold.
+
+A version conflict is read and planned again, within a budget; so is a schema version that has
+ended, under the new one. Every attempt bears the same statement id, and a region applies a
+statement once: whichever copy comes first, no other has an effect.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from base.errors import Conflict, MetaError, NotFound, Refused
+from base.fanout import fan_out
+from base.ids import TableId, region_id
+from base.rows.layout import Layout
+from base.rows.outcome import RegionOutcome, WriteResult, outcome_of, settle
+from base.rows.split import PART_ROWS_MAX
+from base.wire.batches import BATCH_BYTES_MAX
+from dataplane.frontend.catalog import LiveCatalog
+from dataplane.frontend.entries import Entry
+from dataplane.frontend.given import Given, Op, Part, by_region
+from dataplane.frontend.planning import Known, Statement, reads_rows
+from dataplane.frontend.regions import Call, Regions, Sent
+from dataplane.frontend.schema import Schema
+
+CONFLICTS_MAX = 10
+"""Attempts on rows that others change at the same time; then the statement conflicts."""
+REGIONS_AT_ONCE = 16
+_CHANGED = frozenset({"already-exists", "version-mismatch"})
+"""What a region says when an expectation does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A statement that writes, whatever the schema."""
+
+    op: Op
+    read: Callable[[Layout], Given]
+    """The rows as a layout has them. Raises Refused where they do not fit."""
+    statement_id: str
+    until: float
+    """Seconds of the loop's clock."""
+    bind: Callable[[Schema], None]
+    """Told of the schema that it is bound to from now on."""
+
+
+@dataclass(slots=True)
+class _Progress:
+    """Of one region's part."""
+
+    schema: Schema
+    part: Part
+    sent: Sent
+    careful: bool = False
+    """What must not be there is looked up before it is written: a region has said that it is."""
+    conflicts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """Applied, as far as there was anything to do."""
+
+    version: int | None = None
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    catalog: LiveCatalog
+    regions: Regions
+
+    async def run(self, schema: Schema, wish: Wish) -> tuple[WriteResult, int]:
+        """What was done, and the newest schema version that it was computed with.
+
+        Raises what `settle` says, with `regions`; Refused before anything was sent.
+        """
+        wish.bind(schema)
+        given = await asyncio.to_thread(wish.read, schema.layout)
+        parts = await asyncio.to_thread(by_region, schema.layout, given)
+        states = [_Progress(schema, part, Sent()) for part in parts]
+        calls = [partial(self._part, wish, state) for state in states]
+        outcomes = await fan_out(calls, at_once=REGIONS_AT_ONCE)
+        versions = [state.schema.version for state in states]
+        return settle(outcomes), max(versions, default=schema.version)
+
+    async def _part(self, wish: Wish, at: _Progress) -> RegionOutcome:
+        """Never raises one of our errors: each part says for itself what became of it."""
+        id = str(region_id(TableId(at.schema.layout.table_id), at.part.number))
+        count = at.part.given.count
+        try:
+            while (done := await self._attempt(wish, at)) is None:
+                pass
+        except MetaError as error:
+            return outcome_of(id, count, error, at.sent.perhaps)
+        return RegionOutcome(id, "applied", count, done.version, done.repeated)
+
+    async def _attempt(self, wish: Wish, at: _Progress) -> _Done | None:
+        """None: what it was planned on has changed meanwhile."""
+        call = Call(f"{wish.statement_id}-{at.part.number}", wish.until)
+        try:
+            batch = await self._planned(wish.op, at, call)
+            return _Done() if batch is None else await self._sent(at, batch, call)
+        except Conflict as error:
+            if error.code != "schema-version-stale":
+                raise
+            await self._rebind(wish, at, error)
+            return None
+
+    async def _sent(self, at: _Progress, batch: pa.RecordBatch, call: Call) -> _Done | None:
+        try:
+            done = await self.regions.write(at.schema, at.part.number, batch, at.sent, call)
+        except Conflict as error:
+            if error.code not in _CHANGED:
+                raise
+            at.careful, at.conflicts = True, at.conflicts + 1
+            if at.conflicts == CONFLICTS_MAX:
+                holder = "other statements"
+                raise Conflict("object-locked", resource="the rows", holder=holder) from error
+            return None
+        return _Done(done.version, done.repeated)
+
+    async def _planned(self, op: Op, at: _Progress, call: Call) -> pa.RecordBatch | None:
+        schema, part = at.schema, at.part
+        statement = Statement(schema, op, part.given)
+        rows = None
+        if at.careful or reads_rows(schema, op):
+            keys: list[bytes] = part.given.keys.to_pylist()
+            found = await self.regions.rows(schema, part.number, keys, call)
+            rows = await asyncio.to_thread(_aligned, part.given.keys, found)
+        wanted = await asyncio.to_thread(statement.entries_to_read, rows, puts=at.careful)
+        entries: dict[int, Mapping[bytes, Entry]] = {}
+        for index_id, keys in wanted.items():
+            entries[index_id] = await self.regions.entries(
+                schema, part.number, index_id, keys, call
+            )
+        batch = await asyncio.to_thread(statement.plan, Known(rows, entries))
+        if batch is not None and (batch.nbytes > BATCH_BYTES_MAX or batch.num_rows > PART_ROWS_MAX):
+            raise Refused("body-too-large", limit_bytes=BATCH_BYTES_MAX, limit_rows=PART_ROWS_MAX)
+        return batch
+
+    async def _rebind(self, wish: Wish, at: _Progress, stale: MetaError) -> None:
+        """To the table as it is now, once this process knows of it. Raises *stale* if the rows are
+        none of it any more, or time is up."""
+        try:
+            async with asyncio.timeout_at(wish.until):
+                schema = await self.catalog.newer(at.schema)
+            given = await asyncio.to_thread(wish.read, schema.layout)
+            places = pc.index_in(at.part.given.keys, value_set=given.keys)
+        except (Refused, TimeoutError) as error:
+            if isinstance(error, NotFound):
+                raise
+            raise stale from error
+        if places.null_count or not _routes_alike(schema.layout, at.schema.layout):
+            raise stale
+        wish.bind(schema)
+        at.schema, at.part = schema, Part(at.part.number, given.taken(places))
+
+
+def _routes_alike(one: Layout, other: Layout) -> bool:
+    return one.router == other.router and one.key_types == other.key_types
+
+
+def _aligned(keys: pa.BinaryArray, found: pa.Table) -> pa.RecordBatch:
+    """One row for each key, null where there is none."""
+    places = pc.index_in(keys, value_set=found.column("_key").combine_chunks())
+    (batch,) = found.take(places).combine_chunks().to_batches()
+    return batch

@@ -1,0 +1,15 @@
+"""`metasrv frontend`: becomes the frontend program; its flags are that program's own."""
+
+import os
+import sys
+
+import typer
+
+settings = {
+    "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True},
+    "add_help_option": False,
+}
+
+
+def command(context: typer.Context) -> None:
+    os.execv(sys.executable, [sys.executable, "-m", "dataplane.frontend.main", *context.args])

@@ -1,0 +1,90 @@
+"""Two frontends side by side: what one writes the other reads, and either may die."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from metasrv.playground.plan import Settings
+from metasrv.playground.playground import Playground
+from metasrv.sdk.connect import connect_async
+from tests.process.rig import CALM, Rig, table_spec
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+UNKEPT = httpx.Limits(max_keepalive_connections=0)  # none is closed under a request
+ROWS = [{"id": number, "word": f"w{number}"} for number in range(6)]
+
+
+class Frontend:
+    """The rows of one table through one frontend; 503 says that nothing was done: asked again."""
+
+    def __init__(self, rig: Rig, id: str) -> None:
+        self.rig = rig
+        self.url = f"{rig.url(id)}/v1/tables/main/public/t"
+
+    async def write(self, op: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        done: dict[str, Any] = await self.asked("POST", "/rows", json={"op": op, "rows": rows})
+        return done
+
+    async def rows(self) -> list[dict[str, Any]]:
+        found = await self.asked("GET", "/scan")
+        return sorted(found["rows"], key=lambda row: int(row["id"]))
+
+    async def asked(self, method: str, path: str, **options: Any) -> Any:
+        async def ask() -> httpx.Response | None:
+            try:
+                answer = await self.rig.http.request(method, self.url + path, **options)
+            except httpx.ConnectError:
+                return None
+            return None if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE else answer
+
+        answer: httpx.Response = await self.rig.until(ask)
+        assert answer.status_code == httpx.codes.OK, answer.text
+        return answer.json()
+
+
+async def test_given_two_frontends_when_one_dies_and_one_ends_then_each_serves_what_is_there(
+    tmp_path: Path,
+) -> None:
+    settings = Settings(tmp_path / "playground", datanodes=1, frontends=2, metasrv_flags=CALM)
+    async with (
+        Playground(settings) as playground,
+        httpx.AsyncClient(trust_env=False, limits=UNKEPT) as http,
+    ):
+        rig = Rig(playground, http)
+        document = playground.document
+
+        async def holders() -> list[str]:
+            found = await rig.told(f"{playground.metasrv_urls[0]}/v1/schema-leases")
+            return [one["holder_id"] for one in found["holders"]]
+
+        async with connect_async(playground.metasrv_urls, patience_ms=60_000) as db:
+            await db.tables.create(table_spec("t"))
+        one, other = Frontend(rig, "fe-1"), Frontend(rig, "fe-2")
+        assert await holders() == ["fe-1", "fe-2"]
+
+        written = await one.write("insert", ROWS[:3])
+        seen = await other.rows()
+        await playground.kill("fe-1", signal.SIGKILL)
+        await other.write("insert", ROWS[3:])
+        await other.write("update", [{"id": 0, "word": "new"}])
+        await playground.restart("fe-1")
+        after = await one.rows()
+        await playground.kill("fe-2", signal.SIGTERM)
+        await one.write("delete", [{"id": 5}])
+        last = await one.rows()
+
+        async def only_one() -> bool:
+            return await holders() == ["fe-1"]
+
+        await rig.until(only_one)
+        ended = playground.children["fe-2"].returncode
+
+    assert {id: entry.pid for id, entry in document.frontends.items()} == document.pids.frontend
+    assert (written["rows"], written["schema_version"]) == (3, 1)
+    assert seen == ROWS[:3]
+    assert after == [{"id": 0, "word": "new"}, *ROWS[1:]]
+    assert last == after[:5]
+    assert ended == 0
