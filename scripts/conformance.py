@@ -11,13 +11,14 @@ from pathlib import Path
 from scripts.catalogue import Catalogue
 from scripts.conformance_cases import GREPTIME
 from scripts.input_cases import INPUTS
+from scripts.online_cases import ONLINE
 
 _MARK = re.compile(r"([a-z]+) ([0-9]+)(?:-([0-9]+))?")
 ROOT = Path(__file__).resolve().parent.parent
 
 Shown = Mapping[int, tuple[str, ...]]
 """Case -> the tests that are marked with it, as `path::test`."""
-CATALOGUES = (GREPTIME, INPUTS)
+CATALOGUES = (GREPTIME, INPUTS, ONLINE)
 
 
 def pages() -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from scripts.conformance import CATALOGUES, marked, shown_cases
 from scripts.conformance_cases import APPLY_MIN, GREPTIME
 
 ROOT = Path(__file__).parents[2]
-SIZES = {"greptime": 109, "input": 108}
+SIZES = {"greptime": 109, "input": 108, "online": 80}
 
 
 @pytest.mark.parametrize("catalogue", CATALOGUES, ids=lambda one: one.source)
@@ -21,7 +21,7 @@ def test_given_the_cases_then_each_has_a_test_or_a_reason_and_never_both(
     cases = catalogue.cases()
 
     assert sorted(cases) == list(range(1, SIZES[catalogue.source] + 1))
-    assert cases.keys() - shown.keys() - catalogue.why_not.keys() == set()
+    assert not catalogue.is_complete or cases.keys() - shown.keys() <= catalogue.why_not.keys()
     assert shown.keys() & catalogue.why_not.keys() == set()
 
 

@@ -58,6 +58,18 @@ class Served:
         await self.committer.commit(Txn().log(entry))
 
 
+class JumpingClock(SimClock):
+    """Its wall clock can be set."""
+
+    ahead_ms = 0
+
+    def wall_ms(self) -> int:
+        return super().wall_ms() + self.ahead_ms
+
+    def jump(self, ms: int) -> None:
+        self.ahead_ms += ms
+
+
 @dataclass
 class Office:
     """`book`: the class of every term's book; planted bugs are others."""
@@ -67,7 +79,7 @@ class Office:
     violations: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.clock = SimClock(self.loop)
+        self.clock = JumpingClock(self.loop)
         self.kv = MemoryKv(self.clock)
 
     async def elect(self, name: str, store: Kv | None = None) -> Served:

@@ -49,6 +49,7 @@ def test_given_no_holders_when_a_wait_begins_then_it_is_over() -> None:
     assert over == [True]
 
 
+@pytest.mark.case("online 2")
 def test_given_a_holder_that_renews_and_does_not_follow_then_its_transaction_is_named() -> None:
     book = book_of("fe-1", "fe-2")
     wait, over = waits_for(book)
@@ -76,6 +77,7 @@ def test_given_a_silent_holder_when_asked_then_what_is_known_of_it_is_said() -> 
     assert (one.transaction, one.transaction_age_ms) == (None, None)
 
 
+@pytest.mark.case("online 21")
 def test_given_a_transaction_on_one_table_then_no_other_table_waits_for_it() -> None:
     book = book_of("fe-1")
     _, other = waits_for(book, OTHER)
@@ -95,6 +97,7 @@ def test_given_a_pin_at_the_new_version_then_it_is_not_waited_for() -> None:
     assert over == [True]
 
 
+@pytest.mark.case("online 18")
 def test_given_a_pin_that_is_let_go_when_acknowledged_then_the_wait_is_over() -> None:
     book = book_of("fe-1")
     _, over = waits_for(book)
@@ -106,6 +109,7 @@ def test_given_a_pin_that_is_let_go_when_acknowledged_then_the_wait_is_over() ->
     assert over == [True]
 
 
+@pytest.mark.case("online 16")
 def test_given_old_and_repeated_acknowledgements_then_they_change_nothing() -> None:
     book = book_of("fe-1")
     book.acknowledged(acknowledgement("fe-1", 7, NEED, pin(TABLE, 4)), 1_000)
@@ -143,6 +147,7 @@ def test_given_a_holder_that_starts_while_a_step_waits_then_it_delays_it_not() -
     assert over == [True]
 
 
+@pytest.mark.case("online 9")
 def test_given_a_holder_that_starts_again_then_only_its_newest_incarnation_is_waited_for() -> None:
     book = book_of("fe-1")
     book.acknowledged(acknowledgement("fe-1", 1, NEED, pin(TABLE, 4)), 0)
@@ -249,6 +254,7 @@ def test_given_a_new_leader_then_every_holder_has_a_full_lease_at_an_unknown_ver
     assert book.ended(51_000 + W_MS - 1) == (), "every lease before was asked for earlier"
 
 
+@pytest.mark.case("online 12")
 def test_given_a_holder_whose_schema_stays_as_it_is_then_its_lease_is_counted_anew() -> None:
     book = book_of("fe-1")
 

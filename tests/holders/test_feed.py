@@ -47,6 +47,7 @@ def alter(one: ServerState, times: int) -> int:
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.case("online 13")
 async def test_given_any_log_when_a_reader_follows_it_then_it_has_what_a_new_one_is_given(
     seed: int,
 ) -> None:
@@ -84,6 +85,7 @@ async def test_given_a_reader_that_was_away_when_it_comes_back_then_it_is_told_w
     assert same(again.mirror, whole(one.follower))
 
 
+@pytest.mark.case("online 15")
 async def test_given_a_reader_that_falls_far_behind_then_a_snapshot_and_no_queue() -> None:
     one = state()
     make(one, 1)

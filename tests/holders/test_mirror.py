@@ -74,6 +74,7 @@ def test_given_repeats_then_they_change_nothing() -> None:
     ],
     ids=["before any", "address before any", "gap", "in a snapshot", "torn", "back"],
 )
+@pytest.mark.case("online 14")
 def test_given_a_line_that_cannot_follow_then_corrupt(lines: tuple[FeedLine, ...]) -> None:
     with pytest.raises(Corrupt):
         heard(*lines)

@@ -21,6 +21,7 @@ async def waited_ms(office: Office, one: Served, schema_version: int) -> int:
     return office.clock.mono_ms() - began
 
 
+@pytest.mark.case("online 1")
 def test_given_three_idle_holders_when_all_acknowledge_then_the_step_goes_on_at_once() -> None:
     async def main(loop: SimLoop) -> None:
         office = Office(loop)
@@ -42,6 +43,7 @@ def test_given_three_idle_holders_when_all_acknowledge_then_the_step_goes_on_at_
     run(main, 1)
 
 
+@pytest.mark.case("online 3")
 def test_given_a_killed_holder_when_its_lease_has_ended_then_it_is_waited_for_once() -> None:
     async def main(loop: SimLoop) -> None:
         office = Office(loop)
@@ -63,6 +65,7 @@ def test_given_a_killed_holder_when_its_lease_has_ended_then_it_is_waited_for_on
     run(main, 1)
 
 
+@pytest.mark.case("online 10")
 def test_given_a_registration_then_no_lease_of_the_store_can_end_it() -> None:
     async def main(loop: SimLoop) -> None:
         office = Office(loop)
@@ -138,6 +141,7 @@ def test_given_a_deposed_leader_when_it_registers_or_removes_then_nothing_is_wri
     run(main, 1)
 
 
+@pytest.mark.case("online 8")
 def test_given_a_holder_that_registers_while_a_step_waits_then_it_knows_what_is_published() -> None:
     async def main(loop: SimLoop) -> None:
         office = Office(loop)
@@ -211,6 +215,7 @@ def test_given_a_removal_and_a_new_incarnation_at_once_then_the_new_one_stays() 
         run(main, seed)
 
 
+@pytest.mark.case("online 20")
 def test_given_a_long_transaction_on_one_table_then_a_change_of_another_goes_on() -> None:
     async def main(loop: SimLoop) -> None:
         office = Office(loop)
@@ -223,5 +228,23 @@ def test_given_a_long_transaction_on_one_table_then_a_change_of_another_goes_on(
 
         assert await waited_ms(office, one, 2) == 0
         assert str(HolderKey("fe-1")) == "__schema_holder/fe-1"
+
+    run(main, 1)
+
+
+@pytest.mark.case("online 11")
+def test_given_a_wall_clock_that_jumps_then_no_lease_is_longer_or_shorter() -> None:
+    async def main(loop: SimLoop) -> None:
+        for jump_ms in (3_600_000, -3_600_000):
+            office = Office(loop)
+            one = await office.elect(f"ms-{jump_ms}")
+            await one.publish(1)
+            await one.register("fe-1", "i-1")
+            await one.publish(2)
+            office.clock.jump(jump_ms)
+
+            took = await waited_ms(office, one, 2)
+
+            assert W_MS <= took <= W_MS + TICK_MS
 
     run(main, 1)
