@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Generators, as "module:function".
 GENERATORS: tuple[str, ...] = (
+    "base.elements.page:pages",
     "base.wire.problems:pages",
     "keys.keyspace_page:pages",
     "procedures.kinds.diagrams:pages",

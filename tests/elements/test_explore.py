@@ -15,6 +15,7 @@ from base.elements.graphs import (
 from base.elements.proof.explore import explore
 from base.elements.proof.journey import Change, Way, journey
 from base.elements.proof.protocol import PRODUCT, Protocol
+from base.elements.proved import PROVED
 
 ADD, DROP = Way.ADD, Way.DROP
 IN_TIME = replace(PRODUCT, expires=False, lets_go=False)
@@ -45,6 +46,8 @@ def test_given_a_kind_of_element_when_every_state_is_visited_then_no_row_is_ever
 
     assert found.fault is None, str(found)
     assert found.published == {str(node) for node in journey(change)}
+    proof = PROVED[graph.name]
+    assert found.states == (proof.add_states if way is ADD else proof.drop_states)
     with capsys.disabled():
         print(f"\n{found}", end="")
 

@@ -1,0 +1,68 @@
+"""`metasrv explain --proof`: why an online change is safe, worked out here and now."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from base.elements.graph import Graph
+from base.elements.graphs import GRAPHS
+from base.elements.proof.pairs import check_pairs
+from base.elements.proofs import described, digest, is_proved
+from base.elements.proved import PROVED
+from metasrv.cli.output import show_json, show_table
+
+HEAD = ("element", "states in use together", "verdict")
+
+
+def command(
+    proof: Annotated[
+        bool, typer.Option("--proof", help="Which two states of an element go together, and why.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs; the graphs too.")] = False,
+) -> None:
+    """Each two states of each element: consistent with each other, or one statement that is not."""
+    if not proof:
+        raise typer.BadParameter("say --proof")
+    if as_json:
+        show_json([_document(graph) for graph in GRAPHS.values()])
+        return
+    show_table(HEAD, (row for graph in GRAPHS.values() for row in _rows(graph)))
+    typer.echo("\nEvery order of events that a change can meet, by `make generate`:\n")
+    show_table(
+        ("element", "states of an add", "states of a drop", "verdict"),
+        [(name, *_explored(graph)) for name, graph in GRAPHS.items()],
+    )
+
+
+def _rows(graph: Graph) -> Iterator[tuple[str, str, str]]:
+    edges = {frozenset(edge) for edge in graph.edges()}
+    for pair, found in check_pairs(graph).items():
+        used = "holds" if frozenset(pair) in edges else "holds, never in use"
+        yield graph.name, " + ".join(pair), str(found) if found else used
+
+
+def _explored(graph: Graph) -> tuple[str, str, str]:
+    if not is_proved(graph, PROVED):
+        return "-", "-", "not proved"
+    proof = PROVED[graph.name]
+    return f"{proof.add_states:,}", f"{proof.drop_states:,}", "holds"
+
+
+def _document(graph: Graph) -> Mapping[str, Any]:
+    proof = PROVED.get(graph.name)
+    return {
+        "element": graph.name,
+        "graph": described(graph),
+        "digest": digest(graph),
+        "proved": is_proved(graph, PROVED),
+        "states_explored": None if proof is None else proof.add_states + proof.drop_states,
+        "pairs": [
+            {
+                "states": pair,
+                "holds": found is None,
+                "counterexample": None if found is None else str(found),
+            }
+            for pair, found in check_pairs(graph).items()
+        ],
+    }

@@ -1,0 +1,59 @@
+"""A graph is proved as it is, or not at all."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from base.elements.graph import Act, Behaviour, Graph, Reorg
+from base.elements.graphs import DELETE_ONLY, GRAPHS, INDEX, WRITE_ONLY
+from base.elements.page import prove
+from base.elements.proofs import digest, is_proved
+from base.elements.proved import PROVED
+from tests.elements.faulty import behaving
+
+CHANGES: dict[str, Callable[[Graph], Graph]] = {
+    "an act more": lambda graph: behaving(
+        graph, WRITE_ONLY=replace(graph.behaviours[WRITE_ONLY], update_elsewhere=(Act.PUT,))
+    ),
+    "an act less": lambda graph: behaving(graph, DELETE_ONLY=Behaviour(delete=(Act.REMOVE,))),
+    "it is read earlier": lambda graph: behaving(
+        graph, WRITE_ONLY=replace(graph.behaviours[WRITE_ONLY], visible=True)
+    ),
+    "another way in": lambda graph: replace(graph, add=(graph.add[0], DELETE_ONLY, graph.add[-1])),
+    "no reorg": lambda graph: replace(graph, reorg=Reorg.NONE),
+    "another name": lambda graph: replace(graph, name="unique-index"),
+}
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=list(GRAPHS))
+def test_given_the_graphs_then_each_is_proved_as_it_is(graph: Graph) -> None:
+    assert is_proved(graph, PROVED)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_given_a_graph_that_was_changed_when_asked_then_it_is_not_proved(name: str) -> None:
+    changed = CHANGES[name](INDEX)
+
+    assert not is_proved(changed, PROVED)
+
+
+def test_given_a_graph_that_says_the_same_when_asked_then_it_is_proved() -> None:
+    same = replace(INDEX, behaviours=dict(reversed(list(INDEX.behaviours.items()))))
+
+    assert digest(same) == digest(INDEX)
+    assert is_proved(same, PROVED)
+
+
+def test_given_a_graph_that_is_not_consistent_when_proved_then_it_fails_with_the_trace() -> None:
+    changed = CHANGES["an act less"](INDEX)
+
+    with pytest.raises(AssertionError, match=r"delete-only.*do not go together"):
+        prove(changed)
+
+
+def test_given_a_graph_whose_reorg_is_left_out_when_proved_then_it_fails_with_the_trace() -> None:
+    changed = CHANGES["no reorg"](INDEX)
+
+    with pytest.raises(AssertionError, match=r"(?s)add index: missing after.*publishes public"):
+        prove(changed)
