@@ -107,6 +107,11 @@ class Layout:
 
         return shape(self) == shape(other)
 
+    def has(self, columns: Iterable[Column]) -> bool:
+        """Whether these are columns of it still, whatever they are called."""
+        known = {(one.id, one.type) for one in self.columns}
+        return all((one.id, one.type) in known for one in columns)
+
     def key_values(self, key: KeyLike) -> tuple[Value, ...]:
         """The values of a whole key. Raises Refused."""
         values = self._sequence(key)

@@ -2,10 +2,18 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+    Set,
+)
 from dataclasses import dataclass
 from functools import partial
-from typing import TypedDict, Unpack
+from typing import TypedDict, TypeVar, Unpack
 
 import pyarrow as pa
 
@@ -15,13 +23,14 @@ from base.rng import Rng
 from base.rows.convert import Rows, array_of, to_batch, to_dicts, to_users
 from base.rows.layout import Column, KeyLike, Layout
 from base.rows.nodes import Nodes
-from base.rows.outcome import WriteResult, settle
-from base.rows.split import Op, split
+from base.rows.outcome import RegionOutcome, WriteResult, settle
+from base.rows.split import Op, Part, split
 from base.wire.batches import ChecksumRequest, ChecksumResult, GetRows, ReadHeader, ScanRows
 from base.wire.tables import RegionRouteBody
 from metasrv.sdk.binding import Binding, Bound
 from metasrv.sdk.statement import Statement
 
+T = TypeVar("T")
 PAGE_ROWS = 25_000
 """Rows of one answer of a scan: a few MiB."""
 REGIONS_AT_ONCE = 16
@@ -106,24 +115,30 @@ class AsyncRows:
         self, keys: Iterable[KeyLike], **options: Unpack[StatementOptions]
     ) -> list[dict[str, object]]:
         """The rows that are there, by region."""
-        statement, bound = self._statement(options), await self.binding.get()
-        by_number: dict[int, list[str]] = {}
-        for key in keys:
-            values = bound.layout.key_values(key)
-            number = bound.layout.number_of(values)
-            by_number.setdefault(number, []).append(bound.layout.key_bytes(values).hex())
+        statement, wanted = self._statement(options), list(keys)
 
-        def read(number: int) -> Awaitable[pa.Table]:
-            def send(region: RegionRouteBody, header: ReadHeader) -> Awaitable[pa.Table]:
-                wanted = GetRows(**header.model_dump(), keys=by_number[number])
-                return self._nodes.read_rows(region, "get", wanted, statement.left_ms)
+        async def read_all(bound: Bound) -> list[dict[str, object]]:
+            layout, by_number = bound.layout, dict[int, list[str]]()
+            for key in wanted:
+                values = layout.key_values(key)
+                number = layout.number_of(values)
+                by_number.setdefault(number, []).append(layout.key_bytes(values).hex())
 
-            return statement.read(bound, number, send)
+            def read(number: int) -> Awaitable[pa.Table]:
+                ids = [column.id for column in layout.columns]
 
-        calls = [partial(read, number) for number in sorted(by_number)]
-        tables = await fan_out(calls, at_once=REGIONS_AT_ONCE)
-        batches = [batch for table in tables for batch in table.to_batches()]
-        return [row for batch in batches for row in to_dicts(bound.layout.columns, batch)]
+                def send(region: RegionRouteBody, header: ReadHeader) -> Awaitable[pa.Table]:
+                    asked = GetRows(**header.model_dump(), keys=by_number[number], columns=ids)
+                    return self._nodes.read_rows(region, "get", asked, statement.left_ms)
+
+                return statement.read(bound, number, send, layout.columns)
+
+            calls = [partial(read, number) for number in sorted(by_number)]
+            tables = await fan_out(calls, at_once=REGIONS_AT_ONCE)
+            batches = [batch for table in tables for batch in table.to_batches()]
+            return [row for batch in batches for row in to_dicts(layout.columns, batch)]
+
+        return await self._by_newest(statement, read_all)
 
     async def scan(
         self,
@@ -145,15 +160,19 @@ class AsyncRows:
 
     async def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All live rows, regions read at the same time."""
-        bound = await self.binding.get()
-        chosen = bound.layout.chosen(columns)
 
-        async def read(number: int) -> list[pa.RecordBatch]:
-            return [page async for page in self._pages(bound, number, chosen, (None, None))]
+        async def read_all(bound: Bound) -> pa.Table:
+            chosen = bound.layout.chosen(columns)
 
-        calls = [partial(read, number) for number in sorted(bound.regions)]
-        pages = [page for found in await fan_out(calls, at_once=REGIONS_AT_ONCE) for page in found]
-        return pa.Table.from_batches(pages, Layout.arrow_of(chosen))
+            async def read(number: int) -> list[pa.RecordBatch]:
+                return [page async for page in self._pages(bound, number, chosen, (None, None))]
+
+            calls = [partial(read, number) for number in sorted(bound.regions)]
+            found = await fan_out(calls, at_once=REGIONS_AT_ONCE)
+            pages = [page for some in found for page in some]
+            return pa.Table.from_batches(pages, Layout.arrow_of(chosen))
+
+        return await self._by_newest(self._statement({}), read_all)
 
     async def count(self, **options: Unpack[StatementOptions]) -> int:
         """Live rows, counted by the regions."""
@@ -193,13 +212,35 @@ class AsyncRows:
                 raise
             bound = now
             batch = await asyncio.to_thread(rows_of, bound.layout)
-        parts = await asyncio.to_thread(split, bound.layout, batch, op)
-        calls = [partial(statement.write, bound, part, statement_id) for part in parts]
-        outcomes = await fan_out(calls, at_once=REGIONS_AT_ONCE)
+        outcomes = await self._send(
+            statement, bound, await split_all(bound, batch, op), statement_id
+        )
+        while (stale := stale_regions(outcomes)) and statement.has_time:
+            # Other columns than those it was encoded for: finished under the new ones.
+            now = await self.binding.get()
+            if now.reading <= bound.reading:
+                break
+            bound = now
+            try:
+                batch = await asyncio.to_thread(rows_of, bound.layout)
+            except Refused:
+                if stale == outcomes.keys():
+                    raise
+                break
+            parts = [part for part in await split_all(bound, batch, op) if part.number in stale]
+            outcomes |= await self._send(statement, bound, parts, statement_id)
         try:
-            return settle(outcomes)
+            return settle([outcomes[number] for number in sorted(outcomes)])
         except Conflict as error:
             raise with_keys_shown(error, bound.layout) from error
+
+    async def _send(
+        self, statement: Statement, bound: Bound, parts: Sequence[Part], statement_id: str
+    ) -> dict[int, RegionOutcome]:
+        """By number of the region."""
+        calls = [partial(statement.write, bound, part, statement_id) for part in parts]
+        outcomes = await fan_out(calls, at_once=REGIONS_AT_ONCE)
+        return {part.number: outcome for part, outcome in zip(parts, outcomes, strict=True)}
 
     async def _pages(
         self,
@@ -237,12 +278,38 @@ class AsyncRows:
             )
             return self._nodes.read_rows(region, "scan", wanted, statement.left_ms)
 
-        return await statement.read(bound, number, send)
+        return await statement.read(bound, number, send, columns)
+
+    async def _by_newest(self, statement: Statement, read: Callable[[Bound], Awaitable[T]]) -> T:
+        """*read* by the newest reading of the table: begun anew where a column of it has gone."""
+        while True:
+            bound = await self.binding.get()
+            try:
+                return await read(bound)
+            except Conflict as error:
+                is_newer = (await self.binding.get()).reading > bound.reading
+                if error.code != "schema-version-stale" or not is_newer or not statement.has_time:
+                    raise
 
     def _statement(self, options: StatementOptions) -> Statement:
         left_s = options.get("deadline_ms", DEADLINE_MS) / 1000
         until = asyncio.get_running_loop().time() + left_s
         return Statement(self.binding, self._nodes, self._rng, until)
+
+
+async def split_all(bound: Bound, batch: pa.RecordBatch, op: Op) -> list[Part]:
+    return await asyncio.to_thread(split, bound.layout, batch, op)
+
+
+def stale_regions(outcomes: Mapping[int, RegionOutcome]) -> Set[int]:
+    """Numbers of those that took nothing, because the schema version was older than their floor."""
+    return {
+        number
+        for number, one in outcomes.items()
+        if one.outcome == "not-applied"
+        and one.error is not None
+        and one.error.code == "schema-version-stale"
+    }
 
 
 def with_keys_shown(error: MetaError, layout: Layout) -> MetaError:

@@ -1,7 +1,7 @@
 """One statement against the regions of a table: the newest route, the same id, until a deadline."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -9,6 +9,7 @@ from base.errors import Conflict, MetaError, NotFound, Unavailable, Unknown
 from base.ids import TableId
 from base.ids import region_id as numbered
 from base.rng import Rng
+from base.rows.layout import Column
 from base.rows.nodes import Nodes
 from base.rows.outcome import RegionOutcome, outcome_of
 from base.rows.retry import MOVED, REGION_BACKOFF, attempts, may_send_again
@@ -83,10 +84,17 @@ class Statement:
         bound: Bound,
         number: int,
         send: Callable[[RegionRouteBody, ReadHeader], Awaitable[T]],
+        columns: Sequence[Column] = (),
     ) -> T:
-        """A read changes nothing, so a lost answer is only a late one."""
+        """A read changes nothing, so a lost answer is only a late one.
 
-        async def ask(now: Bound) -> T:
+        *columns*: what is asked for. Raises Conflict `schema-version-stale` once the table has
+        them no more.
+        """
+
+        async def ask(now: Bound) -> T | Conflict:
+            if not now.layout.has(columns):
+                return Conflict("schema-version-stale", found=bound.layout.schema_version)
             region = _region(now, number)
             header = ReadHeader(
                 table_id=now.layout.table_id,
@@ -96,9 +104,16 @@ class Statement:
             return await send(region, header)
 
         try:
-            return await self.until_final(bound, ask)
+            found = await self.until_final(bound, ask)
         except Unknown as error:
             raise Unavailable("not-ready", **error.facts) from error
+        if isinstance(found, Conflict):
+            raise found
+        return found
+
+    @property
+    def has_time(self) -> bool:
+        return asyncio.get_running_loop().time() < self.until
 
     @property
     def left_ms(self) -> int:

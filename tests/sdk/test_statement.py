@@ -8,9 +8,11 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from base.errors import Conflict, MetaError, NotFound, Unavailable, Unknown
+from base.elements.states import ElementState
+from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
 from base.wire.batches import HEADER_KEY, BatchHeader
 from base.wire.problems import problem_of
+from base.wire.tables import ColumnBody
 from metasrv.sdk.client import AsyncClient
 from tests.sdk.catalog import TABLE_ID, URL, FakeCatalog, answer, region
 from tests.sdk.samples import small
@@ -25,11 +27,14 @@ class Regions:
 
     script: list[Said] = field(default_factory=list)
     seen: list[tuple[str, BatchHeader]] = field(default_factory=list)
+    columns: list[list[str]] = field(default_factory=list)
+    """Of each batch: the values it has."""
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         with pa.ipc.open_stream(request.content) as reader:
             header = BatchHeader.model_validate_json(reader.schema.metadata[HEADER_KEY])
             rows = reader.read_all().num_rows
+            self.columns.append([name for name in reader.schema.names if name.startswith("c")])
         self.seen.append((f"{request.url.scheme}://{request.url.host}", header))
         said = self.script.pop(0) if self.script else None
         if isinstance(said, MetaError):
@@ -107,9 +112,27 @@ async def test_given_a_newer_version_of_equal_columns_then_it_is_sent_under_that
     assert [header.schema_version for _, header in given.nodes.seen] == [1, 2]
 
 
-async def test_given_other_columns_at_the_newer_version_then_nothing_is_sent_and_it_says_so() -> (
-    None
-):
+async def test_given_other_columns_at_the_newer_version_then_it_is_finished_under_those() -> None:
+    """One has gone, one has come with a default; nothing was done under the old ones."""
+    given = rig(Conflict("schema-version-stale", found=1, current=2))
+    table = given.catalog.table
+    assert table is not None
+    given.catalog.script = [answer(200, table.model_dump(mode="json"))]
+    seats = ColumnBody(
+        id=3, name="seats", type="int32", nullable=False, default=7, state=ElementState.PUBLIC
+    )
+    given.catalog.change(schema_version=2, columns=(table.columns[0], seats))
+
+    async with given.client:
+        await given.insert()
+
+    (_, first), (_, second) = given.nodes.seen
+    assert given.nodes.columns == [["c1", "c2"], ["c1", "c3"]]
+    assert (first.schema_version, second.schema_version) == (1, 2)
+    assert first.statement_id == second.statement_id
+
+
+async def test_given_columns_that_the_rows_do_not_fit_any_more_then_nothing_is_sent_again() -> None:
     given = rig(Conflict("schema-version-stale", found=1, current=2))
     table = given.catalog.table
     assert table is not None
@@ -118,7 +141,7 @@ async def test_given_other_columns_at_the_newer_version_then_nothing_is_sent_and
     given.catalog.change(schema_version=2, columns=tuple(wider))
 
     async with given.client:
-        with pytest.raises(Conflict, match="schema-version-stale"):
+        with pytest.raises(Refused, match="note is not nullable"):
             await given.insert()
 
     assert len(given.nodes.seen) == 1
