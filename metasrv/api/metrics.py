@@ -76,6 +76,9 @@ class ServerMetrics:
         self._holder_waits = self._gauge(
             "schema_lease_waits", "Steps of schema changes that wait for a frontend"
         )
+        self._drained = self._seconds(
+            "schema_lease_wait_seconds", "Of one step, until every frontend had followed"
+        )
         self._leader = self._gauge("leader", "1: this server leads")
         self._running = self._gauge("procedures_running", "Procedures that a task drives", "kind")
         self._waiting = self._gauge("procedures_waiting", "What procedures wait for", "reason")
@@ -122,6 +125,10 @@ class ServerMetrics:
             self._failovers.labels(history.outcome.value).inc()
             took_ms = history.finished_at_ms - last.submitted_at_ms
             self._failover_took.observe(took_ms / 1000)
+
+    def drained(self, waited_ms: int) -> None:
+        """A step of a schema change has waited for the frontends."""
+        self._drained.observe(waited_ms / 1000)
 
     def store_answered(self, call: str, code: str, took_ms: int) -> None:
         self._store_took.labels(call, code).observe(took_ms / 1000)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -62,6 +62,11 @@ class HolderSync:
     clock: Clock
     book: HolderBook
     timing: Timing
+    _listeners: list[Callable[[int], None]] = field(default_factory=list)
+
+    def on_drained(self, listener: Callable[[int], None]) -> None:
+        """*listener* hears how long each wait for holders was, in ms."""
+        self._listeners.append(listener)
 
     async def load(self) -> None:
         """What is registered. Called under the fence: no earlier leader registers any more."""
@@ -137,7 +142,7 @@ class HolderSync:
         return self.book.behind(wait, self.clock.mono_ms())
 
     async def drained(self, table_id: int, schema_version: int) -> None:
-        over = asyncio.Event()
+        began_ms, over = self.clock.mono_ms(), asyncio.Event()
         wait = self._wait(table_id, schema_version, over.set)
         assert wait.need <= self.follower.catalog.version, "waits for what is not published"
         self.book.begin(wait)
@@ -145,6 +150,8 @@ class HolderSync:
             await over.wait()
         finally:
             self.book.end(wait)
+        for listener in self._listeners:
+            listener(self.clock.mono_ms() - began_ms)
 
     def _wait(
         self, table_id: int, schema_version: int, over: Callable[[], None] = lambda: None

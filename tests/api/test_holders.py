@@ -177,5 +177,6 @@ async def test_given_holders_when_the_metrics_are_read_then_the_leader_counts_th
         assert "metasrv_schema_lease_holders 2.0" in said
         assert "metasrv_schema_lease_waits 1.0" in said
         assert "metasrv_schema_lease_waits 0.0" in then
+        assert "metasrv_schema_lease_wait_seconds_count 1.0" in then
         (silence,) = re.findall(r"^metasrv_schema_lease_longest_silence_seconds (.*)$", said, re.M)
         assert float(silence) >= 4
