@@ -2,9 +2,11 @@
 
 `POST /node/v1/regions/{region_id}/batch` takes an Arrow IPC stream of one schema. Its columns are
 `_key: binary` (base/schema/keycodec.py), `_op: uint8` (OP_PUT or OP_DELETE), `_expect: int64`
-(nullable: the row version that must be current; 0: the key must be absent; null: anything) and
-`c{column id}` for each value. The header stands as JSON in the Arrow schema's metadata under
-HEADER_KEY. A batch is atomic and durable before it is answered.
+(nullable: the row version that must be current; 0: the key must be absent; null: anything),
+`c{column id}` for each value, and if it bears index entries, `_family: int32` (null or 0: a row of
+the table; else the id of the index) and `_row: binary`: an entry's one value, the key of its row.
+The header stands as JSON in the Arrow schema's metadata under HEADER_KEY. A batch is atomic over
+rows and entries, and durable before it is answered.
 """
 
 from pydantic import Field
@@ -25,6 +27,9 @@ class BatchHeader(WireModel):
     epoch: int
     statement_id: str = Field(min_length=1, max_length=64)
     """A region answers a repeated statement with its first result."""
+    maintains_indexes: bool = False
+    """The sender writes what the table's indexes ask for at that schema version, be it nothing. A
+    region with indexes takes no batch of anybody else."""
 
 
 class BatchResult(WireModel):
@@ -32,6 +37,7 @@ class BatchResult(WireModel):
     version: int
     """Row version given to every row of the batch."""
     rows: int
+    """With the entries."""
     repeated: bool = False
     """True: this is the first answer, given again."""
 
@@ -54,15 +60,22 @@ class GetRows(ReadHeader):
 
 
 class ScanRows(ReadHeader):
-    """`POST .../scan`: live rows in key order. Arrow IPC stream or JSON, by `Accept`."""
+    """`POST .../scan`: live rows in key order, or in the order of an index's entries. Arrow IPC
+    stream or JSON, by `Accept`."""
 
+    index: int | None = None
+    """Its entries and their rows are seen at one moment. In Arrow their keys are `_entry`. None: by
+    the keys of rows."""
+    entries_only: bool = False
+    """With `index`: entries alone, with their own versions and no values, also those without a
+    row."""
     from_key: str | None = None
-    """Hexadecimal, inclusive; None: from the first."""
+    """Hexadecimal, inclusive; of a row, or with `index` of an entry. None: from the first."""
     to_key: str | None = None
     """Hexadecimal, exclusive; None: to the last."""
     columns: list[int] | None = None
     limit: int = Field(default=10_000, ge=1, le=100_000)
-    """Rows in one answer. The answer's last key, with 00 appended, continues the scan."""
+    """Rows in one answer. The answer's last key, or last entry, with 00 appended, continues."""
 
 
 class Rows(WireModel):
@@ -76,10 +89,15 @@ class Row(WireModel):
     key: str
     version: int
     values: dict[str, object]
+    entry: str | None = None
+    """Key of the entry through which it was found; None: not through an index."""
 
 
 class ChecksumRequest(ReadHeader):
     """`POST .../checksum`: what the region holds, in one number."""
+
+    index: int | None = None
+    """Of its entries; None: of the rows."""
 
 
 class ChecksumResult(WireModel):

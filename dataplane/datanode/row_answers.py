@@ -9,6 +9,7 @@ from base.schema.types import parse_type
 from base.schema.values import JsonScalar, to_json
 from base.wire.batches import Row
 from dataplane.region.columns import ColumnDef
+from dataplane.region.index_scan import ENTRY
 
 JSON_BYTES_MAX = 16 << 20
 JSON_ROWS_MAX = 10_000
@@ -16,9 +17,12 @@ JSON_ROWS_MAX = 10_000
 
 
 def json_rows(batch: pa.RecordBatch | pa.Table, columns: Iterable[ColumnDef]) -> list[Row]:
-    """One `Row` per row of `_key`, `_version`, `c{id}`..."""
+    """One `Row` per row of `_key`, `_version`, `c{id}`..., and perhaps `_entry`."""
     known = {f"c{column.id}": column for column in columns}
     keys: Sequence[bytes] = batch.column("_key").to_pylist()
+    entries: Sequence[bytes | None] = [None] * len(keys)
+    if ENTRY in batch.schema.names:
+        entries = batch.column(ENTRY).to_pylist()
     versions: Sequence[int] = batch.column("_version").to_pylist()
     values = {
         str(known[name].id): _json_column(batch.column(name), known[name].type)
@@ -26,8 +30,13 @@ def json_rows(batch: pa.RecordBatch | pa.Table, columns: Iterable[ColumnDef]) ->
         if name in known
     }
     return [
-        Row(key=key.hex(), version=version, values=_at(values, place))
-        for place, (key, version) in enumerate(zip(keys, versions, strict=True))
+        Row(
+            key=key.hex(),
+            version=version,
+            values=_at(values, place),
+            entry=None if entry is None else entry.hex(),
+        )
+        for place, (key, version, entry) in enumerate(zip(keys, versions, entries, strict=True))
     ]
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 
 import pyarrow as pa
@@ -25,8 +25,9 @@ from base.wire.inputs import Borrowed
 from dataplane.datanode.batch_body import read_batch
 from dataplane.datanode.regions import Regions, Slot
 from dataplane.datanode.row_answers import JSON_BYTES_MAX, JSON_ROWS_MAX, json_rows
-from dataplane.region.columns import chosen, row_schema
+from dataplane.region.columns import ColumnDef, chosen, row_schema
 from dataplane.region.floor import check_floor
+from dataplane.region.index_scan import entry_schema
 from dataplane.region.key_range import KeyRange
 from dataplane.region.region import Region
 
@@ -107,12 +108,12 @@ class RowDesk:
             async for part in parts:
                 stream = stream or ArrowParts(part.schema)
                 yield stream.part(part)
-        stream = stream or ArrowParts(row_schema(chosen(columns, wanted.columns)))
+        stream = stream or ArrowParts(answer_schema(wanted, columns))
         yield stream.end()
 
     async def checksum(self, region_id: int, wanted: ChecksumRequest) -> ChecksumResult:
         slot, region = self._readable(region_id, wanted)
-        found = await asyncio.to_thread(region.digest, wanted.schema_version)
+        found = await asyncio.to_thread(region.digest, wanted.schema_version, wanted.index)
         self._regions.must_have_lease(slot)
         return ChecksumResult(region_id=str(region_id), rows=found.rows, checksum=found.hex)
 
@@ -159,14 +160,15 @@ class RowDesk:
         """Record batches whose rows were computed under the lease."""
         slot, region = self._readable(region_id, wanted)
         _check_columns(region, wanted.columns)
+        if wanted.entries_only and wanted.index is None:
+            raise Refused("invalid-request", pointer="/index", reason="entries of which index?")
         first = b"" if wanted.from_key is None else _key(wanted.from_key, "/from_key")
         end = None if wanted.to_key is None else _key(wanted.to_key, "/to_key")
         if self._scans >= SCANS_AT_ONCE_MAX:
             raise Unavailable(what="the node", reason="too many scans are running")
         self._scans += 1
         try:
-            keys, version = KeyRange(first, end), wanted.schema_version
-            yield self._leased(slot, region.scan(keys, wanted.columns, limit, version))
+            yield self._leased(slot, scanned(region, wanted, KeyRange(first, end), limit))
         finally:
             self._scans -= 1
 
@@ -176,6 +178,24 @@ class RowDesk:
         while (part := await asyncio.to_thread(next, found, None)) is not None:
             self._regions.must_have_lease(slot)
             yield part
+
+
+def scanned(
+    region: Region, wanted: ScanRows, keys: KeyRange, limit: int
+) -> Iterator[pa.RecordBatch]:
+    """Rows by key or by index, or entries, as of the first `next`."""
+    version = wanted.schema_version
+    if wanted.index is None:
+        return region.scan(keys, wanted.columns, limit, version)
+    if wanted.entries_only:
+        return region.scan_entries(wanted.index, keys, limit, version)
+    return region.scan_index(wanted.index, keys, wanted.columns, limit, version)
+
+
+def answer_schema(wanted: ScanRows, columns: Sequence[ColumnDef]) -> pa.Schema:
+    """Of an answer without rows."""
+    shown = () if wanted.entries_only else chosen(columns, wanted.columns)
+    return row_schema(shown) if wanted.index is None else entry_schema(shown)
 
 
 def get_bounded(region: Region, keys: list[bytes], wanted: GetRows) -> pa.Table:
