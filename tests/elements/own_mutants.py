@@ -30,6 +30,7 @@ INGEST = replace(WAITS_ALONE, put=Put.INGEST)
 DIRECT = (ABSENT, PUBLIC)
 SHORT = (ABSENT, DELETE_ONLY, PUBLIC)
 STATEMENTS = ("insert", "update", "update_elsewhere", "delete")
+CLEANED_LAST = replace(WAITS_ALONE, cleans_first=False)
 EARLY = replace(WAITS_ALONE, reads_after_drain=False)
 
 
@@ -101,6 +102,10 @@ OURS: dict[str, Case] = {
     ),
     "unique, not checked in write-only": Case(
         writing_only(UNIQUE_INDEX, insert=(Act.PUT,)), ADD, WAITS_ALONE, MISSING
+    ),
+    "drop, absent first and cleaned then": Case(INDEX, DROP, CLEANED_LAST, None),
+    "drop, absent first and cleaned at once": Case(
+        INDEX, DROP, replace(CLEANED_LAST, cleans_after_drain=False), None
     ),
     "undropped from delete-only": Case(undropped_too_late(INDEX), DROP, WAITS_ALONE, MISSING),
     "a column undropped, whose values were not kept": Case(

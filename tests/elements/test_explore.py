@@ -35,6 +35,7 @@ TOGETHER: dict[str, tuple[Change, Protocol]] = {
 
 
 @pytest.mark.crash
+@pytest.mark.case("online 77")
 @pytest.mark.parametrize("way", [ADD, DROP])
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=list(GRAPHS))
 def test_given_a_kind_of_element_when_every_state_is_visited_then_no_row_is_ever_wrong(

@@ -94,9 +94,10 @@ def _fault(on: Setting, world: World, seek: Container[Fault]) -> Fault | None:
             used.add(line[version])
         if pinned >= world.floor:
             used.add(line[pinned])
+    cleaned = len(used) == 1 and (on.protocol.cleans_first or world.phase is Phase.FLOORED)
     for states in used:
         for fault in on.space.faults(states, world.db):
-            if fault in seek and (fault is not Fault.LEFT_OVER or len(used) == 1):
+            if fault in seek and (fault is not Fault.LEFT_OVER or cleaned):
                 return fault
     return None
 

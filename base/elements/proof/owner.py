@@ -83,10 +83,14 @@ def _begun(on: Setting, world: World, node: Node) -> World:
 
 
 def _cleaned(on: Setting, world: World, node: Node) -> World:
-    if node.onward is None:
+    """The delete reorg is done, if this is its time."""
+    if not on.protocol.cleans_first:
+        before, after = node.line[-2:] if node.version else node.line * 2
+    elif node.onward is not None:
+        before, after = node.line[-1], on.nodes[node.onward].line[-1]
+    else:
         return world
-    after = on.nodes[node.onward].line[-1]
-    return world._replace(db=on.space.cleaned(world.db, node.line[-1], after))
+    return world._replace(db=on.space.cleaned(world.db, before, after))
 
 
 def _publishes(on: Setting, world: World, onward: int) -> Iterator[Step]:

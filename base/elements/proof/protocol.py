@@ -42,6 +42,9 @@ class Protocol:
     """Nothing becomes public before its reorg is done."""
     cleans_after_drain: bool = True
     """The delete reorg begins when nobody uses an older version."""
+    cleans_first: bool = False
+    """The delete reorg ends before the element is absent. Else it follows, once nobody uses an
+    older version: what it removes lies under an id that never comes back."""
     keeps_tombstones: bool = True
     """The tombstone of an entry stays until the reorg is in."""
     put: Put = Put.INGEST
@@ -53,4 +56,4 @@ class Protocol:
 
 PRODUCT = Protocol()
 # Nobody falls silent and nothing is late: what waiting alone is good for.
-WAITS_ALONE = Protocol(floor=False, expires=False, lets_go=False, put=Put.REREAD)
+WAITS_ALONE = Protocol(floor=False, cleans_first=True, put=Put.REREAD, expires=False, lets_go=False)

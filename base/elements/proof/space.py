@@ -122,8 +122,18 @@ class Space:
                 yield from ((first + key, old) for key in keys)
 
     def _faults(self, states: States, db: int) -> tuple[Fault, ...]:
-        parts = zip(self._graphs, states, self._wholes[db], strict=True)
-        return tuple(fault for part in parts for fault in faults(*part))
+        return tuple(
+            fault
+            for graph, state, part in zip(self._graphs, states, self._wholes[db], strict=True)
+            for fault in faults(graph, state, part)
+            if not (fault is Fault.ORPHAN and self._is_only_cleaned(state))
+        )
+
+    def _is_only_cleaned(self, state: ElementState) -> bool:
+        """Whether nothing reads or completes the element any more, or yet. Where it is cleaned
+        last, it may already be absent for some; what is wrong in an add is seen one state on."""
+        passing = (ElementState.ABSENT, ElementState.DELETE_ONLY)
+        return state in passing and not self._protocol.cleans_first
 
     def snapshot(self, db: int) -> tuple[int, ...]:
         """What a backfill has to put: by task, the value of the row. A task is one row of one
