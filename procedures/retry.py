@@ -7,9 +7,8 @@ failed with, until its own deadline; then it leaves a poison.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState
 
@@ -24,6 +23,8 @@ from procedures.machine import Kind
 STEP = Backoff(first_ms=100, max_ms=10_000)
 UNDO_MS = 600_000  # an undo that still fails after this long is given up: its resource is poisoned
 STALE = Backoff(first_ms=1, max_ms=1_000)  # a lost race is run again almost at once
+
+T = TypeVar("T")
 
 
 def must_finish(kind: Kind[Any], record: ProcedureRecord) -> bool:
@@ -48,20 +49,19 @@ def deadline_of(kind: Kind[Any], record: ProcedureRecord) -> int | None:
     return None if kind.has_passed(record.trail) else record.deadline_at_ms
 
 
-@asynccontextmanager
-async def within(clock: Clock, deadline_at_ms: int | None, **facts: object) -> AsyncIterator[None]:
-    """Ends what is inside at *deadline_at_ms*, wall clock. Raises Unavailable("deadline-exceeded").
+async def within(clock: Clock, deadline_at_ms: int | None, step: str, work: Awaitable[T]) -> T:
+    """Ends *work* at *deadline_at_ms*, wall clock. Raises Unavailable("deadline-exceeded").
 
     What it had begun may still happen: it is a step, so it is undone or run again.
     """
     left_s = None if deadline_at_ms is None else max(0, deadline_at_ms - clock.wall_ms()) / 1000
     try:
         async with asyncio.timeout(left_s) as limit:
-            yield
+            return await work
     except TimeoutError as error:
         if not limit.expired():
             raise
-        raise Unavailable("deadline-exceeded", **facts) from error
+        raise Unavailable("deadline-exceeded", step=step) from error
 
 
 def rest_ms(kind: Kind[Any], record: ProcedureRecord, now_ms: int) -> int:
@@ -75,15 +75,35 @@ def rest_ms(kind: Kind[Any], record: ProcedureRecord, now_ms: int) -> int:
     return max(0, runs[-1].at_ms + runs[-1].ms * percent // (100 - percent) - now_ms)
 
 
-def attempts(
-    ports: Ports, live: Live, deadline_at_ms: int | None, *, insists: bool
-) -> AsyncRetrying:
+async def retried(
+    step: Callable[[], Awaitable[T]],
+    ports: Ports,
+    live: Live,
+    deadline_at_ms: int | None,
+    *,
+    insists: bool,
+) -> T:
     """Calls one step until it has moved. Raises the error for which it must be given up.
 
     *insists*: no error but NotLeader ends it before the deadline, and what is no MetaError: our own
     mistake. Otherwise a refusal does, too.
     """
+    try:
+        return await step()  # as a rule it moves at once: tenacity is told of a failure alone
+    except MetaError as error:
+        failed = [error]
 
+    async def once_more() -> T:
+        if failed:
+            raise failed.pop()
+        return await step()
+
+    return await _retrying(ports, live, deadline_at_ms, insists=insists)(once_more)
+
+
+def _retrying(
+    ports: Ports, live: Live, deadline_at_ms: int | None, *, insists: bool
+) -> AsyncRetrying:
     def again(call: RetryCallState) -> bool:
         error = _error(call)
         if not isinstance(error, MetaError) or isinstance(error, NotLeader):

@@ -7,7 +7,7 @@ leader that computed them. That is the whole durability argument.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeAlias
 
 from base.errors import MetaError, NotLeader
@@ -28,7 +28,7 @@ from procedures.context import Context, Live, Ports
 from procedures.journal import Why
 from procedures.machine import Goto, Kind, S
 from procedures.ports import Children, Commits
-from procedures.retry import attempts, deadline_of, must_finish, rest_ms, within
+from procedures.retry import deadline_of, must_finish, rest_ms, retried, within
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +78,15 @@ class Runner:
             await self._rest(kind, driven, context)
             record = driven.held.record
             try:
-                insists = must_finish(kind, record)
-                step = attempts(self.ports, live, deadline_of(kind, record), insists=insists)
-                after: Moved = await step(self._attempt, kind, driven, context)
+                step = partial(self._attempt, kind, driven, context)
+                until_ms, insists = deadline_of(kind, record), must_finish(kind, record)
+                after = await retried(step, self.ports, live, until_ms, insists=insists)
             except NotLeader:
                 raise
             except MetaError as error:
                 # A store that is away for a while, or a throttle that was stored meanwhile.
-                back = attempts(self.ports, live, None, insists=True)
-                after = await back(self._give_up, driven, error)
+                back = partial(self._give_up, driven, error)
+                after = await retried(back, self.ports, live, None, insists=True)
             if isinstance(after, ProcedureHistory):
                 return after
             driven.held = after
@@ -135,8 +135,8 @@ class Runner:
         state = kind.state.model_validate(held.record.state)
         began_ms = self.ports.clock.mono_ms()
         step = held.record.step
-        async with within(self.ports.clock, deadline_of(kind, held.record), step=step):
-            outcome = await kind.steps[step].act(state, context)
+        act = kind.steps[step].act(state, context)
+        outcome = await within(self.ports.clock, deadline_of(kind, held.record), step, act)
         beat = self._beat(held, began_ms)
         held = now()
         if isinstance(outcome, Goto):
@@ -182,9 +182,8 @@ class Runner:
         began_ms = self.ports.clock.mono_ms()
         back = None
         if undo is not None:
-            step = f"undo {held.record.step}"
-            async with within(self.ports.clock, deadline_of(kind, held.record), step=step):
-                back = await undo(state, context)
+            step, work = f"undo {held.record.step}", undo(state, context)
+            back = await within(self.ports.clock, deadline_of(kind, held.record), step, work)
         beat = self._beat(held, began_ms)
         if back is not None:
             return await self.store(
