@@ -7,7 +7,7 @@ committer, which alone may send the same bytes again (PROTOCOLS P1).
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import NewType, Protocol
+from typing import NamedTuple, NewType, Protocol
 
 LeaseId = NewType("LeaseId", int)
 
@@ -17,8 +17,7 @@ TXN_BYTES_MAX = 1_500_000  # etcd's default request limit of 1.5 MiB, less what 
 PAGE_KEYS_MAX = 1_000  # keys per page of a range read, so that one answer stays small
 
 
-@dataclass(frozen=True, slots=True)
-class KeyValue:
+class KeyValue(NamedTuple):
     """One key as the store holds it. `lease` 0: none."""
 
     key: bytes
@@ -28,8 +27,7 @@ class KeyValue:
     lease: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(NamedTuple):
     """True if every key in [key, end) has this `mod_revision`; 0 means that none exists.
 
     `end` None: the one key.
@@ -40,8 +38,7 @@ class Compare:
     end: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Get:
+class Get(NamedTuple):
     """Read [key, end) in key order; `end` None: the one key. `limit` 0: all."""
 
     key: bytes
@@ -50,15 +47,13 @@ class Get:
     keys_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(NamedTuple):
     key: bytes
     value: bytes
     lease: LeaseId | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(NamedTuple):
     key: bytes
 
 

@@ -50,7 +50,7 @@ class Draft:
     ) -> Page:
         """More are asked of the store than of us, so that a page is not empty for what has been
         deleted here."""
-        wider = replace(get, limit=get.limit and get.limit + len(self.written))
+        wider = get._replace(limit=get.limit and get.limit + len(self.written))
         try:
             page = await self.kv.range(
                 wider, deadline_ms=deadline_ms, revision=revision, serializable=serializable
@@ -59,7 +59,7 @@ class Draft:
             self.silence = error
             raise
         end = page.items[-1].key + b"\0" if page.more else get.end
-        items = self._seen(replace(get, end=end), page.items)
+        items = self._seen(get._replace(end=end), page.items)
         limit = get.limit or len(items)
         return Page(items[:limit], page.revision, page.more or len(items) > limit)
 

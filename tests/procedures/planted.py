@@ -131,7 +131,7 @@ class ComparesFenceByValue(MemoryKv):
 
     async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
         compares = tuple(
-            replace(one, mod_revision=self._same(one.key, one.mod_revision))
+            one._replace(mod_revision=self._same(one.key, one.mod_revision))
             for one in request.compares
         )
         return await super().txn(replace(request, compares=compares), deadline_ms=deadline_ms)

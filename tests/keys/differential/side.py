@@ -117,8 +117,7 @@ class Side:
 
     def _shown(self, items: tuple[KeyValue, ...]) -> list[KeyValue]:
         return [
-            replace(
-                item,
+            item._replace(
                 create_revision=item.create_revision - self.shift,
                 mod_revision=item.mod_revision - self.shift,
                 lease=item.lease and 1 + self.leases.index(LeaseId(item.lease)),
