@@ -71,22 +71,24 @@ class Room:
 
     def takes(self, one: Share) -> bool:
         """Whether there is room for *one*; if so, it is taken."""
-        after = self.plus(one)
-        if max(len(after.compares), after.writes) > TXN_OPS_MAX or after.size_bytes > TXN_BYTES_MAX:
+        new, writes, size_bytes = self.needs(one)
+        compares = len(self.compares) + len(new)
+        if max(compares, writes) > TXN_OPS_MAX or size_bytes > TXN_BYTES_MAX:
             return False
-        self.compares, self.writes, self.size_bytes = after.compares, after.writes, after.size_bytes
+        self.compares |= new
+        self.writes, self.size_bytes = writes, size_bytes
         return True
 
-    def plus(self, one: Share) -> "Room":
+    def needs(self, one: Share) -> tuple[set[Compare], int, int]:
+        """The compares that *one* adds, and all writes and bytes once it is in."""
         new = {*one.compares, *([self.version] if one.moves_line else [])} - self.compares
-        size_bytes = sum(_sent_bytes(each) for each in new)
+        writes, size_bytes = self.writes + len(one.writes), self.size_bytes
+        size_bytes += sum(map(_sent_bytes, new))
         for write in one.writes:
             size_bytes += len(write.key) + (len(write.value) if isinstance(write, Put) else 0)
-        writes = len(one.writes)
         if self.version in new:
             writes, size_bytes = writes + 1, size_bytes + len(VERSION_KEY) + VERSION_BYTES_MAX
-        compares = self.compares | new
-        return Room(self.version, compares, self.writes + writes, self.size_bytes + size_bytes)
+        return new, writes, size_bytes
 
 
 def _sent_bytes(compare: Compare) -> int:
@@ -127,12 +129,12 @@ def fill(line: Line, waiting: Sequence[Member], now_ms: int, *, members_max: int
 
 
 def _too_large(empty: Room, one: Share) -> Refused:
-    needed = empty.plus(one)
+    new, writes, size_bytes = empty.needs(one)
     return Refused(
         "ddl-too-large",
-        compares=len(needed.compares),
-        operations=needed.writes,
+        compares=len(empty.compares) + len(new),
+        operations=writes,
         operations_max=TXN_OPS_MAX,
-        bytes=needed.size_bytes,
+        bytes=size_bytes,
         bytes_max=TXN_BYTES_MAX,
     )
