@@ -121,7 +121,7 @@ async def asked_to_drop(
 def _asked(request: Request, query: ChangeQuery, conditions: Conditions, by: str) -> Asked:
     return Asked(
         method=request.method,
-        path=request.url.path,
+        path=request.scope["path"],
         body=request.state.json,
         request_id=request.state.request_id,
         principal=by,

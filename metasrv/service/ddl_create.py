@@ -57,16 +57,15 @@ def plan_create_table(asked: Asked, wanted: TableToCreate, facts: Facts) -> Chan
             raise Conflict("schema-conflict", name=name.full, table_id=existing.info.table_id)
         return Stands(existing)
     nodes = _place(facts.nodes, info.partition.regions)
-    must_fit(info, table_route(PLACEHOLDER_ID, nodes), asked.client())
+    route = table_route(PLACEHOLDER_ID, nodes)
+    must_fit(info, route, asked.client())
+    draft = CreateTable(info=info, route=route, if_not_exists=spec.if_not_exists)
 
     def numbered(table_id: int) -> CreateTable:
-        return CreateTable(
-            info=info.model_copy(update={"table_id": table_id}),
-            route=table_route(table_id, nodes),
-            if_not_exists=spec.if_not_exists,
-        )
+        own = info.model_copy(update={"table_id": table_id})
+        return draft.model_copy(update={"info": own, "route": table_route(table_id, nodes)})
 
-    return Change(CREATE_TABLE, numbered(PLACEHOLDER_ID), sequence="table_id", numbered=numbered)
+    return Change(CREATE_TABLE, draft, sequence="table_id", numbered=numbered)
 
 
 def table_info(wanted: TableToCreate, table_id: int, now_ms: int) -> TableInfo:
