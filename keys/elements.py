@@ -24,6 +24,16 @@ _CONSTRAINTS: Mapping[ConstraintKind, Graph] = {
 }
 
 
+STORED_GRAPHS: tuple[Graph, ...] = (
+    INDEX,
+    UNIQUE_INDEX,
+    OPTIONAL_COLUMN,
+    REQUIRED_COLUMN,
+    *_CONSTRAINTS.values(),
+)
+"""Every graph that `graph_of` can name."""
+
+
 def graph_of(element: Element) -> Graph:
     """The graph of an element as it is stored."""
     match element:

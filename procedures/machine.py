@@ -10,6 +10,9 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from base.elements.graph import Graph
+from base.elements.proofs import is_proved
+from base.elements.proved import PROVED
 from keys.records import Lock, Resource
 from keys.txn import NOTHING, Txn
 from procedures.context import Context
@@ -102,10 +105,14 @@ class Kind(Generic[S]):
     deadline_ms: int = 60_000
     """From submission; what has not passed `no_return` by then is undone."""
     lane: Lane = Lane.DDL
+    graphs: tuple[Graph, ...] = ()
+    """Of the elements whose states it publishes. There is no kind with one that is not proved."""
 
     def __post_init__(self) -> None:
         assert self.no_return in self.steps
         assert all(step.to <= self.steps.keys() for step in self.steps.values())
+        unproved = [graph.name for graph in self.graphs if not is_proved(graph, PROVED)]
+        assert not unproved, f"{self.name}: not proved, run `make generate`: {unproved}"
 
     @property
     def first(self) -> str:

@@ -7,6 +7,7 @@ says; cancelled before the brink is crossed, the elements go back the way that t
 """
 
 from base.elements.states import ElementState
+from keys.elements import STORED_GRAPHS
 from keys.log import TableAltered
 from keys.records import Lock, Resource
 from keys.tables import TableInfo, TableInfoKey, TableNameKey
@@ -147,4 +148,5 @@ ALTER_TABLE = Kind(
     resource=resource,
     success=200,
     deadline_ms=WAIT_MS,
+    graphs=STORED_GRAPHS,
 )

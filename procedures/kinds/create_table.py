@@ -4,6 +4,7 @@ Ids and nodes are chosen before submit, so a create costs two writes: submit and
 commit nobody sees the table; undone, it leaves nothing.
 """
 
+from base.elements.graphs import TABLE
 from base.errors import Conflict, NotFound
 from base.wire.table_rules import partition_of
 from keys.catalogs import SchemaNameKey
@@ -94,4 +95,5 @@ CREATE_TABLE = Kind(
     locks=locks,
     resource=resource,
     success=201,
+    graphs=(TABLE,),
 )

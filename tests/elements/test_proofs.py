@@ -1,5 +1,7 @@
 """A graph is proved as it is, or not at all."""
 
+import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,6 +12,10 @@ from base.elements.graphs import DELETE_ONLY, GRAPHS, INDEX, WRITE_ONLY
 from base.elements.page import prove
 from base.elements.proofs import digest, is_proved
 from base.elements.proved import PROVED
+from keys.elements import Element, graph_of
+from keys.tables import Column, Constraint, ConstraintKind, Index
+from procedures.kinds.alter_table import ALTER_TABLE
+from procedures.kinds.registry import KINDS
 from tests.elements.faulty import behaving
 
 CHANGES: dict[str, Callable[[Graph], Graph]] = {
@@ -36,6 +42,39 @@ def test_given_a_graph_that_was_changed_when_asked_then_it_is_not_proved(name: s
     changed = CHANGES[name](INDEX)
 
     assert not is_proved(changed, PROVED)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_given_a_graph_that_is_not_proved_when_a_kind_names_it_then_there_is_no_such_kind(
+    name: str,
+) -> None:
+    changed = CHANGES[name](INDEX)
+
+    with pytest.raises(AssertionError, match="alter_table: not proved"):
+        replace(ALTER_TABLE, graphs=(changed,))
+
+
+def test_given_the_kinds_then_each_that_publishes_states_names_its_graphs() -> None:
+    publishing = {
+        kind.name
+        for kind in KINDS.values()
+        if "procedures.transitions" in inspect.getsource(sys.modules[kind.locks.__module__])
+    }
+
+    assert ALTER_TABLE.name in publishing
+    assert all(KINDS[name].graphs for name in publishing)
+
+
+def test_given_any_element_that_is_stored_then_the_kind_that_moves_it_names_its_graph() -> None:
+    column = Column(id=1, name="a", type="int64", nullable=True)
+    elements: list[Element] = [
+        column,
+        column.model_copy(update={"nullable": False}),
+        *(Index(id=1, name="i", columns=(1,), unique=unique) for unique in (False, True)),
+        *(Constraint(id=1, name="c", kind=kind, columns=(1,)) for kind in ConstraintKind),
+    ]
+
+    assert {graph_of(one).name for one in elements} == {one.name for one in ALTER_TABLE.graphs}
 
 
 def test_given_a_graph_that_says_the_same_when_asked_then_it_is_proved() -> None:
