@@ -33,6 +33,14 @@ def check_floor(schema: RegionSchema, found: int) -> None:
         raise Conflict("schema-version-stale", floor=schema.floor, found=found)
 
 
+def check_maintained(schema: RegionSchema, maintains_indexes: bool) -> None:
+    """Raises Refused for a batch that would leave the indexes behind: a client's own, which writes
+    rows alone."""
+    if schema.indexes and not maintains_indexes:
+        reason = "the table has indexes: rows are written through a frontend"
+        raise Refused("invalid-request", reason=reason)
+
+
 def check_index(schema: RegionSchema, index: int, schema_version: int) -> None:
     """Raises Refused for an index that the region does not have, or has no more, and Unavailable
     `not-ready` for one that may come with a schema that it was not told of."""

@@ -13,7 +13,7 @@ from base.wire.batches import BatchHeader
 from dataplane.region.batch_format import BatchHead, LoggedBatch, decode_batch, encode_batch
 from dataplane.region.columns import DELETE, OP, ColumnDef
 from dataplane.region.families import ROWS, Part, sliced
-from dataplane.region.floor import check_floor, check_index
+from dataplane.region.floor import check_floor, check_index, check_maintained
 from dataplane.region.intake import ABSENT, Intake, take_in
 from dataplane.region.lookup import View, newest_versions
 from dataplane.region.schema import RegionSchema
@@ -96,6 +96,7 @@ class Group:
         if (first := self._first_answer(header.statement_id)) is not None:
             return replace(first, repeated=True)
         check_floor(self._terms.schema, header.schema_version)
+        check_maintained(self._terms.schema, header.maintains_indexes)
         intake = take_in(batch, self._terms.columns)
         self._check_families([part.family for part in intake.parts], header.schema_version)
         self._check_expectations(intake.expected)

@@ -196,7 +196,8 @@ class Node:
 
 def batch_body(writes: Sequence[Write], statement: str, **header: int) -> bytes:
     head = {"table_id": TABLE, "schema_version": 1, "epoch": 1, **header}
-    metadata = {HEADER_KEY: BatchHeader(statement_id=statement, **head).model_dump_json()}
+    sent = BatchHeader(statement_id=statement, maintains_indexes=True, **head)
+    metadata = {HEADER_KEY: sent.model_dump_json()}
     schema = pa.schema(
         [
             pa.field("_key", pa.binary()),

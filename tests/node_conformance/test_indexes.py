@@ -20,7 +20,13 @@ def post_entries(
 ) -> httpx.Response:
     """Rows and entries in one batch; entries must be absent."""
     count, more = len(rows), len(entries)
-    header = BatchHeader(table_id=TABLE, schema_version=2, epoch=1, statement_id=statement)
+    header = BatchHeader(
+        table_id=TABLE,
+        schema_version=2,
+        epoch=1,
+        statement_id=statement,
+        maintains_indexes=True,
+    )
     batch = pa.RecordBatch.from_pydict(
         {
             "_key": pa.array([*rows, *(key for key, _ in entries)], pa.binary()),

@@ -49,8 +49,13 @@ def order(epoch: int, *borrows: str) -> OpenOrder:
 
 
 def header(statement: str, epoch: int = 1, schema_version: int = 1) -> BatchHeader:
+    """Of a sender that maintains indexes."""
     return BatchHeader(
-        table_id=1024, schema_version=schema_version, epoch=epoch, statement_id=statement
+        table_id=1024,
+        schema_version=schema_version,
+        epoch=epoch,
+        statement_id=statement,
+        maintains_indexes=True,
     )
 
 

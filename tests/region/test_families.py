@@ -304,3 +304,19 @@ def test_given_a_region_when_inspected_then_each_index_has_its_digest(region: Re
         (index, 2, region.digest(index=index).hex) for index in (INDEX, OTHER)
     ]
     assert all(file.error is None for file in said.files)
+
+
+def test_given_indexes_when_a_client_writes_rows_alone_then_they_are_refused(
+    region: Region,
+) -> None:
+    """It would leave entries behind that lead to rows that are not as they say."""
+    epoch = region.opening.epoch
+    alone = header("alone", epoch, 2).model_copy(update={"maintains_indexes": False})
+
+    (refused,) = region.apply([(alone, batch({b"c": (3, "z")}))])
+    (taken,) = region.apply([(header("whole", epoch, 2), batch({b"c": (3, "z")}))])
+
+    assert isinstance(refused, Refused)
+    assert "through a frontend" in str(refused.facts["reason"])
+    assert not isinstance(taken, Refused)
+    assert contents(region)[b"c"] == (3, "z")
