@@ -63,6 +63,7 @@ class Regions:
                 schema_version=schema.version,
                 epoch=region.epoch,
                 statement_id=call.statement_id,
+                maintains_indexes=True,
             )
             body = await asyncio.to_thread(body_of, rows, header)
             self.check_lease()
