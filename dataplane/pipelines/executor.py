@@ -7,7 +7,7 @@ otherwise than it was written, raises Unavailable `storage-full` or `not-ready`,
 
 import posixpath
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from base.errors import Corrupt, Unavailable
 from base.wire.inputs import BorrowedFile, SealedSegment
 from base.wire.orders import DataFile
-from dataplane.pipelines.plan import RewriteInput
+from dataplane.pipelines.plan import Family, RewriteInput
 from dataplane.region.adoption import data_file, entry_of
 from dataplane.region.block_cache import BlockCache
 from dataplane.region.checksum import RowsDigest, digest_stored
@@ -79,25 +79,31 @@ def copy_file(source: BorrowedFile, output: Output) -> DataFile:
     return copied
 
 
-def read_input(
-    disk: Disk, source: RewriteInput, columns: Sequence[ColumnDef]
-) -> Iterator[pa.Table]:
-    """All stored rows of an input, superseded ones and tombstones too, as `columns.file_schema`."""
+def read_input(disk: Disk, source: RewriteInput, family: Family) -> Iterator[pa.Table]:
+    """All stored rows of a family in an input, superseded ones and tombstones too, as
+    `columns.file_schema`."""
     if isinstance(source, SealedSegment):
         entry = SealedEntry(
             root=source.root, name=source.name, bytes=source.bytes, crc32=source.checksum, rows=0
         )
-        yield sealed_rows(read_sealed(disk, source.root, entry), columns)
-        return
-    yield from _verified_rows(disk, source.root, source.file, columns)
+        log = read_sealed(disk, source.root, entry)
+        yield sealed_rows(log, family.columns, family.number)
+    elif source.file.family == family.number:
+        yield from _verified_rows(disk, source.root, source.file, family.columns)
 
 
-def digest_input(disk: Disk, source: RewriteInput, columns: Sequence[ColumnDef]) -> RowsDigest:
-    return sum(map(digest_stored, read_input(disk, source, columns)), RowsDigest())
+def digest_input(
+    disk: Disk, source: RewriteInput, families: Sequence[Family]
+) -> Mapping[int, RowsDigest]:
+    """By family."""
+    return {
+        family.number: sum(map(digest_stored, read_input(disk, source, family)), RowsDigest())
+        for family in families
+    }
 
 
 def write_range(
-    tables: Iterator[pa.Table], output: Output, columns: Sequence[ColumnDef], kept: KeptVersions
+    tables: Iterator[pa.Table], output: Output, family: Family, kept: KeptVersions
 ) -> Rewritten:
     """Writes what must be kept of rows that come by key and newest first, and reads it back."""
     rows = _Rows(tables, kept)
@@ -105,7 +111,8 @@ def write_range(
     if first is None:
         return Rewritten(rows.received, None)
     output.make_folder()
-    target = FileTarget(output.disk, output.root, output.name, columns)
+    columns = family.columns
+    target = FileTarget(output.disk, output.root, output.name, columns, family.number)
     file = data_file(write_rows(target, _chain(first, rows.to_write)))
     output.disk.sync_folder(output.folder)
     with _mended_by_another_attempt():

@@ -7,7 +7,7 @@ and what stands in the new files is compared by count and order-independent chec
 
 import pickle
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -31,7 +31,7 @@ from dataplane.pipelines.executor import (
     remove_strays,
     write_range,
 )
-from dataplane.pipelines.plan import MovePlan, RewriteInput, input_bytes, plan_move
+from dataplane.pipelines.plan import Family, MovePlan, RewriteInput, input_bytes, plan_move
 from dataplane.region.checksum import RowsDigest
 from dataplane.region.columns import KEY, VERSION
 from dataplane.region.kept_versions import KeptVersions
@@ -91,11 +91,11 @@ def move(spark: SparkSession, job: MoveJob, watch: Watch) -> MoveResult:
     run = Run(job.borrowed.root, job.attempt, secrets.token_hex(4), plan)
     counter = watch.begin(plan.bytes)
     copied, read = _first_pass(spark, run, counter)
-    watch.check()
-    rewritten = _second_pass(spark, run, counter, read) if read.rows else []
-    received = sum((one.received for one in rewritten), RowsDigest())
-    if received != read:
-        raise Unavailable("not-ready", rows_read=read.rows, rows_sorted=received.rows)
+    rows_read = sum(digest.rows for digest in read.values())
+    rewritten: list[Rewritten] = []
+    for family in plan.families:
+        watch.check()
+        rewritten += _rewritten(spark, run, counter, family, read)
     files = [*copied, *(one.file for one in rewritten if one.file is not None)]
     watch.check()
     if files:
@@ -105,7 +105,7 @@ def move(spark: SparkSession, job: MoveJob, watch: Watch) -> MoveResult:
     return MoveResult(
         job_id=job.job_id,
         files=files,
-        rows_in=sum(file.rows for file in copied) + read.rows,
+        rows_in=sum(file.rows for file in copied) + rows_read,
         rows_out=sum(file.rows for file in files),
         bytes_in=plan.bytes,
         bytes_out=sum(file.bytes for file in files),
@@ -115,67 +115,93 @@ def move(spark: SparkSession, job: MoveJob, watch: Watch) -> MoveResult:
     )
 
 
-def _first_pass(
-    spark: SparkSession, run: Run, counter: Counter
-) -> tuple[list[DataFile], RowsDigest]:
+Digests = Mapping[int, RowsDigest]
+"""Of what was read, by family."""
+
+
+def _first_pass(spark: SparkSession, run: Run, counter: Counter) -> tuple[list[DataFile], Digests]:
     """Copies files and reads what is to be rewritten, side by side, one task for each input."""
     work = [*((True, one) for one in run.plan.copies), *((False, one) for one in run.plan.rewrites)]
     done = _on_executors(spark, partial(_copy_or_read, run, counter), list(enumerate(work)))
     copied = [one for one in done if isinstance(one, DataFile)]
-    read = [one for one in done if isinstance(one, RowsDigest)]
-    return copied, sum(read, RowsDigest())
+    read = [one for one in done if not isinstance(one, DataFile)]
+    numbers = [family.number for family in run.plan.families]
+    return copied, {n: sum((one[n] for one in read), RowsDigest()) for n in numbers}
 
 
 def _copy_or_read(
     run: Run, counter: Counter, numbered: tuple[int, tuple[bool, RewriteInput]]
-) -> DataFile | RowsDigest:
+) -> DataFile | Digests:
     number, (is_copy, source) = numbered
     if is_copy:
         assert isinstance(source, BorrowedFile)
         copied = copy_file(source, run.task_output(f"copy-{number}"))
         counter.add(input_bytes(source))
         return copied
-    return digest_input(LocalDisk(), source, run.plan.columns)
+    return digest_input(LocalDisk(), source, run.plan.families)
+
+
+def _rewritten(
+    spark: SparkSession, run: Run, counter: Counter, family: Family, read: Digests
+) -> list[Rewritten]:
+    """The second pass over one family. Raises Unavailable if what was sorted is not what was
+    read."""
+    if not read[family.number].rows:
+        return []
+    task = partial(_sorted_range, run, counter, family, read)
+    rows_read = sum(digest.rows for digest in read.values())
+    outputs = run.plan.outputs(read[family.number].rows, rows_read)
+    done = _second_pass(spark, run, family, task, outputs)
+    received = sum((one.received for one in done), RowsDigest())
+    if received != read[family.number]:
+        rows = read[family.number].rows
+        raise Unavailable("not-ready", rows_read=rows, rows_sorted=received.rows)
+    return done
 
 
 def _second_pass(
-    spark: SparkSession, run: Run, counter: Counter, read: RowsDigest
+    spark: SparkSession,
+    run: Run,
+    family: Family,
+    task: Callable[[Iterator[pa.RecordBatch]], Rewritten],
+    outputs: int,
 ) -> list[Rewritten]:
     """Sorts all rows to rewrite by key, newest first, and writes one file for each range."""
     plan, inputs = run.plan, len(run.plan.rewrites)
-    task = partial(_sorted_range, run, counter, read.rows)
 
     def read_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _carried_inputs(plan, batches)
+        return _carried_inputs(plan, family, batches)
 
     def write_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         receipt = _guarded(task, batches)
         yield pa.RecordBatch.from_pydict({"receipt": [pickle.dumps(receipt)]})
 
-    rows = spark.range(0, inputs, 1, inputs).mapInArrow(read_rows, carrier_ddl(plan.columns))
-    many = plan.outputs > 1
-    ranges = rows.repartitionByRange(plan.outputs, KEY) if many else rows.repartition(1)
+    rows = spark.range(0, inputs, 1, inputs).mapInArrow(read_rows, carrier_ddl(family.columns))
+    ranges = rows.repartitionByRange(outputs, KEY) if outputs > 1 else rows.repartition(1)
     by_key = ranges.sortWithinPartitions(col(KEY).asc(), col(VERSION).desc())
     receipts = by_key.mapInArrow(write_rows, "receipt binary").collect()
     return _unless_failed([pickle.loads(receipt[0]) for receipt in receipts])
 
 
-def _carried_inputs(plan: MovePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _carried_inputs(
+    plan: MovePlan, family: Family, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            for table in read_input(LocalDisk(), plan.rewrites[number], plan.columns):
+            for table in read_input(LocalDisk(), plan.rewrites[number], family):
                 yield from carried(table)
 
 
 def _sorted_range(
-    run: Run, counter: Counter, rows_read: int, batches: Iterator[pa.RecordBatch]
+    run: Run, counter: Counter, family: Family, read: Digests, batches: Iterator[pa.RecordBatch]
 ) -> Rewritten:
     plan = run.plan
     context = TaskContext.get()
     assert context is not None, "runs on an executor"
-    output = run.task_output(f"rows-{context.partitionId()}")
-    tables = (restored(batch, plan.columns) for batch in batches if batch.num_rows)
-    written = write_range(tables, output, plan.columns, KeptVersions(plan.marks))
+    output = run.task_output(f"rows-{family.number}-{context.partitionId()}")
+    tables = (restored(batch, family.columns) for batch in batches if batch.num_rows)
+    written = write_range(tables, output, family, KeptVersions(plan.marks))
+    rows_read = sum(digest.rows for digest in read.values())
     counter.add(plan.rewritten_bytes * written.received.rows // rows_read)
     return written
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from base.wire.inputs import Borrowed, BorrowedFile, SealedSegment
 from dataplane.region.columns import ColumnDef, ordered
+from dataplane.region.families import ROWS, columns_in
 
 SMALL_FILE_BYTES = 1 << 20  # opening and looking into a file costs about as much as reading this
 OUTPUT_FILE_BYTES = 64 << 20  # of input for one rewritten file: two usual memtables
@@ -12,10 +13,18 @@ RewriteInput = BorrowedFile | SealedSegment
 
 
 @dataclass(frozen=True, slots=True)
+class Family:
+    """Rows of one kind: the table's, or the entries of an index."""
+
+    number: int
+    columns: tuple[ColumnDef, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MovePlan:
     copies: tuple[BorrowedFile, ...]
     rewrites: tuple[RewriteInput, ...]
-    columns: tuple[ColumnDef, ...]
+    families: tuple[Family, ...]
     marks: tuple[int, ...]
 
     @property
@@ -30,22 +39,25 @@ class MovePlan:
     def bytes(self) -> int:
         return self.copied_bytes + self.rewritten_bytes
 
-    @property
-    def outputs(self) -> int:
-        """Into how many ranges of keys the rewritten rows are cut."""
-        return 1 + self.rewritten_bytes // OUTPUT_FILE_BYTES
+    def outputs(self, rows: int, of: int) -> int:
+        """Into how many ranges of keys so many of the rewritten rows are cut."""
+        return 1 + self.rewritten_bytes * rows // of // OUTPUT_FILE_BYTES
 
 
 def plan_move(borrowed: Borrowed) -> MovePlan:
     """Files are copied, since that is five times as fast as rewriting them, and segments of the
-    log are rewritten; small files go with them, unless there is nothing to merge one with."""
-    small = [one for one in borrowed.files if one.file.bytes < SMALL_FILE_BYTES]
+    log are rewritten; small files go with them, unless there is nothing to merge one with. What
+    belongs to an index that is gone is left behind."""
+    columns = ordered(ColumnDef(**column.model_dump()) for column in borrowed.columns)
+    families = [Family(n, tuple(columns_in(n, columns))) for n in (ROWS, *borrowed.indexes)]
+    wanted = [one for one in borrowed.files if one.file.family in (ROWS, *borrowed.indexes)]
+    small = [one for one in wanted if one.file.bytes < SMALL_FILE_BYTES]
     if len(small) + len(borrowed.segments) < 2:
         small = []
     return MovePlan(
-        copies=tuple(one for one in borrowed.files if one not in small),
+        copies=tuple(one for one in wanted if one not in small),
         rewrites=(*borrowed.segments, *small),
-        columns=ordered(ColumnDef(**column.model_dump()) for column in borrowed.columns),
+        families=tuple(families),
         marks=tuple(borrowed.marks),
     )
 

@@ -157,4 +157,4 @@ def test_given_inputs_when_planned_then_small_files_are_merged_where_there_is_so
 def test_given_a_long_log_when_planned_then_it_becomes_several_files() -> None:
     segment = LOG.model_copy(update={"bytes": OUTPUT_FILE_BYTES})
 
-    assert plan_move(borrowed([], [segment, segment])).outputs == 3
+    assert plan_move(borrowed([], [segment, segment])).outputs(1, of=1) == 3
