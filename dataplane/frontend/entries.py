@@ -56,8 +56,8 @@ class Change:
         new: Mapping[int, pa.Array] | None,
     ) -> "Change":
         """*old* and *new*: columns by id."""
-        before = None if old is None else entry_keys(index, old, rows)
-        after = None if new is None else entry_keys(index, new, rows)
+        before = None if old is None else _keys(index, old, rows)
+        after = None if new is None else _keys(index, new, rows)
         touched = pa.repeat(NO, len(rows))
         if before is not None and after is not None:
             touched = pc.not_equal(before, after)
@@ -145,9 +145,8 @@ def _freed(
             yield key, entry.version
 
 
-def entry_keys(
+def _keys(
     index: StoredIndex, columns: Mapping[int, pa.Array], rows: pa.BinaryArray
 ) -> pa.BinaryArray:
-    """Of each row, by its values (columns by id) and its key."""
     arrays = [columns[column.id] for column in index.columns]
     return encode_entries(index.types, arrays, rows, unique=index.unique)

@@ -114,9 +114,12 @@ class Holder:
             self.tell()
 
     def check(self) -> None:
-        """Raises Unavailable unless statements may begin, or be answered, at this moment."""
+        """Raises Unavailable unless statements may begin, or be answered, at this moment.
+
+        None begins while it registers: the leader is told of those before, and waits for no other.
+        """
         self.check_lease()
-        if self.now is not None and (self.catalog.version or 0) < self.now.catalog_version:
+        if self.now is None or (self.catalog.version or 0) < self.now.catalog_version:
             raise Unavailable("not-ready", what="the frontend", reason="it reads the catalog")
 
     def check_lease(self) -> None:
@@ -147,9 +150,9 @@ class Holder:
             await self.world.clock.sleep_ms(max(1, left_ms))
 
     async def run(self) -> None:
-        """For ever. Raises Conflict `wrong-cluster` or `stale-incarnation` (another process has our
-        id): this process must never serve."""
-        while True:
+        """Until the lease has ended. Raises Conflict `wrong-cluster` or `stale-incarnation`
+        (another process has our id): this process must never serve."""
+        while not self.is_over:
             if self.now is None:
                 await self._register()
                 continue
@@ -185,7 +188,7 @@ class Holder:
     async def _register(self) -> None:
         """Until it is answered; the lease may end meanwhile."""
         incarnation, attempt = str(uuid.uuid4()), 0
-        while self.now is None:
+        while self.now is None and not self.is_over:
             request = HolderRegisterRequest(
                 cluster_id=self.cluster_id,
                 holder_id=self.holder_id,
@@ -202,9 +205,10 @@ class Holder:
                 attempt += 1
                 await self.world.clock.sleep_ms(BACKOFF.delay_ms(attempt, 0))
             else:
-                self._registered(incarnation, sent_ms, answer)
+                self.registered(incarnation, sent_ms, answer)
 
-    def _registered(self, incarnation: str, sent_ms: int, answer: HolderRegisterAnswer) -> None:
+    def registered(self, incarnation: str, sent_ms: int, answer: HolderRegisterAnswer) -> None:
+        """Raises Conflict `wrong-cluster`."""
         if self.cluster_id not in (None, answer.cluster_id):
             raise Conflict("wrong-cluster", expected=self.cluster_id, found=answer.cluster_id)
         self.cluster_id = answer.cluster_id

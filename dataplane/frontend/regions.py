@@ -79,14 +79,31 @@ class Regions:
         self, schema: Schema, number: int, keys: Sequence[bytes], call: "Call"
     ) -> pa.Table:
         """The live ones, with all their columns."""
-        return await self._get(schema, number, keys, call, 0)
+
+        async def get(some: Sequence[bytes]) -> pa.Table:
+            def send(region: RegionRouteBody) -> Awaitable[pa.Table]:
+                texts = [key.hex() for key in some]
+                body = GetRows.model_validate({**_header(schema, region), "keys": texts})
+                return self.nodes.read_rows(region, "get", body, call.left_ms)
+
+            return await self._read(schema, number, call, send)
+
+        starts = range(0, len(keys), KEYS_AT_ONCE)
+        calls = [partial(get, keys[start : start + KEYS_AT_ONCE]) for start in starts]
+        return pa.concat_tables(await fan_out(calls, at_once=READS_AT_ONCE))
 
     async def entries(
         self, schema: Schema, number: int, index_id: int, keys: Sequence[bytes], call: "Call"
     ) -> Mapping[bytes, Entry]:
         """Those that are there."""
-        found = await self._get(schema, number, keys, call, index_id)
-        columns = (found.column(name).to_pylist() for name in ("_key", "_version", "_row"))
+
+        async def look(key: bytes) -> pa.Table:
+            page = Page(key, key + b"\x00", (), 1, index_id, entries_only=True)
+            return await self.scan(schema, number, page, call)
+
+        calls = [partial(look, key) for key in keys]
+        found = pa.concat_tables(await fan_out(calls, at_once=READS_AT_ONCE))
+        columns = (found.column(name).to_pylist() for name in ("_entry", "_version", "_key"))
         return {key: Entry(version, row) for key, version, row in zip(*columns, strict=True)}
 
     async def scan(self, schema: Schema, number: int, wanted: "Page", call: "Call") -> pa.Table:
@@ -96,22 +113,6 @@ class Regions:
             return await self.nodes.read_rows(region, "scan", body, call.left_ms)
 
         return await self._read(schema, number, call, send)
-
-    async def _get(
-        self, schema: Schema, number: int, keys: Sequence[bytes], call: "Call", family: int
-    ) -> pa.Table:
-        async def get(some: Sequence[bytes]) -> pa.Table:
-            def send(region: RegionRouteBody) -> Awaitable[pa.Table]:
-                more = {"family": family} if family else {}
-                texts = [key.hex() for key in some]
-                body = GetRows.model_validate({**_header(schema, region), "keys": texts, **more})
-                return self.nodes.read_rows(region, "get", body, call.left_ms)
-
-            return await self._read(schema, number, call, send)
-
-        starts = range(0, len(keys), KEYS_AT_ONCE)
-        calls = [partial(get, keys[start : start + KEYS_AT_ONCE]) for start in starts]
-        return pa.concat_tables(await fan_out(calls, at_once=READS_AT_ONCE))
 
     async def _read(
         self,
@@ -165,8 +166,9 @@ class Page:
     to_key: bytes | None
     columns: tuple[int, ...]
     limit: int
-    index_id: int = 0
-    """0: the rows themselves."""
+    index_id: int | None = None
+    """None: the rows themselves."""
+    entries_only: bool = False
 
     def asked(self) -> dict[str, object]:
         found: dict[str, object] = {
@@ -175,7 +177,9 @@ class Page:
             "columns": list(self.columns),
             "limit": self.limit,
         }
-        return {**found, "family": self.index_id} if self.index_id else found
+        if self.index_id is not None:
+            found |= {"index": self.index_id, "entries_only": self.entries_only}
+        return found
 
 
 def _header(schema: Schema, region: RegionRouteBody) -> dict[str, int]:

@@ -19,7 +19,6 @@ from base.errors import Conflict, NotFound, Refused
 from base.fanout import fan_out
 from base.rows.convert import to_users
 from base.rows.layout import Column
-from dataplane.frontend.entries import entry_keys
 from dataplane.frontend.regions import Call, Page, Regions
 from dataplane.frontend.schema import Schema, StoredIndex
 from dataplane.frontend.transactions import Transaction
@@ -127,10 +126,7 @@ class IndexScan:
         asked = [partial(regions.scan, self.schema, number, wanted, call) for number in numbers]
         parts = await fan_out(asked, at_once=REGIONS_AT_ONCE)
         rows = pa.concat_tables(parts).combine_chunks()
-        arrays = {
-            column.id: rows.column(column.field).combine_chunks() for column in self.index.columns
-        }
-        keys = entry_keys(self.index, arrays, rows.column("_key").combine_chunks())
+        keys = rows.column("_entry").combine_chunks()
         order = pc.sort_indices(keys)[:limit]
         may_go_on = rows.num_rows > limit or any(part.num_rows == limit for part in parts)
         following = None

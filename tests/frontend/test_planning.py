@@ -1,7 +1,7 @@
 """What a statement makes of rows and entries, in every state of every element."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from base.elements.states import ElementState
@@ -268,6 +268,7 @@ row_of = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=40)
 @given(st.data(), st.booleans())
 def test_given_any_statements_when_run_then_the_indexes_are_those_of_the_rows(
     data: st.DataObject, careful: bool

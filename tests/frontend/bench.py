@@ -1,0 +1,178 @@
+"""A frontend over a real datanode, both in this process, with what the feed says told by tests."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import httpx
+
+from base.rows.nodes import Nodes
+from base.wire.feed import FeedTable, Snapshot, Update
+from base.wire.holders import HolderRegisterAnswer
+from base.wire.orders import CreateRegion, LeaseGrant, RegionColumn, SetSchema
+from dataplane.datanode.app import build_app as datanode_app
+from dataplane.datanode.journal import open_journal
+from dataplane.datanode.leases import RegionLeases
+from dataplane.datanode.membership import Identity, Membership
+from dataplane.datanode.metrics import NodeMetrics
+from dataplane.datanode.orders import OrderDesk
+from dataplane.datanode.regions import Regions as NodeRegions
+from dataplane.datanode.rows import RowDesk
+from dataplane.datanode.service import Service as NodeService
+from dataplane.datanode.store import DiskStore
+from dataplane.frontend.catalog import LiveCatalog
+from dataplane.frontend.holder import Holder, World
+from dataplane.frontend.latency import Latency
+from dataplane.frontend.metrics import FrontendMetrics
+from dataplane.frontend.regions import Regions
+from dataplane.frontend.service import Name, Service
+from dataplane.frontend.transactions import Transactions
+from dataplane.frontend.writing import Writing
+from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from tests.fakes.chance import SeededRng
+from tests.frontend.leader import FakeLeader
+from tests.frontend.tables import feed_table
+from tests.keys.clock import FakeClock
+
+T: Name = ("main", "public", "t")
+NODE_URL = "http://127.0.0.1:1"
+LEASE_MS = 15_000
+AGE_MAX_MS = 10_000
+Meet = Callable[[httpx.Request], Awaitable[None]]
+
+
+class Meeting(httpx.AsyncBaseTransport):
+    """To the node; `meet` is told of each request on its way."""
+
+    def __init__(self, app: object) -> None:
+        self._to = httpx.ASGITransport(app=app)  # type: ignore[arg-type]
+        self.meet: Meet | None = None
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if self.meet is not None:
+            await self.meet(request)
+        return await self._to.handle_async_request(request)
+
+
+@dataclass
+class Bench:
+    clock: FakeClock
+    node: NodeRegions
+    way: Meeting
+    catalog: LiveCatalog
+    holder: Holder
+    transactions: Transactions
+    service: Service
+    table: FeedTable
+    statements: Iterator[int] = field(default_factory=itertools.count)
+    """Ids that no statement had yet."""
+
+    def tell(self, table: FeedTable) -> None:
+        """The next version of the catalog."""
+        self.table = table
+        self.catalog.take(Update(version=(self.catalog.version or 0) + 1, tables=(table,)))
+
+    async def raise_floor(self, table: FeedTable, floor: int) -> None:
+        """Every region has the schema of *table*, and takes nothing below *floor*."""
+        for region in table.regions:
+            order = SetSchema(
+                number=table.schema_version,
+                region_id=region.region_id,
+                epoch=region.epoch,
+                schema_version=table.schema_version,
+                schema_floor=floor,
+                columns=columns_of(table),
+                indexes=[index.id for index in table.indexes],
+            )
+            await self.node.carry_out(order)
+
+    async def publish(self, table: FeedTable) -> None:
+        """A transition as a procedure makes it: the regions first."""
+        await self.raise_floor(table, table.schema_version - 1)
+        self.tell(table)
+
+    def register(self) -> None:
+        """A lease from now on."""
+        self.holder.cluster_id = None
+        now_ms = self.clock.mono_ms()
+        answer = HolderRegisterAnswer(
+            cluster_id="c",
+            term=1,
+            lease_ms=LEASE_MS,
+            acknowledge_ms=3_000,
+            transaction_age_max_ms=AGE_MAX_MS,
+            catalog_version=self.catalog.version or 0,
+        )
+        self.holder.registered("i-1", now_ms, answer)
+
+
+@asynccontextmanager
+async def running(table: FeedTable | None = None) -> AsyncIterator[Bench]:
+    """The regions of *table* are made on one node."""
+    table, clock = table or feed_table(), FakeClock()
+    store = MemoryStore()
+    async with asyncio.TaskGroup() as group:
+        leases = RegionLeases("i1")
+        leases.sent(1, clock.mono_ms())
+        disks = DiskStore(MemoryDisk(store), clock, "/n")
+        node = NodeRegions(disks, leases, clock, group.create_task)
+        for region in table.regions:
+            create = _create(table, region.region_id)
+            await node.carry_out(create)
+            node.renew_by(create)
+        journal = open_journal(MemoryDisk(store), "/n", "dn-1")
+        me = Membership(Identity("dn-1", "i1", NODE_URL, "z", "/n"), "c")
+        desk = OrderDesk(journal, node)
+        rows = RowDesk(node)
+        there = NodeService(me, desk, node, rows, leases, clock, NodeMetrics())
+        bench = _frontend(clock, node, Meeting(datanode_app(there)), table)
+        bench.register()
+        yield bench
+        await node.close_all()
+
+
+def _frontend(clock: FakeClock, node: NodeRegions, way: Meeting, table: FeedTable) -> Bench:
+    catalog = LiveCatalog()
+    catalog.take(Snapshot(version=1, tables=(table,), addresses={"dn-1": NODE_URL}, is_last=True))
+    transactions, latency = Transactions(), Latency()
+    world = World(FakeLeader(clock), clock, lambda: None, lambda urls: None)
+    holder = Holder("fe-1", "http://127.0.0.1:2", catalog, transactions, latency, world)
+    regions = Regions(catalog, Nodes(way), SeededRng(), holder.check_lease)
+    service = Service(
+        holder=holder,
+        catalog=catalog,
+        transactions=transactions,
+        regions=regions,
+        writing=Writing(catalog, regions),
+        clock=clock,
+        latency=latency,
+        metrics=FrontendMetrics(),
+    )
+    return Bench(clock, node, way, catalog, holder, transactions, service, table)
+
+
+def _create(table: FeedTable, region_id: str) -> CreateRegion:
+    return CreateRegion(
+        number=1,
+        region_id=region_id,
+        epoch=1,
+        root=f"/n/regions/{region_id}",
+        table_id=table.id,
+        schema_version=table.schema_version,
+        schema_floor=1,
+        columns=columns_of(table),
+        key_columns=list(table.primary_key),
+        indexes=[index.id for index in table.indexes],
+        lease=LeaseGrant(incarnation="i1", heartbeat=1, lease_ms=10**9),
+    )
+
+
+def columns_of(table: FeedTable) -> list[RegionColumn]:
+    return [
+        RegionColumn(
+            id=one.id, type=one.type, nullable=one.nullable, origin_default=one.origin_default
+        )
+        for one in table.columns
+    ]

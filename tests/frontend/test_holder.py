@@ -1,0 +1,228 @@
+"""How a frontend holds its lease, in virtual time, whether the leader answers or is silent."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import pytest
+
+from base.errors import Conflict, MetaError, NotFound, Unavailable
+from base.wire.feed import Snapshot, Update
+from dataplane.frontend.catalog import LiveCatalog
+from dataplane.frontend.holder import Holder, World
+from dataplane.frontend.latency import Latency
+from dataplane.frontend.transactions import Transactions
+from tests.frontend.leader import ACKNOWLEDGE_MS, LEASE_MS, FakeLeader
+from tests.frontend.tables import TABLE_ID, feed_table
+from tests.sim.loop import WORLD, SimClock, SimLoop, run
+
+SILENT = Unavailable("not-ready", what="the leader")
+
+
+@dataclass
+class Scene:
+    clock: SimClock
+    leader: FakeLeader
+    catalog: LiveCatalog
+    transactions: Transactions
+    holder: Holder
+    task: "asyncio.Task[None]"
+    reloads: list[int] = field(default_factory=list)
+
+    async def wait(self, ms: int) -> None:
+        await self.clock.sleep_ms(ms)
+
+    def apply(self, version: int) -> None:
+        """The catalog moves on to it; each version changes the table."""
+        while (at := self.catalog.version or 0) < version:
+            table = feed_table(schema_version=at + 1)
+            self.catalog.take(Update(version=at + 1, tables=(table,)))
+
+    @property
+    def told(self) -> list[int]:
+        """Versions acknowledged."""
+        return [request.version for _, request in self.leader.acknowledgements]
+
+
+def play(scenario: Callable[[Scene], Awaitable[None]]) -> None:
+    async def main(loop: SimLoop) -> None:
+        clock = SimClock(loop)
+        leader = FakeLeader(clock)
+        catalog = LiveCatalog(lambda: holder.tell())
+        transactions = Transactions(lambda table, version: holder.freed(table, version))
+        reloads: list[int] = []
+        world = World(leader, clock, lambda: reloads.append(clock.mono_ms()), lambda urls: None)
+        holder = Holder("fe-1", "http://127.0.0.1:2", catalog, transactions, Latency(), world)
+        catalog.take(Snapshot(version=1, tables=(feed_table(),), is_last=True))
+        task = loop.spawn(WORLD, holder.run())
+        await clock.sleep_ms(1)
+        await scenario(Scene(clock, leader, catalog, transactions, holder, task, reloads))
+        task.cancel()
+
+    run(main, seed=1)
+
+
+def test_given_a_leader_that_answers_when_time_passes_then_the_lease_is_kept() -> None:
+    async def scenario(at: Scene) -> None:
+        for _ in range(10):
+            await at.wait(LEASE_MS)
+            at.holder.check()
+
+        times = [ms for ms, _ in at.leader.acknowledgements]
+        gaps = [later - ms for ms, later in pairwise(times)]
+        assert max(gaps) <= ACKNOWLEDGE_MS <= LEASE_MS // 3
+        assert len(at.leader.registrations) == 1
+
+    play(scenario)
+
+
+def test_given_a_version_that_was_applied_when_it_changes_a_table_then_it_is_told_at_once() -> None:
+    async def scenario(at: Scene) -> None:
+        at.apply(5)
+        await at.wait(1)
+
+        assert at.told[-1] == 5
+
+    play(scenario)
+
+
+def test_given_a_pin_when_it_is_of_an_older_version_and_let_go_then_it_is_told_at_once() -> None:
+    async def scenario(at: Scene) -> None:
+        transaction = at.transactions.begin(at.clock.mono_ms())
+        at.transactions.bind(transaction, TABLE_ID, 1)
+        at.apply(2)
+        await at.wait(10)
+        (pin,) = at.leader.acknowledgements[-1][1].pinned
+        before = len(at.told)
+        at.transactions.end(transaction)
+        await at.wait(1)
+
+        assert (pin.schema_version, pin.transaction) == (1, transaction.id)
+        assert len(at.told) == before + 1
+        assert at.leader.acknowledgements[-1][1].pinned == ()
+
+    play(scenario)
+
+
+def test_given_a_pin_of_the_newest_version_when_let_go_then_nobody_is_told() -> None:
+    async def scenario(at: Scene) -> None:
+        before = len(at.told)
+        with at.transactions.running(at.clock.mono_ms()) as transaction:
+            at.transactions.bind(transaction, TABLE_ID, 1)
+        await at.wait(1)
+
+        assert len(at.told) == before
+
+    play(scenario)
+
+
+def test_given_a_leader_that_is_silent_when_the_lease_ends_then_it_is_over_and_stays_over() -> None:
+    async def scenario(at: Scene) -> None:
+        at.leader.fault = SILENT
+        await at.holder.until_over()
+        over_ms = at.clock.mono_ms()
+        at.leader.fault = None
+        await at.wait(LEASE_MS)
+
+        assert over_ms < LEASE_MS, "by its own clock, before anybody else's"
+        assert at.reloads, "it tried to begin anew"
+        assert at.holder.is_over
+        with pytest.raises(Unavailable):
+            at.holder.check()
+
+    play(scenario)
+
+
+def test_given_a_leader_that_comes_back_near_the_end_when_registered_then_it_goes_on() -> None:
+    async def scenario(at: Scene) -> None:
+        at.leader.fault = SILENT
+        await at.wait(LEASE_MS * 9 // 10)
+        with pytest.raises(Unavailable, match="reads the catalog"):  # its pins are being told
+            at.holder.check()
+        at.leader.fault = None
+        await at.wait(LEASE_MS)
+        at.holder.check()
+
+        first, second = at.leader.registrations
+        assert first.incarnation != second.incarnation
+        assert at.reloads
+
+    play(scenario)
+
+
+def test_given_an_incarnation_that_is_not_known_when_told_so_then_another_is_registered() -> None:
+    async def scenario(at: Scene) -> None:
+        transaction = at.transactions.begin(at.clock.mono_ms())
+        at.transactions.bind(transaction, TABLE_ID, 1)
+        at.leader.fault = NotFound(what="holder", name="fe-1")
+        await at.wait(ACKNOWLEDGE_MS)
+        at.leader.fault = None
+        await at.wait(LEASE_MS)
+
+        assert len(at.leader.registrations) == 2
+        assert [pin.transaction for pin in at.leader.registrations[1].pinned] == [transaction.id]
+
+    play(scenario)
+
+
+def test_given_a_catalog_that_stands_still_when_acknowledged_then_it_renews_nothing() -> None:
+    """Others would wait for ever for a holder that is alive and never learns."""
+
+    async def scenario(at: Scene) -> None:
+        at.leader.version = 9
+        await at.wait(LEASE_MS)
+
+        assert len(at.leader.registrations) == 2
+        assert at.reloads
+        with pytest.raises(Unavailable, match="reads the catalog"):
+            at.holder.check()
+        at.apply(9)
+        at.holder.check()
+
+    play(scenario)
+
+
+def test_given_a_table_made_just_now_when_it_is_not_known_then_its_version_is_waited_for() -> None:
+    async def scenario(at: Scene) -> None:
+        at.leader.version = 2
+        waiting = asyncio.get_running_loop().create_future()
+
+        async def wait() -> None:
+            await at.holder.newest()
+            waiting.set_result(at.catalog.version)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(wait())
+            await at.wait(50)
+            early = waiting.done()
+            at.apply(2)
+
+        assert (early, waiting.result()) == (False, 2)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("code", ["wrong-cluster", "stale-incarnation"])
+def test_given_another_cluster_or_process_when_told_so_then_it_must_never_serve(code: str) -> None:
+    async def scenario(at: Scene) -> None:
+        at.leader.fault = Conflict(code)
+        await asyncio.wait([at.task])
+
+        with pytest.raises(Conflict, match=code):
+            at.task.result()
+
+    play(scenario)
+
+
+def test_given_a_frontend_that_ends_when_it_signs_off_then_its_incarnation_is_named() -> None:
+    async def scenario(at: Scene) -> None:
+        await at.holder.sign_off()
+        faults: list[MetaError] = [NotFound(what="holder", name="fe-1"), SILENT]
+        for fault in faults:
+            at.leader.fault = fault
+            await at.holder.sign_off()
+
+        assert at.leader.signed_off == [at.leader.registrations[0].incarnation]
+
+    play(scenario)

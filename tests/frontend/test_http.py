@@ -1,0 +1,252 @@
+"""The routes of a frontend: forms of rows in and out, and what each says of a bad request."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import orjson
+import pyarrow as pa
+import pytest
+
+from base.rows.arrow_parts import ArrowParts
+from base.wire.strict_json import BODY_BYTES_MAX
+from dataplane.frontend.app import build_app
+from tests.api.raw import JSON, Got, Sent, send
+from tests.frontend.bench import LEASE_MS, Bench, running
+from tests.frontend.tables import feed_table, index
+
+ROWS = "/v1/tables/main/public/t/rows"
+SCAN = "/v1/tables/main/public/t/scan"
+ARROW = "application/vnd.apache.arrow.stream"
+LINES = "application/x-ndjson"
+TEN = [{"id": number, "a": number, "b": f"w{number}"} for number in range(10)]
+
+
+async def get(bench: Bench, path: str, accept: str = "application/json") -> Got:
+    return await send(build_app(bench.service), Sent("GET", path, {"accept": accept}))
+
+
+async def post(bench: Bench, body: object, **headers: str) -> Got:
+    data = body if isinstance(body, bytes) else orjson.dumps(body)
+    sent = Sent("POST", ROWS, {**JSON, **headers}, [data])
+    return await send(build_app(bench.service), sent)
+
+
+async def stream(bench: Bench, parts: Sequence[bytes], path: str = f"{ROWS}?op=insert") -> Got:
+    sent = Sent("POST", path, {"content-type": ARROW}, parts, chunked=True)
+    return await send(build_app(bench.service), sent)
+
+
+def arrow_parts(*tables: Sequence[Mapping[str, object]]) -> list[bytes]:
+    batches = [pa.RecordBatch.from_pylist(list(rows)) for rows in tables]
+    made = ArrowParts(batches[0].schema)
+    return [*map(made.part, batches), made.end()]
+
+
+async def test_given_rows_in_each_form_when_written_then_they_are_read_in_each_form() -> None:
+    async with running(feed_table(index(1, 2), regions=2)) as bench:
+        done = await post(bench, {"op": "insert", "rows": TEN[:4]})
+        streamed = await stream(bench, arrow_parts(TEN[4:7], TEN[7:]))
+        one = await get(bench, f"{ROWS}?key=3")
+        some = await get(bench, f"{ROWS}?index=by_2&from=2&to=5")
+        lines = await get(bench, f"{SCAN}?columns=id", LINES)
+        arrow = await get(bench, SCAN, ARROW)
+
+    assert (done.status, done.json["rows"], done.json["schema_version"]) == (200, 4, 1)
+    assert {region["outcome"] for region in done.json["regions"]} == {"applied"}
+    assert (streamed.status, streamed.json["rows"]) == (200, 6)
+    assert one.json == {"rows": TEN[3:4], "schema_version": 1}
+    assert some.json["rows"] == TEN[2:5]
+    ids = [orjson.loads(line)["id"] for line in lines.body.splitlines()]
+    assert (sorted(ids), lines.headers["x-schema-version"]) == (list(range(10)), "1")
+    with pa.ipc.open_stream(arrow.body) as reader:
+        table = reader.read_all().sort_by("id")
+    assert table.to_pylist() == TEN
+    assert table.schema.metadata == {b"metasrv.schema_version": b"1"}
+
+
+async def test_given_a_stream_cut_into_bytes_when_it_arrives_then_each_batch_is_whole() -> None:
+    whole = b"".join(arrow_parts(TEN[:5], TEN[5:]))
+
+    async with running() as bench:
+        got = await stream(bench, [whole[at : at + 7] for at in range(0, len(whole), 7)])
+        cut = await stream(bench, [whole[:-20]], f"{ROWS}?op=upsert")
+
+    assert (got.status, got.json["rows"]) == (200, 10)
+    assert (cut.status, cut.json["facts"]["rows_applied"]) == (422, 5)
+
+
+async def test_given_pages_when_the_token_is_shown_then_each_row_comes_once() -> None:
+    async with running(feed_table(regions=3)) as bench:
+        await post(bench, {"op": "insert", "rows": TEN})
+        page = await get(bench, f"{SCAN}?limit=3")
+        ids = [row["id"] for row in page.json["rows"]]
+        while (token := page.json.get("next_page_token")) is not None:
+            page = await get(bench, f"{SCAN}?limit=3&page_token={token}")
+            ids += [row["id"] for row in page.json["rows"]]
+
+        assert sorted(ids) == list(range(10))
+        assert len(bench.transactions) == 0
+
+
+async def test_given_an_idempotency_key_when_sent_again_then_it_is_done_once() -> None:
+    async with running() as bench:
+        body = {"op": "insert", "rows": TEN[:1]}
+        first = await post(bench, body, **{"idempotency-key": "k"})
+        again = await post(bench, body, **{"idempotency-key": "k"})
+        other = await post(bench, body, **{"idempotency-key": "l"})
+
+    assert (first.status, again.json, other.status) == (200, first.json, 409)
+
+
+async def test_given_a_lease_that_ended_when_asked_then_every_route_says_503() -> None:
+    async with running() as bench:
+        ready = await get(bench, "/readyz")
+        bench.clock.advance(LEASE_MS)
+        asked = [f"{ROWS}?key=1", SCAN, "/readyz", "/livez"]
+        statuses = {path: (await get(bench, path)).status for path in asked}
+        written = await post(bench, {"op": "delete", "rows": [{"id": 1}]})
+        version = await get(bench, "/version")
+        metrics = await get(bench, "/metrics")
+
+    assert (ready.status, written.status) == (200, 503)
+    assert set(statuses.values()) == {503}
+    assert version.json["frontend_id"] == "fe-1"
+    assert b"frontend_schema_lease_seconds 0.0" in metrics.body
+
+
+def op(name: object, *rows: object) -> bytes:
+    return orjson.dumps({"op": name, "rows": rows})
+
+
+DEEP = b"[" * 100 + b"]" * 100
+BODIES: list[tuple[bytes, int, str]] = [
+    (b"", 400, "malformed-json"),
+    (b"{", 400, "malformed-json"),
+    (b'{"op":"insert","op":"delete","rows":[{"id":1}]}', 400, "malformed-json"),
+    (b'{"op":"insert","rows":[{"id":NaN}]}', 400, "malformed-json"),
+    (DEEP, 400, "malformed-json"),
+    (b"[]", 422, "invalid-request"),
+    (b"{}", 422, "invalid-request"),
+    (op("merge", {"id": 1}), 422, "invalid-request"),
+    (op("insert"), 422, "invalid-request"),
+    (op("insert", 7), 422, "invalid-request"),
+    (op("insert", {}), 422, "invalid-request"),
+    (op("insert", {"id": None}), 422, "invalid-request"),
+    (op("insert", {"id": True}), 422, "invalid-request"),
+    (op("insert", {"id": "1"}), 422, "invalid-request"),
+    (op("insert", {"id": 2**63}), 422, "invalid-request"),
+    (op("insert", {"id": 1.5}), 422, "invalid-request"),
+    (op("insert", {"id": 1, "b": ["x"]}), 422, "invalid-request"),
+    (op("insert", {"id": 1, "b": {"x": 1}}), 422, "invalid-request"),
+    (op("insert", {"id": 1, "nope": 1}), 422, "invalid-request"),
+    (op("insert", {"id": 1}, {"id": 1}), 422, "invalid-request"),
+    (op("delete", {"id": 1, "a": 1}), 422, "invalid-request"),
+    (b'{"op":"insert","rows":[{"id":1}],"more":1}', 422, "invalid-request"),
+    (op("insert", {"id": 1, "b": "x" * BODY_BYTES_MAX}), 413, "body-too-large"),
+]
+
+
+@pytest.mark.badinput
+@pytest.mark.parametrize(("body", "status", "code"), BODIES, ids=lambda one: str(one)[:40])
+async def test_given_a_bad_body_when_sent_then_a_problem_and_nothing_is_written(
+    body: bytes, status: int, code: str
+) -> None:
+    async with running() as bench:
+        got = await post(bench, body)
+        rows = await get(bench, SCAN)
+
+    assert (got.status, got.json["code"]) == (status, code)
+    assert rows.json["rows"] == []
+    assert len(bench.transactions) == 0
+
+
+BAD_PATHS: list[tuple[str, int, str]] = [
+    (ROWS, 422, "invalid-request"),
+    (f"{ROWS}?key=x", 422, "invalid-request"),
+    (f"{ROWS}?key=1&key=2", 422, "invalid-request"),
+    (f"{ROWS}?key=null", 422, "invalid-request"),
+    (f"{ROWS}?key=[1", 400, "malformed-json"),
+    (f"{ROWS}?key=%ff", 422, "invalid-request"),
+    (f"{ROWS}?key=1&limit=1", 422, "invalid-request"),
+    (f"{ROWS}?index=nope&eq=1", 404, "not-found"),
+    (f"{ROWS}?index=by_2&eq=x", 422, "invalid-request"),
+    (f"{ROWS}?index=by_2&eq=1&eq=2", 422, "invalid-request"),
+    (f"{ROWS}?index=by_2&eq=1&from=2", 422, "invalid-request"),
+    (f"{ROWS}?index=by_2&index=by_2", 422, "invalid-request"),
+    (f"{SCAN}?limit=0", 422, "invalid-request"),
+    (f"{SCAN}?limit=10001", 422, "invalid-request"),
+    (f"{SCAN}?limit=-1", 422, "invalid-request"),
+    (f"{SCAN}?columns=nope", 422, "invalid-request"),
+    (f"{SCAN}?what=1", 422, "invalid-request"),
+    (f"{SCAN}?page_token=x", 400, "bad-page-token"),
+    (f"{SCAN}?page_token=WyJhIiwgMCwgIiJd", 410, "page-token-expired"),
+    (f"{SCAN}?page_token=x&columns=id", 422, "invalid-request"),
+    ("/v1/tables/main/public/t/../x", 400, "bad-path"),
+    ("/v1/tables/main/public/t", 404, "not-found"),
+]
+
+
+@pytest.mark.badinput
+@pytest.mark.parametrize(("path", "status", "code"), BAD_PATHS, ids=lambda one: str(one)[:60])
+async def test_given_a_bad_path_or_query_when_asked_then_a_problem_and_nothing_stays_open(
+    path: str, status: int, code: str
+) -> None:
+    async with running(feed_table(index(1, 2))) as bench:
+        got = await get(bench, path)
+
+        assert (got.status, got.json["code"]) == (status, code)
+        assert len(bench.transactions) == 0
+
+
+@pytest.mark.badinput
+async def test_given_a_table_that_is_not_there_when_the_leader_was_heard_then_404() -> None:
+    async with running() as bench, asyncio.TaskGroup() as group:
+        holding = group.create_task(bench.holder.run())
+        got = await get(bench, "/v1/tables/main/public/nope/rows?key=1")
+        holding.cancel()
+
+    assert (got.status, got.json["code"]) == (404, "table-not-found")
+
+
+WHOLE = b"".join(arrow_parts(TEN[:2]))
+STREAMS: list[tuple[bytes, str, int, str]] = [
+    (b"", ROWS + "?op=insert", 422, "invalid-request"),
+    (b"not arrow at all", ROWS + "?op=insert", 422, "invalid-request"),
+    (WHOLE[:100], ROWS + "?op=insert", 422, "invalid-request"),
+    (b"\xff\xff\xff\xff\xff\xff\xff\x7f", ROWS + "?op=insert", 422, "invalid-request"),
+    (
+        b"\xff\xff\xff\xff\x08\x00\x00\x00" + b"\xff" * 8,
+        ROWS + "?op=insert",
+        422,
+        "invalid-request",
+    ),
+    (WHOLE, ROWS, 422, "invalid-request"),
+    (WHOLE, ROWS + "?op=merge", 422, "invalid-request"),
+    (WHOLE, ROWS + "?op=insert&op=insert", 422, "invalid-request"),
+    (b"".join(arrow_parts([{"id": "x"}])), ROWS + "?op=insert", 422, "invalid-request"),
+    (b"".join(arrow_parts([{"id": 1, "c": 1}])), ROWS + "?op=insert", 422, "invalid-request"),
+    (b"".join(arrow_parts([{"a": 1}])), ROWS + "?op=insert", 422, "invalid-request"),
+]
+
+
+@pytest.mark.badinput
+@pytest.mark.parametrize(("body", "path", "status", "code"), STREAMS, ids=range(len(STREAMS)))
+async def test_given_a_bad_stream_when_sent_then_a_problem_and_nothing_is_written(
+    body: bytes, path: str, status: int, code: str
+) -> None:
+    async with running() as bench:
+        got = await stream(bench, [body], path)
+        rows = await get(bench, SCAN)
+
+    assert (got.status, got.json["code"]) == (status, code)
+    assert rows.json["rows"] == []
+
+
+@pytest.mark.badinput
+async def test_given_another_kind_of_body_or_method_when_sent_then_it_is_refused() -> None:
+    async with running() as bench:
+        text = await post(bench, b"id=1", **{"content-type": "text/plain"})
+        put = await send(build_app(bench.service), Sent("PUT", ROWS))
+        long = await post(bench, {}, **{"idempotency-key": "k" * 256})
+
+    assert (text.status, put.status, long.status) == (415, 405, 400)
