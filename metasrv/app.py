@@ -27,7 +27,7 @@ def build_app(
     app.state.server = state
     app.state.metrics = metrics
     state.on_term.append(lambda term: term.manager.on_end(metrics.ended))
-    state.on_term.append(lambda term: term.holders.on_drained(metrics.drained))
+    state.on_term.append(lambda term: term.holders.on_drained(metrics.holders.drained))
     doorway = Doorway(
         routes=RouteTable(ROUTERS),
         metrics=metrics,

@@ -42,6 +42,14 @@ class Mirror:
         left = self._without(*changed, *update.gone)
         return replace(left._with(update.tables), version=update.version)
 
+    def is_waited_for(self, update: Update) -> bool:
+        """Whether a holder at this mirror tells of *update* at once: a table that it has is gone,
+        or comes at another schema version. A floor, a route or a new table can wait."""
+        if any(table_id in self.tables for table_id in update.gone):
+            return True
+        found = ((self.tables.get(new.id), new) for new in update.tables)
+        return any(old and old.schema_version != new.schema_version for old, new in found)
+
     def moved(self, change: AddressChange) -> "Mirror":
         if change.address is None:
             known = change.node in self.addresses

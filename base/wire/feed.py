@@ -105,8 +105,9 @@ class Snapshot(WireModel):
 class Update(WireModel):
     """What one version of the catalog changed, of the tables that were asked for.
 
-    A holder acknowledges at once an update that changes or removes a table that it has, for a
-    change may be waiting for that; of all others it tells with its next acknowledgement.
+    A holder acknowledges at once an update that takes a table away that it has, or brings it at
+    another schema version: a change may be waiting for that. All others it tells of with its next
+    acknowledgement.
     """
 
     type: Literal["update"] = "update"

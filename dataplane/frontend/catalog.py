@@ -35,6 +35,7 @@ class LiveCatalog:
 
     def take(self, line: FeedLine) -> None:
         """Raises Corrupt for a line that cannot follow."""
+        before = self._reading.mirror
         self._reading = self._reading.heard(line)
         if isinstance(line, Snapshot):
             self._schemas.clear()
@@ -42,7 +43,7 @@ class LiveCatalog:
             self._schemas.pop(table_id, None)
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
-        changes = isinstance(line, Update) and (line.tables or line.gone)
+        changes = isinstance(line, Update) and before and before.is_waited_for(line)
         if changes or isinstance(line, Snapshot):
             self._on_change()
 

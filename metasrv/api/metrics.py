@@ -9,7 +9,7 @@ from keys.records import ProcedureHistory
 from keys.tables import RegionState
 from metasrv.adapters.measured_jobs import JobEnd
 from metasrv.adapters.spark_jobs import SparkJobs
-from metasrv.holders.book import HolderBook
+from metasrv.api.holder_metrics import HolderMetrics
 from metasrv.nodes.status import NodeState
 from metasrv.service.failover_plan import FAILOVERS
 from metasrv.service.state import ServerState
@@ -69,16 +69,7 @@ class ServerMetrics:
         self._procedures = self._gauge("procedures_living", "Procedures that are not over", "state")
         self._nodes = self._gauge("nodes", "Registered nodes by state, of the leader", "state")
         self._cordoned = self._gauge("nodes_cordoned", "Nodes that take no new regions")
-        self._holders = self._gauge("schema_lease_holders", "Registered frontends, of the leader")
-        self._silent = self._gauge(
-            "schema_lease_longest_silence_seconds", "Since the most silent frontend was heard"
-        )
-        self._holder_waits = self._gauge(
-            "schema_lease_waits", "Steps of schema changes that wait for a frontend"
-        )
-        self._drained = self._seconds(
-            "schema_lease_wait_seconds", "Of one step, until every frontend had followed"
-        )
+        self.holders = HolderMetrics(self._registry, SECONDS)
         self._leader = self._gauge("leader", "1: this server leads")
         self._running = self._gauge("procedures_running", "Procedures that a task drives", "kind")
         self._waiting = self._gauge("procedures_waiting", "What procedures wait for", "reason")
@@ -125,10 +116,6 @@ class ServerMetrics:
             self._failovers.labels(history.outcome.value).inc()
             took_ms = history.finished_at_ms - last.submitted_at_ms
             self._failover_took.observe(took_ms / 1000)
-
-    def drained(self, waited_ms: int) -> None:
-        """A step of a schema change has waited for the frontends."""
-        self._drained.observe(waited_ms / 1000)
 
     def store_answered(self, call: str, code: str, took_ms: int) -> None:
         self._store_took.labels(call, code).observe(took_ms / 1000)
@@ -186,17 +173,10 @@ class ServerMetrics:
         waits["lock"] = sum(bool(entry.blocked) for entry in living)
         for reason in REASONS:
             self._waiting.labels(reason).set(waits[reason])
-        self._of_holders(state.clock.mono_ms(), term.holders.book if term else None)
+        self.holders.look(state.clock.mono_ms(), term.holders.book if term else None)
         settings = term.settings if term else None
         self._maintenance.set(int(settings is not None and settings.maintenance is not None))
         self._paused.set(int(settings is not None and settings.values.procedures.paused))
-
-    def _of_holders(self, now_ms: int, book: HolderBook | None) -> None:
-        entries = book.entries() if book else ()
-        self._holders.set(len(entries))
-        silent_ms = [now_ms - entry.heard_ms for entry in entries if entry.heard_ms is not None]
-        self._silent.set(max(silent_ms, default=0) / 1000)
-        self._holder_waits.set(book.waits if book else 0)
 
 
 def skew(regions: Collection[int]) -> float:

@@ -15,6 +15,7 @@ from base.wire.holders import (
     HolderRegisterRequest,
     SignOffAnswer,
 )
+from keys.catalog import Table
 from keys.cluster import Candidate, CandidateKey
 from keys.committer import Committer, StaleRead
 from keys.follower import Follower
@@ -156,8 +157,8 @@ class HolderSync:
     def _wait(
         self, table_id: int, schema_version: int, over: Callable[[], None] = lambda: None
     ) -> Wait:
-        """The last change of the table is not older than the transition, and a holder that knows it
-        knows the transition; of a table that is gone for good, all that this server knows is."""
+        """Who knows the version of the catalog that published it knows the transition; of a table
+        that is gone for good, all that this server knows must be known."""
         catalog = self.follower.catalog
         table = catalog.tables.get(table_id)
         if table is None:
@@ -165,8 +166,19 @@ class HolderSync:
         elif table.info.schema_version < schema_version:
             need = catalog.version + 1
         else:
-            need = table.catalog_version
+            need = self._published_at(table, schema_version)
         return Wait(table_id, schema_version, need, over)
+
+    def _published_at(self, table: Table, schema_version: int) -> int:
+        """From change to change of the table back to the one that published it, or to the oldest
+        that is kept: what came later, a floor or a route, nobody has to know."""
+        version = table.catalog_version
+        while (before := self.follower.at(version - 1)) is not None:
+            older = before.tables.get(table.info.table_id)
+            if older is None or older.info.schema_version < schema_version:
+                break
+            version = older.catalog_version
+        return version
 
     # The store ----------------------------------------------------------------------------------
 

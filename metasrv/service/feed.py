@@ -35,6 +35,7 @@ async def lines(state: ServerState, start: Start) -> AsyncGenerator[bytes]:
     with counted(state):
         position = start.version
         known: Mapping[str, str] = {}
+        due_ms = state.clock.mono_ms()
         while not state.is_stopping:
             addresses = await state.addresses.known()
             if position is None or _is_behind(state, position):
@@ -53,8 +54,11 @@ async def lines(state: ServerState, start: Start) -> AsyncGenerator[bytes]:
                 yield update
                 position += 1
             if not _is_behind(state, position):
-                yield _alive(state)
-                await _changed(state, position)
+                now_ms = state.clock.mono_ms()
+                if now_ms >= due_ms:
+                    due_ms = now_ms + ALIVE_MS
+                    yield _alive(state)
+                await _changed(state, position, due_ms - now_ms)
         yield GOAWAY
 
 
@@ -77,8 +81,8 @@ def _alive(state: ServerState) -> bytes:
     return alive(state.follower.catalog, leader, is_stale=state.is_stale)
 
 
-async def _changed(state: ServerState, position: int) -> None:
+async def _changed(state: ServerState, position: int, ms: int) -> None:
     """Until the catalog is newer, a sign of life is due, or this server ends."""
     with suppress(TimeoutError):
-        async with state.while_serving(), asyncio.timeout(ALIVE_MS / 1000):
+        async with state.while_serving(), asyncio.timeout(ms / 1000):
             await state.follower.changed(position)

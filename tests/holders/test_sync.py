@@ -215,6 +215,27 @@ def test_given_a_removal_and_a_new_incarnation_at_once_then_the_new_one_stays() 
         run(main, seed)
 
 
+def test_given_later_changes_of_the_table_then_only_the_published_version_must_be_known() -> None:
+    async def main(loop: SimLoop) -> None:
+        office = Office(loop)
+        one = await office.elect("ms-1")
+        await one.publish(1)
+        await one.register("fe-1", "i-1")
+        await one.publish(2)
+        published = one.follower.catalog.version
+        one.acknowledge("fe-1", 1)
+
+        for _ in range(3):
+            await one.publish(2)  # a floor, a route: no other schema version
+
+        assert one.follower.catalog.version == published + 3
+        assert one.sync.behind(TABLE, 2) == ()
+        (late,) = one.sync.behind(TABLE, 3)
+        assert late.need == one.follower.catalog.version + 1
+
+    run(main, 1)
+
+
 @pytest.mark.case("online 20")
 def test_given_a_long_transaction_on_one_table_then_a_change_of_another_goes_on() -> None:
     async def main(loop: SimLoop) -> None:
