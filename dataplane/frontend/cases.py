@@ -103,14 +103,16 @@ class _Values:
     rows: pa.RecordBatch | None
 
     def after(self, acts: Iterable[Act]) -> pa.Array:
-        found = pa.nulls(self.given.count, self.one.column.type.arrow)
+        """What is not stored is what a row without the column reads as; what a region gave of an
+        old row is that already where the row has no value, so a null that was kept is one."""
+        found, is_kept = self._repeated(self.one.origin), False
         for act in acts:
             if act is Act.KEEP:
-                found = self._kept(found)
+                found, is_kept = self._kept(found), True
             elif act is Act.PUT:
                 found = self._put()
-            elif act is Act.FILL:
-                found = pc.coalesce(found, self._repeated(self.one.filler))
+            elif act is Act.FILL and not is_kept:
+                found = self._repeated(self.one.filler)
         return found
 
     def _put(self) -> pa.Array:

@@ -21,17 +21,23 @@ class StoredColumn:
     """A column that rows have, whether users know it or not."""
 
     column: Column
-    filler: Value | None
-    """What FILL stores: the default, or what older rows read as; None: null."""
+    origin: Value | None
+    """What a row reads as that does not have the column; None: null."""
     does: Behaviour
+
+    @property
+    def filler(self) -> Value | None:
+        """What FILL stores: the default, and where that cannot be, what older rows read as."""
+        has_default = self.column.default is not None or self.column.nullable
+        return self.column.default if has_default else self.origin
 
     @classmethod
     def of(cls, body: FeedColumn) -> "StoredColumn":
         type = parse_type(body.type)
         default = _value(type, body.default)
         column = Column(body.id, body.name, type, body.nullable, default)
-        filler = default if default is not None else _value(type, body.origin_default)
-        return cls(column, filler, _graph_of(body).behaviours[body.state])
+        origin = _value(type, body.origin_default)
+        return cls(column, origin, _graph_of(body).behaviours[body.state])
 
 
 @dataclass(frozen=True, slots=True)

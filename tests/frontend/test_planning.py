@@ -210,6 +210,31 @@ def test_given_a_column_on_its_way_in_when_rows_are_written_then_they_have_its_d
     assert region.shown(schema_of(A, new)) == [{"id": 1, "a": 1, "b": "d"}]
 
 
+@pytest.mark.parametrize("op", [Op.INSERT, Op.UPSERT])
+@pytest.mark.parametrize("nullable", [False, True])
+def test_given_a_column_that_only_deletes_when_rows_are_written_then_they_read_as_those_of_before(
+    op: Op, nullable: bool
+) -> None:
+    new = column(3, "b", "string", nullable=nullable, default="d", origin_default="o")
+    coming = schema_of(A, new.model_copy(update={"state": DELETE_ONLY}))
+    region = ModelRegion()
+
+    region.run(coming, op, [{"id": 1, "a": 1}])
+
+    assert region.shown(schema_of(A, new)) == [{"id": 1, "a": 1, "b": "o"}]
+
+
+def test_given_a_null_that_a_user_said_when_the_column_is_hidden_then_it_stays_null() -> None:
+    public = column(3, "b", "string", default="d", origin_default="o")
+    hidden = schema_of(A, public.model_copy(update={"state": WRITE_ONLY}))
+    region = ModelRegion()
+    region.run(schema_of(A, public), Op.INSERT, [{"id": 1, "a": 1, "b": None}])
+
+    region.run(hidden, Op.UPDATE, [{"id": 1, "a": 2}])
+
+    assert region.shown(schema_of(A, public)) == [{"id": 1, "a": 2, "b": None}]
+
+
 def test_given_a_column_that_is_not_nullable_when_it_is_null_then_the_row_is_refused() -> None:
     schema = schema_of(A, column(3, "b", "string", nullable=False))
 
