@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ from base.wire.holders import AcknowledgeAnswer, HolderRegisterAnswer, SchemaLea
 from keys.holders import Holder, HolderKey
 from keys.txn import snapshot
 from metasrv.nodes.leases import wait_ms
-from tests.api.rig import DEADLINE_MS, SCHEMA_LEASE_MS, Server, follower_of, leader
+from tests.api.rig import DEADLINE_MS, SCHEMA_LEASE_MS, TABLES, Server, follower_of, leader
 from tests.holders.samples import acknowledgement, pin, registration
+
+TURNS_MAX = 1_000  # of the loop: each request gives everybody else one
 
 
 async def register(one: Server, holder_id: str, **more: Any) -> HolderRegisterAnswer:
@@ -180,3 +183,46 @@ async def test_given_holders_when_the_metrics_are_read_then_the_leader_counts_th
         assert "metasrv_schema_lease_wait_seconds_count 1.0" in then
         (silence,) = re.findall(r"^metasrv_schema_lease_longest_silence_seconds (.*)$", said, re.M)
         assert float(silence) >= 4
+
+
+async def test_given_a_change_that_waits_then_it_names_the_holder_and_its_transaction() -> None:
+    async with leader() as one:
+        table = (await one.make())["id"]
+        await register(one, "fe-1")
+        note = {"name": "note", "type": "string"}
+        alter = {"operations": [{"op": "add_column", "column": note}]}
+        answer = await one.client.post(f"{TABLES}/t/alter", json=alter)
+        assert answer.status_code == 202, answer.text
+        path = f"/v1/procedures/{answer.json()['id']}"
+
+        silent = await waits_of(one, path, lambda wait: wait["holder"] == "fe-1")
+        at = one.version
+        await acknowledge(one, "fe-1", 1, at, pin(table, 1, "t-9", age_ms=2_500))
+        pinned = await waits_of(one, path, lambda wait: wait["transaction"] is not None)
+        await acknowledge(one, "fe-1", 2, at)
+        ended = await told_all(one, path)
+
+        assert (silent["kind"], silent["have"] < silent["need"]) == ("schema_lease", True)
+        assert 0 < silent["expires_in_s"] <= wait_ms(SCHEMA_LEASE_MS) // 1_000 + 1
+        assert (pinned["have"], pinned["transaction"]) == (at, "t-9")
+        assert (pinned["transaction_age_ms"], pinned["since"]) == (2_500, silent["since"])
+        assert (ended["state"], ended["waiting_for"]) == ("succeeded", [])
+
+
+async def waits_of(one: Server, path: str, is_it: Callable[[Any], bool]) -> Any:
+    """What the procedure waits for, once that is there."""
+    for _ in range(TURNS_MAX):
+        found = (await one.client.get(path)).json()["waiting_for"]
+        if found and is_it(found[0]):
+            return found[0]
+    raise AssertionError(found)
+
+
+async def told_all(one: Server, path: str) -> Any:
+    """The procedure at its end: the holder acknowledges whatever is published."""
+    for sequence in range(10, TURNS_MAX):
+        found = (await one.client.get(path)).json()
+        if found["done"]:
+            return found
+        await acknowledge(one, "fe-1", sequence, one.version)
+    raise AssertionError(found)
