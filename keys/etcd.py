@@ -32,6 +32,7 @@ from keys.limits import check_limits
 from keys.mvcc import TO_THE_END
 
 LOWEST_KEY = b"\0"  # etcd takes no empty key
+EQUAL, MOD = rpc.Compare.EQUAL, rpc.Compare.MOD
 
 
 class EtcdKv:
@@ -63,22 +64,18 @@ class EtcdKv:
 
     async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
         check_limits(request)
-        writes = [self._write_op(write) for write in request.writes]
-        sent = rpc.TxnRequest(
-            compare=[self._compare(compare) for compare in request.compares],
-            success=writes + [self._get_op(get) for get in request.reads],
-            failure=[self._get_op(get) for get in request.on_refusal],
-        )
-        call = Outgoing("txn", self._kv.Txn, sent, writes=bool(writes))
+        call = Outgoing("txn", self._kv.Txn, self._txn(request), writes=bool(request.writes))
         answer = await self._caller.ask(call, deadline_ms=deadline_ms)
-        responses = answer.responses[len(writes) :] if answer.succeeded else answer.responses
+        skipped = len(request.writes) if answer.succeeded else 0
+        responses = answer.responses[skipped:]
         ranges = tuple(self._items(response.response_range.kvs) for response in responses)
         return Answer(answer.succeeded, answer.header.revision, ranges)
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
     ) -> Page:
-        sent = self._get(get)
+        sent = rpc.RangeRequest()
+        self._fill_get(sent, get)
         sent.revision = revision
         sent.serializable = serializable
         call = Outgoing("range", self._kv.Range, sent, writes=False)
@@ -144,32 +141,42 @@ class EtcdKv:
     def _end(self, end: bytes) -> bytes:
         return prefix_end(self._prefix) if end == TO_THE_END else self._prefix + end
 
-    def _compare(self, compare: Compare) -> Any:
-        return rpc.Compare(
-            result=rpc.Compare.EQUAL,
-            target=rpc.Compare.MOD,
-            key=self._key(compare.key),
-            range_end=b"" if compare.end is None else self._end(compare.end),
-            mod_revision=compare.mod_revision,
-        )
+    def _txn(self, request: Request) -> Any:
+        """Filled in place: a message that is handed to another is copied, which takes longer than
+        all the rest of it."""
+        sent = rpc.TxnRequest()
+        for compare in request.compares:
+            self._fill_compare(sent.compare.add(), compare)
+        for write in request.writes:
+            self._fill_write(sent.success.add(), write)
+        for get in request.reads:
+            self._fill_get(sent.success.add().request_range, get)
+        for get in request.on_refusal:
+            self._fill_get(sent.failure.add().request_range, get)
+        return sent
 
-    def _get(self, get: Get) -> Any:
-        return rpc.RangeRequest(
-            key=self._key(get.key),
-            range_end=b"" if get.end is None else self._end(get.end),
-            limit=get.limit,
-            keys_only=get.keys_only,
-        )
+    def _fill_compare(self, sent: Any, compare: Compare) -> None:
+        sent.result, sent.target = EQUAL, MOD
+        sent.key = self._key(compare.key)
+        if compare.end is not None:
+            sent.range_end = self._end(compare.end)
+        sent.mod_revision = compare.mod_revision
 
-    def _get_op(self, get: Get) -> Any:
-        return rpc.RequestOp(request_range=self._get(get))
+    def _fill_get(self, sent: Any, get: Get) -> None:
+        sent.key = self._key(get.key)
+        if get.end is not None:
+            sent.range_end = self._end(get.end)
+        sent.limit = get.limit
+        sent.keys_only = get.keys_only
 
-    def _write_op(self, write: Put | Delete) -> Any:
-        key = self._key(write.key)
+    def _fill_write(self, sent: Any, write: Put | Delete) -> None:
         if isinstance(write, Delete):
-            return rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=key))
-        put = rpc.PutRequest(key=key, value=write.value, lease=write.lease or 0)
-        return rpc.RequestOp(request_put=put)
+            sent.request_delete_range.key = self._key(write.key)
+            return
+        put = sent.request_put
+        put.key, put.value = self._key(write.key), write.value
+        if write.lease is not None:
+            put.lease = write.lease
 
     def _items(self, found: Iterable[Any]) -> tuple[KeyValue, ...]:
         cut = len(self._prefix)
