@@ -73,5 +73,4 @@ class Door:
             route = met.template if met else UNKNOWN
             method = scope["method"] if scope["method"] in _METHODS else UNKNOWN
             seconds = (self._at.clock.mono_ms() - began_ms) / 1000
-            self._at.metrics.requests.labels(method, route, str(answering.status)).inc()
-            self._at.metrics.request_seconds.labels(method, route).observe(seconds)
+            self._at.metrics.answered(method, route, answering.status, seconds)

@@ -2,6 +2,7 @@
 
 from collections import Counter as Count
 from collections.abc import Collection
+from functools import lru_cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -36,25 +37,18 @@ SECONDS = (
     1_800.0,
 )
 
+CHILDREN_KEPT = 1_024  # found lately, by their labels: to find one takes longer than to count
+
 REASONS = ("lock", "region_lease", "schema_lease", "node", "child", "maintenance", "spark", "store")
 
 
 class ServerMetrics:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self.requests = Counter(
-            "metasrv_requests",
-            "Answers by method, route and status",
-            ["method", "route", "status"],
-            registry=self._registry,
+        self._requests = self._counter(
+            "requests", "Answers by method, route and status", "method", "route", "status"
         )
-        self.request_seconds = Histogram(
-            "metasrv_request_seconds",
-            "Time to answer",
-            ["method", "route"],
-            registry=self._registry,
-            buckets=SECONDS,
-        )
+        self._request_took = self._seconds("request_seconds", "Time to answer", "method", "route")
         self._ended = self._counter("procedures", "Procedures that ended", "kind", "outcome")
         self._took = self._seconds("procedure_duration_seconds", "Submit to end", "kind")
         self._step_took = self._seconds(
@@ -92,6 +86,8 @@ class ServerMetrics:
         self._moved_rows = self._counter("spark_moved_rows", "Rows that Spark jobs have written")
         self._moved_bytes = self._counter("spark_moved_bytes", "Bytes that Spark jobs have written")
         self._build = self._gauge("build_info", "1, with the version of this server", "version")
+        self._answer = lru_cache(CHILDREN_KEPT)(self._answer_by)
+        self._store_call = lru_cache(CHILDREN_KEPT)(self._store_took.labels)
 
     def _gauge(self, name: str, described: str, *labels: str) -> Gauge:
         return Gauge(f"metasrv_{name}", described, labels, registry=self._registry)
@@ -117,8 +113,18 @@ class ServerMetrics:
             took_ms = history.finished_at_ms - last.submitted_at_ms
             self._failover_took.observe(took_ms / 1000)
 
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """A request of a client or a node."""
+        count, took = self._answer(method, route, status)
+        count.inc()
+        took.observe(seconds)
+
+    def _answer_by(self, method: str, route: str, status: int) -> tuple[Counter, Histogram]:
+        count = self._requests.labels(method, route, str(status))
+        return count, self._request_took.labels(method, route)
+
     def store_answered(self, call: str, code: str, took_ms: int) -> None:
-        self._store_took.labels(call, code).observe(took_ms / 1000)
+        self._store_call(call, code).observe(took_ms / 1000)
 
     def job_ended(self, end: JobEnd) -> None:
         self._spark_jobs.labels(end.outcome).inc()
