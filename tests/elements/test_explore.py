@@ -23,7 +23,7 @@ IN_TIME = replace(PRODUCT, expires=False, lets_go=False)
 TOGETHER: dict[str, tuple[Change, Protocol]] = {
     "two adds, of which one waits for the other": (
         Change((INDEX, OPTIONAL_COLUMN), (ADD, ADD)),
-        PRODUCT,
+        IN_TIME,
     ),
     "two adds with a reorg each": (Change((INDEX, REQUIRED_COLUMN), (ADD, ADD)), IN_TIME),
     "an add that may fail, and a drop": (

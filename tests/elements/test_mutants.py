@@ -7,6 +7,7 @@ from base.elements.proof.journey import journey
 from tests.elements.known_mutants import KNOWN
 from tests.elements.own_mutants import OURS
 
+pytestmark = pytest.mark.crash
 ALL = {**KNOWN, **OURS}
 
 
