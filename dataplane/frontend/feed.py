@@ -12,7 +12,7 @@ from base.backoff import Backoff
 from base.clock import Clock
 from base.errors import MetaError, Unavailable
 from base.rng import Rng
-from base.wire.feed import ALIVE_MS, Goaway, read_line
+from base.wire.feed import ALIVE_MS, Alive, Goaway, read_line
 from base.wire.problems import error_of
 from base.wire.transport import Transport
 from dataplane.frontend.catalog import LiveCatalog
@@ -100,6 +100,8 @@ class Feed:
                 line = read_line(text)
                 if isinstance(line, Goaway) or self._reload.is_set():
                     return
+                if isinstance(line, Alive) and line.is_stale:
+                    raise Unavailable("stale", what=url)
                 self._catalog.take(line)
         raise Unavailable("not-ready", what=url, reason="the stream ended")
 
