@@ -8,10 +8,11 @@ from contextlib import contextmanager, suppress
 
 from base.clock import Clock
 from base.errors import Conflict, Corrupt, Unavailable
+from keys.batch import VERSION_KEY
 from keys.catalog import Catalog
 from keys.key import Range
 from keys.kv import Event, Get, Kv, Watched
-from keys.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion, CatalogVersionKey
+from keys.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion
 from keys.scan import pages
 from keys.value import decode
 
@@ -118,11 +119,11 @@ class Follower:
 
     async def follow(self) -> None:
         """Loads, then follows for ever. Raises Corrupt if the log contradicts itself."""
-        log, version = CatalogUpdateKey.under(), bytes(CatalogVersionKey())
+        log = CatalogUpdateKey.under()
         while True:
             try:
                 revision = await self.load()
-                watch = self._kv.watch(log.start, version + b"\0", start_revision=revision + 1)
+                watch = self._kv.watch(log.start, VERSION_KEY + b"\0", start_revision=revision + 1)
                 async for watched in watch:
                     self._take(watched)
             except (Unavailable, Conflict):  # silent, or compacted under us: load what is missing
@@ -138,7 +139,7 @@ class Follower:
     async def look(self) -> None:
         """Once. Raises Unavailable: the store is silent, or this catalog is older."""
         before = self._clock.mono_ms()
-        page = await self._kv.range(Get(bytes(CatalogVersionKey())), deadline_ms=self._deadline_ms)
+        page = await self._kv.range(Get(VERSION_KEY), deadline_ms=self._deadline_ms)
         if page.items:
             (found,) = page.items
             self._newest_revision = found.mod_revision
@@ -149,7 +150,7 @@ class Follower:
 
     def _take(self, watched: Watched) -> None:
         """The updates of one revision, up to the version that the same revision declares."""
-        declared = [e for e in watched.events if e.key == bytes(CatalogVersionKey())]
+        declared = [e for e in watched.events if e.key == VERSION_KEY]
         if not watched.events:
             return
         if not declared or declared[-1].value is None:
@@ -159,7 +160,7 @@ class Follower:
             self.close(stored.at_ms)
             return
         updates = sorted(
-            (_update_in(e) for e in watched.events if e.key != bytes(CatalogVersionKey())),
+            (_update_in(e) for e in watched.events if e.key != VERSION_KEY),
             key=lambda update: update.version,
         )
         if updates and updates[-1].version != stored.version:
@@ -183,7 +184,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def _version_in(raw: bytes) -> CatalogVersion:
-    return decode(CatalogVersion, raw, key=str(CatalogVersionKey()))
+    return decode(CatalogVersion, raw, key=VERSION_KEY.decode())
 
 
 def _update_in(event: Event) -> CatalogUpdate:
