@@ -1,5 +1,6 @@
 """Opens a region: fence, read, seal, replay, publish, look; and only then it serves (P5)."""
 
+import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ from dataplane.region.manifest import (
     read_current_manifest,
 )
 from dataplane.region.memory import Memory
-from dataplane.region.names import DATA, Opening
+from dataplane.region.names import DATA, Opening, segment_name
 from dataplane.region.place import OpenOrder, RegionPlace
 from dataplane.region.replay import Replay
 from dataplane.region.sealed_log import (
@@ -152,8 +153,14 @@ class _Inheritance:
 
 
 def _seal_rest(disk: Disk, source: Source) -> Sequence[SealedLog]:
+    """Their writers may have died before they synced what can be read: a seal over bytes that the
+    next power loss takes would make the region lost."""
     with lost_if_unreadable(source.root):
         rest = unsealed_segments(disk.list(source.root), source.manifest)
+        for segment in rest:
+            disk.sync_file(posixpath.join(source.root, segment_name(segment)))
+    if rest:
+        disk.sync_folder(source.root)
     return [
         seal_segment(disk, source.root, segment, is_last=segment == rest[-1]) for segment in rest
     ]
