@@ -174,6 +174,13 @@ INVARIANTS: tuple[Invariant, ...] = (
         ("tests/base/test_partition.py", CHECK),
     ),
     Invariant(
+        "No step of a schema change goes on while a registered holder may use a version before "
+        "the last; a registration ends by a decision alone.",
+        ("metasrv/holders/book.py::HolderBook", "metasrv/holders/sync.py::HolderSync.drained"),
+        ("holder-plain",),
+        ("tests/holders/test_planted.py", CHECK),
+    ),
+    Invariant(
         "A region whose storage cannot be read is `lost`, loudly, and never begun anew.",
         ("dataplane/region/lost.py::lost_if_unreadable", "procedures/announcing.py"),
         ("region-lost", "region-readable", "unseen"),

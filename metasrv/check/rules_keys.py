@@ -7,6 +7,7 @@ from typing import Any
 from base.errors import NotFound, Refused
 from keys.catalogs import CatalogNameKey, SchemaNameKey
 from keys.cluster import CandidateKey, ClusterKey, LeaderKey, NodeKey, SequenceKey, SettingKey
+from keys.holders import HolderKey
 from keys.key import Key
 from keys.log import CatalogUpdateKey
 from keys.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
@@ -50,6 +51,7 @@ _SAYS: Mapping[type[Key[Any]], Callable[[Any], Key[Any]]] = {
     CatalogUpdateKey: lambda value: CatalogUpdateKey(value.version),
     CandidateKey: lambda value: CandidateKey(value.server),
     NodeKey: lambda value: NodeKey(value.role, value.node_id),
+    HolderKey: lambda value: HolderKey(value.holder_id),
     SettingKey: lambda value: SettingKey(value.name),
 }
 
@@ -101,6 +103,14 @@ def candidates(facts: Facts) -> Iterator[Fault]:
             yield Fault(item.name, "it stands under no lease", "gone when its server is")
 
 
+def holders(facts: Facts) -> Iterator[Fault]:
+    """A schema change would go on while the holder still uses the version before."""
+    for item in facts.items:
+        if isinstance(item.key, HolderKey) and item.raw.lease != 0:
+            found = f"it stands under lease {item.raw.lease}, and may end early"
+            yield Fault(item.name, found, "a key that ends by a decision alone")
+
+
 def node_roots(facts: Facts) -> Iterator[Fault]:
     """Two nodes over one folder would take each other's regions for their own."""
     owners: dict[str, str] = {}
@@ -135,6 +145,7 @@ RULES = (
     Rule("cluster-bootstrapped", 2, "a cluster has its identity and its sequences", bootstrap),
     Rule("leader-leased", 3, "the election key stands under its leader's lease", leader),
     Rule("candidate-leased", 3, "a candidate stands under a lease", candidates),
+    Rule("holder-plain", 5, "a registered holder stands under no lease of the store", holders),
     Rule("setting-valid", 2, "every setting is known, and of its type", settings),
     Rule("node-root", 6, "no two nodes have one storage root", node_roots),
 )

@@ -6,7 +6,7 @@ from typing import Annotated, cast
 import typer
 
 from base.wire.control import PERCENT_MAX
-from base.wire.procedures import ProcedureBody
+from base.wire.procedures import ProcedureBody, WaitingBody
 from metasrv.cli.options import WAIT_S, AsJson, Url, WaitS, service
 from metasrv.cli.output import show, show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
@@ -178,6 +178,18 @@ def show_procedures(found: list[ProcedureBody]) -> None:
     show_table(("id", "kind", "resource", "state", "step", "submitted"), rows)
 
 
+def wait_words(wait: WaitingBody) -> str:
+    """`schema_lease of fe-2 since ..., at version 16 of 17, for t-9 (2.5 s old), 8 s at most`"""
+    words = [f"{wait.kind} of {wait.holder} since {wait.since}"]
+    if wait.need is not None:
+        words.append(f"at version {'-' if wait.have is None else wait.have} of {wait.need}")
+    if wait.transaction is not None:
+        words.append(f"for {wait.transaction} ({(wait.transaction_age_ms or 0) / 1000:.1f} s old)")
+    if wait.expires_in_s is not None:
+        words.append(f"{wait.expires_in_s} s at most")
+    return ", ".join(words)
+
+
 def facts_of(one: ProcedureBody) -> dict[str, object]:
     progress = one.progress
     return {
@@ -187,7 +199,7 @@ def facts_of(one: ProcedureBody) -> dict[str, object]:
         "state": f"{one.state}{', stalled' if one.stalled else ''}",
         "step": f"{one.step}, attempt {one.attempt}",
         "progress": f"{progress.done} of {progress.total} {progress.unit}" if progress else None,
-        "waits for": [f"{w.kind} of {w.holder} since {w.since}" for w in one.waiting_for] or None,
+        "waits for": [wait_words(wait) for wait in one.waiting_for] or None,
         "asked": [f"{c.action} by {c.by} at {c.at}" for c in one.controls] or None,
         "actions": one.allowed_actions or None,
         "submitted": f"{one.submitted_at} by {one.submitted_by}",

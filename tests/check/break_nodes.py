@@ -2,6 +2,7 @@
 
 import os
 
+from keys.holders import Holder, HolderKey
 from metasrv.check.facts import NodeReport, ServerReport
 from procedures.placing import root_under
 from tests.check.breaking import Breakage
@@ -17,6 +18,28 @@ async def node_of_another_cluster(at: Cluster) -> str:
 async def server_of_another_cluster(at: Cluster) -> str:
     at.answers = {SERVER: ServerReport(cluster_id="another", catalog_version=100)}
     return SERVER
+
+
+async def holder_under_a_lease(at: Cluster) -> str:
+    key = HolderKey("fe-1")
+    await at.put(key, _holder("fe-1"), lease=at.lease)
+    return str(key)
+
+
+async def holder_of_another_name(at: Cluster) -> str:
+    key = HolderKey("fe-1")
+    await at.put(key, _holder("fe-2"))
+    return str(key)
+
+
+def _holder(holder_id: str) -> Holder:
+    return Holder(
+        holder_id=holder_id,
+        incarnation="i-1",
+        address="http://127.0.0.1:1",
+        version="0",
+        registered_at_ms=0,
+    )
 
 
 async def second_leader(at: Cluster) -> str:
@@ -93,6 +116,8 @@ def _replace(at: Cluster, node: str, region_id: str, **update: object) -> None:
 
 
 BREAKAGES = (
+    Breakage("holder-plain", holder_under_a_lease),
+    Breakage("value-identity", holder_of_another_name),
     Breakage("cluster-one", node_of_another_cluster),
     Breakage("cluster-one", server_of_another_cluster),
     Breakage("region-one-leader", second_leader),

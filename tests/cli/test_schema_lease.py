@@ -7,7 +7,7 @@ from base.wire.tables import TableSpec
 from tests.api.rig import spec
 from tests.cli.conftest import Run
 from tests.cli.rest import Rest
-from tests.sdk.shapes import table_of
+from tests.sdk.shapes import procedure, table_of
 
 LEASE: dict[str, Any] = {
     "holder_id": "fe-2",
@@ -58,3 +58,31 @@ def test_given_a_table_and_a_version_when_asked_then_its_id_is_asked_for(
 
     assert done.exit_code == 0, done.output
     assert rest.asked[-1].path == f"/v1/schema-leases?table={table.id}&older_than=5"
+
+
+def test_given_a_change_that_waits_when_shown_then_it_says_for_whom_and_why(
+    run: Run, rest: Rest
+) -> None:
+    wait = {
+        "kind": "schema_lease",
+        "holder": "fe-2",
+        "since": "2026-01-01T00:00:00.000Z",
+        "expires_in_s": 8,
+        "have": 16,
+        "need": 17,
+        "transaction": "t-9",
+        "transaction_age_ms": 2_500,
+    }
+    found = procedure(waiting_for=[wait])
+    rest.answers["GET", f"/v1/procedures/{found['id']}"] = (200, found)
+
+    shown = run("procedure", "get", found["id"], "--metasrv", rest.url)
+
+    assert shown.exit_code == 0, shown.output
+    for said in (
+        "schema_lease of fe-2",
+        "at version 16 of 17",
+        "for t-9 (2.5 s old)",
+        "8 s at most",
+    ):
+        assert said in shown.output
