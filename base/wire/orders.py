@@ -113,6 +113,8 @@ class SetSchema(OrderBase):
     mark: str | None = Field(default=None, min_length=1, max_length=128)
     """Name of a mark that is opened at the moment when the floor took hold: a reorg's snapshot. If
     the floor stood already, at the moment of this order."""
+    close_marks: list[str] = Field(default_factory=list)
+    """Marks that nobody reads as of any more."""
 
 
 class CloseRegion(OrderBase):
@@ -135,6 +137,24 @@ class AdoptFiles(OrderBase):
     procedure: str
     attempt: str
     """Folder, relative to the region's root, that holds the files."""
+    files: list["DataFile"]
+
+
+class IngestFiles(OrderBase):
+    """Take the sorted entries of an index that a job has made of the region's rows at a mark.
+
+    Every entry bears the version of the row it was read from, and loses to whatever is newer: a
+    deletion behind the mark, too, for its tombstone is kept as long as the mark is open.
+    """
+
+    op: Literal["ingest"] = "ingest"
+    procedure: str
+    """Named by the manifest: files are taken once."""
+    attempt: str
+    """Folder, relative to the region's root, that holds the files."""
+    index: int
+    mark: str
+    """The mark that the rows were read at; it must be open."""
     files: list["DataFile"]
 
 
@@ -169,7 +189,14 @@ class DataFile(WireModel):
 
 
 Order = Annotated[
-    CreateRegion | OpenRegion | SetSchema | CloseRegion | DropRegion | AdoptFiles | DiscardRoot,
+    CreateRegion
+    | OpenRegion
+    | SetSchema
+    | CloseRegion
+    | DropRegion
+    | AdoptFiles
+    | IngestFiles
+    | DiscardRoot,
     Field(discriminator="op"),
 ]
 

@@ -21,6 +21,7 @@ from base.wire.orders import (
     CreateRegion,
     DiscardRoot,
     DropRegion,
+    IngestFiles,
     OpenRegion,
     OrderRequest,
     OrderResponse,
@@ -64,6 +65,7 @@ CALLS: Mapping[str, Call] = {
             CloseRegion,
             DropRegion,
             AdoptFiles,
+            IngestFiles,
             DiscardRoot,
         ),
         OrderResponse,
@@ -74,7 +76,15 @@ CALLS: Mapping[str, Call] = {
         "the one it is open at. Term and tombstones are on disk before the first effect, results "
         "before the answer. A `schema` order raises the floor where the region orders batches, and "
         "looks at the fence on disk before it is answered.",
-        (*JSON, "wrong-cluster", "stale-epoch", "action-not-allowed", *SERVED, "storage-full"),
+        (
+            *JSON,
+            "wrong-cluster",
+            "stale-epoch",
+            "action-not-allowed",
+            "version-mismatch",
+            *SERVED,
+            "storage-full",
+        ),
     ),
     "POST /node/v1/regions/{region_id}/batch": Call(
         (BatchHeader,),

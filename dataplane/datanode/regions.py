@@ -15,6 +15,7 @@ from base.wire.orders import (
     CreateRegion,
     DiscardRoot,
     DropRegion,
+    IngestFiles,
     OpenRegion,
     Order,
     SetSchema,
@@ -23,6 +24,7 @@ from dataplane.datanode.leases import RegionLeases
 from dataplane.datanode.ports import RegionStore, Spawn
 from dataplane.datanode.region_owner import RegionOwner, is_lost, no_lease
 from dataplane.datanode.store import schema_of
+from dataplane.region.adoption import Ingest
 from dataplane.region.region import Region
 
 ServeOrder = CreateRegion | OpenRegion
@@ -119,6 +121,10 @@ class Regions:
             case AdoptFiles():
                 owner = self._owner_at(order)
                 await owner.change(lambda: adopt(owner.region, order))
+            case IngestFiles():
+                owner = self._owner_at(order)
+                owner.is_tidy = False  # when its mark is closed, other attempts are leavings
+                await owner.change(lambda: owner.region.ingest(ingest_of(order)))
             case DiscardRoot():
                 owner = self._owner_at(order)
                 await owner.change(lambda: self._store.discard(order, owner.region))
@@ -149,8 +155,10 @@ class Regions:
 
     async def _set_schema(self, owner: RegionOwner, order: ServeOrder | SetSchema) -> int:
         schema, region = schema_of(order), owner.region
-        mark = order.mark if isinstance(order, SetSchema) else None
-        return await owner.change(lambda: region.set_schema(schema, mark))
+        if not isinstance(order, SetSchema):
+            return await owner.change(lambda: region.set_schema(schema))
+        mark, close = order.mark, order.close_marks
+        return await owner.change(lambda: region.set_schema(schema, mark, close))
 
     async def _bring_up(self, slot: Slot) -> None:
         try:
@@ -263,6 +271,10 @@ def adopt(region: Region, order: AdoptFiles) -> None:
     region.adopt(order.procedure, order.attempt, order.files)
     if not region.manifest.borrowed_roots:
         region.collect()
+
+
+def ingest_of(order: IngestFiles) -> Ingest:
+    return Ingest(order.procedure, order.attempt, order.index, order.mark, order.files)
 
 
 def _cause(error: MetaError) -> dict[str, object]:

@@ -50,7 +50,8 @@ class Upkeep:
             log.warning("region_stopped", region_id=slot.region_id, code=owner.stopped_by.code)
 
     async def _do_what_is_due(self, owner: RegionOwner) -> None:
-        if not owner.is_tidy and not owner.region.manifest.borrowed_roots:
+        manifest = owner.region.manifest
+        if not owner.is_tidy and not manifest.borrowed_roots and not manifest.marks:
             await asyncio.to_thread(owner.region.collect)  # with nothing borrowed no job runs
             owner.is_tidy = True
         if owner.region.needs_flush():

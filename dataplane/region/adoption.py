@@ -2,15 +2,29 @@
 
 import posixpath
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from base.errors import NotFound, Refused
+from base.errors import Conflict, NotFound, Refused
 from base.wire.inputs import Borrowed, BorrowedFile, SealedSegment
 from base.wire.orders import DataFile, RegionColumn
 from dataplane.region.disk import Disk
+from dataplane.region.floor import check_index
 from dataplane.region.manifest import FileEntry, Manifest
+from dataplane.region.marks import version_of_mark
 from dataplane.region.names import ATTEMPTS, attempt_of
 
 ADOPTED_KEPT = 64  # procedures that a manifest remembers; one is live at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    """Sorted entries of one index. `attempt` is `attempts/{name}`."""
+
+    procedure: str
+    attempt: str
+    index: int
+    mark: str
+    files: Sequence[DataFile]
 
 
 def borrowed_inputs(manifest: Manifest, root: str) -> Borrowed:
@@ -50,6 +64,29 @@ def adopted(
             "files": (*(e for e in manifest.files if e.root is None), *living),
             "sealed": tuple(e for e in manifest.sealed if e.root is None),
             "adopted": (*manifest.adopted, procedure)[-ADOPTED_KEPT:],
+        }
+    )
+
+
+def ingested(manifest: Manifest, source: Ingest, version: int) -> Manifest:
+    """The manifest with the entries that a job made of rows as of a mark; its number is the
+    caller's. `version`: the highest given.
+
+    Raises Conflict `version-mismatch` if the mark is not open: tombstones that the entries must
+    lose to may be gone. Raises Refused for files of another family, or of versions never given.
+    """
+    if version_of_mark(manifest, source.mark) is None:
+        raise Conflict("version-mismatch", mark=source.mark, reason="it is not open")
+    check_index(manifest.table_schema, source.index, manifest.schema_version)
+    entries = [_entry(source.attempt, file) for file in source.files]
+    for entry in entries:
+        if entry.family != source.index or entry.max_version > version:
+            found = {"family": entry.family, "max_version": entry.max_version}
+            raise Refused("invalid-request", file=entry.name, **found)
+    return manifest.model_copy(
+        update={
+            "files": (*manifest.files, *entries),
+            "adopted": (*manifest.adopted, source.procedure)[-ADOPTED_KEPT:],
         }
     )
 

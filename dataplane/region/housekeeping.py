@@ -65,6 +65,7 @@ def leavings(
     kept_files: Collection[str] = (),
 ) -> list[str]:
     """Paths of files and folders in the own root that no manifest names and no attempt claims.
+    While a mark is open, a job may be reading as of it, and no attempt goes.
 
     `kept_files`: names of data files that are being written, or still being read.
     """
@@ -81,6 +82,7 @@ def leavings(
         posixpath.join(root, ATTEMPTS, name)
         for name in _listed(disk, posixpath.join(root, ATTEMPTS))
         if is_attempt(name) and name not in adopted and f"{ATTEMPTS}/{name}" not in kept_attempts
+        if not current.marks
     ]
     left = [
         posixpath.join(root, name)

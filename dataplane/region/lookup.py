@@ -1,6 +1,6 @@
 """What a reader sees of a region at one moment, and rows by key and by range from it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
@@ -39,8 +39,9 @@ def newest_rows(
     `keys` are sorted and distinct.
     """
     with view.guard:
-        parts, rest = _newest_in_memory(view, keys, columns, as_seen)
-    return newest_by_key(pa.concat_tables([*parts, _newest_in_files(view.files, rest, columns)]))
+        parts, known = _newest_in_memory(view, keys, columns, as_seen)
+    in_files = _newest_in_files(view.files, keys, columns, known)
+    return newest_by_key(pa.concat_tables([*parts, in_files]))
 
 
 def newest_versions(view: View, keys: Sequence[bytes]) -> dict[bytes, int]:
@@ -77,10 +78,11 @@ def merge_sources(view: View, keys: KeyRange, columns: Sequence[ColumnDef]) -> l
 
 def _newest_in_memory(
     view: View, keys: Sequence[bytes], columns: Sequence[ColumnDef], as_seen: bool
-) -> tuple[list[pa.Table], list[bytes]]:
-    """Rows found, and the keys that are not in memory: what is, is newer than any file's."""
+) -> tuple[list[pa.Table], dict[bytes, int]]:
+    """Rows found, and their versions."""
     schema = file_schema(columns)
     parts = []
+    known: dict[bytes, int] = {}
     rest = list(keys)
     for memtable, batches in view.memtables:
         found: list[Position] = []
@@ -91,18 +93,23 @@ def _newest_in_memory(
                 missing.append(key)
             else:
                 found.append(position)
+                known[key] = position.version
         rest = missing
         parts.append(conformed(memtable.rows_at(found), schema))
-    return parts, rest
+    return parts, known
 
 
 def _newest_in_files(
-    files: Sequence[FileReader], keys: Sequence[bytes], columns: Sequence[ColumnDef]
+    files: Sequence[FileReader],
+    keys: Sequence[bytes],
+    columns: Sequence[ColumnDef],
+    known: Mapping[bytes, int],
 ) -> pa.Table:
-    """Versions in files may interleave, so a key is settled only when no file that is left can
-    have a newer one; files come in order of their highest version, the highest first."""
+    """Versions in files may interleave, those of ingested ones with memory too; so a key is settled
+    only when no file that is left can have a newer one than is known. Files come in order of their
+    highest version, the highest first."""
     rest = list(keys)
-    newest: dict[bytes, int] = {}
+    newest = dict(known)
     parts = [file_schema(columns).empty_table()]
     for reader in files:
         highest = reader.entry.max_version

@@ -10,7 +10,7 @@ Bounds: memory is two memtables (the second while one is flushed), their sorted 
 are scanned, the block cache, and for a scan or a merge a window of each file that it touches.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
@@ -18,7 +18,14 @@ from base.errors import MetaError, Unavailable
 from base.wire.batches import BatchHeader
 from base.wire.inputs import Borrowed
 from base.wire.orders import DataFile
-from dataplane.region.adoption import adopted, borrowed_inputs, entry_of, sync_attempt
+from dataplane.region.adoption import (
+    Ingest,
+    adopted,
+    borrowed_inputs,
+    entry_of,
+    ingested,
+    sync_attempt,
+)
 from dataplane.region.columns import RegionSpec
 from dataplane.region.families import ROWS
 from dataplane.region.fence import look
@@ -72,16 +79,20 @@ class Region(Readable, Tended):
                 self._content.add(group.staged, wall_ms)
             return group.results(failure)
 
-    def set_schema(self, news: RegionSchema, mark: str | None = None) -> int:
+    def set_schema(
+        self, news: RegionSchema, mark: str | None = None, close: Iterable[str] = ()
+    ) -> int:
         """Joins `news` to what is known: from the return on, batches and reads below the floor are
         refused, also after a crash and at the next leader, and dead indexes are gone.
 
         Returns the highest row version before the floor took hold; with the name of a mark, the
-        mark's: now, unless it stands already.
+        mark's: now, unless it stands already. Marks to `close` may be gone already.
         """
         with self._publishing, self._writing:
             self._serving.check()
             manifest = told(self._manifest, news, self._content.version)
+            for name in close:
+                manifest = unmarked(manifest, name) or manifest
             if mark is not None:
                 version = version_of_mark(manifest, mark) or self._content.version
                 manifest = marked(manifest, Mark(name=mark, version=version)) or manifest
@@ -132,6 +143,19 @@ class Region(Readable, Tended):
             sync_attempt(self.place.disk, self.place.root, attempt, files)
             self._publish(manifest)
             self._let_go(entry_of(file) for file in files)
+            return True
+
+    def ingest(self, source: Ingest) -> bool:
+        """Takes the files, in one manifest that names the procedure. False: it was done before."""
+        with self._publishing:
+            self._serving.check()
+            if source.procedure in self._manifest.adopted:
+                return False
+            with self._content.lock:
+                version = self._content.version
+            manifest = ingested(self._manifest, source, version)
+            sync_attempt(self.place.disk, self.place.root, source.attempt, source.files)
+            self._publish(manifest)
             return True
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from base.wire.orders import (
     DataFile,
     DiscardRoot,
     DropRegion,
+    IngestFiles,
     OpenRegion,
     Order,
     OrderError,
@@ -125,6 +126,8 @@ class FakeNode:
                 self._set_schema(order)
             case AdoptFiles():
                 self._adopt(order)
+            case IngestFiles():
+                self._ingest(order)
             case DiscardRoot():
                 self._discard(order)
         if self._picture(order.region_id) != before:
@@ -185,6 +188,8 @@ class FakeNode:
 
     def _set_schema(self, order: SetSchema) -> None:
         folder = self._tell(order)
+        for name in order.close_marks:
+            folder.marks.pop(name, None)
         if order.mark is not None:
             folder.marks.setdefault(order.mark, len(folder.rows))
 
@@ -207,6 +212,14 @@ class FakeNode:
         folder.inputs, folder.attempts = {}, {}
         folder.adopted.append(order.procedure)
 
+    def _ingest(self, order: IngestFiles) -> None:
+        folder = self._folder_at(order)
+        if order.procedure in folder.adopted:
+            return
+        if order.mark not in folder.marks:
+            raise Conflict("version-mismatch", mark=order.mark, reason="it is not open")
+        folder.adopted.append(order.procedure)
+
     def _discard(self, order: DiscardRoot) -> None:
         folder = self._folder_at(order)
         used = {root for root, _ in folder.inputs} | {self.serving[order.region_id].root}
@@ -214,7 +227,7 @@ class FakeNode:
             raise Conflict("action-not-allowed", root=order.root, state="in use")
         self.storage.folders.pop(order.root, None)
 
-    def _folder_at(self, order: OpenRegion | SetSchema | AdoptFiles | DiscardRoot) -> Folder:
+    def _folder_at(self, order: Order) -> Folder:
         serving = self.serving.get(order.region_id)
         if serving is None:
             raise Unavailable("not-ready", region_id=order.region_id, reason="not open here")
