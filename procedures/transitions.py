@@ -23,7 +23,7 @@ from keys.log import TableAltered
 from keys.tables import RegionState, TableInfo, TableInfoKey, TableRoute, TableRouteKey
 from keys.txn import Snapshot, Txn
 from procedures.context import Context
-from procedures.opening import order_all, schema_order
+from procedures.opening import Answers, order_all, schema_order
 
 
 def is_settled(info: TableInfo) -> bool:
@@ -66,7 +66,7 @@ async def publish(
 
 async def tell(
     at: Context, info: TableInfo, route: TableRoute, *, before: TableInfo | None = None
-) -> None:
+) -> Answers:
     """Orders every region to take *info* and to raise its floor.
 
     *before*: the version that is still in use beside it; what only that one has stays known.
@@ -80,6 +80,7 @@ async def tell(
         at, known, route.region_routes, lambda table, region: schema_order(table, region, dead)
     )
     answers.must_all_succeed()
+    return answers
 
 
 def with_leaving(info: TableInfo, before: TableInfo) -> TableInfo:

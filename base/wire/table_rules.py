@@ -28,6 +28,7 @@ from base.wire.tables import (
     CatalogSpec,
     ColumnSpec,
     HashPartition,
+    IndexSpec,
     RangePartition,
     SchemaSpec,
     TableSpec,
@@ -78,6 +79,16 @@ def validate_alter(request: AlterRequest) -> tuple[FieldError, ...]:
         for place, operation in enumerate(request.operations)
         for error in _operation_errors(operation, f"/operations/{place}")
     )
+
+
+def validate_index(spec: IndexSpec) -> tuple[FieldError, ...]:
+    """What is wrong whatever the table is."""
+    repeated = [
+        _wrong(f"/columns/{place}", "the index names it twice")
+        for place, name in enumerate(spec.columns)
+        if name in spec.columns[:place]
+    ]
+    return (*name_errors(spec.name, "/name"), *repeated)
 
 
 def name_errors(name: str, pointer: str) -> tuple[FieldError, ...]:

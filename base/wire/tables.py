@@ -10,6 +10,8 @@ from base.schema.values import JsonScalar
 from base.wire.model import Listed, WireModel
 
 COLUMNS_MAX = 1024
+INDEXES_MAX = 64
+INDEX_COLUMNS_MAX = 16
 
 Identifier = Annotated[str, Field(json_schema_extra={"pattern": "^[A-Za-z_][A-Za-z0-9_-]{0,127}$"})]
 """A name. Judged by `table_rules`, not here, so that the answer is `invalid-identifier`."""
@@ -97,6 +99,17 @@ class ColumnBody(ColumnSpec):
     """Users know a column only while it is `public`."""
 
 
+class IndexSpec(WireModel):
+    """An index to create."""
+
+    name: Identifier
+    columns: Listed[Identifier] = Field(min_length=1, max_length=INDEX_COLUMNS_MAX)
+    """In the order of the index."""
+    unique: bool = False
+    """No two rows have the same values, unless one of them is null. It must contain the partition
+    columns, or the table have one region."""
+
+
 class IndexBody(WireModel):
     """An index as it is."""
 
@@ -108,6 +121,13 @@ class IndexBody(WireModel):
     unique: bool
     state: ElementState
     """Reads use an index only while it is `public`."""
+
+
+class IndexList(WireModel):
+    """Answer of `GET T/indexes`: all of them, also those on their way in or out."""
+
+    indexes: Listed[IndexBody]
+    catalog_version: int
 
 
 class ConstraintBody(WireModel):

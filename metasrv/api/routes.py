@@ -13,6 +13,7 @@ from metasrv.api import (
     events,
     failovers,
     holders,
+    indexes,
     internal,
     nodes,
     procedures,
@@ -25,6 +26,7 @@ TITLE = "metasrv"
 ROUTERS = (
     catalogs.router,
     tables.router,
+    indexes.router,
     procedures.router,
     steering.router,
     events.router,

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 
 from fastapi import Response
 
+from base.errors import NotFound
 from base.wire.plans import PlanBody, PlansBody
 from base.wire.procedures import FailoverBody, ProcedureBody, ResourceBody
+from base.wire.tables import TableBody
 from keys.catalog import Table
 from keys.catalogs import CatalogInfo
 from keys.records import ProcedureHistory, ProcedureRecord
@@ -22,6 +24,7 @@ from metasrv.service.state import ServerState
 from metasrv.service.wishes import SchemaName, Stands
 from procedures.kinds.create_catalog import CREATE_CATALOG
 from procedures.kinds.create_schema import CREATE_SCHEMA
+from procedures.kinds.index_kinds import CREATE_INDEX
 from procedures.kinds.registry import KINDS
 
 RETRY_AFTER_S = 1  # an ordinary DDL is over by then
@@ -120,10 +123,22 @@ async def _ended(state: ServerState, history: ProcedureHistory, headers: Headers
         return answer(tables.made_schema(state, within, history.catalog_version), status, headers)
     table_id = _table_id(history, record)
     body = await tables.made_table(state, table_id, history.catalog_version)
+    if record.kind == CREATE_INDEX.name:
+        return _index_made(body, record, headers)
     headers["ETag"] = table_etag(body.id, body.version)
     if status == 201:
         headers["Location"] = f"/v1/tables/{table_id}"
     return answer(body, status, headers)
+
+
+def _index_made(table: TableBody, record: ProcedureRecord, headers: Headers) -> Response:
+    """Raises NotFound if it has been dropped since."""
+    (operation,) = record.state["operations"]
+    made = next((one for one in table.indexes if one.name == operation["name"]), None)
+    if made is None:
+        raise NotFound(what="index", name=operation["name"])
+    within = f"/v1/catalogs/{table.catalog}/schemas/{table.schema_name}/tables/{table.name}"
+    return answer(made, 201, {**headers, "Location": f"{within}/indexes/{made.name}"})
 
 
 def _table_id(history: ProcedureHistory, record: ProcedureRecord) -> int:

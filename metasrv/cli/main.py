@@ -29,6 +29,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("table", "metasrv.cli.table", "Make, look at, change and drop tables."),
     ("catalog", "metasrv.cli.catalog", "Make, look at and drop catalogs."),
     ("schema", "metasrv.cli.schema", "Make, look at and drop schemas."),
+    ("index", "metasrv.cli.index", "Make, look at and drop indexes."),
     ("import", "metasrv.cli.import_rows", "Load a Parquet, CSV or NDJSON file into a table."),
     ("scan", "metasrv.cli.scan", "Read the rows of a table."),
     ("count", "metasrv.cli.count", "Count the rows of a table, with a checksum."),

@@ -15,7 +15,7 @@ from metasrv.sdk.names import TableName
 from metasrv.sdk.operations import Cluster, Failovers, NodeBook, Procedures, Regions, Settings
 from metasrv.sdk.service import Service
 from metasrv.sdk.table import AsyncTable
-from metasrv.sdk.tables import Catalogs, Schemas, Tables
+from metasrv.sdk.tables import Catalogs, Indexes, Schemas, Tables
 
 PATIENCE_MS = 15_000
 """How long a request waits for a service that does not answer: an election takes less."""
@@ -40,6 +40,7 @@ class AsyncClient:
         self._service = Service(self._http, self._rng, patience_ms=patience_ms)
         self._nodes = Nodes(transport, token)
         self.tables = Tables(self._service)
+        self.indexes = Indexes(self._service)
         self.catalogs = Catalogs(self._service)
         self.schemas = Schemas(self._service)
         self.procedures = Procedures(self._service)

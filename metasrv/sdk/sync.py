@@ -17,6 +17,7 @@ from metasrv.sdk.sync_resources import (
     SyncCatalogs,
     SyncCluster,
     SyncFailovers,
+    SyncIndexes,
     SyncNodes,
     SyncProcedures,
     SyncRegions,
@@ -34,6 +35,7 @@ class Client:
         self._portal = Portal()
         self._client = self._portal.call(_opened(urls, patience_ms, token))
         self.tables = SyncTables(self._portal, self._client.tables)
+        self.indexes = SyncIndexes(self._portal, self._client.indexes)
         self.catalogs = SyncCatalogs(self._portal, self._client.catalogs)
         self.schemas = SyncSchemas(self._portal, self._client.schemas)
         self.procedures = SyncProcedures(self._portal, self._client.procedures)

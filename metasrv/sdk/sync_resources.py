@@ -10,7 +10,14 @@ from base.wire.control import LockBody, PoisonBody
 from base.wire.holders import SchemaLeaseBody
 from base.wire.nodes import SettingBody
 from base.wire.procedures import FailoverRequest, ProcedureBody
-from base.wire.tables import CatalogBody, RouteBody, SchemaBody, TableBody, TableSummary
+from base.wire.tables import (
+    CatalogBody,
+    IndexBody,
+    RouteBody,
+    SchemaBody,
+    TableBody,
+    TableSummary,
+)
 from metasrv.sdk.operations import (
     Cluster,
     Failovers,
@@ -23,7 +30,7 @@ from metasrv.sdk.operations import (
 from metasrv.sdk.portal import Portal
 from metasrv.sdk.procedure import OnProgress
 from metasrv.sdk.service import ChangeOptions
-from metasrv.sdk.tables import Catalogs, Schemas, Spec, Tables
+from metasrv.sdk.tables import Catalogs, Indexes, Schemas, Spec, Tables
 
 
 class SyncTables:
@@ -81,6 +88,31 @@ class SyncTables:
 
     def route(self, name: str) -> RouteBody:
         return self._call(self._tables.route(name))
+
+
+class SyncIndexes:
+    def __init__(self, portal: Portal, indexes: Indexes) -> None:
+        self._call = portal.call
+        self._indexes = indexes
+
+    def create(
+        self,
+        table: str,
+        name: str,
+        columns: Sequence[str],
+        unique: bool = False,
+        **options: Unpack[ChangeOptions],
+    ) -> IndexBody:
+        return self._call(self._indexes.create(table, name, columns, unique, **options))
+
+    def get(self, table: str, name: str) -> IndexBody:
+        return self._call(self._indexes.get(table, name))
+
+    def list(self, table: str) -> builtins.list[IndexBody]:
+        return self._call(self._indexes.list(table))
+
+    def drop(self, table: str, name: str, **options: Unpack[ChangeOptions]) -> None:
+        self._call(self._indexes.drop(table, name, **options))
 
 
 class SyncSchemas:

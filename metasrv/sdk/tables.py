@@ -12,6 +12,9 @@ from base.wire.tables import (
     CatalogBody,
     CatalogList,
     CatalogSpec,
+    IndexBody,
+    IndexList,
+    IndexSpec,
     RouteBody,
     SchemaBody,
     SchemaList,
@@ -122,6 +125,44 @@ class Tables:
         if resource is not None and resource.type == "table" and resource.id.isdecimal():
             return await self.get_by_id(int(resource.id))
         return await self._service.read_catalog(TableBody, name.path)
+
+
+class Indexes:
+    """`client.indexes`, of a table by its name."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def create(
+        self,
+        table: str,
+        name: str,
+        columns: Sequence[str],
+        unique: bool = False,
+        **options: Unpack[ChangeOptions],
+    ) -> IndexBody:
+        """Public when it returns. From then on rows are written through a frontend."""
+        asked = {"name": name, "columns": list(columns), "unique": unique}
+        wanted = model_of(IndexSpec, asked)
+        path = indexes_path(table)
+        done = await self._service.change("POST", path, wanted, **options)
+        if done.document is not None:
+            return model_of(IndexBody, done.document)
+        return await self.get(table, name)
+
+    async def get(self, table: str, name: str) -> IndexBody:
+        return await self._service.read_catalog(IndexBody, f"{indexes_path(table)}/{name}")
+
+    async def list(self, table: str) -> list[IndexBody]:
+        """Those on their way in or out too."""
+        return [*(await self._service.read_catalog(IndexList, indexes_path(table))).indexes]
+
+    async def drop(self, table: str, name: str, **options: Unpack[ChangeOptions]) -> None:
+        await self._service.change("DELETE", f"{indexes_path(table)}/{name}", **options)
+
+
+def indexes_path(table: str) -> str:
+    return f"{TableName.parse(table).path}/indexes"
 
 
 class Schemas:

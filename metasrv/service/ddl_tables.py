@@ -37,7 +37,7 @@ from procedures.locks import (
 
 
 def drop_table(asked: Asked, name: TableName) -> Wish:
-    return Wish(asked, partial(_wants, name), partial(plan_drop_table, asked, name))
+    return Wish(asked, partial(wants_table, name), partial(plan_drop_table, asked, name))
 
 
 def undrop_table(asked: Asked, name: TableName, request: UndropRequest) -> Wish:
@@ -45,13 +45,13 @@ def undrop_table(asked: Asked, name: TableName, request: UndropRequest) -> Wish:
     target = TableName(name.catalog, name.schema, request.new_name or name.table)
 
     def wants(catalog: Catalog) -> tuple[Lock, ...]:
-        return distinct(*_wants(name, catalog), *_wants(target, catalog))
+        return distinct(*wants_table(name, catalog), *wants_table(target, catalog))
 
     return Wish(asked, wants, partial(plan_undrop_table, asked, name, target, request.table_id))
 
 
 def truncate_table(asked: Asked, name: TableName) -> Wish:
-    return Wish(asked, partial(_wants, name), partial(plan_truncate_table, asked, name))
+    return Wish(asked, partial(wants_table, name), partial(plan_truncate_table, asked, name))
 
 
 def rename_table(asked: Asked, name: TableName, request: RenameRequest) -> Wish:
@@ -59,17 +59,17 @@ def rename_table(asked: Asked, name: TableName, request: RenameRequest) -> Wish:
     target = TableName(name.catalog, request.new_schema or name.schema, request.new_name)
 
     def wants(catalog: Catalog) -> tuple[Lock, ...]:
-        return distinct(*_wants(name, catalog), *_wants(target, catalog))
+        return distinct(*wants_table(name, catalog), *wants_table(target, catalog))
 
     return Wish(asked, wants, partial(plan_rename_table, asked, name, target))
 
 
 def alter_table(asked: Asked, name: TableName, request: AlterRequest) -> Wish:
     refuse(validate_alter(request))
-    return Wish(asked, partial(_wants, name), partial(plan_alter_table, asked, name, request))
+    return Wish(asked, partial(wants_table, name), partial(plan_alter_table, asked, name, request))
 
 
-def _wants(name: TableName, catalog: Catalog) -> tuple[Lock, ...]:
+def wants_table(name: TableName, catalog: Catalog) -> tuple[Lock, ...]:
     """Whatever could give this name another meaning, or is at work on a table that bears it."""
     table = catalog.find(name.catalog, name.schema, name.table)
     dropped = catalog.dropped(name.catalog, name.schema, name.table)
@@ -83,7 +83,7 @@ def _wants(name: TableName, catalog: Catalog) -> tuple[Lock, ...]:
 
 
 def plan_drop_table(asked: Asked, name: TableName, facts: Facts) -> Change:
-    table = _table(asked, name, facts)
+    table = table_asked_for(asked, name, facts)
     state = DropTable(
         catalog=name.catalog,
         schema_name=name.schema,
@@ -94,7 +94,7 @@ def plan_drop_table(asked: Asked, name: TableName, facts: Facts) -> Change:
 
 
 def plan_truncate_table(asked: Asked, name: TableName, facts: Facts) -> Change:
-    table = _table(asked, name, facts)
+    table = table_asked_for(asked, name, facts)
     state = TruncateTable(
         catalog=name.catalog,
         schema_name=name.schema,
@@ -105,7 +105,7 @@ def plan_truncate_table(asked: Asked, name: TableName, facts: Facts) -> Change:
 
 
 def plan_rename_table(asked: Asked, name: TableName, target: TableName, facts: Facts) -> Change:
-    table = _table(asked, name, facts)
+    table = table_asked_for(asked, name, facts)
     if target == name:
         raise Refused("invalid-schema-change", name=name.full, reason="that is its name already")
     facts.catalog.schema(target.catalog, target.schema)
@@ -123,7 +123,7 @@ def plan_rename_table(asked: Asked, name: TableName, target: TableName, facts: F
 
 
 def plan_alter_table(asked: Asked, name: TableName, request: AlterRequest, facts: Facts) -> Change:
-    table = _table(asked, name, facts)
+    table = table_asked_for(asked, name, facts)
     operations = tuple(
         _stored(operation, facts.now_ms, f"/operations/{number}")
         for number, operation in enumerate(request.operations)
@@ -205,7 +205,7 @@ def _which(name: TableName, table_id: int | None, catalog: Catalog) -> Table:
     return found[0]
 
 
-def _table(asked: Asked, name: TableName, facts: Facts) -> Table:
+def table_asked_for(asked: Asked, name: TableName, facts: Facts) -> Table:
     """The table that bears the name, at the version the client requires."""
     table = table_named(facts.catalog, name)
     asked.require_version(name.full, _tag(table))

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal, TypeAlias, assert_never
 from pydantic import Field
 
 from base.elements.states import ElementState
-from base.errors import Conflict, Refused
+from base.errors import Conflict, NotFound, Refused
 from base.schema.types import parse_type
 from base.schema.values import from_json
-from base.wire.tables import COLUMNS_MAX
+from base.wire.tables import COLUMNS_MAX, INDEXES_MAX
 from keys.tables import Column, Constraint, ConstraintKind, Index, TableInfo
 from keys.value import StoredPart
 from procedures.moves import Move, What
@@ -65,9 +65,28 @@ class DropNotNull(StoredPart):
     name: str
 
 
+class AddIndex(StoredPart):
+    op: Literal["add_index"] = "add_index"
+    name: str
+    columns: tuple[str, ...]
+    unique: bool
+
+
+class DropIndex(StoredPart):
+    op: Literal["drop_index"] = "drop_index"
+    name: str
+
+
 Edit: TypeAlias = SetOptions | RenameColumn | SetDefault
 Operation = Annotated[
-    SetOptions | RenameColumn | AddColumn | DropColumn | SetDefault | DropNotNull,
+    SetOptions
+    | RenameColumn
+    | AddColumn
+    | DropColumn
+    | SetDefault
+    | DropNotNull
+    | AddIndex
+    | DropIndex,
     Field(discriminator="op"),
 ]
 
@@ -119,6 +138,10 @@ def drafted(info: TableInfo, operations: tuple[Operation, ...]) -> Draft:
                 draft = _drop_column(draft, operation, here)
             case DropNotNull():
                 draft = _drop_not_null(draft, operation, here)
+            case AddIndex():
+                draft = _add_index(draft, operation)
+            case DropIndex():
+                draft = _drop_index(draft, operation)
             case _:
                 _may_be_edited(draft, operation, here)
                 draft = replace(draft, whole=_edited(draft.whole, operation, here))
@@ -165,8 +188,7 @@ def _drop_column(draft: Draft, operation: DropColumn, here: str) -> Draft:
     entered = draft.entered
     if column.id in entered.primary_key:
         raise _wrong(f"{here}/name", f"column {column.name} is part of the primary key")
-    over: tuple[Index | Constraint, ...] = (*entered.indexes, *entered.constraints)
-    for held in over:
+    for held in entered.constraints:
         if column.id in held.columns:
             raise _wrong(f"{here}/name", f"{held.name} is over column {column.name}; drop it first")
     has_nothing = column.default is None and column.origin_default is None
@@ -176,9 +198,54 @@ def _drop_column(draft: Draft, operation: DropColumn, here: str) -> Draft:
         to=ElementState.ABSENT,
         generated=has_nothing and not column.nullable,
     )
-    rest = tuple(one for one in draft.whole.columns if one.id != column.id)
-    whole = draft.whole.model_copy(update={"columns": rest})
-    return Draft(whole, entered, (*draft.moves, move))
+    over = [index for index in draft.whole.indexes if column.id in index.columns]
+    leaving = (Move(what=What.INDEX, id=one.id, to=ElementState.ABSENT) for one in over)
+    update = {
+        "columns": tuple(one for one in draft.whole.columns if one.id != column.id),
+        "indexes": tuple(one for one in draft.whole.indexes if one not in over),
+    }
+    whole = draft.whole.model_copy(update=update)
+    return Draft(whole, entered, (*draft.moves, move, *leaving))
+
+
+def _add_index(draft: Draft, operation: AddIndex) -> Draft:
+    entered = draft.entered
+    names = [one.name for one in entered.indexes] + [one.name for one in entered.constraints]
+    _must_be_free(operation.name, names, "/name", "index")
+    if len(entered.indexes) == INDEXES_MAX:
+        raise _wrong("/name", f"a table has at most {INDEXES_MAX} indexes")
+    columns = tuple(
+        _column(draft.whole, name, f"/columns/{place}").id
+        for place, name in enumerate(operation.columns)
+    )
+    if operation.unique:
+        _must_hold_partition(entered, columns)
+    new = Index(
+        id=entered.next_index_id,
+        name=operation.name,
+        columns=columns,
+        unique=operation.unique,
+        state=ElementState.ABSENT,
+    )
+    update = {"indexes": (*entered.indexes, new), "next_index_id": new.id + 1}
+    move = Move(what=What.INDEX, id=new.id, to=ElementState.PUBLIC)
+    return Draft(draft.whole, entered.model_copy(update=update), (*draft.moves, move))
+
+
+def _must_hold_partition(info: TableInfo, columns: tuple[int, ...]) -> None:
+    """A region knows its own rows alone, so two equal keys must meet in one (PROTOCOLS P6)."""
+    names = {column.id: column.name for column in info.columns}
+    missing = [names[one] for one in info.partition.columns if one not in columns]
+    if missing and info.partition.regions > 1:
+        raise Refused("unique-needs-partition-columns", columns=missing)
+
+
+def _drop_index(draft: Draft, operation: DropIndex) -> Draft:
+    index = next((one for one in draft.entered.indexes if one.name == operation.name), None)
+    if index is None:
+        raise NotFound(what="index", name=operation.name)
+    move = Move(what=What.INDEX, id=index.id, to=ElementState.ABSENT)
+    return Draft(draft.whole, draft.entered, (*draft.moves, move))
 
 
 def _drop_not_null(draft: Draft, operation: DropNotNull, here: str) -> Draft:
@@ -251,11 +318,11 @@ def _settled_column(draft: Draft, name: str, pointer: str) -> Column:
     return column
 
 
-def _must_be_free(name: str, names: list[str], pointer: str) -> None:
+def _must_be_free(name: str, names: list[str], pointer: str, what: str = "column") -> None:
     """Case does not count. A name is taken as long as anything bears it that is not yet gone."""
     holder = next((one for one in names if one.lower() == name.lower()), None)
     if holder is not None:
-        raise Conflict("already-exists", what="column", name=holder, pointer=pointer)
+        raise Conflict("already-exists", what=what, name=holder, pointer=pointer)
 
 
 def _with_column(info: TableInfo, new: Column, after: int | None) -> TableInfo:

@@ -6,7 +6,7 @@ options. What goes is cleared away behind it. Each transition waits as procedure
 says; cancelled before the brink is crossed, the elements go back the way that their graphs give.
 """
 
-from base.elements.states import ElementState
+from base.errors import Refused
 from keys.elements import STORED_GRAPHS
 from keys.log import TableAltered
 from keys.records import Lock, Resource
@@ -16,7 +16,7 @@ from procedures.context import Context
 from procedures.kinds.alter_operations import NextIds, Operation, drafted, edited
 from procedures.locks import exclusive, in_schema, table_key
 from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, Step
-from procedures.moves import Move, back, moved, over_brink, to_brink, to_end
+from procedures.moves import Move, What, back, moved, over_brink, to_brink, to_end
 from procedures.requirements import require_same_table, require_version
 from procedures.transitions import is_settled, publish, read_table, settle, tell
 
@@ -39,7 +39,11 @@ class AlterTable(ProcedureState):
 
     @property
     def drops(self) -> bool:
-        return any(move.to is ElementState.ABSENT for move in self.moves)
+        return any(not move.adds for move in self.moves)
+
+    @property
+    def adds_index(self) -> bool:
+        return any(move.adds and move.what is What.INDEX for move in self.moves)
 
 
 async def begin(state: AlterTable, at: Context) -> Outcome[AlterTable]:
@@ -76,13 +80,26 @@ async def advance(state: AlterTable, at: Context) -> Outcome[AlterTable]:
     if not is_settled(info):
         floor = await settle(at, seen, info)
         on_brink = state.has_entered and moved(info, state.moves, to_brink) == info
-        return Goto("commit" if on_brink else "advance", state, floor)
+        brink = "fill" if state.adds_index else "commit"
+        return Goto(brink if on_brink else "advance", state, floor)
     base = info
     if not state.has_entered:
         assert state.first is not None, "reserved when it began"
         base = drafted(state.first.on(info), state.operations).entered
     txn = await publish(at, seen, info, route, moved(base, state.moves, to_brink))
     return Goto("advance", state.model_copy(update={"has_entered": True}), txn)
+
+
+async def fill(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """A new index has an entry for every row. Rows that were written since it is write-only have
+    theirs; of rows from before none are taken yet, so no region may ever have had one."""
+    _, info, route = await read_table(at, state.table_id)
+    answers = await tell(at, info, route)
+    had_rows = sorted(name for name, one in answers.results.items() if one.floor_version)
+    if had_rows:
+        reason = "an index over rows that are there already is not built yet"
+        raise Refused("unsupported", pointer="/columns", reason=reason, regions=had_rows)
+    return Goto("commit", state)
 
 
 async def commit(state: AlterTable, at: Context) -> Outcome[AlterTable]:
@@ -109,8 +126,11 @@ async def finish(state: AlterTable, at: Context) -> Outcome[AlterTable]:
 
 
 async def go_back(state: AlterTable, at: Context) -> Back | None:
-    """One transition back, or the wait before it; the elements say how far it had come."""
-    if not state.has_entered:
+    """One transition back, or the wait before it; the elements say how far it had come.
+
+    In the end regions forget what came: of an index they may have heard before it was published.
+    """
+    if not state.has_entered and not state.adds_index:
         return None
     seen, info, route = await read_table(at, state.table_id)
     if not is_settled(info):

@@ -12,6 +12,7 @@ from procedures.kinds.drop_schema import DROP_SCHEMA
 from procedures.kinds.drop_table import DROP_TABLE
 from procedures.kinds.failover_node import FAILOVER_NODE
 from procedures.kinds.failover_table import FAILOVER_TABLE
+from procedures.kinds.index_kinds import CREATE_INDEX, DROP_INDEX
 from procedures.kinds.purge_table import PURGE_TABLE
 from procedures.kinds.rename_table import RENAME_TABLE
 from procedures.kinds.truncate_table import TRUNCATE_TABLE
@@ -31,6 +32,8 @@ KINDS: Mapping[str, Kind[Any]] = {
         PURGE_TABLE,
         RENAME_TABLE,
         ALTER_TABLE,
+        CREATE_INDEX,
+        DROP_INDEX,
         TRUNCATE_TABLE,
         FAILOVER_TABLE,
         FAILOVER_NODE,

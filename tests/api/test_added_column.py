@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Any
 
+import pytest
+
 from base.wire.orders import SetSchema
 from tests.api.rig import TABLES, leader
 
@@ -57,6 +59,7 @@ async def test_given_a_default_when_a_column_is_added_then_it_is_what_old_rows_r
         assert (carrier["default"], carrier["origin_default"]) == ("XX", None)
 
 
+@pytest.mark.case("online 47")
 async def test_given_an_expression_when_a_column_is_added_then_it_is_evaluated_once() -> None:
     async with leader() as one:
         await one.make()
@@ -71,6 +74,7 @@ async def test_given_an_expression_when_a_column_is_added_then_it_is_evaluated_o
         assert datetime.fromisoformat(column["default"]).tzinfo is not None
 
 
+@pytest.mark.case("online 49")
 async def test_given_a_column_when_dropped_then_it_is_gone_and_its_id_is_not_used_again() -> None:
     async with leader() as one:
         made = await one.make()

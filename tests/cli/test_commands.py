@@ -19,6 +19,7 @@ from tests.sdk.shapes import procedure, table_of
 TABLES = "/v1/catalogs/main/schemas/public/tables"
 GROUPS = {
     "table": ("create", "get", "list", "rename", "alter", "drop", "undrop", "route"),
+    "index": ("create", "get", "list", "drop"),
     "catalog": ("create", "get", "list", "drop"),
     "schema": ("create", "get", "list", "drop"),
     "procedure": ("list", "get", "watch", "cancel"),
@@ -179,6 +180,26 @@ def test_given_alterations_when_sent_then_they_are_one_request_in_order(
         {"op": "rename_column", "name": "a", "new_name": "b"},
         {"op": "set_options", "options": {"ttl": "1d", "x": None}},
     ]
+
+
+def test_given_an_index_when_made_looked_at_and_dropped_then_each_is_one_request(
+    run: Run, rest: Rest
+) -> None:
+    path = f"{TABLES}/t/indexes"
+    index = {"id": 1, "name": "i", "columns": ["b", "a"], "unique": True, "state": "public"}
+    rest.answers[("POST", path)] = (201, index)
+    rest.answers[("GET", path)] = (200, {"indexes": [index], "catalog_version": 7})
+    rest.answers[("DELETE", f"{path}/i")] = (204, None)
+    at = ["--metasrv", rest.url]
+
+    made = run("index", "create", "t", "i", "--column", "b", "--column", "a", "--unique", *at)
+    listed = run("index", "list", "t", "--json", *at)
+    gone = run("index", "drop", "t", "i", *at)
+
+    assert [one.exit_code for one in (made, listed, gone)] == [0, 0, 0], made.output + gone.output
+    assert rest.asked[0].body == {"name": "i", "columns": ["b", "a"], "unique": True}
+    assert json.loads(listed.stdout) == [index]
+    assert [one.method for one in rest.asked] == ["POST", "GET", "DELETE"]
 
 
 def test_given_a_truncate_that_nobody_confirms_then_nothing_is_sent(run: Run, rest: Rest) -> None:
@@ -343,6 +364,7 @@ def test_given_a_dry_run_then_the_plan_is_shown_and_asked_for(rest: Rest, run: R
 
 MUTATING = {
     "table": ("create", "rename", "alter", "drop", "undrop"),
+    "index": ("create", "drop"),
     "catalog": ("create", "drop"),
     "schema": ("create", "drop"),
     "failover": ("run",),

@@ -2,18 +2,23 @@
 
 from typing import Any
 
-from keys.tables import Column, TableInfo
+from keys.kv import Compare
+from keys.tables import Column, Index, TableInfo
 from procedures.kinds.alter_operations import (
     AddColumn,
+    AddIndex,
     DropColumn,
+    DropIndex,
     DropNotNull,
     RenameColumn,
     SetDefault,
     SetOptions,
 )
 from procedures.kinds.alter_table import AlterTable
+from tests.fakes.cluster import Cluster
+from tests.fakes.disk import Folder
 from tests.procedures.ends import TABLE, End, effects, is_true, serving
-from tests.procedures.tables import table_info
+from tests.procedures.tables import NODES, put_schema, put_table, reserve_ids, table_info
 
 NARROW = 2
 """Columns of the table of most scenarios."""
@@ -40,14 +45,72 @@ ALTERS = AlterTable(
 )
 
 
+INDEXES = ADDS.model_copy(
+    update={"operations": (AddIndex(name="by_note", columns=("note", "id"), unique=True),)}
+)
+UNINDEXES = ADDS.model_copy(update={"operations": (DropIndex(name="by_note"),)})
+INDEX = Index(id=1, name="by_note", columns=(2, 1), unique=True)
+
+
+def indexed_info() -> TableInfo:
+    info = table_info(TABLE, "t", 1)
+    return info.model_copy(update={"indexes": (INDEX,), "next_index_id": 2})
+
+
 def wide_info() -> TableInfo:
     """Table t with a column that has neither null nor default, and one to be relaxed."""
-    info = table_info(TABLE, "t", 3)
+    info = table_info(TABLE, "t", 1)
     more = (
         Column(id=3, name="size", type="decimal(6,2)", nullable=False),
         Column(id=4, name="code", type="string", nullable=False),
     )
     return info.model_copy(update={"columns": (*info.columns, *more), "next_column_id": 5})
+
+
+# ---- what is there before
+
+
+async def _with_table(cluster: Cluster, fence: Compare, info: TableInfo) -> None:
+    """Of one region, so that a life is short; the lives of others have more."""
+    cluster.plane.add(*NODES)
+    await reserve_ids(cluster, fence, 1100)
+    await put_schema(cluster, fence, "sales")
+    await put_table(cluster, fence, info, ("dn-1",))
+
+
+async def with_wide_table(cluster: Cluster, fence: Compare) -> None:
+    await _with_table(cluster, fence, wide_info())
+
+
+async def with_slow_holder(cluster: Cluster, fence: Compare) -> None:
+    """A holder that has just died: its schema lease is waited for once."""
+    await with_wide_table(cluster, fence)
+    cluster.holders.uses("fe-1", TABLE, 1)
+    cluster.holders.dies("fe-1")
+
+
+async def with_empty_table(cluster: Cluster, fence: Compare) -> None:
+    """Its region has never had a row."""
+    await _with_table(cluster, fence, table_info(TABLE, "t", 1))
+    for folder in cluster.plane.storage.folders.values():
+        folder.files.clear()
+
+
+async def with_rows(cluster: Cluster, fence: Compare) -> None:
+    await _with_table(cluster, fence, table_info(TABLE, "t", 1))
+
+
+async def with_index(cluster: Cluster, fence: Compare) -> None:
+    await _with_table(cluster, fence, indexed_info())
+
+
+async def with_index_and_slow_holder(cluster: Cluster, fence: Compare) -> None:
+    await with_index(cluster, fence)
+    cluster.holders.uses("fe-1", TABLE, 1)
+    cluster.holders.dies("fe-1")
+
+
+# ---- how it may end
 
 
 def column_added(end: End) -> list[str]:
@@ -86,12 +149,56 @@ def all_altered(end: End) -> list[str]:
     ]
 
 
+def index_made(end: End) -> list[str]:
+    info = end.tables()["public.t"]
+    return [
+        *effects(end, *["table.altered"] * 6),
+        *is_true(info["indexes"] == [INDEX.model_dump(mode="json")], f"{info}"),
+        *is_true((info["schema_version"], info["schema_floor"]) == (4, 3), f"{info}"),
+        *told(end, 4, 3),
+        *serving(end, TABLE, epoch=1, rows=False),
+    ]
+
+
+def index_gone(end: End) -> list[str]:
+    """From the regions too, and for good."""
+    info = end.tables()["public.t"]
+    dead = {frozenset(folder.dead_indexes) for folder in _folders(end)}
+    return [
+        *effects(end, *["table.altered"] * 6),
+        *is_true((info["indexes"], info["next_index_id"]) == ([], 2), f"{info}"),
+        *is_true(dead == {frozenset({1})}, f"dead {dead}"),
+        *told(end, 4, 4),
+        *serving(end, TABLE, epoch=1),
+    ]
+
+
+def never_indexed(end: End) -> list[str]:
+    """What regions may have heard of it is dead."""
+    has_heard = {folder.schema_version > 1 for folder in _folders(end)}
+    dead = {frozenset(folder.dead_indexes) for folder in _folders(end)}
+    forgotten = True not in has_heard or dead == {frozenset({1})}
+    was = table_info(TABLE, "t", 1)
+    return [*_is_as(end, was, rows=False), *is_true(forgotten, f"dead {dead}")]
+
+
+def still_indexed(end: End) -> list[str]:
+    return _is_as(end, indexed_info())
+
+
 def never_altered(end: End) -> list[str]:
     """As if it had never been asked for, but for ids and versions."""
     info = end.tables()["public.t"]
-    was = wide_info() if len(info["columns"]) > NARROW else table_info(TABLE, "t", 3)
+    is_wide = len(info["columns"]) > NARROW
+    narrow = table_info(TABLE, "t", info["partition"]["count"])
+    return _is_as(end, wide_info() if is_wide else narrow)
+
+
+def _is_as(end: End, was: TableInfo, rows: bool = True) -> list[str]:
+    info = end.tables()["public.t"]
     before = was.model_dump(mode="json", by_alias=True)
-    counted = {"version", "schema_version", "schema_floor", "next_column_id", "next_constraint_id"}
+    counted = {"version", "schema_version", "schema_floor", "next_column_id"}
+    counted |= {"next_index_id", "next_constraint_id"}
     differs = {
         name: (before[name], value)
         for name, value in info.items()
@@ -100,7 +207,7 @@ def never_altered(end: End) -> list[str]:
     return [
         *is_true(not differs, f"differs: {differs}"),
         *is_true(info["schema_floor"] <= info["schema_version"], f"{info}"),
-        *serving(end, TABLE, epoch=1),
+        *serving(end, TABLE, epoch=1, rows=rows),
     ]
 
 
@@ -108,6 +215,11 @@ def told(end: End, version: int, floor: int) -> list[str]:
     """What every region has in its log."""
     found = {region["region_id"]: _schema(end, region) for region in end.regions(TABLE)}
     return is_true(set(found.values()) == {(version, floor)}, f"told {found}")
+
+
+def _folders(end: End) -> list[Folder]:
+    folders = end.cluster.plane.storage.folders
+    return [folders[region["root"]] for region in end.regions(TABLE)]
 
 
 def _schema(end: End, region: dict[str, Any]) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from keys.catalogs import CatalogInfo, SchemaInfo
 from keys.kv import Compare
 from keys.records import Outcome, Submission
 from procedures.kinds.alter_operations import RenameColumn, SetOptions
-from procedures.kinds.alter_table import AlterTable
+from procedures.kinds.alter_table import WAIT_MS, AlterTable
 from procedures.kinds.create_catalog import CreateCatalog
 from procedures.kinds.create_schema import CreateSchema
 from procedures.kinds.create_table import CreateTable
@@ -46,10 +46,21 @@ from tests.procedures.ends import (
 from tests.procedures.online import (
     ADDS,
     ALTERS,
+    INDEXES,
+    UNINDEXES,
     all_altered,
     column_added,
+    index_gone,
+    index_made,
     never_altered,
-    wide_info,
+    never_indexed,
+    still_indexed,
+    with_empty_table,
+    with_index,
+    with_index_and_slow_holder,
+    with_rows,
+    with_slow_holder,
+    with_wide_table,
 )
 from tests.procedures.tables import (
     NODES,
@@ -109,18 +120,6 @@ async def with_table(cluster: Cluster, fence: Compare) -> None:
     """Table t: two regions on dn-1, one on dn-2."""
     await with_schema(cluster, fence)
     await put_table(cluster, fence, table_info(TABLE, "t", 3), ("dn-1", "dn-1", "dn-2"))
-
-
-async def with_wide_table(cluster: Cluster, fence: Compare) -> None:
-    await with_schema(cluster, fence)
-    await put_table(cluster, fence, wide_info(), ("dn-1", "dn-1", "dn-2"))
-
-
-async def with_slow_holder(cluster: Cluster, fence: Compare) -> None:
-    """A holder that has just died: its schema lease is waited for once."""
-    await with_wide_table(cluster, fence)
-    cluster.holders.uses("fe-1", TABLE, 1)
-    cluster.holders.dies("fe-1")
 
 
 async def with_two_tables(cluster: Cluster, fence: Compare) -> None:
@@ -329,6 +328,41 @@ SCENARIOS = (
         {FULL: all_altered, Outcome.CANCELLED: never_altered},
         cancel_after_ms=250,
         undone=never_altered,
+    ),
+    Scenario(
+        "create_index",
+        "create_index",
+        INDEXES,
+        with_empty_table,
+        {FULL: index_made},
+        client={"if_version": 1, "table_id": TABLE},
+        undone=never_indexed,
+    ),
+    Scenario(
+        "create_index, over rows",
+        "create_index",
+        INDEXES,
+        with_rows,
+        {Outcome.ROLLED_BACK: never_indexed},
+        deadline_ms=WAIT_MS,
+        undone=never_indexed,
+    ),
+    Scenario(
+        "drop_index",
+        "drop_index",
+        UNINDEXES,
+        with_index,
+        {FULL: index_gone},
+        undone=still_indexed,
+    ),
+    Scenario(
+        "drop_index, cancelled",
+        "drop_index",
+        UNINDEXES,
+        with_index_and_slow_holder,
+        {FULL: index_gone, Outcome.CANCELLED: still_indexed},
+        cancel_after_ms=250,
+        undone=still_indexed,
     ),
     Scenario(
         "truncate_table",

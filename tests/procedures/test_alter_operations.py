@@ -4,10 +4,13 @@ import pytest
 
 from base.elements.states import ElementState
 from base.errors import MetaError
+from base.schema.partition import HashRule
 from keys.tables import Index, TableInfo
 from procedures.kinds.alter_operations import (
     AddColumn,
+    AddIndex,
     DropColumn,
+    DropIndex,
     DropNotNull,
     Operation,
     RenameColumn,
@@ -16,11 +19,17 @@ from procedures.kinds.alter_operations import (
     edited,
 )
 from procedures.moves import Move, Next, back, moved, over_brink, to_brink, to_end
+from tests.procedures.ends import TABLE
 from tests.procedures.online import ALTERS, wide_info
+from tests.procedures.tables import table_info
 
 ADD = AddColumn(name="seats", type="int32", nullable=False, default=1)
 INDEXED = wide_info().model_copy(
-    update={"indexes": (Index(id=1, name="by_note", columns=(2,), unique=False),)}
+    update={
+        "indexes": (Index(id=1, name="by_note", columns=(2,), unique=False),),
+        "next_index_id": 2,
+        "partition": HashRule(columns=(1,), count=3),
+    }
 )
 
 
@@ -86,12 +95,46 @@ def test_given_operations_that_cannot_be_then_the_place_is_named(
     assert (refused.value.facts["pointer"], refused.value.code) == (pointer, code)
 
 
-def test_given_an_index_over_a_column_when_dropped_then_the_index_goes_first() -> None:
-    with pytest.raises(MetaError) as refused:
-        drafted(INDEXED, (DropColumn(name="note"),))
+@pytest.mark.case("online 50")
+def test_given_an_index_over_a_column_when_dropped_then_both_leave_in_the_same_versions() -> None:
+    draft = drafted(INDEXED, (DropColumn(name="note"),))
 
-    assert refused.value.code == "invalid-schema-change"
-    assert "by_note" in str(refused.value.facts["reason"])
+    brink = until_end(draft.entered, draft.moves, to_brink)
+    over = moved(brink[-1], draft.moves, over_brink)
+    end = until_end(over, draft.moves, to_end)
+
+    versions = [*brink, over, *end[1:]]
+    of_column = [states(info).get("note", "absent") for info in versions]
+    of_index = [[one.state.value for one in info.indexes] or ["absent"] for info in versions]
+    assert of_column == ["public", "write-only", "delete-only", "absent"]
+    assert of_index == [[state] for state in of_column]
+
+
+@pytest.mark.parametrize(
+    ("operation", "code"),
+    [
+        (AddIndex(name="BY_NOTE", columns=("id",), unique=False), "already-exists"),
+        (AddIndex(name="x", columns=("no",), unique=False), "invalid-schema-change"),
+        (AddIndex(name="x", columns=("note",), unique=True), "unique-needs-partition-columns"),
+        (DropIndex(name="no"), "not-found"),
+    ],
+)
+def test_given_an_index_that_cannot_be_then_it_is_refused(operation: Operation, code: str) -> None:
+    """Of that name there is one until it is gone, however far it has come (P18)."""
+    hidden = INDEXED.indexes[0].model_copy(update={"state": ElementState.DELETE_ONLY})
+
+    with pytest.raises(MetaError) as refused:
+        drafted(INDEXED.model_copy(update={"indexes": (hidden,)}), (operation,))
+
+    assert refused.value.code == code
+
+
+def test_given_a_table_of_one_region_then_any_columns_may_be_unique() -> None:
+    one = table_info(TABLE, "t", 1)
+
+    draft = drafted(one, (AddIndex(name="x", columns=("note",), unique=True),))
+
+    assert [index.columns for index in draft.entered.indexes] == [(2,)]
 
 
 def test_given_changes_of_all_sorts_then_each_goes_its_way_and_one_version_makes_all_public() -> (
@@ -111,6 +154,7 @@ def test_given_changes_of_all_sorts_then_each_goes_its_way_and_one_version_makes
     assert set(states(end[-1]).values()) == {"public"}
 
 
+@pytest.mark.case("online 48")
 def test_given_a_column_without_any_default_when_it_goes_then_others_can_still_insert() -> None:
     """A18: who does not know the column any more writes rows that who knows it must read."""
     draft = drafted(wide_info(), (DropColumn(name="size"),))

@@ -21,8 +21,7 @@ from procedures.submit import Submission as Wish
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.procedures.agree import history_of
 from tests.procedures.ends import OTHER, TABLE, End
-from tests.procedures.online import ALTERS, all_altered, never_altered
-from tests.procedures.scenarios import with_wide_table
+from tests.procedures.online import ALTERS, all_altered, never_altered, with_wide_table
 from tests.procedures.tables import put_table, table_info
 from tests.sim.loop import SimLoop, run
 
@@ -102,6 +101,7 @@ def online(scenario: Callable[[Change], Awaitable[None]]) -> None:
 
 
 @pytest.mark.parametrize(("name", "version"), STATES, ids=str)
+@pytest.mark.case("online 67")
 def test_given_any_state_before_the_brink_when_cancelled_then_it_is_as_if_never_asked(
     name: str, version: int
 ) -> None:
@@ -123,6 +123,7 @@ def test_given_any_state_before_the_brink_when_cancelled_then_it_is_as_if_never_
 
 
 @pytest.mark.parametrize("name", EACH, ids=str)
+@pytest.mark.case("online 68")
 def test_given_the_brink_is_crossed_when_cancelled_then_409_and_it_goes_on(name: str) -> None:
     async def scenario(at: Change) -> None:
         operations, brink = EACH[name]
@@ -145,6 +146,7 @@ def test_given_the_brink_is_crossed_when_cancelled_then_409_and_it_goes_on(name:
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.case("online 33", "online 69")
 def test_given_any_state_when_paused_and_led_on_and_resumed_then_it_finishes(version: int) -> None:
     async def scenario(at: Change) -> None:
         at.cluster.holders.uses(HOLDER, TABLE, version - 1)

@@ -36,6 +36,7 @@ def seats(region: Region) -> dict[bytes, int]:
     return found
 
 
+@pytest.mark.case("online 46")
 def test_given_rows_in_a_file_and_in_the_log_when_a_column_comes_then_they_have_its_default() -> (
     None
 ):

@@ -1,0 +1,91 @@
+"""T/indexes: published state by state, public when it is answered, gone when it is dropped."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from base.wire.orders import SetSchema
+from tests.api.rig import TABLES, Server, leader
+
+WAIT = {"prefer": "wait=10"}
+INDEXES = f"{TABLES}/t/indexes"
+BY_CARRIER = {"name": "by_carrier", "columns": ["carrier", "id"]}
+
+
+async def create(one: Server, **body: Any) -> httpx.Response:
+    return await one.client.post(INDEXES, json={**BY_CARRIER, **body}, headers=WAIT)
+
+
+@pytest.mark.case("online 32")
+async def test_given_an_empty_table_when_indexed_then_each_state_is_published_to_each_region() -> (
+    None
+):
+    async with leader() as one:
+        made = await one.make()
+        one.nodes.asked.clear()
+
+        answer = await create(one)
+
+        first = made["schema_version"]
+        told = [order for _, order in one.nodes.asked if isinstance(order, SetSchema)]
+        body = answer.json()
+        assert answer.status_code == 201, body
+        assert body == {**BY_CARRIER, "id": 1, "unique": False, "state": "public"}
+        assert answer.headers["location"] == f"{INDEXES}/by_carrier"
+        assert {order.schema_version for order in told} == {first + step for step in (1, 2, 3)}
+        assert {tuple(order.indexes) for order in told} == {(1,)}
+        listed = (await one.client.get(INDEXES)).json()
+        assert listed["indexes"] == [body]
+        assert (await one.client.get(f"{INDEXES}/by_carrier")).json() == body
+
+
+@pytest.mark.case("online 35")
+async def test_given_an_index_when_another_takes_its_name_then_409() -> None:
+    async with leader() as one:
+        await one.make()
+        await create(one)
+
+        again = await create(one, name="BY_CARRIER", columns=["id"])
+
+        assert (again.status_code, again.json()["code"]) == (409, "already-exists")
+
+
+async def test_given_an_index_when_dropped_then_it_is_gone_and_its_id_is_dead() -> None:
+    async with leader() as one:
+        await one.make()
+        await create(one)
+        one.nodes.asked.clear()
+
+        gone = await one.client.delete(f"{INDEXES}/by_carrier", headers=WAIT)
+        next_one = await create(one)
+
+        told = [order for _, order in one.nodes.asked if isinstance(order, SetSchema)]
+        assert gone.status_code == 204
+        assert {tuple(order.dead_indexes) for order in told} >= {(), (1,)}
+        assert next_one.json()["id"] == 2
+        absent = await one.client.delete(f"{INDEXES}/nothing", headers=WAIT)
+        assert (absent.status_code, absent.json()["code"]) == (404, "not-found")
+
+
+async def test_given_an_index_that_no_table_can_have_then_it_is_refused() -> None:
+    async with leader() as one:
+        await one.make(partition={"by": "hash", "columns": ["id"], "count": 2})
+        revision = one.kv.revision
+
+        found = [
+            await create(one, columns=["nothing"]),
+            await create(one, columns=[]),
+            await create(one, columns=["id", "id"]),
+            await create(one, name="no good"),
+            await create(one, columns=["carrier"], unique=True),
+        ]
+
+        assert [(answer.status_code, answer.json()["code"]) for answer in found] == [
+            (422, "invalid-schema-change"),
+            (422, "invalid-request"),
+            (422, "invalid-request"),
+            (422, "invalid-identifier"),
+            (422, "unique-needs-partition-columns"),
+        ]
+        assert one.kv.revision == revision
