@@ -59,6 +59,10 @@ each that do not.
 
 """
 PROOF = """
+A table to which nothing refers is in nobody's way: it lies in regions of its own, under ids that
+never come back, so any two of its states go together. `referred-table` is one whose rows belong to
+rows of another.
+
 ## What was explored
 
 Every order of events, with two servers, two rows, transactions that stay open over a change of

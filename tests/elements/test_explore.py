@@ -1,6 +1,7 @@
 """Every graph under the protocol of the product, in every order of events: it holds."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -12,7 +13,7 @@ from base.elements.graphs import (
     REQUIRED_COLUMN,
     UNIQUE_INDEX,
 )
-from base.elements.proof.explore import explore
+from base.elements.proof.explore import Exploration, explore
 from base.elements.proof.journey import Change, Way, journey
 from base.elements.proof.protocol import PRODUCT, Protocol
 from base.elements.proved import PROVED
@@ -34,6 +35,12 @@ TOGETHER: dict[str, tuple[Change, Protocol]] = {
 }
 
 
+@cache
+def explored(name: str, way: Way) -> Exploration:
+    """Two tests look at one."""
+    return explore(Change((GRAPHS[name],), (way,)))
+
+
 @pytest.mark.crash
 @pytest.mark.case("online 77")
 @pytest.mark.parametrize("way", [ADD, DROP])
@@ -41,12 +48,10 @@ TOGETHER: dict[str, tuple[Change, Protocol]] = {
 def test_given_a_kind_of_element_when_every_state_is_visited_then_no_row_is_ever_wrong(
     graph: Graph, way: Way, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    change = Change((graph,), (way,))
-
-    found = explore(change)
+    found = explored(graph.name, way)
 
     assert found.fault is None, str(found)
-    assert found.published == {str(node) for node in journey(change)}
+    assert found.published == {str(node) for node in journey(found.change)}
     proof = PROVED[graph.name]
     assert found.states == (proof.add_states if way is ADD else proof.drop_states)
     with capsys.disabled():
@@ -66,6 +71,31 @@ def test_given_a_change_of_two_elements_when_every_state_is_visited_then_they_fl
     assert found.published == {str(node) for node in journey(change)}
     with capsys.disabled():
         print(f"\n{found}", end="")
+
+
+@pytest.mark.crash
+def test_given_a_unique_index_when_it_is_explored_then_everything_that_may_happen_does() -> None:
+    forms = {
+        "{}: loads",
+        "{}: ends its transaction",
+        "sends {}, lets it go",
+        "what was sent arrives",
+        "what was sent is lost",
+        "is silent",
+        "registers anew",
+        "nobody uses",
+        "raises the floor",
+        "owner: publishes",
+        "owner: undoes",
+        "a new owner",
+        "was read as {}",
+        "a duplicate",
+    }
+
+    found = explored("unique-index", ADD)
+
+    assert not [form for form in forms if not any(form in event for event in found.happened)]
+    assert len(found.happened) == len(forms) + 1  # and a server's statement
 
 
 def test_given_an_add_and_a_drop_in_one_change_then_one_version_takes_both_over() -> None:

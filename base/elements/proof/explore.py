@@ -31,6 +31,8 @@ class Exploration:
     states: int
     published: frozenset[str]
     """Every sequence of versions that came about."""
+    happened: frozenset[str]
+    """Forms of all events."""
     fault: Fault | None = None
     trace: tuple[str, ...] = ()
     """A shortest way to the fault."""
@@ -51,20 +53,22 @@ def explore(
     """Visit every state; stop at the first with a fault that is in *seek*."""
     on = Setting(Space(change, protocol, perform), journey(change), protocol)
     parents: dict[World, World | None] = dict.fromkeys(_starts(on))
+    happened: set[str] = set()
     found = None
     queue = list(parents)
     for world in queue:  # which grows
         found = _fault(on, world, seek)
         if found is not None:
             break
-        for _, after in _steps(on, world):
+        for (form, *_), after in _steps(on, world):
+            happened.add(form)
             canonical = _canonical(after)
             if canonical not in parents:
                 parents[canonical] = world
                 queue.append(canonical)
     published = frozenset(str(on.nodes[at]) for at in {world.at for world in parents})
     trace = () if found is None else tuple(_trace(on, _path(parents, world)))
-    return Exploration(change, len(parents), published, found, trace)
+    return Exploration(change, len(parents), published, frozenset(happened), found, trace)
 
 
 def _starts(on: Setting) -> Iterator[World]:

@@ -124,8 +124,10 @@ def _fails_over(on: Setting, world: World) -> Iterator[Step]:
 def _puts(on: Setting, world: World, job: Job) -> Iterator[Step]:
     for number, task in enumerate(job.tasks):
         if task >= 0:
-            event = ("reorg: row {} was read as {}", number % len(KEYS), "-ab"[task >> 1])
-            yield event, _put(on, world, job, number)
+            after = _put(on, world, job, number)
+            duplicate = after.job is not None and after.job.tasks[number] == DUPLICATE
+            form = "reorg: row {} was read as {}" + (", a duplicate" if duplicate else "")
+            yield (form, number % len(KEYS), "-ab"[task >> 1]), after
 
 
 def _put(on: Setting, world: World, job: Job, number: int) -> World:
