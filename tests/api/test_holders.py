@@ -226,3 +226,20 @@ async def told_all(one: Server, path: str) -> Any:
             return found
         await acknowledge(one, "fe-1", sequence, one.version)
     raise AssertionError(found)
+
+
+async def test_given_a_holder_in_the_way_when_a_change_is_tried_out_then_it_is_a_blocker() -> None:
+    async with leader() as one:
+        table = (await one.make())["id"]
+        for name in ("fe-1", "fe-2"):
+            await register(one, name)
+            await acknowledge(one, name, 1, one.version)
+        await acknowledge(one, "fe-1", 2, one.version, pin(table, 0))
+        note = {"name": "note", "type": "string"}
+        alter = {"operations": [{"op": "add_column", "column": note}]}
+
+        tried = await one.client.post(f"{TABLES}/t/alter?dry_run=true", json=alter)
+
+        assert tried.status_code == 200, tried.text
+        blockers = {(b["kind"], b["holder"]) for b in tried.json()["blockers"]}
+        assert blockers == {("schema_lease", "fe-1")}
