@@ -1,7 +1,7 @@
 """What one transaction may hold, checked before anything is sent, alike for every store."""
 
 from base.errors import Refused
-from keys.kv import TXN_BYTES_MAX, TXN_OPS_MAX, Put, Request
+from keys.kv import TXN_BYTES_MAX, TXN_OPS_MAX, Compare, Get, Put, Request
 
 
 def check_limits(request: Request) -> None:
@@ -26,8 +26,10 @@ def check_limits(request: Request) -> None:
 
 def request_bytes(request: Request) -> int:
     """Keys and values of *request*; framing and the cluster's prefix come on top."""
-    compared = sum(len(compare.key) + len(compare.end or b"") for compare in request.compares)
-    written = sum(len(write.key) for write in request.writes)
-    values = sum(len(write.value) for write in request.writes if isinstance(write, Put))
-    gets = request.reads + request.on_refusal
-    return compared + written + values + sum(len(get.key) + len(get.end or b"") for get in gets)
+    size = 0
+    named: tuple[Compare | Get, ...] = (*request.compares, *request.reads, *request.on_refusal)
+    for each in named:
+        size += len(each.key) + len(each.end or b"")
+    for write in request.writes:
+        size += len(write.key) + (len(write.value) if isinstance(write, Put) else 0)
+    return size
