@@ -19,6 +19,7 @@ from base.elements.graphs import (
 )
 from base.elements.proof.database import Fault
 from base.elements.proof.pairs import check_pairs, go_together
+from base.elements.states import ElementState
 from tests.elements.faulty import behaving
 
 PAIRS = (
@@ -175,3 +176,35 @@ def test_given_a_graph_with_a_fault_when_its_pairs_are_checked_then_one_statemen
     assert found is not None
     assert found.fault is fault, str(found)
     assert edge in graph.edges(), "a pair that never meets proves nothing"
+
+
+def adding(state: ElementState) -> list[Graph]:
+    """The graphs that have *state*, but for a table alone, which is in nobody's way."""
+    return [one for one in GRAPHS.values() if state in one.behaviours and not one.alone]
+
+
+def test_given_any_schema_when_its_own_statements_run_then_it_stays_consistent() -> None:
+    assert all(
+        go_together(graph, (state, state))
+        for graph in GRAPHS.values()
+        for state in graph.behaviours
+    )
+
+
+def test_given_an_element_when_it_is_added_or_dropped_as_public_then_never_consistent() -> None:
+    assert adding(PUBLIC)
+    assert not any(go_together(graph, (ABSENT, PUBLIC)) for graph in adding(PUBLIC))
+    assert not any(go_together(graph, (PUBLIC, ABSENT)) for graph in adding(PUBLIC))
+
+
+def test_given_an_element_when_it_is_added_as_delete_only_then_consistent() -> None:
+    assert adding(DELETE_ONLY)
+    assert all(go_together(graph, (ABSENT, DELETE_ONLY)) for graph in adding(DELETE_ONLY))
+
+
+def test_given_delete_only_when_made_public_then_consistent_for_what_is_optional_alone() -> None:
+    consistent = {
+        graph.name for graph in adding(DELETE_ONLY) if go_together(graph, (DELETE_ONLY, PUBLIC))
+    }
+
+    assert consistent == {OPTIONAL_COLUMN.name, REFERRED_TABLE.name}
