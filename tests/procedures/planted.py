@@ -4,20 +4,25 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from base.elements.states import ElementState
 from base.errors import Unknown
 from keys.cluster import LeaderKey
+from keys.elements import Element
 from keys.kv import Answer, Get, Kv, LeaseId, Page, Request, Watched
 from keys.log import CatalogVersionKey
 from keys.memory import MemoryKv
 from keys.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey
 from keys.tables import DatanodeTableKey
-from procedures import manager
+from procedures import manager, transitions
 from procedures.context import Context
 from procedures.entry import Entry
 from procedures.holding import LockTable
+from procedures.kinds import alter_table
 from procedures.kinds.registry import KINDS
 from procedures.machine import Goto, Kind, Outcome
 from procedures.manager import Manager
+from procedures.moves import Move
+from procedures.opening import Answers
 
 Patch = tuple[object, str, object]
 """Where, which name, and what stands there instead."""
@@ -196,6 +201,26 @@ async def released_in_finally(self: Manager, entry: Entry) -> None:
             self._schedule()
 
 
+# ---- in an online change
+
+
+async def told_nobody(*_: object, **__: object) -> Answers:
+    """No region hears of a floor, or of what comes."""
+    return Answers({}, {})
+
+
+async def waited_for_nobody(self: Context, table_id: int, schema_version: int) -> None:
+    """A floor without a wait: it stops whoever is behind in the middle of a transaction."""
+
+
+def straight_to_brink(move: Move, element: Element) -> ElementState | None:
+    brink = ElementState.WRITE_ONLY
+    return None if element.state is brink else brink
+
+
+NOT_TOLD: Patch = (transitions, "tell", told_nobody)
+NOT_DRAINED: Patch = (Context, "drained", waited_for_nobody)
+NO_DELETE_ONLY: Patch = (alter_table, "to_brink", straight_to_brink)
 NOT_RESUMED: Patch = (manager, "entries_of", nobody)
 NOT_LOCKED_AGAIN: Patch = (LockTable, "blocked", granted_to_all)
 RELEASED_IN_FINALLY: Patch = (Manager, "_own", released_in_finally)

@@ -16,13 +16,21 @@ from procedures.control import Control
 from procedures.entry import Entry
 from procedures.kinds.alter_operations import AddColumn, DropColumn, DropNotNull, Operation
 from procedures.kinds.alter_table import ALTER_TABLE
+from procedures.kinds.failover_table import FAILOVER_TABLE
 from procedures.steering import Command
 from procedures.submit import Submission as Wish
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.procedures.agree import history_of
 from tests.procedures.ends import OTHER, TABLE, End
-from tests.procedures.online import ALTERS, all_altered, never_altered, with_wide_table
-from tests.procedures.tables import put_table, table_info
+from tests.procedures.online import (
+    ALTERS,
+    all_altered,
+    never_altered,
+    told,
+    with_wide_table,
+)
+from tests.procedures.scenarios import MOVED
+from tests.procedures.tables import put_table, region_ids, table_info
 from tests.sim.loop import SimLoop, run
 
 HOLDER = "fe-1"
@@ -209,6 +217,32 @@ def test_given_a_leader_that_dies_waiting_then_the_next_waits_for_the_published_
         assert waits == ["schema_lease"]
         assert (await change.end()).outcome is Outcome.SUCCEEDED
         assert at.judge(Outcome.SUCCEEDED, lambda end: []) == []
+
+    online(scenario)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_given_a_node_that_dies_in_between_then_its_region_is_waited_for_and_has_the_floor(
+    version: int,
+) -> None:
+    async def scenario(at: Change) -> None:
+        at.cluster.holders.uses(HOLDER, TABLE, version - 1)
+        change = await at.submit(*ALTERS.operations)
+        await at.settle()
+
+        at.cluster.plane.nodes["dn-1"].die()
+        at.cluster.holders.lets_go(HOLDER, TABLE)
+        await at.settle()
+        stands = await at.info()
+        client = Submission(submitted_by="ops", request_id="r", statement={}, idempotency=None)
+        wish = Wish(at.cluster.ids.procedure_id(), client, "b")
+        moving = MOVED.model_copy(update={"region_ids": region_ids(TABLE, 1)})
+        await at.cluster.leader.manager.submit(FAILOVER_TABLE, moving, wish)
+
+        assert stands.schema_version == version
+        assert (await change.end()).outcome is Outcome.SUCCEEDED
+        assert await at.cluster.quiet()
+        assert at.judge(Outcome.SUCCEEDED, lambda end: told(end, 5, 5)) == []
 
     online(scenario)
 

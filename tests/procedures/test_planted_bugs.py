@@ -14,8 +14,11 @@ from base.errors import MetaError
 from tests.procedures.contention import contend, contests
 from tests.procedures.enumeration import Harness, cells, is_core, life
 from tests.procedures.planted import (
+    NO_DELETE_ONLY,
+    NOT_DRAINED,
     NOT_LOCKED_AGAIN,
     NOT_RESUMED,
+    NOT_TOLD,
     RELEASED_IN_FINALLY,
     ComparesFenceByValue,
     Patch,
@@ -101,6 +104,22 @@ PLANTED = {
         "",
     ),
     "no reverse index": Plant(enumerated(CREATE, Harness(alter=without_index)), "reverse index"),
+    "regions that are not told": Plant(
+        enumerated("alter_table, a column added", Harness()), "floor 0, knows 0", NOT_TOLD
+    ),
+    "holders that are not waited for": Plant(
+        enumerated("alter_table, cancelled", Harness()), "while fe-1 uses one below", NOT_DRAINED
+    ),
+    "no delete-only": Plant(
+        enumerated("create_index", Harness()), "from absent to write-only", NO_DELETE_ONLY
+    ),
+    "a cancelled change that stays half way": Plant(
+        enumerated(
+            "alter_table, cancelled",
+            Harness(kinds=with_step("alter_table", "advance", undo=None)),
+        ),
+        "differs",
+    ),
     "no undo": Plant(
         enumerated(
             "create_table, node refuses",
