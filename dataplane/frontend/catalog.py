@@ -17,6 +17,8 @@ class LiveCatalog:
         self._reading = Reading()
         self._on_change = on_change
         """Told when tables have changed: a change may be waiting for our word."""
+        self.snapshots = 0
+        """Read to their ends."""
         self._moved = asyncio.Event()
         self._schemas: dict[int, tuple[FeedTable, Schema]] = {}
 
@@ -38,6 +40,7 @@ class LiveCatalog:
         before = self._reading.mirror
         self._reading = self._reading.heard(line)
         if isinstance(line, Snapshot):
+            self.snapshots += line.is_last
             self._schemas.clear()
         for table_id in line.gone if isinstance(line, Update) else ():
             self._schemas.pop(table_id, None)

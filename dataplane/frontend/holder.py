@@ -31,7 +31,7 @@ from dataplane.frontend.transactions import Transactions
 VERSION = "0.1.0"
 BACKOFF = Backoff(first_ms=50, max_ms=1_000)
 RETRY_MS = 100
-"""After an acknowledgement that was not answered."""
+"""After what could not be done: between looks whether it can be."""
 
 log = structlog.get_logger()
 
@@ -92,6 +92,8 @@ class Holder:
     """None: it must register, for the first time or anew."""
     cluster_id: str | None = None
     _due: asyncio.Event = field(default_factory=asyncio.Event)
+    _snapshots: int = 0
+    """Of the catalog that must have been read before it registers: the last one anew."""
     _begun: int = 0
     """Acknowledgements so far."""
     _answered: int = 0
@@ -189,6 +191,9 @@ class Holder:
         """Until it is answered; the lease may end meanwhile."""
         incarnation, attempt = str(uuid.uuid4()), 0
         while self.now is None and not self.is_over:
+            if self.catalog.snapshots < self._snapshots:
+                await self.world.clock.sleep_ms(RETRY_MS)
+                continue
             request = HolderRegisterRequest(
                 cluster_id=self.cluster_id,
                 holder_id=self.holder_id,
@@ -266,6 +271,7 @@ class Holder:
     def _begin_anew(self, why: str) -> None:
         log.warning("schema_lease_begun_anew", reason=why)
         self.now = None
+        self._snapshots = self.catalog.snapshots + 1
         self.world.reload()
 
     def _patience_ms(self) -> int:

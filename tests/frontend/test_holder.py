@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
@@ -28,7 +28,11 @@ class Scene:
     transactions: Transactions
     holder: Holder
     task: "asyncio.Task[None]"
-    reloads: list[int] = field(default_factory=list)
+    feed: "Reloaded"
+
+    @property
+    def reloads(self) -> list[int]:
+        return self.feed.times_ms
 
     async def wait(self, ms: int) -> None:
         await self.clock.sleep_ms(ms)
@@ -45,19 +49,36 @@ class Scene:
         return [request.version for _, request in self.leader.acknowledgements]
 
 
+@dataclass
+class Reloaded:
+    """A feed that reads a snapshot of what is known when it is asked to, while it can."""
+
+    catalog: LiveCatalog
+    clock: SimClock
+    times_ms: list[int]
+    can: bool = True
+
+    def reload(self) -> None:
+        self.times_ms.append(self.clock.mono_ms())
+        if self.can:
+            version = self.catalog.version or 0
+            table = feed_table(schema_version=version)
+            self.catalog.take(Snapshot(version=version, tables=(table,), is_last=True))
+
+
 def play(scenario: Callable[[Scene], Awaitable[None]]) -> None:
     async def main(loop: SimLoop) -> None:
         clock = SimClock(loop)
         leader = FakeLeader(clock)
         catalog = LiveCatalog(lambda: holder.tell())
         transactions = Transactions(lambda table, version: holder.freed(table, version))
-        reloads: list[int] = []
-        world = World(leader, clock, lambda: reloads.append(clock.mono_ms()), lambda urls: None)
+        feed = Reloaded(catalog, clock, [])
+        world = World(leader, clock, feed.reload, lambda urls: None)
         holder = Holder("fe-1", "http://127.0.0.1:2", catalog, transactions, Latency(), world)
         catalog.take(Snapshot(version=1, tables=(feed_table(),), is_last=True))
         task = loop.spawn(WORLD, holder.run())
         await clock.sleep_ms(1)
-        await scenario(Scene(clock, leader, catalog, transactions, holder, task, reloads))
+        await scenario(Scene(clock, leader, catalog, transactions, holder, task, feed))
         task.cancel()
 
     run(main, seed=1)
@@ -147,6 +168,18 @@ def test_given_a_leader_that_comes_back_near_the_end_when_registered_then_it_goe
         first, second = at.leader.registrations
         assert first.incarnation != second.incarnation
         assert at.reloads
+
+    play(scenario)
+
+
+def test_given_a_catalog_that_cannot_be_read_anew_when_the_lease_ends_then_it_is_over() -> None:
+    async def scenario(at: Scene) -> None:
+        at.feed.can = False
+        at.leader.version = 9
+        await at.holder.until_over()
+
+        assert len(at.leader.registrations) == 1
+        assert at.clock.mono_ms() <= 2 * LEASE_MS
 
     play(scenario)
 

@@ -1,7 +1,7 @@
 """Statements of a frontend on a real datanode: written, read, finished under a newer schema."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import httpx
@@ -307,6 +307,21 @@ async def test_given_batches_of_a_stream_when_one_conflicts_then_those_before_ar
         assert (done.rows, len(done.region_ids)) == (5, 2)
         assert told.value.facts["rows_applied"] == 2
         assert await all_rows(bench) == ROWS[:7]
+
+
+async def test_given_a_stream_that_is_too_slow_when_time_is_up_then_it_is_too_old() -> None:
+    async def come(left_s: Callable[[], float]) -> AsyncIterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pylist(ROWS[:3])
+        bench.clock.advance(AGE_MAX_MS)
+        async with asyncio.timeout(left_s()):
+            await asyncio.Event().wait()
+
+    async with running() as bench:
+        with pytest.raises(Conflict, match="transaction-too-old") as told:
+            await bench.service.write_stream(T, Op.INSERT, come, "a")
+
+        assert told.value.facts["rows_applied"] == 3
+        assert await all_rows(bench) == ROWS[:3]
 
 
 async def test_given_a_statement_id_when_it_comes_again_then_it_is_done_once() -> None:

@@ -1,15 +1,20 @@
 """Two frontends side by side: what one writes the other reads, and either may die."""
 
+import asyncio
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from base.wire.holders import HolderRegisterAnswer
+from dataplane.frontend.main import EXIT_LEASE
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
 from metasrv.sdk.connect import connect_async
+from tests.base.http_server import Reply, serving
 from tests.process.rig import CALM, Rig, table_spec
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
@@ -88,3 +93,32 @@ async def test_given_two_frontends_when_one_dies_and_one_ends_then_each_serves_w
     assert after == [{"id": 0, "word": "new"}, *ROWS[1:]]
     assert last == after[:5]
     assert ended == 0
+
+
+async def test_given_no_catalog_and_no_leader_when_the_lease_has_ended_then_it_exits_75(
+    tmp_path: Path,
+) -> None:
+    """Whoever it asks says the same: a lease once, and never anything of the catalog."""
+    lease = HolderRegisterAnswer(
+        cluster_id="c",
+        term=1,
+        lease_ms=1_000,
+        acknowledge_ms=200,
+        transaction_age_max_ms=500,
+        catalog_version=1,
+    )
+    async with serving(Reply(body=lease.model_dump())) as metasrv:
+        flags = ("--frontend-id=fe-1", f"--metasrv={metasrv.url}")
+        with (tmp_path / "log").open("wb") as log:
+            frontend = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "dataplane.frontend.main", *flags),
+                stdout=log,
+                stderr=log,
+            )
+            try:
+                code = await frontend.wait()
+            finally:
+                if frontend.returncode is None:
+                    frontend.kill()
+
+    assert code == EXIT_LEASE, (tmp_path / "log").read_text()

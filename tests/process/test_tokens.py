@@ -37,8 +37,10 @@ async def test_given_tokens_when_servers_nodes_and_clients_show_theirs_then_nobo
         tmp_path / "playground",
         metasrvs=2,
         datanodes=1,
+        frontends=1,
         metasrv_flags={**CALM, "tokens-file": taken, "token-file": shown["servers"]},
         datanode_flags={"tokens-file": taken, "token-file": shown["nodes"]},
+        frontend_flags={"tokens-file": taken, "token-file": shown["nodes"]},
     )
     async with Playground(settings) as playground, httpx.AsyncClient(trust_env=False) as http:
         for number, url in enumerate(playground.metasrv_urls):  # one of them asks the other
@@ -49,7 +51,8 @@ async def test_given_tokens_when_servers_nodes_and_clients_show_theirs_then_nobo
                 made = (await db.procedures.list())[0]
             assert rows.to_pylist() == [{"id": 1, "word": "mine"}]
             assert made.submitted_by == "ada"
-        programs = (*playground.metasrv_urls, *playground.datanode_urls.values())
+        frontends = tuple(playground.frontend_urls.values())
+        programs = (*playground.metasrv_urls, *playground.datanode_urls.values(), *frontends)
         for url in programs:
             for path in ("/v1/cluster", "/node/v1/regions", "/metrics"):
                 answers = [await http.get(url + path, headers=headers) for headers in STRANGERS]
