@@ -7,6 +7,9 @@ write on its way that nobody waits for; how many come one after the other has no
 Two reductions, both exact. A write is conditional on the row that was read, so a transaction reads
 and commits in one step: whatever comes in between makes it read again. And a transaction that uses
 the newest version its server has is not told apart from one that begins later.
+
+One region stands for all: what is wrong is wrong of the rows of one region (unique keys do not cross
+regions, PROTOCOLS P6), and the owner goes on when the last of them has raised its floor.
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
