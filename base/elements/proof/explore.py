@@ -8,7 +8,7 @@ Two reductions, both exact. A write is conditional on the row that was read, so 
 and commits in one step: whatever comes in between makes it read again. And a transaction that uses
 the newest version its server has is not told apart from one that begins later.
 
-One region stands for all: what is wrong is wrong of the rows of one region (unique keys do not cross
+One region stands for all: what is wrong is wrong of rows of one region (unique keys do not cross
 regions, PROTOCOLS P6), and the owner goes on when the last of them has raised its floor.
 """
 
