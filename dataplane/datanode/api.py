@@ -34,13 +34,13 @@ node = APIRouter(prefix="/node/v1", tags=["node"])
 admin = APIRouter(tags=["admin"])
 
 
-def service(request: Request) -> Service:
+async def service(request: Request) -> Service:
     found = request.app.state.service
     assert isinstance(found, Service)
     return found
 
 
-def region_number(region_id: str) -> int:
+async def region_number(region_id: str) -> int:
     """Region ids are decimal strings, without signs or leading zeros."""
     if not (region_id.isascii() and region_id.isdecimal() and str(int(region_id)) == region_id):
         raise NotFound(what="region", name=region_id)
