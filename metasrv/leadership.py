@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
 
+import httpx
 import structlog
 
 from base.clock import Clock
@@ -58,6 +59,8 @@ class World:
     jobs: Jobs
     token: str | None = None
     """What it shows to nodes."""
+    transport: httpx.AsyncBaseTransport | None = None
+    """How nodes are reached. None: the network."""
 
 
 async def ensure_cluster(world: World, fence: Compare) -> Cluster:
@@ -102,6 +105,7 @@ async def open_term(world: World, fence: Compare) -> AsyncIterator[Term]:
         fence.mod_revision,
         book,
         lambda: world.follower.catalog,
+        world.transport,
         token=world.token,
     )
     reads = MergedReads(world.kv)

@@ -101,8 +101,9 @@ class ServerState:
     """This server was told to end: nobody waits here any more."""
     on_term: list[Callable[[Term], None]] = field(default_factory=list)
     """Told of each term of this server as it begins."""
-    _watching: set[_Ending] = field(default_factory=set)
-    """Looked at whenever we hear who leads, or that we end."""
+    _watching: dict[_Ending, None] = field(default_factory=dict)
+    """Looked at whenever we hear who leads, or that we end; in order, so that a simulation of it
+    can be repeated."""
 
     @classmethod
     def of(cls, world: World, url: str) -> Self:
@@ -152,7 +153,7 @@ class ServerState:
 
     def _look_at(self, ending: _Ending) -> None:
         if ending.is_due():
-            self._watching.discard(ending)
+            self._watching.pop(ending, None)
             ending.limit.reschedule(asyncio.get_running_loop().time())
 
     # Asked by requests -------------------------------------------------------------------------
@@ -179,12 +180,12 @@ class ServerState:
     async def _until(self, is_due: Callable[[], bool]) -> AsyncIterator[None]:
         async with asyncio.timeout(None) as limit:
             ending = _Ending(is_due, limit)
-            self._watching.add(ending)
+            self._watching[ending] = None
             self._look_at(ending)
             try:
                 yield
             finally:
-                self._watching.discard(ending)
+                self._watching.pop(ending, None)
 
     def led(self) -> Term:
         """Our term, perhaps before it has read its records: for what nodes say, which cannot wait.
