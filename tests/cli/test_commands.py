@@ -74,7 +74,7 @@ def test_given_the_commands_then_those_of_the_service_are_among_them() -> None:
         ["import", "t", "f.csv", "--key", "id"],
         ["cluster", "maintenance", "maybe"],
         ["playground", "--metasrvs", "0"],
-        ["playground", "--frontends", "1"],
+        ["playground", "--frontends", "17"],
         ["playground", "--etcd", "http://127.0.0.1:2379", "--reset"],
     ],
     ids=" ".join,
