@@ -23,12 +23,14 @@ from tests.procedures.logs import World, first_update, update
 from tests.serving.sockets import serving
 
 WATCH = "/internal/v1/catalog/watch"
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
+TURNS = 100  # of the loop
 
 
 @asynccontextmanager
 async def watching(one: Server, query: str = "") -> AsyncIterator[AsyncIterator[FeedLine]]:
-    """The lines that a client is given by TCP: in process a stream would come only when whole."""
+    """The lines that a client is given by TCP: in process a stream would come only when whole.
+    Afterwards the server stops, and they end."""
     async with (
         serving(Bounds(), one.app) as port,
         httpx.AsyncClient(timeout=PATIENCE_S) as client,
@@ -36,8 +38,12 @@ async def watching(one: Server, query: str = "") -> AsyncIterator[AsyncIterator[
     ):
         assert answer.status_code == 200
         assert answer.headers["content-type"] == MEDIA_TYPE
-        text = answer.aiter_lines()
-        yield (read_line(line) async for line in text)
+        lines = (read_line(line) async for line in answer.aiter_lines())
+        yield lines
+        one.state.stop()
+        assert [line.type async for line in lines][-1] == "goaway"
+    for _ in range(TURNS):  # who has sent the last line ends, and sockets close, in some of them
+        await asyncio.sleep(0)
 
 
 async def test_given_a_follower_when_watched_then_it_streams_what_the_leader_commits() -> None:
@@ -51,7 +57,6 @@ async def test_given_a_follower_when_watched_then_it_streams_what_the_leader_com
                 reading = reading.heard(line)
                 if line.type == "alive" and led.version < 3:
                     await led.make("b")
-            other.state.stop()
 
         assert reading.mirror.version == led.version
         assert reading.mirror.address_of("dn-1") == "http://dn-1:9000"
