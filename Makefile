@@ -3,7 +3,7 @@
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: setup demo test test-fast check bench chaos search kills generate lock clean
+.PHONY: setup demo test test-fast check bench chaos search sim kills generate lock clean
 
 demo: ; @exec $(PYTHON) scripts/bootstrap.py demo $(ARGS)
 test: ; @exec $(PYTHON) scripts/bootstrap.py test $(ARGS)
@@ -18,6 +18,11 @@ chaos: ; @exec $(PYTHON) scripts/bootstrap.py chaos --cycles $(CYCLES) $(ARGS)
 
 # The differential test of the two stores, 10,000 new sequences; some twenty minutes.
 search: ; @exec $(PYTHON) scripts/bootstrap.py search $(ARGS)
+
+# The simulation: so many seeds, from FIRST on; a few seconds each.
+SEEDS ?= 100
+FIRST ?= 1
+sim: ; @exec $(PYTHON) scripts/bootstrap.py sim --seeds $(SEEDS) --first $(FIRST) $(ARGS)
 
 # Cells of the crash enumeration on a real etcd, with processes killed: PERCENT of them, by SEED.
 PERCENT ?= 2

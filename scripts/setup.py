@@ -33,6 +33,7 @@ TARGETS = {
     "check": Target(environment.DEV_LOCK, ("python", "-m", "scripts.check")),
     "chaos": Target(environment.DEV_LOCK, ("python", "-m", "scripts.chaos")),
     "search": Target(environment.DEV_LOCK, ("pytest", *SEARCH)),
+    "sim": Target(environment.DEV_LOCK, ("python", "-m", "scripts.sim")),
     "kills": Target(environment.DEV_LOCK, ("pytest", *KILLS)),
     "bench": Target(environment.DEV_LOCK, ("python", "-m", "benchmarks")),
     "generate": Target(environment.DEV_LOCK, ("python", "-m", "scripts.generate")),

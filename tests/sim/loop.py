@@ -76,7 +76,10 @@ class SimLoop(asyncio.BaseEventLoop):
         self._paused_until_s: dict[str, float] = {}
         self._held: dict[str, list[Any]] = {}
         self._history = blake2b(digest_size=8)
-        self._is_over = False
+        self.is_over = False
+        """The world has ended, and only `finally` blocks run."""
+        self.thread_ms: Callable[[], float] | None = None
+        """How long what a node gives to a thread waits for its turn; None: there are no threads."""
         self.set_task_factory(cast(Any, SimLoop._make_task))
 
     # ---- what a scenario does
@@ -132,8 +135,21 @@ class SimLoop(asyncio.BaseEventLoop):
     def create_future(self) -> asyncio.Future[Any]:
         return SimFuture(loop=self, number=next(self._numbers))
 
-    def _check_default_executor(self) -> NoReturn:
-        raise AssertionError("no threads in a simulation: put a fake in the adapter's place")
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        """In one piece at a moment drawn, on the node that asks; a call that was cancelled goes on,
+        as in a thread."""
+        assert self.thread_ms is not None, "no threads here: put a fake in the adapter's place"
+        wait_s = self.thread_ms() / 1000
+
+        async def in_one_piece() -> T:
+            turn = self.create_future()
+            self.call_later(wait_s, turn.set_result, None)
+            await turn
+            return func(*args)
+
+        return asyncio.shield(self._make_task(in_one_piece()))
 
     def _make_task(self, coro: Any, context: Context | None = None) -> SimTask:
         task = SimTask(coro, loop=self, number=next(self._numbers), context=context)
@@ -147,7 +163,7 @@ class SimLoop(asyncio.BaseEventLoop):
         """There is no other thread."""
 
     def _asyncgen_finalizer_hook(self, agen: Any) -> None:
-        if not self._is_over:
+        if not self.is_over:
             super()._asyncgen_finalizer_hook(agen)  # type: ignore[misc]
 
     def _run_once(self) -> None:
@@ -202,27 +218,38 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def failures(self) -> list[BaseException]:
         """What tasks ended with and nobody looked at."""
-        ended = [task for task in self._tasks if task.done() and not task.cancelled()]
+        here = [task for task in self._tasks if task.node not in self._dead]
+        ended = [task for task in here if task.done() and not task.cancelled()]
         unseen = [task.exception() for task in ended if cast(Any, task)._log_traceback]
         return [error for error in unseen if error is not None]
 
     def bury(self) -> None:
         """Closes what never ended. Its `finally` blocks run now, in a world that is over."""
-        self._is_over = True
+        self.is_over = True
         for task in self._tasks:
-            if task.done():
-                continue
-            cast(Any, task)._log_destroy_pending = False
-            for _ in range(CLOSES_MAX):
-                with suppress(Exception, BaseExceptionGroup):
-                    task.coro.close()
-                    break
+            if not task.done():
+                _close(task)
         self.close()
+
+
+def _close(task: SimTask) -> None:
+    cast(Any, task)._log_destroy_pending = False
+    for _ in range(CLOSES_MAX):
+        with suppress(Exception, BaseExceptionGroup):
+            task.coro.close()
+            return
 
 
 def node_of(handle: Any) -> str:
     node: str = handle._context.get(_NODE, WORLD)
     return node
+
+
+def in_world(loop: SimLoop, ms: float, act: Callable[..., None], *args: Any) -> None:
+    """*act* after *ms*, outside of every node: it happens though who asked for it dies."""
+    outside = copy_context()
+    outside.run(_NODE.set, WORLD)
+    loop.call_later(ms / 1000, act, *args, context=outside)
 
 
 def current_node() -> str:
@@ -260,20 +287,27 @@ class SimClock:
     """base.clock.Clock on the loop's time. `offset_ms`: how far this node's wall clock is off."""
 
     def __init__(
-        self, loop: SimLoop, *, epoch_ms: int = 1_700_000_000_000, offset_ms: int = 0
+        self,
+        loop: SimLoop,
+        *,
+        epoch_ms: int = 1_700_000_000_000,
+        offset_ms: int = 0,
+        rate: float = 1.0,
     ) -> None:
+        """*rate*: how fast it runs; 1.001 gains a millisecond a second."""
         self._loop = loop
+        self.rate = rate
         self._wall_start_ms = epoch_ms + offset_ms
 
     def wall_ms(self) -> int:
         return self._wall_start_ms + self.mono_ms()
 
     def mono_ms(self) -> int:
-        return round(self._loop.time() * 1000)
+        return round(self._loop.time() * 1000 * self.rate)
 
     async def sleep_ms(self, ms: int) -> None:
         woken = self._loop.create_future()
-        timer = self._loop.call_later(ms / 1000, _wake, woken)
+        timer = self._loop.call_later(ms / 1000 / self.rate, _wake, woken)
         try:
             await woken
         finally:

@@ -1,0 +1,71 @@
+"""Seeds of the simulation, as many as you like: `make sim SEEDS=10000`.
+
+Prints each seed that went wrong, with its faults and the digest of its trace, and at the end how
+often every rare state was reached. Exit 1 if one went wrong, or a rare state was never reached.
+`--bug` plants a mistake, which must be found: exit 0 as soon as it is.
+"""
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Sequence
+
+from tests.sim.planted import BUGS, Bugs
+from tests.sim.plot import live
+from tests.sim.report import SOMETIMES, shown
+
+HASHES = "0"
+EVERY = 20  # seeds between two lines of progress
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="sim", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=100, help="How many.")
+    parser.add_argument("--first", type=int, default=1, help="The first of them.")
+    parser.add_argument("--bug", choices=sorted(BUGS), help="Plant it, and look for it.")
+    asked = parser.parse_args(argv)
+    _fix_hashes(argv)
+    seeds = range(asked.first, asked.first + asked.seeds)
+    return _hunt(seeds, BUGS[asked.bug]) if asked.bug else _live(seeds)
+
+
+def _fix_hashes(argv: Sequence[str]) -> None:
+    """A seed is the same history in every process only where sets of text have one order."""
+    if os.environ.get("PYTHONHASHSEED") != HASHES:
+        command = [sys.executable, "-m", "scripts.sim", *argv]
+        os.execve(sys.executable, command, {**os.environ, "PYTHONHASHSEED": HASHES})
+
+
+def _live(seeds: range) -> int:
+    sometimes, wrong, operations = Counter[str](), 0, 0
+    for done, seed in enumerate(seeds, start=1):
+        outcome = live(seed)
+        sometimes += outcome.sometimes
+        operations += outcome.operations
+        if outcome.violations:
+            wrong += 1
+            print(shown(outcome), flush=True)
+        if done % EVERY == 0:
+            print(f"{done} seeds, {operations} operations, {wrong} wrong", flush=True)
+    for what, count in sorted(sometimes.items()):
+        print(f"{count:8} {what}")
+    never = [what for what in SOMETIMES if not sometimes[what]]
+    print(
+        f"{len(seeds)} seeds, {operations} operations, {wrong} wrong; never: {never or 'nothing'}"
+    )
+    return 1 if wrong or never else 0
+
+
+def _hunt(seeds: range, bugs: Bugs) -> int:
+    for tried, seed in enumerate(seeds, start=1):
+        outcome = live(seed, bugs)
+        if outcome.violations:
+            print(f"found after {tried} seeds\n{shown(outcome)}")
+            return 0
+    print(f"not found in {len(seeds)} seeds")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

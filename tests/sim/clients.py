@@ -1,0 +1,99 @@
+"""What every client in the simulation has: the SDK over the network that fails, and a seed."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Generic, TypeVar
+
+from base.errors import MetaError, Unavailable, Unknown
+from base.rows.nodes import Nodes
+from base.wire.client import HttpClient
+from metasrv.sdk.binding import Binding
+from metasrv.sdk.names import TableName
+from metasrv.sdk.operations import Failovers, Procedures
+from metasrv.sdk.rows import AsyncRows
+from metasrv.sdk.service import Service
+from metasrv.sdk.tables import Tables
+from tests.fakes.chance import SeededRng
+from tests.sim.loop import SimClock, SimLoop
+from tests.sim.net import Network, Wire
+from tests.sim.oracle import Oracle
+
+T = TypeVar("T")
+PATIENCE_MS = 6_000
+AGAIN_MS = 500
+
+
+@dataclass
+class Session:
+    """One client's connections. `name` is its host."""
+
+    name: str
+    loop: SimLoop
+    network: Network
+    oracle: Oracle
+    metasrvs: tuple[str, ...]
+    wrong: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        self.random = Random(self.loop.random.getrandbits(64))
+        self.clock = SimClock(self.loop)
+        self.http = HttpClient(self.metasrvs, transport=Wire(self.network))
+        rng = SeededRng(self.random.getrandbits(32))
+        self.service = Service(self.http, rng, patience_ms=PATIENCE_MS)
+        self.tables = Tables(self.service)
+        self.failovers = Failovers(self.service)
+        self.procedures = Procedures(self.service)
+        self._nodes = Nodes(Wire(self.network))
+        self._rng = rng
+        self._asked = 0
+
+    def rows(self, name: str) -> AsyncRows:
+        binding = Binding(self.service, TableName.parse(name))
+        return AsyncRows(binding, self._nodes, self._rng)
+
+    async def think(self, ms_max: int) -> None:
+        await self.clock.sleep_ms(self.random.randrange(1, ms_max))
+
+    def key(self) -> str:
+        """A new idempotency key, or statement id."""
+        self._asked += 1
+        return f"{self.name}-{self._asked}"
+
+    @property
+    def now(self) -> float:
+        return self.loop.time()
+
+    def count(self, what: str) -> None:
+        self.network.weather.sometimes[what] += 1
+
+
+@dataclass(frozen=True)
+class End(Generic[T]):
+    """How a change ended for good: with a value, or an error that says that nothing was done."""
+
+    value: T | None
+    error: MetaError | None = None
+
+
+async def pursued(session: Session, ask: Callable[[str], Awaitable[T]]) -> "End[T]":
+    """Asks with one idempotency key until the answer is final, however long that takes."""
+    key = session.key()
+    while True:
+        try:
+            return End(await ask(key))
+        except MetaError as error:
+            session.loop.trace(session.name, key, error.code)
+            if not _is_open(error):
+                session.count(f"refused: {error.code}")
+                return End(None, error)
+            session.count("asked again with the same key")
+        await session.clock.sleep_ms(AGAIN_MS)
+
+
+def _is_open(error: MetaError) -> bool:
+    """Whether the same key may yet be answered otherwise. An error that ended a procedure names it,
+    and so does an Unknown of one that goes on."""
+    if isinstance(error, Unknown):
+        return True
+    return isinstance(error, Unavailable) and "procedure_id" not in error.facts

@@ -1,0 +1,9 @@
+"""Seeds that found something once: they are lived in every run, for ever.
+
+A seed's history changes with the code; what it went through, its faults, stays.
+"""
+
+FOUND: dict[int, str] = {
+    4: "a node whose disk was full for a moment takes no order before it is restarted",
+    5: "a read at a leader that was fenced by force: no promise, now no longer judged",
+}

@@ -1,0 +1,86 @@
+"""The machines' disks, reached by every process: what was synced survives a power loss of its
+machine, and a process can die between any two operations."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from base.errors import Unavailable
+from dataplane.region.disk import AppendFile
+from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from tests.sim.loop import SimLoop
+
+
+class DiedError(Exception):
+    """The process is gone: what it was about to do to its disk is not done."""
+
+
+@dataclass
+class Disks:
+    """By machine. A path begins with its name: `/dn-1/...`."""
+
+    stores: dict[str, MemoryStore] = field(default_factory=dict)
+
+    def store(self, path: str) -> MemoryStore:
+        machine = path.split("/")[1]
+        if machine not in self.stores:
+            self.stores[machine] = MemoryStore()
+        return self.stores[machine]
+
+
+@dataclass
+class ProcessDisk:
+    """Implements dataplane.region.disk.Disk for one process."""
+
+    disks: Disks
+    loop: SimLoop
+    node: str
+    dies_in: int | None = None
+    """Operations that change a disk until the process dies; None: it lives on."""
+    on_death: Callable[[], None] = lambda: None
+    full: bool = False
+
+    def _hook(self, operation: str, path: str) -> None:
+        if self.loop.is_dead(self.node):
+            raise DiedError
+        if operation in ("read", "size", "list"):
+            return
+        if self.full and operation in ("append", "create"):
+            raise Unavailable("storage-full", path=path)
+        if self.dies_in is not None:
+            self.dies_in -= 1
+            if self.dies_in < 0:
+                self.on_death()
+                raise DiedError
+
+    def _at(self, path: str) -> MemoryDisk:
+        return MemoryDisk(self.disks.store(path), self._hook)
+
+    def create(self, path: str) -> AppendFile:
+        return self._at(path).create(path)
+
+    def read(self, path: str, offset: int, length: int) -> bytes:
+        return self._at(path).read(path, offset, length)
+
+    def size(self, path: str) -> int:
+        return self._at(path).size(path)
+
+    def sync_file(self, path: str) -> None:
+        self._at(path).sync_file(path)
+
+    def sync_folder(self, path: str) -> None:
+        self._at(path).sync_folder(path)
+
+    def rename(self, source: str, target: str) -> None:
+        self._at(source).rename(source, target)
+
+    def list(self, folder: str) -> list[str]:
+        return self._at(folder).list(folder)
+
+    def remove(self, path: str) -> None:
+        self._at(path).remove(path)
+
+    def make_folder(self, path: str) -> None:
+        self._at(path).make_folder(path)
+
+    def remove_tree(self, path: str) -> None:
+        self._at(path).remove_tree(path)

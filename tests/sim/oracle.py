@@ -1,0 +1,98 @@
+"""What rows may be read: a single-node model that knows what was asked and what was answered.
+
+Acknowledged: it is there. Unknown: it may be, from the moment it was sent, for ever. Refused: it is
+not, and never comes. Every write has a value of its own, so that a read names its writer.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+NEVER = float("inf")
+Value = str | None
+"""None: no row."""
+
+
+@dataclass(eq=False, slots=True)
+class Written:
+    """One write of one key, or of all keys of a table. Times are the loop's, in seconds."""
+
+    value: Value
+    began: float
+    ended: float = NEVER
+    """When it was acknowledged; NEVER: it was not, and a copy may still be on its way."""
+    refused: bool = False
+
+    @property
+    def is_sure(self) -> bool:
+        return self.ended < NEVER
+
+
+FIRST = Written(None, -1.0, -1.0)
+
+
+@dataclass
+class Rows:
+    """One table, by its id."""
+
+    keys: dict[int, list[Written]] = field(default_factory=dict)
+    whole: list[Written] = field(default_factory=list)
+    """Truncations."""
+
+    def begin(self, key: int, value: Value, now: float) -> Written:
+        written = Written(value, now)
+        self.keys.setdefault(key, []).append(written)
+        return written
+
+    def begin_truncate(self, now: float) -> Written:
+        self.whole.append(Written(None, now))
+        return self.whole[-1]
+
+    def possible(self, key: int, began: float, ended: float) -> set[Value]:
+        """What a read may find that was sent at *began* and answered at *ended*."""
+        written = [one for one in self._all(key) if not one.refused]
+        return {
+            one.value
+            for one in written
+            if one.began <= ended
+            and not any(
+                later is not one and later.began >= one.ended and later.ended <= began
+                for later in written
+            )
+        }
+
+    def wrong(self, key: int, found: Value, began: float, ended: float) -> str | None:
+        possible = self.possible(key, began, ended)
+        if found in possible:
+            return None
+        return f"key {key}: {found!r} was read, right: one of {sorted(map(str, possible))}"
+
+    def _all(self, key: int) -> Iterator[Written]:
+        yield FIRST
+        yield from self.keys.get(key, ())
+        yield from self.whole
+
+
+@dataclass
+class Oracle:
+    tables: dict[int, Rows] = field(default_factory=dict)
+    leases_hold: bool = True
+    """False: clocks run apart, or failovers are forced; a read may then be of a moment ago."""
+    statements: int = 0
+    """That were begun."""
+
+    def rows(self, table_id: int) -> Rows:
+        return self.tables.setdefault(table_id, Rows())
+
+    def sent(self, began: float) -> float:
+        """From when on a read that was sent then must know of what was acknowledged."""
+        return began if self.leases_hold else -1.0
+
+    def judge(
+        self, table_id: int, found: Mapping[int, str], began: float, now: float
+    ) -> Iterator[str]:
+        """Of a read of the whole table."""
+        rows = self.rows(table_id)
+        for key in sorted({*found, *rows.keys}):
+            wrong = rows.wrong(key, found.get(key), began, now)
+            if wrong is not None:
+                yield f"table {table_id}: {wrong}"

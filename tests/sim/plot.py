@@ -1,0 +1,298 @@
+"""One seed: calm, then faults among the clients' work, then peace, and what everybody finds.
+
+outcome = live(seed)
+"""
+
+import gc
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from keys.records import ProcedureKey, ProcedureRecord
+from keys.value import decode
+from metasrv.check.look import check
+from tests.sim.clients import Session
+from tests.sim.ddl import Forgetter, Known, Owner, builder, steward
+from tests.sim.eyes import SimEyes
+from tests.sim.faults import FAULTS, Fault
+from tests.sim.ghosts import look_at_leaders
+from tests.sim.loop import WORLD, SimLoop, run
+from tests.sim.nodes import Datanode
+from tests.sim.planted import Bugs
+from tests.sim.servers import Metasrv
+from tests.sim.world import World
+from tests.sim.writers import Writer, read_all
+
+LOOK_MS = 400
+START_MS_MAX = 60_000
+SETTLE_MS_MAX = 300_000
+"""In which all is over once the faults are: leases, elections and retries end long before."""
+QUIET_MS = 12_000
+FAULTS_MIN, FAULTS_MAX = 8, 14
+FAULTS_MS = 50_000
+"""In which they begin."""
+TABLES = 2
+WRITERS = 5
+STATEMENTS = 36
+"""Of one writer."""
+CHANGES = 12
+"""Of one owner of tables."""
+READS = 8
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a seed came to."""
+
+    seed: int
+    digest: str
+    violations: tuple[str, ...]
+    sometimes: Counter[str]
+    operations: int
+    faults: tuple[str, ...]
+    virtual_s: float
+    steps: int
+
+
+def live(seed: int, bugs: Bugs | None = None) -> Outcome:
+    """Raises nothing of the world's: what went wrong in it is in the outcome."""
+    bugs = bugs or Bugs()
+    plots: list[Plot] = []
+
+    async def main(loop: SimLoop) -> None:
+        plots.append(Plot(World(loop, seed, bugs), seed))
+        await plots[0].play()
+
+    def tell(text: str) -> None:
+        plots[0].world.wrong(text)
+
+    with quiet(tell), bugs.planted(), uncollected():
+        try:
+            run(main, seed)
+        except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - whatever ends a world
+            tell(f"ended by {error!r}")
+    return plots[0].outcome()
+
+
+class Plot:
+    def __init__(self, world: World, seed: int) -> None:
+        self.world = world
+        self.seed = seed
+        self.faults: list[str] = []
+        self.owners: list[Owner] = []
+        self.forgetters: list[Forgetter] = []
+        self.names = [f"t{number}" for number in range(TABLES)]
+
+    async def play(self) -> None:
+        world = self.world
+        for process in self._processes():
+            process.start()
+        watching = world.loop.spawn(WORLD, self._watch())
+        if await self._prepared():
+            storms = world.loop.spawn(WORLD, self._trouble())
+            work = [world.loop.spawn(name, actor) for name, actor in self._actors()]
+            for task in work[:WRITERS]:
+                await task
+            await storms
+            self._make_peace()
+            if await self._over("clients", lambda: all(task.done() for task in work)):
+                await self._judge()
+        watching.cancel()
+
+    def outcome(self) -> Outcome:
+        world = self.world
+        changes = sum(owner.changes for owner in self.owners)
+        changes += sum(forgetter.changes for forgetter in self.forgetters)
+        return Outcome(
+            seed=self.seed,
+            digest=world.loop.digest(),
+            violations=tuple(world.violations),
+            sometimes=world.weather.sometimes,
+            operations=world.oracle.statements + changes,
+            faults=tuple(self.faults),
+            virtual_s=world.loop.time(),
+            steps=world.loop.steps,
+        )
+
+    def _processes(self) -> list[Metasrv | Datanode]:
+        return [*self.world.servers, *self.world.nodes]
+
+    # ---- before
+
+    async def _prepared(self) -> bool:
+        """The tables that are written to stand, on nodes that are known."""
+        owner = self._owner("steward-0")
+        nodes = {node.name for node in self.world.nodes}
+        session = owner.session
+
+        def all_heard() -> bool:
+            leader = next((server for server in self.world.servers if server.leads), None)
+            term = leader.state.term if leader and leader.state else None
+            return term is not None and nodes <= {view.node_id for view in term.nodes.nodes()}
+
+        if not await self._over("start", all_heard, START_MS_MAX):
+            return False
+        self.known: list[Known] = []
+        for name in self.names:
+            known = await owner.create(name, 2)
+            if known is None:
+                session.wrong(f"{name} cannot be made")
+                return False
+            self.known.append(known)
+        return True
+
+    def _owner(self, name: str) -> Owner:
+        self.owners.append(Owner(self.world.session(name), has_force=self.world.has_force))
+        return self.owners[-1]
+
+    def _actors(self) -> "list[tuple[str, Coroutine[Any, Any, None]]]":
+        world = self.world
+        actors: list[tuple[str, Coroutine[Any, Any, None]]] = []
+        for number in range(WRITERS):
+            writer = Writer(world.session(f"writer-{number}"), number, self.names)
+            actors.append((f"writer-{number}", writer.run(STATEMENTS)))
+        for number, known in enumerate(self.known):
+            owner = self._owner(f"steward-{number + 1}")
+            owner.known[known.table_id] = self.owners[0].known.pop(known.table_id)
+            actors.append((owner.session.name, steward(owner, known, CHANGES // 2)))
+        for number in range(2):
+            owner = self._owner(f"builder-{number}")
+            actors.append((owner.session.name, builder(owner, CHANGES)))
+        for number in range(2):
+            forgetter = Forgetter(world.session(f"forgetter-{number}"))
+            self.forgetters.append(forgetter)
+            actors.append((forgetter.session.name, forgetter.run(CHANGES)))
+        actors.append(("reader", self._read(world.session("reader"))))
+        return actors
+
+    async def _read(self, session: Session) -> None:
+        tables = {name: session.rows(name) for name in self.names}
+        for _ in range(READS):
+            await session.think(8_000)
+            await read_all(session, tables[session.random.choice(self.names)], must=False)
+
+    # ---- trouble
+
+    async def _trouble(self) -> None:
+        world, random = self.world, self.world.random
+        world.weather.storm = world.weather.store_storm = 0.5
+        world.weather.job_fails = 0.2
+        count = random.randint(FAULTS_MIN, FAULTS_MAX)
+        starts = sorted(random.uniform(0, FAULTS_MS) for _ in range(count))
+        begun: list[Awaitable[None]] = []
+        before = 0.0
+        for start in starts:
+            await world.sleep_ms(start - before)
+            before = start
+            fault = random.choice(FAULTS)
+            self.faults.append(fault.__name__)
+            world.loop.trace("fault", fault.__name__)
+            begun.append(world.loop.spawn(WORLD, self._happens(fault)))
+        for one in begun:
+            await one
+
+    async def _happens(self, fault: Fault) -> None:
+        await fault(self.world)
+        self.world.loop.trace("fault is over", fault.__name__)
+
+    def _make_peace(self) -> None:
+        world = self.world
+        world.loop.trace("peace")
+        world.weather.clear()
+        for process in self._processes():
+            if not process.is_up:
+                process.start()
+
+    async def _watch(self) -> None:
+        world = self.world
+        while True:
+            world.kv.tick()
+            world.ghost.look()
+            world.leases.look(world.nodes)
+            look_at_leaders(world.servers, world.weather.sometimes)
+            self._restart_those_who_gave_up()
+            await world.sleep_ms(LOOK_MS)
+
+    def _restart_those_who_gave_up(self) -> None:
+        """As whatever runs the programs does; faults restart what they have killed."""
+        for node in self.world.nodes:
+            if node.gave_up:
+                node.gave_up = False
+                node.start()
+
+    # ---- after
+
+    async def _over(self, what: str, is_so: Any, limit_ms: int = SETTLE_MS_MAX) -> bool:
+        world = self.world
+        until = world.loop.time() + limit_ms / 1000
+        while not is_so():
+            if world.loop.time() > until:
+                world.wrong(f"not over within {limit_ms} ms: {what}")
+                return False
+            await world.sleep_ms(LOOK_MS)
+        return True
+
+    def _no_procedure(self) -> bool:
+        return any(server.leads for server in self.world.servers) and not self._records()
+
+    def _records(self) -> list[ProcedureRecord]:
+        start, end = ProcedureKey.under()
+        found = self.world.kv._store.scan(start, end)
+        return [decode(ProcedureRecord, item.value, key=item.key.decode()) for item in found]
+
+    async def _judge(self) -> None:
+        """All procedures end, `check` finds nothing, and rows and tables are what was promised."""
+        world = self.world
+        if not await self._over("procedures", self._no_procedure):
+            for record in self._records():
+                world.wrong(f"{record.kind} is {record.phase} at {record.step}: {record.error}")
+            return
+        await world.sleep_ms(QUIET_MS)  # leases, borrowed folders, reports
+        await self._over("procedures, again", self._no_procedure)
+        for owner in self.owners:
+            await owner.judge()
+        for forgetter in self.forgetters:
+            await forgetter.judge()
+        session = world.session("judge")
+        for known in self.known:
+            await read_all(session, session.rows(known.name), must=True)
+        eyes = SimEyes(world.loop, world.network, world.disks, world.urls)
+        checked = await check(world.kv, eyes, world.clock, deep=True)
+        for violation in checked.violations:
+            if violation.severity == "violation":
+                world.wrong(f"check: {violation.line}")
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without looks for garbage: a third of the time, for what is over in seconds."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@contextmanager
+def quiet(tell: Callable[[str], None]) -> Iterator[None]:
+    """No log is written; errors in it are told: an ERROR needs a person."""
+
+    def listen(_: object, method: str, event: Any) -> Any:
+        last = str(event.pop("exception", "")).rpartition("\n")[2]
+        tell(f"log: {event} {last}")
+        raise structlog.DropEvent
+
+    structlog.configure(
+        processors=[structlog.processors.format_exc_info, listen],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
+        cache_logger_on_first_use=False,
+    )
+    try:
+        yield
+    finally:
+        structlog.reset_defaults()

@@ -1,0 +1,63 @@
+"""The system under seeds: every one a cluster, its clients and its faults, in virtual time.
+
+More of them: `make sim SEEDS=10000`; one of them again: `make sim SEEDS=1 FIRST=17`.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from tests.sim.corpus import FOUND
+from tests.sim.plot import Outcome, live
+from tests.sim.report import SOMETIMES, shown
+
+pytestmark = pytest.mark.sim
+
+SEEDS = range(1, 7)
+OPERATIONS_MIN, FAULTS_MIN = 200, 8
+Lived = Callable[[int], Outcome]
+
+
+@pytest.fixture(scope="module")
+def lived() -> Lived:
+    """A seed's outcome, lived once."""
+    known: dict[int, Outcome] = {}
+
+    def outcome(seed: int) -> Outcome:
+        if seed not in known:
+            known[seed] = live(seed)
+        return known[seed]
+
+    return outcome
+
+
+@pytest.mark.parametrize("seed", sorted({*SEEDS, *FOUND}))
+def test_given_a_seed_when_it_has_been_lived_then_nothing_was_wrong(
+    seed: int, lived: Lived
+) -> None:
+    outcome = lived(seed)
+
+    assert not outcome.violations, shown(outcome)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_given_a_seed_when_it_has_been_lived_then_much_had_happened(
+    seed: int, lived: Lived
+) -> None:
+    outcome = lived(seed)
+
+    assert outcome.operations >= OPERATIONS_MIN
+    assert len(outcome.faults) >= FAULTS_MIN
+
+
+def test_given_all_seeds_when_lived_then_every_rare_state_was_reached(lived: Lived) -> None:
+    total = sum((lived(seed).sometimes for seed in SEEDS), Counter[str]())
+
+    assert not [what for what in SOMETIMES if not total[what]], total
+
+
+def test_given_one_seed_when_lived_again_then_its_history_is_the_same(lived: Lived) -> None:
+    seed = SEEDS[0]
+
+    assert live(seed).digest == lived(seed).digest

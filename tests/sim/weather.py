@@ -1,0 +1,101 @@
+"""What becomes of a message: drawn by the seed, by the weather, and by which links are cut."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from random import Random
+
+STORE = "etcd"
+QUICK_MS = (0.1, 3.0)
+SLOW_MS = (20.0, 1_500.0)
+LATE_MS = (3_000.0, 30_000.0)
+
+
+class Fate(StrEnum):
+    FINE = "fine"
+    SLOW = "slow"
+    LOST = "lost"
+    """It never arrives, and nobody says so."""
+    UNANSWERED = "unanswered"
+    """It arrives and is carried out; the answer is lost."""
+    LATE = "late"
+    """It arrives when its sender has given up: perhaps after a new leader."""
+    TWICE = "twice"
+    """A second copy comes late."""
+    REFUSED = "refused"
+    """It was never sent, and its sender knows."""
+
+
+BAD = {
+    Fate.SLOW: 0.05,
+    Fate.LOST: 0.02,
+    Fate.UNANSWERED: 0.03,
+    Fate.LATE: 0.015,
+    Fate.TWICE: 0.03,
+    Fate.REFUSED: 0.01,
+}
+"""Chances of a message while it storms."""
+
+
+@dataclass
+class Weather:
+    """One for the world. Hosts are names; a link has a direction."""
+
+    random: Random
+    storm: float = 0.0
+    """0: nothing is lost; 1: as `BAD` says."""
+    store_storm: float = 0.0
+    """The same for messages to the store."""
+    is_full: bool = False
+    """The store takes no puts."""
+    job_fails: float = 0.0
+    """The chance of a piece of a job to fail."""
+    doomed: dict[str, Callable[[], None]] = field(default_factory=dict)
+    """Host -> what befalls it with its next transaction, which arrives late."""
+    cut: set[tuple[str, str]] = field(default_factory=set)
+    sometimes: Counter[str] = field(default_factory=Counter)
+    """Rare things, and how often each happened."""
+
+    def fate(self, source: str, target: str) -> Fate:
+        if self.is_cut(source, target):
+            self.sometimes["a message into a cut link"] += 1
+            return Fate.LOST
+        strength = self.store_storm if target == STORE else self.storm
+        drawn = self.random.random()
+        for fate, chance in BAD.items():
+            drawn -= chance * strength
+            if drawn < 0:
+                self.sometimes[f"a message {fate}"] += 1
+                return fate
+        return Fate.FINE
+
+    def fate_of_write(self, source: str) -> Fate:
+        """Of a transaction with the store."""
+        doom = self.doomed.pop(source, None)
+        if doom is None:
+            return self.fate(source, STORE)
+        doom()
+        self.sometimes["a write that arrives after its leader"] += 1
+        return Fate.LATE
+
+    def way_ms(self, fate: Fate) -> float:
+        """How long it travels."""
+        ranges = {Fate.SLOW: SLOW_MS, Fate.LATE: LATE_MS}
+        return self.random.uniform(*ranges.get(fate, QUICK_MS))
+
+    def is_cut(self, source: str, target: str) -> bool:
+        links = ((source, target), (source, "*"), ("*", target))
+        return not self.cut.isdisjoint(links)
+
+    def clear(self) -> None:
+        """All is well from now on."""
+        self.storm = self.store_storm = self.job_fails = 0.0
+        self.is_full = False
+        self.cut.clear()
+        self.doomed.clear()
+
+
+def host_of(node: str) -> str:
+    """Of a process: it is named by its host and a number of its own."""
+    return node.partition("#")[0]

@@ -1,0 +1,70 @@
+"""A cluster in one thread and in virtual time: the real servers and nodes, and what surrounds them.
+
+What happens in it is another file's (tests/sim/plot.py).
+"""
+
+from random import Random
+
+from tests.sim.clients import Session
+from tests.sim.disks import Disks
+from tests.sim.ghosts import LeaseGhost, StoreGhost
+from tests.sim.loop import SimClock, SimLoop
+from tests.sim.net import Network
+from tests.sim.nodes import Datanode
+from tests.sim.oracle import Oracle
+from tests.sim.planted import Bugs
+from tests.sim.servers import Metasrv, Outside
+from tests.sim.weather import Weather
+
+DRIFT = 0.001
+FAR_DRIFT = 0.5
+
+
+class World:
+    """Implements tests.sim.faults.Stage."""
+
+    def __init__(self, loop: SimLoop, seed: int, bugs: Bugs) -> None:
+        self.loop = loop
+        self.random = Random(f"world {seed}")
+        self.weather = Weather(Random(f"weather {seed}"))
+        self.clock = SimClock(loop)
+        self.violations: list[str] = []
+        self.kv = bugs.make_store(self.clock)
+        self.ghost = StoreGhost(loop, self.kv, self.weather.sometimes, self.wrong)
+        self.network = Network(loop, self.weather, wrong=self.wrong)
+        self.disks = Disks()
+        self.oracle = Oracle()
+        outside = Outside(loop, self.kv, self.network, self.disks, self.ghost, bugs.alter)
+        is_far = self.random.random() < 0.12
+        self.has_force = self.random.random() < 0.2
+        """Whether operators force failovers, which wait for no lease (PROTOCOLS P4)."""
+        drift = FAR_DRIFT if is_far else DRIFT
+        self.oracle.leases_hold = not (is_far or self.has_force)
+        self.leases = LeaseGhost(self.weather.sometimes, self.wrong, self.oracle.leases_hold)
+        servers = self.random.choice([2, 3, 3])
+        self.servers = [
+            Metasrv(number, outside, self._clock(DRIFT)) for number in range(1, servers + 1)
+        ]
+        self.urls = tuple(server.url for server in self.servers)
+        self.nodes = [
+            Datanode(f"dn-{n}", loop, self.network, self.disks, self._clock(drift), self.urls)
+            for n in (1, 2, 3)
+        ]
+        loop.thread_ms = lambda: self.random.uniform(0.05, 4.0)
+
+    def _clock(self, drift: float) -> SimClock:
+        offset_ms = self.random.randrange(-2_000, 2_000)
+        rate = 1 + self.random.uniform(-drift, drift)
+        return SimClock(self.loop, offset_ms=offset_ms, rate=rate)
+
+    def wrong(self, text: str) -> None:
+        self.loop.trace("wrong", text)
+        self.violations.append(f"at {self.loop.time():.3f} s: {text}")
+
+    async def sleep_ms(self, ms: float) -> None:
+        await self.clock.sleep_ms(int(ms) + 1)
+
+    def session(self, name: str) -> Session:
+        urls = list(self.urls)
+        self.random.shuffle(urls)
+        return Session(name, self.loop, self.network, self.oracle, tuple(urls), self.wrong)
