@@ -1,8 +1,8 @@
 """Floors: from its point on no older batch is ordered and no older read computed (PROTOCOLS P6)."""
 
-import copy
 from collections.abc import Callable
 from random import Random
+from threading import Thread
 
 import pyarrow as pa
 import pytest
@@ -22,7 +22,6 @@ from tests.region.rig import (
     SPEC,
     A,
     B,
-    C,
     batch,
     contents,
     header,
@@ -31,12 +30,9 @@ from tests.region.rig import (
     version_of,
     write,
 )
-from tests.region.schedule import interleave
-from tests.region.test_power_loss import DEVICES, FAST, Life, PowerLoss
 
 NEWS = RegionSchema(version=2, floor=2, columns=SPEC.columns)
 MARK = "reorg-1"
-NEVER = 0
 
 
 def new_region(disk: MemoryDisk | None = None) -> Region:
@@ -194,6 +190,29 @@ def test_given_a_read_by_key_when_the_floor_comes_before_it_is_computed_then_it_
     assert not raise_it
 
 
+def test_given_a_batch_that_comes_while_the_floor_is_written_then_it_is_ordered_behind_it() -> None:
+    answers: list[str] = []
+    writers: list[Thread] = []
+    patience_s = 0.2  # a writer that must wait is given so long to show that it does not
+
+    def on_create(operation: str, path: str) -> None:
+        if operation == "create" and "manifest-" in path and armed:
+            writers.append(Thread(target=lambda: answers.append(code_at(region, 1, "old"))))
+            armed.clear()
+            writers[0].start()
+            writers[0].join(patience_s)
+
+    armed: list[bool] = []
+    region = new_region(MemoryDisk(MemoryStore(), on_create))
+    armed.append(True)
+
+    held = region.set_schema(NEWS)
+    writers[0].join()
+
+    assert answers == ["schema-version-stale"]
+    assert held == region.stats().version
+
+
 def test_given_a_column_that_comes_with_a_schema_when_written_then_no_row_is_lost() -> None:
     region = new_region()
     more = (*SPEC.columns, ColumnDef(id=7, type="float64", nullable=True))
@@ -268,106 +287,3 @@ def test_given_schemas_when_told_in_any_order_and_often_then_the_end_is_the_same
         assert not other.indexes & other.dead
 
     assert one == other
-
-
-# Crashes and rivals, before every file operation --------------------------------------------------
-
-
-def raise_and_write(life: Life) -> int | None:
-    """Where the floor took hold, as far as it was said."""
-    region = Region.open(place(life.disk), order(1))
-    life.created = True
-    held = region.set_schema(NEWS, MARK)
-    life.floors.append(held)
-    assert code_at(region, 2, "behind") == "done"
-    life.acknowledged[b"behind"] = (0, None)
-    region.flush()
-    return held
-
-
-MADE = MemoryStore()
-new_region(MemoryDisk(MADE))
-
-
-@pytest.mark.parametrize(
-    "device",
-    [pytest.param(device, marks=pytest.mark.crash) for device in DEVICES if device != FAST]
-    + [FAST],
-)
-def test_given_power_loss_anywhere_when_a_floor_was_answered_then_it_stands_with_its_mark(
-    device: str,
-) -> None:
-    end_at, seen = 0, set()
-
-    while True:
-        end_at += 1
-        life = Life(store := copy.deepcopy(MADE), end_at)
-        try:
-            raise_and_write(life)
-        except PowerLoss:
-            store.crash(*DEVICES[device])
-        else:
-            break
-        again = Region.open(place(MemoryDisk(store)), order(1))
-        manifest = again.manifest
-        assert {b"a", b"b", *life.acknowledged} <= contents(again).keys()
-        assert manifest.schema_floor == (2 if life.floors else manifest.schema_floor)
-        assert bool(manifest.marks) == (manifest.schema_floor == 2), "both or neither"
-        if manifest.marks:
-            assert again.set_schema(NEWS, MARK) == manifest.floor_version == version_of(again, b"b")
-        seen.add((manifest.schema_floor, bool(life.floors)))
-
-    assert seen == {(0, False), (2, False), (2, True)}
-    assert end_at > 30
-
-
-class Raiser:
-    """A leader that writes, raises the floor, and writes; it stops when it is refused."""
-
-    def __init__(self, root: str, how: OpenOrder) -> None:
-        self.root, self.how = root, how
-        self.floor = 0
-        self.old_rows: list[bytes] = []
-
-    def run(self, disk: MemoryDisk) -> None:
-        try:
-            region = Region.open(place(disk, self.root), self.how)
-            self._write_old(region, "first")
-            region.set_schema(NEWS)
-            self.floor = 2
-            assert not self._write_old(region, "second")
-        except MetaError:
-            return
-
-    def _write_old(self, region: Region, name: str) -> bool:
-        is_done = code_at(region, 1, f"{name}-{self.how.epoch}") == "done"
-        if is_done:
-            self.old_rows.append(f"{name}-{self.how.epoch}".encode())
-        return is_done
-
-
-CASES = {
-    "in place": ((A, order(2)), (A, order(3)), (A, order(4))),
-    "elsewhere": ((A, order(2)), (B, order(3, A)), (C, order(4, A, B))),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_given_another_leader_anywhere_when_a_floor_was_answered_then_every_later_one_has_it(
-    case: str,
-) -> None:
-    (old_at, new_at, third_at), stop, seen = CASES[case], 0, set()
-
-    while True:
-        stop += 1
-        old, new = Raiser(*old_at), Raiser(*new_at)
-        one, _ = interleave(store := copy.deepcopy(MADE), old.run, new.run, (stop, NEVER))
-        third = Region.open(place(MemoryDisk(store), third_at[0]), third_at[1])
-        assert new.floor == third.schema_floor == 2
-        assert {*old.old_rows, *new.old_rows} <= contents(third).keys()
-        assert old.floor == 0 or not new.old_rows, "what was answered binds the next leader"
-        seen.add(old.floor)
-        if stop > len(one.operations):
-            break
-
-    assert seen == {0, 2}
