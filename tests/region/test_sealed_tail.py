@@ -17,7 +17,7 @@ class KilledError(Exception):
 def store() -> MemoryStore:
     """Of a leader that was killed when it had written a row and not yet synced it."""
     medium = MemoryStore()
-    dying = []
+    dying: list[Region] = []
 
     def hook(operation: str, path: str) -> None:
         if dying and operation == "sync":
