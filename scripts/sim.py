@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from tests.sim.planted import BUGS, Bugs
 from tests.sim.plot import live
-from tests.sim.report import SOMETIMES, shown
+from tests.sim.report import never, shown
 
 HASHES = "0"
 EVERY = 20  # seeds between two lines of progress
@@ -50,11 +50,10 @@ def _live(seeds: range) -> int:
             print(f"{done} seeds, {operations} operations, {wrong} wrong", flush=True)
     for what, count in sorted(sometimes.items()):
         print(f"{count:8} {what}")
-    never = [what for what in SOMETIMES if not sometimes[what]]
-    print(
-        f"{len(seeds)} seeds, {operations} operations, {wrong} wrong; never: {never or 'nothing'}"
-    )
-    return 1 if wrong or never else 0
+    missed = never(sometimes, len(seeds))
+    counted = f"{len(seeds)} seeds, {operations} operations, {wrong} wrong"
+    print(f"{counted}; never: {missed or 'nothing'}")
+    return 1 if wrong or missed else 0
 
 
 def _hunt(seeds: range, bugs: Bugs) -> int:
