@@ -22,9 +22,10 @@ from procedures.steering import Command
 from procedures.submit import Submission, Submitted
 from tests.fakes.cluster import STOPPED_MS, Cluster
 from tests.fakes.faults import Call, Mode, Plan
+from tests.fakes.holders import FakeHolders
 from tests.fakes.term import Server
 from tests.procedures.agree import Agreement, history_of
-from tests.procedures.ends import End
+from tests.procedures.ends import TABLE, End
 from tests.procedures.scenarios import SCENARIOS, Scenario, submission
 from tests.sim.loop import SimLoop, run
 
@@ -145,6 +146,7 @@ async def _live(
 ) -> Run:
     cluster = _world(loop, scenario, cell, harness)
     await scenario.given(cluster, await cluster.bootstrap())
+    meet_holders(scenario, cluster.holders)
     first = await cluster.started("meta-1", plan)
     plan.armed = True
     answered = await submit(cluster, first, scenario)
@@ -182,6 +184,13 @@ async def _arrive(cluster: Cluster) -> list[str]:
         with suppress(MetaError):
             await late()
     return [] if cluster.stored() == before else ["what arrived late was taken"]
+
+
+def meet_holders(scenario: Scenario, holders: FakeHolders) -> None:
+    """Who may still use the table when the scenario begins."""
+    if scenario.dead_holder:
+        holders.uses("fe-1", TABLE, 1)
+        holders.dies("fe-1")
 
 
 async def submit(cluster: Cluster, server: Server, scenario: Scenario) -> str | None:

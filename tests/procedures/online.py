@@ -82,13 +82,6 @@ async def with_wide_table(cluster: Cluster, fence: Compare) -> None:
     await _with_table(cluster, fence, wide_info())
 
 
-async def with_slow_holder(cluster: Cluster, fence: Compare) -> None:
-    """A holder that has just died: its schema lease is waited for once."""
-    await with_wide_table(cluster, fence)
-    cluster.holders.uses("fe-1", TABLE, 1)
-    cluster.holders.dies("fe-1")
-
-
 async def with_empty_table(cluster: Cluster, fence: Compare) -> None:
     """Its region has never had a row."""
     await _with_table(cluster, fence, table_info(TABLE, "t", 1))
@@ -102,12 +95,6 @@ async def with_rows(cluster: Cluster, fence: Compare) -> None:
 
 async def with_index(cluster: Cluster, fence: Compare) -> None:
     await _with_table(cluster, fence, indexed_info())
-
-
-async def with_index_and_slow_holder(cluster: Cluster, fence: Compare) -> None:
-    await with_index(cluster, fence)
-    cluster.holders.uses("fe-1", TABLE, 1)
-    cluster.holders.dies("fe-1")
 
 
 # ---- how it may end

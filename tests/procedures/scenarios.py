@@ -57,9 +57,7 @@ from tests.procedures.online import (
     still_indexed,
     with_empty_table,
     with_index,
-    with_index_and_slow_holder,
     with_rows,
-    with_slow_holder,
     with_wide_table,
 )
 from tests.procedures.tables import (
@@ -90,6 +88,8 @@ class Scenario:
     """The client asks for the procedure to be cancelled then."""
     deadline_ms: int | None = None
     """Of the kind, where its own would make a long life of retries."""
+    dead_holder: bool = False
+    """A holder that used the table has just died: its schema lease is waited for once."""
     undone: Check = nothing
     """How it may also end where a store or a node refuses it."""
 
@@ -324,9 +324,10 @@ SCENARIOS = (
         "alter_table, cancelled",
         "alter_table",
         ALTERS,
-        with_slow_holder,
+        with_wide_table,
         {FULL: all_altered, Outcome.CANCELLED: never_altered},
-        cancel_after_ms=250,
+        cancel_after_ms=8_000,
+        dead_holder=True,
         undone=never_altered,
     ),
     Scenario(
@@ -359,9 +360,10 @@ SCENARIOS = (
         "drop_index, cancelled",
         "drop_index",
         UNINDEXES,
-        with_index_and_slow_holder,
+        with_index,
         {FULL: index_gone, Outcome.CANCELLED: still_indexed},
-        cancel_after_ms=250,
+        cancel_after_ms=8_000,
+        dead_holder=True,
         undone=still_indexed,
     ),
     Scenario(
