@@ -5,59 +5,72 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
 import pytest
 
 from base.feed.mirror import Reading
-from base.wire.feed import MEDIA_TYPE, AddressChange, FeedLine, read_line
+from base.wire.feed import MEDIA_TYPE, AddressChange, read_line
 from keys.kv import Answer, Get, Page, Request
 from keys.memory import MemoryKv
 from metasrv.service.events import STREAMS_MAX
 from metasrv.service.feed import Start, lines
 from metasrv.service.feed_lines import GOAWAY
-from serving.guard import Bounds
 from tests.api.fakes import ShiftedClock
 from tests.api.rig import Server, follower_of, leader, registration, state_of
 from tests.holders.reader import Reader, whole
 from tests.procedures.logs import World, first_update, update
-from tests.serving.sockets import serving
 
 WATCH = "/internal/v1/catalog/watch"
-PATIENCE_S = 60.0
-TURNS = 100  # of the loop
 
 
 @asynccontextmanager
-async def watching(one: Server, query: str = "") -> AsyncIterator[AsyncIterator[FeedLine]]:
-    """The lines that a client is given by TCP: in process a stream would come only when whole.
-    Afterwards the server stops, and they end."""
-    async with (
-        serving(Bounds(), one.app) as port,
-        httpx.AsyncClient(timeout=PATIENCE_S) as client,
-        client.stream("GET", f"http://127.0.0.1:{port}{WATCH}{query}") as answer,
-    ):
-        assert answer.status_code == 200
-        assert answer.headers["content-type"] == MEDIA_TYPE
-        lines = (read_line(line) async for line in answer.aiter_lines())
-        yield lines
+async def watching(one: Server) -> AsyncIterator["asyncio.Queue[bytes]"]:
+    """The lines that a client is given, as ASGI: httpx's transport would give them only when all
+    have come. Afterwards the server stops, and they end."""
+    told: asyncio.Queue[bytes] = asyncio.Queue()
+    asked = [{"type": "http.request", "body": b"", "more_body": False}]
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": WATCH,
+        "raw_path": WATCH.encode(),
+        "query_string": b"",
+        "headers": [],
+    }
+
+    async def receive() -> dict[str, Any]:
+        if asked:
+            return asked.pop()
+        await asyncio.Event().wait()
+        raise AssertionError("the client stays")
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            assert message["status"] == 200
+            assert dict(message["headers"])[b"content-type"] == MEDIA_TYPE.encode()
+        elif message["body"]:
+            told.put_nowait(message["body"])
+
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(one.app(scope, receive, send))
+        yield told
         one.state.stop()
-        assert [line.type async for line in lines][-1] == "goaway"
-    for _ in range(TURNS):  # who has sent the last line ends, and sockets close, in some of them
-        await asyncio.sleep(0)
+        await running
 
 
 async def test_given_a_follower_when_watched_then_it_streams_what_the_leader_commits() -> None:
     async with leader() as led, follower_of(led) as other:
         await led.make("a")
+        reading = Reading()
 
         async with watching(other) as told:
-            reading = Reading()
             while reading.mirror is None or reading.mirror.find("main", "public", "b") is None:
-                line = await anext(told)
+                line = read_line(await told.get())
                 reading = reading.heard(line)
                 if line.type == "alive" and led.version < 3:
                     await led.make("b")
 
+        *_, last = [told.get_nowait() for _ in range(told.qsize())]
+        assert last == GOAWAY
         assert reading.mirror.version == led.version
         assert reading.mirror.address_of("dn-1") == "http://dn-1:9000"
         table = reading.mirror.find("main", "public", "b")
