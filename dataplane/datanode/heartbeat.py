@@ -98,13 +98,12 @@ class Heart:
                 attempt += 1
                 await self._world.clock.sleep_ms(REGISTER_BACKOFF.delay_ms(attempt, 0))
             else:
-                await self._desk.hear_term(answer.term)
                 self._membership.joined(answer)
                 log.info("node_registered", cluster_id=answer.cluster_id, term=answer.term)
                 return
 
     async def _registered(self) -> RegisterAnswer:
-        """The answer, once the cluster id in it is on our disk."""
+        """The answer, once the cluster id and the term in it are on our disk."""
         resources = await self._world.machine.resources()
         answer = await self._world.leader.register(self._membership.registration(resources))
         own = self._journal.state.cluster_id
@@ -112,6 +111,7 @@ class Heart:
             await self._journal.commit([Joined(cluster_id=answer.cluster_id)])
         elif own != answer.cluster_id:
             raise Conflict("wrong-cluster", expected=own, found=answer.cluster_id)
+        await self._desk.hear_term(answer.term)
         return answer
 
     async def _beat(self) -> None:
@@ -124,16 +124,16 @@ class Heart:
         self._world.leases.sent(me.sequence, sent_ms)
         try:
             answer = await self._world.leader.heartbeat(request, 2 * me.heartbeat_ms)
+            await self._take(answer, sent_ms)
         except NotFound as error:
             me.is_registered = False
             log.warning("heartbeat_refused", code=error.code)
         except MetaError as error:
             self._refuse(error)
-        else:
-            await self._take(answer, sent_ms)
 
     async def _take(self, answer: HeartbeatAnswer, sent_ms: int) -> None:
-        """A deposed leader's word is nothing: neither its leases nor its instructions."""
+        """A deposed leader's word is nothing: neither its leases nor its instructions. Nor is that
+        of a new one whose term cannot be written down (Unavailable)."""
         me = self._membership
         if answer.sequence != me.sequence or answer.term < self._desk.term:
             log.warning("heartbeat_answer_stale", term=answer.term, sequence=answer.sequence)

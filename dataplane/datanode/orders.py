@@ -56,8 +56,8 @@ class OrderDesk:
 
     async def hear_term(self, term: int) -> None:
         """A registration or heartbeat answer named this term: it is durable when this returns."""
-        if term > self._term_seen:
-            self._term_seen = term
+        self._term_seen = max(self._term_seen, term)
+        if term > self._journal.state.term:
             await self._journal.commit([TermSeen(term=term)])
 
     async def execute(self, request: OrderRequest) -> OrderResponse:

@@ -93,11 +93,20 @@ class Bench:
             await self.heart.run()
 
 
-def bench_of(*beats: HeartbeatAnswer | MetaError, cluster_id: str | None = None) -> Bench:
-    clock, disk = FakeClock(), MemoryDisk(MemoryStore())
+def bench_of(
+    *beats: HeartbeatAnswer | MetaError, cluster_id: str | None = None, full_at: int = 0
+) -> Bench:
+    """The disk has no space while the answer to heartbeat *full_at* is taken."""
+
+    def space(operation: str, path: str) -> None:
+        if full_at and len(leader.heard) == full_at and operation in ("append", "create"):
+            raise Unavailable("storage-full", path=path)
+
+    clock = FakeClock()
+    leader = FakeLeader(clock, deque([JOINED]), deque(beats))
+    disk = MemoryDisk(MemoryStore(), space)
     journal = open_journal(disk, "/n", "dn-1")
     journal.state.cluster_id = cluster_id
-    leader = FakeLeader(clock, deque([JOINED]), deque(beats))
     leases = RegionLeases("i1")
     regions = Regions(DiskStore(disk, clock, "/n"), leases, clock, start_nothing)
     membership = Membership(Identity("dn-1", "i1", "http://n", "z", "/n"), cluster_id)
@@ -137,6 +146,29 @@ async def test_given_a_deposed_leader_when_it_answers_then_it_grants_nothing() -
     assert bench.leases.deadline_ms(REGION, 1) is not None
     assert bench.leases.deadline_ms(REGION, 2) is None
     assert bench.journal.state.term == 5
+
+
+async def test_given_a_term_that_cannot_be_written_down_when_answered_then_it_grants_nothing() -> (
+    None
+):
+    bench = bench_of(answer(1), answer(2, term=5, epoch=2), full_at=2)
+
+    await bench.run()
+
+    assert bench.journal.state.term == 3
+    assert bench.leases.deadline_ms(REGION, 2) is None
+
+
+async def test_given_space_again_when_the_term_is_heard_again_then_it_is_written_and_granted() -> (
+    None
+):
+    beats = [answer(1), answer(2, term=5, epoch=2), answer(3, term=5, epoch=2)]
+    bench = bench_of(*beats, full_at=2)
+
+    await bench.run()
+
+    assert bench.journal.state.term == 5
+    assert bench.leases.deadline_ms(REGION, 2) is not None
 
 
 async def test_given_an_answer_to_another_heartbeat_when_taken_then_it_grants_nothing() -> None:

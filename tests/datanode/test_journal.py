@@ -1,12 +1,12 @@
 """The node journal: torn tails are left out, damage is loud, and what was synced is kept."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
-from base.errors import Corrupt, Unavailable, Unknown
-from dataplane.datanode.journal import NodeJournal, open_journal
+from base.errors import Corrupt, Unavailable
+from dataplane.datanode.journal import open_journal
 from dataplane.datanode.journal_format import (
     Dropped,
     Executed,
@@ -118,14 +118,68 @@ async def test_given_a_higher_term_when_rewritten_then_older_answers_are_left_ou
     assert (state.term, state.executed, state.dropped) == (8, {}, {REGION + 2})
 
 
-async def test_given_a_write_that_fails_when_more_is_committed_then_never_again() -> None:
-    journal = NodeJournal(FailingFile(), open_journal(MemoryDisk(MemoryStore()), "/n", "d").state)
+async def test_given_no_space_when_there_is_some_again_then_what_was_answered_and_goes_on() -> None:
+    store, disk = MemoryStore(), Full()
+    journal = open_journal(MemoryDisk(store, disk), "/n", "dn-1")
+    await journal.commit(RECORDS[1:])
 
+    disk.full = True
     for _ in range(2):
         with pytest.raises(Unavailable):
             await journal.commit([TermSeen(term=9)])
+    assert journal.state.term == 7
+    disk.full = False
+    await journal.commit([Dropped(region_id=str(REGION + 9))])
+    await journal.commit([TermSeen(term=8)])
+    store.crash()
 
-    assert journal.state.term == 0
+    assert open_journal(MemoryDisk(store), "/n", "dn-1").state == journal.state
+    assert (journal.state.term, journal.state.dropped) == (8, {REGION + 2, REGION + 9})
+
+
+@pytest.mark.parametrize("torn", [0, 1, 7])
+async def test_given_a_torn_write_when_going_on_then_its_tail_is_behind_no_record(
+    torn: int,
+) -> None:
+    store, disk = MemoryStore(), Full()
+    journal = open_journal(MemoryDisk(store, disk), "/n", "dn-1")
+    (path,) = [path for path in store.live if "journal" in path]
+
+    disk.full = True
+    with pytest.raises(Unavailable):
+        await journal.commit([TermSeen(term=9)])
+    store.live[path].data += encode([TermSeen(term=9)])[:torn]
+    disk.full = False
+    await journal.commit([TermSeen(term=8)])
+
+    assert open_journal(MemoryDisk(store), "/n", "dn-1").state.term == 8
+
+
+async def test_given_a_crash_anywhere_in_going_on_when_opened_then_nothing_answered_is_lost() -> (
+    None
+):
+    steps, finished = 0, False
+    while not finished:
+        steps += 1
+        store, disk = await filled(), Full()
+        journal = open_journal(MemoryDisk(store, disk), "/n", "dn-1")
+        before = journal.state.records()
+        new = Dropped(region_id=str(REGION + 9))
+        disk.full = True
+        with pytest.raises(Unavailable):
+            await journal.commit([TermSeen(term=8)])
+        disk.full, disk.then = False, stop_after(steps)
+        try:
+            await journal.commit([new])
+            finished = True
+        except Stopped:
+            store.crash(kept_bytes=steps % 3, kept_names=bool(steps % 2))
+
+        after = open_journal(MemoryDisk(store), "/n", "dn-1").state.records()
+
+        assert [record for record in after if record != new] == before
+        assert not finished or new in after
+    assert steps > 6
 
 
 class Stopped(BaseException):
@@ -146,13 +200,17 @@ class Stopper:
             raise Stopped
 
 
-class FailingFile:
-    def append(self, data: bytes) -> None:
-        raise Unknown(path="journal")
+class Full:
+    """A disk that takes nothing while it is full; `then` says what else happens."""
 
-    def sync(self) -> None: ...
+    def __init__(self) -> None:
+        self.full = False
+        self.then: Callable[[str, str], None] = lambda operation, path: None
 
-    def close(self) -> None: ...
+    def __call__(self, operation: str, path: str) -> None:
+        if self.full and operation in ("append", "create"):
+            raise Unavailable("storage-full", path=path)
+        self.then(operation, path)
 
 
 async def filled(records: Iterable[Record] = tuple(RECORDS[1:])) -> MemoryStore:

@@ -118,9 +118,6 @@ async def disk_is_full(stage: Stage) -> None:
         disk.full = True
         await stage.sleep_ms(stage.random.uniform(1_000, 6_000))
         disk.full = False
-        if disk is node.disk and node.is_up:  # its journal says: restart it
-            node.kill()
-            node.start()
 
 
 async def link_is_cut(stage: Stage) -> None:
