@@ -14,6 +14,7 @@ from procedures.entry import Entry
 from procedures.kinds import registry
 from procedures.kinds.failover_node import FailoverNode
 from procedures.kinds.registry import KINDS
+from procedures.machine import Kind
 from procedures.submit import Submission as Wish
 from tests.conformance.looking import puts_of
 from tests.fakes.faults import Mode
@@ -183,14 +184,15 @@ def test_given_a_leader_that_dies_at_the_answer_when_led_on_then_it_ends_for_who
 @pytest.mark.case("greptime 15")
 def test_given_the_kinds_then_no_two_bear_one_name() -> None:
     folder = Path(registry.__file__).parent
-    names = [
-        value.name
-        for path in sorted(folder.glob("*.py"))
-        for attribute, value in vars(import_module(f"procedures.kinds.{path.stem}")).items()
-        if attribute == path.stem.upper()
-    ]
+    modules = [import_module(f"procedures.kinds.{path.stem}") for path in folder.glob("*.py")]
+    named = {
+        id(value): value.name
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, Kind)
+    }
 
-    assert sorted(names) == sorted(KINDS)
+    assert sorted(named.values()) == sorted(KINDS)
     assert all(kind.name == name for name, kind in KINDS.items())
 
 

@@ -207,8 +207,7 @@ class Life:
         await self._deposed_end()
         wrong = await self._arrive()
         known = outcomes_of(history_of(await self.history())).keys()
-        again = await self.ask("repeat")
-        await self.settled()
+        again = await self._repeat()
         return wrong + (repeated(again, procedure, known) if again else ["the repeat was refused"])
 
     async def _cancel(self, procedure: str, after_ms: int) -> None:
@@ -229,6 +228,15 @@ class Life:
             return None
         said = server.submitted.get_nowait()
         return said["procedure"] and Submitted(said["procedure"], said["replayed"])
+
+    async def _repeat(self) -> Submitted | None:
+        """None: it was refused. A leader that ended before it answered has told nothing."""
+        while True:
+            server = self.leader
+            again = await self.ask("repeat")
+            await self.settled()
+            if again is not None or server is self.leader:
+                return again
 
     async def quiet(self) -> None:
         """Waits until no procedure is left, whoever must take over for that."""
