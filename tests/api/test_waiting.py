@@ -139,6 +139,7 @@ async def test_given_a_queued_drop_of_a_schema_when_a_table_is_created_in_it_the
         one.nodes.gate.set()
 
 
+@pytest.mark.case("online 57")
 async def test_given_two_creates_of_one_name_when_the_first_ends_then_the_second_is_refused() -> (
     None
 ):

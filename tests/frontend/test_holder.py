@@ -138,6 +138,7 @@ def test_given_a_pin_of_the_newest_version_when_let_go_then_nobody_is_told() -> 
     play(scenario)
 
 
+@pytest.mark.case("online 4")
 def test_given_a_leader_that_is_silent_when_the_lease_ends_then_it_is_over_and_stays_over() -> None:
     async def scenario(at: Scene) -> None:
         at.leader.fault = SILENT

@@ -83,6 +83,7 @@ def test_given_missing_rows_when_deleted_then_it_is_fine() -> None:
 
 @pytest.mark.parametrize("unique", [False, True])
 @pytest.mark.parametrize("state", [WRITE_ONLY, PUBLIC])
+@pytest.mark.case("online 23")
 def test_given_an_index_that_is_maintained_when_rows_change_then_it_is_that_of_the_rows(
     state: ElementState, unique: bool
 ) -> None:
@@ -97,6 +98,7 @@ def test_given_an_index_that_is_maintained_when_rows_change_then_it_is_that_of_t
 
 
 @pytest.mark.parametrize("unique", [False, True])
+@pytest.mark.case("online 23-25")
 def test_given_an_index_that_only_deletes_when_rows_change_then_no_entry_is_made_and_old_ones_go(
     unique: bool,
 ) -> None:
@@ -112,8 +114,12 @@ def test_given_an_index_that_only_deletes_when_rows_change_then_no_entry_is_made
     assert region.index(1) == {}
 
 
-def test_given_a_unique_index_when_a_second_row_has_its_values_then_it_conflicts() -> None:
-    schema = schema_of(index(1, 2, unique=True))
+@pytest.mark.parametrize("state", [WRITE_ONLY, PUBLIC])
+@pytest.mark.case("online 38")
+def test_given_a_unique_index_when_a_second_row_has_its_values_then_it_conflicts(
+    state: ElementState,
+) -> None:
+    schema = schema_of(index(1, 2, unique=True, state=state))
     region = filled(schema)
 
     for op, rows in (
@@ -130,13 +136,18 @@ def test_given_a_unique_index_when_a_second_row_has_its_values_then_it_conflicts
     assert region.shown(schema) == list(ROWS)
 
 
-def test_given_a_unique_index_when_one_statement_has_values_twice_then_it_conflicts() -> None:
-    schema = schema_of(index(1, 2, unique=True))
+@pytest.mark.parametrize("state", [WRITE_ONLY, PUBLIC])
+@pytest.mark.case("online 43")
+def test_given_a_unique_index_when_one_statement_has_values_twice_then_it_conflicts(
+    state: ElementState,
+) -> None:
+    schema = schema_of(index(1, 2, unique=True, state=state))
 
     with pytest.raises(Conflict, match="index-not-unique"):
         ModelRegion().run(schema, Op.INSERT, [{"id": 1, "a": 1}, {"id": 2, "a": 1}])
 
 
+@pytest.mark.case("online 42")
 def test_given_a_unique_index_when_values_are_null_then_many_rows_have_them() -> None:
     schema = schema_of(index(1, 2, 3, unique=True))
     region = ModelRegion()
@@ -148,12 +159,14 @@ def test_given_a_unique_index_when_values_are_null_then_many_rows_have_them() ->
     assert len(region.index(1)) == 3
 
 
+@pytest.mark.parametrize("state", [WRITE_ONLY, PUBLIC])
 @pytest.mark.parametrize("careful", [False, True])
 @pytest.mark.parametrize("op", [Op.UPDATE, Op.UPSERT])
+@pytest.mark.case("online 41")
 def test_given_a_unique_index_when_two_rows_exchange_values_then_both_entries_lead_to_theirs(
-    op: Op, careful: bool
+    op: Op, careful: bool, state: ElementState
 ) -> None:
-    schema = schema_of(index(1, 2, unique=True))
+    schema = schema_of(index(1, 2, unique=True, state=state))
     region = filled(schema)
 
     region.run(schema, op, [{"id": 1, "a": 20}, {"id": 2, "a": 10}], careful=careful)
@@ -161,6 +174,7 @@ def test_given_a_unique_index_when_two_rows_exchange_values_then_both_entries_le
     assert region.index(1) == region.should_have(schema, 1)
 
 
+@pytest.mark.case("online 40")
 def test_given_two_rows_of_before_with_one_value_when_one_goes_then_the_others_entry_stays() -> (
     None
 ):
@@ -198,6 +212,7 @@ def test_given_a_hidden_column_when_a_client_names_it_then_it_is_unknown() -> No
 
 
 @pytest.mark.parametrize("op", [Op.INSERT, Op.UPSERT])
+@pytest.mark.case("online 44-45")
 def test_given_a_column_on_its_way_in_when_rows_are_written_then_they_have_its_default(
     op: Op,
 ) -> None:

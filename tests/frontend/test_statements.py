@@ -236,6 +236,7 @@ async def test_given_an_index_on_its_way_when_rows_are_written_then_it_has_them_
         assert len(await indexed(bench, "by_2")) == len(ROWS)
 
 
+@pytest.mark.case("online 19")
 async def test_given_a_scan_when_its_pages_are_fetched_then_it_is_pinned_until_it_is_too_old() -> (
     None
 ):

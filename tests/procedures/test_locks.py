@@ -86,6 +86,7 @@ def test_given_any_records_then_nobody_waits_for_a_younger_one_and_somebody_goes
 
 
 @given(claim_lists())
+@pytest.mark.case("online 74")
 def test_given_strangers_when_one_waits_then_a_younger_one_does_not_overtake_it(
     claims: list[Claim],
 ) -> None:

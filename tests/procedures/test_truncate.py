@@ -157,6 +157,7 @@ def deaths(scenario: Scenario) -> Iterator[tuple[Plan, str | None, type[FakeNode
 
 @pytest.mark.crash
 @pytest.mark.parametrize("scenario", [CALM, GONE], ids=lambda scenario: scenario.name)
+@pytest.mark.case("online 64")
 def test_given_clients_when_truncated_and_anybody_dies_then_no_half_and_nothing_lost(
     scenario: Scenario,
 ) -> None:

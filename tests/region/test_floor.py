@@ -59,6 +59,7 @@ def is_refused(read: Callable[[], object]) -> bool:
     return False
 
 
+@pytest.mark.case("online 4")
 def test_given_a_floor_when_older_batches_and_reads_come_then_they_are_refused() -> None:
     region = new_region()
     assert code_at(region, 1, "before") == "done"

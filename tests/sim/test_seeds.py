@@ -32,6 +32,7 @@ def lived() -> Lived:
     return outcome
 
 
+@pytest.mark.case("online 76")
 @pytest.mark.parametrize("seed", sorted({*SEEDS, *FOUND}))
 def test_given_a_seed_when_it_has_been_lived_then_nothing_was_wrong(
     seed: int, lived: Lived
