@@ -22,6 +22,7 @@ from base.wire.holders import (
     AcknowledgeRequest,
     HolderRegisterAnswer,
     HolderRegisterRequest,
+    Pin,
 )
 from dataplane.frontend.catalog import LiveCatalog
 from dataplane.frontend.latency import Latency
@@ -108,11 +109,7 @@ class Holder:
 
     def freed(self, table_id: int, schema_version: int) -> None:
         """A transaction is bound to it no more; of a version that is not the newest, tell."""
-        try:
-            newest = self.catalog.schema(table_id).version
-        except MetaError:
-            newest = schema_version + 1
-        if newest > schema_version:
+        if not self._is_newest(table_id, schema_version):
             self.tell()
 
     def check(self) -> None:
@@ -246,7 +243,7 @@ class Holder:
             incarnation=me.incarnation,
             sequence=me.sequence,
             version=version,
-            pinned=self.transactions.pins(sent_ms),
+            pinned=self._pinned(sent_ms),
             statement_p99_ms=self.latency.taken_p99_ms(),
         )
         try:
@@ -267,6 +264,21 @@ class Holder:
         heard, self._heard = self._heard, asyncio.Event()
         heard.set()
         return True
+
+    def _pinned(self, now_ms: int) -> tuple[Pin, ...]:
+        """Who uses a table as the catalog has it is not waited for at the version of that."""
+        return tuple(
+            pin
+            for pin in self.transactions.pins(now_ms)
+            if not self._is_newest(pin.table_id, pin.schema_version)
+        )
+
+    def _is_newest(self, table_id: int, schema_version: int) -> bool:
+        """False too for a table that is gone."""
+        try:
+            return self.catalog.schema(table_id).version <= schema_version
+        except MetaError:
+            return False
 
     def _begin_anew(self, why: str) -> None:
         log.warning("schema_lease_begun_anew", reason=why)

@@ -131,8 +131,13 @@ def test_given_a_pin_of_the_newest_version_when_let_go_then_nobody_is_told() -> 
         before = len(at.told)
         with at.transactions.running(at.clock.mono_ms()) as transaction:
             at.transactions.bind(transaction, TABLE_ID, 1)
+            await at.wait(3_000)
+            pinned = [request.pinned for _, request in at.leader.acknowledgements[before:]]
+        before = len(at.told)
         await at.wait(1)
 
+        assert pinned
+        assert not any(pinned)
         assert len(at.told) == before
 
     play(scenario)
