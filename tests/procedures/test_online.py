@@ -6,27 +6,31 @@ from dataclasses import dataclass
 import pytest
 
 from base.elements.states import ElementState
-from base.errors import Conflict
+from base.errors import Conflict, Refused
 from keys.kv import Compare
 from keys.records import Outcome, ProcedureHistory, Submission
 from keys.routing import change_regions
 from keys.tables import RegionState, TableInfo, TableInfoKey, TableRouteKey
 from keys.txn import Txn, snapshot
-from procedures.control import Control
+from procedures.control import Control, State
 from procedures.entry import Entry
 from procedures.kinds.alter_operations import AddColumn, DropColumn, DropNotNull, Operation
 from procedures.kinds.alter_table import ALTER_TABLE
+from procedures.kinds.drop_table import DROP_TABLE, DropTable
 from procedures.kinds.failover_table import FAILOVER_TABLE
+from procedures.kinds.index_kinds import CREATE_INDEX
 from procedures.steering import Command
 from procedures.submit import Submission as Wish
-from tests.fakes.cluster import DEADLINE_MS, Cluster
+from tests.fakes.cluster import DEADLINE_MS, STOPPED_MS, Cluster
 from tests.procedures.agree import history_of
-from tests.procedures.ends import OTHER, TABLE, End
+from tests.procedures.ends import OTHER, TABLE, End, no_rest
 from tests.procedures.online import (
     ALTERS,
+    INDEXES,
     all_altered,
     never_altered,
     told,
+    with_empty_table,
     with_wide_table,
 )
 from tests.procedures.scenarios import MOVED
@@ -35,6 +39,7 @@ from tests.sim.loop import SimLoop, run
 
 HOLDER = "fe-1"
 WAIT_MS = 600_000
+REFUSED = "a write of a deposed leader was refused"
 
 OPTIONAL = AddColumn(name="extra", type="int64")
 REQUIRED = AddColumn(name="seats", type="int32", nullable=False, default=100)
@@ -283,3 +288,101 @@ def test_given_a_region_that_is_not_open_then_nothing_is_published_and_it_is_sai
         assert (await change.end()).outcome is Outcome.SUCCEEDED
 
     run(main, 1)
+
+
+@pytest.mark.case("online 34")
+def test_given_a_leader_that_sleeps_while_the_next_undoes_when_it_wakes_then_it_is_refused() -> (
+    None
+):
+    async def scenario(at: Change) -> None:
+        at.cluster.holders.uses(HOLDER, TABLE, 1)
+        change = await at.submit(*ALTERS.operations)
+        await at.settle()
+        seen = await at.info()
+        old = at.cluster.leader
+
+        at.cluster.loop.pause(old.node, STOPPED_MS)
+        await at.cluster.started("meta-2")
+        await change.control(Control.CANCEL)
+        at.cluster.holders.lets_go(HOLDER, TABLE)
+        ended = await change.end()
+        undone = await at.info()
+        refused_before = at.cluster.sometimes[REFUSED]
+        asleep = not old.ended.is_set()
+        await old.ended.wait()
+
+        assert (seen.schema_version, asleep, refused_before) == (2, True, 0)
+        assert ended.outcome is Outcome.CANCELLED
+        assert at.cluster.sometimes[REFUSED] == 1
+        assert await at.info() == undone
+        assert at.judge(Outcome.CANCELLED, never_altered) == []
+
+    online(scenario)
+
+
+@pytest.mark.case("online 62")
+def test_given_an_index_that_is_made_when_its_table_is_dropped_then_one_after_the_other() -> None:
+    async def main(loop: SimLoop) -> None:
+        cluster = Cluster(loop)
+        fence = await cluster.bootstrap()
+        await with_empty_table(cluster, fence)
+        await cluster.started()
+        manager = cluster.leader.manager
+        cluster.holders.uses(HOLDER, TABLE, 1)
+        index = Change(cluster, fence, cluster.ids.procedure_id())
+        drop = Change(cluster, fence, cluster.ids.procedure_id())
+        client = Submission(submitted_by="anna", request_id="r", statement={}, idempotency=None)
+        await manager.submit(CREATE_INDEX, INDEXES, Wish(index.procedure, client, "b"))
+        await index.settle()
+        table = DropTable(catalog="main", schema_name="public", name="t", table_id=TABLE)
+        await manager.submit(DROP_TABLE, table, Wish(drop.procedure, client, "b"))
+        await index.settle()
+        meanwhile = [change.entry().state for change in (index, drop)]
+        half = await index.info()
+
+        cluster.holders.lets_go(HOLDER, TABLE)
+        ends = [await change.end() for change in (index, drop)]
+
+        def nothing_left(end: End) -> list[str]:
+            serving = [node.serving for node in cluster.plane.nodes.values() if node.serving]
+            return [*end.tables(), *map(str, serving), *no_rest(end)]
+
+        assert meanwhile == [State.RUNNING, State.WAITING]
+        assert [one.state for one in half.indexes] == [ElementState.DELETE_ONLY]
+        assert [end.outcome for end in ends] == [Outcome.SUCCEEDED] * 2
+        assert index.judge(Outcome.SUCCEEDED, nothing_left) == []
+
+    run(main, 1)
+
+
+@pytest.mark.case("online 75")
+def test_given_several_changes_when_the_last_one_fails_for_ever_then_all_are_undone() -> None:
+    """The last one takes a transition more than the others, and no region takes that."""
+
+    async def scenario(at: Change) -> None:
+        at.cluster.holders.uses(HOLDER, TABLE, 1)
+        change = await at.submit(*ALTERS.operations[1:], REQUIRED)
+        await at.settle()
+        refuses = at.cluster.plane.nodes["dn-1"].refuses
+
+        refuses["schema"] = Refused(reason="test")
+        at.cluster.holders.lets_go(HOLDER, TABLE)
+        await at.settle()
+        half = await at.info()
+        while change.entry().state is not State.ROLLING_BACK:
+            await at.cluster.clock.sleep_ms(WAIT_MS)
+        refuses.clear()
+        ended = await change.end()
+
+        assert (half.schema_version, half.schema_floor) == (2, 2)
+        assert {one.state for one in half.columns} == {
+            ElementState.PUBLIC,
+            ElementState.WRITE_ONLY,
+            ElementState.DELETE_ONLY,
+        }
+        assert ended.outcome is Outcome.ROLLED_BACK
+        assert ended.last.error is not None
+        assert ended.last.error.code == "not-ready"
+        assert at.judge(Outcome.ROLLED_BACK, never_altered) == []
+
+    online(scenario)
