@@ -172,7 +172,8 @@ class Service:
 
         try:
             self.transactions.check_age(transaction, self.clock.mono_ms())
-            scan, found = await self._finished(transaction, opened.scan.schema, read)
+            known = opened.scan.schema
+            scan, found = await self._finished(transaction, known, read, opened.scan.under)
             following = found.following
         finally:
             if following is None:
@@ -260,9 +261,14 @@ class Service:
         return done, version
 
     async def _finished(
-        self, transaction: Transaction, schema: Schema, read: Callable[[Schema], Awaitable[T]]
+        self,
+        transaction: Transaction,
+        schema: Schema,
+        read: Callable[[Schema], Awaitable[T]],
+        must_fit: Callable[[Schema], object] = lambda newer: None,
     ) -> T:
-        """Under the newest schema, if that which it began with has ended meanwhile."""
+        """Under the newest schema, if that which it began with has ended meanwhile. *must_fit*
+        raises if it cannot be read under that: then no later one is waited for."""
         until = self._call(transaction).until
         while True:
             try:
@@ -275,6 +281,7 @@ class Service:
                         newer = await self.catalog.newer(schema)
                 except TimeoutError:
                     raise error from None
+                must_fit(newer)
                 self.transactions.bind(transaction, newer.layout.table_id, newer.version)
                 schema = newer
 

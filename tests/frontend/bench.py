@@ -11,7 +11,7 @@ import httpx
 from base.rows.nodes import Nodes
 from base.wire.feed import FeedTable, Snapshot, Update
 from base.wire.holders import HolderRegisterAnswer
-from base.wire.orders import CreateRegion, LeaseGrant, RegionColumn, SetSchema
+from base.wire.orders import CloseRegion, CreateRegion, LeaseGrant, RegionColumn, SetSchema
 from dataplane.datanode.app import build_app as datanode_app
 from dataplane.datanode.journal import open_journal
 from dataplane.datanode.leases import RegionLeases
@@ -88,6 +88,19 @@ class Bench:
             )
             await self.node.carry_out(order)
 
+    async def drop(self) -> None:
+        """As a procedure does it: nobody finds the table any more, and then its regions close."""
+        gone = Update(version=(self.catalog.version or 0) + 1, gone=(self.table.id,))
+        self.catalog.take(gone)
+        for region in self.table.regions:
+            order = CloseRegion(number=2, region_id=region.region_id, epoch=region.epoch)
+            await self.node.carry_out(order)
+
+    async def make(self, table: FeedTable) -> None:
+        """As a procedure does it: its regions first."""
+        await _make_regions(self.node, table)
+        self.tell(table)
+
     async def publish(self, table: FeedTable) -> None:
         """A transition as a procedure makes it: the regions first."""
         await self.raise_floor(table, table.schema_version - 1)
@@ -118,10 +131,7 @@ async def running(table: FeedTable | None = None) -> AsyncIterator[Bench]:
         leases.sent(1, clock.mono_ms())
         disks = DiskStore(MemoryDisk(store), clock, "/n")
         node = NodeRegions(disks, leases, clock, group.create_task)
-        for region in table.regions:
-            create = _create(table, region.region_id)
-            await node.carry_out(create)
-            node.renew_by(create)
+        await _make_regions(node, table)
         journal = open_journal(MemoryDisk(store), "/n", "dn-1")
         me = Membership(Identity("dn-1", "i1", NODE_URL, "z", "/n"), "c")
         desk = OrderDesk(journal, node)
@@ -151,6 +161,13 @@ def _frontend(clock: FakeClock, node: NodeRegions, way: Meeting, table: FeedTabl
         metrics=FrontendMetrics(),
     )
     return Bench(clock, node, way, catalog, holder, transactions, service, table)
+
+
+async def _make_regions(node: NodeRegions, table: FeedTable) -> None:
+    for region in table.regions:
+        create = _create(table, region.region_id)
+        await node.carry_out(create)
+        node.renew_by(create)
 
 
 def _create(table: FeedTable, region_id: str) -> CreateRegion:

@@ -35,11 +35,12 @@ def feed_table(
     regions: int = 1,
     schema_version: int = 1,
     leader: str = "dn-1",
+    id: int = TABLE_ID,
 ) -> FeedTable:
     """`id` is the key; without columns among *elements* there are `a: int64` and `b: string`."""
     columns = tuple(one for one in elements if isinstance(one, FeedColumn)) or (A, B)
     return FeedTable(
-        id=TABLE_ID,
+        id=id,
         catalog="main",
         schema_name="public",
         name="t",
@@ -52,7 +53,7 @@ def feed_table(
         primary_key=(1,),
         partition=HashRule(columns=(1,), count=regions),
         regions=tuple(
-            FeedRegion(region_id=str(TABLE_ID << 32 | number), leader=leader, epoch=1, state="open")
+            FeedRegion(region_id=str(id << 32 | number), leader=leader, epoch=1, state="open")
             for number in range(regions)
         ),
     )
