@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from base.elements import graphs
+from base.elements.states import ElementState
 from base.errors import Conflict, MetaError, Refused
 from base.wire.orders import DataFile
 from dataplane.region import compaction
@@ -128,6 +130,24 @@ def test_given_entries_that_changed_behind_the_mark_when_ingested_then_the_newer
     assert entries_of(region) == {b"n-b": b"b", b"z-c": b"c"}
     with pytest.raises(Conflict):
         write_mixed(region, "s-5", {(INDEX, b"z-c"): b"d"}, {(INDEX, b"z-c"): 0})
+
+
+@pytest.mark.case("online 26")
+def test_given_another_column_that_changed_before_the_backfill_when_ingested_then_an_entry_is_there(
+    region: Region,
+) -> None:
+    """Who writes no column of the index says nothing of the entry, which may not be there yet."""
+    assert graphs.INDEX.behaviours[ElementState.WRITE_ONLY].update_elsewhere == ()
+    source = built(region, values_of(region))
+    write_mixed(region, "s-3", {(ROWS, b"a"): (9, "x")})
+    before = entries_of(region)
+
+    region.ingest(source)
+    region.set_schema(SCHEMA, close=[MARK])
+
+    entries = [(b"x-a", b"a", (9, "x")), (b"y-b", b"b", (2, "y")), (b"z-c", b"c", (3, "z"))]
+    assert before == {}
+    assert by_index(region) == entries
 
 
 def test_given_files_that_are_not_of_the_index_or_its_mark_when_ingested_then_refused(
