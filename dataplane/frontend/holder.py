@@ -157,10 +157,12 @@ class Holder:
                 continue
             self._due.clear()
             answered = await self._acknowledge(self.now)
-            if self.lease.is_near_its_end(self.world.clock.mono_ms()):
+            fresh_ms = self.lease.fresh_ms(self.world.clock.mono_ms())
+            if fresh_ms <= 0:
                 self._begin_anew("the lease is near its end")
             elif self.now is not None:
-                await self._pause(self.now.acknowledge_ms if answered else RETRY_MS, answered)
+                pause_ms = self.now.acknowledge_ms if answered else RETRY_MS
+                await self._pause(min(pause_ms, fresh_ms), answered)
 
     async def sign_off(self) -> None:
         """As far as it can be done: what is left of the lease ends by itself."""

@@ -37,6 +37,7 @@ class SchemaLease:
         """Whether it was held, and is no more."""
         return self.deadline_ms is not None and now_ms >= self.deadline_ms
 
-    def is_near_its_end(self, now_ms: int) -> bool:
-        """Whether a third or less is left: time to begin anew, while there is some."""
-        return self.deadline_ms is not None and self.deadline_ms - now_ms <= self.lease_ms // 3
+    def fresh_ms(self, now_ms: int) -> int:
+        """Until a third is left: then it is time to begin anew, while there is some."""
+        assert self.deadline_ms is not None, "none was ever granted"
+        return self.deadline_ms - self.lease_ms // 3 - now_ms
