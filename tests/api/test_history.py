@@ -1,5 +1,7 @@
 """What was done to a table, when it is asked for later: by table, by time, with the statement."""
 
+from typing import Any
+
 import pytest
 
 from keys.records import ProcedureHistory, ProcedureHistoryKey
@@ -10,7 +12,7 @@ from tests.api.test_procedure_list import HOUR_MS, all_pages, text_of
 WAIT = {"prefer": "wait=10"}
 
 
-async def add_column(one: Server, table: str, name: str) -> dict[str, object]:
+async def add_column(one: Server, table: str, name: str) -> dict[str, Any]:
     """The body that was sent."""
     body = {"operations": [{"op": "add_column", "column": {"name": name, "type": "int64"}}]}
     answer = await one.client.post(f"{TABLES}/{table}/alter", json=body, headers=WAIT)

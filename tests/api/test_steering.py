@@ -84,6 +84,7 @@ async def test_given_two_changes_of_one_name_then_the_locks_show_holder_and_queu
         one.nodes.gate.set()
 
 
+@pytest.mark.case("online 72")
 async def test_given_an_undo_that_cannot_finish_then_a_poison_is_shown_and_cleared() -> None:
     async with leader() as one:
         one.nodes.failing = "disk-full"
@@ -95,6 +96,7 @@ async def test_given_an_undo_that_cannot_finish_then_a_poison_is_shown_and_clear
             await one.term.manager.changed(deadline_ms=200)
 
         (poison,) = (await one.client.get("/v1/poisons")).json()["poisons"]
+        counted = (await one.client.get("/metrics")).text
         resource = f"table:{poison['resource']['id']}"
         refused = await post(one, TABLES, 409, json=spec())
         dumb = await one.client.delete(f"/v1/poisons/{resource}")
@@ -102,6 +104,7 @@ async def test_given_an_undo_that_cannot_finish_then_a_poison_is_shown_and_clear
         gone = await one.client.get(f"/v1/poisons/{resource}")
 
         assert body["allowed_actions"] == ["retry"]
+        assert 'metasrv_procedures_living{state="poisoned"} 1.0' in counted
         assert poison["procedure_id"] == body["id"]
         assert refused["code"] == "table-poisoned"
         assert dumb.status_code == 422

@@ -164,7 +164,7 @@ def test_given_a_step_that_fails_for_a_while_then_it_is_retried_visibly_and_succ
     troubled(scenario)
 
 
-@pytest.mark.case("greptime 39", "greptime 41")
+@pytest.mark.case("greptime 39", "greptime 41", "online 72")
 def test_given_a_step_that_fails_for_ever_then_its_deadline_ends_it_and_it_is_undone_once() -> None:
     async def scenario(at: Office, gates: Trouble) -> None:
         gates.errors["a"] = [FOR_A_WHILE] * 1_000
