@@ -12,6 +12,7 @@ from keys.holders import Holder, HolderKey
 from keys.txn import snapshot
 from metasrv.nodes.leases import wait_ms
 from tests.api.rig import DEADLINE_MS, SCHEMA_LEASE_MS, TABLES, Server, follower_of, leader
+from tests.holders.reader import whole
 from tests.holders.samples import acknowledgement, pin, registration
 
 TURNS_MAX = 1_000  # of the loop: each request gives everybody else one
@@ -185,7 +186,10 @@ async def test_given_holders_when_the_metrics_are_read_then_the_leader_counts_th
         assert float(silence) >= 4
 
 
-async def test_given_a_change_that_waits_then_it_names_the_holder_and_its_transaction() -> None:
+@pytest.mark.case("online 22")
+async def test_given_a_change_that_waits_then_it_names_whom_it_waits_for_and_readers_go_on() -> (
+    None
+):
     async with leader() as one:
         table = (await one.make())["id"]
         await register(one, "fe-1")
@@ -199,12 +203,17 @@ async def test_given_a_change_that_waits_then_it_names_the_holder_and_its_transa
         at = one.version
         await acknowledge(one, "fe-1", 1, at, pin(table, 1, "t-9", age_ms=2_500))
         pinned = await waits_of(one, path, lambda wait: wait["transaction"] is not None)
+        shown = (await one.client.get(f"{TABLES}/t")).json()
+        known = whole(one.state.follower).tables[table]
         await acknowledge(one, "fe-1", 2, at)
         ended = await told_all(one, path)
 
         assert (silent["kind"], silent["have"] < silent["need"]) == ("schema_lease", True)
         assert 0 < silent["expires_in_s"] <= wait_ms(SCHEMA_LEASE_MS) // 1_000 + 1
         assert (pinned["have"], pinned["transaction"]) == (at, "t-9")
+        states = [column["state"] for column in shown["columns"]]
+        assert states == [column.state for column in known.columns]
+        assert (shown["schema_version"], states) == (2, ["public", "public", "delete-only"])
         assert (pinned["transaction_age_ms"], pinned["since"]) == (2_500, silent["since"])
         assert (ended["state"], ended["waiting_for"]) == ("succeeded", [])
 
