@@ -10,7 +10,7 @@ from keys.committer import Committer, StaleRead
 from keys.kv import Kv
 from keys.txn import Txn, snapshot
 
-BLOCK = 64  # ids reserved at once; a leader that ends leaves at most this gap
+BLOCK = 1024  # ids reserved at once; a leader that ends leaves at most this gap
 FIRST: Mapping[str, int] = {"table_id": 1024, "schema_id": 1024, "catalog_id": 1024}
 
 
