@@ -22,7 +22,7 @@ class Part:
 
 PARTS = (
     Part("fast", 240),
-    Part("crash", 300),
+    Part("crash", 420),
     Part("badinput", 120),
     Part("sim", 120),
     Part("etcd", 420),
