@@ -8,6 +8,7 @@ holds the lock of the node's root (root_lock.py), so it has one writer.
 
 import asyncio
 import re
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -76,12 +77,14 @@ class NodeJournal:
 
 
 class JournalFiles:
-    """The current file, and how the next one takes its place. Blocking."""
+    """The current file, and how the next one takes its place. Blocking, and safe for threads: who
+    waits for a write may be cancelled while it goes on, and no file is closed under a write."""
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
         self._folder = folder
         self._file: AppendFile | None = None
+        self._writing = threading.Lock()
 
     def newest(self) -> bytes:
         """What the current file holds; nothing if there is none."""
@@ -90,6 +93,20 @@ class JournalFiles:
 
     def begin(self, data: bytes) -> None:
         """Goes on in the next file, which holds *data*; it is there whole or not at all."""
+        with self._writing:
+            self._begin(data)
+
+    def append(self, data: bytes) -> None:
+        with self._writing:
+            assert self._file is not None, "begun when it was opened"
+            self._file.append(data)
+            self._file.sync()
+
+    def close(self) -> None:
+        with self._writing:
+            self._close()
+
+    def _begin(self, data: bytes) -> None:
         for name in self._disk.list(self._folder):
             if _UNFINISHED.fullmatch(name):
                 self._disk.remove(f"{self._folder}/{name}")
@@ -100,17 +117,12 @@ class JournalFiles:
         file.sync()
         self._disk.rename(path + UNFINISHED, path)
         self._disk.sync_folder(self._folder)
-        self.close()
+        self._close()
         self._file = file
         for number in numbers:
             self._disk.remove(self._path(number))
 
-    def append(self, data: bytes) -> None:
-        assert self._file is not None, "begun when it was opened"
-        self._file.append(data)
-        self._file.sync()
-
-    def close(self) -> None:
+    def _close(self) -> None:
         if self._file is not None:
             self._file.close()
 

@@ -1,5 +1,7 @@
 """The node journal: torn tails are left out, damage is loud, and what was synced is kept."""
 
+import asyncio
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -135,6 +137,33 @@ async def test_given_no_space_when_there_is_some_again_then_what_was_answered_an
 
     assert open_journal(MemoryDisk(store), "/n", "dn-1").state == journal.state
     assert (journal.state.term, journal.state.dropped) == (8, {REGION + 2, REGION + 9})
+
+
+async def test_given_a_write_that_nobody_waits_for_then_no_file_is_begun_before_it_ends() -> None:
+    store, disk = MemoryStore(), Full()
+    journal = open_journal(MemoryDisk(store, disk), "/n", "dn-1")
+    done: list[str] = []
+    entered, may_end = threading.Event(), threading.Event()
+
+    def slow_once(operation: str, path: str) -> None:
+        if operation == "append" and not entered.is_set():
+            entered.set()
+            may_end.wait()
+        done.append(operation)
+
+    disk.then = slow_once
+    left = asyncio.create_task(journal.commit([TermSeen(term=8)]))
+    await asyncio.to_thread(entered.wait)
+    left.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await left
+    next_one = asyncio.create_task(journal.commit([TermSeen(term=9)]))
+    await asyncio.to_thread(lambda: None)  # its thread is at work
+    may_end.set()
+    await next_one
+
+    assert done[:2] == ["append", "sync"]
+    assert open_journal(MemoryDisk(store), "/n", "dn-1").state.term == 9
 
 
 @pytest.mark.parametrize("torn", [0, 1, 7])
