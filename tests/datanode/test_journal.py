@@ -152,15 +152,15 @@ async def test_given_a_write_that_nobody_waits_for_then_no_file_is_begun_before_
         done.append(operation)
 
     disk.then = slow_once
-    left = asyncio.create_task(journal.commit([TermSeen(term=8)]))
-    await asyncio.to_thread(entered.wait)
-    left.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await left
-    next_one = asyncio.create_task(journal.commit([TermSeen(term=9)]))
-    await asyncio.to_thread(lambda: None)  # its thread is at work
-    may_end.set()
-    await next_one
+    async with asyncio.TaskGroup() as tasks:
+        left = tasks.create_task(journal.commit([TermSeen(term=8)]))
+        await asyncio.to_thread(entered.wait)
+        left.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await left
+        tasks.create_task(journal.commit([TermSeen(term=9)]))
+        await asyncio.to_thread(lambda: None)  # its thread is at work
+        may_end.set()
 
     assert done[:2] == ["append", "sync"]
     assert open_journal(MemoryDisk(store), "/n", "dn-1").state.term == 9
