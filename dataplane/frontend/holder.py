@@ -6,6 +6,7 @@ catalog anew and registers as a new incarnation; past it, it must not answer any
 """
 
 import asyncio
+import math
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -76,6 +77,8 @@ class Registration:
     """Of the last acknowledgement sent."""
     must_have: int = 0
     """The version of the catalog that the leader had when it last answered."""
+    stands: tuple[int, float] | None = None
+    """Where the catalog stands below that, and when it is to be read anew; None: it does not."""
 
 
 @dataclass
@@ -92,6 +95,8 @@ class Holder:
     now: Registration | None = None
     """None: it must register, for the first time or anew."""
     cluster_id: str | None = None
+    _perhaps: tuple[str, ...] = ()
+    """Incarnations that the leader may have registered, the newest first."""
     _due: asyncio.Event = field(default_factory=asyncio.Event)
     _snapshots: int = 0
     """Of the catalog that must have been read before it registers: the last one anew."""
@@ -165,15 +170,20 @@ class Holder:
                 await self._pause(min(pause_ms, fresh_ms), answered)
 
     async def sign_off(self) -> None:
-        """As far as it can be done: what is left of the lease ends by itself."""
-        if self.now is None:
-            return
-        try:
-            await self.world.leader.sign_off(self.holder_id, self.now.incarnation)
-        except NotFound:
-            pass  # the leader has ended it already
-        except MetaError as error:
-            log.warning("sign_off_failed", code=error.code)
+        """As far as it can be done: what is left of the lease ends by itself. Also after it has
+        ended here, so that nobody waits until it has ended by the clock of the leader."""
+        for incarnation in self._perhaps:
+            try:
+                await self.world.leader.sign_off(self.holder_id, incarnation)
+            except NotFound:
+                return  # the leader has ended it already
+            except Conflict as error:
+                log.info("sign_off_of_another", code=error.code, incarnation=incarnation)
+            except MetaError as error:
+                log.warning("sign_off_failed", code=error.code)
+                return
+            else:
+                return
 
     # -- inside
 
@@ -202,6 +212,7 @@ class Holder:
                 pinned=self.transactions.pins(self.world.clock.mono_ms()),
             )
             sent_ms = self.world.clock.mono_ms()
+            self._perhaps = tuple(dict.fromkeys((incarnation, *self._perhaps)))
             try:
                 answer = await self.world.leader.register(request, self._patience_ms())
             except MetaError as error:
@@ -216,6 +227,7 @@ class Holder:
         if self.cluster_id not in (None, answer.cluster_id):
             raise Conflict("wrong-cluster", expected=self.cluster_id, found=answer.cluster_id)
         self.cluster_id = answer.cluster_id
+        self._perhaps = (incarnation,)
         self.now = Registration(
             incarnation=incarnation,
             cluster_id=answer.cluster_id,
@@ -260,12 +272,25 @@ class Holder:
         if version >= me.must_have:
             self.lease.granted(sent_ms, answer.lease_ms, self.world.clock.mono_ms())
         me.must_have = answer.catalog_version
+        self._doubt_stream(me, version, sent_ms)
         me.acknowledge_ms = answer.acknowledge_ms
         self.transactions.age_max_ms = answer.transaction_age_max_ms
         self._answered = number
         heard, self._heard = self._heard, asyncio.Event()
         heard.set()
         return True
+
+    def _doubt_stream(self, me: Registration, version: int, now_ms: int) -> None:
+        """A catalog that stands still below what the leader has is read anew, once: a snapshot
+        may take its time. The end of the lease is there for what that does not mend."""
+        if version >= me.must_have:
+            me.stands = None
+        elif me.stands is None or me.stands[0] != version:
+            me.stands = (version, now_ms + me.acknowledge_ms)
+        elif now_ms >= me.stands[1]:
+            log.warning("catalog_stream_stuck", version=version, leader=me.must_have)
+            me.stands = (version, math.inf)
+            self.world.reload()
 
     def _pinned(self, now_ms: int) -> tuple[Pin, ...]:
         """Who uses a table as the catalog has it is not waited for at the version of that."""

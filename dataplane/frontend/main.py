@@ -105,8 +105,7 @@ async def run(config: FrontendConfig, ready_file: Path | None) -> int:
         await serving
         for task in (*background, over, stopping):
             task.cancel()
-        if not is_over:
-            await frontend.holder.sign_off()
+        await frontend.holder.sign_off()
         await frontend.nodes.close()
     log.info("frontend_stopped")
     return EXIT_LEASE if is_over else 0

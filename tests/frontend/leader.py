@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from base.clock import Clock
-from base.errors import MetaError
+from base.errors import Conflict, MetaError
 from base.wire.holders import (
     AcknowledgeAnswer,
     AcknowledgeRequest,
@@ -23,6 +23,8 @@ class FakeLeader:
     """Of its catalog."""
     fault: MetaError | None = None
     """Raised instead of any answer."""
+    incarnation: str | None = None
+    """The one it knows; None: whichever it is told of."""
     registrations: list[HolderRegisterRequest] = field(default_factory=list)
     acknowledgements: list[tuple[int, AcknowledgeRequest]] = field(default_factory=list)
     """With the time of each."""
@@ -56,6 +58,8 @@ class FakeLeader:
 
     async def sign_off(self, holder_id: str, incarnation: str) -> None:
         self._fail()
+        if self.incarnation not in (None, incarnation):
+            raise Conflict("stale-incarnation", node=holder_id)
         self.signed_off.append(incarnation)
 
     def _fail(self) -> None:

@@ -178,14 +178,20 @@ def test_given_a_leader_that_comes_back_near_the_end_when_registered_then_it_goe
     play(scenario)
 
 
-def test_given_a_catalog_that_cannot_be_read_anew_when_the_lease_ends_then_it_is_over() -> None:
+@pytest.mark.case("online 7")
+def test_given_a_catalog_that_cannot_be_read_when_the_lease_ends_then_over_and_signed_off() -> None:
     async def scenario(at: Scene) -> None:
         at.feed.can = False
         at.leader.version = 9
         await at.holder.until_over()
+        with pytest.raises(Unavailable):
+            at.holder.check()
+        await at.holder.sign_off()
 
         assert len(at.leader.registrations) == 1
         assert at.clock.mono_ms() <= 2 * LEASE_MS
+        assert len(at.reloads) == 2, "once while the lease is held, and once to begin anew"
+        assert at.leader.signed_off == [at.leader.registrations[0].incarnation]
 
     play(scenario)
 
@@ -242,6 +248,22 @@ def test_given_a_table_made_just_now_when_it_is_not_known_then_its_version_is_wa
     play(scenario)
 
 
+@pytest.mark.case("online 7")
+def test_given_a_catalog_that_stands_still_when_it_is_read_anew_then_the_lease_goes_on() -> None:
+    async def scenario(at: Scene) -> None:
+        await at.wait(LEASE_MS)
+        at.leader.version = 2
+        await at.wait(3 * ACKNOWLEDGE_MS)
+        reloads = len(at.reloads)
+        at.apply(2)
+        await at.wait(LEASE_MS)
+
+        at.holder.check()
+        assert (reloads, len(at.reloads), len(at.leader.registrations)) == (1, 1, 1)
+
+    play(scenario)
+
+
 @pytest.mark.parametrize("code", ["wrong-cluster", "stale-incarnation"])
 def test_given_another_cluster_or_process_when_told_so_then_it_must_never_serve(code: str) -> None:
     async def scenario(at: Scene) -> None:
@@ -263,5 +285,17 @@ def test_given_a_frontend_that_ends_when_it_signs_off_then_its_incarnation_is_na
             await at.holder.sign_off()
 
         assert at.leader.signed_off == [at.leader.registrations[0].incarnation]
+
+    play(scenario)
+
+
+def test_given_a_registration_without_an_answer_when_it_ends_then_what_there_may_be_goes() -> None:
+    async def scenario(at: Scene) -> None:
+        at.leader.fault = SILENT
+        await at.holder.until_over()
+        at.leader.fault, at.leader.incarnation = None, at.leader.registrations[0].incarnation
+        await at.holder.sign_off()
+
+        assert at.leader.signed_off == [at.leader.incarnation]
 
     play(scenario)
