@@ -94,7 +94,8 @@ class Region(Readable, Tended):
             for name in close:
                 manifest = unmarked(manifest, name) or manifest
             if mark is not None:
-                version = version_of_mark(manifest, mark) or self._content.version
+                standing = version_of_mark(manifest, mark)  # 0: of a region that had no rows
+                version = self._content.version if standing is None else standing
                 manifest = marked(manifest, Mark(name=mark, version=version)) or manifest
             before = self._manifest
             if manifest != before:

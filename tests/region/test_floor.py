@@ -76,6 +76,16 @@ def test_given_a_floor_when_older_batches_and_reads_come_then_they_are_refused()
     assert contents(region).keys() == {b"a", b"b", b"before", b"new"}
 
 
+def test_given_a_mark_of_an_empty_region_when_ordered_again_behind_rows_then_it_stands() -> None:
+    region = Region.create(place(), SPEC, epoch=1)
+    first = region.set_schema(NEWS, MARK)
+    assert code_at(region, 2, "s-1") == "done"
+
+    again = region.set_schema(NEWS, MARK)
+
+    assert first == again == 0
+
+
 def test_given_a_statement_of_before_the_floor_when_repeated_then_its_first_answer_comes() -> None:
     region = new_region()
     region.set_schema(NEWS)
