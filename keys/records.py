@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 from pydantic import Field
 
 from keys.key import Key, Range
+from keys.transitions import TRANSITIONS_MAX, Transition
 from keys.value import StoredModel, StoredPart
 
 
@@ -144,6 +145,8 @@ class ProcedureRecord(StoredModel):
     poisoned: bool = False
     """Its undo was given up: its resource bears a poison that names it."""
     controls: tuple[Controlled, ...] = Field(default=(), max_length=CONTROLS_MAX)
+    transitions: tuple[Transition, ...] = Field(default=(), max_length=TRANSITIONS_MAX)
+    """What it published of tables' elements, oldest first, and how each was followed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from keys.kv import Readable
 from keys.records import Submission
 from keys.txn import Snapshot, snapshot
 from procedures.gate import Gate
+from procedures.passages import Passage, Passages, drained
 from procedures.ports import Children, Jobs, Leases, Nodes, Placement, SchemaSync, Sender
 
 
@@ -103,6 +104,8 @@ class Context:
     client: Submission
     """What the client required, to be compared again here, under the locks."""
     live: Live
+    passages: Passages = field(default_factory=Passages)
+    """What the step sees of transitions: stored with the record that says it is done."""
 
     @property
     def sender(self) -> Sender:
@@ -124,8 +127,9 @@ class Context:
         self.live.done, self.live.total, self.live.unit = done, total, unit
 
     async def drained(self, table_id: int, schema_version: int) -> None:
-        """Waits as SchemaSync.drained, and shows who is waited for."""
-        sync, since_ms = self.ports.schema_sync, self.ports.clock.wall_ms()
+        """Waits as SchemaSync.drained, and shows who is waited for; noted for the history."""
+        sync, clock = self.ports.schema_sync, self.ports.clock
+        since_ms = clock.wall_ms()
 
         def waits() -> tuple[Waiting, ...]:
             return tuple(
@@ -144,9 +148,13 @@ class Context:
 
         self.live.waiting_now = waits
         try:
-            await sync.drained(table_id, schema_version)
+            drain = await sync.drained(table_id, schema_version)
         finally:
             self.live.waiting_now = tuple
+        self.note(drained(table_id, schema_version, drain, clock.wall_ms()))
+
+    def note(self, passage: Passage) -> None:
+        self.passages.note(passage)
 
     @contextmanager
     def waiting_for(

@@ -1,6 +1,6 @@
 """How a record moves: pure functions from a record and what happened to the next record."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from base.errors import MetaError
@@ -18,6 +18,7 @@ from keys.records import (
 )
 from keys.txn import Stamp
 from procedures.machine import Goto, Kind, ProcedureState, S
+from procedures.passages import Passage, kept
 
 Why: TypeAlias = MetaError | Controlled
 """Why a procedure turns back: an error, or somebody who cancelled it."""
@@ -59,6 +60,12 @@ def follow(
             "catalog_version": stamp.catalog_version or record.catalog_version,
         }
     )
+
+
+def passed(record: ProcedureRecord, passages: Iterable[Passage], stamp: Stamp) -> ProcedureRecord:
+    """The record with what its step saw of transitions; *stamp* is of the commit that ends it."""
+    transitions = kept(record.transitions, passages, stamp)
+    return record.model_copy(update={"transitions": transitions})
 
 
 def turn_back(record: ProcedureRecord, why: Why, stamp: Stamp) -> ProcedureRecord:

@@ -12,6 +12,7 @@ from base.wire.jobs import MoveJob, MoveResult
 from base.wire.orders import Order, OrderResult
 from keys.committer import Committed
 from keys.records import Outcome
+from keys.transitions import Late
 from keys.txn import Txn
 
 
@@ -79,6 +80,16 @@ class Behind:
     transaction_age_ms: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """How a wait for holders went, for the history."""
+
+    holders: int
+    """Registered when it was over, all of which had followed."""
+    late: tuple[Late, ...] = ()
+    """Those that had not when it began."""
+
+
 class SchemaSync(Protocol):
     """How far the holders of schema leases have come (PROTOCOLS P6).
 
@@ -91,7 +102,7 @@ class SchemaSync(Protocol):
         published yet: everybody."""
         ...
 
-    async def drained(self, table_id: int, schema_version: int) -> None:
+    async def drained(self, table_id: int, schema_version: int) -> Drain:
         """Returns once nobody is behind: each holder has acknowledged the version and uses none
         below it, or its lease has ended and its registration is removed. Other tables, and
         holders that register later, delay it not."""

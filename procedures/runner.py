@@ -139,14 +139,15 @@ class Runner:
         outcome = await within(self.ports.clock, deadline_of(kind, held.record), step, act)
         beat = self._beat(held, began_ms)
         held = now()
+        passed = partial(journal.passed, held.record, context.passages.all())
         if isinstance(outcome, Goto):
             goto = outcome
             return await self.store(
-                held, lambda at: journal.follow(kind, held.record, goto, beat, at), goto.txn
+                held, lambda at: journal.follow(kind, passed(at), goto, beat, at), goto.txn
             )
         result = outcome.result
         return await self.end(
-            held, lambda at: journal.succeeded(kind, held.record, result, beat, at), outcome.txn
+            held, lambda at: journal.succeeded(kind, passed(at), result, beat, at), outcome.txn
         )
 
     async def turn_back(self, held: Held, why: Why) -> Held:
@@ -185,9 +186,10 @@ class Runner:
             step, work = f"undo {held.record.step}", undo(state, context)
             back = await within(self.ports.clock, deadline_of(kind, held.record), step, work)
         beat = self._beat(held, began_ms)
+        passed = partial(journal.passed, held.record, context.passages.all())
         if back is not None:
             return await self.store(
-                held, lambda at: journal.partly_undone(held.record, beat, at), back.txn
+                held, lambda at: journal.partly_undone(passed(at), beat, at), back.txn
             )
         before = journal.undone(held.record, beat)
         if before is not None:

@@ -24,6 +24,7 @@ from keys.tables import RegionState, TableInfo, TableInfoKey, TableRoute, TableR
 from keys.txn import Snapshot, Txn
 from procedures.context import Context
 from procedures.opening import Answers, order_all, schema_order
+from procedures.passages import published
 
 
 def is_settled(info: TableInfo) -> bool:
@@ -59,7 +60,11 @@ async def publish(
     assert is_settled(info), "a version that may be in use is two behind"
     update = {"schema_version": info.schema_version + 1, "version": info.version + 1}
     following = new.model_copy(update=update)
+    clock = at.ports.clock
+    began_ms = clock.mono_ms()
     await tell(at, following, route, before=info)
+    regions, told_ms = len(route.region_routes), clock.mono_ms() - began_ms
+    at.note(published(info, following, regions, told_ms))
     key = TableInfoKey(info.table_id)
     return Txn.on(seen).put(key, following).log(TableAltered(info=following))
 

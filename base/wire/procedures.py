@@ -5,6 +5,7 @@ from typing import Any, Literal, get_args
 from pydantic import Field
 
 from base.wire.model import Listed, WireModel
+from base.wire.transitions import TransitionBody
 
 ProcedureState = Literal[
     "queued",
@@ -130,12 +131,17 @@ class ProcedureBody(WireModel):
     parent_id: str | None
     children: Listed[str]
     submitted_by: str
+    statement: dict[str, Any] | None = None
+    """What was sent: `method`, `path` and `body`. Of what the cluster did by itself: the reason.
+    Null in lists."""
     submitted_at: str
     """RFC 3339, like the two below."""
     started_at: str | None
     finished_at: str | None
     timeline: Listed[BeatBody]
     """The last 64 finished steps."""
+    transitions: Listed[TransitionBody] = ()
+    """The last 16 versions of a schema that it published, oldest first."""
     controls: Listed[ControlBody] = ()
     """The last 16, by whom, when and why; of `retry`, only those that were stored."""
     throttle_percent: int = 0

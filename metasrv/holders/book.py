@@ -13,6 +13,7 @@ from base.errors import Conflict, NotFound
 from base.wire.holders import AcknowledgeRequest, Pin
 from base.wire.problems import FieldError, refuse
 from keys.holders import Holder
+from keys.transitions import Went
 from metasrv.nodes.leases import wait_ms
 from procedures.ports import Behind
 
@@ -39,8 +40,12 @@ class HolderEntry:
         """Whether it may still use the table of *wait* below the version that is waited for."""
         if self.have is None or self.have < wait.need:
             return True
+        return self.pin_below(wait) is not None
+
+    def pin_below(self, wait: "Wait") -> Pin | None:
+        """The transaction that keeps it there; None: it has not told of the version yet."""
         pin = self.pinned.get(wait.table_id)
-        return pin is not None and pin.schema_version < wait.schema_version
+        return None if pin is None or pin.schema_version >= wait.schema_version else pin
 
 
 @dataclass(slots=True, eq=False)
@@ -53,8 +58,10 @@ class Wait:
     """The catalog version at which the table has it."""
     over: Callable[[], None]
     """Called once nobody is behind any more."""
-    pending: set[str] = field(default_factory=set)
-    """Ids of the holders that are."""
+    pending: dict[str, str | None] = field(default_factory=dict)
+    """Ids of the holders that are, and the last transaction of each that was in the way."""
+    went: Callable[[str, Went, str | None], None] = lambda holder_id, went, transaction: None
+    """Called for each that was behind and is so no more, before `over`."""
 
 
 @dataclass(slots=True)
@@ -141,16 +148,16 @@ class HolderBook:
             return
         del self._entries[holder_id]
         for wait in tuple(self._waits):
-            self._settle(wait, holder_id, is_behind=False)
+            self._went(wait, holder_id, Went.REMOVED)
 
     # Waiting ------------------------------------------------------------------------------------
 
     def begin(self, wait: Wait) -> None:
         """*wait* is told when it is over, perhaps at once. End it whatever happens."""
         self._waits.append(wait)
-        for holder_id, entry in self._entries.items():
+        for entry in self._entries.values():
             if entry.uses_below(wait):
-                wait.pending.add(holder_id)
+                _pend(wait, entry)
         if not wait.pending:
             wait.over()
 
@@ -206,21 +213,28 @@ class HolderBook:
 
     def _look(self, entry: HolderEntry) -> None:
         for wait in tuple(self._waits):
-            self._settle(wait, entry.holder.holder_id, is_behind=entry.uses_below(wait))
+            if entry.uses_below(wait):
+                _pend(wait, entry)
+            else:
+                self._went(wait, entry.holder.holder_id, Went.FOLLOWED)
 
-    def _settle(self, wait: Wait, holder_id: str, *, is_behind: bool) -> None:
-        if is_behind:
-            wait.pending.add(holder_id)
-        elif holder_id in wait.pending:
-            wait.pending.remove(holder_id)
+    def _went(self, wait: Wait, holder_id: str, went: Went) -> None:
+        if holder_id in wait.pending:
+            wait.went(holder_id, went, wait.pending.pop(holder_id))
             if not wait.pending:
                 wait.over()
 
 
+def _pend(wait: Wait, entry: HolderEntry) -> None:
+    pin, holder_id = entry.pin_below(wait), entry.holder.holder_id
+    before = wait.pending.get(holder_id)
+    wait.pending[holder_id] = before if pin is None else pin.transaction
+
+
 def _behind(entry: HolderEntry, wait: Wait, left_ms: int) -> Behind:
     """The transaction is named only where it is what is in the way."""
-    pin = entry.pinned.get(wait.table_id)
-    if pin is None or pin.schema_version >= wait.schema_version:
+    pin = entry.pin_below(wait)
+    if pin is None:
         return Behind(entry.holder.holder_id, entry.have, wait.need, left_ms)
     return Behind(
         entry.holder.holder_id, entry.have, wait.need, left_ms, pin.transaction, pin.age_ms

@@ -23,10 +23,11 @@ from keys.holders import Holder, HolderKey
 from keys.key import Range
 from keys.kv import Kv
 from keys.scan import scan
+from keys.transitions import Late, Went
 from keys.txn import Txn, snapshot
 from keys.value import decode
 from metasrv.holders.book import HolderBook, Wait
-from procedures.ports import Behind
+from procedures.ports import Behind, Drain
 
 RACES_MAX = 5  # writers of one holder's registration at once; the last one to try is told so
 TICK_MS = 500  # between looks for leases that have ended
@@ -142,9 +143,15 @@ class HolderSync:
         wait = self.book.waiting(table_id, schema_version) or self._wait(table_id, schema_version)
         return self.book.behind(wait, self.clock.mono_ms())
 
-    async def drained(self, table_id: int, schema_version: int) -> None:
+    async def drained(self, table_id: int, schema_version: int) -> Drain:
         began_ms, over = self.clock.mono_ms(), asyncio.Event()
-        wait = self._wait(table_id, schema_version, over.set)
+        wait, late = self._wait(table_id, schema_version, over.set), list[Late]()
+
+        def note(holder_id: str, went: Went, transaction: str | None) -> None:
+            ms = self.clock.mono_ms() - began_ms
+            late.append(Late(holder=holder_id, ms=ms, went=went, transaction=transaction))
+
+        wait.went = note
         assert wait.need <= self.follower.catalog.version, "waits for what is not published"
         self.book.begin(wait)
         try:
@@ -153,6 +160,7 @@ class HolderSync:
             self.book.end(wait)
         for listener in self._listeners:
             listener(self.clock.mono_ms() - began_ms)
+        return Drain(len(self.book.entries()), tuple(late))
 
     def _wait(
         self, table_id: int, schema_version: int, over: Callable[[], None] = lambda: None

@@ -95,7 +95,7 @@ async def listed(state: ServerState, wanted: ListWanted) -> ProcedureList:
             else living_body(procedure, living[procedure], now_ms, living.items())
         )
         if wanted.only.takes(body):
-            found.append(body)
+            found.append(body.model_copy(update={"statement": None}))
     return ProcedureList(procedures=tuple(found), next_page_token=None)
 
 

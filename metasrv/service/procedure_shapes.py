@@ -15,6 +15,7 @@ from base.wire.procedures import (
 )
 from keys.records import ProcedureHistory, ProcedureRecord, Resource, StoredError
 from metasrv.service.shapes import time_of
+from metasrv.service.transition_shapes import transition_body
 from procedures.context import Live
 from procedures.control import Control, State, allowed
 from procedures.entry import Entry
@@ -100,11 +101,13 @@ def _body(procedure: str, record: ProcedureRecord, rest: Mapping[str, Any]) -> P
         resumed=record.resumed,
         parent_id=record.parent,
         submitted_by=record.client.submitted_by,
+        statement=record.client.statement,
         submitted_at=time_of(record.submitted_at_ms),
         started_at=None if started is None else time_of(started),
         timeline=tuple(
             BeatBody(step=beat.step, at=time_of(beat.at_ms), ms=beat.ms) for beat in record.timeline
         ),
+        transitions=tuple(transition_body(one) for one in record.transitions),
         controls=tuple(
             ControlBody(action=one.action, by=one.by, at=time_of(one.at_ms), reason=one.reason)
             for one in record.controls

@@ -12,7 +12,7 @@ from keys.records import Outcome
 from keys.tables import RegionState, TableRouteKey
 from keys.txn import snapshot
 from procedures.context import Ports
-from procedures.ports import Behind, ChildEnd, Leases, Progress, SchemaSync, Sender
+from procedures.ports import Behind, ChildEnd, Drain, Leases, Progress, SchemaSync, Sender
 from procedures.rehearsal.draft import Draft
 from procedures.rehearsal.plan import Blocker, Obstacle, Plan, PlannedOrder
 
@@ -76,12 +76,13 @@ class SyncAhead:
     def behind(self, table_id: int, schema_version: int) -> tuple[Behind, ...]:
         return self.sync.behind(table_id, schema_version)
 
-    async def drained(self, table_id: int, schema_version: int) -> None:
+    async def drained(self, table_id: int, schema_version: int) -> Drain:
         self.notes.waits += [
             Blocker(Obstacle.SCHEMA_LEASE, one.holder, expires_in_ms=one.expires_in_ms)
             for one in self.sync.behind(table_id, schema_version)
             if one.transaction is not None or one.have is None
         ]
+        return Drain(0)
 
 
 @dataclass(frozen=True)

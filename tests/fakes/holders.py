@@ -4,7 +4,8 @@ import asyncio
 from dataclasses import dataclass, field
 
 from base.clock import Clock
-from procedures.ports import Behind
+from keys.transitions import Late, Went
+from procedures.ports import Behind, Drain
 
 LEASE_MS = 15_000
 
@@ -52,8 +53,10 @@ class FakeHolders:
                 found.append(Behind(name, 0, 1, left, "t-1" if older else None))
         return tuple(found)
 
-    async def drained(self, table_id: int, schema_version: int) -> None:
+    async def drained(self, table_id: int, schema_version: int) -> Drain:
+        began_ms, late = self.clock.mono_ms(), dict[str, Behind]()
         while behind := self.behind(table_id, schema_version):
+            late |= {one.holder: one for one in behind}
             left_ms = min(one.expires_in_ms for one in behind)
             self._moved.clear()
             try:
@@ -62,6 +65,20 @@ class FakeHolders:
             except TimeoutError:
                 continue
         self.waited.append((table_id, schema_version))
+        took_ms = self.clock.mono_ms() - began_ms
+        living = [one for one, holder in self.holders.items() if holder.silent_since_ms is None]
+        return Drain(
+            len(living),
+            tuple(
+                Late(
+                    holder=one.holder,
+                    ms=took_ms,
+                    went=Went.FOLLOWED if one.holder in living else Went.REMOVED,
+                    transaction=one.transaction,
+                )
+                for one in late.values()
+            ),
+        )
 
     def _wake(self) -> None:
         self._moved.set()

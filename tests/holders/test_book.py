@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from base.errors import Conflict, NotFound, Refused
+from keys.transitions import Went
 from metasrv.holders.book import HolderBook, Wait
 from metasrv.nodes.leases import DRIFT, wait_ms
 from tests.holders.samples import acknowledgement, holder, pin
@@ -65,6 +66,28 @@ def test_given_a_holder_that_renews_and_does_not_follow_then_its_transaction_is_
     assert (one.transaction, one.transaction_age_ms) == ("t-9", 57_000)
     assert one.expires_in_ms == 57_000 + W_MS - 60_000
     assert over == []
+
+
+def test_given_holders_that_were_waited_for_when_over_then_each_says_how_it_went_and_for_what() -> (
+    None
+):
+    book = book_of("fe-1", "fe-2", "fe-3", "fe-4")
+    book.acknowledged(acknowledgement("fe-4", 1, NEED), 0)
+    went: list[tuple[str, Went, str | None]] = []
+    wait, over = waits_for(book)
+    wait.went = lambda *one: went.append(one)
+
+    book.acknowledged(acknowledgement("fe-1", 1, NEED), 0)
+    book.acknowledged(acknowledgement("fe-2", 1, NEED, pin(TABLE, 4, "t-9")), 0)
+    book.removed("fe-3", "i-1")
+    book.acknowledged(acknowledgement("fe-2", 2, NEED), 1)
+
+    assert went == [
+        ("fe-1", Went.FOLLOWED, None),
+        ("fe-3", Went.REMOVED, None),
+        ("fe-2", Went.FOLLOWED, "t-9"),
+    ]
+    assert over == [True]
 
 
 def test_given_a_silent_holder_when_asked_then_what_is_known_of_it_is_said() -> None:

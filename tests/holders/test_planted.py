@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from base.wire.holders import AcknowledgeRequest
+from keys.transitions import Went
 from metasrv.holders.book import HolderBook, HolderEntry, Wait
 from tests.holders.schedule import Parts, SimHolder, schedule
 
@@ -51,7 +52,7 @@ class UnknownIsNone(HolderBook):
         super().begin(wait)
         for entry in self.entries():
             if entry.have is None:
-                self._settle(wait, entry.holder.holder_id, is_behind=False)
+                self._went(wait, entry.holder.holder_id, Went.FOLLOWED)
 
 
 class PinAsOfNow(HolderBook):

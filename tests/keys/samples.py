@@ -83,6 +83,7 @@ from keys.tables import (
     TableRoute,
     TableRouteKey,
 )
+from keys.transitions import Late, Shift, Transition, Went
 from keys.value import StoredModel
 
 AT_MS = 1_763_721_600_000
@@ -204,6 +205,28 @@ RECORD = ProcedureRecord(
     turned_at_ms=AT_MS + 7,
     poisoned=True,
     controls=(Controlled(action="cancel", by="anna", at_ms=AT_MS + 7, reason="a mistake"),),
+    transitions=(
+        Transition(
+            table_id=1024,
+            schema_version=4,
+            shifts=(
+                Shift(
+                    what="index",
+                    id=1,
+                    name="by_carrier",
+                    before=ElementState.DELETE_ONLY,
+                    after=ElementState.WRITE_ONLY,
+                ),
+            ),
+            regions=3,
+            told_ms=12,
+            catalog_version=16,
+            published_at_ms=AT_MS + 8,
+            drained_at_ms=AT_MS + 9,
+            holders=2,
+            late=(Late(holder="fe-2", ms=1, went=Went.REMOVED, transaction="t-9"),),
+        ),
+    ),
 )
 UPDATE = CatalogUpdate(
     version=17,
