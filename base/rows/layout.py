@@ -10,7 +10,7 @@ from base.errors import Refused
 from base.schema.keycodec import decode, encode
 from base.schema.partition import Router, router
 from base.schema.types import ColumnType, parse_type
-from base.schema.values import Value, from_json, from_python
+from base.schema.values import Value, from_json, from_python, to_json
 from base.wire.table_rules import rule_of
 from base.wire.tables import ColumnBody, TableBody
 
@@ -137,6 +137,11 @@ class Layout:
         """An encoded key by column name."""
         values = decode(self.key_types, key)
         return {column.name: value for column, value in zip(self.key, values, strict=True)}
+
+    def key_json(self, key: bytes) -> dict[str, object]:
+        """The same, in JSON's values."""
+        shown = self.key_shown(key)
+        return {column.name: to_json(column.type, shown[column.name]) for column in self.key}
 
     def _sequence(self, key: KeyLike) -> tuple[object, ...]:
         if isinstance(key, Mapping):

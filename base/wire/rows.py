@@ -35,6 +35,11 @@ class RegionDone(WireModel):
 
     region_id: str
     outcome: Literal["applied"] = "applied"
+    rows: int
+    version: int | None
+    """Row version given to all of them, of a stream to the last; null: there was nothing to do."""
+    repeated: bool
+    """It was applied by an earlier copy of the same statement."""
 
 
 class WriteAnswer(WireModel):
@@ -51,4 +56,27 @@ class RowsAnswer(WireModel):
     schema_version: int
     next_page_token: str | None = None
     """Opaque; null on the last page. Good at the frontend that gave it, while its transaction
-    lives."""
+    lives; of pages that stand apart, at every frontend, with the query that they were asked by."""
+
+
+class KeysRequest(WireModel):
+    """`POST .../rows/get`: rows by primary key, in no order. Missing ones are left out."""
+
+    keys: Listed[Listed[Any]] = Field(min_length=1, max_length=ROWS_MAX)
+    """Of each row the values of its key, in the order of the primary key."""
+
+
+class RegionSum(WireModel):
+    region_id: str
+    rows: int
+    checksum: str
+
+
+class ChecksumAnswer(WireModel):
+    """What is there, in one number: equal for equal rows, in whatever order and region."""
+
+    rows: int
+    checksum: str
+    """16 hexadecimal digits: the sum over the regions, mod 2^64."""
+    regions: Listed[RegionSum]
+    schema_version: int

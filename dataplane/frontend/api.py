@@ -2,17 +2,17 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from functools import partial
-from hashlib import sha256
-from typing import Annotated
+from typing import Annotated, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from base.errors import Refused
 from base.rows.layout import Layout
+from base.rows.statement_ids import id_of_key
 from base.schema.values import Value
 from base.wire import strict_json
 from base.wire.asgi import read_body
@@ -20,6 +20,8 @@ from base.wire.problems import field_errors
 from base.wire.rows import (
     ROWS_MAX,
     SCHEMA_VERSION,
+    ChecksumAnswer,
+    KeysRequest,
     RegionDone,
     RowsAnswer,
     RowsRequest,
@@ -36,17 +38,30 @@ from dataplane.frontend.answers import (
 from dataplane.frontend.arrow_in import ArrowIn
 from dataplane.frontend.given import Op
 from dataplane.frontend.holder import VERSION
-from dataplane.frontend.query import LIMIT, Asked, Range, key_of, limit_of, range_of, read_query
-from dataplane.frontend.scans import OpenScan, Place
+from dataplane.frontend.query import (
+    LIMIT,
+    Asked,
+    is_apart,
+    key_of,
+    keys_of,
+    limit_of,
+    range_of,
+    read_query,
+    region_of,
+    rows_asked,
+)
+from dataplane.frontend.scans import IndexScan, OpenScan, Place, Scan, read_token
 from dataplane.frontend.schema import Schema
 from dataplane.frontend.service import Name, PageOf, Service, Written
 from serving.door import media_type
 
+M = TypeVar("M", bound=BaseModel)
 KEY_CHARS_MAX = 255
 _KEY = frozenset({"key"})
-_INDEX = frozenset({"index", "eq", "from", "to", "limit"})
+_INDEX = frozenset({"index", "eq", "from", "to", "limit", "apart"})
 _PAGE = frozenset({"page_token", "limit"})
-_SCAN = frozenset({"columns", "limit"})
+_SCAN = frozenset({"columns", "column_ids", "from", "to", "region", "limit", "apart"})
+_REGION = frozenset({"region"})
 
 rows = APIRouter(prefix="/v1/tables/{catalog}/{schema}/{table}", tags=["rows"])
 admin = APIRouter(tags=["admin"])
@@ -77,7 +92,7 @@ async def write_rows(request: Request, name: NameDep, service: ServiceDep) -> Wr
         stream = partial(_batches, request)
         return _written(await service.write_stream(name, op, stream, statement_id))
     read_query(query, frozenset())
-    wanted = await _json_body(request)
+    wanted = await _json_body(request, RowsRequest)
     return _written(await service.write(name, Op(wanted.op), wanted.rows, statement_id))
 
 
@@ -87,7 +102,7 @@ async def get_rows(request: Request, name: NameDep, service: ServiceDep) -> Resp
     form = _form(request)
     query = request.scope["query_string"]
     asked = read_query(query, _KEY | _INDEX | _PAGE)
-    if "page_token" in asked:
+    if "page_token" in asked and not is_apart(asked):
         return page_answer(await _resumed(service, read_query(query, _PAGE)), form)
     if "key" in asked:
         read_query(query, _KEY)
@@ -98,14 +113,27 @@ async def get_rows(request: Request, name: NameDep, service: ServiceDep) -> Resp
         return page_answer(await service.by_key(name, key), form)
     if "index" not in asked:
         raise Refused("invalid-request", expected="key, or index, in the query")
-    index = asked["index"][0]
-
-    def range(schema: Schema) -> Range:
-        return range_of(schema.index(index), asked)
-
     limit = limit_of(asked) or LIMIT
-    opened, place = await service.begin_index_scan(name, index, range)
-    return page_answer((await service.page(opened, place, limit))[0], form)
+
+    def entries(schema: Schema) -> Scan:
+        index = schema.index(asked["index"][0])
+        range = range_of(index, asked)
+        return IndexScan(schema, index, range.end, range.first)
+
+    if is_apart(asked):
+        return page_answer(await _page_apart(service, name, entries, asked), form)
+    opened = await service.begin(name, entries)
+    return page_answer((await service.page(opened, opened.scan.start, limit))[0], form)
+
+
+@rows.post("/rows/get", response_model=RowsAnswer)
+async def get_rows_by_keys(request: Request, name: NameDep, service: ServiceDep) -> Response:
+    """Rows by primary key, as many as a page has; those that are not there are left out."""
+    form = _form(request)
+    read_query(request.scope["query_string"], frozenset())
+    wanted = await _json_body(request, KeysRequest)
+    page = await service.by_keys(name, lambda layout: keys_of(layout.key, wanted.keys))
+    return page_answer(page, form)
 
 
 @rows.get("/scan", response_model=RowsAnswer)
@@ -115,16 +143,28 @@ async def scan_rows(request: Request, name: NameDep, service: ServiceDep) -> Res
     query = request.scope["query_string"]
     asked = read_query(query, _SCAN | _PAGE)
     limit = limit_of(asked)
+
+    def some(schema: Schema) -> Scan:
+        return rows_asked(schema, asked)
+
+    if is_apart(asked):
+        return page_answer(await _page_apart(service, name, some, asked), form)
     if "page_token" in asked:
         return page_answer(await _resumed(service, read_query(query, _PAGE)), form)
-    names = asked["columns"][0].split(",") if "columns" in asked else None
-    opened = await service.begin_scan(name, names)
-    first, following = await service.page(opened, Place(), limit or _page_rows(form))
+    opened = await service.begin(name, some)
+    first, following = await service.page(opened, opened.scan.start, limit or _page_rows(form))
     if form is Form.JSON or limit is not None:
         return page_answer(first, form)
     headers = {SCHEMA_VERSION: str(first.schema_version)}
     rest = _rest(service, opened, following)
     return StreamingResponse(streamed(first, rest, form), media_type=form, headers=headers)
+
+
+@rows.get("/checksum", response_model=ChecksumAnswer)
+async def checksum(request: Request, name: NameDep, service: ServiceDep) -> ChecksumAnswer:
+    """All rows, or those of one `region`, counted and summed up where they are."""
+    asked = read_query(request.scope["query_string"], _REGION)
+    return await service.checksum(name, lambda layout: region_of(layout, asked))
 
 
 @admin.get("/livez")
@@ -165,6 +205,13 @@ async def _resumed(service: Service, asked: Asked) -> PageOf:
     return (await service.page(opened, place, limit_of(asked) or LIMIT))[0]
 
 
+async def _page_apart(
+    service: Service, name: Name, make: Callable[[Schema], Scan], asked: Asked
+) -> PageOf:
+    at = read_token(asked["page_token"][0])[1] if "page_token" in asked else None
+    return await service.page_apart(name, make, at, limit_of(asked) or LIMIT)
+
+
 async def _rest(
     service: Service, opened: OpenScan, at: Place | None
 ) -> AsyncGenerator[PageOf, None]:
@@ -181,7 +228,7 @@ def _batches(request: Request, left_s: Callable[[], float]) -> AsyncIterator[pa.
     return ArrowIn(request.receive, left_s).batches()
 
 
-async def _json_body(request: Request) -> RowsRequest:
+async def _json_body(request: Request, model: type[M]) -> M:
     media = media_type(request.scope)
     body = await read_body(request.receive, strict_json.BODY_BYTES_MAX)
     if body and media != Form.JSON:
@@ -190,7 +237,7 @@ async def _json_body(request: Request) -> RowsRequest:
         )
     value = strict_json.parse(body)
     try:
-        return RowsRequest.model_validate(value)
+        return model.model_validate(value)
     except ValidationError as error:
         raise Refused("invalid-request", errors=field_errors(error.errors(), value)) from error
 
@@ -217,9 +264,14 @@ def _statement_id(request: Request) -> str:
         return uuid4().hex
     if not 1 <= len(given) <= KEY_CHARS_MAX or not given.isprintable():
         raise Refused("bad-idempotency-key")
-    return sha256(given.encode("utf-8", "replace")).hexdigest()[:32]
+    return id_of_key(given)
 
 
 def _written(done: Written) -> WriteAnswer:
-    regions = tuple(RegionDone(region_id=id) for id in done.region_ids)
+    regions = tuple(
+        RegionDone(
+            region_id=one.region_id, rows=one.rows, version=one.version, repeated=one.repeated
+        )
+        for one in done.regions
+    )
     return WriteAnswer(rows=done.rows, schema_version=done.schema_version, regions=regions)

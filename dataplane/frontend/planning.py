@@ -106,7 +106,7 @@ class Statement:
 
     def _shown(self, keys: Sequence[bytes]) -> list[dict[str, object]]:
         """By column name, as far as an answer shows them."""
-        return [dict(self.schema.layout.key_shown(key)) for key in keys[:KEYS_SHOWN_MAX]]
+        return [self.schema.layout.key_json(key) for key in keys[:KEYS_SHOWN_MAX]]
 
     def _new_columns(
         self, cases: Cases, rows: pa.RecordBatch | None

@@ -4,19 +4,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from base.errors import Refused
-from base.rows.layout import Column
+from base.errors import Conflict, NotFound, Refused
+from base.rows.layout import Column, Layout
 from base.schema.entrycodec import encode_values
+from base.schema.keycodec import encode
 from base.schema.values import Value, from_json
 from base.wire import strict_json
 from base.wire.rows import ROWS_MAX
-from dataplane.frontend.schema import StoredIndex
+from dataplane.frontend.scans import RowScan, Within
+from dataplane.frontend.schema import Schema, StoredIndex
 
 LIMIT = 1_000
 """Rows of a page, if nothing is said."""
 REPEATED = frozenset({"key", "eq", "from", "to"})
 """One for each column of a composite."""
 PARAMETERS_MAX = 4_096
+ENDS = ("from", "to")
 
 Asked = Mapping[str, Sequence[str]]
 
@@ -62,6 +65,14 @@ def limit_of(asked: Asked) -> int | None:
     raise Refused("invalid-request", found=text[:64], expected=f"limit from 1 to {ROWS_MAX}")
 
 
+def is_apart(asked: Asked) -> bool:
+    """Whether each page is a transaction of its own. Raises Refused."""
+    text = asked.get("apart", ["false"])[0]
+    if text not in ("true", "false"):
+        raise Refused("invalid-request", found=text[:64], expected="apart: true or false")
+    return text == "true"
+
+
 def key_of(columns: Sequence[Column], texts: Sequence[str]) -> tuple[Value, ...]:
     """A whole primary key. Raises Refused."""
     values = _values(columns, texts, "key")
@@ -69,6 +80,66 @@ def key_of(columns: Sequence[Column], texts: Sequence[str]) -> tuple[Value, ...]
         names = ", ".join(column.name for column in columns)
         raise Refused("invalid-request", found=", ".join(texts)[:64], expected=f"key: {names}")
     return tuple(value for value in values if value is not None)
+
+
+def keys_of(columns: Sequence[Column], keys: Sequence[Sequence[object]]) -> list[list[Value]]:
+    """Whole primary keys, of their JSON values. Raises Refused."""
+    return [_key(columns, values, f"/keys/{place}") for place, values in enumerate(keys)]
+
+
+def _key(columns: Sequence[Column], values: Sequence[object], pointer: str) -> list[Value]:
+    if len(values) != len(columns) or None in values:
+        expected = "a value of each: " + ", ".join(column.name for column in columns)
+        raise Refused("invalid-request", pointer=pointer, expected=expected)
+    pairs = zip(columns, values, strict=True)
+    return [from_json(column.type, value, f"{pointer}/{column.name}") for column, value in pairs]
+
+
+def rows_asked(schema: Schema, asked: Asked) -> RowScan:
+    """A scan by `columns` or `column_ids`, `from`, `to` and `region`. Raises Refused; Conflict
+    `schema-version-stale` for an id of a column that is gone."""
+    layout = schema.layout
+    return RowScan(schema, _columns(layout, asked), _within(layout, asked))
+
+
+def _columns(layout: Layout, asked: Asked) -> tuple[Column, ...]:
+    if "column_ids" not in asked:
+        return layout.chosen(asked["columns"][0].split(",") if "columns" in asked else None)
+    if "columns" in asked:
+        raise Refused("invalid-request", expected="columns, or column_ids")
+    by_id = {str(column.id): column for column in layout.columns}
+    texts = asked["column_ids"][0].split(",")
+    if not all(text in by_id for text in texts):
+        raise Conflict("schema-version-stale", current=layout.schema_version)
+    return tuple(by_id[text] for text in texts)
+
+
+def _within(layout: Layout, asked: Asked) -> Within:
+    first, end = (
+        _key_prefix(layout, asked[name], name) if name in asked else None for name in ENDS
+    )
+    return Within(first or b"", end, region_of(layout, asked))
+
+
+def region_of(layout: Layout, asked: Asked) -> int | None:
+    """Number of the only region asked. Raises Refused."""
+    if "region" not in asked:
+        return None
+    text = asked["region"][0]
+    if text.isascii() and text.isdecimal() and len(text) <= 5:
+        if int(text) < layout.router.regions:
+            return int(text)
+        raise NotFound(what="region", name=f"{layout.name} {text}")
+    raise Refused("invalid-request", found=text[:64], expected="region: its number")
+
+
+def _key_prefix(layout: Layout, texts: Sequence[str], name: str) -> bytes:
+    """The first values of a key, encoded."""
+    values = _values(layout.key, texts, name)
+    whole = [value for value in values if value is not None]
+    if len(whole) < len(values):
+        raise Refused("invalid-request", found="null", expected=f"{name}: values of a key")
+    return encode(layout.key_types[: len(whole)], whole)
 
 
 def range_of(index: StoredIndex, asked: Asked) -> Range:

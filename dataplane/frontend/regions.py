@@ -14,7 +14,15 @@ from base.rng import Rng
 from base.rows.nodes import Nodes
 from base.rows.retry import REGION_BACKOFF, attempts, may_send_again
 from base.rows.split import body_of
-from base.wire.batches import BatchHeader, BatchResult, GetRows, ReadHeader, ScanRows
+from base.wire.batches import (
+    BatchHeader,
+    BatchResult,
+    ChecksumRequest,
+    ChecksumResult,
+    GetRows,
+    ReadHeader,
+    ScanRows,
+)
 from base.wire.tables import RegionRouteBody
 from dataplane.frontend.catalog import LiveCatalog
 from dataplane.frontend.entries import Entry
@@ -111,6 +119,15 @@ class Regions:
             header = _header(schema, region)
             body = ScanRows.model_validate({**header, **wanted.asked()})
             return await self.nodes.read_rows(region, "scan", body, call.left_ms)
+
+        return await self._read(schema, number, call, send)
+
+    async def checksum(self, schema: Schema, number: int, call: "Call") -> ChecksumResult:
+        """Over all that its live rows have."""
+
+        async def send(region: RegionRouteBody) -> ChecksumResult:
+            body = ChecksumRequest.model_validate(_header(schema, region))
+            return await self.nodes.read(region, "checksum", body, call.left_ms, ChecksumResult)
 
         return await self._read(schema, number, call, send)
 

@@ -19,12 +19,13 @@ from base.errors import Conflict, NotFound, Refused
 from base.fanout import fan_out
 from base.rows.convert import to_users
 from base.rows.layout import Column
+from base.wire.rows import ROWS_MAX
 from dataplane.frontend.regions import Call, Page, Regions
 from dataplane.frontend.schema import Schema, StoredIndex
 from dataplane.frontend.transactions import Transaction
 
 PAGE_ROWS = 2_000
-"""Of one request to a region."""
+"""Of the first request to a region: how large its rows are tells of how many the next is."""
 REGIONS_AT_ONCE = 16
 PAGE_BYTES_MAX = 16 << 20
 """An answer ends after the request to a region with which it is larger."""
@@ -57,6 +58,9 @@ class Scan(Protocol):
     def schema(self) -> Schema: ...
 
     @property
+    def start(self) -> Place: ...
+
+    @property
     def columns(self) -> Sequence[Column]: ...
 
     def under(self, schema: Schema) -> Self:
@@ -67,11 +71,28 @@ class Scan(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Within:
+    """Which rows, by their encoded keys."""
+
+    first: bytes = b""
+    """Inclusive."""
+    end: bytes | None = None
+    """Exclusive; None: to the last."""
+    region: int | None = None
+    """Number of the only one; None: all of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class RowScan:
-    """All rows, region by region, by key within each."""
+    """Rows, region by region, by key within each."""
 
     schema: Schema
     columns: tuple[Column, ...]
+    within: Within = Within()
+
+    @property
+    def start(self) -> Place:
+        return Place(self.within.region or 0, self.within.first)
 
     def under(self, schema: Schema) -> "RowScan":
         _must_have(schema, self.columns)
@@ -81,18 +102,20 @@ class RowScan:
         ids = tuple(column.id for column in self.columns)
         parts: list[pa.Table] = []
         rows = taken_bytes = 0
-        while at.number < self.schema.layout.router.regions and rows < limit:
-            asked = min(limit - rows, PAGE_ROWS)
-            wanted = Page(at.key, None, ids, asked)
+        only = self.within.region
+        end = self.schema.layout.router.regions if only is None else only + 1
+        while at.number < end and rows < limit:
+            asked = min(limit - rows, _rows_at_once(rows, taken_bytes))
+            wanted = Page(at.key, self.within.end, ids, asked)
             part = await regions.scan(self.schema, at.number, wanted, call)
             parts.append(part)
             rows, taken_bytes = rows + part.num_rows, taken_bytes + part.nbytes
             is_last = part.num_rows < asked
-            at = Place(at.number + 1) if is_last else Place(at.number, _after(part))
+            following = Place(at.number + 1, self.within.first)
+            at = following if is_last else Place(at.number, _after(part))
             if taken_bytes > PAGE_BYTES_MAX:
                 break
-        is_over = at.number >= self.schema.layout.router.regions
-        return Found(_shown(self.columns, parts), None if is_over else at)
+        return Found(shown(self.columns, parts), None if at.number >= end else at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +126,11 @@ class IndexScan:
     index: StoredIndex
     end: bytes | None
     """Of the entries, exclusive; None: to the last."""
+    first: bytes = b""
+
+    @property
+    def start(self) -> Place:
+        return Place(0, self.first)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -132,7 +160,7 @@ class IndexScan:
         following = None
         if may_go_on and len(order):
             following = Place(0, keys[order[-1].as_py()].as_py() + b"\x00")
-        return Found(_shown(self.columns, [rows.take(order)]), following)
+        return Found(shown(self.columns, [rows.take(order)]), following)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +192,21 @@ class OpenScans:
 
 
 def token_of(transaction: Transaction, at: Place) -> str:
-    data = json.dumps([transaction.id, at.number, at.key.hex()]).encode()
+    return _token(transaction.id, at)
+
+
+def token_apart(at: Place) -> str:
+    """Of a page that is a transaction of its own."""
+    return _token("", at)
+
+
+def _token(id: str, at: Place) -> str:
+    data = json.dumps([id, at.number, at.key.hex()]).encode()
     return base64.urlsafe_b64encode(data).decode()
 
 
 def read_token(token: str) -> tuple[str, Place]:
-    """The id of a transaction, and a place. Raises Refused `bad-page-token`."""
+    """The id of a transaction, or nothing, and a place. Raises Refused `bad-page-token`."""
     try:
         id, number, key = json.loads(base64.b64decode(token, b"-_", validate=True))
         if isinstance(id, str) and type(number) is int and number >= 0:
@@ -179,12 +216,20 @@ def read_token(token: str) -> tuple[str, Place]:
     raise Refused("bad-page-token")
 
 
+def _rows_at_once(rows: int, taken_bytes: int) -> int:
+    """Of one request to a region, such that its answer is of no more than a page's bytes."""
+    if not rows:
+        return PAGE_ROWS
+    return max(1, min(ROWS_MAX, PAGE_BYTES_MAX // (taken_bytes // rows + 1)))
+
+
 def _after(part: pa.Table) -> bytes:
     last: bytes = part.column("_key")[-1].as_py()
     return last + b"\x00"
 
 
-def _shown(columns: Sequence[Column], parts: Sequence[pa.Table]) -> pa.RecordBatch:
+def shown(columns: Sequence[Column], parts: Sequence[pa.Table]) -> pa.RecordBatch:
+    """What regions answered as one batch, with the names that users know."""
     schema = pa.schema([pa.field(column.field, column.type.arrow) for column in columns])
     named = [part.select(schema.names).cast(schema) for part in parts]
     batches = pa.concat_tables([schema.empty_table(), *named]).combine_chunks().to_batches()

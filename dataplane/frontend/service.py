@@ -1,9 +1,9 @@
 """What the API can ask of a frontend: each statement is a transaction with one table. No HTTP."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from base.clock import Clock
 from base.errors import Conflict, MetaError, NotFound, Unavailable
-from base.rows.convert import to_users
+from base.fanout import fan_out
 from base.rows.layout import Column, Layout
-from base.rows.outcome import WriteResult
+from base.rows.outcome import RegionOutcome, WriteResult
+from base.rows.statement_ids import id_of_batch
 from base.schema.values import Value
+from base.wire.rows import ChecksumAnswer, RegionSum
 from dataplane.frontend.catalog import LiveCatalog
 from dataplane.frontend.given import Given, JsonRows, Op, from_arrow, from_rows
 from dataplane.frontend.holder import Holder
@@ -23,6 +25,7 @@ from dataplane.frontend.metrics import FrontendMetrics
 from dataplane.frontend.query import Range
 from dataplane.frontend.regions import Call, Regions
 from dataplane.frontend.scans import (
+    REGIONS_AT_ONCE,
     Found,
     IndexScan,
     OpenScan,
@@ -31,6 +34,8 @@ from dataplane.frontend.scans import (
     RowScan,
     Scan,
     read_token,
+    shown,
+    token_apart,
     token_of,
 )
 from dataplane.frontend.schema import Schema
@@ -42,13 +47,18 @@ CATCH_UP_S_MAX = 2.0
 """For a table that is not known: how long to wait for the word of the leader."""
 Name = tuple[str, str, str]
 """Catalog, schema, table."""
+Keys = Sequence[Sequence[Value]]
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
     rows: int
     schema_version: int
-    region_ids: tuple[str, ...]
+    regions: tuple[RegionOutcome, ...]
+
+    @property
+    def region_ids(self) -> tuple[str, ...]:
+        return tuple(one.region_id for one in self.regions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +92,7 @@ class Service:
             read = partial(_from_rows, rows, op)
             wish = self._wish(transaction, op, read, statement_id)
             done, version = await self._write(schema, wish)
-        return Written(done.rows, version, _ids(done))
+        return Written(done.rows, version, done.regions)
 
     async def write_stream(
         self,
@@ -93,7 +103,7 @@ class Service:
     ) -> Written:
         """Batch by batch as they come, each atomic within a region. Ends at the first that cannot
         be applied; the error says how many rows were."""
-        rows, regions = 0, dict[str, None]()
+        rows, regions = 0, dict[str, RegionOutcome]()
         with self._running() as transaction:
             schema = await self._bound(transaction, name)
             left_s = _left_of(self.transactions.until_ms(transaction), self.clock)
@@ -102,54 +112,108 @@ class Service:
                 async for batch in batches(left_s):
                     self.transactions.check_age(transaction, self.clock.mono_ms())
                     read = partial(_from_arrow, batch, op)
-                    id = f"{statement_id[:32]}-{number}"
+                    id = id_of_batch(statement_id, number)
                     wish = self._wish(transaction, op, read, id)
                     done, _ = await self._write(schema, wish)
                     schema = self.catalog.schema(schema.layout.table_id)
                     rows, number = rows + done.rows, number + 1
-                    regions |= dict.fromkeys(_ids(done))
+                    regions |= {one.region_id: _added(regions, one) for one in done.regions}
             except TimeoutError as error:
                 limit_s = self.transactions.age_max_ms / 1000
                 raise Conflict("transaction-too-old", limit_s=limit_s, rows_applied=rows) from error
             except MetaError as error:
                 raise type(error)(error.code, **{**error.facts, "rows_applied": rows}) from error
-        return Written(rows, schema.version, tuple(regions))
+        return Written(rows, schema.version, tuple(regions.values()))
 
     # -- reads
 
     async def by_key(self, name: Name, key_of: Callable[[Layout], Sequence[Value]]) -> PageOf:
+        return await self.by_keys(name, lambda layout: [key_of(layout)])
+
+    async def by_keys(self, name: Name, keys_of: Callable[[Layout], Keys]) -> PageOf:
+        """The rows that are there, by region."""
         with self._running() as transaction:
 
             async def read(schema: Schema) -> PageOf:
-                layout = schema.layout
-                values = key_of(layout)
+                by_number = await asyncio.to_thread(_by_number, schema.layout, keys_of)
                 call = self._call(transaction)
-                found = await self.regions.rows(
-                    schema, layout.number_of(values), [layout.key_bytes(values)], call
+                asked = [
+                    partial(self.regions.rows, schema, number, list(keys), call)
+                    for number, keys in sorted(by_number.items())
+                ]
+                found = await fan_out(asked, at_once=REGIONS_AT_ONCE)
+                columns = schema.layout.columns
+                return PageOf(columns, shown(columns, found), schema.version)
+
+            schema = await self._bound(transaction, name)
+            return await self._finished(transaction, schema, read)
+
+    async def page_apart(
+        self, name: Name, make: Callable[[Schema], Scan], at: Place | None, limit: int
+    ) -> PageOf:
+        """One page as a transaction of its own. *at* is where it begins; None: at the first row."""
+        with self._running() as transaction:
+
+            async def read(schema: Schema) -> PageOf:
+                scan = make(schema)
+                place = scan.start if at is None else at
+                found = await scan.page(self.regions, place, limit, self._call(transaction))
+                token = None if found.following is None else token_apart(found.following)
+                return PageOf(scan.columns, found.rows, schema.version, token)
+
+            schema = await self._bound(transaction, name)
+            make(schema)
+            return await self._finished(transaction, schema, read, make)
+
+    async def checksum(
+        self, name: Name, region_of: Callable[[Layout], int | None]
+    ) -> ChecksumAnswer:
+        """Of the region that is named, or all."""
+        with self._running() as transaction:
+
+            async def read(schema: Schema) -> ChecksumAnswer:
+                region = region_of(schema.layout)
+                numbers = range(schema.layout.router.regions) if region is None else (region,)
+                call = self._call(transaction)
+                asked = [partial(self.regions.checksum, schema, number, call) for number in numbers]
+                found = await fan_out(asked, at_once=REGIONS_AT_ONCE)
+                total = sum(int(one.checksum, 16) for one in found) % (1 << 64)
+                return ChecksumAnswer(
+                    rows=sum(one.rows for one in found),
+                    checksum=f"{total:016x}",
+                    regions=tuple(RegionSum(**one.model_dump()) for one in found),
+                    schema_version=schema.version,
                 )
-                batches = found.combine_chunks().to_batches()
-                empty = pa.RecordBatch.from_pylist([], schema=found.schema)
-                rows = to_users(layout.columns, batches[0] if batches else empty)
-                return PageOf(layout.columns, rows, schema.version)
 
             schema = await self._bound(transaction, name)
             return await self._finished(transaction, schema, read)
 
     async def begin_scan(self, name: Name, names: Sequence[str] | None) -> OpenScan:
         """Of whole rows, or of some columns. It is open until `end_scan`."""
-        return await self._opened(name, lambda schema: RowScan(schema, schema.layout.chosen(names)))
+        return await self.begin(name, lambda schema: RowScan(schema, schema.layout.chosen(names)))
+
+    async def begin(self, name: Name, make: Callable[[Schema], Scan]) -> OpenScan:
+        """It is open until `end_scan`."""
+        self.holder.check()
+        transaction = self.transactions.begin(self.clock.mono_ms())
+        opened: OpenScan | None = None
+        try:
+            opened = OpenScan(make(await self._bound(transaction, name)), transaction)
+            self.scans.keep(opened)
+        finally:
+            if opened is None:
+                self.transactions.end(transaction)
+        return opened
 
     async def begin_index_scan(
         self, name: Name, index: str, range_of: Callable[[Schema], Range]
     ) -> tuple[OpenScan, Place]:
-        found: list[Range] = []
+        def make(schema: Schema) -> Scan:
+            found = range_of(schema)
+            return IndexScan(schema, schema.index(index), found.end, found.first)
 
-        def scan(schema: Schema) -> Scan:
-            found.append(range_of(schema))
-            return IndexScan(schema, schema.index(index), found[0].end)
-
-        opened = await self._opened(name, scan)
-        return opened, Place(0, found[0].first)
+        opened = await self.begin(name, make)
+        return opened, opened.scan.start
 
     def resume_scan(self, token: str) -> tuple[OpenScan, Place]:
         """Raises Refused `bad-page-token`, `page-token-expired`."""
@@ -235,18 +299,6 @@ class Service:
         except TimeoutError as error:
             raise Unavailable("not-ready", what="the catalog of this frontend") from error
 
-    async def _opened(self, name: Name, make: Callable[[Schema], Scan]) -> OpenScan:
-        self.holder.check()
-        transaction = self.transactions.begin(self.clock.mono_ms())
-        opened: OpenScan | None = None
-        try:
-            opened = OpenScan(make(await self._bound(transaction, name)), transaction)
-            self.scans.keep(opened)
-        finally:
-            if opened is None:
-                self.transactions.end(transaction)
-        return opened
-
     def _wish(
         self, transaction: Transaction, op: Op, read: Callable[[Layout], Given], id: str
     ) -> Wish:
@@ -299,8 +351,21 @@ def _from_arrow(batch: pa.RecordBatch, op: Op, layout: Layout) -> Given:
     return from_arrow(layout, batch, op)
 
 
-def _ids(done: WriteResult) -> tuple[str, ...]:
-    return tuple(one.region_id for one in done.regions)
+def _added(known: Mapping[str, RegionOutcome], one: RegionOutcome) -> RegionOutcome:
+    """What a region did of all batches of a stream so far."""
+    before = known.get(one.region_id)
+    if before is None:
+        return one
+    repeated = before.repeated and one.repeated
+    return replace(one, rows=before.rows + one.rows, repeated=repeated)
+
+
+def _by_number(layout: Layout, keys_of: Callable[[Layout], Keys]) -> dict[int, dict[bytes, None]]:
+    """Encoded keys, each once, by the number of their region."""
+    found: dict[int, dict[bytes, None]] = {}
+    for values in keys_of(layout):
+        found.setdefault(layout.number_of(values), {})[layout.key_bytes(values)] = None
+    return found
 
 
 def _left_of(until_ms: int, clock: Clock) -> Callable[[], float]:

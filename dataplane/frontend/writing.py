@@ -19,6 +19,7 @@ from base.ids import TableId, region_id
 from base.rows.layout import Layout
 from base.rows.outcome import RegionOutcome, WriteResult, outcome_of, settle
 from base.rows.split import PART_ROWS_MAX
+from base.rows.statement_ids import id_of_part
 from base.wire.batches import BATCH_BYTES_MAX
 from dataplane.frontend.catalog import LiveCatalog
 from dataplane.frontend.entries import Entry
@@ -100,7 +101,7 @@ class Writing:
 
     async def _attempt(self, wish: Wish, at: _Progress) -> _Done | None:
         """None: what it was planned on has changed meanwhile."""
-        call = Call(f"{wish.statement_id}-{at.part.number}", wish.until)
+        call = Call(id_of_part(wish.statement_id, at.part.number), wish.until)
         try:
             batch = await self._planned(wish.op, at, call)
             return _Done() if batch is None else await self._sent(at, batch, call)

@@ -16,6 +16,7 @@ from tests.frontend.tables import feed_table, index
 
 ROWS = "/v1/tables/main/public/t/rows"
 SCAN = "/v1/tables/main/public/t/scan"
+CHECKSUM = "/v1/tables/main/public/t/checksum"
 ARROW = "application/vnd.apache.arrow.stream"
 LINES = "application/x-ndjson"
 TEN = [{"id": number, "a": number, "b": f"w{number}"} for number in range(10)]
@@ -88,6 +89,58 @@ async def test_given_pages_when_the_token_is_shown_then_each_row_comes_once() ->
         assert len(bench.transactions) == 0
 
 
+async def apart(bench: Bench, path: str) -> list[dict[str, int]]:
+    """All pages, each asked of a frontend that knows nothing of the others."""
+    page = await get(bench, path)
+    rows = page.json["rows"]
+    while (token := page.json.get("next_page_token")) is not None:
+        page = await get(bench, f"{path}&page_token={token}")
+        rows += page.json["rows"]
+    return list(rows)
+
+
+async def test_given_pages_that_stand_apart_then_each_row_comes_once_and_nothing_is_pinned() -> (
+    None
+):
+    async with running(feed_table(index(1, 2), regions=3)) as bench:
+        await post(bench, {"op": "insert", "rows": TEN})
+        every = await apart(bench, f"{SCAN}?apart=true&limit=3")
+        some = await apart(bench, f"{SCAN}?apart=true&limit=1&from=3&to=6&column_ids=1")
+        regions = [await apart(bench, f"{SCAN}?apart=true&limit=2&region={n}") for n in range(3)]
+        found = await apart(bench, f"{ROWS}?index=by_2&from=2&to=7&limit=2&apart=true")
+        pinned = len(bench.transactions)
+
+    assert sorted(row["id"] for row in every) == list(range(10))
+    assert sorted(row["id"] for row in some) == [3, 4, 5]
+    assert set(some[0]) == {"id"}
+    assert sorted(row["id"] for rows in regions for row in rows) == list(range(10))
+    assert all(regions)
+    assert found == TEN[2:7]
+    assert pinned == 0
+
+
+async def test_given_keys_and_regions_when_asked_for_then_what_is_there() -> None:
+    async with running(feed_table(regions=3)) as bench:
+        await post(bench, {"op": "insert", "rows": TEN})
+        sent = Sent("POST", f"{ROWS}/get", JSON, [orjson.dumps({"keys": [[3], [99], [7], [3]]})])
+        some = await send(build_app(bench.service), sent)
+        whole = await get(bench, CHECKSUM)
+        parts = [await get(bench, f"{CHECKSUM}?region={number}") for number in range(3)]
+
+    assert sorted(row["id"] for row in some.json["rows"]) == [3, 7]
+    assert (whole.json["rows"], len(whole.json["regions"])) == (10, 3)
+    assert [part.json["rows"] for part in parts] == [one["rows"] for one in whole.json["regions"]]
+    total = sum(int(part.json["checksum"], 16) for part in parts) % (1 << 64)
+    assert whole.json["checksum"] == f"{total:016x}"
+
+
+async def test_given_a_column_that_has_gone_when_read_by_its_id_then_stale_at_once() -> None:
+    async with running() as bench:
+        got = await get(bench, f"{SCAN}?apart=true&column_ids=1,77")
+
+    assert (got.status, got.json["code"]) == (409, "schema-version-stale")
+
+
 async def test_given_an_idempotency_key_when_sent_again_then_it_is_done_once() -> None:
     async with running() as bench:
         body = {"op": "insert", "rows": TEN[:1]}
@@ -95,7 +148,10 @@ async def test_given_an_idempotency_key_when_sent_again_then_it_is_done_once() -
         again = await post(bench, body, **{"idempotency-key": "k"})
         other = await post(bench, body, **{"idempotency-key": "l"})
 
-    assert (first.status, again.json, other.status) == (200, first.json, 409)
+    (done,), (repeated,) = first.json["regions"], again.json["regions"]
+    assert (first.status, again.status, other.status) == (200, 200, 409)
+    assert done == {**repeated, "repeated": False}
+    assert repeated["repeated"]
 
 
 async def test_given_a_lease_that_ended_when_asked_then_every_route_says_503() -> None:
@@ -160,6 +216,16 @@ async def test_given_a_bad_body_when_sent_then_a_problem_and_nothing_is_written(
     assert len(bench.transactions) == 0
 
 
+@pytest.mark.badinput
+@pytest.mark.parametrize("keys", [None, [], [1], [[]], [[1, 2]], [[None]], [["x"]]], ids=str)
+async def test_given_bad_keys_when_asked_for_then_a_problem(keys: object) -> None:
+    async with running() as bench:
+        sent = Sent("POST", f"{ROWS}/get", JSON, [orjson.dumps({"keys": keys})])
+        got = await send(build_app(bench.service), sent)
+
+    assert (got.status, got.json["code"]) == (422, "invalid-request")
+
+
 BAD_PATHS: list[tuple[str, int, str]] = [
     (ROWS, 422, "invalid-request"),
     (f"{ROWS}?key=x", 422, "invalid-request"),
@@ -181,6 +247,16 @@ BAD_PATHS: list[tuple[str, int, str]] = [
     (f"{SCAN}?page_token=x", 400, "bad-page-token"),
     (f"{SCAN}?page_token=WyJhIiwgMCwgIiJd", 410, "page-token-expired"),
     (f"{SCAN}?page_token=x&columns=id", 422, "invalid-request"),
+    (f"{SCAN}?apart=true&page_token=x", 400, "bad-page-token"),
+    (f"{SCAN}?apart=maybe", 422, "invalid-request"),
+    (f"{SCAN}?apart=true&key=1", 422, "invalid-request"),
+    (f"{SCAN}?region=1", 404, "not-found"),
+    (f"{SCAN}?region=-1", 422, "invalid-request"),
+    (f"{SCAN}?from=null", 422, "invalid-request"),
+    (f"{SCAN}?from=1&from=2", 422, "invalid-request"),
+    (f"{SCAN}?columns=id&column_ids=1", 422, "invalid-request"),
+    (f"{CHECKSUM}?region=1", 404, "not-found"),
+    (f"{CHECKSUM}?limit=1", 422, "invalid-request"),
     ("/v1/tables/main/public/t/../x", 400, "bad-path"),
     ("/v1/tables/main/public/t", 404, "not-found"),
 ]

@@ -1,0 +1,24 @@
+"""Ids of statements, by which a region knows a copy: the same whichever way a copy takes. Pure.
+
+A client gives a key; what it sends is an Arrow stream of batches, or plain rows; each region is
+sent its part.
+"""
+
+from hashlib import sha256
+
+ID_CHARS = 32
+
+
+def id_of_key(key: str) -> str:
+    """Of a request, whatever its key is made of."""
+    return sha256(key.encode("utf-8", "replace")).hexdigest()[:ID_CHARS]
+
+
+def id_of_batch(statement_id: str, number: int) -> str:
+    """Of a batch of a stream, by its place."""
+    return f"{statement_id[:ID_CHARS]}-{number}"
+
+
+def id_of_part(statement_id: str, region: int) -> str:
+    """What a region is sent; *region*: its number."""
+    return f"{statement_id}-{region}"
