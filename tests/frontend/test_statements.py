@@ -330,4 +330,6 @@ async def test_given_a_statement_id_when_it_comes_again_then_it_is_done_once() -
         first = await bench.service.write(T, Op.INSERT, ROWS[:2], "same")
         again = await bench.service.write(T, Op.INSERT, ROWS[:2], "same")
 
-        assert first == again
+        assert [one.version for one in again.regions] == [one.version for one in first.regions]
+        assert {one.repeated for one in again.regions} == {True}
+        assert (again.rows, first.rows) == (2, 2)
