@@ -7,8 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from base.wire.inputs import Borrowed
-from base.wire.jobs import MoveJob, MoveResult
+from base.wire.inputs import Borrowed, Snapshot
+from base.wire.jobs import (
+    BackfillJob,
+    BackfillResult,
+    MoveJob,
+    MoveResult,
+    ValidateJob,
+    ValidateResult,
+)
 from base.wire.orders import Order, OrderResult
 from keys.committer import Committed
 from keys.records import Outcome
@@ -42,6 +49,12 @@ class Nodes(Protocol):
 
     async def borrowed(self, node: str, region_id: str) -> Borrowed:
         """What the region that *node* has open still reads from other roots."""
+        ...
+
+    async def snapshot(self, node: str, region_id: str, mark: str) -> Snapshot:
+        """Files that hold all rows of the region as of an open mark: asked again, perhaps others,
+        with the same rows. Raises NotFound if the region is not open at *node*, or has no mark of
+        that name."""
         ...
 
 
@@ -134,10 +147,25 @@ Progress = Callable[[int, int, str], None]
 
 
 class Jobs(Protocol):
-    """Work for Spark. An attempt writes under a path of its own and is adopted or ignored."""
+    """Work for Spark. An attempt writes under a path of its own and is adopted or ignored.
 
-    async def move(self, job: MoveJob, *, progress: Progress) -> MoveResult:
-        """Raises Unavailable if it failed or could not start; what it wrote is then a leaving."""
+    A job raises Unavailable if it failed or could not start, `region-lost` if an input is gone or
+    damaged; what it wrote is then a leaving. When its caller is cancelled, so is the job.
+    """
+
+    async def move(self, job: MoveJob, *, progress: Progress) -> MoveResult: ...
+
+    async def backfill(self, job: BackfillJob, *, progress: Progress) -> BackfillResult:
+        """Progress counts the rows of the snapshot's files."""
+        ...
+
+    async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
+        """As `backfill`. Raises Refused for a check that nobody can judge."""
+        ...
+
+    async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
+        """From now on a job that waits or runs here reads so many rows a second; None: as fast as
+        it goes. One that is not known is left alone."""
         ...
 
 

@@ -46,7 +46,7 @@ def to_json_rows(
     columns: Sequence[Column], batch: pa.RecordBatch
 ) -> list[dict[str, JsonScalar | None]]:
     """Values in their JSON form, by name; *batch* as `to_users` makes it."""
-    values = [_json(column.type, batch.column(column.name)) for column in columns]
+    values = [json_column(column.type, batch.column(column.name)) for column in columns]
     names = [column.name for column in columns]
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
@@ -125,7 +125,8 @@ def check_nulls(column: Column, array: pa.Array) -> None:
     )
 
 
-def _json(type: ColumnType, array: pa.Array) -> list[JsonScalar | None]:
+def json_column(type: ColumnType, array: pa.Array | pa.ChunkedArray) -> list[JsonScalar | None]:
+    """Values of a column in its exact Arrow type, in their JSON form."""
     if type.name == "timestamp":
         array = array.cast(pa.int64())
     return [None if value is None else to_json(type, value) for value in array.to_pylist()]

@@ -17,8 +17,9 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from base.errors import Corrupt
 from base.schema.keybatch import encode_batch
-from base.schema.keycodec import encode
+from base.schema.keycodec import decode_first, encode
 from base.schema.types import FLOATS, ColumnType
 from base.schema.values import Value
 
@@ -60,6 +61,28 @@ def encode_entries(
             has_null = pc.or_(has_null, pc.is_null(column))
         row_keys = pc.if_else(has_null, row_keys, pa.scalar(b""))
     return pc.binary_join_element_wise(*parts, row_keys, pa.scalar(b""))
+
+
+def decode_values(types: Sequence[ColumnType], key: bytes) -> tuple[Value | None, ...]:
+    """The values that an entry's key begins with; the rest of it is not looked at. Raises Corrupt
+    for what is no key of these types."""
+    values: list[Value | None] = []
+    at = 0
+    for type in types:
+        mark, at = key[at : at + 1], at + 1
+        if mark == NULL:
+            values.append(None)
+            continue
+        nan = NAN.get(type.name)
+        if mark == PRESENT and nan is not None and key[at : at + len(nan)] == nan:
+            values.append(math.nan)
+            at += len(nan)
+            continue
+        if mark != PRESENT:
+            raise Corrupt("internal", what="entry", key=key[:64].hex())
+        value, at = decode_first(type, key, at)
+        values.append(value)
+    return tuple(values)
 
 
 def _part(type: ColumnType, value: Value | None) -> bytes:

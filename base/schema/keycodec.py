@@ -53,6 +53,17 @@ def decode(types: Sequence[ColumnType], key: bytes) -> tuple[Value, ...]:
     return tuple(values)
 
 
+def decode_first(type: ColumnType, key: bytes, at: int) -> tuple[Value, int]:
+    """The value that stands in *key* from *at* on, and where it ends. Raises Corrupt."""
+    try:
+        value, after = _READERS[type.name](type, key, at)
+    except (ValueError, struct.error, OverflowError) as error:
+        raise Corrupt("internal", what="key", key=key[:64].hex()) from error
+    if key[at:after] != encode([type], [value]):
+        raise Corrupt("internal", what="key", key=key[:64].hex())
+    return value, after
+
+
 def integer_bits(type: ColumnType) -> int:
     """The width of what is written as an integer."""
     return {"date": 32, "timestamp": 64, "decimal": 128, **INTEGER_BITS}[type.name]

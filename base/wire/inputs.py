@@ -1,6 +1,7 @@
-"""What a region has borrowed and a job must bring over: the list between node, metasrv and Spark.
+"""What a job reads of a region: lists of files between node, metasrv and Spark.
 
-`GET /node/v1/regions/{region_id}/borrowed` answers it from the region's own first manifest.
+`GET /node/v1/regions/{region_id}/borrowed` answers what it must bring over, from the region's own
+first manifest; `GET /node/v1/regions/{region_id}/snapshot` what holds its rows as of a mark.
 """
 
 from pydantic import Field
@@ -36,3 +37,29 @@ class Borrowed(WireModel):
     """Open marks: row versions at which the newest version of each key must survive."""
     files: list[BorrowedFile]
     segments: list[SealedSegment]
+
+
+class Snapshot(WireModel):
+    """Every row of a region as of an open mark is in these files, beside newer and older versions
+    of it: of each key the newest version at or below the mark counts, a tombstone for no row."""
+
+    region_id: str
+    epoch: int
+    root: str
+    """The region's own root, under which the job's attempt folder lies."""
+    columns: list[RegionColumn]
+    mark: str
+    version: int
+    """The mark's row version."""
+    files: list[BorrowedFile]
+    """Own ones too, with their root. None is deleted while the mark is open and the region is
+    served where it was when it was asked."""
+
+    @property
+    def rows(self) -> int:
+        """Of all files: at least as many as there are rows as of the mark."""
+        return sum(one.file.rows for one in self.files)
+
+    @property
+    def bytes(self) -> int:
+        return sum(one.file.bytes for one in self.files)

@@ -4,8 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from base.wire.inputs import Borrowed
+from base.wire.inputs import Borrowed, Snapshot
 from base.wire.model import WireModel
+from base.wire.offenders import OFFENDERS_MAX, Duplicate, Violation
 from base.wire.orders import DataFile
 
 
@@ -18,6 +19,72 @@ class MoveJob(WireModel):
     attempt: str
     """Folder of this attempt alone, relative to the region's root."""
     borrowed: Borrowed
+
+    @property
+    def region_id(self) -> str:
+        return self.borrowed.region_id
+
+
+class JobIndex(WireModel):
+    """The index whose entries a job makes."""
+
+    id: int
+    columns: list[int] = Field(min_length=1)
+    """Column ids, in the order of the entries' keys."""
+    unique: bool = False
+
+
+class BackfillJob(WireModel):
+    """Write the entries that an index has of a region's rows into `{snapshot.root}/{attempt}`."""
+
+    op: Literal["backfill"] = "backfill"
+    job_id: str
+    procedure: str
+    attempt: str
+    """Folder of this attempt alone, relative to the region's root."""
+    snapshot: Snapshot
+    index: JobIndex
+    rows_per_s: int | None = Field(default=None, ge=1)
+    """Of all tasks together; null: as fast as it goes."""
+
+    @property
+    def region_id(self) -> str:
+        return self.snapshot.region_id
+
+
+class RowCheck(WireModel):
+    """What every row must satisfy."""
+
+    constraint: int
+    kind: Literal["not-null", "check"]
+    columns: list[int]
+    """Column ids."""
+    expression: str | None = None
+    """Of a check."""
+
+
+class ValidateJob(WireModel):
+    """Look whether the rows of a region, as of a mark, satisfy constraints. Writes nothing."""
+
+    op: Literal["validate"] = "validate"
+    job_id: str
+    procedure: str
+    snapshot: Snapshot
+    checks: list[RowCheck] = Field(min_length=1)
+    rows_per_s: int | None = Field(default=None, ge=1)
+
+    @property
+    def region_id(self) -> str:
+        return self.snapshot.region_id
+
+
+class ThrottleJob(WireModel):
+    """From now on a job reads so many rows a second; one that is not known is left alone."""
+
+    op: Literal["throttle"] = "throttle"
+    job_id: str
+    rows_per_s: int | None = Field(default=None, ge=1)
+    """Null: as fast as it goes."""
 
 
 class CancelJob(WireModel):
@@ -61,6 +128,33 @@ class MoveResult(WireModel):
     """Files too small to be worth keeping, merged with the log."""
 
 
+class BackfillResult(WireModel):
+    op: Literal["backfilled"] = "backfilled"
+    job_id: str
+    files: list[DataFile]
+    """Of the index's family, each sorted by key, none overlapping another; every entry has the
+    version of its row."""
+    rows_in: int
+    """Rows as of the mark."""
+    entries: int
+    bytes_in: int
+    bytes_out: int
+    duplicates: list[Duplicate] = Field(default_factory=list, max_length=OFFENDERS_MAX)
+    """Of a unique index, as of the mark: suspects, since rows may have changed behind it. Their
+    entries are in the files; what counts is what the region says when it ingests them."""
+    duplicates_total: int = 0
+
+
+class ValidateResult(WireModel):
+    op: Literal["validated"] = "validated"
+    job_id: str
+    rows_in: int
+    """Rows as of the mark."""
+    violations: list[Violation] = Field(default_factory=list, max_length=OFFENDERS_MAX)
+    """In order of row key."""
+    violations_total: int = 0
+
+
 class JobFailed(WireModel):
     op: Literal["failed"] = "failed"
     job_id: str
@@ -69,9 +163,9 @@ class JobFailed(WireModel):
     detail: str
 
 
-DriverRequest = Annotated[MoveJob | CancelJob, Field(discriminator="op")]
-DriverAnswer = Annotated[
-    DriverReady | JobProgress | MoveResult | JobFailed, Field(discriminator="op")
-]
-REQUEST: TypeAdapter[MoveJob | CancelJob] = TypeAdapter(DriverRequest)
-ANSWER: TypeAdapter[DriverReady | JobProgress | MoveResult | JobFailed] = TypeAdapter(DriverAnswer)
+Job = MoveJob | BackfillJob | ValidateJob
+JobResult = MoveResult | BackfillResult | ValidateResult
+Request = Job | ThrottleJob | CancelJob
+Answer = DriverReady | JobProgress | JobResult | JobFailed
+REQUEST: TypeAdapter[Request] = TypeAdapter(Annotated[Request, Field(discriminator="op")])
+ANSWER: TypeAdapter[Answer] = TypeAdapter(Annotated[Answer, Field(discriminator="op")])

@@ -156,6 +156,11 @@ class IngestFiles(OrderBase):
     mark: str
     """The mark that the rows were read at; it must be open."""
     files: list["DataFile"]
+    unique_columns: list[int] = Field(default_factory=list)
+    """Ids of the columns of a unique index, in its order; none: it is not unique. Entries that lose
+    to newer ones are looked at again: whose row still has the values is put anew. Where two rows
+    have them, nothing is taken, and the order fails with 422 `unique-violation`; its facts are an
+    `Offenders`."""
 
 
 class DiscardRoot(OrderBase):

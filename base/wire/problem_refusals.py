@@ -209,4 +209,15 @@ REFUSALS = (
         ("{name} does not hold: {reason}.", "{name} does not hold.", "A constraint does not hold."),
         "Correct the rows, or drop the constraint.",
     ),
+    ProblemKind(
+        "unique-violation",
+        422,
+        Refused,
+        "Rows have the same values",
+        (
+            "{total} values that index {index} wants once stand in more rows than one.",
+            "Values that a unique index wants once stand in more rows than one.",
+        ),
+        "Change or delete the rows that are listed, and ask again.",
+    ),
 )

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from base.rows.arrow_parts import ArrowParts
+from base.rows.convert import json_column
 from base.schema.types import parse_type
-from base.schema.values import JsonScalar, to_json
+from base.schema.values import JsonScalar
 from base.wire.batches import Row
 from dataplane.region.columns import ColumnDef
 from dataplane.region.index_scan import ENTRY
@@ -25,7 +26,7 @@ def json_rows(batch: pa.RecordBatch | pa.Table, columns: Iterable[ColumnDef]) ->
         entries = batch.column(ENTRY).to_pylist()
     versions: Sequence[int] = batch.column("_version").to_pylist()
     values = {
-        str(known[name].id): _json_column(batch.column(name), known[name].type)
+        str(known[name].id): json_column(parse_type(known[name].type), batch.column(name))
         for name in batch.schema.names
         if name in known
     }
@@ -42,13 +43,6 @@ def json_rows(batch: pa.RecordBatch | pa.Table, columns: Iterable[ColumnDef]) ->
 
 def _at(values: Mapping[str, Sequence[JsonScalar | None]], place: int) -> dict[str, object]:
     return {name: column[place] for name, column in values.items()}
-
-
-def _json_column(array: pa.Array | pa.ChunkedArray, text: str) -> list[JsonScalar | None]:
-    type_ = parse_type(text)
-    if pa.types.is_timestamp(array.type):
-        array = array.cast(pa.int64())
-    return [None if value is None else to_json(type_, value) for value in array.to_pylist()]
 
 
 def arrow_bytes(rows: pa.Table) -> bytes:

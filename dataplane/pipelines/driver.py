@@ -25,12 +25,15 @@ from pyspark.sql import SparkSession
 from base.errors import MetaError, Unavailable
 from base.wire.jobs import (
     REQUEST,
+    Answer,
     CancelJob,
     DriverReady,
+    Job,
     JobFailed,
     JobProgress,
+    JobResult,
     MoveJob,
-    MoveResult,
+    ThrottleJob,
 )
 from dataplane.pipelines.move import move
 from dataplane.pipelines.session import SessionSettings, end_java, java_version, start_session
@@ -48,7 +51,7 @@ class Answers:
         self._descriptor = descriptor
         self._lock = Lock()
 
-    def send(self, answer: DriverReady | JobProgress | MoveResult | JobFailed) -> None:
+    def send(self, answer: Answer) -> None:
         line = answer.model_dump_json().encode() + b"\n"
         with self._lock:
             try:
@@ -61,7 +64,7 @@ class Answers:
 class RunningJob:
     """A job between its line and its answer (`move.Watch`)."""
 
-    def __init__(self, spark: SparkSession, job: MoveJob, tag: str) -> None:
+    def __init__(self, spark: SparkSession, job: Job, tag: str) -> None:
         self.job = job
         self.tag = tag
         self.cancelled = Event()
@@ -112,10 +115,13 @@ class Driver:
         self._herald.start()
         for line in lines:
             request = REQUEST.validate_json(line)
-            if isinstance(request, CancelJob):
-                self._cancel(request.job_id)
-            else:
-                self._submit(request)
+            match request:
+                case CancelJob():
+                    self._cancel(request.job_id)
+                case ThrottleJob():
+                    pass
+                case _:
+                    self._submit(request)
 
     def end(self) -> None:
         """Jobs that still run fail, since their JVM goes away under them."""
@@ -125,7 +131,7 @@ class Driver:
         end_java()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _submit(self, request: MoveJob) -> None:
+    def _submit(self, request: Job) -> None:
         with self._jobs_lock:
             if request.job_id in self._jobs:
                 print(f"job {request.job_id} is running already", file=sys.stderr)
@@ -141,7 +147,7 @@ class Driver:
         if job is not None:
             job.cancelled.set()
 
-    def _finish(self, job: RunningJob, ended: Future[MoveResult | JobFailed]) -> None:
+    def _finish(self, job: RunningJob, ended: Future[JobResult | JobFailed]) -> None:
         """Runs in the job's thread. Whatever happened, somebody waits for an answer."""
         if ended.cancelled():
             return  # the driver ends
@@ -156,19 +162,26 @@ class Driver:
         else:
             self._answers.send(job.failed("not-ready", repr(error)))
 
-    def _answer(self, job: RunningJob) -> MoveResult | JobFailed:
+    def _answer(self, job: RunningJob) -> JobResult | JobFailed:
         context = self._spark.sparkContext
         try:
             job.check()
             context.addJobTag(job.tag)
             try:
-                return move(self._spark, job.job, job)
+                return self._run(job)
             finally:
                 context.removeJobTag(job.tag)
         except (MetaError, PySparkException, Py4JError, OSError) as error:
             code = error.code if isinstance(error, MetaError) else "not-ready"
             detail = "cancelled" if job.cancelled.is_set() else str(error)
             return job.failed(code, detail)
+
+    def _run(self, job: RunningJob) -> JobResult:
+        match job.job:
+            case MoveJob():
+                return move(self._spark, job.job, job)
+            case _:
+                raise Unavailable("not-ready", reason=f"jobs of kind {job.job.op} are not run here")
 
     def _tell(self) -> None:
         while not self._ended.wait(TICK_S):

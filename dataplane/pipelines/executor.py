@@ -74,7 +74,7 @@ def copy_file(source: BorrowedFile, output: Output) -> DataFile:
         target.close()
     output.disk.sync_folder(output.folder)
     copied = source.file.model_copy(update={"name": output.name})
-    with _mended_by_another_attempt():
+    with mended_by_another_attempt():
         _verify(output.disk, output.root, copied)
     return copied
 
@@ -89,7 +89,7 @@ def read_input(disk: Disk, source: RewriteInput, family: Family) -> Iterator[pa.
         log = read_sealed(disk, source.root, entry)
         yield sealed_rows(log, family.columns, family.number)
     elif source.file.family == family.number:
-        yield from _verified_rows(disk, source.root, source.file, family.columns)
+        yield from verified_rows(disk, source.root, source.file, family.columns)
 
 
 def digest_input(
@@ -115,8 +115,8 @@ def write_range(
     target = FileTarget(output.disk, output.root, output.name, columns, family.number)
     file = data_file(write_rows(target, _chain(first, rows.to_write)))
     output.disk.sync_folder(output.folder)
-    with _mended_by_another_attempt():
-        read_back = _verified_rows(output.disk, output.root, file, columns)
+    with mended_by_another_attempt():
+        read_back = verified_rows(output.disk, output.root, file, columns)
         found = sum(map(digest_stored, read_back), RowsDigest())
         if (found.rows, found.hex) != (file.rows, file.row_checksum):
             raise Corrupt(path=output.path, rows=found.rows, expected=file.rows)
@@ -156,7 +156,7 @@ def _chain(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 
 @contextmanager
-def _mended_by_another_attempt() -> Iterator[None]:
+def mended_by_another_attempt() -> Iterator[None]:
     """What is wrong with our own output, unlike with an input, is not there for good."""
     try:
         yield
@@ -186,9 +186,10 @@ def _verified_chunks(disk: Disk, root: str, file: DataFile) -> Iterator[bytes]:
         raise Corrupt(path=path, checksum=f"{crc:08x}", expected=file.checksum)
 
 
-def _verified_rows(
+def verified_rows(
     disk: Disk, root: str, file: DataFile, columns: Sequence[ColumnDef]
 ) -> Iterator[pa.Table]:
+    """Behind a look at the whole file."""
     _verify(disk, root, file)
     reader = FileReader(FileSource(disk, root, BlockCache()), entry_of(file, root))
     return reader.scan(KeyRange(), columns)

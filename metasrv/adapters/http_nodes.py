@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import urlencode
 
 import httpx
 
 from base.errors import MetaError, NotLeader, Refused, Unavailable, Unknown
 from base.wire.client import HttpClient
-from base.wire.inputs import Borrowed
+from base.wire.inputs import Borrowed, Snapshot
 from base.wire.orders import (
     CreateRegion,
     LeaseGrant,
@@ -128,6 +129,12 @@ class HttpNodes:
         path = f"/node/v1/regions/{region_id}/borrowed"
         answer = await client.request("GET", path, deadline_ms=READ_DEADLINE_MS)
         return answer.body(Borrowed)
+
+    async def snapshot(self, node: str, region_id: str, mark: str) -> Snapshot:
+        client = self._client(self.book.entry(node).node.address)
+        path = f"/node/v1/regions/{region_id}/snapshot?{urlencode({'mark': mark})}"
+        answer = await client.request("GET", path, deadline_ms=ORDER_DEADLINE_MS)
+        return answer.body(Snapshot)
 
     async def close(self) -> None:
         for client in self._clients.values():

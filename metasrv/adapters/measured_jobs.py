@@ -1,12 +1,21 @@
 """The Jobs port, saying of each job how long it took, how it ended and what it moved."""
 
 from asyncio import CancelledError
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from base.clock import Clock
 from base.errors import MetaError
-from base.wire.jobs import MoveJob, MoveResult
+from base.wire.jobs import (
+    BackfillJob,
+    BackfillResult,
+    JobResult,
+    MoveJob,
+    MoveResult,
+    ValidateJob,
+    ValidateResult,
+)
 from procedures.ports import Jobs, Progress
 
 
@@ -15,9 +24,10 @@ class JobEnd:
     outcome: str
     """`done`, `cancelled`, or the code of its error."""
     took_ms: int
-    result: MoveResult | None
+    result: JobResult | None
 
 
+Result = TypeVar("Result", bound=JobResult)
 Tell = Callable[[JobEnd], None]
 
 
@@ -30,9 +40,21 @@ class MeasuredJobs:
     tell: Tell
 
     async def move(self, job: MoveJob, *, progress: Progress) -> MoveResult:
+        return await self._measured(self.jobs.move(job, progress=progress))
+
+    async def backfill(self, job: BackfillJob, *, progress: Progress) -> BackfillResult:
+        return await self._measured(self.jobs.backfill(job, progress=progress))
+
+    async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
+        return await self._measured(self.jobs.validate(job, progress=progress))
+
+    async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
+        await self.jobs.throttle(job_id, rows_per_s)
+
+    async def _measured(self, work: Awaitable[Result]) -> Result:
         began_ms = self.clock.mono_ms()
         try:
-            result = await self.jobs.move(job, progress=progress)
+            result = await work
         except CancelledError:
             self._tell("cancelled", began_ms)
             raise
@@ -42,5 +64,5 @@ class MeasuredJobs:
         self._tell("done", began_ms, result)
         return result
 
-    def _tell(self, outcome: str, began_ms: int, result: MoveResult | None = None) -> None:
+    def _tell(self, outcome: str, began_ms: int, result: JobResult | None = None) -> None:
         self.tell(JobEnd(outcome, self.clock.mono_ms() - began_ms, result))

@@ -1,6 +1,6 @@
 """The Jobs port on a Spark driver process: one child, kept warm, and started anew when it dies.
 
-`run` owns the process and is a task of the program; `move` may be called by any number of steps. A
+`run` owns the process and is a task of the program; jobs may come from any number of steps. A
 driver's life is one TaskGroup: a writer of requests, a reader of answers. When it ends, every job
 that it had raises Unavailable: what such a job wrote lies under its attempt and is never adopted.
 """
@@ -18,15 +18,24 @@ import structlog
 
 from base.backoff import Backoff
 from base.clock import Clock
-from base.errors import MetaError, Unavailable
+from base.errors import MetaError, Refused, Unavailable
 from base.wire.jobs import (
     ANSWER,
+    Answer,
+    BackfillJob,
+    BackfillResult,
     CancelJob,
     DriverReady,
+    Job,
     JobFailed,
     JobProgress,
+    JobResult,
     MoveJob,
     MoveResult,
+    Request,
+    ThrottleJob,
+    ValidateJob,
+    ValidateResult,
 )
 from base.wire.problems import KINDS
 from procedures.ports import Progress
@@ -72,9 +81,9 @@ def driver_command(settings: SparkSettings) -> tuple[str, ...]:
 class _Job:
     """A job that somebody awaits."""
 
-    request: MoveJob
+    request: Job
     progress: Progress
-    ended: "asyncio.Future[MoveResult]"
+    ended: "asyncio.Future[JobResult]"
     is_cancelled: bool = False
 
 
@@ -83,8 +92,8 @@ class _Life:
     """One driver process, from its start to its end."""
 
     process: asyncio.subprocess.Process
-    requests: "asyncio.Queue[MoveJob | CancelJob]" = field(default_factory=asyncio.Queue)
-    """Bounded by `jobs_max`: a job has at most one request and one cancellation."""
+    requests: "asyncio.Queue[Request]" = field(default_factory=asyncio.Queue)
+    """Bounded by `jobs_max`: a job has one request, one cancellation and a throttle at a time."""
     is_ready: bool = False
 
     def kill(self) -> None:
@@ -145,6 +154,29 @@ class SparkJobs:
             await self._rest()
 
     async def move(self, job: MoveJob, *, progress: Progress) -> MoveResult:
+        result = await self._done(job, progress)
+        assert isinstance(result, MoveResult), "an answer fits its job"
+        return result
+
+    async def backfill(self, job: BackfillJob, *, progress: Progress) -> BackfillResult:
+        result = await self._done(job, progress)
+        assert isinstance(result, BackfillResult), "an answer fits its job"
+        return result
+
+    async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
+        result = await self._done(job, progress)
+        assert isinstance(result, ValidateResult), "an answer fits its job"
+        return result
+
+    async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
+        job = self._jobs.get(job_id)
+        if job is None or isinstance(job.request, MoveJob):
+            return
+        job.request = job.request.model_copy(update={"rows_per_s": rows_per_s})
+        if self._life is not None:
+            self._life.requests.put_nowait(ThrottleJob(job_id=job_id, rows_per_s=rows_per_s))
+
+    async def _done(self, job: Job, progress: Progress) -> JobResult:
         """Raises Unavailable with the code that the job failed with, or `not-ready` if it could not
         be tried. When the caller is cancelled, so is the job."""
         self._check_may_start(job)
@@ -166,12 +198,11 @@ class SparkJobs:
             finally:
                 self._jobs.pop(job.job_id, None)
         log.info(
-            "region_moved",
+            "spark_job_ended",
+            op=job.op,
             procedure=job.procedure,
-            region_id=job.borrowed.region_id,
+            region_id=job.region_id,
             rows_in=result.rows_in,
-            rows_out=result.rows_out,
-            bytes_out=result.bytes_out,
             duration_ms=self._clock.mono_ms() - started,
         )
         return result
@@ -190,7 +221,7 @@ class SparkJobs:
                 async with asyncio.timeout(REST.delay_ms(self._false_starts, noise=0) / 1000):
                     await self._closed.wait()
 
-    def _check_may_start(self, job: MoveJob) -> None:
+    def _check_may_start(self, job: Job) -> None:
         if self._closed.is_set():
             raise Unavailable(what="Spark", reason="closed")
         if job.job_id in self._jobs:
@@ -280,8 +311,8 @@ class SparkJobs:
         with suppress(ConnectionError):  # it died: the reader sees that too
             while True:
                 request = await life.requests.get()
-                if request.op == "move" and request.job_id not in self._jobs:
-                    continue  # cancelled while the driver started
+                if not isinstance(request, CancelJob) and request.job_id not in self._jobs:
+                    continue  # over before the driver heard of it
                 life.process.stdin.write(request.model_dump_json().encode() + b"\n")
                 await life.process.stdin.drain()
 
@@ -294,13 +325,13 @@ class SparkJobs:
             if isinstance(answer, JobProgress):
                 if not job.is_cancelled:
                     job.progress(answer.done, answer.total, answer.unit)
-            elif isinstance(answer, MoveResult):
-                job.ended.set_result(answer)
-            else:
+            elif isinstance(answer, JobFailed):
                 job.ended.set_exception(_failure(answer, job.request))
+            else:
+                job.ended.set_result(answer)
         log.info("spark_driver_ended", returncode=await life.process.wait())
 
-    async def _read(self, life: _Life) -> DriverReady | JobProgress | MoveResult | JobFailed | None:
+    async def _read(self, life: _Life) -> Answer | None:
         """None: the driver has closed its stdout, so it is ending."""
         assert life.process.stdout is not None
         line = await life.process.stdout.readline()
@@ -313,7 +344,10 @@ class SparkJobs:
         self._jobs.clear()
 
 
-def _failure(failed: JobFailed, job: MoveJob) -> Unavailable:
+def _failure(failed: JobFailed, job: Job) -> MetaError:
     """A code that we do not know, of a driver that is newer, is `not-ready`."""
+    kind = KINDS.get(failed.code)
+    if kind is not None and kind.error is Refused:
+        return Refused(failed.code, region_id=job.region_id, reason=failed.detail)
     code = failed.code if failed.code in KINDS else "not-ready"
-    return Unavailable(code, region_id=job.borrowed.region_id, detail=failed.detail)
+    return Unavailable(code, region_id=job.region_id, detail=failed.detail)

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from base.wire.jobs import MoveResult
 from keys.records import ProcedureHistory
 from keys.tables import RegionState
 from metasrv.adapters.measured_jobs import JobEnd
@@ -129,7 +130,7 @@ class ServerMetrics:
     def job_ended(self, end: JobEnd) -> None:
         self._spark_jobs.labels(end.outcome).inc()
         self._spark_took.observe(end.took_ms / 1000)
-        if end.result is not None:
+        if isinstance(end.result, MoveResult):
             self._moved_rows.inc(end.result.rows_out)
             self._moved_bytes.inc(end.result.bytes_out)
 

@@ -5,8 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from base.clock import SystemClock
-from base.wire.inputs import Borrowed
-from base.wire.jobs import MoveJob, MoveResult
+from base.wire.inputs import Borrowed, Snapshot
+from base.wire.jobs import (
+    BackfillJob,
+    BackfillResult,
+    MoveJob,
+    MoveResult,
+    ValidateJob,
+    ValidateResult,
+)
 from base.wire.orders import Order, OrderError, OrderResult
 from procedures.ports import Progress, Sender
 
@@ -55,9 +62,23 @@ class FakeNodes:
             region_id=region_id, epoch=1, root="/r", columns=[], marks=[], files=[], segments=[]
         )
 
+    async def snapshot(self, node: str, region_id: str, mark: str) -> Snapshot:
+        return Snapshot(
+            region_id=region_id, epoch=1, root="/r", columns=[], mark=mark, version=1, files=[]
+        )
+
 
 class NoJobs:
     """There is nothing to move in these tests."""
 
     async def move(self, job: MoveJob, *, progress: Progress) -> MoveResult:
         raise AssertionError(job)
+
+    async def backfill(self, job: BackfillJob, *, progress: Progress) -> BackfillResult:
+        raise AssertionError(job)
+
+    async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
+        raise AssertionError(job)
+
+    async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
+        raise AssertionError(job_id)

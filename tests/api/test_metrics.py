@@ -14,7 +14,7 @@ from keys.memory import MemoryKv
 from metasrv.adapters.measured_jobs import MeasuredJobs
 from metasrv.api.metrics import ServerMetrics
 from procedures.ports import Progress
-from tests.api.fakes import ShiftedClock
+from tests.api.fakes import NoJobs, ShiftedClock
 from tests.api.rig import DEADLINE_MS, Server, leader, state_of
 from tests.api.test_waiting import create_held_up
 
@@ -97,7 +97,7 @@ async def test_given_a_catalog_that_falls_behind_then_the_lag_shows_until_it_is_
         assert "metasrv_etcd_watch_lag_revisions 0.0" in metrics.text(state).decode()
 
 
-class OneJob:
+class OneJob(NoJobs):
     """The second is refused."""
 
     def __init__(self) -> None:

@@ -87,6 +87,7 @@ CLOSED_LIST = [
     "malformed-request",
     "unauthenticated",
     "index-not-unique",
+    "unique-violation",
     "row-missing",
     "constraint-violated",
     "replica-limit",

@@ -1,8 +1,10 @@
 """What lies on the nodes' disks: region folders with a fence, files, attempts and a manifest."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from base.errors import Conflict, Unavailable
+from base.wire.orders import RegionColumn
 
 Rows = frozenset[str]
 
@@ -25,8 +27,16 @@ class Folder:
     """How many rows there were when the floor took hold."""
     dead_indexes: frozenset[int] = frozenset()
     marks: dict[str, int] = field(default_factory=dict)
+    columns: tuple[RegionColumn, ...] = ()
+    entries: dict[int, Rows] = field(default_factory=dict)
+    """That were ingested, by index: as `index_rows.backfilled`."""
 
-    def set_schema(self, version: int, floor: int, dead: frozenset[int]) -> None:
+    def set_schema(
+        self, version: int, floor: int, dead: frozenset[int], columns: Sequence[RegionColumn]
+    ) -> None:
+        if version >= self.schema_version:
+            self.columns = tuple(columns)
+        self.entries = {index: held for index, held in self.entries.items() if index not in dead}
         if floor > self.schema_floor:
             self.schema_floor, self.floor_version = floor, len(self.rows)
         self.schema_version = max(self.schema_version, version)

@@ -7,8 +7,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from base.errors import Unknown
-from base.wire.inputs import Borrowed
-from base.wire.jobs import MoveJob, MoveResult
+from base.wire.inputs import Borrowed, Snapshot
+from base.wire.jobs import (
+    BackfillJob,
+    BackfillResult,
+    MoveJob,
+    MoveResult,
+    ValidateJob,
+    ValidateResult,
+)
 from base.wire.orders import Order, OrderResult
 from keys.kv import Answer, Get, Kv, LeaseId, Page, Put, Request, Watched
 from keys.records import ProcedureKey
@@ -138,6 +145,12 @@ class FaultyNodes:
             self.plan, self.fate, call, lambda: self.nodes.borrowed(node, region_id)
         )
 
+    async def snapshot(self, node: str, region_id: str, mark: str) -> Snapshot:
+        call = Call("nodes.snapshot", site(), False)
+        return await through(
+            self.plan, self.fate, call, lambda: self.nodes.snapshot(node, region_id, mark)
+        )
+
 
 @dataclass(slots=True)
 class FaultyJobs:
@@ -150,3 +163,18 @@ class FaultyJobs:
         return await through(
             self.plan, self.fate, call, lambda: self.jobs.move(job, progress=progress)
         )
+
+    async def backfill(self, job: BackfillJob, *, progress: Progress) -> BackfillResult:
+        call = Call("jobs.backfill", site(), True)
+        return await through(
+            self.plan, self.fate, call, lambda: self.jobs.backfill(job, progress=progress)
+        )
+
+    async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
+        call = Call("jobs.validate", site(), False)
+        return await through(
+            self.plan, self.fate, call, lambda: self.jobs.validate(job, progress=progress)
+        )
+
+    async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
+        await self.jobs.throttle(job_id, rows_per_s)

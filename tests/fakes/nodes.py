@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable
-from base.wire.inputs import Borrowed, BorrowedFile, SealedSegment
+from base.wire.inputs import Borrowed, BorrowedFile, SealedSegment, Snapshot
 from base.wire.orders import (
     AdoptFiles,
     CloseRegion,
@@ -24,6 +24,7 @@ from base.wire.orders import (
     SetSchema,
 )
 from tests.fakes.disk import Folder, Rows, Storage
+from tests.fakes.index_rows import offenders
 
 LOG = "wal-1"
 """A file of this name stands for a log segment."""
@@ -146,7 +147,7 @@ class FakeNode:
             if root in self.storage.folders:
                 self.storage.read(root).raise_fence(order.epoch)
         folder = self.storage.folders.setdefault(order.root, Folder(fence=order.epoch))
-        folder.set_schema(order.schema_version, order.schema_floor, frozenset())
+        folder.set_schema(order.schema_version, order.schema_floor, frozenset(), order.columns)
         self.serving[order.region_id] = Serving(order.epoch, order.root)
 
     def _open(self, order: OpenRegion) -> None:
@@ -170,8 +171,11 @@ class FakeNode:
         self.serving[order.region_id] = Serving(order.epoch, order.root)
         for left in borrowed.values():
             folder = self.storage.read(order.root)
-            folder.set_schema(left.schema_version, left.schema_floor, left.dead_indexes)
+            known = (left.schema_version, left.schema_floor, left.dead_indexes, left.columns)
+            folder.set_schema(*known)
             folder.marks |= left.marks
+            folder.entries |= left.entries
+            folder.adopted += [one for one in left.adopted if one not in folder.adopted]
         self._tell(order)
 
     def _not_above(self, order: CreateRegion | OpenRegion) -> Serving | None:
@@ -183,7 +187,7 @@ class FakeNode:
     def _tell(self, order: OpenRegion | SetSchema) -> Folder:
         folder = self._folder_at(order)
         dead = frozenset(order.dead_indexes)
-        folder.set_schema(order.schema_version, order.schema_floor, dead)
+        folder.set_schema(order.schema_version, order.schema_floor, dead, order.columns)
         return folder
 
     def _set_schema(self, order: SetSchema) -> None:
@@ -213,12 +217,23 @@ class FakeNode:
         folder.adopted.append(order.procedure)
 
     def _ingest(self, order: IngestFiles) -> None:
-        folder = self._folder_at(order)
-        if order.procedure in folder.adopted:
+        folder, name = self._folder_at(order), f"{order.procedure}/{order.index}"
+        if name in folder.adopted:
             return
         if order.mark not in folder.marks:
             raise Conflict("version-mismatch", mark=order.mark, reason="it is not open")
-        folder.adopted.append(order.procedure)
+        if order.index in folder.dead_indexes:
+            raise Refused("invalid-request", index=order.index, reason="the index was dropped")
+        written = folder.attempts.get(order.attempt, {})
+        named = {file.name: written.get(file.name) for file in order.files}
+        if None in named.values():
+            raise Refused("invalid-request", attempt=order.attempt, reason="not those files")
+        entries: Rows = frozenset().union(*(written[one.name] for one in order.files))
+        if order.unique_columns and (found := offenders(order.index, entries, folder.rows)):
+            raise Refused("unique-violation", **found.model_dump())
+        folder.entries[order.index] = folder.entries.get(order.index, frozenset()) | entries
+        folder.attempts.pop(order.attempt, None)
+        folder.adopted.append(name)
 
     def _discard(self, order: DiscardRoot) -> None:
         folder = self._folder_at(order)
@@ -255,6 +270,27 @@ class FakeNode:
                 SealedSegment(root=root, name=name, bytes=len(rows), checksum="0" * 8)
                 for (root, name), rows in inputs.items()
                 if name == LOG
+            ],
+        )
+
+    def snapshot(self, region_id: str, mark: str) -> Snapshot:
+        serving = self.serving.get(region_id)
+        if serving is None:
+            raise NotFound(what="region", name=region_id)
+        folder = self.storage.read(serving.root)
+        if mark not in folder.marks:
+            raise NotFound(what="mark", name=mark)
+        own = {(serving.root, name): rows for name, rows in folder.files.items()}
+        return Snapshot(
+            region_id=region_id,
+            epoch=serving.epoch,
+            root=serving.root,
+            columns=list(folder.columns),
+            mark=mark,
+            version=folder.marks[mark],
+            files=[
+                BorrowedFile(root=root, file=data_file(name, rows))
+                for (root, name), rows in (own | folder.inputs).items()
             ],
         )
 

@@ -6,13 +6,21 @@ from itertools import count
 
 from base.clock import Clock
 from base.errors import Unavailable
-from base.wire.inputs import Borrowed
-from base.wire.jobs import MoveJob, MoveResult
+from base.wire.inputs import Borrowed, Snapshot
+from base.wire.jobs import (
+    BackfillJob,
+    BackfillResult,
+    MoveJob,
+    MoveResult,
+    ValidateJob,
+    ValidateResult,
+)
 from base.wire.orders import CreateRegion, OpenRegion, Order, OrderResult
 from keys.catalog import Catalog
 from keys.tables import RegionState
 from procedures.ports import NodeView, Progress, Sender
 from tests.fakes.disk import Rows, Storage
+from tests.fakes.index_rows import backfilled, broken
 from tests.fakes.nodes import FakeNode, Serving, data_file
 
 LEASE_MS = 10_000
@@ -112,6 +120,10 @@ class FakeNodes:
         self.plane.nodes[node].reach()
         return self.plane.nodes[node].borrowed(region_id)
 
+    async def snapshot(self, node: str, region_id: str, mark: str) -> Snapshot:
+        self.plane.nodes[node].reach()
+        return self.plane.nodes[node].snapshot(region_id, mark)
+
     def _may_be_leased(self, node: str, order: Order) -> bool:
         if not isinstance(order, CreateRegion | OpenRegion):
             return False
@@ -159,17 +171,15 @@ class FakePlacement:
 
 @dataclass
 class FakeJobs:
-    """The Jobs port: brings rows over at once, into a folder of the attempt."""
+    """The Jobs port: everything at once, and what it writes in a folder of the attempt."""
 
     plane: Plane
     failures: int = 0
     """So many jobs fail before one succeeds; each leaves its folder."""
+    throttled: list[tuple[str, int | None]] = field(default_factory=list)
 
     async def move(self, job: MoveJob, *, progress: Progress) -> MoveResult:
-        own = self.plane.storage.read(job.borrowed.root)
-        if job.attempt in own.attempts:
-            self.plane.violations.append(f"attempt {job.attempt} is written twice")
-        out = own.attempts.setdefault(job.attempt, {})
+        out = self._folder_of(job.borrowed.root, job.attempt)
         total = len(job.borrowed.files) + len(job.borrowed.segments)
         named = [(file.root, file.file.name) for file in job.borrowed.files]
         named += [(segment.root, segment.name) for segment in job.borrowed.segments]
@@ -177,9 +187,7 @@ class FakeJobs:
             rows = self.plane.storage.read(root).files[name]
             out[f"{job.attempt}/{done}-{name}.parquet"] = rows
             progress(done + 1, total, "files")
-        if self.failures:
-            self.failures -= 1
-            raise Unavailable(what="job", name=job.job_id)
+        self._fail_in_turn(job)
         count_of = sum(len(rows) for rows in out.values())
         return MoveResult(
             job_id=job.job_id,
@@ -191,3 +199,60 @@ class FakeJobs:
             copied_files=len(job.borrowed.files),
             rewritten_segments=len(job.borrowed.segments),
         )
+
+    async def backfill(self, job: BackfillJob, *, progress: Progress) -> BackfillResult:
+        """The index's entries, by the product's own code."""
+        out = self._folder_of(job.snapshot.root, job.attempt)
+        rows = self._rows_of(job.snapshot)
+        entries, duplicates, total = backfilled(job, rows)
+        progress(len(rows), len(rows), "rows")
+        if entries:
+            out[f"{job.attempt}/entries.parquet"] = entries
+        self._fail_in_turn(job)
+        files = [data_file(name, held) for name, held in out.items()]
+        return BackfillResult(
+            job_id=job.job_id,
+            files=[one.model_copy(update={"family": job.index.id}) for one in files],
+            rows_in=len(rows),
+            entries=len(entries),
+            bytes_in=len(rows),
+            bytes_out=len(entries),
+            duplicates=list(duplicates),
+            duplicates_total=total,
+        )
+
+    async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
+        rows = self._rows_of(job.snapshot)
+        found, total = broken(job, rows)
+        progress(len(rows), len(rows), "rows")
+        self._fail_in_turn(job)
+        return ValidateResult(
+            job_id=job.job_id,
+            rows_in=len(rows),
+            violations=list(found),
+            violations_total=total,
+        )
+
+    async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
+        self.throttled.append((job_id, rows_per_s))
+
+    def _folder_of(self, root: str, attempt: str) -> dict[str, Rows]:
+        own = self.plane.storage.read(root)
+        if attempt in own.attempts:
+            self.plane.violations.append(f"attempt {attempt} is written twice")
+        return own.attempts.setdefault(attempt, {})
+
+    def _rows_of(self, snapshot: Snapshot) -> Rows:
+        """Raises Unavailable `region-lost` for an input that is gone."""
+        found: set[str] = set()
+        for one in snapshot.files:
+            files = self.plane.storage.read(one.root).files
+            if one.file.name not in files:
+                raise Unavailable("region-lost", root=one.root, file=one.file.name)
+            found |= files[one.file.name]
+        return frozenset(found)
+
+    def _fail_in_turn(self, job: MoveJob | BackfillJob | ValidateJob) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise Unavailable(what="job", name=job.job_id)

@@ -4,18 +4,34 @@ It dies with its server, may fail between any two pieces, and leaves behind what
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
 import pyarrow as pa
 
 from base.errors import Corrupt, Unavailable
-from base.wire.jobs import MoveJob, MoveResult
+from base.wire.inputs import Snapshot
+from base.wire.jobs import (
+    BackfillJob,
+    BackfillResult,
+    MoveJob,
+    MoveResult,
+    ValidateJob,
+    ValidateResult,
+)
+from base.wire.offenders import OFFENDERS_MAX
 from base.wire.orders import DataFile
+from dataplane.pipelines.entry_files import rows_at_mark, write_entries
 from dataplane.pipelines.executor import Output, copy_file, read_input, write_range
 from dataplane.pipelines.plan import Family, MovePlan, plan_move
-from dataplane.region.columns import KEY, VERSION
+from dataplane.region.columns import KEY, VERSION, ColumnDef, file_schema
+from dataplane.region.families import ENTRY_COLUMNS
+from dataplane.region.index_entries import IndexDef, duplicates_of, entries_of
 from dataplane.region.kept_versions import KeptVersions
+from dataplane.region.key_range import KeyRange
+from dataplane.region.memtable import sorted_by_key
+from dataplane.region.row_checks import Judge, violations
 from procedures.ports import Progress
 from tests.sim.disks import Disks, ProcessDisk
 from tests.sim.loop import SimLoop
@@ -61,7 +77,56 @@ class SimJobs:
             rewritten_segments=len(job.borrowed.segments),
         )
 
-    async def _trouble(self, job: MoveJob) -> None:
+    async def backfill(self, job: BackfillJob, *, progress: Progress) -> BackfillResult:
+        disk = ProcessDisk(self.disks, self.loop, self.node)
+        columns, asked = columns_of(job.snapshot), job.index
+        index = IndexDef.of(asked.id, asked.columns, columns, unique=asked.unique)
+        await self._trouble(job)
+        rows = await asyncio.to_thread(_rows_of, disk, job.snapshot, index.columns)
+        progress(job.snapshot.rows, job.snapshot.rows, "rows")
+        parts = [entries_of(part, index) for part in rows]
+        empty = file_schema(ENTRY_COLUMNS).empty_table()
+        entries = sorted_by_key(pa.concat_tables([empty, *parts]))
+        files: list[DataFile] = []
+        if entries.num_rows:
+            await self._trouble(job)
+            run = f"{self.node}-{next(self._runs)}".replace("#", "-")
+            output = Output(disk, job.snapshot.root, f"{job.attempt}/{run}.parquet")
+            files = [await asyncio.to_thread(write_entries, entries, output, asked.id)]
+        await self._trouble(job)
+        found, total = duplicates_of(entries, index, OFFENDERS_MAX) if asked.unique else ((), 0)
+        self.weather.sometimes["a job that made entries"] += 1
+        return BackfillResult(
+            job_id=job.job_id,
+            files=files,
+            rows_in=entries.num_rows,
+            entries=entries.num_rows,
+            bytes_in=job.snapshot.bytes,
+            bytes_out=sum(file.bytes for file in files),
+            duplicates=list(found),
+            duplicates_total=total,
+        )
+
+    async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
+        disk = ProcessDisk(self.disks, self.loop, self.node)
+        columns = columns_of(job.snapshot)
+        judges = [Judge.of(check, columns) for check in job.checks]
+        await self._trouble(job)
+        rows = await asyncio.to_thread(_rows_of, disk, job.snapshot, columns)
+        progress(job.snapshot.rows, job.snapshot.rows, "rows")
+        await self._trouble(job)
+        found, total = violations(pa.concat_tables(rows), judges, OFFENDERS_MAX)
+        return ValidateResult(
+            job_id=job.job_id,
+            rows_in=sum(part.num_rows for part in rows),
+            violations=list(found),
+            violations_total=total,
+        )
+
+    async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
+        """Each of these jobs is over at once."""
+
+    async def _trouble(self, job: MoveJob | BackfillJob | ValidateJob) -> None:
         if self.weather.random.random() < self.weather.job_fails:
             self.weather.sometimes["a job that died half way"] += 1
             raise Unavailable(what="job", name=job.job_id)
@@ -88,3 +153,15 @@ def _rewrite(target: Target, family: Family, files: list[DataFile]) -> int:
     if written.file is not None:
         files.append(written.file)
     return int(rows.num_rows)
+
+
+def columns_of(snapshot: Snapshot) -> tuple[ColumnDef, ...]:
+    return tuple(ColumnDef(**column.model_dump()) for column in snapshot.columns)
+
+
+def _rows_of(disk: ProcessDisk, snapshot: Snapshot, columns: Sequence[ColumnDef]) -> list[pa.Table]:
+    empty = file_schema(columns).empty_table()
+    try:
+        return [empty, *rows_at_mark(disk, snapshot, KeyRange(), columns)]
+    except Corrupt as error:
+        raise Unavailable("region-lost", detail=str(error)) from error

@@ -11,10 +11,11 @@ from base.wire.jobs import (
     REQUEST,
     CancelJob,
     DriverReady,
+    Job,
     JobFailed,
     JobProgress,
-    MoveJob,
     MoveResult,
+    ThrottleJob,
 )
 from base.wire.model import WireModel
 
@@ -23,7 +24,7 @@ def say(answer: WireModel) -> None:
     print(answer.model_dump_json(), flush=True)
 
 
-def begin(job: MoveJob) -> None:
+def begin(job: Job) -> None:
     say(JobProgress(job_id=job.job_id, done=1, total=2, unit="bytes"))
     if job.procedure == "done":
         say(
@@ -57,6 +58,9 @@ def main() -> int:
         if isinstance(request, CancelJob):
             if request.job_id not in deaf:
                 say(JobFailed(job_id=request.job_id, code="not-ready", detail="cancelled"))
+            continue
+        if isinstance(request, ThrottleJob):
+            say(JobProgress(job_id=request.job_id, done=request.rows_per_s or 0, total=0, unit="a"))
             continue
         if request.procedure == "deaf":
             deaf.add(request.job_id)

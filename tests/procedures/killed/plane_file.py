@@ -12,8 +12,15 @@ from typing import Any
 
 from base.clock import Clock
 from base.errors import MetaError
-from base.wire.inputs import Borrowed
-from base.wire.jobs import MoveJob, MoveResult
+from base.wire.inputs import Borrowed, Snapshot
+from base.wire.jobs import (
+    BackfillJob,
+    BackfillResult,
+    MoveJob,
+    MoveResult,
+    ValidateJob,
+    ValidateResult,
+)
 from base.wire.orders import Order, OrderResult
 from keys.catalog import Catalog
 from procedures.ports import NodeView, Progress, Sender
@@ -89,6 +96,10 @@ class FileNodes:
         with self.file.opened() as plane:
             return await FakeNodes(plane, self.term).borrowed(node, region_id)
 
+    async def snapshot(self, node: str, region_id: str, mark: str) -> Snapshot:
+        with self.file.opened() as plane:
+            return await FakeNodes(plane, self.term).snapshot(node, region_id, mark)
+
 
 @dataclass(frozen=True)
 class FileLeases:
@@ -115,3 +126,14 @@ class FileJobs:
     async def move(self, job: MoveJob, *, progress: Progress) -> MoveResult:
         with self.file.opened() as plane:
             return await FakeJobs(plane).move(job, progress=progress)
+
+    async def backfill(self, job: BackfillJob, *, progress: Progress) -> BackfillResult:
+        with self.file.opened() as plane:
+            return await FakeJobs(plane).backfill(job, progress=progress)
+
+    async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
+        with self.file.opened() as plane:
+            return await FakeJobs(plane).validate(job, progress=progress)
+
+    async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
+        """Each of these jobs is over before anybody else is heard."""

@@ -7,8 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from base.wire.inputs import Borrowed
-from base.wire.jobs import MoveJob, MoveResult
+from base.wire.inputs import Borrowed, Snapshot
+from base.wire.jobs import (
+    BackfillJob,
+    BackfillResult,
+    MoveJob,
+    MoveResult,
+    ValidateJob,
+    ValidateResult,
+)
 from base.wire.orders import Order, OrderResult
 from keys.kv import Answer, Kv, Request
 from procedures.ports import Jobs, Progress, Sender
@@ -42,6 +49,9 @@ class PostingNodes:
     async def borrowed(self, node: str, region_id: str) -> Borrowed:
         return await self.nodes.borrowed(node, region_id)
 
+    async def snapshot(self, node: str, region_id: str, mark: str) -> Snapshot:
+        return await self.nodes.snapshot(node, region_id, mark)
+
 
 @dataclass(frozen=True)
 class PostingJobs:
@@ -51,6 +61,16 @@ class PostingJobs:
     async def move(self, job: MoveJob, *, progress: Progress) -> MoveResult:
         self.post("move", job)
         return await self.jobs.move(job, progress=progress)
+
+    async def backfill(self, job: BackfillJob, *, progress: Progress) -> BackfillResult:
+        self.post("backfill", job)
+        return await self.jobs.backfill(job, progress=progress)
+
+    async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
+        return await self.jobs.validate(job, progress=progress)
+
+    async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
+        await self.jobs.throttle(job_id, rows_per_s)
 
 
 async def deliver(work: tuple[Any, ...], kv: Kv, file: PlaneFile) -> None:
@@ -62,3 +82,5 @@ async def deliver(work: tuple[Any, ...], kv: Kv, file: PlaneFile) -> None:
             await FileNodes(file, term, lambda: catalog, numbers).send(node, orders, sender=sender)
         case ("move", job):
             await FileJobs(file).move(job, progress=lambda *_: None)
+        case ("backfill", job):
+            await FileJobs(file).backfill(job, progress=lambda *_: None)

@@ -1,0 +1,62 @@
+"""What executors do with rows as of a mark: the only code of a backfill that opens files.
+
+Nothing here knows Spark. Errors as in `executor`.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from base.errors import Corrupt
+from base.wire.inputs import Snapshot
+from base.wire.orders import DataFile
+from dataplane.pipelines.executor import Output, mended_by_another_attempt, verified_rows
+from dataplane.region.adoption import data_file, entry_of
+from dataplane.region.block_cache import BlockCache
+from dataplane.region.columns import DELETE, OP, VERSION, ColumnDef
+from dataplane.region.disk import Disk
+from dataplane.region.families import ENTRY_COLUMNS
+from dataplane.region.file_reader import FileReader, FileSource
+from dataplane.region.file_writer import FileTarget, write_rows
+from dataplane.region.key_range import KeyRange
+from dataplane.region.lookup import View, merge_sources
+from dataplane.region.memtable import first_of_each_key
+from dataplane.region.merge import merge_versions
+
+
+def rows_at_mark(
+    disk: Disk, snapshot: Snapshot, keys: KeyRange, columns: Sequence[ColumnDef]
+) -> Iterator[pa.Table]:
+    """Of each key in the range the newest row at or below the mark, without tombstones, by key; as
+    `columns.file_schema`. Every block that is read is compared with its checksum."""
+    source = FileSource(disk, snapshot.root, BlockCache())
+    readers = tuple(FileReader(source, entry_of(one.file, one.root)) for one in snapshot.files)
+    for window in merge_versions(merge_sources(View((), readers), keys, columns)):
+        settled = pc.less_equal(window.column(VERSION), pa.scalar(snapshot.version, pa.int64()))
+        newest = first_of_each_key(window.filter(settled))
+        live = newest.filter(pc.not_equal(newest.column(OP), pa.scalar(DELETE, pa.uint8())))
+        if live.num_rows:
+            yield live
+
+
+def write_entries(entries: pa.Table, output: Output, family: int) -> DataFile:
+    """At least one entry, sorted by key. Reads back what it has written."""
+    output.make_folder()
+    target = FileTarget(output.disk, output.root, output.name, ENTRY_COLUMNS, family)
+    file = data_file(write_rows(target, [entries]))
+    output.disk.sync_folder(output.folder)
+    with mended_by_another_attempt():
+        stored = verified_rows(output.disk, output.root, file, ENTRY_COLUMNS)
+        if not is_same(stored, entries):
+            raise Corrupt(path=output.path, reason="it reads otherwise than it was written")
+    return file
+
+
+def is_same(stored: Iterator[pa.Table], entries: pa.Table) -> bool:
+    at = 0
+    for part in stored:
+        if not part.equals(entries.slice(at, part.num_rows)):
+            return False
+        at += part.num_rows
+    return bool(at == entries.num_rows)

@@ -1,0 +1,82 @@
+"""Which rows of a table break which constraint, with what they say. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from base.errors import Refused
+from base.expressions.check import Check
+from base.rows.convert import json_column
+from base.schema.types import parse_type
+from base.wire.jobs import RowCheck
+from base.wire.offenders import Violation
+from dataplane.region.columns import KEY, ColumnDef, chosen
+from dataplane.region.index_entries import whole
+
+Values = Mapping[int, pa.Array]
+"""Of columns by id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """One constraint, ready to be looked at."""
+
+    constraint: int
+    columns: tuple[ColumnDef, ...]
+    """That it names, in order of id."""
+    check: Check | None
+    """None: none of the columns may be null."""
+
+    @classmethod
+    def of(cls, asked: RowCheck, columns: Sequence[ColumnDef]) -> "Judge":
+        """*columns*: the table's. Raises Refused for a constraint that makes no sense of them."""
+        types = {column.id: parse_type(column.type) for column in columns}
+        check = None
+        if asked.kind == "check":
+            if asked.expression is None:
+                raise Refused("invalid-request", constraint=asked.constraint, found="no expression")
+            check = Check.of(asked.expression, types)
+        ids = asked.columns if check is None else check.columns
+        unknown = sorted(set(ids) - set(types))
+        if unknown:
+            reason = f"no columns {unknown}"
+            raise Refused("invalid-request", constraint=asked.constraint, reason=reason)
+        return cls(asked.constraint, chosen(columns, ids), check)
+
+    def broken(self, values: Values) -> pa.BooleanArray:
+        if self.check is not None:
+            return self.check.broken(values)
+        return reduce(pc.or_, [pc.is_null(values[column.id]) for column in self.columns])
+
+
+def violations(
+    rows: pa.Table, judges: Sequence[Judge], limit: int
+) -> tuple[tuple[Violation, ...], int]:
+    """The first *limit* in the order of *rows*, and how many there are: a row that breaks two
+    constraints counts twice. *rows*: `_key` and the columns that the constraints name."""
+    found: list[tuple[int, Violation]] = []
+    total = 0
+    for judge in judges:
+        columns = {column.id: whole(rows.column(column.name)) for column in judge.columns}
+        places = pc.indices_nonzero(judge.broken(columns))
+        total += len(places)
+        first = places[:limit]
+        found += zip(first.to_pylist(), _named(judge, rows.take(first)), strict=True)
+    found.sort(key=lambda one: one[0])
+    return tuple(violation for _, violation in found[:limit]), total
+
+
+def _named(judge: Judge, rows: pa.Table) -> Iterator[Violation]:
+    values = {
+        str(column.id): json_column(parse_type(column.type), rows.column(column.name))
+        for column in judge.columns
+    }
+    for place, key in enumerate(rows.column(KEY).to_pylist()):
+        yield Violation(
+            constraint=judge.constraint,
+            row_key=key.hex(),
+            values={name: column[place] for name, column in values.items()},
+        )
