@@ -1,5 +1,6 @@
 """The rows of tables as routes: parse, call the service, shape the answer."""
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Annotated, TypeVar
@@ -10,7 +11,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ValidationError
 
-from base.errors import Refused
+from base.errors import NotFound, Refused
 from base.rows.layout import Layout
 from base.rows.statement_ids import id_of_key
 from base.schema.values import Value
@@ -36,6 +37,7 @@ from dataplane.frontend.answers import (
     wanted_form,
 )
 from dataplane.frontend.arrow_in import ArrowIn
+from dataplane.frontend.catalog import Name
 from dataplane.frontend.given import Op
 from dataplane.frontend.holder import VERSION
 from dataplane.frontend.query import (
@@ -52,18 +54,23 @@ from dataplane.frontend.query import (
 )
 from dataplane.frontend.scans import IndexScan, OpenScan, Place, Scan, read_token
 from dataplane.frontend.schema import Schema
-from dataplane.frontend.service import Name, PageOf, Service, Written
+from dataplane.frontend.service import PageOf, Service, Written
 from serving.door import media_type
 
 M = TypeVar("M", bound=BaseModel)
 KEY_CHARS_MAX = 255
+_ID = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
 _KEY = frozenset({"key"})
 _INDEX = frozenset({"index", "eq", "from", "to", "limit", "apart"})
 _PAGE = frozenset({"page_token", "limit"})
 _SCAN = frozenset({"columns", "column_ids", "from", "to", "region", "limit", "apart"})
 _REGION = frozenset({"region"})
 
-rows = APIRouter(prefix="/v1/tables/{catalog}/{schema}/{table}", tags=["rows"])
+BY_NAME = "/v1/tables/{catalog}/{schema}/{table}"
+BY_ID = "/v1/tables/{table_id}"
+"""However it is called by now; gone, if it was dropped and another has its name."""
+
+rows = APIRouter(tags=["rows"])
 admin = APIRouter(tags=["admin"])
 
 
@@ -73,8 +80,14 @@ def service(request: Request) -> Service:
     return found
 
 
-def name(catalog: str, schema: str, table: str) -> Name:
-    return catalog, schema, table
+def name(request: Request) -> Name:
+    """Of the table in the path. Raises NotFound."""
+    found = request.path_params
+    if "table_id" not in found:
+        return found["catalog"], found["schema"], found["table"]
+    if not _ID.fullmatch(found["table_id"]):
+        raise NotFound("table-not-found", name=found["table_id"][:64])
+    return int(found["table_id"])
 
 
 ServiceDep = Annotated[Service, Depends(service)]

@@ -5,13 +5,13 @@ import re
 from fastapi import FastAPI
 
 from base.wire.asgi import Scope
-from dataplane.frontend.api import admin, rows
+from dataplane.frontend.api import BY_ID, BY_NAME, admin, rows
 from dataplane.frontend.service import Service
 from serving.answers import PROBLEM, answer_errors
 from serving.door import Door, Doorway
 
 TITLE = "metasrv frontend"
-_TABLE = re.compile(r"/v1/tables/[^/]+/[^/]+/[^/]+")
+_TABLE = re.compile(r"/v1/tables/([0-9]+(?=/[^/]+(/get)?$)|[^/]+/[^/]+/[^/]+)")
 
 
 def build_app(service: Service) -> FastAPI:
@@ -28,7 +28,8 @@ def build_app(service: Service) -> FastAPI:
 def bare_app() -> FastAPI:
     """Routes and error answers without a service: what the document is made of."""
     app = FastAPI(title=TITLE, version="1", docs_url=None, redoc_url=None, openapi_url=None)
-    app.include_router(rows, responses=dict(PROBLEM))
+    app.include_router(rows, prefix=BY_NAME, responses=dict(PROBLEM))
+    app.include_router(rows, prefix=BY_ID, responses=dict(PROBLEM))
     app.include_router(admin, responses=dict(PROBLEM))
     answer_errors(app)
     return app

@@ -9,6 +9,9 @@ from base.wire.feed import FeedLine, FeedTable, Snapshot, Update
 from base.wire.tables import RegionRouteBody
 from dataplane.frontend.schema import Schema
 
+Name = tuple[str, str, str] | int
+"""Catalog, schema, table; or the id of the table."""
+
 
 class LiveCatalog:
     """Moved forward by the lines of the feed, one task's; read by everybody else."""
@@ -52,6 +55,10 @@ class LiveCatalog:
 
     def stream_ended(self) -> None:
         self._reading = self._reading.ended()
+
+    def named(self, name: Name) -> Schema:
+        """As the newest version has it. Raises NotFound `table-not-found`."""
+        return self.schema(name) if isinstance(name, int) else self.find(*name)
 
     def find(self, catalog: str, schema: str, name: str) -> Schema:
         """Raises NotFound `table-not-found`."""

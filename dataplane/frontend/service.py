@@ -17,7 +17,7 @@ from base.rows.outcome import RegionOutcome, WriteResult
 from base.rows.statement_ids import id_of_batch
 from base.schema.values import Value
 from base.wire.rows import ChecksumAnswer, RegionSum
-from dataplane.frontend.catalog import LiveCatalog
+from dataplane.frontend.catalog import LiveCatalog, Name
 from dataplane.frontend.given import Given, JsonRows, Op, from_arrow, from_rows
 from dataplane.frontend.holder import Holder
 from dataplane.frontend.latency import Latency
@@ -45,8 +45,6 @@ from dataplane.frontend.writing import Wish, Writing
 T = TypeVar("T")
 CATCH_UP_S_MAX = 2.0
 """For a table that is not known: how long to wait for the word of the leader."""
-Name = tuple[str, str, str]
-"""Catalog, schema, table."""
 Keys = Sequence[Sequence[Value]]
 
 
@@ -285,10 +283,10 @@ class Service:
     async def _bound(self, transaction: Transaction, name: Name) -> Schema:
         """To the newest version known; what is not known may have been made a moment ago."""
         try:
-            schema = self.catalog.find(*name)
+            schema = self.catalog.named(name)
         except NotFound:
             await self._catch_up()
-            schema = self.catalog.find(*name)
+            schema = self.catalog.named(name)
         self.transactions.bind(transaction, schema.layout.table_id, schema.version)
         return schema
 

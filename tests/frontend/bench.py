@@ -22,12 +22,12 @@ from dataplane.datanode.regions import Regions as NodeRegions
 from dataplane.datanode.rows import RowDesk
 from dataplane.datanode.service import Service as NodeService
 from dataplane.datanode.store import DiskStore
-from dataplane.frontend.catalog import LiveCatalog
+from dataplane.frontend.catalog import LiveCatalog, Name
 from dataplane.frontend.holder import Holder, World
 from dataplane.frontend.latency import Latency
 from dataplane.frontend.metrics import FrontendMetrics
 from dataplane.frontend.regions import Regions
-from dataplane.frontend.service import Name, Service
+from dataplane.frontend.service import Service
 from dataplane.frontend.transactions import Transactions
 from dataplane.frontend.writing import Writing
 from dataplane.region.memory_disk import MemoryDisk, MemoryStore

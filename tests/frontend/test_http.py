@@ -134,6 +134,22 @@ async def test_given_keys_and_regions_when_asked_for_then_what_is_there() -> Non
     assert whole.json["checksum"] == f"{total:016x}"
 
 
+async def test_given_the_id_of_a_table_then_it_is_found_whatever_it_is_called() -> None:
+    by_id = "/v1/tables/1024"
+    async with running() as bench:
+        bench.tell(bench.table.model_copy(update={"name": "renamed"}))
+        sent = Sent("POST", f"{by_id}/rows", JSON, [orjson.dumps({"op": "insert", "rows": TEN})])
+        done = await send(build_app(bench.service), sent)
+        rows = await get(bench, f"{by_id}/scan")
+        one = await get(bench, f"{by_id}/rows?key=3")
+        bad = await get(bench, "/v1/tables/x/scan")
+        metrics = await get(bench, "/metrics")
+
+    assert (done.status, len(rows.json["rows"]), one.json["rows"]) == (200, 10, TEN[3:4])
+    assert (bad.status, bad.json["code"]) == (404, "table-not-found")
+    assert b'call="/v1/tables/{table}/rows"' in metrics.body
+
+
 async def test_given_a_column_that_has_gone_when_read_by_its_id_then_stale_at_once() -> None:
     async with running() as bench:
         got = await get(bench, f"{SCAN}?apart=true&column_ids=1,77")
