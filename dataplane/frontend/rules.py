@@ -46,13 +46,13 @@ def _seen_by_its_index(rule: Rule, new: Columns) -> None:
     """Its unique index has the keys, and is checked like every other."""
 
 
-def _cannot_judge(rule: Rule, new: Columns) -> None:
-    """Never passed over: a row that breaks it would be there for good."""
-    raise Refused("unsupported", what=f"the check constraint {rule.name}")
+def _is_false(rule: Rule, new: Columns) -> pa.BooleanArray:
+    assert rule.check is not None, "a check has a condition"
+    return rule.check.broken(new)
 
 
 _BREAKS: Mapping[str, Callable[[Rule, Columns], pa.BooleanArray | None]] = {
     NOT_NULL.name: _is_null,
     UNIQUE_CONSTRAINT.name: _seen_by_its_index,
-    CHECK_CONSTRAINT.name: _cannot_judge,
+    CHECK_CONSTRAINT.name: _is_false,
 }

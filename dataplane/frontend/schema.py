@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from base.elements.graph import Behaviour, Graph
 from base.elements.graphs import GRAPHS, OPTIONAL_COLUMN, REQUIRED_COLUMN
 from base.errors import NotFound
+from base.expressions.check import Check
 from base.rows.layout import Column, Layout
 from base.schema.partition import router
 from base.schema.types import ColumnType, parse_type
@@ -64,6 +65,8 @@ class Rule:
     """Of its graph."""
     columns: tuple[Column, ...]
     does: Behaviour
+    check: Check | None = None
+    """The condition of a check."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +90,14 @@ class Schema:
             )
             for one in table.indexes
         )
+        types = {id: column.type for id, column in by_id.items()}
         rules = tuple(
             Rule(
                 one.name,
                 one.kind,
                 tuple(by_id[id] for id in one.columns),
                 GRAPHS[one.kind].behaviours[one.state],
+                None if one.expression is None else Check.of(one.expression, types),
             )
             for one in table.constraints
         )

@@ -8,6 +8,7 @@ import pytest
 from base.elements.graph import Graph, Holds
 from base.elements.graphs import (
     ABSENT,
+    CHECK_CONSTRAINT,
     INDEX,
     NOT_NULL,
     OPTIONAL_COLUMN,
@@ -130,6 +131,11 @@ TABLES = (
         {A: 5, B: 7},
     ),
     Table(NOT_NULL, lambda state: (tables.A, rule("not-null", 2, state=state)), {A: 10, B: None}),
+    Table(
+        CHECK_CONSTRAINT,
+        lambda state: (tables.A, rule("check", 2, state=state, expression="c2 < 15")),
+        {A: 10, B: 20},
+    ),
 )
 
 

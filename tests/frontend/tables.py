@@ -22,8 +22,16 @@ def index(id: int, *columns: int, unique: bool = False, state: ElementState = PU
     return FeedIndex(id=id, name=name, columns=columns, unique=unique, state=state)
 
 
-def rule(kind: ConstraintKind, *columns: int, state: ElementState = PUBLIC) -> FeedConstraint:
-    return FeedConstraint(id=1, name=f"{kind}_1", kind=kind, columns=columns, state=state)
+def rule(
+    kind: ConstraintKind,
+    *columns: int,
+    state: ElementState = PUBLIC,
+    expression: str | None = None,
+) -> FeedConstraint:
+    name = f"{kind}_1"
+    return FeedConstraint(
+        id=1, name=name, kind=kind, columns=columns, expression=expression, state=state
+    )
 
 
 ID = column(1, "id", nullable=False)

@@ -273,11 +273,31 @@ def test_given_a_constraint_that_is_enforced_when_a_row_breaks_it_then_it_is_ref
         assert told.value.facts["pointer"] == "/rows/0"
 
 
-def test_given_a_constraint_that_cannot_be_judged_when_a_row_is_written_then_it_is_refused() -> (
-    None
-):
-    with pytest.raises(Refused, match="unsupported"):
-        ModelRegion().run(schema_of(rule("check", 2)), Op.INSERT, [{"id": 1, "a": 1}])
+@pytest.mark.parametrize("state", [WRITE_ONLY, PUBLIC])
+@pytest.mark.case("online 54", "online 55")
+def test_given_a_check_that_is_enforced_when_a_row_breaks_it_then_it_is_refused(
+    state: ElementState,
+) -> None:
+    """With what a statement does not name as the row has it, or as its default is."""
+    region, more = ModelRegion(), column(4, "d", default=7)
+    region.run(schema_of(A, B, more), Op.INSERT, [{"id": 1, "a": 9, "b": "old"}])
+    region.run(schema_of(A, B, more), Op.INSERT, [{"id": 2, "a": 1}])
+    check = rule("check", 2, 4, state=state, expression="c2 < c4")
+    schema = schema_of(A, B, more, check)
+
+    region.run(schema, Op.UPDATE, [{"id": 1, "b": "it is not touched"}])
+    region.run(schema, Op.UPSERT, [{"id": 3, "a": None}, {"id": 4, "a": 6}])
+
+    wrong: tuple[tuple[Op, dict[str, object]], ...] = (
+        (Op.INSERT, {"id": 5, "a": 7}),
+        (Op.UPSERT, {"id": 2, "a": 2, "d": 2}),
+        (Op.UPDATE, {"id": 2, "a": 7}),
+        (Op.UPDATE, {"id": 1, "d": 8}),
+    )
+    for op, row in wrong:
+        with pytest.raises(Refused, match="constraint-violated") as told:
+            region.run(schema, op, [row])
+        assert told.value.facts["pointer"] == "/rows/0"
 
 
 @pytest.mark.parametrize(
