@@ -1,11 +1,11 @@
 """The node protocol as routes: parse, call one method of the service, shape the answer."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Annotated, Any
 
 import structlog
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from base.errors import NotFound
@@ -19,7 +19,7 @@ from base.wire.batches import (
     Rows,
     ScanRows,
 )
-from base.wire.inputs import Borrowed
+from base.wire.inputs import Borrowed, Snapshot
 from base.wire.orders import OrderRequest, OrderResponse
 from dataplane.datanode.answers import Alive, NodeRegions, RegionBody, VersionBody
 from dataplane.datanode.row_answers import arrow_bytes
@@ -88,6 +88,18 @@ async def get_region(region: RegionDep, service: ServiceDep) -> RegionBody:
 async def list_borrowed(region: RegionDep, service: ServiceDep) -> Borrowed:
     """The read-only inputs of other roots that a job must bring over."""
     return await service.rows.borrowed(region)
+
+
+@node.get("/regions/{region_id}/snapshot")
+async def list_snapshot(
+    region: RegionDep,
+    service: ServiceDep,
+    mark: Annotated[str, Query(min_length=1, max_length=128)],
+    index: Annotated[Sequence[int], Query(max_length=64)] = (),
+) -> Snapshot:
+    """Files that hold all rows as of an open mark, and the entries of the indexes that are named;
+    what is in memory is flushed first."""
+    return await service.rows.snapshot(region, mark, index)
 
 
 @node.post("/regions/{region_id}/batch", openapi_extra=_ARROW_BODY)

@@ -14,7 +14,7 @@ from base.wire.batches import (
     Rows,
     ScanRows,
 )
-from base.wire.inputs import Borrowed
+from base.wire.inputs import Borrowed, Snapshot
 from base.wire.orders import (
     AdoptFiles,
     CloseRegion,
@@ -136,5 +136,13 @@ CALLS: Mapping[str, Call] = {
         READ_REPEATS + " The list stays the same until it is adopted.",
         "None: inputs are immutable; what a job makes of them is adopted by an order or ignored.",
         (*BOUNDS, "not-found", *SERVED),
+    ),
+    "GET /node/v1/regions/{region_id}/snapshot": Call(
+        (),
+        Snapshot,
+        "Done again, it may list other files, with the same rows as of the mark.",
+        "The fence on disk, if rows are flushed. The files stay while the mark is open and the "
+        "region is served here; a reader that misses one asks again.",
+        (*BOUNDS, "not-found", "stale-epoch", *SERVED, "storage-full"),
     ),
 }

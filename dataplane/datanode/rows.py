@@ -21,7 +21,7 @@ from base.wire.batches import (
     Rows,
     ScanRows,
 )
-from base.wire.inputs import Borrowed
+from base.wire.inputs import Borrowed, Snapshot
 from dataplane.datanode.batch_body import read_batch
 from dataplane.datanode.regions import Regions, Slot
 from dataplane.datanode.row_answers import JSON_BYTES_MAX, JSON_ROWS_MAX, json_rows
@@ -127,6 +127,12 @@ class RowDesk:
         owner = self._regions.serving(region_id).owner
         assert owner is not None
         return await asyncio.to_thread(owner.region.borrowed)
+
+    async def snapshot(self, region_id: int, mark: str, indexes: Sequence[int]) -> Snapshot:
+        """For jobs, too: whoever leads, rows at or below a mark do not change any more."""
+        owner = self._regions.serving(region_id).owner
+        assert owner is not None
+        return await asyncio.to_thread(owner.region.snapshot, mark, indexes)
 
     # -- inside
 

@@ -1,11 +1,11 @@
 """Borrowed inputs go, a job's files come: the two lists that one manifest exchanges."""
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from base.errors import Conflict, NotFound, Refused
-from base.wire.inputs import Borrowed, BorrowedFile, SealedSegment
+from base.wire.inputs import Borrowed, BorrowedFile, SealedSegment, Snapshot
 from base.wire.orders import DataFile, RegionColumn
 from dataplane.region.disk import Disk
 from dataplane.region.floor import check_index
@@ -45,6 +45,28 @@ def borrowed_inputs(manifest: Manifest, root: str) -> Borrowed:
             SealedSegment(root=entry.root, name=entry.name, bytes=entry.bytes, checksum=entry.crc32)
             for entry in manifest.sealed
             if entry.root is not None
+        ],
+    )
+
+
+def snapshot_files(
+    manifest: Manifest, root: str, mark: str, families: Collection[int]
+) -> Snapshot | None:
+    """What holds the rows as of a mark, if memory does not. None: there is no such mark."""
+    version = version_of_mark(manifest, mark)
+    if version is None:
+        return None
+    return Snapshot(
+        region_id=str(manifest.spec.region_id),
+        epoch=manifest.epoch,
+        root=root,
+        columns=[RegionColumn(**column.model_dump()) for column in manifest.spec.columns],
+        mark=mark,
+        version=version,
+        files=[
+            BorrowedFile(root=entry.root or root, file=data_file(entry))
+            for entry in manifest.files
+            if entry.family in families
         ],
     )
 

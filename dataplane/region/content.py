@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from dataplane.region.columns import ColumnDef
+from dataplane.region.file_reader import FileReader
 from dataplane.region.floor import check_floor
 from dataplane.region.flush import Frozen
 from dataplane.region.group import Staged
@@ -29,6 +30,8 @@ class Content:
         self.frozen: Frozen | None = None
         """What is being flushed; also what a flush that failed has left."""
         self.statements = opened.statements
+        self._held: dict[str, list[FileReader]] = {}
+        """Files that are kept for whoever reads as of an open mark, by its name."""
         self.schema = opened.manifest.table_schema
         self.version, self.sequence = opened.manifest.version, opened.manifest.sequence
 
@@ -62,6 +65,20 @@ class Content:
         counted = tuple((memtable, memtable.batches) for memtable in found if memtable is not None)
         return View(counted, self.files.take(family), self.lock)
 
+    def has_in_memory(self, families: Collection[int], version: int) -> bool:
+        """Whether a batch of that version or an older one is in no file yet."""
+        with self.lock:
+            found = [memory.of(family) for memory in self.memories for family in families]
+        firsts = [one.first_version for one in found if one is not None]
+        return any(first is not None and first <= version for first in firsts)
+
+    def hold(self, mark: str, families: Collection[int]) -> None:
+        """Until that mark is closed or held anew, the files of now stay."""
+        with self.lock:
+            taken = [reader for family in families for reader in self.files.take(family)]
+            self.files.give_back(self._held.pop(mark, []))
+            self._held[mark] = taken
+
     def add(self, staged: Sequence[Staged], wall_ms: int) -> None:
         """Batches that are durable, in order."""
         with self.lock:
@@ -86,6 +103,8 @@ class Content:
             self._take_schema(manifest.table_schema)
             if flushed is not None:
                 self.frozen = None
+            for closed in self._held.keys() - {mark.name for mark in manifest.marks}:
+                self.files.give_back(self._held.pop(closed))
 
     def _take_schema(self, schema: RegionSchema) -> None:
         if schema.columns != self.schema.columns:

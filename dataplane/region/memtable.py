@@ -51,6 +51,11 @@ class Memtable:
     def batches(self) -> int:
         return len(self._batches)
 
+    @property
+    def first_version(self) -> int | None:
+        """The lowest; None: there is nothing."""
+        return self._batches[0][0] if self._batches else None
+
     def add(self, version: int, rows: pa.RecordBatch, keys: Sequence[bytes], wall_ms: int) -> None:
         """`keys` are the values of `_key`. Raises Corrupt if the version does not rise."""
         if self._batches and version <= self._batches[-1][0]:

@@ -42,7 +42,7 @@ class OpenFiles:
         self._users.update(reader.path for reader in readers)
         return readers
 
-    def give_back(self, readers: Readers) -> None:
+    def give_back(self, readers: Iterable[FileReader]) -> None:
         self._users.subtract(reader.path for reader in readers)
         self._users += Counter()  # forgets those without users
 

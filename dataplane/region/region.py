@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from base.errors import MetaError, Unavailable
+from base.errors import MetaError, NotFound, Unavailable
 from base.wire.batches import BatchHeader
-from base.wire.inputs import Borrowed
+from base.wire.inputs import Borrowed, Snapshot
 from base.wire.orders import DataFile
 from dataplane.region.adoption import (
     Ingest,
@@ -24,6 +24,7 @@ from dataplane.region.adoption import (
     borrowed_inputs,
     entry_of,
     ingested,
+    snapshot_files,
     sync_attempt,
 )
 from dataplane.region.columns import RegionSpec
@@ -131,6 +132,22 @@ class Region(Readable, Tended):
         """The read-only inputs of other roots; they stay the same until they are adopted."""
         return borrowed_inputs(self._manifest, self.place.root)
 
+    def snapshot(self, mark: str, indexes: Iterable[int] = ()) -> Snapshot:
+        """Files that hold all rows as of an open mark, and the entries of those indexes; what is in
+        memory is flushed first. They stay until the mark is closed, the region is closed, or this
+        is asked again. Raises NotFound for a mark that is not open."""
+        families = {ROWS, *indexes}
+        version = self._version_of(mark)
+        while self._content.has_in_memory(families, version):
+            self.flush()
+        with self._publishing:
+            self._serving.check()
+            found = snapshot_files(self._manifest, self.place.root, mark, families)
+            if found is None:
+                raise NotFound(what="mark", name=mark)
+            self._content.hold(mark, families)
+            return found
+
     def adopt(self, procedure: str, attempt: str, files: Sequence[DataFile]) -> bool:
         """Exchanges all borrowed inputs for `files`, in one manifest that names the procedure.
 
@@ -158,6 +175,12 @@ class Region(Readable, Tended):
             sync_attempt(self.place.disk, self.place.root, source.attempt, source.files)
             self._publish(manifest)
             return True
+
+    def _version_of(self, mark: str) -> int:
+        version = version_of_mark(self._manifest, mark)
+        if version is None:
+            raise NotFound(what="mark", name=mark)
+        return version
 
     def close(self) -> None:
         """Serves no more, and nothing writes to the root. Rows in memory are in the log."""

@@ -1,6 +1,8 @@
 """Index entries as the node protocol has them, on a real node."""
 
 import io
+import zlib
+from pathlib import Path
 
 import httpx
 import pyarrow as pa
@@ -136,3 +138,23 @@ def test_given_an_index_of_a_schema_to_come_when_asked_then_it_is_not_ready(node
     early = post_entries(node, region, "s1", {}, (b"x", b"b"))
 
     assert (early.status_code, early.json()["code"]) == (503, "not-ready")
+
+
+def test_given_an_open_mark_when_asked_for_a_snapshot_then_its_files_lie_where_it_says(
+    node: Node, region: int
+) -> None:
+    marked = node.schema_order(region, version=3, indexes=[INDEX], mark="reorg")
+    mark = node.order(marked).results[0].floor_version
+    url = f"{node.url}/node/v1/regions/{region}/snapshot"
+
+    rows = node.http.get(url, params={"mark": "reorg"}).json()
+    both = node.http.get(url, params={"mark": "reorg", "index": INDEX}).json()
+
+    assert (rows["region_id"], rows["mark"], rows["version"]) == (str(region), "reorg", mark)
+    assert [one["file"]["family"] for one in rows["files"]] == [0]
+    assert sorted(one["file"]["family"] for one in both["files"]) == [0, INDEX]
+    for one in both["files"]:
+        path = Path(one["root"]) / one["file"]["name"]
+        assert f"{zlib.crc32(path.read_bytes()):08x}" == one["file"]["checksum"]
+    assert node.http.get(url, params={"mark": "none"}).status_code == 404
+    assert node.http.get(url).status_code == 422
