@@ -87,6 +87,17 @@ class FileReader:
                 for batch in file.iter_batches(rows, alike, list(names), use_threads=False):
                     yield cut_to_range(conformed(pa.Table.from_batches([batch]), schema), keys)
 
+    def scan_as_written(self) -> Iterator[pa.Table]:
+        """All rows with the columns that the file has, whatever columns the table has by now: what
+        the checksum of its rows was taken of."""
+        footer = self._footer()
+        names = footer.metadata.schema.names
+        groups = range(len(footer.bounds))
+        with self._open(footer, _stream_bytes(footer, len(names))) as file:
+            for rows, alike in _runs(footer, groups, SCAN_BYTES):
+                for batch in file.iter_batches(rows, alike, use_threads=False):
+                    yield pa.Table.from_batches([batch])
+
     def _footer(self) -> Footer:
         def read() -> Footer:
             with _reading(self):

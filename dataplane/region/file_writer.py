@@ -94,9 +94,10 @@ def _written(target: FileTarget, sink: "_Sink", tables: Iterable[pa.Table]) -> F
         write_batch_size=_VALUES_AT_A_TIME,
     ) as writer:
         for table in gathered(tables, ROW_GROUP):
-            stats.add(table)
-            writer.write_table(conformed(table, schema))
-            group_bytes.append(table.nbytes)
+            rows = conformed(table, schema)  # of a memtable from before a column came
+            stats.add(rows)
+            writer.write_table(rows)
+            group_bytes.append(rows.nbytes)
         ours = {BLOCK_SUMS: sink.end_body(), GROUP_BYTES: group_bytes}
         writer.add_key_value_metadata({name: encode_numbers(ours[name]) for name in ours})
     assert stats.digest.rows > 0, "a file without rows"

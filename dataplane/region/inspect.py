@@ -100,8 +100,7 @@ def _look(disk: Disk, wanted: WantedRegion, deep: bool) -> InspectedRoot:
 
 
 def _content(disk: Disk, wanted: WantedRegion, manifest: Manifest, deep: bool) -> dict[str, object]:
-    columns = manifest.spec.columns
-    files = tuple(inspect_file(disk, wanted.root, one, columns, deep) for one in manifest.files)
+    files = tuple(inspect_file(disk, wanted.root, one, deep) for one in manifest.files)
     segments: list[ReadSegment] = []
     broken = None
     try:

@@ -1,7 +1,6 @@
 """One Parquet file or log segment as it is on disk, beside what its manifest says of it."""
 
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -11,9 +10,8 @@ from base.errors import MetaError, NotFound
 from base.wire.inspect import FileContent, InspectedFile, InspectedSegment, SegmentContent
 from dataplane.region.block_cache import BlockCache
 from dataplane.region.checksum import RowsDigest, digest_stored
-from dataplane.region.columns import KEY, VERSION, ColumnDef
+from dataplane.region.columns import KEY, VERSION
 from dataplane.region.disk import Disk
-from dataplane.region.families import columns_in
 from dataplane.region.file_reader import FileReader, FileSource
 from dataplane.region.key_range import KeyRange
 from dataplane.region.manifest import FileEntry, SealedEntry
@@ -28,19 +26,13 @@ def reader_of(disk: Disk, root: str, entry: FileEntry) -> FileReader:
     return FileReader(FileSource(disk, root, BlockCache(0)), entry)
 
 
-def inspect_file(
-    disk: Disk, root: str, entry: FileEntry, columns: Sequence[ColumnDef], deep: bool
-) -> InspectedFile:
-    """Raises nothing: what is wrong is part of what is said. `columns` are the table's."""
-    said = _inspected(disk, root, entry, columns_in(entry.family, columns) if deep else ())
+def inspect_file(disk: Disk, root: str, entry: FileEntry, deep: bool) -> InspectedFile:
+    """Raises nothing: what is wrong is part of what is said. Deeply: with all its values."""
+    said = _inspected(disk, root, entry, deep)
     return said.model_copy(update={"family": entry.family})
 
 
-def _inspected(
-    disk: Disk, root: str, entry: FileEntry, columns: Sequence[ColumnDef]
-) -> InspectedFile:
-    """Deeply, if there are columns to read."""
-    deep = bool(columns)
+def _inspected(disk: Disk, root: str, entry: FileEntry, deep: bool) -> InspectedFile:
     reader = reader_of(disk, root, entry)
     listed = FileContent(
         bytes=entry.bytes,
@@ -60,7 +52,7 @@ def _inspected(
         return InspectedFile(path=reader.path, listed=listed, found=None, error=str(error))
     seen = _Seen()
     try:
-        for table in reader.scan(KeyRange(), columns):
+        for table in reader.scan_as_written() if deep else reader.scan(KeyRange(), ()):
             seen.add(table, deep)
     except MetaError as error:
         return InspectedFile(path=reader.path, listed=listed, found=bytes_found, error=str(error))

@@ -6,7 +6,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from base.wire.inspect import InspectedFile, InspectRequest, WantedRegion
 from dataplane.region.columns import DELETE, PUT, ColumnDef, conformed, file_schema, originals
+from dataplane.region.file_writer import FileTarget, write_rows
+from dataplane.region.inspect import inspect
+from dataplane.region.inspect_files import inspect_file
 from dataplane.region.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.place import OpenOrder
 from dataplane.region.region import Region
@@ -118,3 +122,37 @@ def test_given_an_origin_default_of_any_type_then_rows_have_it_and_tombstones_ha
     assert second is None
     assert first != first if value is None else first == value  # NaN
     assert len(originals(schema.field("c3"), ops.slice(0, 0))) == 0
+
+
+def file_of(region: Region) -> InspectedFile:
+    """The one that it has, with all its values."""
+    wanted = WantedRegion(region_id=str(SPEC.region_id), root=region.place.root)
+    request = InspectRequest(deep=True, regions=(wanted,))
+    (said,) = inspect(region.place.disk, region.place.root, request).regions
+    (file,) = said.files
+    return file
+
+
+def test_given_a_file_of_before_when_columns_have_come_and_gone_then_its_checksum_is_right() -> (
+    None
+):
+    disk = MemoryDisk(MemoryStore())
+    region = Region.create(place(disk), SPEC, epoch=1)
+    write(region, "s-1", {b"a": (1, "x"), b"gone": None})
+    region.flush()
+    now = (*SPEC.columns[:-1], SEATS)
+
+    file = file_of(Region.open(place(disk), OpenOrder(SPEC.region_id, 2, columns=now)))
+
+    assert file.listed == file.found
+
+
+def test_given_a_column_that_comes_under_a_flush_then_the_checksum_of_the_file_counts_it() -> None:
+    disk = MemoryDisk(MemoryStore())
+    disk.make_folder("/dn-1/data")
+    before = pa.table([[b"a"], [7], [PUT], [1], ["x"]], schema=file_schema(SPEC.columns))
+
+    entry = write_rows(FileTarget(disk, "/dn-1", "data/1-1-1.parquet", MORE), [before])
+
+    file = inspect_file(disk, "/dn-1", entry, deep=True)
+    assert file.listed == file.found
