@@ -24,10 +24,8 @@ from tests.process.rig import running, table_spec
 
 DEFAULTS: dict[str, str] = {}
 """No flags: the times of API.md."""
-SECONDS, EVERY_S = 120, 5.0
-QUICK_SECONDS = (
-    45  # the keys are compared whole at every revision: four times as many take 16 times
-)
+KILLS, EVERY_S = 24, 5.0
+QUICK_KILLS = 12
 PAUSE_S = 30.0
 QUICK_HOLD_MS = 3_000  # of a fault under three members; the quick leases last two seconds
 
@@ -36,13 +34,13 @@ Scenario = Callable[[Path], Awaitable[tuple[str, Sequence[str]]]]
 
 
 async def leaders_killed(folder: Path) -> tuple[str, Sequence[str]]:
-    report = await leader_kills(folder, Plan(SECONDS, EVERY_S, DEFAULTS))
+    report = await leader_kills(folder, Plan(KILLS, EVERY_S, DEFAULTS))
     return str(report), report.wrong
 
 
 async def leaders_killed_quickly(folder: Path) -> tuple[str, Sequence[str]]:
     """With short leases: more terms, and more work in each."""
-    report = await leader_kills(folder, Plan(QUICK_SECONDS, EVERY_S))
+    report = await leader_kills(folder, Plan(QUICK_KILLS, EVERY_S))
     return str(report), report.wrong
 
 

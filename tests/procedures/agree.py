@@ -251,13 +251,14 @@ class Agreement:
 
     def _records(self) -> Iterator[str]:
         records, histories = self.family("__procedure"), self.family("__procedure_history")
+        known = records.keys() | histories.keys()
         if records.keys() & histories.keys():
             yield "a procedure lives and is over"
         for digest, held in self.family("__idempotency").items():
-            if (held["procedure"],) not in records.keys() | histories.keys():
+            if (held["procedure"],) not in known:
                 yield f"key {digest} of a procedure that never was"
         for procedure, made in self.effects.items():
-            if procedure is not None and (procedure,) not in records.keys() | histories.keys():
+            if procedure is not None and (procedure,) not in known:
                 yield f"{made} by a procedure that never was"
         numbers = [record["submission"] for record in records.values()]
         if len(set(numbers)) != len(numbers):

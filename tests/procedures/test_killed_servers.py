@@ -18,7 +18,7 @@ import pytest
 
 from tests.fakes.faults import Call, Mode
 from tests.keys.etcd_process import EtcdProcess
-from tests.procedures.enumeration import FULL, Cell, cells, lived
+from tests.procedures.enumeration import BY_NAME, FULL, Cell, cells, lived
 from tests.procedures.killed.fault import fault_at
 from tests.procedures.killed.forked import Zygote, zygote
 from tests.procedures.killed.life import Place, world
@@ -108,8 +108,10 @@ class Lives:
 
 
 def draw(calls: dict[str, tuple[Call, ...]]) -> list[Drawn]:
+    """Those with a cancellation first: they last longest, and others are lived beside them."""
     every = [(name, cell) for name, made in calls.items() for cell in cells(made)]
-    return Random(SEED).sample(every, -int(-len(every) * PERCENT // 100))
+    drawn = Random(SEED).sample(every, -int(-len(every) * PERCENT // 100))
+    return sorted(drawn, key=lambda one: BY_NAME[one[0]].cancel_after_ms is None)
 
 
 def test_given_a_process_killed_at_a_call_when_another_leads_then_a_legal_end_on_etcd(

@@ -6,7 +6,6 @@ log tells whether it happened, and how often. Told `ok`: it must have, once. Tol
 once with patience, some are sent and forgotten.
 """
 
-import asyncio
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -247,15 +246,6 @@ class Client:
                 table.name, table.is_dropped = wish.token, False
             case "table.dropped":
                 table.is_dropped = True
-
-
-async def run_all(
-    urls: Sequence[str], *, count: int, until_ms: int, http: httpx.AsyncClient
-) -> list[Client]:
-    """All of them, until *until_ms*."""
-    clients = clients_of(urls, count=count, until_ms=until_ms, http=http)
-    await asyncio.gather(*(client.run() for client in clients))
-    return clients
 
 
 def clients_of(

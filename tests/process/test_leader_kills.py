@@ -12,9 +12,8 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 async def test_given_six_clients_when_leaders_are_killed_then_what_was_acknowledged_holds(
     tmp_path: Path,
 ) -> None:
-    report = await leader_kills(tmp_path, Plan(seconds=30, every_s=5))
+    report = await leader_kills(tmp_path, Plan(kills=3, every_s=2))
 
     print(report)
     assert report.wrong == [], "\n".join(report.wrong)
-    assert report.kills >= 3
-    assert report.told["ok"] >= 20
+    assert report.terms > report.kills

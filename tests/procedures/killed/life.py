@@ -45,6 +45,7 @@ from tests.procedures.planted import Client
 PATIENCE = 20
 FOREVER_MS = 1 << 62
 LIFE_S_MAX = 120  # real ones, on a slow machine
+CANCEL_S_MAX = 10  # real ones: a fault that has not come by then comes after the cancellation
 LOOK_MS = 10 * SPEED
 OVER = b"__over"  # the last key of a life, which no server writes
 
@@ -211,11 +212,17 @@ class Life:
         return wrong + (repeated(again, procedure, known) if again else ["the repeat was refused"])
 
     async def _cancel(self, procedure: str, after_ms: int) -> None:
-        while self.fault_first and not (self.happened or self.is_down()) and await self.living():
+        patient_ms = CANCEL_S_MAX * SPEED * 1000 if self.fault_first else 0
+        until_ms = self.cluster.clock.mono_ms() + patient_ms
+        while self.cluster.clock.mono_ms() < until_ms and await self._is_to_come():
             await self._look_again()
         await self.cluster.clock.sleep_ms(after_ms)
         if self.leader.is_ready and not self.is_down():
             self.leader.do("cancel", procedure)
+
+    async def _is_to_come(self) -> bool:
+        """Whether the fault may still meet the procedure."""
+        return not (self.happened or self.is_down()) and bool(await self.living())
 
     async def ask(self, what: str) -> Submitted | None:
         """None: the client was told nothing, or does not wait for whoever stands still."""
