@@ -59,7 +59,23 @@ def open_order(info: TableInfo, region: RegionRoute) -> OpenRegion:
     )
 
 
-def schema_order(info: TableInfo, region: RegionRoute, dead_indexes: Sequence[int]) -> SetSchema:
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What an order of a schema does to the marks of a region."""
+
+    opens: str | None = None
+    closes: tuple[str, ...] = ()
+
+
+NO_MARKS = Marks()
+
+
+def schema_order(
+    info: TableInfo,
+    region: RegionRoute,
+    dead_indexes: Sequence[int] = (),
+    marks: Marks = NO_MARKS,
+) -> SetSchema:
     return SetSchema(
         number=UNNUMBERED,
         region_id=region.region_id,
@@ -69,6 +85,8 @@ def schema_order(info: TableInfo, region: RegionRoute, dead_indexes: Sequence[in
         columns=_columns(info),
         indexes=_indexes(info),
         dead_indexes=list(dead_indexes),
+        mark=marks.opens,
+        close_marks=list(marks.closes),
     )
 
 

@@ -1,0 +1,57 @@
+"""Marks in the regions of a table: moments at which a procedure reads all rows, region by region.
+
+A mark bears the procedure's id, is durable, and follows its region through failovers. It is opened
+behind the floor, so whoever writes rows that it does not show knows what the procedure is about.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from base.fanout import fan_out
+from base.wire.inputs import Snapshot
+from base.wire.orders import SetSchema
+from keys.tables import RegionRoute, TableInfo, TableRoute
+from procedures.context import Context
+from procedures.opening import NODES_AT_ONCE_MAX, Marks, order_all, schema_order
+from procedures.transitions import read_table, tell
+
+
+async def open_marks(at: Context, info: TableInfo, route: TableRoute) -> tuple[RegionRoute, ...]:
+    """The regions that had rows when the floor took hold: each has a mark now. The others have
+    none: whatever they hold was written by those who know *info*.
+
+    Raises Unavailable while a region cannot be told, as `tell`. Again: the marks stand.
+    """
+    answers = await tell(at, info, route)
+    floors = {region_id: one.floor_version for region_id, one in answers.results.items()}
+    with_rows = tuple(one for one in route.region_routes if floors[one.region_id])
+    await _order(at, info, with_rows, Marks(opens=at.procedure))
+    return with_rows
+
+
+async def close_marks(at: Context, table_id: int) -> None:
+    """Those that it may have opened; what is gone already is gone."""
+    _, info, route = await read_table(at, table_id)
+    await _order(at, info, route.region_routes, Marks(closes=(at.procedure,)))
+
+
+async def snapshots(at: Context, regions: Sequence[RegionRoute]) -> Mapping[str, Snapshot]:
+    """What holds the rows of each region as of its mark, by region id."""
+    calls = [partial(snapshot_of, at, region) for region in regions]
+    found = await fan_out(calls, at_once=NODES_AT_ONCE_MAX)
+    return {region.region_id: one for region, one in zip(regions, found, strict=True)}
+
+
+async def snapshot_of(at: Context, region: RegionRoute) -> Snapshot:
+    with at.waiting_for("node", region.leader):
+        return await at.ports.nodes.snapshot(region.leader, region.region_id, at.procedure)
+
+
+async def _order(
+    at: Context, info: TableInfo, regions: Sequence[RegionRoute], marks: Marks
+) -> None:
+    def make(table: TableInfo, region: RegionRoute) -> SetSchema:
+        return schema_order(table, region, marks=marks)
+
+    answers = await order_all(at, info, regions, make)
+    answers.must_all_succeed()

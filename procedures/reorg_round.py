@@ -1,0 +1,86 @@
+"""One round of a reorg: the rows of some regions become files of entries, several at once.
+
+A round ends when its regions are read, or has gone on for a while: then it is stored what it came
+to. A region that cannot be read keeps no other from it, and is in the next round again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from base.errors import MetaError, NotFound, Unavailable, Unknown
+from base.fanout import fan_out
+from base.wire.inputs import Snapshot
+from base.wire.jobs import BackfillJob, JobIndex
+from keys.tables import RegionRoute
+from procedures.context import Context
+from procedures.marks import snapshot_of
+from procedures.reorg import Made, Reorg, with_made
+
+REGIONS_AT_ONCE = 4  # jobs of one reorg that Spark has at a time; the cores are shared by tasks
+REGIONS_MAX = 16  # of a round: so many regions' lists of files are in a record at most
+ROUND_MS = 30_000  # behind it a round begins no job: that much work a crash may cost, and its jobs
+
+
+@dataclass(slots=True)
+class Round:
+    """What is known of one while it runs."""
+
+    at: Context
+    reorg: Reorg
+    index: JobIndex
+    began_ms: int
+    made: list[Made] = field(default_factory=list)
+    failures: list[MetaError] = field(default_factory=list)
+    rows: dict[str, int] = field(default_factory=dict)
+    """Read so far, by job."""
+
+    async def run(self, regions: Sequence[RegionRoute]) -> Reorg:
+        """Raises Unavailable if not one of them could be read."""
+        self._show()
+        reads = [partial(self._read, region) for region in regions[:REGIONS_MAX]]
+        await fan_out(reads, at_once=REGIONS_AT_ONCE)
+        if not self.made:
+            raise self.failures[0]
+        return with_made(self.reorg, self.made)
+
+    async def _read(self, region: RegionRoute) -> None:
+        if self.made and self.at.ports.clock.mono_ms() - self.began_ms >= ROUND_MS:
+            return
+        try:
+            snapshot = await snapshot_of(self.at, region)
+            self.made.append(await self._made(region, snapshot))
+        except NotFound as error:  # it has just left that node, or has not been opened yet
+            what = f"region {region.region_id}"
+            self.failures.append(Unavailable("not-ready", what=what, reason=error.code))
+        except (Unavailable, Unknown) as error:
+            self.failures.append(error)
+
+    async def _made(self, region: RegionRoute, snapshot: Snapshot) -> Made:
+        """By a job under a name of its own: what an earlier one still writes is in nobody's way."""
+        name = f"{self.at.procedure}-{self.reorg.rounds}-{self.at.ports.ids.procedure_id()}"
+        job = BackfillJob(
+            job_id=name,
+            procedure=self.at.procedure,
+            attempt=f"attempts/{name}",
+            snapshot=snapshot,
+            index=self.index,
+        )
+        found = await self.at.ports.jobs.backfill(job, progress=partial(self._progress, name))
+        return Made(
+            region=region.number,
+            epoch=snapshot.epoch,
+            attempt=job.attempt,
+            files=tuple(file.model_dump() for file in found.files),
+            rows=found.rows_in,
+            entries=found.entries,
+            bytes=found.bytes_out,
+        )
+
+    def _progress(self, job: str, done: int, _total: int, _unit: str) -> None:
+        self.rows[job] = done
+        self._show()
+
+    def _show(self) -> None:
+        done = self.reorg.rows + sum(self.rows.values())
+        self.at.progress(min(done, self.reorg.rows_total), self.reorg.rows_total, "rows")

@@ -1,0 +1,133 @@
+"""A reorg as steps act: marks are opened, rows are read in rounds, regions take what was made.
+
+Thin: what is next, and what becomes of it, is said in procedures/reorg.py.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from base.errors import Conflict, Refused
+from base.fanout import fan_out
+from base.schema.keycodec import decode
+from base.schema.types import parse_type
+from base.schema.values import to_json
+from base.wire.jobs import JobIndex
+from base.wire.offenders import Duplicate, Offenders
+from base.wire.orders import DataFile, IngestFiles
+from keys.tables import Index, RegionRoute, TableInfo, TableRoute
+from procedures.context import Context
+from procedures.marks import open_marks, snapshots
+from procedures.opening import NODES_AT_ONCE_MAX, UNNUMBERED, order_one
+from procedures.reorg import (
+    OFFENDERS_MAX,
+    Made,
+    Offender,
+    Reorg,
+    Taken,
+    pending,
+    surveyed,
+    with_taken,
+)
+from procedures.reorg_round import Round
+
+REFUSALS_MAX = 8  # rounds in a row that no region takes anything of: it is not by chance
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """The table whose index is filled, as the step found it."""
+
+    info: TableInfo
+    route: TableRoute
+    index: Index
+
+    @classmethod
+    def of(cls, info: TableInfo, route: TableRoute, index: int) -> "Filled":
+        return cls(info, route, next(one for one in info.indexes if one.id == index))
+
+
+async def begin_reorg(at: Context, table: Filled) -> Reorg:
+    """Opens the marks, and counts what there is to read."""
+    marked = await open_marks(at, table.info, table.route)
+    found = await snapshots(at, marked)
+    rows = {region_id: one.rows for region_id, one in found.items()}
+    return surveyed(table.index.id, table.route.region_routes, rows)
+
+
+async def continue_reorg(at: Context, table: Filled, reorg: Reorg) -> Reorg | None:
+    """The next round, or what regions say to the last one. None: nothing is left to do.
+
+    Raises Refused or Conflict once regions refuse again and again what is made for them.
+    """
+    if reorg.made:
+        return await _take_round(at, table, reorg)
+    waiting = pending(reorg, table.route.region_routes)
+    if not waiting:
+        return None
+    index = JobIndex(
+        id=table.index.id, columns=list(table.index.columns), unique=table.index.unique
+    )
+    return await Round(at, reorg, index, at.ports.clock.mono_ms()).run(waiting)
+
+
+async def _take_round(at: Context, table: Filled, reorg: Reorg) -> Reorg:
+    regions = {region.number: region for region in table.route.region_routes}
+    takes = [partial(_take, at, table, regions[made.region], made) for made in reorg.made]
+    answers = await fan_out(takes, at_once=NODES_AT_ONCE_MAX)
+    taken = [one for one in answers if isinstance(one, Taken)]
+    refusals = [one for one in answers if isinstance(one, Refused | Conflict)]
+    after = with_taken(reorg, taken)
+    if refusals and after.refusals >= REFUSALS_MAX:
+        raise refusals[0]
+    return after
+
+
+async def _take(
+    at: Context, table: Filled, region: RegionRoute, made: Made
+) -> Taken | Refused | Conflict | None:
+    """None: another leads the region now, and the files are where it does not look."""
+    if region.epoch != made.epoch:
+        return None
+    if not made.files:
+        return Taken(made)
+    order = IngestFiles(
+        number=UNNUMBERED,
+        region_id=region.region_id,
+        epoch=region.epoch,
+        procedure=at.procedure,
+        attempt=made.attempt,
+        index=table.index.id,
+        mark=at.procedure,
+        files=[DataFile.model_validate(file) for file in made.files],
+        unique_columns=list(table.index.columns) if table.index.unique else [],
+    )
+    try:
+        await order_one(at, region.leader, order)
+    except (Refused, Conflict) as error:
+        if error.code != "unique-violation":
+            return error
+        found = Offenders.model_validate(error.facts)
+        return Taken(made, found.total, offenders_of(table.info, found.duplicates))
+    return Taken(made)
+
+
+def offenders_of(info: TableInfo, duplicates: Sequence[Duplicate]) -> tuple[Offender, ...]:
+    """With primary keys as users write them."""
+    columns = {column.id: column for column in info.columns}
+    types = [parse_type(columns[one].type) for one in info.primary_key]
+
+    def row(key: str) -> tuple[object, ...]:
+        values = decode(types, bytes.fromhex(key))
+        return tuple(to_json(type, value) for type, value in zip(types, values, strict=True))
+
+    return tuple(
+        Offender(values=tuple(one.values), rows=tuple(row(key) for key in one.row_keys))
+        for one in duplicates[:OFFENDERS_MAX]
+    )
+
+
+def violation(index: Index, reorg: Reorg) -> Refused:
+    """Rows that a unique index cannot have."""
+    found = [one.model_dump(mode="json") for one in reorg.offenders]
+    return Refused("unique-violation", index=index.name, total=reorg.duplicates, duplicates=found)

@@ -1,0 +1,126 @@
+"""What is next in filling an index, region by region; and what a record keeps of it."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keys.tables import RegionRoute, RegionState
+from procedures.reorg import (
+    OFFENDERS_MAX,
+    Made,
+    Offender,
+    Reorg,
+    Runs,
+    Stage,
+    Taken,
+    has,
+    joined,
+    pending,
+    stage_of,
+    surveyed,
+    with_made,
+    with_taken,
+)
+
+REGIONS_MAX = 1_024
+RECORD_BYTES_MAX = 2_048
+
+
+def region(number: int) -> RegionRoute:
+    return RegionRoute(
+        region_id=str((7 << 32) + number),
+        leader="dn-1",
+        epoch=1,
+        state=RegionState.OPEN,
+        root=f"/r{number}",
+        announced=True,
+    )
+
+
+def made(number: int, rows: int = 10) -> Made:
+    return Made(
+        region=number, epoch=1, attempt=f"attempts/p-{number}", files=(), rows=rows, entries=rows,
+        bytes=100,
+    )  # fmt: skip
+
+
+def numbers(reorg: Reorg, count: int) -> list[int]:
+    return [one.number for one in pending(reorg, [region(n) for n in range(count)])]
+
+
+@given(st.lists(st.integers(0, 40)))
+def test_given_numbers_in_any_order_then_their_runs_hold_them_and_no_others(
+    found: list[int],
+) -> None:
+    runs: Runs = ()
+    for number in found:
+        runs = joined(runs, number)
+
+    assert [number for number in range(41) if has(runs, number)] == sorted(set(found))
+    assert all(first <= last for first, last in runs)
+    assert all(run[1] + 1 < later[0] for run, later in pairwise(runs))
+
+
+def test_given_a_region_then_it_is_pending_then_read_then_filled() -> None:
+    begun = Reorg(index=3)
+    read = with_made(begun, [made(1)])
+    taken = with_taken(read, [Taken(made(1))])
+
+    assert [stage_of(one, 1) for one in (begun, read, taken)] == [
+        Stage.PENDING,
+        Stage.READ,
+        Stage.FILLED,
+    ]
+    assert [numbers(one, 3) for one in (begun, read, taken)] == [[0, 1, 2], [0, 2], [0, 2]]
+    assert (taken.rows, taken.entries, taken.bytes, taken.rounds) == (10, 10, 100, 1)
+
+
+def test_given_regions_without_rows_when_surveyed_then_only_the_others_are_read() -> None:
+    regions = [region(number) for number in range(4)]
+    rows = {regions[1].region_id: 20, regions[3].region_id: 30}
+
+    reorg = surveyed(3, regions, rows)
+
+    assert (numbers(reorg, 4), reorg.rows_total, reorg.has_marks) == ([1, 3], 50, True)
+    assert not surveyed(3, regions, {}).has_marks
+
+
+def test_given_files_that_a_region_does_not_take_then_it_is_read_again_under_another_name() -> None:
+    read = with_made(Reorg(index=3), [made(0), made(1)])
+
+    after = with_taken(read, [Taken(made(1))])
+
+    assert numbers(after, 2) == [0]
+    assert after.made == ()
+    assert after.rounds == 1
+
+
+def test_given_rounds_of_which_nothing_is_taken_then_they_are_counted_until_something_is() -> None:
+    reorg = Reorg(index=3)
+    for _ in range(3):
+        reorg = with_taken(with_made(reorg, [made(0)]), [])
+    assert reorg.refusals == 3
+
+    assert with_taken(with_made(reorg, [made(0)]), [Taken(made(0))]).refusals == 0
+
+
+def test_given_duplicates_then_all_are_counted_and_the_first_kept() -> None:
+    found = tuple(Offender(values=(n,), rows=((1,), (2,))) for n in range(OFFENDERS_MAX))
+    reorg = with_made(Reorg(index=3), [made(0), made(1)])
+
+    after = with_taken(reorg, [Taken(made(0), 500, found), Taken(made(1), 7, found[:7])])
+
+    assert after.duplicates == 507
+    assert {stage_of(after, number) for number in (0, 1)} == {Stage.VIOLATED}
+    assert numbers(after, 3) == [2]
+    assert after.offenders == found
+
+
+def test_given_a_table_of_very_many_regions_when_half_is_filled_then_its_record_is_small() -> None:
+    reorg = Reorg(index=3)
+    for number in range(REGIONS_MAX // 2):
+        reorg = with_taken(with_made(reorg, [made(number)]), [Taken(made(number))])
+
+    assert len(reorg.model_dump_json()) < RECORD_BYTES_MAX
+    assert len(numbers(reorg, REGIONS_MAX)) == REGIONS_MAX // 2
