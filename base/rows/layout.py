@@ -125,8 +125,12 @@ class Layout:
 
     def bound_bytes(self, bound: KeyLike) -> bytes:
         """A key, or the first values of one: where all keys that begin with them begin."""
-        values = self._checked(self._sequence(bound))
+        values = self.bound_values(bound)
         return encode(self.key_types[: len(values)], values)
+
+    def bound_values(self, bound: KeyLike) -> tuple[Value, ...]:
+        """The values of a key, or its first ones. Raises Refused."""
+        return self._checked(self._sequence(bound))
 
     def number_of(self, key: Sequence[Value]) -> int:
         """The region of a whole key."""

@@ -7,13 +7,13 @@ import typer
 
 from base.wire.tables import TableSpec
 from metasrv.cli.files import row_file
-from metasrv.cli.options import WAIT_S, AsJson, TableArg, Url, service
+from metasrv.cli.options import WAIT_S, AsJson, Direct, TableArg, Url, service
 from metasrv.cli.output import show_json
 from metasrv.cli.progress import bar, procedure_bar
 from metasrv.sdk.infer import infer_spec
 from metasrv.sdk.loader import LoadOp, LoadResult
 from metasrv.sdk.names import TableName
-from metasrv.sdk.sync import Client
+from metasrv.sdk.sync import Client, Table
 
 
 def command(  # noqa: PLR0913  # a parameter is an option of the command
@@ -31,6 +31,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         typer.Option("--insert", help="Stop at a key that is there. Default: replace its row."),
     ] = False,
     batch_rows: Annotated[int, typer.Option(min=1, max=1_000_000)] = 5000,
+    direct: Direct = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -40,7 +41,8 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     with service(metasrv, as_json) as client:
         if create:
             _create(client, name, infer(name, file, key or [], partitions), as_json)
-        result = _load(client, name, file, batch_rows, "insert" if insert else "upsert")
+        table = client.table(name, direct)
+        result = _load(table, file, batch_rows, "insert" if insert else "upsert")
     if as_json:
         show_json({"table": name, "rows": result.rows, "batches": result.batches})
     else:
@@ -62,8 +64,7 @@ def _create(client: Client, name: str, spec: TableSpec, as_json: bool) -> None:
         client.tables.create(spec, within, wait_s=WAIT_S, on_progress=tell)
 
 
-def _load(client: Client, name: str, file: Path, batch_rows: int, op: LoadOp) -> LoadResult:
-    table = client.table(name)
+def _load(table: Table, file: Path, batch_rows: int, op: LoadOp) -> LoadResult:
     with row_file(file, table.schema()) as found, bar(f"import {file.name}") as shown:
 
         def tell(rows: int) -> None:

@@ -1,11 +1,11 @@
 """Rows as text for people and programs: the JSON form of each type (base/schema/values.py)."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from base.errors import Refused
+from base.errors import NotFound, Refused
 from base.schema.types import ColumnType, parse_type
 from base.schema.values import JsonScalar, Value, from_json, to_json
 from base.wire.tables import TableBody
@@ -30,6 +30,29 @@ def bound_of(body: TableBody, text: str | None, option: str) -> tuple[Value, ...
 
     Raises Refused.
     """
+    found = first_values(body, body.primary_key, text, option)
+    if found is None:
+        return None
+    values = tuple(value for value in found if value is not None)
+    if len(values) < len(found):
+        raise Refused("invalid-request", pointer=option, found="null", expected="values of a key")
+    return values
+
+
+def entry_of(
+    body: TableBody, index: str, text: str | None, option: str
+) -> tuple[Value | None, ...] | None:
+    """The first values of an index, told in the same way; null is one. Raises Refused."""
+    for one in body.indexes:
+        if one.name == index:
+            return first_values(body, one.columns, text, option)
+    raise NotFound(what="index", name=index)
+
+
+def first_values(
+    body: TableBody, columns: Sequence[str], text: str | None, option: str
+) -> tuple[Value | None, ...] | None:
+    """Of some columns, in their order. Raises Refused."""
     if text is None:
         return None
     try:
@@ -38,11 +61,13 @@ def bound_of(body: TableBody, text: str | None, option: str) -> tuple[Value, ...
         found = text
     values = found if isinstance(found, list) else [found]
     types = types_of(body)
-    if len(values) > len(body.primary_key):
-        expected = f"at most {len(body.primary_key)} values"
+    if len(values) > len(columns):
+        expected = f"at most {len(columns)} values"
         raise Refused("invalid-request", pointer=option, found=len(values), expected=expected)
-    pairs = zip(body.primary_key, values, strict=False)
-    return tuple(from_json(types[name], value, f"{option}/{name}") for name, value in pairs)
+    return tuple(
+        None if value is None else from_json(types[name], value, f"{option}/{name}")
+        for name, value in zip(columns, values, strict=False)
+    )
 
 
 def _column(array: pa.Array, type: ColumnType) -> list[JsonScalar | None]:

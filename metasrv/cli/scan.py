@@ -13,10 +13,10 @@ import pyarrow.csv
 import typer
 
 from base.schema.types import ColumnType
-from metasrv.cli.options import TableArg, Url, service
+from metasrv.cli.options import Direct, TableArg, Url, service
 from metasrv.cli.output import show_json, show_table
 from metasrv.cli.progress import bar
-from metasrv.cli.rows_text import bound_of, json_rows, types_of
+from metasrv.cli.rows_text import bound_of, entry_of, json_rows, types_of
 
 TABLE_ROWS = 100
 """Of the format for people, unless --limit says another number."""
@@ -33,6 +33,13 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     name: TableArg,
     format: Annotated[Format, typer.Option(help="`arrow` is an IPC stream.")] = Format.TABLE,
     columns: Annotated[str | None, typer.Option(help="Names, with commas between.")] = None,
+    index: Annotated[
+        str | None,
+        typer.Option(help="In its order; --eq, --from and --to are of its columns."),
+    ] = None,
+    eq: Annotated[
+        str | None, typer.Option(help="With --index: values, or the first ones: 5, '[5, \"a\"]'.")
+    ] = None,
     from_: Annotated[
         str | None, typer.Option("--from", help="First key, or its first values: 5, '[5, \"a\"]'.")
     ] = None,
@@ -40,18 +47,30 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     limit: Annotated[
         int | None, typer.Option(min=1, help=f"Rows. Default: {TABLE_ROWS} for table, else all.")
     ] = None,
+    direct: Direct = False,
     metasrv: Url = None,
     as_json: Annotated[bool, typer.Option("--json", help="A list of rows as JSON.")] = False,
 ) -> None:
-    """Live rows, region by region, in key order within each."""
+    """Live rows, region by region, in key order within each; or in the order of an index."""
+    if eq is not None and index is None:
+        raise typer.BadParameter("--eq goes with --index")
     with service(metasrv, as_json) as client, _unless_nobody_reads():
-        table, body = client.table(name), client.tables.get(name)
-        bounds = bound_of(body, from_, "--from"), bound_of(body, to, "--to")
-        wanted = columns.split(",") if columns is not None else None
+        table, body = client.table(name, direct), client.tables.get(name)
         if format is Format.TABLE and limit is None:
             limit = TABLE_ROWS
+        wanted = columns.split(",") if columns is not None else None
         schema = table.schema() if wanted is None else None
-        batches = counted(_limited(table.scan(wanted, bounds[0], bounds[1]), limit), name)
+        if index is None:
+            bounds = bound_of(body, from_, "--from"), bound_of(body, to, "--to")
+            found = table.scan(wanted, bounds[0], bounds[1])
+        else:
+            values, first, end = (
+                entry_of(body, index, text, option)
+                for text, option in ((eq, "--eq"), (from_, "--from"), (to, "--to"))
+            )
+            pages = table.find(index, values, first, end, limit or sys.maxsize)
+            found = (page.select(wanted or page.schema.names) for page in pages)
+        batches = counted(_limited(found, limit), name)
         if as_json:
             show_json([row for one in batches for row in json_rows(one, types_of(body))])
         else:

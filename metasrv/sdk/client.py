@@ -11,6 +11,7 @@ from base.rng import SystemRng
 from base.rows.nodes import Nodes
 from base.wire.client import HttpClient
 from metasrv.sdk.binding import Binding
+from metasrv.sdk.frontends import Frontends
 from metasrv.sdk.names import TableName
 from metasrv.sdk.operations import Cluster, Failovers, NodeBook, Procedures, Regions, Settings
 from metasrv.sdk.service import Service
@@ -39,6 +40,7 @@ class AsyncClient:
         self._rng = SystemRng()
         self._service = Service(self._http, self._rng, patience_ms=patience_ms)
         self._nodes = Nodes(transport, token)
+        self._frontends = Frontends(self._service, self._rng, transport, token)
         self.tables = Tables(self._service)
         self.indexes = Indexes(self._service)
         self.catalogs = Catalogs(self._service)
@@ -55,9 +57,12 @@ class AsyncClient:
         """Of the service, the one that answered last first."""
         return self._http.urls
 
-    def table(self, name: str) -> AsyncTable:
-        """A handle; asks nothing yet. Keep it: it remembers where the regions are."""
-        return AsyncTable(Binding(self._service, TableName.parse(name)), self._nodes, self._rng)
+    def table(self, name: str, direct: bool = False) -> AsyncTable:
+        """A handle; asks nothing yet. Keep it: it remembers where the regions are. Its rows go
+        through frontends if there are any, unless *direct*: then straight to the nodes."""
+        binding = Binding(self._service, TableName.parse(name))
+        frontends = None if direct else self._frontends
+        return AsyncTable(binding, self._nodes, self._rng, frontends)
 
     async def __aenter__(self) -> Self:
         if self._learns:
@@ -74,6 +79,7 @@ class AsyncClient:
 
     async def close(self) -> None:
         await self._nodes.close()
+        await self._frontends.close()
         await self._http.close()
 
 

@@ -15,12 +15,10 @@ import pyarrow as pa
 
 from base.errors import MetaError, Refused
 from base.fanout import fan_out
-from base.rows.convert import to_batch
 from base.rows.outcome import RegionOutcome, settle
-from base.rows.split import Part, by_region, newest_of_each_key, with_keys
+from base.rows.split import Part, newest_of_each_key
 from metasrv.sdk.binding import Bound
-from metasrv.sdk.rows import with_keys_shown
-from metasrv.sdk.statement import Statement
+from metasrv.sdk.way import Way
 
 LoadOp = Literal["insert", "upsert"]
 Source: TypeAlias = "pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
@@ -47,8 +45,7 @@ class LoadPlan:
     op: LoadOp
     batch_rows: int
     """Rows of one batch of one region."""
-    statement: Callable[[], Statement]
-    """A new one, with its own deadline, for each batch."""
+    way: Way
     on_progress: OnRows | None
 
 
@@ -115,9 +112,7 @@ class Load:
             raise Refused("invalid-request", reason=str(error).partition("\n")[0]) from error
         if batch is None:
             return None
-        layout = self.bound.layout
-        rows = to_batch(layout, batch)
-        return by_region(layout, rows, with_keys(layout, rows, self.plan.op))
+        return self.plan.way.parts(self.bound.layout, batch, self.plan.op)
 
     async def _write_region(self, number: int, queue: Queue) -> None:
         while (rows := await queue.get()) is not None:
@@ -126,7 +121,7 @@ class Load:
             if self.plan.op == "upsert":
                 rows = await asyncio.to_thread(newest_of_each_key, rows)
             part = Part(number, rows)
-            outcome = await self.plan.statement().write(self.bound, part, str(uuid.uuid4()))
+            outcome = await self.plan.way.put(self.bound, part, self.plan.op, str(uuid.uuid4()))
             self.outcomes.append(outcome)
             if self.plan.on_progress is not None and outcome.outcome == "applied":
                 self.plan.on_progress(self._rows)
@@ -137,8 +132,7 @@ class Load:
         try:
             settle([one for one in newest.values() if one.error is not None])
         except MetaError as error:
-            shown = with_keys_shown(error, self.bound.layout)
-            return type(shown)(shown.code, **{**shown.facts, "rows": self._rows})
+            return type(error)(error.code, **{**error.facts, "rows": self._rows})
         raise AssertionError("a load failed without an error")
 
 

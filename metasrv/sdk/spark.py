@@ -71,7 +71,7 @@ def reader(
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with connect(urls) as client:
-            table = client.table(name)
+            table = client.table(name, direct=True)
             for batch in batches:
                 wanted = [numbers[place] for place in batch.column(0).to_pylist()]
                 for rows in table.scan(columns, regions=wanted) if wanted else ():

@@ -12,7 +12,7 @@ from base.rows.outcome import WriteResult
 from metasrv.sdk.client import AsyncClient
 from metasrv.sdk.loader import LoadOp, LoadResult, OnRows, Source
 from metasrv.sdk.portal import Portal
-from metasrv.sdk.rows import StatementOptions, TableChecksum
+from metasrv.sdk.rows import FIND_ROWS, StatementOptions, TableChecksum
 from metasrv.sdk.sync_resources import (
     SyncCatalogs,
     SyncCluster,
@@ -49,9 +49,10 @@ class Client:
     def urls(self) -> tuple[str, ...]:
         return self._client.urls
 
-    def table(self, name: str) -> "Table":
-        """A handle; asks nothing yet. Keep it: it remembers where the regions are."""
-        return Table(self._portal, self._client.table(name))
+    def table(self, name: str, direct: bool = False) -> "Table":
+        """A handle; asks nothing yet. Keep it: it remembers where the regions are. Its rows go
+        through frontends if there are any, unless *direct*: then straight to the nodes."""
+        return Table(self._portal, self._client.table(name, direct))
 
     def __enter__(self) -> Self:
         return self
@@ -92,6 +93,9 @@ class Table:
     def upsert(self, rows: Rows, **options: Unpack[StatementOptions]) -> WriteResult:
         return self._portal.call(self._table.upsert(rows, **options))
 
+    def update(self, rows: Rows, **options: Unpack[StatementOptions]) -> WriteResult:
+        return self._portal.call(self._table.update(rows, **options))
+
     def delete(self, keys: Iterable[KeyLike], **options: Unpack[StatementOptions]) -> WriteResult:
         return self._portal.call(self._table.delete(keys, **options))
 
@@ -102,6 +106,16 @@ class Table:
         self, keys: Iterable[KeyLike], **options: Unpack[StatementOptions]
     ) -> list[dict[str, object]]:
         return self._portal.call(self._table.get_many(keys, **options))
+
+    def find(
+        self,
+        index: str,
+        eq: object = None,
+        from_: object = None,
+        to: object = None,
+        limit: int = FIND_ROWS,
+    ) -> Iterator[pa.RecordBatch]:
+        return self._portal.each(self._table.find(index, eq, from_, to, limit))
 
     def scan(
         self,

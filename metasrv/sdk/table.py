@@ -31,5 +31,5 @@ class AsyncTable(AsyncRows):
             raise Refused(
                 "invalid-request", expected=f"1 to {PART_ROWS_MAX} rows, and insert or upsert"
             )
-        plan = LoadPlan(op, batch_rows, lambda: self._statement({}), on_progress)
+        plan = LoadPlan(op, batch_rows, await self._way(), on_progress)
         return await Load(await self.binding.get(), plan).run(source)

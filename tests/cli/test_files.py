@@ -139,7 +139,7 @@ def test_given_a_bound_as_text_then_it_is_the_first_values_of_a_key(
     assert bound_of(table_of(spec()), text, "--from") == values
 
 
-@pytest.mark.parametrize("text", ["a", '"5"', '[5, "a", 1]', "5.5"])
+@pytest.mark.parametrize("text", ["a", '"5"', '[5, "a", 1]', "5.5", "null", "[5, null]"])
 def test_given_a_bound_that_is_no_key_then_it_is_refused(text: str) -> None:
     with pytest.raises(Refused):
         bound_of(table_of(spec()), text, "--from")

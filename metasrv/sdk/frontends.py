@@ -1,0 +1,143 @@
+"""The frontends that rows go through, as metasrv names them: whoever holds a schema lease.
+
+Any of them serves. One that does not answer is passed over; when none does, metasrv is asked for
+those that there are by now. A request is sent again under the same key, so it is done once.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import TypedDict, Unpack
+
+import httpx
+
+from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
+from base.rng import Rng
+from base.rows.retry import REGION_BACKOFF, attempts
+from base.wire.client import Answer, HttpClient
+from base.wire.holders import SchemaLeaseList
+from base.wire.kept import KeptTransport
+from metasrv.sdk.service import Service
+
+TRY_MS = 12_000
+"""How long one may be silent: longer than a transaction is, so that its own word is heard."""
+LOOK_S = 60.0
+"""Between looks at who there is, while all is well."""
+LOOK_S_MAX = 1.0
+"""For such a look: those that are known may still do."""
+
+
+class Sent(TypedDict, total=False):
+    """Keyword arguments of a request, as base/wire/client.py has them."""
+
+    json: object
+    content: bytes
+    headers: Mapping[str, str]
+    repeatable: bool
+
+
+class Frontends:
+    """Of one client."""
+
+    def __init__(
+        self,
+        service: Service,
+        rng: Rng,
+        transport: httpx.AsyncBaseTransport | None = None,
+        token: str | None = None,
+    ) -> None:
+        self._service = service
+        self._rng = rng
+        self._transport = transport or KeptTransport()
+        self._token = token
+        self._known: tuple[str, ...] | None = None
+        """None: nobody was asked yet."""
+        self._client: HttpClient | None = None
+        self._look_at = 0.0
+        """Seconds of the loop's clock."""
+
+    async def are_there(self) -> bool:
+        """Whether there was one when metasrv said so last. Raises Unavailable if it never did."""
+        await self._look()
+        return bool(self._known)
+
+    async def ask(self, method: str, path: str, until: float, **sent: Unpack[Sent]) -> Answer:
+        """Of the first that gives an answer; again and again until *until*, of the loop's clock.
+
+        Give a key with what is not repeatable by nature. Raises what was said last; Unknown once a
+        copy was perhaps done, and it is not said for good that it never will be.
+        """
+        perhaps = False
+        found: list[Answer] = []
+        try:
+            async for attempt in attempts(until, self._rng, REGION_BACKOFF, _again):
+                with attempt:
+                    try:
+                        found = [await self._send(method, path, until, sent)]
+                    except Unknown:
+                        perhaps = True
+                        raise
+        except MetaError as error:
+            if not perhaps or isinstance(error, Unknown) or _is_for_good(error):
+                raise
+            raise Unknown("outcome-unknown", **{**error.facts, "reason": error.code}) from error
+        return found[0]
+
+    async def close(self) -> None:
+        await self._transport.aclose()
+
+    # -- inside
+
+    async def _send(self, method: str, path: str, until: float, sent: Sent) -> Answer:
+        await self._look()
+        if self._client is None:
+            self._look_at = 0.0
+            raise Unavailable("not-ready", what="a frontend", reason="none is registered")
+        left_ms = max(1, int((until - asyncio.get_running_loop().time()) * 1000))
+        try_ms = min(left_ms, TRY_MS)
+        try:
+            return await self._client.request(
+                method, path, deadline_ms=left_ms, try_ms=try_ms, **sent
+            )
+        except (Unavailable, Unknown):
+            self._look_at = 0.0
+            raise
+
+    async def _look(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now < self._look_at:
+            return
+        self._look_at = now + LOOK_S
+        try:
+            async with asyncio.timeout(None if self._known is None else LOOK_S_MAX):
+                found = await self._service.read(SchemaLeaseList, "/v1/schema-leases")
+        except (MetaError, TimeoutError):
+            if self._known is None:
+                self._look_at = 0.0
+                raise
+            return
+        self._take(tuple(sorted(holder.address for holder in found.holders)))
+
+    def _take(self, addresses: tuple[str, ...]) -> None:
+        if addresses == self._known:
+            return
+        self._known = addresses
+        in_turn = sorted(addresses, key=lambda _: self._rng.random())
+        self._client = (
+            HttpClient(in_turn, transport=self._transport, token=self._token) if in_turn else None
+        )
+
+
+def _again(error: BaseException) -> bool:
+    match error:
+        case Unavailable():
+            return error.code != "region-lost"  # a person must put the storage back
+        case Unknown():
+            return True
+        case Conflict():
+            return error.code == "transaction-too-old"
+    return False
+
+
+def _is_for_good(error: MetaError) -> bool:
+    """The same bytes are refused whenever they arrive."""
+    return isinstance(error, Refused) and not isinstance(error, NotFound)

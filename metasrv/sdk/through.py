@@ -1,0 +1,253 @@
+"""Rows through frontends: they know the newest schema, and what its indexes ask for."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+import pyarrow as pa
+
+from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
+from base.ids import TableId, region_id
+from base.rows.layout import Column, KeyLike, Layout
+from base.rows.named import dicts_of, named_batch
+from base.rows.nodes import ARROW, END_OF_STREAM
+from base.rows.outcome import RegionOutcome, WriteResult, outcome_of
+from base.rows.split import Part, by_region
+from base.schema.keybatch import encode_batch
+from base.schema.values import from_json, from_python, to_json
+from base.wire.batches import ChecksumResult
+from base.wire.client import Answer
+from base.wire.rows import ROWS_MAX, ChecksumAnswer, KeysRequest, WriteAnswer
+from metasrv.sdk.binding import Binding, Bound
+from metasrv.sdk.frontends import Frontends
+from metasrv.sdk.way import Ends, Op, Wanted
+
+PAGE_S = 60.0
+"""For one page, or one batch of a load: longer than a failover by detection takes (30 s)."""
+Query = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Through:
+    binding: Binding
+    frontends: Frontends
+
+    async def write(self, wanted: Wanted, key: str, until: float) -> WriteResult:
+        bound = await self.binding.get()
+        while True:
+            try:
+                return await self._write(bound, wanted, key, until)
+            except (Refused, Conflict) as error:
+                # Perhaps the table is another by now: its rows are made again for that.
+                if isinstance(error, Conflict) and error.code != "schema-version-stale":
+                    raise
+                now = await self.binding.read_again(bound)
+                if now is bound or now.body.version == bound.body.version:
+                    raise
+                bound = now
+
+    async def get(self, keys: Sequence[KeyLike], until: float) -> list[dict[str, object]]:
+        if not keys:
+            return []
+        bound = await self.binding.get()
+        layout = bound.layout
+        asked = [
+            [to_json(*pair) for pair in zip(layout.key_types, layout.key_values(key), strict=True)]
+            for key in keys
+        ]
+        found: list[dict[str, object]] = []
+        for start in range(0, len(asked), ROWS_MAX):
+            body = KeysRequest.model_validate({"keys": asked[start : start + ROWS_MAX]})
+            answer = await self._read(bound, f"{_rows(layout)}/get", until, body)
+            found += dicts_of(_batch(answer))
+        return found
+
+    async def pages(
+        self, bound: Bound, number: int, columns: Sequence[Column], ends: Ends
+    ) -> AsyncGenerator[pa.RecordBatch, None]:
+        query: Query = [
+            ("region", str(number)),
+            ("column_ids", ",".join(str(column.id) for column in columns)),
+        ]
+        for name, end in zip(("from", "to"), ends, strict=True):
+            if end is not None:
+                values = zip(bound.layout.key, bound.layout.bound_values(end), strict=False)
+                query += [(name, json.dumps(to_json(one.type, value))) for one, value in values]
+        try:
+            path = f"{_table(bound.layout)}/scan"
+            async for page in self._apart(bound, path, query, ROWS_MAX):
+                yield _as_known(columns, page)
+        except Conflict:
+            self.binding.doubt(bound)
+            raise
+
+    async def _apart(
+        self, bound: Bound, path: str, query: Query, limit: int
+    ) -> AsyncGenerator[pa.RecordBatch, None]:
+        """Pages that are each a transaction of its own, of any frontend; none is empty."""
+        asked = [("apart", "true"), ("limit", str(limit)), *query]
+        token: Query = []
+        while True:
+            until = asyncio.get_running_loop().time() + PAGE_S
+            answer = await self._read(bound, f"{path}?{urlencode([*asked, *token])}", until)
+            batch = _batch(answer)
+            if batch.num_rows:
+                yield batch
+            following = answer.headers.get("x-next-page-token")
+            if following is None:
+                return
+            token = [("page_token", following)]
+
+    async def find(
+        self, index: str, bounds: Mapping[str, Sequence[object]], limit: int
+    ) -> AsyncGenerator[pa.RecordBatch, None]:
+        """Rows in the order of an index, as many as *limit*. Raises NotFound, Refused."""
+        bound = await self.binding.get()
+        if index not in {one.name for one in bound.body.indexes}:
+            bound = await self.binding.read_again(bound)
+        named = {one.name: one for one in bound.body.indexes}
+        if index not in named:
+            raise NotFound(what="index", name=index)
+        columns = [bound.layout.named[name] for name in named[index].columns]
+        query: Query = [("index", index)]
+        for name, values in bounds.items():
+            if len(values) > len(columns):
+                raise Refused("invalid-request", found=len(values), expected=f"{name}: {index}")
+            query += [(name, _text(*pair)) for pair in zip(columns, values, strict=False)]
+        left = limit
+        pages = self._apart(bound, _rows(bound.layout), query, min(limit, ROWS_MAX))
+        async for page in pages:
+            yield page.slice(0, left)
+            left -= page.num_rows
+            if left <= 0:
+                return
+
+    async def checksum(self, bound: Bound, number: int, until: float) -> ChecksumResult:
+        path = f"{_table(bound.layout)}/checksum?region={number}"
+        answer = await self._read(bound, path, until)
+        (found,) = answer.body(ChecksumAnswer).regions
+        return ChecksumResult(**found.model_dump())
+
+    def parts(self, layout: Layout, rows: pa.RecordBatch, op: Op) -> list[Part]:
+        named = named_batch(layout, rows, fills=True)
+        key = [named.column(column.name) for column in _key_of(layout, named)]
+        routed = pa.RecordBatch.from_arrays(key, names=[column.field for column in layout.key])
+        keyed = named.add_column(0, "_key", encode_batch(layout.key_types, key))
+        return by_region(layout, routed, keyed)
+
+    async def put(self, bound: Bound, part: Part, op: Op, key: str) -> RegionOutcome:
+        until = asyncio.get_running_loop().time() + PAGE_S
+        id = str(region_id(TableId(bound.layout.table_id), part.number))
+        try:
+            await self._send(bound, part.rows.drop_columns(["_key"]), op, key, until)
+        except MetaError as error:
+            return outcome_of(id, part.rows.num_rows, error, perhaps=isinstance(error, Unknown))
+        return RegionOutcome(id, "applied", part.rows.num_rows)
+
+    # -- inside
+
+    async def _write(self, bound: Bound, wanted: Wanted, key: str, until: float) -> WriteResult:
+        batch = await asyncio.to_thread(wanted.named, bound.layout)
+        if not batch.num_rows:
+            return WriteResult(0, ())
+        done = await self._send(bound, batch, wanted.op, key, until)
+        outcomes = tuple(
+            RegionOutcome(one.region_id, "applied", one.rows, one.version, one.repeated)
+            for one in done.regions
+        )
+        return WriteResult(done.rows, outcomes)
+
+    async def _send(
+        self, bound: Bound, batch: pa.RecordBatch, op: Op, key: str, until: float
+    ) -> WriteAnswer:
+        body = await asyncio.to_thread(_stream, batch)
+        try:
+            answer = await self.frontends.ask(
+                "POST",
+                f"{_rows(bound.layout)}?op={op}",
+                until,
+                content=body,
+                headers={"content-type": ARROW, "idempotency-key": key},
+            )
+        except MetaError as error:
+            raise _with_keys(error, bound.layout) from error
+        done = answer.body(WriteAnswer)
+        if done.schema_version > bound.layout.schema_version:
+            self.binding.doubt(bound)  # its defaults may be others by now
+        return done
+
+    async def _read(
+        self, bound: Bound, path: str, until: float, body: KeysRequest | None = None
+    ) -> Answer:
+        """A read changes nothing, so a lost answer is only a late one."""
+        method, headers = "GET" if body is None else "POST", {"accept": ARROW}
+        try:
+            return await self.frontends.ask(
+                method, path, until, json=body, headers=headers, repeatable=True
+            )
+        except Unknown as error:
+            raise Unavailable("not-ready", **error.facts) from error
+        except NotFound:
+            await self.binding.read_again(bound)  # forgets a table that was dropped
+            raise
+
+
+def _table(layout: Layout) -> str:
+    return f"/v1/tables/{layout.table_id}"
+
+
+def _rows(layout: Layout) -> str:
+    return f"{_table(layout)}/rows"
+
+
+def _stream(batch: pa.RecordBatch) -> bytes:
+    """One plain batch as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def _batch(answer: Answer) -> pa.RecordBatch:
+    if not answer.content.endswith(END_OF_STREAM):
+        raise Unavailable("not-ready", what=answer.url, reason="the answer was cut")
+    with pa.ipc.open_stream(pa.py_buffer(answer.content)) as reader:
+        (batch,) = reader
+        found: pa.RecordBatch = batch
+    return found
+
+
+def _as_known(columns: Sequence[Column], page: pa.RecordBatch) -> pa.RecordBatch:
+    """With the names of this reading. Raises Conflict where a type is another by now."""
+    schema = Layout.arrow_of(columns)
+    if page.schema.types != schema.types:
+        raise Conflict("schema-version-stale", found="the types of this reading")
+    return pa.RecordBatch.from_arrays(page.columns, schema=schema)
+
+
+def _key_of(layout: Layout, named: pa.RecordBatch) -> Sequence[Column]:
+    """Raises Refused where a column of the key is not among those that are named."""
+    missing = [one.name for one in layout.key if one.name not in named.schema.names]
+    if missing:
+        raise Refused("invalid-request", pointer=f"/rows/{missing[0]}", expected="a value")
+    return layout.key
+
+
+def _text(column: Column, value: object) -> str:
+    """A value of an index in a query."""
+    return json.dumps(
+        None if value is None else to_json(column.type, from_python(column.type, value))
+    )
+
+
+def _with_keys(error: MetaError, layout: Layout) -> MetaError:
+    """Keys as Python has them, where a frontend names some as JSON has them."""
+    keys = error.facts.get("keys")
+    if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
+        return error
+    types = {column.name: column.type for column in layout.key}
+    shown = [{name: from_json(types[name], key[name]) for name in types} for key in keys]
+    return type(error)(error.code, **{**error.facts, "keys": shown})

@@ -1,0 +1,250 @@
+"""The SDK through frontends: tables with indexes, and statements that are done once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from base.errors import Conflict, NotFound, Refused, Unavailable, Unknown
+from base.wire.tables import TableBody
+from dataplane.frontend.app import build_app
+from metasrv.sdk.client import AsyncClient
+from metasrv.sdk.table import AsyncTable
+from tests.frontend.bench import Bench, running
+from tests.frontend.tables import feed_table, index
+from tests.sdk.catalog import URL, FakeCatalog
+
+ONE, OTHER = "http://fe-1.test", "http://fe-2.test"
+ROWS: list[dict[str, Any]] = [{"id": id, "a": id, "b": f"w{id}"} for id in range(10)]
+COLUMNS = [("id", "int64", False), ("a", "int64", True), ("b", "string", True)]
+
+
+@dataclass
+class Frontends(FakeCatalog):
+    """Both are one: each keeps nothing. `faults` come before or after what is asked is done."""
+
+    bench: Bench | None = None
+    faults: list[tuple[str, httpx.RequestError]] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    """Hosts that were asked."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if str(request.url).startswith(URL):
+            return await super().handle_async_request(request)
+        assert self.bench is not None
+        assert request.url.host in ("fe-1.test", "fe-2.test"), "never straight to a node"
+        self.told.append(request.url.host)
+        when, fault = self.faults.pop(0) if self.faults else ("never", None)
+        if fault is not None and when == "before":
+            raise fault
+        app = build_app(self.bench.service)
+        sent = httpx.Request(
+            request.method, request.url, headers=request.headers, content=await request.aread()
+        )
+        answer = await httpx.ASGITransport(app=app).handle_async_request(sent)
+        content = b"".join([part async for part in answer.aiter_raw()])
+        if fault is not None:
+            raise fault
+        return httpx.Response(answer.status_code, headers=answer.headers, content=content)
+
+    def lead(self, *addresses: str) -> None:
+        """Who holds a schema lease from now on."""
+        self.holders = [
+            {
+                "holder_id": address,
+                "incarnation": "i",
+                "address": address,
+                "version": "1",
+                "registered_at": "2026-01-01T00:00:00Z",
+                "have": 1,
+                "acknowledged_ms_ago": 1,
+                "lease_left_ms": 1,
+                "pinned": [],
+                "statement_p99_ms": None,
+            }
+            for address in addresses
+        ]
+
+
+@asynccontextmanager
+async def scene(
+    *addresses: str, regions: int = 3, unique: bool = False
+) -> AsyncIterator[tuple[Frontends, AsyncTable]]:
+    feed = feed_table(index(1, 2, unique=unique), regions=regions)
+    async with running(feed) as bench:
+        frontends = Frontends(bench=bench, table=body(bench))
+        frontends.lead(*addresses or (ONE, OTHER))
+        async with AsyncClient([URL], transport=frontends, patience_ms=300) as client:
+            yield frontends, client.table("t")
+
+
+def body(bench: Bench, **changes: Any) -> TableBody:
+    table = bench.table
+    found = {
+        "id": table.id,
+        "catalog": "main",
+        "schema": "public",
+        "name": table.name,
+        "columns": [
+            {"id": place, "name": name, "type": type, "nullable": nullable, "state": "public"}
+            for place, (name, type, nullable) in enumerate(COLUMNS, 1)
+        ],
+        "primary_key": ["id"],
+        "partition": {"by": "hash", "columns": ["id"], "count": len(table.regions)},
+        "indexes": [
+            {"id": 1, "name": "by_2", "columns": ["a"], "unique": False, "state": "public"}
+        ],
+        "version": 1,
+        "schema_version": 1,
+        "catalog_version": 7,
+        "created_at": "2026-01-01T00:00:00Z",
+        "regions": [
+            {"number": n, "leader": "dn-1", "epoch": 1, "address": None, **region.model_dump()}
+            for n, region in enumerate(table.regions)
+        ],
+    }
+    return TableBody.model_validate({**found, **changes})
+
+
+async def test_given_an_indexed_table_when_used_then_all_goes_through_a_frontend() -> None:
+    async with scene() as (frontends, table):
+        inserted = await table.insert(ROWS[:4])
+        loaded = await table.load(pa.Table.from_pylist(ROWS[4:]), batch_rows=2)
+        await table.update([{"id": 3, "a": 30}])
+        await table.upsert(pa.RecordBatch.from_pylist([{"id": 2, "a": 20}]))
+        deleted = await table.delete([9, 77])
+        some = await table.get_many([3, 2, 99])
+        found = [row async for page in table.find("by_2", from_=5) for row in page.to_pylist()]
+        one = [row async for page in table.find("by_2", eq=30, limit=1) for row in page.to_pylist()]
+        scanned = [row async for page in table.scan(["b", "id"], 2, 5) for row in page.to_pylist()]
+        whole = await table.to_arrow()
+        digest = await table.checksum()
+
+    assert (inserted.rows, loaded.rows, deleted.rows) == (4, 6, 2)
+    assert {one.outcome for one in inserted.regions} == {"applied"}
+    assert sorted(some, key=str) == [{"id": 2, "a": 20, "b": None}, {"id": 3, "a": 30, "b": "w3"}]
+    assert [row["a"] for row in found] == [5, 6, 7, 8, 20, 30]
+    assert one == [{"id": 3, "a": 30, "b": "w3"}]
+    assert sorted(row["id"] for row in scanned) == [2, 3, 4]
+    assert [set(row) for row in scanned[:1]] == [{"id", "b"}]
+    assert sorted(whole.column("id").to_pylist()) == list(range(9))
+    assert (digest.rows, len(digest.regions)) == (9, 3)
+    assert set(frontends.told) <= {"fe-1.test", "fe-2.test"}
+
+
+@pytest.mark.parametrize("unique", [False, True])
+async def test_given_a_lost_answer_when_asked_again_then_it_is_done_once(unique: bool) -> None:
+    async with scene(unique=unique) as (frontends, table):
+        frontends.faults = [("after", httpx.ReadTimeout("lost"))]
+        done = await table.insert(ROWS[:5])
+        rows = await table.count()
+
+    assert (done.rows, rows) == (5, 5)
+    assert all(one.repeated for one in done.regions)
+    assert len(set(frontends.told[:2])) == 2, "the other one was asked"
+
+
+async def test_given_a_statement_id_when_it_comes_again_then_it_is_done_once() -> None:
+    async with scene() as (_, table):
+        await table.insert(ROWS[:2], statement_id="mine")
+        again = await table.insert(ROWS[:2], statement_id="mine")
+        with pytest.raises(Conflict) as other:
+            await table.insert(ROWS[:2], statement_id="another")
+
+    assert all(one.repeated for one in again.regions)
+    assert {key["id"] for key in other.value.facts["keys"]} <= {0, 1}  # type: ignore[attr-defined]
+
+
+async def test_given_a_frontend_that_is_gone_then_another_is_asked() -> None:
+    async with scene() as (frontends, table):
+        frontends.faults = [("before", httpx.ConnectError("gone"))] * 3
+        await table.insert(ROWS[:1])
+        rows = await table.count()
+
+    assert rows == 1
+    assert set(frontends.told) == {"fe-1.test", "fe-2.test"}
+
+
+async def test_given_all_are_gone_when_others_came_then_they_are_found() -> None:
+    async with scene("http://fe-1.test") as (frontends, table):
+        await table.insert(ROWS[:1])
+        frontends.faults = [("before", httpx.ConnectError("gone"))]
+        frontends.lead(OTHER)
+        await table.insert(ROWS[1:2])
+
+    assert frontends.told == ["fe-1.test", "fe-1.test", "fe-2.test"]
+
+
+async def test_given_a_lost_answer_when_refused_afterwards_then_it_is_not_known() -> None:
+    async with scene(regions=1) as (frontends, table):
+        await table.insert(ROWS[:1], statement_id="first")
+        frontends.faults = [("before", httpx.ReadTimeout("lost"))]
+        with pytest.raises(Unknown):
+            await table.insert(ROWS[:1], statement_id="second")
+
+
+async def test_given_no_frontend_answers_until_the_deadline_then_nothing_was_done() -> None:
+    async with scene() as (frontends, table):
+        frontends.faults = [("before", httpx.ConnectError("gone"))] * 500
+        with pytest.raises(Unavailable):
+            await table.insert(ROWS[:1], deadline_ms=200)
+
+
+async def test_given_a_renamed_table_or_column_when_used_then_it_is_read_again() -> None:
+    async with scene() as (frontends, table):
+        await table.insert(ROWS[:1])
+        assert frontends.bench is not None
+        bench = frontends.bench
+        columns = tuple(
+            one.model_copy(update={"name": "c"}) if one.id == 3 else one
+            for one in bench.table.columns
+        )
+        changes = {"name": "u", "columns": columns, "version": 2}
+        bench.tell(bench.table.model_copy(update=changes))
+        known = [one.model_dump() for one in body(bench).columns]
+        known[2]["name"] = "c"
+        frontends.table = body(bench, columns=known, version=2)
+        await table.insert([{"id": 1, "c": "x"}])
+        row = await table.get(1)
+
+    assert row == {"id": 1, "a": None, "c": "x"}
+
+
+async def test_given_a_dropped_table_when_used_then_it_is_not_found() -> None:
+    async with scene() as (frontends, table), asyncio.TaskGroup() as group:
+        await table.insert(ROWS[:1])
+        bench = frontends.bench
+        assert bench is not None
+        frontends.change(dropped_at="2026-01-01T00:00:00Z")
+        await bench.drop()
+        holding = group.create_task(bench.holder.run())
+        with pytest.raises(NotFound, match="table-not-found"):
+            await table.get(1)
+        holding.cancel()
+
+
+async def test_given_what_does_not_fit_then_it_is_refused_and_nothing_is_sent() -> None:
+    async with scene() as (frontends, table):
+        for rows in ([{"id": "x"}], [{"id": 1, "nope": 1}]):
+            with pytest.raises(Refused):
+                await table.insert(rows)
+        with pytest.raises(Refused, match="same columns"):
+            await table.update([{"id": 1, "a": 1}, {"id": 2}])
+        with pytest.raises(NotFound):
+            await anext(table.find("nope"))
+
+    assert frontends.told == []
+
+
+async def test_given_no_frontend_then_what_only_one_can_do_is_refused() -> None:
+    async with scene() as (frontends, table):
+        frontends.lead()
+        with pytest.raises(Refused, match="frontend"):
+            await table.update([{"id": 1, "a": 1}])
+        with pytest.raises(Refused, match="frontend"):
+            await anext(table.find("by_2"))
