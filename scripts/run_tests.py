@@ -85,8 +85,12 @@ def _run_command(part: Part) -> tuple[Count, str]:
 
 
 def _environment() -> dict[str, str]:
+    """Bytecode is kept, whatever the shell says: tests start a hundred programs."""
     chosen = read_toolchain(ROOT)
-    return chosen.environment(os.environ["PATH"]) if chosen else {}
+    return {
+        "PYTHONDONTWRITEBYTECODE": "",
+        **(chosen.environment(os.environ["PATH"]) if chosen else {}),
+    }
 
 
 def read_report(text: str) -> Count:

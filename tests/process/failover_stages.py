@@ -37,9 +37,7 @@ class Blow:
     wrong: tuple[str, ...]
 
     def __str__(self) -> str:
-        pairs = zip(self.stages, self.hits, strict=True)
-        told = ", ".join(f"at {stage}: hit {hit or 'nothing'}" for stage, hit in pairs)
-        return f"{told}, whole after {self.healed_s:.1f} s"
+        return f"{_told(self.stages, self.hits)}, whole after {self.healed_s:.1f} s"
 
 
 async def blow_at(rig: Rig, name: str, *stages: str) -> Blow:
@@ -52,10 +50,7 @@ async def blow_at(rig: Rig, name: str, *stages: str) -> Blow:
         assert dead is not None
         await rig.kill(dead)
         begun_ms = rig.clock.mono_ms()
-        hits = [
-            await (_kill_spark(rig) if stage == SPARK else _kill_leader(rig, stage))
-            for stage in stages
-        ]
+        hits = await _hits_at(rig, stages)
         await writer.write()
         await rig.converged(MOVE_S)
         healed_s = (rig.clock.mono_ms() - begun_ms) / 1000
@@ -63,6 +58,22 @@ async def blow_at(rig: Rig, name: str, *stages: str) -> Blow:
         rows = [row for row in await rows_of(db, name) if row["id"] >= writer.first]
     not_ok = [f"row {id} is {told}" for id, told in writer.told.items() if told != "ok"]
     return Blow(stages, hits, healed_s, (*wrong_rows(rows, [writer]), *not_ok))
+
+
+async def killed_at(rig: Rig, stages: Sequence[str]) -> str:
+    """In the failover that is to come, or has begun; what was hit."""
+    return _told(stages, await _hits_at(rig, stages))
+
+
+async def _hits_at(rig: Rig, stages: Sequence[str]) -> list[str]:
+    return [
+        await (_kill_spark(rig) if stage == SPARK else _kill_leader(rig, stage)) for stage in stages
+    ]
+
+
+def _told(stages: Sequence[str], hits: Sequence[str]) -> str:
+    pairs = zip(stages, hits, strict=True)
+    return ", ".join(f"at {stage}: hit {hit or 'nothing'}" for stage, hit in pairs)
 
 
 async def first_free(rig: Rig, name: str) -> int:

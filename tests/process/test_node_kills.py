@@ -1,12 +1,14 @@
 """Done when (d): a datanode killed under writers, its disk removed afterwards, or before."""
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from base.errors import Unavailable
+from tests.process.failover_stages import SPARK, killed_at
 from tests.process.node_outages import node_killed, rows_of
 from tests.process.rig import Rig, running, table_spec
 from tests.process.writer import Writer, wrong_rows
@@ -14,10 +16,11 @@ from tests.process.writer import Writer, wrong_rows
 pytestmark = [pytest.mark.process, pytest.mark.timeout(500)]
 
 
-async def test_given_writers_when_a_node_is_killed_and_its_disk_removed_then_no_row_is_lost(
+async def test_given_writers_when_node_leader_and_spark_are_killed_then_no_row_needs_the_old_disk(
     tmp_path: Path,
 ) -> None:
-    seen = await node_killed(tmp_path)
+    """Every stage of the failover is in the long form, scripts/chaos.py."""
+    seen = await node_killed(tmp_path, beside=partial(killed_at, stages=("open", SPARK)))
 
     print(seen)
     assert seen.wrong == ()
