@@ -53,7 +53,10 @@ class Constraint(StoredPart):
     columns: tuple[int, ...]
     """Column ids."""
     expression: str | None = None
-    """Of a check."""
+    """Of a check, with columns by id (base/expressions/text.py)."""
+    holds: bool = True
+    """Whether every row is known to satisfy it; if not, only those that were written since it is
+    enforced."""
     state: ElementState = ElementState.PUBLIC
 
 

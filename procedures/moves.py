@@ -31,13 +31,15 @@ class Move(StoredPart):
     what: What
     id: int
     to: ElementState
-    """PUBLIC or ABSENT."""
+    """PUBLIC or ABSENT; WRITE_ONLY: a constraint that is left there, its rows not looked at."""
+    was: ElementState = ElementState.PUBLIC
+    """Where it was before, and is again if it stays."""
     generated: bool = False
     """Its origin default is made on its way out, and goes again if it stays."""
 
     @property
     def adds(self) -> bool:
-        return self.to is PUBLIC
+        return self.to is not ABSENT
 
 
 Next: TypeAlias = Callable[[Move, Element], ElementState | None]
@@ -75,6 +77,8 @@ def to_brink(move: Move, element: Element) -> ElementState | None:
 
 def over_brink(move: Move, element: Element) -> ElementState | None:
     """The one step after which there is no way back."""
+    if element.state is move.to:
+        return None
     graph = graph_of(element)
     return graph.after(element.state, graph.add if move.adds else graph.drop)
 
@@ -86,11 +90,12 @@ def to_end(move: Move, element: Element) -> ElementState | None:
 
 def back(move: Move, element: Element) -> ElementState | None:
     """As if it had never been asked for: what was to come goes as if it were dropped, what was to
-    go is public again."""
-    graph = graph_of(element)
+    go is public again, and what was in between stays there."""
+    if element.state is move.was:
+        return None
     if not move.adds:
-        return None if element.state is PUBLIC else PUBLIC
-    rest: Path = graph.cancel(element.state)
+        return PUBLIC
+    rest: Path = graph_of(element).cancel(element.state)
     return rest[0]
 
 
@@ -112,6 +117,8 @@ def _all(info: TableInfo, what: What) -> Sequence[Element]:
 def _placed(info: TableInfo, move: Move, element: Element, state: ElementState) -> TableInfo:
     """*info* with that element in that state."""
     new = element.model_copy(update={"state": state})
+    if isinstance(new, Constraint) and state is PUBLIC:
+        new = new.model_copy(update={"holds": True})
     if move.generated and isinstance(element, Column) and not move.adds:
         new = new.model_copy(
             update={"origin_default": None if state is PUBLIC else _origin(element)}

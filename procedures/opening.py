@@ -95,7 +95,7 @@ def _columns(info: TableInfo) -> list[RegionColumn]:
     never_null = {
         column
         for constraint in info.constraints
-        if constraint.kind is ConstraintKind.NOT_NULL
+        if constraint.kind is ConstraintKind.NOT_NULL and constraint.holds
         for column in constraint.columns
     }
     return [

@@ -85,26 +85,43 @@ class SetDefault(WireModel):
 
 
 class SetNullable(WireModel):
-    """Let a column that is no part of the primary key be null."""
+    """Let a column that is no part of the primary key be null, or forbid it."""
 
     op: Literal["set_nullable"]
     name: Identifier
     nullable: bool
-    """False, for which all rows must be looked at, is not built yet."""
+    """False: new rows must have a value at once, then all rows are looked at. One that has none
+    undoes it: 422 `check-violation` with the keys."""
 
 
 class AddConstraint(WireModel):
-    """Not built yet."""
+    """New rows must satisfy it at once, then all rows are looked at. One that does not undoes it:
+    422 `check-violation` with the keys."""
 
     op: Literal["add_constraint"]
     name: Identifier
     check: str | None = None
+    """A condition over the columns, as `price > 0 and currency in ('CHF', 'EUR')`: a row of which
+    it is false is refused; one of which it is null is not."""
     unique: Listed[Identifier] | None = None
+    """Not built yet: make a unique index."""
     not_null: Identifier | None = None
+    """A column. Once it holds, the column says so itself, and the name is free again."""
+    not_valid: bool = False
+    """True: the rows that are there are not looked at. It stays `write-only` until
+    `validate_constraint`."""
+
+
+class ValidateConstraint(WireModel):
+    """Look at all rows for a constraint that was added with `not_valid`. If one does not satisfy it
+    (422 `check-violation`), the constraint stays as it is."""
+
+    op: Literal["validate_constraint"]
+    name: Identifier
 
 
 class DropConstraint(WireModel):
-    """Not built yet."""
+    """Rows may be against it from now on."""
 
     op: Literal["drop_constraint"]
     name: Identifier
@@ -119,6 +136,7 @@ AlterOperation = Annotated[
     | SetDefault
     | SetNullable
     | AddConstraint
+    | ValidateConstraint
     | DropConstraint,
     Field(discriminator="op"),
 ]

@@ -210,6 +210,15 @@ REFUSALS = (
         "Correct the rows, or drop the constraint.",
     ),
     ProblemKind(
+        "check-violation",
+        422,
+        Refused,
+        "Rows break the constraint",
+        ("{name}: {total} rows or more break it.", "Rows that are there break it."),
+        "Correct the rows in `violations` and ask again; or add it with `not_valid`: it holds for "
+        "new rows at once, and for all after `validate_constraint`.",
+    ),
+    ProblemKind(
         "unique-violation",
         422,
         Refused,

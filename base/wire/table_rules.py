@@ -13,15 +13,18 @@ from base.schema.types import PER_SECOND, ColumnType, parse_type
 from base.schema.values import JsonScalar, from_json, to_json
 from base.wire.changes import (
     AddColumn,
+    AddConstraint,
     AlterOperation,
     AlterRequest,
     DropColumn,
+    DropConstraint,
     RenameColumn,
     RenameRequest,
     SetDefault,
     SetNullable,
     SetOptions,
     UndropRequest,
+    ValidateConstraint,
 )
 from base.wire.problems import FieldError
 from base.wire.tables import (
@@ -88,7 +91,10 @@ def validate_index(spec: IndexSpec) -> tuple[FieldError, ...]:
         for place, name in enumerate(spec.columns)
         if name in spec.columns[:place]
     ]
-    return (*name_errors(spec.name, "/name"), *repeated)
+    pointless = spec.not_valid and not spec.unique
+    why = "only a unique index can be left not valid"
+    wrong = [_wrong("/not_valid", why)] if pointless else []
+    return (*name_errors(spec.name, "/name"), *repeated, *wrong)
 
 
 def name_errors(name: str, pointer: str) -> tuple[FieldError, ...]:
@@ -215,12 +221,23 @@ def _operation_errors(operation: AlterOperation, here: str) -> Iterator[FieldErr
             yield from _add_column_errors(operation, here)
         case DropColumn() | SetDefault():
             yield from name_errors(operation.name, f"{here}/name")
-        case SetNullable():
+        case SetNullable() | ValidateConstraint() | DropConstraint():
             yield from name_errors(operation.name, f"{here}/name")
-            if not operation.nullable:
-                yield _unsupported(f"{here}/nullable", "to forbid null is not built yet")
+        case AddConstraint():
+            yield from _add_constraint_errors(operation, here)
         case _:
             yield _unsupported(f"{here}/op", f"{operation.op} is not built yet")
+
+
+def _add_constraint_errors(operation: AddConstraint, here: str) -> Iterator[FieldError]:
+    yield from name_errors(operation.name, f"{here}/name")
+    said = [operation.check, operation.unique, operation.not_null]
+    if said.count(None) != len(said) - 1:
+        yield _wrong(here, "one of check, unique and not_null")
+    elif operation.unique is not None:
+        yield _unsupported(f"{here}/unique", "it is not built yet; make a unique index")
+    elif operation.not_null is not None:
+        yield from name_errors(operation.not_null, f"{here}/not_null")
 
 
 def _add_column_errors(operation: AddColumn, here: str) -> Iterator[FieldError]:

@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field, JsonValue, Strict
 from base.elements import states
 from base.schema.partition import PARTITIONS_MAX
 from base.schema.values import JsonScalar
+from base.wire.coverage import IndexCoverage, IndexDuplicates
 from base.wire.model import Listed, WireModel
 
 COLUMNS_MAX = 1024
@@ -108,6 +109,12 @@ class IndexSpec(WireModel):
     unique: bool = False
     """No two rows have the same values, unless one of them is null. It must contain the partition
     columns, or the table have one region."""
+    if_not_exists: bool = False
+    """An index of that name, over these columns and public, is answered as it is."""
+    not_valid: bool = False
+    """Of a unique index. If rows have its values twice, it stays write-only, and the answer names
+    them: new rows are checked, nobody reads by it, and `validate` makes it public once they are
+    mended. Else the index goes as if it had never been asked for, and 422 names them."""
 
 
 class IndexBody(WireModel):
@@ -121,6 +128,10 @@ class IndexBody(WireModel):
     unique: bool
     state: ElementState
     """Reads use an index only while it is `public`."""
+    coverage: IndexCoverage | None = None
+    """While it is filled."""
+    duplicates: IndexDuplicates | None = None
+    """In the answer to who asked for an index with `not_valid`, and got one that is write-only."""
 
 
 class IndexList(WireModel):
@@ -140,8 +151,9 @@ class ConstraintBody(WireModel):
     columns: Listed[Identifier]
     expression: str | None = None
     """Of a check."""
+    holds: bool = True
+    """Whether every row is known to satisfy it; new ones always do."""
     state: ElementState
-    """Every row satisfies it only while it is `public`; new ones always do."""
 
 
 class RegionRouteBody(WireModel):

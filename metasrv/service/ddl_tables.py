@@ -19,6 +19,7 @@ from metasrv.service.asking import Asked, TableTag
 from metasrv.service.shapes import time_of
 from metasrv.service.wishes import Change, Facts, TableName, Wish, table_named
 from procedures.kinds import alter_operations as stored
+from procedures.kinds import constraint_operations as constraints
 from procedures.kinds.alter_operations import Operation, drafted
 from procedures.kinds.alter_table import ALTER_TABLE, AlterTable
 from procedures.kinds.drop_table import DROP_TABLE, DropTable
@@ -160,8 +161,24 @@ def _stored(operation: AlterOperation, now_ms: int, here: str) -> Operation:
             return stored.DropColumn(name=operation.name)
         case changes.SetDefault():
             return stored.SetDefault(name=operation.name, default=operation.default)
-        case changes.SetNullable():
-            return stored.DropNotNull(name=operation.name)
+        case _:
+            return _constraint(operation)
+
+
+def _constraint(operation: AlterOperation) -> Operation:
+    match operation:
+        case changes.SetNullable(name=column, nullable=True):
+            return constraints.DropNotNull(name=column)
+        case changes.SetNullable(name=column):
+            return constraints.SetNotNull(name=column)
+        case changes.ValidateConstraint():
+            return constraints.ValidateConstraint(name=operation.name)
+        case changes.DropConstraint():
+            return constraints.DropConstraint(name=operation.name)
+        case changes.AddConstraint(name=name, check=str(check), not_valid=later):
+            return constraints.AddCheck(name=name, expression=check, not_valid=later)
+        case changes.AddConstraint(name=name, not_null=str(column), not_valid=later):
+            return constraints.SetNotNull(name=column, constraint=name, not_valid=later)
     raise AssertionError(operation.op)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from zlib import crc32
 
+from base.expressions.text import restored, text_of
 from base.schema.instants import instant_text
 from base.wire.table_rules import partition_of
 from base.wire.tables import (
@@ -100,13 +101,21 @@ def index_body(index: Index, names: Mapping[int, str]) -> IndexBody:
     )
 
 
+def shown_check(constraint: Constraint, names: Mapping[int, str]) -> str | None:
+    """The condition of a check with the names that columns bear now."""
+    if constraint.expression is None:
+        return None
+    return text_of(restored(constraint.expression), lambda id: names[id])
+
+
 def constraint_body(constraint: Constraint, names: Mapping[int, str]) -> ConstraintBody:
     return ConstraintBody(
         id=constraint.id,
         name=constraint.name,
         kind=constraint.kind.value,
         columns=tuple(names[column] for column in constraint.columns),
-        expression=constraint.expression,
+        expression=shown_check(constraint, names),
+        holds=constraint.holds,
         state=constraint.state,
     )
 

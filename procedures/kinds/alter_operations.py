@@ -4,18 +4,32 @@ What regions and statements must follow are *moves* of elements; the rest are *e
 defaults and options, which are true at once, for everybody, when the moves are.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeAlias, assert_never
 
 from pydantic import Field
 
 from base.elements.states import ElementState
-from base.errors import Conflict, NotFound, Refused
+from base.errors import NotFound, Refused
 from base.schema.types import parse_type
 from base.schema.values import from_json
 from base.wire.tables import COLUMNS_MAX, INDEXES_MAX
-from keys.tables import Column, Constraint, ConstraintKind, Index, TableInfo
+from keys.tables import Column, Index, TableInfo
 from keys.value import StoredPart
+from procedures.kinds.constraint_operations import (
+    ConstraintOperation,
+    with_constraint_operation,
+)
+from procedures.kinds.constraint_operations import DropNotNull as DropNotNull
+from procedures.kinds.draft import (
+    Draft,
+    column_named,
+    must_be_free,
+    settled_column,
+    with_changed,
+    with_column,
+    wrong,
+)
 from procedures.moves import Move, What
 
 
@@ -60,16 +74,21 @@ class SetDefault(StoredPart):
     default: Any
 
 
-class DropNotNull(StoredPart):
-    op: Literal["drop_not_null"] = "drop_not_null"
-    name: str
-
-
 class AddIndex(StoredPart):
     op: Literal["add_index"] = "add_index"
     name: str
     columns: tuple[str, ...]
     unique: bool
+    not_valid: bool = False
+    """Where rows have its values twice, it stays write-only instead of going."""
+    if_not_exists: bool = False
+
+
+class ValidateIndex(StoredPart):
+    """One that stayed write-only."""
+
+    op: Literal["validate_index"] = "validate_index"
+    name: str
 
 
 class DropIndex(StoredPart):
@@ -84,8 +103,9 @@ Operation = Annotated[
     | AddColumn
     | DropColumn
     | SetDefault
-    | DropNotNull
+    | ConstraintOperation
     | AddIndex
+    | ValidateIndex
     | DropIndex,
     Field(discriminator="op"),
 ]
@@ -115,17 +135,6 @@ class NextIds(StoredPart):
         return info.model_copy(update=update)
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """What an alter comes to."""
-
-    whole: TableInfo
-    """The table as users will know it; only to judge the operations one after the other."""
-    entered: TableInfo
-    """The table as it is, with what is to come in it, still absent. Nobody stores this either."""
-    moves: tuple[Move, ...] = ()
-
-
 def drafted(info: TableInfo, operations: tuple[Operation, ...]) -> Draft:
     """Raises Refused or Conflict, with a pointer to the operation that cannot be."""
     draft = Draft(info, info)
@@ -136,15 +145,17 @@ def drafted(info: TableInfo, operations: tuple[Operation, ...]) -> Draft:
                 draft = _add_column(draft, operation, here)
             case DropColumn():
                 draft = _drop_column(draft, operation, here)
-            case DropNotNull():
-                draft = _drop_not_null(draft, operation, here)
             case AddIndex():
                 draft = _add_index(draft, operation)
+            case ValidateIndex():
+                draft = _validate_index(draft, operation)
             case DropIndex():
                 draft = _drop_index(draft, operation)
-            case _:
+            case SetOptions() | RenameColumn() | SetDefault():
                 _may_be_edited(draft, operation, here)
                 draft = replace(draft, whole=_edited(draft.whole, operation, here))
+            case _:
+                draft = with_constraint_operation(draft, operation, here)
     return draft
 
 
@@ -159,12 +170,12 @@ def edited(info: TableInfo, operations: tuple[Operation, ...]) -> TableInfo:
 def _add_column(draft: Draft, operation: AddColumn, here: str) -> Draft:
     names = [column.name for column in draft.entered.columns]
     names += [column.name for column in draft.whole.columns]
-    _must_be_free(operation.name, names, f"{here}/column/name")
+    must_be_free(operation.name, names, f"{here}/column/name")
     if len(draft.entered.columns) == COLUMNS_MAX:
-        raise _wrong(here, f"a table has at most {COLUMNS_MAX} columns")
+        raise wrong(here, f"a table has at most {COLUMNS_MAX} columns")
     after = None
     if operation.after is not None:
-        after = _column(draft.whole, operation.after, f"{here}/after").id
+        after = column_named(draft.whole, operation.after, f"{here}/after").id
     new = Column(
         id=draft.entered.next_column_id,
         name=operation.name,
@@ -174,23 +185,23 @@ def _add_column(draft: Draft, operation: AddColumn, here: str) -> Draft:
         origin_default=operation.default,
         state=ElementState.ABSENT,
     )
-    move = Move(what=What.COLUMN, id=new.id, to=ElementState.PUBLIC)
+    move = Move(what=What.COLUMN, id=new.id, to=ElementState.PUBLIC, was=ElementState.ABSENT)
     public = new.model_copy(update={"state": ElementState.PUBLIC})
     return Draft(
-        whole=_with_column(draft.whole, public, after),
-        entered=_with_column(draft.entered, new, after),
+        whole=with_column(draft.whole, public, after),
+        entered=with_column(draft.entered, new, after),
         moves=(*draft.moves, move),
     )
 
 
 def _drop_column(draft: Draft, operation: DropColumn, here: str) -> Draft:
-    column = _settled_column(draft, operation.name, f"{here}/name")
+    column = settled_column(draft, operation.name, f"{here}/name")
     entered = draft.entered
     if column.id in entered.primary_key:
-        raise _wrong(f"{here}/name", f"column {column.name} is part of the primary key")
+        raise wrong(f"{here}/name", f"column {column.name} is part of the primary key")
     for held in entered.constraints:
         if column.id in held.columns:
-            raise _wrong(f"{here}/name", f"{held.name} is over column {column.name}; drop it first")
+            raise wrong(f"{here}/name", f"{held.name} is over column {column.name}; drop it first")
     has_nothing = column.default is None and column.origin_default is None
     move = Move(
         what=What.COLUMN,
@@ -210,12 +221,14 @@ def _drop_column(draft: Draft, operation: DropColumn, here: str) -> Draft:
 
 def _add_index(draft: Draft, operation: AddIndex) -> Draft:
     entered = draft.entered
+    if operation.if_not_exists and stands(entered, operation):
+        return draft
     names = [one.name for one in entered.indexes] + [one.name for one in entered.constraints]
-    _must_be_free(operation.name, names, "/name", "index")
+    must_be_free(operation.name, names, "/name", "index")
     if len(entered.indexes) == INDEXES_MAX:
-        raise _wrong("/name", f"a table has at most {INDEXES_MAX} indexes")
+        raise wrong("/name", f"a table has at most {INDEXES_MAX} indexes")
     columns = tuple(
-        _column(draft.whole, name, f"/columns/{place}").id
+        column_named(draft.whole, name, f"/columns/{place}").id
         for place, name in enumerate(operation.columns)
     )
     if operation.unique:
@@ -228,8 +241,18 @@ def _add_index(draft: Draft, operation: AddIndex) -> Draft:
         state=ElementState.ABSENT,
     )
     update = {"indexes": (*entered.indexes, new), "next_index_id": new.id + 1}
-    move = Move(what=What.INDEX, id=new.id, to=ElementState.PUBLIC)
+    move = Move(what=What.INDEX, id=new.id, to=ElementState.PUBLIC, was=ElementState.ABSENT)
     return Draft(draft.whole, entered.model_copy(update=update), (*draft.moves, move))
+
+
+def stands(info: TableInfo, operation: AddIndex) -> bool:
+    """Whether the table has that very index, and it is public."""
+    names = {column.id: column.name for column in info.columns}
+    found = next((one for one in info.indexes if one.name == operation.name), None)
+    if found is None or found.state is not ElementState.PUBLIC:
+        return False
+    columns = tuple(names[column] for column in found.columns)
+    return (columns, found.unique) == (operation.columns, operation.unique)
 
 
 def _must_hold_partition(info: TableInfo, columns: tuple[int, ...]) -> None:
@@ -240,47 +263,35 @@ def _must_hold_partition(info: TableInfo, columns: tuple[int, ...]) -> None:
         raise Refused("unique-needs-partition-columns", columns=missing)
 
 
-def _drop_index(draft: Draft, operation: DropIndex) -> Draft:
-    index = next((one for one in draft.entered.indexes if one.name == operation.name), None)
-    if index is None:
-        raise NotFound(what="index", name=operation.name)
-    move = Move(what=What.INDEX, id=index.id, to=ElementState.ABSENT)
+def _validate_index(draft: Draft, operation: ValidateIndex) -> Draft:
+    """Nothing moves if it is public already."""
+    index = _index(draft.entered, operation.name)
+    if index.state is ElementState.PUBLIC:
+        return draft
+    move = Move(what=What.INDEX, id=index.id, to=ElementState.PUBLIC, was=index.state)
     return Draft(draft.whole, draft.entered, (*draft.moves, move))
 
 
-def _drop_not_null(draft: Draft, operation: DropNotNull, here: str) -> Draft:
-    column = _settled_column(draft, operation.name, f"{here}/name")
-    if column.nullable:
-        return draft
-    if column.id in draft.entered.primary_key:
-        raise _wrong(f"{here}/name", f"column {column.name} is part of the primary key")
-    entered = draft.entered
-    constraint = Constraint(
-        id=entered.next_constraint_id,
-        name=f"{column.name}_not_null_{entered.next_constraint_id}",
-        kind=ConstraintKind.NOT_NULL,
-        columns=(column.id,),
-    )
-    move = Move(what=What.CONSTRAINT, id=constraint.id, to=ElementState.ABSENT)
-    update = {
-        "constraints": (*entered.constraints, constraint),
-        "next_constraint_id": constraint.id + 1,
-    }
-    nullable = column.model_copy(update={"nullable": True})
-    return Draft(
-        whole=_with_changed(draft.whole, nullable),
-        entered=entered.model_copy(update=update),
-        moves=(*draft.moves, move),
-    )
+def _drop_index(draft: Draft, operation: DropIndex) -> Draft:
+    index = _index(draft.entered, operation.name)
+    move = Move(what=What.INDEX, id=index.id, to=ElementState.ABSENT, was=index.state)
+    return Draft(draft.whole, draft.entered, (*draft.moves, move))
+
+
+def _index(info: TableInfo, name: str) -> Index:
+    index = next((one for one in info.indexes if one.name == name), None)
+    if index is None:
+        raise NotFound(what="index", name=name)
+    return index
 
 
 def _may_be_edited(draft: Draft, operation: Edit, here: str) -> None:
     if isinstance(operation, SetDefault):
-        _settled_column(draft, operation.name, f"{here}/name")
+        settled_column(draft, operation.name, f"{here}/name")
     if isinstance(operation, RenameColumn):
         moving = {move.id for move in draft.moves if move.what is What.COLUMN}
         names = [one.name for one in draft.entered.columns if one.id in moving]
-        _must_be_free(operation.new_name, names, f"{here}/new_name")
+        must_be_free(operation.new_name, names, f"{here}/new_name")
 
 
 def _edited(info: TableInfo, operation: Edit, here: str) -> TableInfo:
@@ -290,52 +301,14 @@ def _edited(info: TableInfo, operation: Edit, here: str) -> TableInfo:
             kept = {name: value for name, value in merged.items() if value is not None}
             return info.model_copy(update={"options": kept})
         case RenameColumn():
-            column = _column(info, operation.name, f"{here}/name")
+            column = column_named(info, operation.name, f"{here}/name")
             others = [one.name for one in info.columns if one.id != column.id]
-            _must_be_free(operation.new_name, others, f"{here}/new_name")
-            return _with_changed(info, column.model_copy(update={"name": operation.new_name}))
+            must_be_free(operation.new_name, others, f"{here}/new_name")
+            return with_changed(info, column.model_copy(update={"name": operation.new_name}))
         case SetDefault():
-            column = _column(info, operation.name, f"{here}/name")
+            column = column_named(info, operation.name, f"{here}/name")
             if operation.default is not None:
                 from_json(parse_type(column.type), operation.default, f"{here}/default")
-            return _with_changed(info, column.model_copy(update={"default": operation.default}))
+            return with_changed(info, column.model_copy(update={"default": operation.default}))
         case _:
             assert_never(operation)
-
-
-def _column(info: TableInfo, name: str, pointer: str) -> Column:
-    for column in info.columns:
-        if column.name == name:
-            return column
-    raise _wrong(pointer, f"column {name} does not exist")
-
-
-def _settled_column(draft: Draft, name: str, pointer: str) -> Column:
-    """One that the table has, and that nothing else in this alter moves."""
-    column = _column(draft.whole, name, pointer)
-    if any(move.what is What.COLUMN and move.id == column.id for move in draft.moves):
-        raise _wrong(pointer, f"column {name} is new: say all of it where it is added")
-    return column
-
-
-def _must_be_free(name: str, names: list[str], pointer: str, what: str = "column") -> None:
-    """Case does not count. A name is taken as long as anything bears it that is not yet gone."""
-    holder = next((one for one in names if one.lower() == name.lower()), None)
-    if holder is not None:
-        raise Conflict("already-exists", what=what, name=holder, pointer=pointer)
-
-
-def _with_column(info: TableInfo, new: Column, after: int | None) -> TableInfo:
-    ids = [column.id for column in info.columns]
-    place = len(ids) if after is None else ids.index(after) + 1
-    columns = (*info.columns[:place], new, *info.columns[place:])
-    return info.model_copy(update={"columns": columns, "next_column_id": new.id + 1})
-
-
-def _with_changed(info: TableInfo, column: Column) -> TableInfo:
-    columns = tuple(column if one.id == column.id else one for one in info.columns)
-    return info.model_copy(update={"columns": columns})
-
-
-def _wrong(pointer: str, reason: str) -> Refused:
-    return Refused("invalid-schema-change", pointer=pointer, reason=reason)

@@ -6,19 +6,23 @@ options. What goes is cleared away behind it. Each transition waits as procedure
 says; cancelled before the brink is crossed, the elements go back the way that their graphs give.
 """
 
-from base.errors import Refused
+from base.elements.states import ElementState
 from keys.elements import STORED_GRAPHS
 from keys.log import TableAltered
 from keys.records import Lock, Resource
 from keys.tables import TableInfo, TableInfoKey, TableNameKey
 from keys.txn import Snapshot, Txn
 from procedures.context import Context
-from procedures.kinds.alter_operations import NextIds, Operation, drafted, edited
+from procedures.kinds.alter_operations import AddIndex, NextIds, Operation, drafted, edited
+from procedures.kinds.draft import Draft
 from procedures.locks import exclusive, in_schema, table_key
 from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.marks import close_marks, open_marks
 from procedures.moves import Move, What, back, moved, over_brink, to_brink, to_end
+from procedures.reorg import Reorg, Runs, has, joined, summary
 from procedures.requirements import require_same_table, require_version
 from procedures.transitions import is_settled, publish, read_table, settle, tell
+from procedures.validation import REGIONS_AT_ONCE, look_at
 
 WAIT_MS = 3_600_000
 """For holders of schema leases and for regions in failover; then it is undone."""
@@ -36,6 +40,10 @@ class AlterTable(ProcedureState):
     """The first ids of those; None: it has not begun."""
     has_entered: bool = False
     """Whether the elements that come are in the table."""
+    valid: Runs | None = None
+    """Numbers of the regions whose rows satisfy the constraints that come; None: not looked yet."""
+    reorg: Reorg | None = None
+    """Of an index that comes; None: it has not begun."""
 
     @property
     def drops(self) -> bool:
@@ -45,23 +53,61 @@ class AlterTable(ProcedureState):
     def adds_index(self) -> bool:
         return any(move.adds and move.what is What.INDEX for move in self.moves)
 
+    @property
+    def coming_constraints(self) -> frozenset[int]:
+        """Ids of those that every row must satisfy before they are public."""
+        return frozenset(
+            move.id
+            for move in self.moves
+            if move.what is What.CONSTRAINT and move.to is ElementState.PUBLIC
+        )
 
-async def begin(state: AlterTable, at: Context) -> Outcome[AlterTable]:
-    """Judges the operations under the lock, and reserves the ids of new elements. An alter that
-    only edits is over with it."""
+    @property
+    def brink(self) -> str:
+        """The step that follows once no element can go further and be undone."""
+        if self.adds_index:
+            return "mark"
+        return "validate" if self.coming_constraints else "commit"
+
+    @property
+    def index_id(self) -> int:
+        """Of the index that comes."""
+        return next(one.id for one in self.moves if one.adds and one.what is What.INDEX)
+
+    @property
+    def is_lenient(self) -> bool:
+        """Whether an index stays write-only for which rows have values twice."""
+        return any(isinstance(one, AddIndex) and one.not_valid for one in self.operations)
+
+
+async def judged(state: AlterTable, at: Context) -> tuple[Snapshot, TableInfo, Draft]:
+    """What the operations come to, under the lock. Raises what they are refused with."""
     key = TableInfoKey(state.table_id)
     name = TableNameKey(state.catalog, state.schema_name, state.name)
     seen = await at.snapshot(key, name)
     require_same_table(at.client, name, seen.get(name))
     info = seen.must(key)
     require_version(at.client, info)
-    draft = drafted(info, state.operations)
+    return seen, info, drafted(info, state.operations)
+
+
+async def begin(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """Judges the operations, and reserves the ids of new elements. An alter that only edits is
+    over with it."""
+    seen, info, draft = await judged(state, at)
     if draft.moves:
-        first = NextIds.of(info)
-        state = state.model_copy(update={"moves": draft.moves, "first": first})
-        return Goto("advance", state, _reserved(seen, info, NextIds.of(draft.entered)))
+        return entering(state, seen, info, draft)
     new = edited(info, state.operations).model_copy(update={"version": info.version + 1})
-    return Done(state, _result(new), Txn.on(seen).put(key, new).log(TableAltered(info=new)))
+    txn = Txn.on(seen).put(TableInfoKey(info.table_id), new).log(TableAltered(info=new))
+    return Done(state, result_of(state, new), txn)
+
+
+def entering(
+    state: AlterTable, seen: Snapshot, info: TableInfo, draft: Draft
+) -> Goto[AlterTable]:
+    first = NextIds.of(info)
+    state = state.model_copy(update={"moves": draft.moves, "first": first})
+    return Goto("advance", state, _reserved(seen, info, NextIds.of(draft.entered)))
 
 
 def _reserved(seen: Snapshot, info: TableInfo, following: NextIds) -> Txn:
@@ -80,33 +126,53 @@ async def advance(state: AlterTable, at: Context) -> Outcome[AlterTable]:
     if not is_settled(info):
         floor = await settle(at, seen, info)
         on_brink = state.has_entered and moved(info, state.moves, to_brink) == info
-        brink = "fill" if state.adds_index else "commit"
-        return Goto(brink if on_brink else "advance", state, floor)
+        return Goto(state.brink if on_brink else "advance", state, floor)
     base = info
     if not state.has_entered:
         assert state.first is not None, "reserved when it began"
         base = drafted(state.first.on(info), state.operations).entered
-    txn = await publish(at, seen, info, route, moved(base, state.moves, to_brink))
-    return Goto("advance", state.model_copy(update={"has_entered": True}), txn)
+    new = moved(base, state.moves, to_brink)
+    entered = state.model_copy(update={"has_entered": True})
+    if new == info:  # another alter has left all of it on the brink
+        return Goto(state.brink, entered)
+    return Goto("advance", entered, await publish(at, seen, info, route, new))
 
 
-async def fill(state: AlterTable, at: Context) -> Outcome[AlterTable]:
-    """A new index has an entry for every row. Rows that were written since it is write-only have
-    theirs; of rows from before none are taken yet, so no region may ever have had one."""
+async def validate(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """Looks at the rows of some more regions, until all satisfy the constraints that come."""
     _, info, route = await read_table(at, state.table_id)
-    answers = await tell(at, info, route)
-    had_rows = sorted(name for name, one in answers.results.items() if one.floor_version)
-    if had_rows:
-        reason = "an index over rows that are there already is not built yet"
-        raise Refused("unsupported", pointer="/columns", reason=reason, regions=had_rows)
-    return Goto("commit", state)
+    valid = state.valid
+    if valid is None:
+        with_rows = {region.number for region in await open_marks(at, info, route)}
+        valid = ()
+        looked = [one for one in route.region_routes if one.number not in with_rows]
+    else:
+        left = [region for region in route.region_routes if not has(valid, region.number)]
+        if not left:
+            await close_marks(at, state.table_id)
+            return Goto("commit", state)
+        looked = left[:REGIONS_AT_ONCE]
+        coming = [one for one in info.constraints if one.id in state.coming_constraints]
+        await look_at(at, info, looked, coming)
+    for region in looked:
+        valid = joined(valid, region.number)
+    return Goto("validate", state.model_copy(update={"valid": valid}))
+
+
+async def stop_looking(state: AlterTable, at: Context) -> None:
+    await close_marks(at, state.table_id)
 
 
 async def commit(state: AlterTable, at: Context) -> Outcome[AlterTable]:
     """Makes all of it true in one transaction."""
     seen, info, route = await read_table(at, state.table_id)
-    new = edited(moved(info, state.moves, over_brink), state.operations)
-    return Goto("finish", state, await publish(at, seen, info, route, new))
+    crossed = moved(info, state.moves, over_brink)
+    new = edited(crossed, state.operations)
+    if crossed != info:
+        return Goto("finish", state, await publish(at, seen, info, route, new))
+    new = new.model_copy(update={"version": info.version + 1})
+    txn = Txn.on(seen).put(TableInfoKey(info.table_id), new).log(TableAltered(info=new))
+    return Goto("finish", state, txn)
 
 
 async def finish(state: AlterTable, at: Context) -> Outcome[AlterTable]:
@@ -115,14 +181,14 @@ async def finish(state: AlterTable, at: Context) -> Outcome[AlterTable]:
     seen, info, route = await read_table(at, state.table_id)
     if not state.drops:
         await at.drained(info.table_id, info.schema_version)
-        return Done(state, _result(info))
+        return Done(state, result_of(state, info))
     if not is_settled(info):
         return Goto("finish", state, await settle(at, seen, info))
     new = moved(info, state.moves, to_end)
     if new != info:
         return Goto("finish", state, await publish(at, seen, info, route, new))
     await tell(at, info, route)
-    return Done(state, _result(info))
+    return Done(state, result_of(state, info))
 
 
 async def go_back(state: AlterTable, at: Context) -> Back | None:
@@ -142,8 +208,9 @@ async def go_back(state: AlterTable, at: Context) -> Back | None:
     return None
 
 
-def _result(info: TableInfo) -> dict[str, object]:
-    return {"table_id": info.table_id, "name": info.full_name}
+def result_of(state: AlterTable, info: TableInfo) -> dict[str, object]:
+    found: dict[str, object] = {"table_id": info.table_id, "name": info.full_name}
+    return found if state.reorg is None else found | summary(state.reorg)
 
 
 def locks(state: AlterTable) -> tuple[Lock, ...]:
@@ -159,7 +226,16 @@ ALTER_TABLE = Kind(
     state=AlterTable,
     steps={
         "begin": Step(begin, to=frozenset({"advance"}), ends=True),
-        "advance": Step(advance, to=frozenset({"advance", "commit"}), undo=go_back, waits=True),
+        "advance": Step(
+            advance, to=frozenset({"advance", "validate", "commit"}), undo=go_back, waits=True
+        ),
+        "validate": Step(
+            validate,
+            to=frozenset({"validate", "commit"}),
+            undo=stop_looking,
+            waits=True,
+            paced=True,
+        ),
         "commit": Step(commit, to=frozenset({"finish"})),
         "finish": Step(finish, to=frozenset({"finish"}), ends=True, waits=True),
     },

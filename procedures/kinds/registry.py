@@ -12,7 +12,7 @@ from procedures.kinds.drop_schema import DROP_SCHEMA
 from procedures.kinds.drop_table import DROP_TABLE
 from procedures.kinds.failover_node import FAILOVER_NODE
 from procedures.kinds.failover_table import FAILOVER_TABLE
-from procedures.kinds.index_kinds import CREATE_INDEX, DROP_INDEX
+from procedures.kinds.index_kinds import CREATE_INDEX, DROP_INDEX, VALIDATE_INDEX
 from procedures.kinds.purge_table import PURGE_TABLE
 from procedures.kinds.rename_table import RENAME_TABLE
 from procedures.kinds.truncate_table import TRUNCATE_TABLE
@@ -33,6 +33,7 @@ KINDS: Mapping[str, Kind[Any]] = {
         RENAME_TABLE,
         ALTER_TABLE,
         CREATE_INDEX,
+        VALIDATE_INDEX,
         DROP_INDEX,
         TRUNCATE_TABLE,
         FAILOVER_TABLE,

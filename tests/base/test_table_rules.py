@@ -258,14 +258,25 @@ def test_given_no_partition_then_there_is_one_region() -> None:
         ({"op": "set_default", "name": "x", "default": 1}, set()),
         ({"op": "set_nullable", "name": "x", "nullable": True}, set()),
         (
-            {"op": "set_nullable", "name": "x", "nullable": False},
-            {("/operations/0/nullable", "unsupported")},
+            {"op": "add_constraint", "name": "x", "unique": ["a"]},
+            {("/operations/0/unique", "unsupported")},
         ),
         (
-            {"op": "add_constraint", "name": "x", "unique": ["a"]},
-            {("/operations/0/op", "unsupported")},
+            {"op": "add_constraint", "name": "x", "check": "a > 1", "not_null": "a"},
+            {("/operations/0", "invalid-request")},
         ),
-        ({"op": "drop_constraint", "name": "x"}, {("/operations/0/op", "unsupported")}),
+        ({"op": "add_constraint", "name": "x"}, {("/operations/0", "invalid-request")}),
+        (
+            {"op": "add_constraint", "name": "x y", "not_null": "a b"},
+            {
+                ("/operations/0/name", "invalid-identifier"),
+                ("/operations/0/not_null", "invalid-identifier"),
+            },
+        ),
+        ({"op": "add_constraint", "name": "x", "check": "a > 1", "not_valid": True}, set()),
+        ({"op": "validate_constraint", "name": "x"}, set()),
+        ({"op": "set_nullable", "name": "x", "nullable": False}, set()),
+        ({"op": "drop_constraint", "name": "x"}, set()),
     ],
     ids=lambda value: value.get("op") if isinstance(value, dict) else "",
 )

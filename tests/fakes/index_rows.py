@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from base.schema.keycodec import encode
 from base.schema.types import INTEGER_BITS, parse_type
 from base.wire.inputs import Snapshot
 from base.wire.jobs import BackfillJob, ValidateJob
@@ -16,6 +17,8 @@ from dataplane.region.families import ROW
 from dataplane.region.index_entries import IndexDef, duplicates_of, entries_of
 from dataplane.region.row_checks import Judge, violations
 from tests.fakes.disk import Rows
+
+INT64 = parse_type("int64")
 
 
 def backfilled(job: BackfillJob, rows: Rows) -> tuple[Rows, tuple[Duplicate, ...], int]:
@@ -32,7 +35,10 @@ def backfilled(job: BackfillJob, rows: Rows) -> tuple[Rows, tuple[Duplicate, ...
 def broken(job: ValidateJob, rows: Rows) -> tuple[tuple[Violation, ...], int]:
     columns = columns_of(job.snapshot)
     judges = [Judge.of(check, columns) for check in job.checks]
-    return violations(as_table(rows, columns), judges, OFFENDERS_MAX)
+    found, total = violations(as_table(rows, columns), judges, OFFENDERS_MAX)
+    keys = [_primary_key(bytes.fromhex(one.row_key).decode()) for one in found]
+    named = zip(found, keys, strict=True)
+    return tuple(one.model_copy(update={"row_key": key}) for one, key in named), total
 
 
 def offenders(index: int, entries: Rows, rows: Rows) -> Offenders | None:
@@ -44,11 +50,16 @@ def offenders(index: int, entries: Rows, rows: Rows) -> Offenders | None:
         if row in living:
             by_key.setdefault(key, []).append(row)
     found = [
-        Duplicate(values=[key], row_keys=[row.encode().hex() for row in some])
+        Duplicate(values=[key], row_keys=[_primary_key(row) for row in some])
         for key, some in by_key.items()
         if len(some) > 1
     ]
     return Offenders(index=index, duplicates=found, total=len(found)) if found else None
+
+
+def _primary_key(row: str) -> str:
+    """Of tables whose rows are found by an int64: what `as_table` gives them as one."""
+    return encode((INT64,), (int(_value(row, INT64.name) or 0),)).hex()
 
 
 def columns_of(snapshot: Snapshot) -> tuple[ColumnDef, ...]:

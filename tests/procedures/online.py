@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from base.elements.states import ElementState
 from keys.kv import Compare
 from keys.tables import Column, Index, TableInfo
 from procedures.kinds.alter_operations import (
@@ -13,6 +14,7 @@ from procedures.kinds.alter_operations import (
     RenameColumn,
     SetDefault,
     SetOptions,
+    ValidateIndex,
 )
 from procedures.kinds.alter_table import AlterTable
 from tests.fakes.cluster import Cluster
@@ -48,6 +50,15 @@ ALTERS = AlterTable(
 INDEXES = ADDS.model_copy(
     update={"operations": (AddIndex(name="by_note", columns=("note", "id"), unique=True),)}
 )
+REPEATED = ADDS.model_copy(
+    update={"operations": (AddIndex(name="by_note", columns=("note",), unique=True),)}
+)
+LENIENT = ADDS.model_copy(
+    update={
+        "operations": (AddIndex(name="by_note", columns=("note",), unique=True, not_valid=True),)
+    }
+)
+VALIDATES = ADDS.model_copy(update={"operations": (ValidateIndex(name="by_note"),)})
 UNINDEXES = ADDS.model_copy(update={"operations": (DropIndex(name="by_note"),)})
 INDEX = Index(id=1, name="by_note", columns=(2, 1), unique=True)
 
@@ -91,6 +102,30 @@ async def with_empty_table(cluster: Cluster, fence: Compare) -> None:
 
 async def with_rows(cluster: Cluster, fence: Compare) -> None:
     await _with_table(cluster, fence, table_info(TABLE, "t", 1))
+
+
+async def with_repeated_rows(cluster: Cluster, fence: Compare) -> None:
+    """Two rows of its region have one note."""
+    await _with_table(cluster, fence, table_info(TABLE, "t", 1))
+    _repeat_rows(cluster)
+
+
+async def with_index_not_valid(cluster: Cluster, fence: Compare) -> None:
+    """Write-only: its rows of before have no entries."""
+    left = INDEX.model_copy(update={"state": ElementState.WRITE_ONLY})
+    info = indexed_info().model_copy(update={"indexes": (left,)})
+    await _with_table(cluster, fence, info)
+
+
+async def with_repeated_rows_not_valid(cluster: Cluster, fence: Compare) -> None:
+    await with_index_not_valid(cluster, fence)
+    _repeat_rows(cluster)
+
+
+def _repeat_rows(cluster: Cluster) -> None:
+    for folder in cluster.plane.storage.folders.values():
+        folder.files.clear()
+        folder.files["file"] = frozenset({"1=same", "2=same", "3=other"})
 
 
 async def with_index(cluster: Cluster, fence: Compare) -> None:
@@ -147,6 +182,63 @@ def index_made(end: End) -> list[str]:
     ]
 
 
+def index_filled(end: End) -> list[str]:
+    """Exactly one entry for each row, and nothing is left of how they came."""
+    info = end.tables()["public.t"]
+    return [
+        *effects(end, *["table.altered"] * 6),
+        *is_true(info["indexes"] == [INDEX.model_dump(mode="json")], f"{info}"),
+        *is_true((info["schema_version"], info["schema_floor"]) == (4, 3), f"{info}"),
+        *told(end, 4, 3),
+        *serving(end, TABLE, epoch=1),
+        *has_entries(end),
+    ]
+
+
+def has_entries(end: End) -> list[str]:
+    """Of the index, in every region; and no mark is open."""
+    wrong = []
+    for folder in _folders(end):
+        entries = sorted(entry.split(" ")[1] for entry in folder.entries.get(INDEX.id, ()))
+        rows = sorted(row.partition("=")[0] for row in folder.rows)
+        wrong += is_true(entries == rows, f"entries of {entries}, rows {rows}")
+        wrong += is_true(not folder.marks, f"marks {folder.marks}")
+    return wrong
+
+
+def index_left(end: End) -> list[str]:
+    """It stays write-only, and the history says which rows are in the way."""
+    info = end.tables()["public.t"]
+    states = [index["state"] for index in info["indexes"]]
+    (ended,) = end.agreement.family("__procedure_history").values()
+    found = (ended["result"] or {}).get("offenders", [])
+    marks = [folder.marks for folder in _folders(end) if folder.marks]
+    return [
+        *is_true(states == ["write-only"], f"{info}"),
+        *is_true([one["rows"] for one in found] == [[[1], [2]]], f"{found}"),
+        *is_true(not marks, f"marks {marks}"),
+    ]
+
+
+def index_validated(end: End) -> list[str]:
+    info = end.tables()["public.t"]
+    return [
+        *is_true([one["state"] for one in info["indexes"]] == ["public"], f"{info}"),
+        *serving(end, TABLE, epoch=1),
+        *has_entries(end),
+    ]
+
+
+def still_not_valid(end: End) -> list[str]:
+    """As it was left, and no mark is open."""
+    info = end.tables()["public.t"]
+    marks = [folder.marks for folder in _folders(end) if folder.marks]
+    return [
+        *is_true([one["state"] for one in info["indexes"]] == ["write-only"], f"{info}"),
+        *is_true(not marks, f"marks {marks}"),
+    ]
+
+
 def index_gone(end: End) -> list[str]:
     """From the regions too, and for good."""
     info = end.tables()["public.t"]
@@ -165,20 +257,21 @@ def never_indexed(end: End) -> list[str]:
     has_heard = {folder.schema_version > 1 for folder in _folders(end)}
     dead = {frozenset(folder.dead_indexes) for folder in _folders(end)}
     forgotten = True not in has_heard or dead == {frozenset({1})}
+    left = [f"{one.marks} {one.entries}" for one in _folders(end) if one.marks or one.entries]
     was = table_info(TABLE, "t", 1)
-    return [*_is_as(end, was, rows=False), *is_true(forgotten, f"dead {dead}")]
+    return [*_is_as(end, was, rows=False), *is_true(forgotten, f"dead {dead}"), *left]
 
 
 def still_indexed(end: End) -> list[str]:
     return _is_as(end, indexed_info())
 
 
-def never_altered(end: End) -> list[str]:
+def never_altered(end: End, rows: bool = True) -> list[str]:
     """As if it had never been asked for, but for ids and versions."""
     info = end.tables()["public.t"]
     is_wide = len(info["columns"]) > NARROW
     narrow = table_info(TABLE, "t", info["partition"]["count"])
-    return _is_as(end, wide_info() if is_wide else narrow)
+    return _is_as(end, wide_info() if is_wide else narrow, rows)
 
 
 def _is_as(end: End, was: TableInfo, rows: bool = True) -> list[str]:

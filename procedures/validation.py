@@ -1,0 +1,90 @@
+"""Whether the rows of a table satisfy new constraints: every region, at its mark.
+
+Who writes checks them since they are write-only, which is settled before a mark is opened. So if
+every row below the marks satisfies them, every row does. Nothing is written: a look may be taken
+again, by anybody.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+from base.errors import NotFound, Refused, Unavailable
+from base.fanout import fan_out
+from base.schema.keycodec import decode
+from base.schema.types import parse_type
+from base.schema.values import to_json
+from base.wire.jobs import RowCheck, ValidateJob, ValidateResult
+from base.wire.offenders import Violation
+from keys.tables import Constraint, ConstraintKind, RegionRoute, TableInfo
+from procedures.context import Context
+from procedures.marks import snapshot_of
+from procedures.reorg import OFFENDERS_MAX
+
+REGIONS_AT_ONCE = 8
+"""Jobs of one round; then what was found is in the record."""
+
+
+async def look_at(
+    at: Context,
+    info: TableInfo,
+    regions: Sequence[RegionRoute],
+    constraints: Sequence[Constraint],
+) -> None:
+    """Returns if all rows of *regions* satisfy all of *constraints*. Raises Refused
+    `check-violation` with the first rows that do not; Unavailable while a region cannot be read."""
+    checks = [_check(one) for one in constraints]
+    calls = [partial(_look_at_one, at, region, checks) for region in regions]
+    results = await fan_out(calls, at_once=REGIONS_AT_ONCE)
+    total = sum(one.violations_total for one in results)
+    if not total:
+        return
+    found = [violation for one in results for violation in one.violations][:OFFENDERS_MAX]
+    names = {one.id: one.name for one in constraints}
+    raise Refused(
+        "check-violation",
+        name=", ".join(sorted({names[one.constraint] for one in found})),
+        total=total,
+        violations=list(_shown(info, found, names)),
+    )
+
+
+async def _look_at_one(at: Context, region: RegionRoute, checks: list[RowCheck]) -> ValidateResult:
+    try:
+        snapshot = await snapshot_of(at, region)
+    except NotFound as error:
+        reason = "it has another leader by now"
+        raise Unavailable("not-ready", what=f"region {region.region_id}", reason=reason) from error
+    job = ValidateJob(
+        job_id=f"{at.procedure}-{region.region_id}-check",
+        procedure=at.procedure,
+        snapshot=snapshot,
+        checks=checks,
+    )
+    return await at.ports.jobs.validate(job, progress=at.progress)
+
+
+def _check(constraint: Constraint) -> RowCheck:
+    is_check = constraint.kind is ConstraintKind.CHECK
+    return RowCheck(
+        constraint=constraint.id,
+        kind="check" if is_check else "not-null",
+        columns=list(constraint.columns),
+        expression=constraint.expression,
+    )
+
+
+def _shown(
+    info: TableInfo, found: Sequence[Violation], names: Mapping[int, str]
+) -> Iterator[dict[str, object]]:
+    """As people know them: columns by name, keys as values."""
+    columns = {column.id: column for column in info.columns}
+    key = [columns[id] for id in info.primary_key]
+    types = [parse_type(column.type) for column in key]
+    for one in found:
+        values = decode(types, bytes.fromhex(one.row_key))
+        said = zip(key, types, values, strict=True)
+        yield {
+            "constraint": names[one.constraint],
+            "key": {column.name: to_json(type, value) for column, type, value in said},
+            "values": {columns[int(id)].name: value for id, value in one.values.items()},
+        }
