@@ -55,8 +55,12 @@ class Passages:
         else:
             self._drained.setdefault(version, passage)
 
+    @property
+    def published(self) -> tuple[Published, ...]:
+        return tuple(self._published.values())
+
     def all(self) -> tuple[Passage, ...]:
-        return (*self._published.values(), *self._drained.values())
+        return (*self.published, *self._drained.values())
 
 
 def published(before: TableInfo, after: TableInfo, regions: int, told_ms: int) -> Published:

@@ -4,6 +4,7 @@ from typing import Literal
 
 from base.wire.model import Listed, WireModel
 from base.wire.procedures import ResourceBody
+from base.wire.transitions import ShiftBody
 
 BlockerKind = Literal[
     "lock",
@@ -41,6 +42,9 @@ class BlockerBody(WireModel):
     """After this long it is over by itself."""
     waits: bool
     """False: the change would be refused, or undone, rather than wait."""
+    transaction: str | None = None
+    """Of a holder of a schema lease: the oldest one that is open there."""
+    transaction_age_ms: int | None = None
 
 
 class PlannedOrderBody(WireModel):
@@ -49,6 +53,35 @@ class PlannedOrderBody(WireModel):
     node: str
     op: str
     region_id: str
+
+
+class PlannedScanBody(WireModel):
+    """The rows of one region, read by Spark."""
+
+    job: Literal["move", "backfill", "validate"]
+    region_id: str
+    rows: int | None
+    """As the region's node last reported, like `bytes`; null: it has not."""
+    bytes: int | None
+
+
+class PlannedVersionBody(WireModel):
+    """A schema version that a step publishes, one above the last."""
+
+    table_id: int
+    schema_version: int
+    shifts: Listed[ShiftBody]
+    """The elements that it moves; none: it only ends what is absent already."""
+
+
+class PlannedDrainBody(WireModel):
+    """Before a step commits, nobody may use the table below that version."""
+
+    table_id: int
+    schema_version: int
+    holders: Listed[str]
+    """Of schema leases, as of now, that must follow: they do within milliseconds but for those
+    that are among the blockers."""
 
 
 class PlannedStepBody(WireModel):
@@ -62,8 +95,14 @@ class PlannedStepBody(WireModel):
     """What the catalog log says, as `table.created`."""
     orders: Listed[PlannedOrderBody]
     """Given to nodes before it commits."""
-    jobs: Listed[str]
-    """Regions whose borrowed rows Spark brings over, if they hold any."""
+    publishes: Listed[PlannedVersionBody] = ()
+    drains: Listed[PlannedDrainBody] = ()
+    scans: Listed[PlannedScanBody] = ()
+    """If the regions hold any rows by then."""
+    cancellable: bool = True
+    """Whether a cancel before it commits undoes everything."""
+    eta_s: int = 0
+    """For what is in its way now, and for the rows that it reads."""
 
 
 class PlannedProcedure(WireModel):
@@ -77,6 +116,11 @@ class PlannedProcedure(WireModel):
     last_cancellable_step: str | None = None
     """Until its commit a cancel undoes everything."""
     blockers: Listed[BlockerBody] = ()
+    scan_rows: int = 0
+    """All that its steps read, as far as it is known; like `scan_bytes`."""
+    scan_bytes: int = 0
+    eta_s: int | None = 0
+    """Of all steps. Null: nobody knows when what is in the way will be gone."""
     complete: bool = True
     """Whether `steps` reach the end; if not, the last blocker says what they wait for."""
     children: Listed["PlannedProcedure"] = ()

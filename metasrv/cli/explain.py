@@ -1,6 +1,10 @@
-"""`metasrv explain --proof`: why an online change is safe, worked out here and now."""
+"""`metasrv explain COMMAND...`: what a change would do, step by step, and what is in its way now.
 
-from collections.abc import Iterator, Mapping
+`--proof`: why such a change is safe, worked out here and now.
+"""
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -13,17 +17,28 @@ from base.elements.proved import PROVED
 from metasrv.cli.output import show_json, show_table
 
 HEAD = ("element", "states in use together", "verdict")
+settings = {"context_settings": {"ignore_unknown_options": True}}
 
 
 def command(
+    change: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="COMMAND...", help="As `index create t by_a --column a`; it is not run."
+        ),
+    ] = None,
     proof: Annotated[
         bool, typer.Option("--proof", help="Which two states of an element go together, and why.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs; the graphs too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Each two states of each element: consistent with each other, or one statement that is not."""
-    if not proof:
-        raise typer.BadParameter("say --proof")
+    """The plan of a change: each step with the schema version it makes, whom it waits for, the
+    rows it reads, how long that takes, and until when it can be cancelled. Nothing is changed."""
+    if bool(change) == proof:
+        raise typer.BadParameter("say the command of a change, or --proof")
+    if change:
+        _plan(change, as_json)
+        return
     if as_json:
         show_json([_document(graph) for graph in GRAPHS.values()])
         return
@@ -33,6 +48,12 @@ def command(
         ("element", "states of an add", "states of a drop", "verdict"),
         [(name, *_explored(graph)) for name, graph in GRAPHS.items()],
     )
+
+
+def _plan(change: Sequence[str], as_json: bool) -> None:
+    """The command itself, which is told not to change anything."""
+    run = importlib.import_module("metasrv.cli.main").main
+    run([*change, "--dry-run", *(["--json"] if as_json else [])])
 
 
 def _rows(graph: Graph) -> Iterator[tuple[str, str, str]]:

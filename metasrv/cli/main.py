@@ -33,7 +33,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("import", "metasrv.cli.import_rows", "Load a Parquet, CSV or NDJSON file into a table."),
     ("scan", "metasrv.cli.scan", "Read the rows of a table."),
     ("count", "metasrv.cli.count", "Count the rows of a table, with a checksum."),
-    ("explain", "metasrv.cli.explain", "Why a change while statements run is safe: the proof."),
+    ("explain", "metasrv.cli.explain", "What a change would do, step by step; why it is safe."),
     ("procedure", "metasrv.cli.procedure", "Follow and cancel changes."),
     ("node", "metasrv.cli.node", "Who is alive, and what they hold."),
     (

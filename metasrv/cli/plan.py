@@ -1,10 +1,17 @@
-"""A plan (`--dry-run`) for people: its steps in order, its locks, and what is in its way."""
+"""A plan (`--dry-run`, `explain`) for people: a tree of its steps, and what is in their way."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import typer
 
-from base.wire.plans import BlockerBody, PlanBody, PlannedProcedure, PlannedStepBody
+from base.wire.plans import (
+    BlockerBody,
+    PlanBody,
+    PlannedProcedure,
+    PlannedStepBody,
+)
+from base.wire.transitions import ShiftBody
 from metasrv.cli.output import show_json
 
 
@@ -22,25 +29,69 @@ def lines(plan: PlannedProcedure) -> Iterator[str]:
         yield f"nothing to do: {resource.type} {resource.name} stands already"
         return
     yield f"{plan.kind} of {resource.type} {resource.name} ({resource.id})"
-    for step in plan.steps:
-        yield f"  step {step.step}"
-        yield from (f"    {line}" for line in _effects(step))
     yield from (f"  lock  {lock.mode} {lock.key}" for lock in plan.locks)
-    yield f"  can be cancelled until step {plan.last_cancellable_step} commits"
+    last = max((n for n, step in enumerate(plan.steps) if step.cancellable), default=None)
+    for number, step in enumerate(plan.steps):
+        yield f"  step {number + 1}: {step.step}{_eta(step.eta_s)}"
+        yield from (f"    {line}" for line in _effects(step))
+        if number == last:
+            yield f"  -- can be cancelled until step {plan.last_cancellable_step} commits --"
     yield from (f"  {_words(blocker)}" for blocker in plan.blockers)
+    yield f"  {_total(plan)}"
     yield from (f"  {line}" for child in plan.children for line in lines(child))
 
 
 def _effects(step: PlannedStepBody) -> Iterator[str]:
-    yield from (f"order {one.op} region {one.region_id} on {one.node}" for one in step.orders)
-    yield from (f"job   rows of region {region}" for region in step.jobs)
+    for drain in step.drains:
+        who = ", ".join(drain.holders) or "nobody, now"
+        yield f"wait  until none uses schema version {drain.schema_version - 1}: {who}"
+    orders = Counter((one.op, one.node) for one in step.orders)
+    for (op, node), regions in orders.items():
+        ids = [one.region_id for one in step.orders if (one.op, one.node) == (op, node)]
+        yield f"order {op} {f'region {ids[0]}' if regions == 1 else f'{regions} regions'} on {node}"
+    for scan in step.scans:
+        size = "" if scan.rows is None else f": {scan.rows:,} rows, {_bytes(scan.bytes or 0)}"
+        yield f"job   {scan.job} of region {scan.region_id}{size}"
+    for version in step.publishes:
+        yield f"make  schema version {version.schema_version} of {version.schema_version - 1}"
+        yield from (f"        {_shift(shift)}" for shift in version.shifts)
     yield from (f"put   {key}" for key in step.puts)
     yield from (f"del   {key}" for key in step.deletes)
     yield from (f"log   {entry}" for entry in step.log)
 
 
+def _shift(shift: ShiftBody) -> str:
+    return f"{shift.what} {shift.name}: {shift.before} -> {shift.after}"
+
+
 def _words(blocker: BlockerBody) -> str:
     how = "waits for" if blocker.waits else "is stopped by"
     key = "" if blocker.key is None else f" ({blocker.key})"
+    age_s = (blocker.transaction_age_ms or 0) / 1000
+    held = "" if blocker.transaction is None else f", {blocker.transaction} open for {age_s:.1f} s"
     ends = "" if blocker.expires_in_s is None else f", at most {blocker.expires_in_s} s"
-    return f"{how} {blocker.kind} {blocker.holder}{key}{ends}"
+    return f"{how} {blocker.kind} {blocker.holder}{key}{held}{ends}"
+
+
+def _total(plan: PlannedProcedure) -> str:
+    """What it costs and how long it takes, as far as anybody knows."""
+    reads = f"reads {plan.scan_rows:,} rows ({_bytes(plan.scan_bytes)})" if plan.scan_rows else ""
+    if not plan.complete:
+        takes = "does not get to its end as things are now"
+    elif plan.eta_s is None:
+        takes = "takes as long as what is in its way"
+    else:
+        takes = f"takes about {plan.eta_s} s" if plan.eta_s else "takes less than a second"
+    return "; ".join(part for part in (reads, takes) if part)
+
+
+def _eta(seconds: int) -> str:
+    return f" (about {seconds} s)" if seconds else ""
+
+
+def _bytes(size: int) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}"
+        size //= 1024
+    return f"{size} GiB"

@@ -29,6 +29,7 @@ from metasrv.nodes.reconcile import reconcile
 from metasrv.nodes.status import NodeEntry, NodeState, NodeStatus, state_at, status_of
 from metasrv.settings import Settings
 from procedures.ports import NodeView
+from procedures.rehearsal.estimates import RegionSize
 
 DATANODE = "datanode"
 RACES_MAX = 5  # writers of one node's registration at once; the last one to try is told so
@@ -223,6 +224,12 @@ class NodeBook:
             )
             for node_id, entry in sorted(self._entries.items())
         )
+
+    def size_of(self, node: str, region_id: str) -> RegionSize | None:
+        """As *node* last reported it; None: it has not, to this leader."""
+        entry = self._entries.get(node)
+        stat = entry and entry.regions.get(region_id)
+        return RegionSize(stat.rows, stat.bytes) if stat else None
 
     def free_in_ms(self, node: str, region_ids: Sequence[str]) -> int:
         """The Leases port."""

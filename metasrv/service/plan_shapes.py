@@ -6,11 +6,15 @@ from base.wire.plans import (
     BlockerBody,
     LockBody,
     PlanBody,
+    PlannedDrainBody,
     PlannedOrderBody,
     PlannedProcedure,
+    PlannedScanBody,
     PlannedStepBody,
+    PlannedVersionBody,
 )
 from metasrv.service.procedure_shapes import resource_body
+from metasrv.service.transition_shapes import shift_body
 from procedures.rehearsal.plan import Blocker, Obstacle, Plan, PlannedStep
 
 _HELD = frozenset({Obstacle.LOCK, Obstacle.PAUSED, Obstacle.POISON})
@@ -36,6 +40,9 @@ def _facts(plan: Plan) -> dict[str, Any]:
         "locks": tuple(LockBody(key=lock.key, mode=lock.mode.value) for lock in plan.locks),
         "steps": tuple(_step(step) for step in plan.steps),
         "last_cancellable_step": plan.last_cancellable_step,
+        "scan_rows": sum(scan.rows or 0 for step in plan.steps for scan in step.scans),
+        "scan_bytes": sum(scan.bytes or 0 for step in plan.steps for scan in step.scans),
+        "eta_s": None if plan.eta_ms is None else _seconds(plan.eta_ms),
         "blockers": tuple(_blocker(one) for one in plan.blockers),
         "complete": plan.ends,
         "children": tuple(PlannedProcedure(**_facts(child)) for child in plan.children),
@@ -52,7 +59,26 @@ def _step(step: PlannedStep) -> PlannedStepBody:
             PlannedOrderBody(node=one.node, op=one.op, region_id=one.region_id)
             for one in step.orders
         ),
-        jobs=tuple(step.jobs),
+        publishes=tuple(
+            PlannedVersionBody(
+                table_id=one.table_id,
+                schema_version=one.schema_version,
+                shifts=tuple(shift_body(shift) for shift in one.shifts),
+            )
+            for one in step.publishes
+        ),
+        drains=tuple(
+            PlannedDrainBody(
+                table_id=one.table_id, schema_version=one.schema_version, holders=one.holders
+            )
+            for one in step.drains
+        ),
+        scans=tuple(
+            PlannedScanBody(job=one.job, region_id=one.region_id, rows=one.rows, bytes=one.bytes)
+            for one in step.scans
+        ),
+        cancellable=step.cancellable,
+        eta_s=_seconds(step.eta_ms),
     )
 
 
@@ -61,6 +87,13 @@ def _blocker(one: Blocker) -> BlockerBody:
         kind=one.kind.value,
         holder=one.holder,
         key=one.key,
-        expires_in_s=None if one.expires_in_ms is None else -(-one.expires_in_ms // 1000),
+        expires_in_s=None if one.expires_in_ms is None else _seconds(one.expires_in_ms),
         waits=one.waits,
+        transaction=one.transaction,
+        transaction_age_ms=one.transaction_age_ms,
     )
+
+
+def _seconds(ms: int) -> int:
+    """Rounded up: what takes any time is not done at once."""
+    return -(-ms // 1000)

@@ -10,13 +10,15 @@ from procedures.entry import Entry
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind, ProcedureState
 from procedures.manager import Manager
+from procedures.rehearsal.estimates import Estimates
 from procedures.rehearsal.plan import Blocker, Obstacle, Plan
-from procedures.rehearsal.rehearse import rehearse
+from procedures.rehearsal.rehearse import Wish, rehearse
 
 
 async def plan_of(term: Term, kind: Kind[Any], state: ProcedureState, client: Submission) -> Plan:
     """Nothing is stored, no node hears of it. Raises Unavailable where the store is away."""
-    plan = await rehearse(KINDS, kind, state, client, term.ports)
+    estimates = Estimates(term.nodes.size_of)
+    plan = await rehearse(KINDS, Wish(kind, state, client), term.ports, estimates)
     for one in plan.family:
         one.blockers[:0] = _holders(one.locks, term.manager)
     plan.blockers[:0] = _at_the_door(kind, term.manager)

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
 
 from keys.records import Lock, Resource
+from keys.transitions import Shift
 
 
 class Obstacle(StrEnum):
@@ -40,6 +42,9 @@ class Blocker:
     """After this long it is over by itself."""
     waits: bool = True
     """False: it would be refused, or undone, rather than wait."""
+    transaction: str | None = None
+    """Of a holder of a schema lease: the one that is open there."""
+    transaction_age_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +56,55 @@ class PlannedOrder:
     region_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedScan:
+    """The rows of one region, read by a job."""
+
+    job: Literal["move", "backfill", "validate"]
+    region_id: str
+    rows: int | None
+    """As the region's node last reported; None: it has not."""
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedVersion:
+    """A schema version that a step publishes."""
+
+    table_id: int
+    schema_version: int
+    shifts: tuple[Shift, ...]
+    """The elements that it moves."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedDrain:
+    """Before a step commits, nobody may use the table below that version."""
+
+    table_id: int
+    schema_version: int
+    holders: tuple[str, ...]
+    """Who must follow, of those that hold a schema lease now."""
+
+
 @dataclass(slots=True)
 class PlannedStep:
     """One commit: the step, and what becomes true with it."""
 
     step: str
+    cancellable: bool = True
+    """Whether a cancel before its commit undoes everything."""
     puts: tuple[str, ...] = ()
     deletes: tuple[str, ...] = ()
     log: tuple[str, ...] = ()
     """What the catalog log will say, as `table.created`."""
     orders: list[PlannedOrder] = field(default_factory=list)
-    jobs: list[str] = field(default_factory=list)
-    """Regions whose borrowed rows a job would bring over, if they hold any."""
+    scans: list[PlannedScan] = field(default_factory=list)
+    """If the regions hold any rows by then."""
+    publishes: tuple[PlannedVersion, ...] = ()
+    drains: list[PlannedDrain] = field(default_factory=list)
+    eta_ms: int = 0
+    """For what is in its way now, and for the rows that it reads."""
 
 
 @dataclass(slots=True)
@@ -79,6 +121,14 @@ class Plan:
     blockers: list[Blocker] = field(default_factory=list)
     ends: bool = False
     """Whether the plan reaches the end of the procedure; if not, the last blocker says why."""
+
+    @property
+    def eta_ms(self) -> int | None:
+        """Of all its steps; children are waited for by one of them. None: nobody knows when what
+        is in the way will be gone."""
+        if any(one.expires_in_ms is None for one in self.blockers):
+            return None
+        return sum(one.eta_ms for one in self.steps)
 
     @property
     def family(self) -> list["Plan"]:

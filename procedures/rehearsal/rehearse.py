@@ -16,9 +16,12 @@ from keys.txn import Stamp
 from procedures import journal
 from procedures.context import Context, Live, Ports
 from procedures.machine import Kind, ProcedureState
+from procedures.passages import Passages
 from procedures.rehearsal.draft import Draft
-from procedures.rehearsal.plan import Blocker, Obstacle, Plan, PlannedStep
-from procedures.rehearsal.stage import AheadClock, Notes, Stage, StageChildren
+from procedures.rehearsal.estimates import UNKNOWN, Estimates
+from procedures.rehearsal.notes import Notes
+from procedures.rehearsal.plan import Blocker, Obstacle, Plan, PlannedStep, PlannedVersion
+from procedures.rehearsal.stage import AheadClock, Stage, StageChildren
 from procedures.retry import is_passing, must_finish
 from procedures.runner import Held, Runner
 
@@ -35,6 +38,7 @@ class Rehearsal:
     draft: Draft
     clock: AheadClock
     client: Client
+    estimates: Estimates
     steps_left: int = STEPS_MAX
 
     async def of(
@@ -46,7 +50,7 @@ class Rehearsal:
             locks=kind.locks(state),
             last_cancellable_step=kind.no_return,
         )
-        stage = Stage.of(self.real, self.draft, self.clock)
+        stage = Stage.of(self.real, self.draft, self.clock, self.estimates.size_of)
         stamp = Stamp(None, 0, self.clock.wall_ms())
         record = journal.begin(kind, state, self.client, stamp, parent=parent)
         runner = Runner(stage.ports, self.draft)
@@ -69,7 +73,9 @@ class Rehearsal:
                 refusal = Blocker(Obstacle.REFUSED, error.code, waits=waits)
                 plan.blockers += notes.waits or [refusal]
                 return plan
-            plan.steps.append(self._committed(step, notes))
+            planned = self._committed(step, notes, context.passages)
+            planned.cancellable = not kind.has_passed(tuple(one.step for one in plan.steps))
+            plan.steps.append(planned)
             plan.blockers += notes.waits
             if isinstance(after, Held):
                 held = after
@@ -87,7 +93,7 @@ class Rehearsal:
         of.children.append(plan)
         return plan
 
-    def _committed(self, step: str, notes: Notes) -> PlannedStep:
+    def _committed(self, step: str, notes: Notes, passages: Passages) -> PlannedStep:
         writes, log = self.draft.commits[-1]
         shown = {k.decode(): v for k, v in writes.items() if family_of(k) not in BOOKKEEPING}
         return PlannedStep(
@@ -96,21 +102,38 @@ class Rehearsal:
             deletes=tuple(sorted(key for key, value in shown.items() if value is None)),
             log=log,
             orders=list(notes.orders),
-            jobs=list(notes.jobs),
+            scans=list(notes.scans),
+            publishes=tuple(
+                PlannedVersion(one.table_id, one.schema_version, one.shifts)
+                for one in passages.published
+            ),
+            drains=list(notes.drains),
+            eta_ms=self._eta_ms(notes),
         )
+
+    def _eta_ms(self, notes: Notes) -> int:
+        """Whoever is in the way is waited for at once; all jobs together read at one rate."""
+        waits = [one.expires_in_ms or 0 for one in notes.waits]
+        rows = sum(scan.rows or 0 for scan in notes.scans)
+        return max(waits, default=0) + rows * 1000 // self.estimates.rows_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is asked for, and by whom."""
+
+    kind: Kind[Any]
+    state: ProcedureState
+    client: Client
 
 
 async def rehearse(
-    kinds: Mapping[str, Kind[Any]],
-    kind: Kind[Any],
-    state: ProcedureState,
-    client: Client,
-    ports: Ports,
+    kinds: Mapping[str, Kind[Any]], wish: Wish, ports: Ports, estimates: Estimates = UNKNOWN
 ) -> Plan:
-    """The plan of *kind* as things are now; nothing is stored, no node hears of it.
+    """The plan of *wish* as things are now; nothing is stored, no node hears of it.
 
     Raises Unavailable where the store cannot be read.
     """
     clock = AheadClock(ports.clock)
-    one = Rehearsal(kinds, ports, Draft(ports.kv, clock), clock, client)
-    return await one.of(ports.ids.procedure_id(), kind, state)
+    one = Rehearsal(kinds, ports, Draft(ports.kv, clock), clock, wish.client, estimates)
+    return await one.of(ports.ids.procedure_id(), wish.kind, wish.state)

@@ -339,7 +339,6 @@ PLAN = {
             "deletes": ["__table_info/1024"],
             "log": ["table.dropped"],
             "orders": [{"node": "dn-1", "op": "close", "region_id": "7"}],
-            "jobs": [],
         }
     ],
     "last_cancellable_step": "remove",

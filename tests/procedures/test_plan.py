@@ -13,8 +13,9 @@ from keys.families import family_of
 from keys.log import CatalogUpdateKey, CatalogVersionKey
 from keys.records import IdempotencyKey, Outcome, ProcedureHistoryKey, ProcedureKey
 from procedures.kinds.registry import KINDS
+from procedures.rehearsal.estimates import Estimates, RegionSize, SizeOf
 from procedures.rehearsal.plan import Obstacle, Plan
-from procedures.rehearsal.rehearse import rehearse
+from procedures.rehearsal.rehearse import Wish, rehearse
 from tests.fakes.cluster import Cluster
 from tests.procedures.agree import history_of
 from tests.procedures.enumeration import submit
@@ -37,6 +38,10 @@ class Seen:
     writes: Counter[Named] = field(default_factory=Counter)
     log: Counter[str] = field(default_factory=Counter)
     orders: Counter[Named] = field(default_factory=Counter)
+    versions: list[tuple[int, int, Any]] = field(default_factory=list)
+    """Published: table, schema version, and the elements that it moves."""
+    drains: list[tuple[int, int]] = field(default_factory=list)
+    """Waited for: table, schema version."""
 
 
 def planned(plan: Plan) -> Seen:
@@ -49,6 +54,12 @@ def planned(plan: Plan) -> Seen:
         ),
         log=Counter(op for step in steps for op in step.log),
         orders=Counter((one.node, one.op, one.region_id) for step in steps for one in step.orders),
+        versions=[
+            (one.table_id, one.schema_version, [s.model_dump(mode="json") for s in one.shifts])
+            for step in steps
+            for one in step.publishes
+        ],
+        drains=[(one.table_id, one.schema_version) for step in steps for one in step.drains],
     )
 
 
@@ -65,7 +76,27 @@ def done(cluster: Cluster, since: int) -> Seen:
     seen.log = Counter(op for ops in made for op in ops)
     histories = agreement.family("__procedure_history").values()
     seen.steps = sorted(tuple(b["step"] for b in one["last"]["timeline"]) for one in histories)
+    seen.drains = cluster.holders.waited
+    seen.versions = [
+        (one["table_id"], one["schema_version"], one["shifts"])
+        for history in histories
+        for one in history["last"]["transitions"]
+    ]
     return seen
+
+
+def sizes(cluster: Cluster) -> SizeOf:
+    """As if every node had just reported."""
+
+    def size_of(node: str, region_id: str) -> RegionSize | None:
+        entry = cluster.plane.nodes.get(node)
+        held = entry and entry.serving.get(region_id)
+        if not held:
+            return None
+        rows = len(cluster.plane.storage.folders[held.root].rows)
+        return RegionSize(rows, rows)
+
+    return size_of
 
 
 async def both(loop: SimLoop, scenario: Scenario) -> tuple[Plan, Seen, dict[str, Any]]:
@@ -74,8 +105,8 @@ async def both(loop: SimLoop, scenario: Scenario) -> tuple[Plan, Seen, dict[str,
     server = await cluster.started()
     before = cluster.stored()
 
-    kind, client = KINDS[scenario.kind], submission(scenario)
-    plan = await rehearse(KINDS, kind, scenario.state, client, server.manager._ports)
+    wish = Wish(KINDS[scenario.kind], scenario.state, submission(scenario))
+    plan = await rehearse(KINDS, wish, server.manager._ports, Estimates(sizes(cluster)))
 
     assert cluster.stored() == before, "a dry run stores nothing"
     assert cluster.plane.told == [], "a dry run tells no node"
