@@ -84,7 +84,7 @@ def validate_alter(request: AlterRequest) -> tuple[FieldError, ...]:
     )
 
 
-def validate_index(spec: IndexSpec) -> tuple[FieldError, ...]:
+def index_errors(spec: IndexSpec) -> tuple[FieldError, ...]:
     """What is wrong whatever the table is."""
     repeated = [
         _wrong(f"/columns/{place}", "the index names it twice")

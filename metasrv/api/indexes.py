@@ -44,10 +44,12 @@ async def list_indexes(
         "already-exists",
         "invalid-schema-change",
         "unique-needs-partition-columns",
+        "unique-violation",
     ),
 )
 async def create_index(state: Server, asked: AskedFor, name: OfTable, spec: IndexSpec) -> Response:
-    """Make an index. 201 means that it is public. Of a table that has had rows: not built yet."""
+    """Make an index, over the rows that are there too. 201 means that it is public, unless it was
+    asked for with `not_valid`."""
     done = await make(state, ddl_indexes.create_index(asked, name, spec))
     return await changed(state, asked, done)
 
@@ -63,6 +65,19 @@ async def get_index(
     """One index, with its state."""
     body, found = await ddl_indexes.index(state, name, index, freshness(query))
     return read_answer(request, body, found)
+
+
+@router.post(
+    INDEXES + "/{index}/validate",
+    response_model=None,
+    responses=change(200, IndexBody, *OF_TABLE, "unique-violation"),
+)
+async def validate_index(
+    state: Server, asked: AskedFor, name: OfTable, index: IndexName
+) -> Response:
+    """Make a unique index public that was left write-only; 422 names the rows in its way."""
+    done = await make(state, ddl_indexes.validate_index(asked, name, index))
+    return await changed(state, asked, done)
 
 
 @router.delete(

@@ -7,7 +7,7 @@ from fastapi import Response
 from base.errors import NotFound
 from base.wire.plans import PlanBody, PlansBody
 from base.wire.procedures import FailoverBody, ProcedureBody, ResourceBody
-from base.wire.tables import TableBody
+from base.wire.tables import IndexBody, TableBody
 from keys.catalog import Table
 from keys.catalogs import CatalogInfo
 from keys.records import ProcedureHistory, ProcedureRecord
@@ -17,6 +17,7 @@ from metasrv.service.asking import Asked
 from metasrv.service.changing import Made, PlannedChange
 from metasrv.service.ends import error_of
 from metasrv.service.failovers import FailoverPlan
+from metasrv.service.index_coverage import FILLING, duplicates_of
 from metasrv.service.plan_shapes import plan_body
 from metasrv.service.procedure_shapes import ended_body, living_body
 from metasrv.service.shapes import catalog_body, schema_body, table_body, table_etag
@@ -24,7 +25,6 @@ from metasrv.service.state import ServerState
 from metasrv.service.wishes import SchemaName, Stands
 from procedures.kinds.create_catalog import CREATE_CATALOG
 from procedures.kinds.create_schema import CREATE_SCHEMA
-from procedures.kinds.index_kinds import CREATE_INDEX
 from procedures.kinds.registry import KINDS
 
 RETRY_AFTER_S = 1  # an ordinary DDL is over by then
@@ -123,22 +123,32 @@ async def _ended(state: ServerState, history: ProcedureHistory, headers: Headers
         return answer(tables.made_schema(state, within, history.catalog_version), status, headers)
     table_id = _table_id(history, record)
     body = await tables.made_table(state, table_id, history.catalog_version)
-    if record.kind == CREATE_INDEX.name:
-        return _index_made(body, record, headers)
+    if record.kind in FILLING:
+        return _index_made(body, history, status, headers)
     headers["ETag"] = table_etag(body.id, body.version)
     if status == 201:
         headers["Location"] = f"/v1/tables/{table_id}"
     return answer(body, status, headers)
 
 
-def _index_made(table: TableBody, record: ProcedureRecord, headers: Headers) -> Response:
+def _index_made(
+    table: TableBody, history: ProcedureHistory, status: int, headers: Headers
+) -> Response:
     """Raises NotFound if it has been dropped since."""
-    (operation,) = record.state["operations"]
-    made = next((one for one in table.indexes if one.name == operation["name"]), None)
-    if made is None:
-        raise NotFound(what="index", name=operation["name"])
+    (operation,) = history.last.state["operations"]
+    made = _index_of(table, operation["name"])
+    made = made.model_copy(update={"duplicates": duplicates_of(history)})
+    if status != 201:
+        return answer(made, status, headers)
     within = f"/v1/catalogs/{table.catalog}/schemas/{table.schema_name}/tables/{table.name}"
     return answer(made, 201, {**headers, "Location": f"{within}/indexes/{made.name}"})
+
+
+def _index_of(table: TableBody, name: str) -> IndexBody:
+    made = next((one for one in table.indexes if one.name == name), None)
+    if made is None:
+        raise NotFound(what="index", name=name)
+    return made
 
 
 def _table_id(history: ProcedureHistory, record: ProcedureRecord) -> int:
@@ -156,6 +166,8 @@ async def _stands(state: ServerState, done: Stands) -> Response:
     headers = {VERSION_HEADER: str(version)}
     if isinstance(done.found, Table):
         body = table_body(done.found, version, await state.addresses.known())
+        if done.index is not None:
+            return answer(_index_of(body, done.index), 200, headers)
         return answer(body, 200, {**headers, "ETag": table_etag(body.id, body.version)})
     if isinstance(done.found, CatalogInfo):
         return answer(catalog_body(done.found, version), 200, headers)

@@ -13,6 +13,7 @@ from base.wire.procedures import FailoverRequest, ProcedureBody
 from base.wire.tables import (
     CatalogBody,
     IndexBody,
+    IndexSpec,
     RouteBody,
     SchemaBody,
     TableBody,
@@ -104,6 +105,12 @@ class SyncIndexes:
         **options: Unpack[ChangeOptions],
     ) -> IndexBody:
         return self._call(self._indexes.create(table, name, columns, unique, **options))
+
+    def make(self, table: str, spec: IndexSpec, **options: Unpack[ChangeOptions]) -> IndexBody:
+        return self._call(self._indexes.make(table, spec, **options))
+
+    def validate(self, table: str, name: str, **options: Unpack[ChangeOptions]) -> IndexBody:
+        return self._call(self._indexes.validate(table, name, **options))
 
     def get(self, table: str, name: str) -> IndexBody:
         return self._call(self._indexes.get(table, name))

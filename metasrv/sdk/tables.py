@@ -7,6 +7,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from base.errors import Refused
 from base.wire.changes import AlterOperation, AlterRequest, RenameRequest, UndropRequest
+from base.wire.coverage import IndexDuplicates
 from base.wire.problems import field_errors
 from base.wire.tables import (
     CatalogBody,
@@ -141,14 +142,33 @@ class Indexes:
         unique: bool = False,
         **options: Unpack[ChangeOptions],
     ) -> IndexBody:
-        """Public when it returns. From then on rows are written through a frontend."""
-        asked = {"name": name, "columns": list(columns), "unique": unique}
-        wanted = model_of(IndexSpec, asked)
-        path = indexes_path(table)
-        done = await self._service.change("POST", path, wanted, **options)
+        """Public when it returns. From then on rows are written through a frontend. Refused
+        `unique-violation` names rows that have its values twice."""
+        return await self.make(
+            table, IndexSpec(name=name, columns=tuple(columns), unique=unique), **options
+        )
+
+    async def make(
+        self, table: str, spec: IndexSpec, **options: Unpack[ChangeOptions]
+    ) -> IndexBody:
+        """As `create`; with `not_valid`, it may be write-only, and says why."""
+        done = await self._service.change("POST", indexes_path(table), spec, **options)
+        return await self._made(table, spec.name, done)
+
+    async def validate(self, table: str, name: str, **options: Unpack[ChangeOptions]) -> IndexBody:
+        """Public when it returns. Raises as `create`; then it stays write-only."""
+        path = f"{indexes_path(table)}/{name}/validate"
+        return await self._made(table, name, await self._service.change("POST", path, **options))
+
+    async def _made(self, table: str, name: str, done: Change) -> IndexBody:
         if done.document is not None:
             return model_of(IndexBody, done.document)
-        return await self.get(table, name)
+        found = await self.get(table, name)
+        result = (done.procedure and done.procedure.result) or {}
+        if not result.get("duplicates"):
+            return found
+        why = {"total": result["duplicates"], "first": result["offenders"]}
+        return found.model_copy(update={"duplicates": model_of(IndexDuplicates, why)})
 
     async def get(self, table: str, name: str) -> IndexBody:
         return await self._service.read_catalog(IndexBody, f"{indexes_path(table)}/{name}")

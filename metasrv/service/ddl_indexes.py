@@ -1,27 +1,45 @@
 """create_index and drop_index, judged and planned; indexes as the catalog has them."""
 
+from collections.abc import Mapping
 from functools import partial
 
+from base.elements.states import ElementState
 from base.errors import NotFound
+from base.wire.coverage import IndexCoverage
 from base.wire.problems import refuse
-from base.wire.table_rules import validate_index
+from base.wire.table_rules import index_errors
 from base.wire.tables import IndexBody, IndexList, IndexSpec
+from keys.catalog import Table
 from keys.tables import Index, TableInfo
 from metasrv.service.asking import Asked
 from metasrv.service.ddl_tables import table_asked_for, wants_table
+from metasrv.service.index_coverage import coverages
 from metasrv.service.nearby import hint
 from metasrv.service.reading import Freshness, View, view
 from metasrv.service.shapes import index_body
 from metasrv.service.state import ServerState
-from metasrv.service.wishes import Change, Facts, TableName, Wish, must_be_identifiers, table_named
-from procedures.kinds.alter_operations import AddIndex, DropIndex, drafted
+from metasrv.service.wishes import (
+    Change,
+    Facts,
+    Stands,
+    TableName,
+    Wish,
+    must_be_identifiers,
+    table_named,
+)
+from procedures.kinds.alter_operations import AddIndex, DropIndex, ValidateIndex, drafted
 from procedures.kinds.alter_table import AlterTable
-from procedures.kinds.index_kinds import CREATE_INDEX, DROP_INDEX
+from procedures.kinds.index_kinds import CREATE_INDEX, DROP_INDEX, VALIDATE_INDEX
 
 
 def create_index(asked: Asked, name: TableName, spec: IndexSpec) -> Wish:
-    refuse(validate_index(spec))
+    refuse(index_errors(spec))
     return Wish(asked, partial(wants_table, name), partial(plan_create_index, asked, name, spec))
+
+
+def validate_index(asked: Asked, name: TableName, index: str) -> Wish:
+    must_be_identifiers(index)
+    return Wish(asked, partial(wants_table, name), partial(plan_validate_index, asked, name, index))
 
 
 def drop_index(asked: Asked, name: TableName, index: str) -> Wish:
@@ -29,11 +47,31 @@ def drop_index(asked: Asked, name: TableName, index: str) -> Wish:
     return Wish(asked, partial(wants_table, name), partial(plan_drop_index, asked, name, index))
 
 
-def plan_create_index(asked: Asked, name: TableName, spec: IndexSpec, facts: Facts) -> Change:
-    info = table_asked_for(asked, name, facts).info
-    operation = AddIndex(name=spec.name, columns=spec.columns, unique=spec.unique)
-    drafted(info, (operation,))
+def plan_create_index(
+    asked: Asked, name: TableName, spec: IndexSpec, facts: Facts
+) -> Change | Stands:
+    table = table_asked_for(asked, name, facts)
+    info = table.info
+    operation = AddIndex(
+        name=spec.name,
+        columns=spec.columns,
+        unique=spec.unique,
+        not_valid=spec.not_valid,
+        if_not_exists=spec.if_not_exists,
+    )
+    if not drafted(info, (operation,)).moves:
+        return Stands(table, index=spec.name)
     return Change(CREATE_INDEX, _state(name, info, operation), info.table_id)
+
+
+def plan_validate_index(asked: Asked, name: TableName, index: str, facts: Facts) -> Change | Stands:
+    table = table_asked_for(asked, name, facts)
+    info = table.info
+    _found(info, index)
+    operation = ValidateIndex(name=index)
+    if not drafted(info, (operation,)).moves:
+        return Stands(table, index=index)
+    return Change(VALIDATE_INDEX, _state(name, info, operation), info.table_id)
 
 
 def plan_drop_index(asked: Asked, name: TableName, index: str, facts: Facts) -> Change:
@@ -43,7 +81,9 @@ def plan_drop_index(asked: Asked, name: TableName, index: str, facts: Facts) -> 
     return Change(DROP_INDEX, _state(name, info, operation), info.table_id)
 
 
-def _state(name: TableName, info: TableInfo, operation: AddIndex | DropIndex) -> AlterTable:
+def _state(
+    name: TableName, info: TableInfo, operation: AddIndex | ValidateIndex | DropIndex
+) -> AlterTable:
     return AlterTable(
         catalog=name.catalog,
         schema_name=name.schema,
@@ -57,8 +97,9 @@ async def indexes(
     state: ServerState, name: TableName, freshness: Freshness
 ) -> tuple[IndexList, View]:
     found = await view(state, freshness)
-    info = table_named(found.catalog, name).info
-    bodies = tuple(_body(info, index.name) for index in info.indexes)
+    table = table_named(found.catalog, name)
+    covered = await _covered(state, table)
+    bodies = tuple(_body(table.info, index.name, covered) for index in table.info.indexes)
     return IndexList(indexes=bodies, catalog_version=found.catalog.version), found
 
 
@@ -68,12 +109,22 @@ async def index(
     """Raises NotFound, with what comes close."""
     must_be_identifiers(wanted)
     found = await view(state, freshness)
-    return _body(table_named(found.catalog, name).info, wanted), found
+    table = table_named(found.catalog, name)
+    _found(table.info, wanted)
+    return _body(table.info, wanted, await _covered(state, table)), found
 
 
-def _body(info: TableInfo, name: str) -> IndexBody:
+async def _covered(state: ServerState, table: Table) -> Mapping[int, IndexCoverage]:
+    """The store is asked only if there is an index that may be on its way."""
+    if all(one.state is not ElementState.WRITE_ONLY for one in table.info.indexes):
+        return {}
+    return await coverages(state, table)
+
+
+def _body(info: TableInfo, name: str, covered: Mapping[int, IndexCoverage]) -> IndexBody:
     names = {column.id: column.name for column in info.columns}
-    return index_body(_found(info, name), names)
+    found = _found(info, name)
+    return index_body(found, names).model_copy(update={"coverage": covered.get(found.id)})
 
 
 def _found(info: TableInfo, name: str) -> Index:

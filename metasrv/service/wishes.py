@@ -49,6 +49,8 @@ class Stands:
     """A wish that is fulfilled already (`if_not_exists`)."""
 
     found: Table | SchemaInfo | CatalogInfo
+    index: str | None = None
+    """Of the table, if that is what was wished for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,9 +102,7 @@ async def begin(state: AlterTable, at: Context) -> Outcome[AlterTable]:
     return Done(state, result_of(state, new), txn)
 
 
-def entering(
-    state: AlterTable, seen: Snapshot, info: TableInfo, draft: Draft
-) -> Goto[AlterTable]:
+def entering(state: AlterTable, seen: Snapshot, info: TableInfo, draft: Draft) -> Goto[AlterTable]:
     first = NextIds.of(info)
     state = state.model_copy(update={"moves": draft.moves, "first": first})
     return Goto("advance", state, _reserved(seen, info, NextIds.of(draft.entered)))

@@ -31,7 +31,8 @@ async def test_given_an_empty_table_when_indexed_then_each_state_is_published_to
         told = [order for _, order in one.nodes.asked if isinstance(order, SetSchema)]
         body = answer.json()
         assert answer.status_code == 201, body
-        assert body == {**BY_CARRIER, "id": 1, "unique": False, "state": "public"}
+        shown = {"id": 1, "unique": False, "state": "public", "coverage": None, "duplicates": None}
+        assert body == {**BY_CARRIER, **shown}
         assert answer.headers["location"] == f"{INDEXES}/by_carrier"
         assert {order.schema_version for order in told} == {first + step for step in (1, 2, 3)}
         assert {tuple(order.indexes) for order in told} == {(1,)}
@@ -49,6 +50,38 @@ async def test_given_an_index_when_another_takes_its_name_then_409() -> None:
         again = await create(one, name="BY_CARRIER", columns=["id"])
 
         assert (again.status_code, again.json()["code"]) == (409, "already-exists")
+
+
+async def test_given_an_index_when_asked_for_if_it_does_not_exist_then_only_another_is_made() -> (
+    None
+):
+    async with leader() as one:
+        await one.make()
+        first = await create(one, if_not_exists=True)
+        revision = one.kv.revision
+
+        again = await create(one, if_not_exists=True)
+        other = await create(one, if_not_exists=True, columns=["id"])
+
+        assert (first.status_code, again.status_code, other.status_code) == (201, 200, 409)
+        assert again.json() == first.json()
+        assert one.kv.revision == revision
+
+
+async def test_given_a_public_index_when_validated_then_nothing_is_to_be_done() -> None:
+    async with leader() as one:
+        await one.make()
+        await create(one)
+        revision = one.kv.revision
+
+        done = await one.client.post(f"{INDEXES}/by_carrier/validate", headers=WAIT)
+        absent = await one.client.post(f"{INDEXES}/nothing/validate", headers=WAIT)
+        wrong = await create(one, name="other", not_valid=True)
+
+        assert (done.status_code, done.json()["state"]) == (200, "public")
+        assert (absent.status_code, absent.json()["code"]) == (404, "not-found")
+        assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid-request")
+        assert one.kv.revision == revision
 
 
 async def test_given_an_index_when_dropped_then_it_is_gone_and_its_id_is_dead() -> None:
