@@ -9,7 +9,7 @@ from base.wire.procedures import FailoverRequest, ProcedureBody
 from base.wire.tables import TableBody
 from tests.sim.clients import End, Session, pursued
 
-THINK_MS = 5_000
+THINK_MS = 3_000
 TABLES = "/v1/catalogs/main/schemas/public/tables"
 FORGET_MS = 2_500
 

@@ -6,6 +6,7 @@ from random import Random
 from typing import Protocol
 
 from keys.memory import MemoryKv
+from tests.sim.frontends import Frontend
 from tests.sim.loop import SimLoop
 from tests.sim.nodes import Datanode
 from tests.sim.servers import Metasrv
@@ -24,6 +25,8 @@ class Stage(Protocol):
     def servers(self) -> Sequence[Metasrv]: ...
     @property
     def nodes(self) -> Sequence[Datanode]: ...
+    @property
+    def frontends(self) -> Sequence[Frontend]: ...
 
     async def sleep_ms(self, ms: float) -> None: ...
 
@@ -106,7 +109,7 @@ async def node_dies_twice(stage: Stage) -> None:
 async def node_stands_still(stage: Stage) -> None:
     """Longer than its leases."""
     node = stage.random.choice(stage.nodes)
-    ms = stage.random.randrange(6_000, 30_000)
+    ms = stage.random.randrange(6_000, 20_000)
     stage.loop.pause(node.node, ms)
     await stage.sleep_ms(ms)
 
@@ -122,11 +125,12 @@ async def disk_is_full(stage: Stage) -> None:
 
 async def link_is_cut(stage: Stage) -> None:
     """Between two hosts, in one direction or both."""
-    hosts = [*(server.name for server in stage.servers), *(node.name for node in stage.nodes)]
+    places = (*stage.servers, *stage.nodes, *stage.frontends)
+    hosts = [place.name for place in places]
     one, other = stage.random.sample([*hosts, "*"], 2)
     links = {(one, other)} | ({(other, one)} if stage.random.random() < 0.7 else set())
     stage.weather.cut |= links
-    await stage.sleep_ms(stage.random.uniform(2_000, 20_000))
+    await stage.sleep_ms(stage.random.uniform(2_000, 14_000))
     stage.weather.cut -= links
 
 
@@ -169,6 +173,22 @@ async def store_forgets(stage: Stage) -> None:
     await stage.kv.compact(stage.kv.revision, deadline_ms=1)
 
 
+async def frontend_dies(stage: Stage) -> None:
+    frontend = stage.random.choice(stage.frontends)
+    frontend.kill()
+    await stage.sleep_ms(stage.random.choice([300, 3_000, 20_000]))
+    if not frontend.is_up:
+        frontend.start()
+
+
+async def frontend_stands_still(stage: Stage) -> None:
+    """Perhaps longer than its lease; what it was about to send it sends when it wakes."""
+    frontend = stage.random.choice(stage.frontends)
+    ms = stage.random.randrange(2_000, 24_000)
+    stage.loop.pause(frontend.node, ms)
+    await stage.sleep_ms(ms)
+
+
 FAULTS: tuple[Fault, ...] = (
     leader_dies,
     leader_stands_still,
@@ -187,6 +207,9 @@ FAULTS: tuple[Fault, ...] = (
     store_storms,
     network_storms,
     store_forgets,
+    frontend_dies,
+    frontend_stands_still,
+    frontend_stands_still,
 )
 
 
@@ -198,6 +221,6 @@ def _leading(stage: Stage) -> Metasrv:
 
 async def _restarted(stage: Stage, node: Datanode) -> None:
     """Sooner than it is missed, or after its regions have gone."""
-    await stage.sleep_ms(stage.random.choice([500, 4_000, 25_000]))
+    await stage.sleep_ms(stage.random.choice([500, 4_000, 18_000]))
     if not node.is_up:
         node.start()

@@ -57,14 +57,51 @@ class SimFuture(asyncio.Future[Any]):
         return self._number
 
 
+class Ready:
+    """What can run, by node: what asyncio appends to, and takes from no more."""
+
+    def __init__(self) -> None:
+        self._by_node: dict[str, deque[Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_node)
+
+    def append(self, handle: Any) -> None:
+        node = node_of(handle)
+        queue = self._by_node.get(node)
+        if queue is None:
+            self._by_node[node] = deque((handle,))
+        else:
+            queue.append(handle)
+
+    def nodes(self) -> list[str]:
+        """In the order in which they became able to run."""
+        return list(self._by_node)
+
+    def take(self, node: str) -> Any:
+        queue = self._by_node[node]
+        handle = queue.popleft()
+        if not queue:
+            del self._by_node[node]
+        return handle
+
+    def forget(self, node: str) -> None:
+        self._by_node.pop(node, None)
+
+    def clear(self) -> None:
+        """The loop is closed."""
+        self._by_node.clear()
+
+
 class SimLoop(asyncio.BaseEventLoop):
     """Made by `run`. Times are milliseconds of virtual time since its start."""
 
-    _ready: deque[Any]
+    _ready: "Ready"
     _scheduled: list[Any]
 
     def __init__(self, seed: int, steps_max: int = STEPS_MAX) -> None:
         super().__init__()
+        self._ready = Ready()
         self.random = Random(seed)
         """For everything that the run draws, faults included."""
         self.steps = 0
@@ -98,7 +135,7 @@ class SimLoop(asyncio.BaseEventLoop):
         """SIGKILL. What runs right now on the node goes on to its next await, and no further."""
         assert node != WORLD, "main is no node"
         self._dead.add(node)
-        self._ready = deque(handle for handle in self._ready if node_of(handle) != node)
+        self._ready.forget(node)
         self._scheduled = [timer for timer in self._scheduled if node_of(timer) != node]
         heapq.heapify(self._scheduled)
         self._held.pop(node, None)
@@ -195,15 +232,11 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _draw(self) -> Any:
         """The first callback of a node drawn from those that can run; None if none can."""
-        first: dict[str, int] = {}
-        for place, handle in enumerate(self._ready):
-            first.setdefault(node_of(handle), place)
-        nodes = list(first)
+        nodes = self._ready.nodes()
         if not nodes:
             return None
         node = self.random.choice(nodes) if len(nodes) > 1 else nodes[0]
-        handle = self._ready[first[node]]
-        del self._ready[first[node]]
+        handle = self._ready.take(node)
         if node in self._dead:
             return None
         if node in self._paused_until_s:
@@ -214,7 +247,8 @@ class SimLoop(asyncio.BaseEventLoop):
     def _wake(self, node: str) -> None:
         if self._paused_until_s.get(node, self._now_s) <= self._now_s:
             self._paused_until_s.pop(node, None)
-            self._ready.extend(self._held.pop(node, ()))
+            for handle in self._held.pop(node, ()):
+                self._ready.append(handle)
 
     def failures(self) -> list[BaseException]:
         """What tasks ended with and nobody looked at."""

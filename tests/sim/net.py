@@ -9,6 +9,8 @@ from urllib.parse import unquote
 
 import httpx
 
+from base.wire.feed import MEDIA_TYPE
+from tests.sim.flow import Flow
 from tests.sim.loop import SimLoop, current_node, in_world
 from tests.sim.weather import Fate, Weather, host_of
 
@@ -18,6 +20,10 @@ App = Callable[
 ]
 
 SLOW_ANSWERS = 0.02
+HEARD = 0.7
+"""The chance of a connection's other end to hear of a death."""
+ENDLESS = MEDIA_TYPE.encode()
+"""Of answers that are read while they come."""
 
 
 @dataclass(eq=False)
@@ -33,15 +39,24 @@ class Program:
 class Reply:
     """An answer while it is made."""
 
+    stream: "Callable[[Reply], Flow]"
+    """Called with the first piece of an answer that has no end."""
     status: int = 0
     headers: list[tuple[bytes, bytes]] = field(default_factory=list)
     body: bytes = b""
+    flow: Flow | None = None
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status, self.headers = message["status"], message["headers"]
-        else:
-            self.body += message.get("body", b"")
+            return
+        body, goes_on = message.get("body", b""), message.get("more_body", False)
+        if self.flow is None and goes_on and ENDLESS in dict(self.headers).values():
+            self.flow = self.stream(self)
+        if self.flow is None:
+            self.body += body
+        elif body or not goes_on:
+            self.flow.put(body if goes_on else None)
 
 
 @dataclass(eq=False)
@@ -53,6 +68,8 @@ class Exchange:
     source: str
     target: str
     answer: "asyncio.Future[Reply]"
+    node: str
+    """The process that asks."""
 
 
 class Whole(httpx.AsyncByteStream):
@@ -71,6 +88,7 @@ class Network:
     weather: Weather
     programs: dict[str, Program] = field(default_factory=dict)
     """By host and port."""
+    flows: dict[Flow, None] = field(default_factory=dict)
     wrong: Callable[[str], None] = lambda text: None
     """Told of answers that nobody may give."""
 
@@ -79,11 +97,17 @@ class Network:
 
     def died(self, node: str) -> None:
         """Its connections are reset, those of which the other end hears."""
+        for flow in [one for one in self.flows if node in (one.source, one.target)]:
+            del self.flows[flow]
+            if flow.source == node:
+                flow.close()
+            elif self.weather.random.random() < HEARD:
+                self._later(Fate.FINE, flow.fail)
         for place, program in list(self.programs.items()):
             if program.node == node:
                 del self.programs[place]
                 for answer in program.under_way:
-                    if self.weather.random.random() < 0.7:
+                    if self.weather.random.random() < HEARD:
                         self._later(Fate.FINE, _fail, answer, httpx.ReadError("reset"))
 
     def send(self, exchange: Exchange) -> None:
@@ -105,8 +129,8 @@ class Network:
         self.loop.spawn(program.node, self._serve(program, exchange, fate))
 
     async def _serve(self, program: Program, exchange: Exchange, fate: Fate) -> None:
-        reply = Reply()
         gone = self.loop.create_future()
+        reply = Reply(partial(self._flowing, program, exchange, fate, gone))
         exchange.answer.add_done_callback(partial(_hang_up, gone))
         sent = iter([{"type": "http.request", "body": exchange.body, "more_body": False}])
 
@@ -123,8 +147,31 @@ class Network:
             program.under_way.pop(exchange.answer, None)
             if reply.status >= 500 and reply.status not in (503, 504, 507):
                 self.wrong(f"{exchange.request.method} {exchange.request.url}: {reply.body!r}")
-            if fate is not Fate.UNANSWERED:
+            if fate is not Fate.UNANSWERED and reply.flow is None:
                 self._reply(exchange, reply, fate)
+
+    def _flowing(
+        self,
+        program: Program,
+        exchange: Exchange,
+        fate: Fate,
+        gone: "asyncio.Future[None]",
+        reply: Reply,
+    ) -> Flow:
+        """The head of an answer goes ahead of its pieces."""
+
+        def hang_up() -> None:
+            self.flows.pop(flow, None)
+            if not gone.done():
+                gone.set_result(None)
+
+        hosts = (exchange.target, exchange.source)
+        flow = Flow(self.loop, self.weather, exchange.node, program.node, hosts, hang_up)
+        self.flows[flow] = None
+        program.under_way.pop(exchange.answer, None)
+        if fate is not Fate.UNANSWERED and not self.weather.is_cut(*hosts):
+            self._later(Fate.FINE, _answer, exchange.answer, reply)
+        return flow
 
     def _reply(self, exchange: Exchange, reply: Reply, fate: Fate) -> None:
         if not self.weather.is_cut(exchange.target, exchange.source):
@@ -152,8 +199,8 @@ class Wire(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         body = await request.aread()
         loop = self._network.loop
-        source, target = host_of(current_node()), request.url.host
-        exchange = Exchange(request, body, source, target, loop.create_future())
+        node, target = current_node(), request.url.host
+        exchange = Exchange(request, body, host_of(node), target, loop.create_future(), node)
         self._network.send(exchange)
         timeout = request.extensions.get("timeout", {})
         try:
@@ -163,9 +210,8 @@ class Wire(httpx.AsyncBaseTransport):
             raise httpx.ReadTimeout("silence", request=request) from error
         finally:
             exchange.answer.cancel()
-        return httpx.Response(
-            reply.status, headers=reply.headers, stream=Whole(reply.body), request=request
-        )
+        stream = reply.flow or Whole(reply.body)
+        return httpx.Response(reply.status, headers=reply.headers, stream=stream, request=request)
 
 
 def _is_repeatable(request: httpx.Request) -> bool:
@@ -196,6 +242,8 @@ def _scope(exchange: Exchange) -> dict[str, Any]:
 
 def _answer(answer: "asyncio.Future[Reply]", reply: Reply) -> None:
     if answer.done():
+        if reply.flow is not None:
+            reply.flow.close()
         return
     if reply.status:
         answer.set_result(reply)
@@ -209,7 +257,7 @@ def _fail(answer: "asyncio.Future[Reply]", error: httpx.RequestError) -> None:
 
 
 def _hang_up(gone: "asyncio.Future[None]", answer: "asyncio.Future[Reply]") -> None:
-    if not gone.done():
+    """Once it is answered, or nobody waits for it any more."""
+    failed = answer.cancelled() or answer.exception() is not None  # seen: its sender may be dead
+    if not gone.done() and (failed or answer.result().flow is None):
         gone.set_result(None)
-    if not answer.cancelled():
-        answer.exception()  # seen: its sender may be dead

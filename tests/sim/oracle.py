@@ -27,7 +27,7 @@ class Written:
         return self.ended < NEVER
 
 
-FIRST = Written(None, -1.0, -1.0)
+FIRST = Written(None, -2.0, -1.0)
 
 
 @dataclass
@@ -49,16 +49,13 @@ class Rows:
 
     def possible(self, key: int, began: float, ended: float) -> set[Value]:
         """What a read may find that was sent at *began* and answered at *ended*."""
+        return {one.value for one in self.standing(key, began, ended)}
+
+    def standing(self, key: int, began: float, ended: float) -> Iterator[Written]:
+        """The writes that such a read may find."""
         written = [one for one in self._all(key) if not one.refused]
-        return {
-            one.value
-            for one in written
-            if one.began <= ended
-            and not any(
-                later is not one and later.began >= one.ended and later.ended <= began
-                for later in written
-            )
-        }
+        last = max((one.began for one in written if one.ended <= began), default=-2.0)
+        return (one for one in written if one.began <= ended and one.ended > last)
 
     def wrong(self, key: int, found: Value, began: float, ended: float) -> str | None:
         possible = self.possible(key, began, ended)

@@ -16,15 +16,20 @@ import structlog
 from keys.records import ProcedureKey, ProcedureRecord
 from keys.value import decode
 from metasrv.check.look import check
-from tests.sim.clients import Session
+from tests.sim.changes import Alterer, shaped_spec
+from tests.sim.clients import Session, pursued
 from tests.sim.ddl import Forgetter, Known, Owner, builder, steward
 from tests.sim.eyes import SimEyes
 from tests.sim.faults import FAULTS, Fault
+from tests.sim.frontends import Frontend
 from tests.sim.ghosts import look_at_leaders
+from tests.sim.line import Line
 from tests.sim.loop import WORLD, SimLoop, run
 from tests.sim.nodes import Datanode
 from tests.sim.planted import Bugs
 from tests.sim.servers import Metasrv
+from tests.sim.shaped import TOKEN, Shaped
+from tests.sim.users import User, read_by_indexes, read_whole
 from tests.sim.world import World
 from tests.sim.writers import Writer, read_all
 
@@ -32,17 +37,19 @@ LOOK_MS = 400
 START_MS_MAX = 60_000
 SETTLE_MS_MAX = 300_000
 """In which all is over once the faults are: leases, elections and retries end long before."""
-QUIET_MS = 12_000
+QUIET_MS = 6_000
 FAULTS_MIN, FAULTS_MAX = 8, 14
-FAULTS_MS = 50_000
+FAULTS_MS = 25_000
 """In which they begin."""
-TABLES = 2
-WRITERS = 5
-STATEMENTS = 36
-"""Of one writer."""
-CHANGES = 12
+TABLES = 1
+WRITERS = 2
+USERS = 3
+"""Of frontends."""
+STATEMENTS = 38
+"""Of one writer, or user."""
+CHANGES = 8
 """Of one owner of tables."""
-READS = 8
+READS = 6
 
 
 @dataclass(frozen=True)
@@ -69,13 +76,14 @@ def live(seed: int, bugs: Bugs | None = None) -> Outcome:
         await plots[0].play()
 
     def tell(text: str) -> None:
-        plots[0].world.wrong(text)
+        if not plots[0].world.loop.is_over:  # what is closed then complains of it
+            plots[0].world.wrong(text)
 
     with quiet(tell), bugs.planted(), uncollected():
         try:
             run(main, seed)
         except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - whatever ends a world
-            tell(f"ended by {error!r}")
+            plots[0].world.wrong(f"ended by {error!r}")
     return plots[0].outcome()
 
 
@@ -96,7 +104,7 @@ class Plot:
         if await self._prepared():
             storms = world.loop.spawn(WORLD, self._trouble())
             work = [world.loop.spawn(name, actor) for name, actor in self._actors()]
-            for task in work[:WRITERS]:
+            for task in work[: WRITERS + USERS]:
                 await task
             await storms
             self._make_peace()
@@ -108,6 +116,7 @@ class Plot:
         world = self.world
         changes = sum(owner.changes for owner in self.owners)
         changes += sum(forgetter.changes for forgetter in self.forgetters)
+        changes += self.alterer.changes
         return Outcome(
             seed=self.seed,
             digest=world.loop.digest(),
@@ -119,8 +128,8 @@ class Plot:
             steps=world.loop.steps,
         )
 
-    def _processes(self) -> list[Metasrv | Datanode]:
-        return [*self.world.servers, *self.world.nodes]
+    def _processes(self) -> list[Metasrv | Datanode | Frontend]:
+        return [*self.world.servers, *self.world.nodes, *self.world.frontends]
 
     # ---- before
 
@@ -144,6 +153,19 @@ class Plot:
                 session.wrong(f"{name} cannot be made")
                 return False
             self.known.append(known)
+        return await self._shaped()
+
+    async def _shaped(self) -> bool:
+        """The table that changes its shape, with an index over all of its rows to come."""
+        session, regions = self.world.session("alterer"), self.world.random.choice([1, 2])
+        body = shaped_spec("shaped", regions)
+        end = await pursued(session, lambda key: session.tables.create(body, idempotency_key=key))
+        if end.value is None:
+            session.wrong("shaped cannot be made")
+            return False
+        shaped = Shaped(end.value.id, "shaped", session.oracle.rows(end.value.id))
+        self.alterer = Alterer(session, shaped)
+        await self.alterer.index(TOKEN)
         return True
 
     def _owner(self, name: str) -> Owner:
@@ -156,24 +178,29 @@ class Plot:
         for number in range(WRITERS):
             writer = Writer(world.session(f"writer-{number}"), number, self.names)
             actors.append((f"writer-{number}", writer.run(STATEMENTS)))
+        for number in range(USERS):
+            user = User(self._line(f"user-{number}"), self.alterer.table, number)
+            actors.append((user.session.name, user.run(STATEMENTS)))
+        actors.append(("alterer", self.alterer.run(CHANGES)))
         for number, known in enumerate(self.known):
             owner = self._owner(f"steward-{number + 1}")
             owner.known[known.table_id] = self.owners[0].known.pop(known.table_id)
             actors.append((owner.session.name, steward(owner, known, CHANGES // 2)))
-        for number in range(2):
-            owner = self._owner(f"builder-{number}")
-            actors.append((owner.session.name, builder(owner, CHANGES)))
-        for number in range(2):
-            forgetter = Forgetter(world.session(f"forgetter-{number}"))
-            self.forgetters.append(forgetter)
-            actors.append((forgetter.session.name, forgetter.run(CHANGES)))
+        owner = self._owner("builder")
+        actors.append((owner.session.name, builder(owner, CHANGES)))
+        forgetter = Forgetter(world.session("forgetter"))
+        self.forgetters.append(forgetter)
+        actors.append((forgetter.session.name, forgetter.run(CHANGES)))
         actors.append(("reader", self._read(world.session("reader"))))
         return actors
+
+    def _line(self, name: str) -> Line:
+        return Line(self.world.session(name), self.world.frontends)
 
     async def _read(self, session: Session) -> None:
         tables = {name: session.rows(name) for name in self.names}
         for _ in range(READS):
-            await session.think(8_000)
+            await session.think(5_000)
             await read_all(session, tables[session.random.choice(self.names)], must=False)
 
     # ---- trouble
@@ -214,16 +241,18 @@ class Plot:
             world.kv.tick()
             world.ghost.look()
             world.leases.look(world.nodes)
+            world.shapes.look(world.nodes, world.frontends)
             look_at_leaders(world.servers, world.weather.sometimes)
             self._restart_those_who_gave_up()
             await world.sleep_ms(LOOK_MS)
 
     def _restart_those_who_gave_up(self) -> None:
         """As whatever runs the programs does; faults restart what they have killed."""
-        for node in self.world.nodes:
-            if node.gave_up:
-                node.gave_up = False
-                node.start()
+        ended: list[Datanode | Frontend] = [*self.world.nodes, *self.world.frontends]
+        for process in ended:
+            if process.gave_up:
+                process.gave_up = False
+                process.start()
 
     # ---- after
 
@@ -261,11 +290,22 @@ class Plot:
         session = world.session("judge")
         for known in self.known:
             await read_all(session, session.rows(known.name), must=True)
+        await self._judge_shaped()
         eyes = SimEyes(world.loop, world.network, world.disks, world.urls)
         checked = await check(world.kv, eyes, world.clock, deep=True)
         for violation in checked.violations:
             if violation.severity == "violation":
                 world.wrong(f"check: {violation.line}")
+
+    async def _judge_shaped(self) -> None:
+        """Every frontend has the table of the model, whichever way it is read."""
+        await self.alterer.judge()
+        self.world.shapes.end(self.world.nodes)
+        table = self.alterer.table
+        for frontend in self.world.frontends:
+            line = Line(self.world.session(f"judge-{frontend.name}"), [frontend])
+            await read_whole(line, table, must=True)
+            await read_by_indexes(line, table)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from random import Random
 
 from tests.sim.clients import Session
 from tests.sim.disks import Disks
+from tests.sim.frontends import Frontend
 from tests.sim.ghosts import LeaseGhost, StoreGhost
 from tests.sim.loop import SimClock, SimLoop
 from tests.sim.net import Network
@@ -14,10 +15,12 @@ from tests.sim.nodes import Datanode
 from tests.sim.oracle import Oracle
 from tests.sim.planted import Bugs
 from tests.sim.servers import Metasrv, Outside
+from tests.sim.shape_ghosts import ShapeGhost
 from tests.sim.weather import Weather
 
 DRIFT = 0.001
 FAR_DRIFT = 0.5
+FRONTENDS = 2
 
 
 class World:
@@ -41,6 +44,9 @@ class World:
         drift = FAR_DRIFT if is_far else DRIFT
         self.oracle.leases_hold = not (is_far or self.has_force)
         self.leases = LeaseGhost(self.weather.sometimes, self.wrong, self.oracle.leases_hold)
+        self.shapes = ShapeGhost(
+            self.kv, self.weather.sometimes, self.wrong, self.oracle.leases_hold
+        )
         servers = self.random.choice([2, 3, 3])
         self.servers = [
             Metasrv(number, outside, self._clock(DRIFT)) for number in range(1, servers + 1)
@@ -49,6 +55,10 @@ class World:
         self.nodes = [
             Datanode(f"dn-{n}", loop, self.network, self.disks, self._clock(drift), self.urls)
             for n in (1, 2, 3)
+        ]
+        self.frontends = [
+            Frontend(number, loop, self.network, self._clock(DRIFT), self.urls)
+            for number in range(1, FRONTENDS + 1)
         ]
         loop.thread_ms = lambda: self.random.uniform(0.05, 4.0)
 

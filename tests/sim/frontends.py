@@ -1,0 +1,106 @@
+"""A frontend in the simulation: its real parts over a network that fails."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from base.clock import Clock
+from base.errors import Conflict
+from base.rows.nodes import Nodes
+from base.wire.client import HttpClient
+from dataplane.frontend.app import build_app
+from dataplane.frontend.catalog import LiveCatalog
+from dataplane.frontend.feed import Feed, Servers
+from dataplane.frontend.holder import Holder, World
+from dataplane.frontend.latency import Latency
+from dataplane.frontend.main import OLD_SCANS_MS
+from dataplane.frontend.metasrv import HttpLeader
+from dataplane.frontend.metrics import FrontendMetrics
+from dataplane.frontend.regions import Regions
+from dataplane.frontend.service import Service
+from dataplane.frontend.transactions import Transactions
+from dataplane.frontend.writing import Writing
+from tests.fakes.chance import SeededRng
+from tests.sim.loop import SimLoop
+from tests.sim.net import Network, Wire
+
+
+@dataclass(eq=False)
+class Frontend:
+    """A machine, and the process on it while there is one."""
+
+    number: int
+    loop: SimLoop
+    network: Network
+    clock: Clock
+    metasrvs: Sequence[str]
+    node: str = ""
+    """Of the loop; the process that was started last."""
+    service: Service | None = None
+    gave_up: bool = False
+    """It ended by itself: its lease is over."""
+    _numbers: "count[int]" = field(default_factory=lambda: count(1))
+
+    @property
+    def name(self) -> str:
+        return f"fe-{self.number}"
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.name}:7200"
+
+    @property
+    def is_up(self) -> bool:
+        return bool(self.node) and not self.loop.is_dead(self.node)
+
+    def start(self) -> None:
+        assert not self.is_up, "one process of a name"
+        self.gave_up = False
+        number = next(self._numbers)
+        self.node = f"{self.name}#{number}"
+        self.loop.spawn(self.node, self._live(SeededRng(100 * self.number + number)))
+
+    def kill(self) -> None:
+        if self.is_up:
+            self.loop.kill(self.node)
+            self.network.died(self.node)
+            self.service = None
+
+    async def _live(self, rng: SeededRng) -> None:
+        try:
+            await self._run(rng)
+        except* Conflict as group:  # a newer process has its id
+            self.loop.trace("gave up", self.node, str(group.exceptions[0]))
+        self.kill()
+        self.gave_up = True
+
+    async def _run(self, rng: SeededRng) -> None:
+        """As dataplane.frontend.main puts it together. Until its lease is over."""
+        wire = Wire(self.network)
+        client = HttpClient(self.metasrvs, transport=wire)
+        catalog = LiveCatalog(lambda: holder.tell())
+        transactions = Transactions(lambda table, version: holder.freed(table, version))
+        feed = Feed(catalog, Servers(self.metasrvs, transport=wire), self.clock, rng)
+        latency = Latency()
+        world = World(HttpLeader(client), self.clock, feed.reload, feed.learn)
+        holder = Holder(self.name, self.url, catalog, transactions, latency, world)
+        regions = Regions(catalog, Nodes(wire), rng, holder.check_lease)
+        writing, metrics = Writing(catalog, regions), FrontendMetrics()
+        service = self.service = Service(
+            holder, catalog, transactions, regions, writing, self.clock, latency, metrics
+        )
+        self.network.listen(self.url, self.node, build_app(service))
+        async with asyncio.TaskGroup() as tasks:
+            background = [feed.run(), holder.run(), self._end_old_scans(service)]
+            running = [tasks.create_task(work) for work in background]
+            await holder.until_over()
+            for task in running:
+                task.cancel()
+        self.network.weather.sometimes["a frontend that stopped by its own clock"] += 1
+        await holder.sign_off()
+
+    async def _end_old_scans(self, service: Service) -> None:
+        while True:
+            await self.clock.sleep_ms(OLD_SCANS_MS)
+            service.end_old_scans()

@@ -1,0 +1,233 @@
+"""A table whose columns and indexes come and go, as a single node would have it.
+
+Each column has writes of its own, as rows have (tests/sim/oracle.py). What a statement does not
+name has the default of that moment; while a column is on its way, and so perhaps unknown to who
+wrote, it perhaps kept what it had.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tests.sim.oracle import NEVER, Rows, Value, Written
+
+BY_DEFAULT = "by default"
+NULL = "null"
+GONE = "gone"
+TOKEN, COPY = "v", "w"
+"""Columns that every statement that puts a row writes, with one value that no other one writes: a
+row of which they differ was torn."""
+
+
+@dataclass(eq=False)
+class Way:
+    """Of an element, in or out, by one change."""
+
+    began: float
+    ended: float = NEVER
+    """When it was done; NEVER: it is not known to be."""
+    refused: bool = False
+    over: float = NEVER
+    """When it was known to be undone."""
+
+    def overlaps(self, began: float, ended: float) -> bool:
+        return self.began <= ended and began <= min(self.ended, self.over)
+
+
+@dataclass(eq=False)
+class Element:
+    """A column or an index, which no other ever has the name of."""
+
+    name: str
+    comes: Way
+    goes: list[Way] = field(default_factory=list)
+
+    def is_there(self, began: float, ended: float) -> bool:
+        """Whether all of a statement that was sent at *began* and answered at *ended* had it."""
+        return self.comes.ended <= began and not any(
+            way.began <= ended and not (way.refused and way.over <= began) for way in self.goes
+        )
+
+    def may_be_there(self, began: float, ended: float) -> bool:
+        if self.comes.began > ended or (self.comes.refused and self.comes.over < began):
+            return False
+        return not any(way.ended <= began for way in self.goes)
+
+    def is_moving(self, began: float, ended: float) -> bool:
+        return any(way.overlaps(began, ended) for way in (self.comes, *self.goes))
+
+
+@dataclass(eq=False)
+class Column(Element):
+    origin: int | None = None
+    required: bool = False
+    values: Rows = field(default_factory=Rows)
+    defaults: Rows = field(default_factory=Rows)
+    """Of its key 0."""
+
+    def possible(self, key: int, began: float, ended: float) -> set[Value]:
+        found: set[Value] = set()
+        for one in self.values.standing(key, began, ended):
+            is_unsaid = one.value in (None, BY_DEFAULT)  # None: as it was before there was a column
+            found |= self._by_default(one) if is_unsaid else {one.value}
+        return found
+
+    def _by_default(self, written: Written) -> set[Value]:
+        set_ = self.defaults.possible(0, written.began, written.ended)
+        return {text_of(self.origin) if value is None else value for value in set_}
+
+
+@dataclass(eq=False)
+class Index(Element):
+    columns: tuple[str, ...] = ()
+    unique: bool = False
+
+
+@dataclass(eq=False)
+class Statement:
+    """What one statement may have changed, and what becomes of it."""
+
+    began: float
+    written: list[Written] = field(default_factory=list)
+    left_out: list[tuple[Column, Written]] = field(default_factory=list)
+    """Of rows that may have been there: what was not named is kept while the column moves."""
+
+    def done(self, now: float) -> None:
+        for one in self.written:
+            one.ended = now
+        for column, one in self.left_out:
+            if not column.is_moving(self.began, now):
+                one.ended = now
+
+    def refused(self) -> None:
+        for one in (*self.written, *(one for _, one in self.left_out)):
+            one.refused = True
+
+
+@dataclass(eq=False)
+class Shaped:
+    """One table, by its id."""
+
+    table_id: int
+    name: str
+    rows: Rows
+    """By their tokens."""
+    columns: dict[str, Column] = field(default_factory=dict)
+    indexes: dict[str, Index] = field(default_factory=dict)
+
+    def known(self, now: float) -> list[Column]:
+        """Columns that a client may name."""
+        return [one for one in self.columns.values() if one.may_be_there(now, now)]
+
+    def values(self, column: str, now: float) -> list[str]:
+        """All that rows may have in a column, but null."""
+        rows = self.rows if column in (TOKEN, COPY) else self.columns[column]
+        found = {value for key in self.rows.keys for value in rows.possible(key, now, now)}
+        return sorted(value for value in found if value not in (None, NULL, GONE))
+
+    # ---- what is written
+
+    def begin(self, op: str, rows: Sequence[Mapping[str, int | str]], now: float) -> Statement:
+        """*rows* as they are sent."""
+        statement = Statement(now)
+        for row in rows:
+            key, token = int(row["id"]), row.get(TOKEN)
+            value = None if token is None else str(token)
+            statement.written.append(self.rows.begin(key, value, now))
+            for column in self.columns.values():
+                self._begin(statement, op, column, row)
+        return statement
+
+    def _begin(
+        self, statement: Statement, op: str, column: Column, row: Mapping[str, int | str]
+    ) -> None:
+        key, now = int(row["id"]), statement.began
+        if op == "delete":
+            statement.written.append(column.values.begin(key, GONE, now))
+        elif column.name in row:
+            value = text_of(row[column.name])
+            statement.written.append(column.values.begin(key, value, now))
+        elif op == "insert":
+            statement.written.append(column.values.begin(key, BY_DEFAULT, now))
+        elif op == "upsert":
+            written = column.values.begin(key, BY_DEFAULT, now)
+            statement.left_out.append((column, written))
+
+    def add(self, column: Column) -> None:
+        """Statements that are under way may know of it."""
+        self.columns[column.name] = column
+        for key, written in self.rows.keys.items():
+            for one in written:
+                if not one.is_sure and not one.refused:
+                    column.values.begin(key, BY_DEFAULT, one.began)
+
+    # ---- what is found
+
+    def wrong_row(self, found: Mapping[str, object], began: float, now: float) -> str | None:
+        """Of one row that was read, whole."""
+        key, token = found["id"], found[TOKEN]
+        assert isinstance(key, int)
+        if token != found[COPY]:
+            return f"key {key}: torn, {token!r} and {found[COPY]!r}"
+        for name, column in self.columns.items():
+            if name not in found:
+                if column.is_there(began, now):
+                    return f"key {key}: column {name} is missing"
+                continue
+            if not column.may_be_there(began, now):
+                return f"key {key}: column {name} is not there"
+            possible = column.possible(key, began, now)
+            if text_of(found[name]) not in possible:
+                right = sorted(map(str, possible))
+                return f"key {key}: {name} is {found[name]!r}, right: one of {right}"
+        return self.rows.wrong(key, str(token), began, now)
+
+    def wrong_rows(
+        self, found: Sequence[Mapping[str, object]], began: float, now: float
+    ) -> Iterator[str]:
+        """Of a read of the whole table."""
+        seen: set[object] = set()
+        for row in found:
+            if row["id"] in seen:
+                yield f"{self.name}: key {row['id']} twice"
+            seen.add(row["id"])
+            wrong = self.wrong_row(row, began, now)
+            if wrong is not None:
+                yield f"{self.name}: {wrong}"
+        for key in sorted(self.rows.keys.keys() - seen):
+            wrong = self.rows.wrong(key, None, began, now)
+            if wrong is not None:
+                yield f"{self.name}: {wrong}"
+
+    def wrong_by_index(
+        self,
+        name: str,
+        value: str | int,
+        found: Sequence[Mapping[str, object]],
+        began: float,
+        now: float,
+    ) -> Iterator[str]:
+        """Of a read of the rows that have *value* in the first column of an index."""
+        column = self.indexes[name].columns[0]
+        where = f"{self.name} by {name} = {value!r}"
+        for row in found:
+            if row[column] != value:
+                yield f"{where}: a row with {row[column]!r}"
+            wrong = self.wrong_row(row, began, now)
+            if wrong is not None:
+                yield f"{where}: {wrong}"
+        seen = {row["id"] for row in found}
+        for key in sorted(self.rows.keys.keys() - seen):
+            if self._must_have(key, column, value, began, now):
+                yield f"{where}: key {key} is missing"
+
+    def _must_have(self, key: int, column: str, value: str | int, began: float, now: float) -> bool:
+        tokens = self.rows.possible(key, began, now)
+        if column in (TOKEN, COPY):
+            return tokens == {value}
+        return None not in tokens and self.columns[column].possible(key, began, now) == {
+            text_of(value)
+        }
+
+
+def text_of(value: object) -> str:
+    return NULL if value is None else str(value)
