@@ -15,32 +15,35 @@ from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread
 from types import FrameType
+from typing import assert_never
 
 from py4j.protocol import Py4JError
 from pydantic import ValidationError
-from pyspark.accumulators import Accumulator
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from base.errors import MetaError, Unavailable
+from base.errors import MetaError
 from base.wire.jobs import (
     REQUEST,
     Answer,
+    BackfillJob,
     CancelJob,
     DriverReady,
     Job,
     JobFailed,
-    JobProgress,
     JobResult,
     MoveJob,
     ThrottleJob,
+    ValidateJob,
 )
+from dataplane.pipelines.backfill import backfill
 from dataplane.pipelines.move import move
+from dataplane.pipelines.running_job import RunningJob
 from dataplane.pipelines.session import SessionSettings, end_java, java_version, start_session
+from dataplane.pipelines.validate import validate
 
 JOBS_AT_ONCE = 2  # the others wait; executors are shared anyway
 TICK_S = 0.1  # how often progress and cancellations are looked at
-DETAIL_CHARS_MAX = 2000  # of a failure: Java's traces are long
 
 
 class Answers:
@@ -59,42 +62,6 @@ class Answers:
                     line = line[os.write(self._descriptor, line) :]
             except BrokenPipeError:
                 return
-
-
-class RunningJob:
-    """A job between its line and its answer (`move.Watch`)."""
-
-    def __init__(self, spark: SparkSession, job: Job, tag: str) -> None:
-        self.job = job
-        self.tag = tag
-        self.cancelled = Event()
-        self._spark = spark
-        self._counter: Accumulator[int] | None = None
-        self._total = 0
-        self._told = -1
-
-    def begin(self, total: int) -> Accumulator[int]:
-        self._total = total
-        self._counter = self._spark.sparkContext.accumulator(0)
-        return self._counter
-
-    def check(self) -> None:
-        if self.cancelled.is_set():
-            raise Unavailable("not-ready", reason="cancelled")
-
-    def failed(self, code: str, detail: str) -> JobFailed:
-        return JobFailed(job_id=self.job.job_id, code=code, detail=detail[:DETAIL_CHARS_MAX])
-
-    def news(self) -> JobProgress | None:
-        """None: nothing has moved since it was asked last."""
-        if self._counter is None:
-            return None
-        # A task that ran twice counts twice.
-        done = min(int(self._counter.value), self._total)
-        if done <= self._told:
-            return None
-        self._told = done
-        return JobProgress(job_id=self.job.job_id, done=done, total=self._total, unit="bytes")
 
 
 class Driver:
@@ -119,7 +86,7 @@ class Driver:
                 case CancelJob():
                     self._cancel(request.job_id)
                 case ThrottleJob():
-                    pass
+                    self._throttle(request)
                 case _:
                     self._submit(request)
 
@@ -127,7 +94,7 @@ class Driver:
         """Jobs that still run fail, since their JVM goes away under them."""
         self._ended.set()
         for job in self._running():
-            job.cancelled.set()
+            job.cancel()
         end_java()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
@@ -145,7 +112,13 @@ class Driver:
         with self._jobs_lock:
             job = self._jobs.get(job_id)
         if job is not None:
-            job.cancelled.set()
+            job.cancel()
+
+    def _throttle(self, request: ThrottleJob) -> None:
+        with self._jobs_lock:
+            job = self._jobs.get(request.job_id)
+        if job is not None:
+            job.throttle(request.rows_per_s)
 
     def _finish(self, job: RunningJob, ended: Future[JobResult | JobFailed]) -> None:
         """Runs in the job's thread. Whatever happened, somebody waits for an answer."""
@@ -180,8 +153,12 @@ class Driver:
         match job.job:
             case MoveJob():
                 return move(self._spark, job.job, job)
+            case BackfillJob():
+                return backfill(self._spark, job.job, job)
+            case ValidateJob():
+                return validate(self._spark, job.job, job)
             case _:
-                raise Unavailable("not-ready", reason=f"jobs of kind {job.job.op} are not run here")
+                assert_never(job.job)
 
     def _tell(self) -> None:
         while not self._ended.wait(TICK_S):

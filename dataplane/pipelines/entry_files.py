@@ -3,36 +3,77 @@
 Nothing here knows Spark. Errors as in `executor`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from base.errors import Corrupt
-from base.wire.inputs import Snapshot
+from base.wire.inputs import BorrowedFile, Snapshot
 from base.wire.orders import DataFile
+from dataplane.pipelines.backfill_plan import Survey
 from dataplane.pipelines.executor import Output, mended_by_another_attempt, verified_rows
 from dataplane.region.adoption import data_file, entry_of
 from dataplane.region.block_cache import BlockCache
-from dataplane.region.columns import DELETE, OP, VERSION, ColumnDef
+from dataplane.region.columns import DELETE, OP, VERSION, ColumnDef, ordered
 from dataplane.region.disk import Disk
 from dataplane.region.families import ENTRY_COLUMNS
 from dataplane.region.file_reader import FileReader, FileSource
 from dataplane.region.file_writer import FileTarget, write_rows
+from dataplane.region.footer import read_footer
+from dataplane.region.index_entries import IndexDef, entry_keys
 from dataplane.region.key_range import KeyRange
 from dataplane.region.lookup import View, merge_sources
+from dataplane.region.lost import lost_if_unreadable
 from dataplane.region.memtable import first_of_each_key
 from dataplane.region.merge import merge_versions
 
+STEPS_MAX = 64
+"""Of a file that a survey tells."""
+LOOKS_MAX = 16
+"""Into a file; each decodes a part of a row group."""
+SAMPLES_OF_A_LOOK = 32
+
+
+def columns_of(snapshot: Snapshot) -> tuple[ColumnDef, ...]:
+    """The table's, in order of id."""
+    return ordered(ColumnDef(**column.model_dump()) for column in snapshot.columns)
+
+
+def survey_file(disk: Disk, one: BorrowedFile, index: IndexDef | None) -> Survey:
+    """A look at the footer of a file, and at some of its rows for the entries that they have."""
+    entry = entry_of(one.file, one.root)
+    reader = FileReader(FileSource(disk, one.root, BlockCache()), entry)
+    reader.verify_present()
+    with lost_if_unreadable(one.root, entry.name):
+        footer = read_footer(disk, reader.path, entry)
+    lows = [low for low, _ in footer.bounds]
+    rows = [footer.metadata.row_group(group).num_rows for group in range(len(lows))]
+    at = range(0, len(lows), -(-len(lows) // STEPS_MAX))
+    steps = [(lows[first], sum(rows[first : first + at.step])) for first in at]
+    if index is None:
+        return Survey(tuple(steps), ())
+    samples: list[bytes] = []
+    for first in range(0, len(lows), -(-len(lows) // LOOKS_MAX)):
+        found = next(reader.scan(KeyRange(lows[first]), index.columns))
+        samples += entry_keys(found.slice(0, SAMPLES_OF_A_LOOK), index).to_pylist()
+    return Survey(tuple(steps), tuple(samples))
+
 
 def rows_at_mark(
-    disk: Disk, snapshot: Snapshot, keys: KeyRange, columns: Sequence[ColumnDef]
+    disk: Disk,
+    snapshot: Snapshot,
+    keys: KeyRange,
+    columns: Sequence[ColumnDef],
+    seen: Callable[[int], None] = lambda rows: None,
 ) -> Iterator[pa.Table]:
     """Of each key in the range the newest row at or below the mark, without tombstones, by key; as
-    `columns.file_schema`. Every block that is read is compared with its checksum."""
+    `columns.file_schema`. Every block that is read is compared with its checksum. *seen* is told
+    how many stored rows were read, some at a time, each once."""
     source = FileSource(disk, snapshot.root, BlockCache())
     readers = tuple(FileReader(source, entry_of(one.file, one.root)) for one in snapshot.files)
     for window in merge_versions(merge_sources(View((), readers), keys, columns)):
+        seen(window.num_rows)
         settled = pc.less_equal(window.column(VERSION), pa.scalar(snapshot.version, pa.int64()))
         newest = first_of_each_key(window.filter(settled))
         live = newest.filter(pc.not_equal(newest.column(OP), pa.scalar(DELETE, pa.uint8())))

@@ -10,14 +10,13 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
 
-from base.errors import Corrupt, MetaError, Unavailable
+from base.errors import Unavailable
 from base.wire.inputs import BorrowedFile
 from base.wire.jobs import MoveJob, MoveResult
 from base.wire.orders import DataFile
@@ -32,38 +31,11 @@ from dataplane.pipelines.executor import (
     write_range,
 )
 from dataplane.pipelines.plan import Family, MovePlan, RewriteInput, input_bytes, plan_move
+from dataplane.pipelines.tasks import Counter, Watch, guarded, on_executors, unless_failed
 from dataplane.region.checksum import RowsDigest
 from dataplane.region.columns import KEY, VERSION
 from dataplane.region.kept_versions import KeptVersions
 from dataplane.region.local_disk import LocalDisk
-
-T = TypeVar("T")
-
-
-class Counter(Protocol):
-    """Adds on executors, is read in the driver; a task's share arrives when the task ends."""
-
-    def add(self, term: int) -> None: ...
-
-
-class Watch(Protocol):
-    """The driver's side of a running job."""
-
-    def begin(self, total: int) -> Counter:
-        """Starts the count of bytes."""
-        ...
-
-    def check(self) -> None:
-        """Raises Unavailable once the job has been cancelled."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """How a task failed, as a value: what is wrong with an input is not mended by Spark's retry."""
-
-    code: str
-    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +72,7 @@ def move(spark: SparkSession, job: MoveJob, watch: Watch) -> MoveResult:
     watch.check()
     if files:
         names = [file.name for file in files]
-        _on_executors(spark, partial(_tidy, run, names), [run.token])
+        on_executors(spark, partial(_tidy, run, names), [run.token])
     small = sum(isinstance(one, BorrowedFile) for one in plan.rewrites)
     return MoveResult(
         job_id=job.job_id,
@@ -122,7 +94,7 @@ Digests = Mapping[int, RowsDigest]
 def _first_pass(spark: SparkSession, run: Run, counter: Counter) -> tuple[list[DataFile], Digests]:
     """Copies files and reads what is to be rewritten, side by side, one task for each input."""
     work = [*((True, one) for one in run.plan.copies), *((False, one) for one in run.plan.rewrites)]
-    done = _on_executors(spark, partial(_copy_or_read, run, counter), list(enumerate(work)))
+    done = on_executors(spark, partial(_copy_or_read, run, counter), list(enumerate(work)))
     copied = [one for one in done if isinstance(one, DataFile)]
     read = [one for one in done if not isinstance(one, DataFile)]
     numbers = [family.number for family in run.plan.families]
@@ -173,14 +145,14 @@ def _second_pass(
         return _carried_inputs(plan, family, batches)
 
     def write_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        receipt = _guarded(task, batches)
+        receipt = guarded(task, batches)
         yield pa.RecordBatch.from_pydict({"receipt": [pickle.dumps(receipt)]})
 
     rows = spark.range(0, inputs, 1, inputs).mapInArrow(read_rows, carrier_ddl(family.columns))
     ranges = rows.repartitionByRange(outputs, KEY) if outputs > 1 else rows.repartition(1)
     by_key = ranges.sortWithinPartitions(col(KEY).asc(), col(VERSION).desc())
     receipts = by_key.mapInArrow(write_rows, "receipt binary").collect()
-    return _unless_failed([pickle.loads(receipt[0]) for receipt in receipts])
+    return unless_failed([pickle.loads(receipt[0]) for receipt in receipts])
 
 
 def _carried_inputs(
@@ -208,27 +180,3 @@ def _sorted_range(
 
 def _tidy(run: Run, names: Sequence[str], token: str) -> None:
     remove_strays(run.output(""), token, names)
-
-
-def _on_executors(spark: SparkSession, task: Callable[[Any], T], work: Sequence[Any]) -> list[T]:
-    """One task for each piece of work. Raises the first failure."""
-    pieces = spark.sparkContext.parallelize(work, max(len(work), 1))
-    return _unless_failed(pieces.map(partial(_guarded, task)).collect())
-
-
-def _guarded(task: Callable[[Any], T], work: Any) -> T | Failure:
-    try:
-        return task(work)
-    except Corrupt as error:
-        return Failure("region-lost", str(error))
-    except Unavailable as error:
-        return Failure(error.code, str(error))
-    except MetaError as error:
-        return Failure("not-ready", str(error))
-
-
-def _unless_failed(results: Sequence[T | Failure]) -> list[T]:
-    failures = [one for one in results if isinstance(one, Failure)]
-    if failures:
-        raise Unavailable(failures[0].code, detail=failures[0].detail, failed=len(failures))
-    return [one for one in results if not isinstance(one, Failure)]

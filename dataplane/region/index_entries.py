@@ -61,7 +61,13 @@ def entries_of(rows: pa.Table, index: IndexDef) -> pa.Table:
         OP: ops,
         ROW: rows.column(KEY),
     }
-    return sorted_by_key(pa.table(found, schema=file_schema(ENTRY_COLUMNS)))
+    return sorted_entries(pa.table(found, schema=file_schema(ENTRY_COLUMNS)))
+
+
+def sorted_entries(entries: pa.Table) -> pa.Table:
+    """By key and newest first. By key alone it is three times as fast, and few come twice."""
+    ordered = entries.take(pc.sort_indices(whole(entries.column(KEY))))
+    return sorted_by_key(ordered) if pc.any(_as_the_next(ordered)).as_py() else ordered
 
 
 def repeated(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ import pyspark
 
 from base.clock import SystemClock
 from dataplane.pipelines.move import move
+from dataplane.pipelines.pace import PaceAddress
 from dataplane.pipelines.session import SessionSettings, end_java, start_session
 from metasrv.toolchain import checkout, read_toolchain
 from tests.spark.rig import Cluster, dead_region, move_job
@@ -53,6 +54,9 @@ class Uncounted:
 
     def begin(self, total: int) -> "Uncounted":
         return self
+
+    def paced(self, rows: int) -> AbstractContextManager[PaceAddress]:
+        raise AssertionError("a move counts bytes")
 
     def check(self) -> None:
         """Nobody cancels."""

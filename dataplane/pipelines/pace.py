@@ -1,0 +1,153 @@
+"""How fast the tasks of a job may read: one bucket of tokens in the driver, asked over a socket.
+
+A task says how many rows it has read and is told how long to wait, and asks again; so a new rate
+counts from the next question on, for all tasks together, wherever they run. What was asked for is
+also how far the job has come. `Bucket` is the pure part, `PaceServer` and `PaceClient` the wire.
+"""
+
+import hmac
+import secrets
+import socket
+from dataclasses import dataclass
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from threading import Event, Lock, Thread
+from types import TracebackType
+from typing import Self
+
+from base.clock import Clock
+from base.errors import Unavailable
+
+WAIT_MS_MAX = 200
+"""Between two questions: how late a task hears of a new rate."""
+DEADLINE_S = 30.0
+STOPPED = -1
+_LINE_BYTES_MAX = 256
+
+
+@dataclass
+class Bucket:
+    """`rows_per_s` None: as fast as it goes. Rows are owed rather than saved up: whoever comes when
+    nothing is owed reads at once, and the next one waits for it."""
+
+    rows_per_s: int | None
+    taken: int = 0
+    """Rows of all who were let through."""
+    owed: float = 0.0
+    at_ms: int | None = None
+    """When `owed` was true."""
+
+    def take(self, rows: int, now_ms: int) -> int:
+        """0: read on. Else the milliseconds after which to ask again; nothing was taken."""
+        rate = self.rows_per_s
+        if rate is None:
+            self.owed, self.at_ms = 0.0, now_ms
+            self.taken += rows
+            return 0
+        passed_ms = 0 if self.at_ms is None else now_ms - self.at_ms
+        self.owed, self.at_ms = max(self.owed - passed_ms * rate / 1000, 0.0), now_ms
+        if self.owed > 0:
+            return max(int(self.owed * 1000 / rate), 1)
+        self.owed += rows
+        self.taken += rows
+        return 0
+
+
+class SharedBucket:
+    """Safe for threads."""
+
+    def __init__(self, rows_per_s: int | None, clock: Clock) -> None:
+        self._bucket = Bucket(rows_per_s)
+        self._clock = clock
+        self._lock = Lock()
+        self._stopped = Event()
+
+    @property
+    def taken(self) -> int:
+        with self._lock:
+            return self._bucket.taken
+
+    def throttle(self, rows_per_s: int | None) -> None:
+        with self._lock:
+            self._bucket.rows_per_s = rows_per_s
+
+    def stop(self) -> None:
+        """Whoever asks from now on is told that the job is over."""
+        self._stopped.set()
+
+    def take(self, rows: int) -> int:
+        """As `Bucket.take`; STOPPED: the job is over."""
+        if self._stopped.is_set():
+            return STOPPED
+        with self._lock:
+            return self._bucket.take(rows, self._clock.mono_ms())
+
+
+@dataclass(frozen=True, slots=True)
+class PaceAddress:
+    """Goes with every task."""
+
+    host: str
+    port: int
+    secret: str
+
+
+class PaceServer:
+    """While it is entered, tasks that know its address are answered from the bucket."""
+
+    def __init__(self, bucket: SharedBucket, host: str) -> None:
+        secret = secrets.token_hex(16)
+
+        class Handler(StreamRequestHandler):
+            def handle(self) -> None:
+                said = self.rfile.readline(_LINE_BYTES_MAX).strip()
+                if not hmac.compare_digest(said, secret.encode()):
+                    return
+                while line := self.rfile.readline(_LINE_BYTES_MAX):
+                    self.wfile.write(b"%d\n" % bucket.take(int(line)))
+
+        self._server = ThreadingTCPServer((host, 0), Handler)
+        self._server.daemon_threads = True
+        self.address = PaceAddress(host, self._server.server_address[1], secret)
+
+    def __enter__(self) -> Self:
+        Thread(target=self._server.serve_forever, name="pace", daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class PaceClient:
+    """Of one task."""
+
+    def __init__(self, address: PaceAddress) -> None:
+        try:
+            self._socket = socket.create_connection((address.host, address.port), DEADLINE_S)
+            self._answers = self._socket.makefile("rb")
+            self._socket.sendall(address.secret.encode() + b"\n")
+        except OSError as error:
+            raise Unavailable("not-ready", what="the driver", reason=str(error)) from error
+
+    def take(self, rows: int) -> None:
+        """Returns when the task may read on. Raises Unavailable if the driver is gone."""
+        try:
+            while wait_ms := self._ask(rows):
+                if wait_ms == STOPPED:
+                    raise Unavailable("not-ready", reason="cancelled")
+                Event().wait(min(wait_ms, WAIT_MS_MAX) / 1000)
+        except (OSError, ValueError) as error:
+            raise Unavailable("not-ready", what="the driver", reason=str(error)) from error
+
+    def close(self) -> None:
+        self._answers.close()
+        self._socket.close()
+
+    def _ask(self, rows: int) -> int:
+        self._socket.sendall(b"%d\n" % rows)
+        return int(self._answers.readline(_LINE_BYTES_MAX))

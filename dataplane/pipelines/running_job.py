@@ -1,0 +1,78 @@
+"""A job between its line and its answer: how far it is, how fast it may go, whether it ends."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+
+from pyspark.accumulators import Accumulator
+from pyspark.sql import SparkSession
+
+from base.clock import SystemClock
+from base.errors import Unavailable
+from base.wire.jobs import Job, JobFailed, JobProgress, MoveJob
+from dataplane.pipelines.pace import PaceAddress, PaceServer, SharedBucket
+
+DETAIL_CHARS_MAX = 2000  # of a failure: Java's traces are long
+
+
+class RunningJob:
+    """Implements tasks.Watch."""
+
+    def __init__(self, spark: SparkSession, job: Job, tag: str) -> None:
+        self.job = job
+        self.tag = tag
+        self.cancelled = Event()
+        self._spark = spark
+        self._counter: Accumulator[int] | None = None
+        self._bucket: SharedBucket | None = None
+        if not isinstance(job, MoveJob):
+            self._bucket = SharedBucket(job.rows_per_s, SystemClock())
+        self._total: int | None = None
+        """None: it has not begun to count."""
+        self._told = -1
+
+    def begin(self, total: int) -> Accumulator[int]:
+        self._total = total
+        self._counter = self._spark.sparkContext.accumulator(0)
+        return self._counter
+
+    @contextmanager
+    def paced(self, rows: int) -> Iterator[PaceAddress]:
+        assert self._bucket is not None, "a job that reads rows"
+        host = self._spark.sparkContext.getConf().get("spark.driver.host", "127.0.0.1")
+        self._total = rows
+        with PaceServer(self._bucket, host) as server:
+            yield server.address
+
+    def throttle(self, rows_per_s: int | None) -> None:
+        if self._bucket is not None:
+            self._bucket.throttle(rows_per_s)
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+        if self._bucket is not None:
+            self._bucket.stop()
+
+    def check(self) -> None:
+        if self.cancelled.is_set():
+            raise Unavailable("not-ready", reason="cancelled")
+
+    def failed(self, code: str, detail: str) -> JobFailed:
+        return JobFailed(job_id=self.job.job_id, code=code, detail=detail[:DETAIL_CHARS_MAX])
+
+    def news(self) -> JobProgress | None:
+        """None: nothing has moved since it was asked last."""
+        if self._total is None:
+            return None
+        # A task that ran twice counts twice.
+        done = min(self._done(), self._total)
+        if done <= self._told:
+            return None
+        self._told = done
+        unit = "bytes" if self._bucket is None else "rows"
+        return JobProgress(job_id=self.job.job_id, done=done, total=self._total, unit=unit)
+
+    def _done(self) -> int:
+        if self._bucket is not None:
+            return self._bucket.taken
+        return 0 if self._counter is None else int(self._counter.value)

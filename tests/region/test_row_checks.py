@@ -1,0 +1,61 @@
+"""Rows that a constraint rules out are named with what they say, and counted."""
+
+import pyarrow as pa
+import pytest
+
+from base.errors import Refused
+from base.expressions.check import asked
+from base.schema.types import parse_type
+from base.wire.jobs import RowCheck
+from base.wire.offenders import Violation
+from dataplane.region.columns import ColumnDef, row_schema
+from dataplane.region.row_checks import Judge, violations
+
+COLUMNS = (
+    ColumnDef(id=1, type="int64", nullable=True),
+    ColumnDef(id=2, type="string", nullable=True),
+)
+TYPES = {column.id: parse_type(column.type) for column in COLUMNS}
+ROWS = pa.table(
+    [[b"a", b"b", b"c", b"d"], [1, 1, 2, 2], [5, None, -1, 7], ["x", None, "y", None]],
+    schema=row_schema(COLUMNS),
+)
+POSITIVE = RowCheck(
+    constraint=8, kind="check", columns=[1], expression=asked("n > 0", {"n": 1}, TYPES)
+)
+GIVEN = RowCheck(constraint=7, kind="not-null", columns=[1, 2])
+
+
+def test_given_rows_when_judged_then_each_that_breaks_one_is_named_in_order() -> None:
+    judges = [Judge.of(check, COLUMNS) for check in (POSITIVE, GIVEN)]
+
+    found, total = violations(ROWS, judges, 10)
+
+    assert found == (
+        Violation(constraint=7, row_key="62", values={"1": None, "2": None}),
+        Violation(constraint=8, row_key="63", values={"1": -1}),
+        Violation(constraint=7, row_key="64", values={"1": 7, "2": None}),
+    )
+    assert total == 3
+
+
+def test_given_more_than_are_asked_for_when_judged_then_all_are_counted() -> None:
+    judges = [Judge.of(check, COLUMNS) for check in (GIVEN, POSITIVE)]
+
+    found, total = violations(ROWS, judges, 2)
+
+    assert [one.row_key for one in found] == ["62", "63"]
+    assert (violations(ROWS, judges, 0), total) == (((), 3), 3)
+    assert violations(ROWS.slice(0, 0), judges, 10) == ((), 0)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        RowCheck(constraint=7, kind="not-null", columns=[9]),
+        RowCheck(constraint=7, kind="check", columns=[1]),
+    ],
+)
+def test_given_a_check_that_makes_no_sense_when_prepared_then_refused(check: RowCheck) -> None:
+    with pytest.raises(Refused):
+        Judge.of(check, COLUMNS)
