@@ -61,7 +61,7 @@ NOT_IN_A_LIFE = {
     "rehearsal/draft:range": "a dry run, which stores nothing (test_plan)",
     "line:read_line": "before the term, so before any procedure runs (test_manager)",
 }
-PORTS = {"txn", "range", "send", "borrowed", "move"}
+PORTS = {"txn", "range", "send", "borrowed", "snapshot", "move", "backfill"}
 
 
 @pytest.fixture(autouse=True)
