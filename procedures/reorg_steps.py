@@ -47,6 +47,13 @@ class Filled:
         return cls(info, route, next(one for one in info.indexes if one.id == index))
 
 
+@dataclass(frozen=True, slots=True)
+class NotTaken:
+    """A region would not have what was made of its rows."""
+
+    why: Refused | Conflict
+
+
 async def begin_reorg(at: Context, table: Filled) -> Reorg:
     """Opens the marks, and counts what there is to read."""
     marked = await open_marks(at, table.info, table.route)
@@ -76,16 +83,16 @@ async def _take_round(at: Context, table: Filled, reorg: Reorg) -> Reorg:
     takes = [partial(_take, at, table, regions[made.region], made) for made in reorg.made]
     answers = await fan_out(takes, at_once=NODES_AT_ONCE_MAX)
     taken = [one for one in answers if isinstance(one, Taken)]
-    refusals = [one for one in answers if isinstance(one, Refused | Conflict)]
+    refusals = [one for one in answers if isinstance(one, NotTaken)]
     after = with_taken(reorg, taken)
     if refusals and after.refusals >= REFUSALS_MAX:
-        raise refusals[0]
+        raise refusals[0].why
     return after
 
 
 async def _take(
     at: Context, table: Filled, region: RegionRoute, made: Made
-) -> Taken | Refused | Conflict | None:
+) -> Taken | NotTaken | None:
     """None: another leads the region now, and the files are where it does not look."""
     if region.epoch != made.epoch:
         return None
@@ -106,7 +113,7 @@ async def _take(
         await order_one(at, region.leader, order)
     except (Refused, Conflict) as error:
         if error.code != "unique-violation":
-            return error
+            return NotTaken(error)
         found = Offenders.model_validate(error.facts)
         return Taken(made, found.total, offenders_of(table.info, found.duplicates))
     return Taken(made)
