@@ -73,8 +73,9 @@ class Statement:
                 found[change.index.id] = sorted({key for key, _ in pairs})
         return found
 
-    def plan(self, known: Known) -> pa.RecordBatch | None:
-        """The batch; None: there is nothing to do.
+    def plan(self, known: Known) -> pa.RecordBatch:
+        """The batch. A delete names rows that are not there too: the region must remember that the
+        statement was done, or a late copy of it would delete what came since.
 
         Raises Conflict for a row that is there and must not be, or the other way round, and for
         what must be unique and is not; Refused for rows that break a constraint.
@@ -134,8 +135,7 @@ class Statement:
         if expected is not None:
             columns["_expect"] = expected
         columns |= {f"c{id}": values for id, values in new.items()}
-        batch = pa.RecordBatch.from_pydict(columns)
-        return batch.filter(cases.deleted) if deletes else batch
+        return pa.RecordBatch.from_pydict(columns)
 
     def _changes(
         self, cases: Cases, rows: pa.RecordBatch | None, new: Mapping[int, pa.Array] | None
@@ -153,10 +153,10 @@ class Statement:
         return [Change.of(index, cases, keys, old, new) for index in self.schema.indexes]
 
 
-def _joined(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch | None:
+def _joined(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Rows and entries as one batch; what a part does not have is null in it."""
-    if len(parts) < 2:
-        return parts[0] if parts else None
+    if len(parts) == 1:
+        return parts[0]
     tables = [pa.Table.from_batches([part]) for part in parts]
     (batch,) = pa.concat_tables(tables, promote_options="default").combine_chunks().to_batches()
     return batch

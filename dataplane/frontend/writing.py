@@ -63,10 +63,10 @@ class _Progress:
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """Applied, as far as there was anything to do."""
+    """Applied."""
 
-    version: int | None = None
-    repeated: bool = False
+    version: int
+    repeated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Writing:
         call = Call(id_of_part(wish.statement_id, at.part.number), wish.until)
         try:
             batch = await self._planned(wish.op, at, call)
-            return _Done() if batch is None else await self._sent(at, batch, call)
+            return await self._sent(at, batch, call)
         except Conflict as error:
             if error.code != "schema-version-stale":
                 raise
@@ -124,7 +124,7 @@ class Writing:
             return None
         return _Done(done.version, done.repeated)
 
-    async def _planned(self, op: Op, at: _Progress, call: Call) -> pa.RecordBatch | None:
+    async def _planned(self, op: Op, at: _Progress, call: Call) -> pa.RecordBatch:
         schema, part = at.schema, at.part
         statement = Statement(schema, op, part.given)
         rows = None
@@ -139,7 +139,7 @@ class Writing:
                 schema, part.number, index_id, keys, call
             )
         batch = await asyncio.to_thread(statement.plan, Known(rows, entries))
-        if batch is not None and (batch.nbytes > BATCH_BYTES_MAX or batch.num_rows > PART_ROWS_MAX):
+        if batch.nbytes > BATCH_BYTES_MAX or batch.num_rows > PART_ROWS_MAX:
             raise Refused("body-too-large", limit_bytes=BATCH_BYTES_MAX, limit_rows=PART_ROWS_MAX)
         return batch
 

@@ -39,9 +39,7 @@ class ModelRegion:
             for family, keys in wanted.items()
             for held in [self.entries.get(family, {})]
         }
-        batch = statement.plan(Known(found, entries))
-        if batch is not None:
-            self.apply(batch)
+        self.apply(statement.plan(Known(found, entries)))
 
     def read(self, schema: Schema, keys: Sequence[bytes]) -> pa.RecordBatch:
         """Aligned with *keys*."""

@@ -333,3 +333,16 @@ async def test_given_a_statement_id_when_it_comes_again_then_it_is_done_once() -
         assert [one.version for one in again.regions] == [one.version for one in first.regions]
         assert {one.repeated for one in again.regions} == {True}
         assert (again.rows, first.rows) == (2, 2)
+
+
+async def test_given_a_delete_of_a_missing_row_when_it_comes_again_then_what_came_since_stays() -> (
+    None
+):
+    async with running(feed_table(*INDEXED)) as bench:
+        await bench.service.write(T, Op.DELETE, [{"id": ROWS[0]["id"]}], "same")
+        await write(bench, Op.INSERT, ROWS[:1])
+
+        again = await bench.service.write(T, Op.DELETE, [{"id": ROWS[0]["id"]}], "same")
+
+        assert {one.repeated for one in again.regions} == {True}
+        assert await all_rows(bench) == ROWS[:1]
