@@ -125,8 +125,8 @@ async def disk_is_full(stage: Stage) -> None:
 
 async def link_is_cut(stage: Stage) -> None:
     """Between two hosts, in one direction or both."""
-    places = (*stage.servers, *stage.nodes, *stage.frontends)
-    hosts = [place.name for place in places]
+    hosts = [*(server.name for server in stage.servers), *(node.name for node in stage.nodes)]
+    hosts += [frontend.name for frontend in stage.frontends]
     one, other = stage.random.sample([*hosts, "*"], 2)
     links = {(one, other)} | ({(other, one)} if stage.random.random() < 0.7 else set())
     stage.weather.cut |= links

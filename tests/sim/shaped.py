@@ -210,7 +210,7 @@ class Shaped:
         column = self.indexes[name].columns[0]
         where = f"{self.name} by {name} = {value!r}"
         for row in found:
-            if row[column] != value:
+            if text_of(row[column]) != str(value):
                 yield f"{where}: a row with {row[column]!r}"
             wrong = self.wrong_row(row, began, now)
             if wrong is not None:
