@@ -8,6 +8,8 @@ from base.wire.model import Listed, WireModel
 from base.wire.tables import ColumnSpec, Identifier
 
 OPERATIONS_MAX = 32
+GRACE_S_MAX = 1_800
+"""A drop holds the lock of its table meanwhile, and must end within its deadline."""
 
 
 class RenameRequest(WireModel):
@@ -146,3 +148,6 @@ class AlterRequest(WireModel):
     """`POST T/alter`: all of the operations, in order, or none."""
 
     operations: Listed[AlterOperation] = Field(min_length=1, max_length=OPERATIONS_MAX)
+    grace_s: int = Field(default=0, ge=0, le=GRACE_S_MAX)
+    """How long what is dropped is kept, hidden and maintained: until then an undrop brings it back
+    at once. No other change of the table begins meanwhile."""

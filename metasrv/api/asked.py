@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Depends, Header, Path, Request
 from fastapi import Query as QueryOf
 
-from metasrv.api.query import ChangeQuery, DropQuery
+from metasrv.api.query import ChangeQuery, DropQuery, ElementDropQuery
 from metasrv.service.asking import (
     ANONYMOUS,
     Asked,
@@ -118,6 +118,15 @@ async def asked_to_drop(
     return replace(_asked(request, query, conditions, by), cascade=query.cascade)
 
 
+async def asked_to_drop_element(
+    request: Request,
+    query: Annotated[ElementDropQuery, QueryOf()],
+    conditions: OnConditions,
+    by: Principal,
+) -> Asked:
+    return replace(_asked(request, query, conditions, by), grace_s=query.grace_s)
+
+
 def _asked(request: Request, query: ChangeQuery, conditions: Conditions, by: str) -> Asked:
     return Asked(
         method=request.method,
@@ -147,5 +156,6 @@ async def table_name(catalog: Name, schema: Name, table: Name) -> TableName:
 Server = Annotated[ServerState, Depends(server)]
 AskedFor = Annotated[Asked, Depends(asked)]
 AskedToDrop = Annotated[Asked, Depends(asked_to_drop)]
+AskedToDropElement = Annotated[Asked, Depends(asked_to_drop_element)]
 InSchema = Annotated[SchemaName, Depends(schema_name)]
 OfTable = Annotated[TableName, Depends(table_name)]

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from base.wire.tables import IndexBody, IndexList, IndexSpec
 from metasrv.api.answers import read_answer
-from metasrv.api.asked import AskedFor, OfTable, Server
+from metasrv.api.asked import AskedFor, AskedToDropElement, OfTable, Server
 from metasrv.api.documented import BODY, OF_TABLE, change, read
 from metasrv.api.query import ReadQuery
 from metasrv.api.shape import changed
@@ -86,7 +86,9 @@ async def validate_index(
     response_model=None,
     responses=change(204, None, *OF_TABLE),
 )
-async def drop_index(state: Server, asked: AskedFor, name: OfTable, index: IndexName) -> Response:
+async def drop_index(
+    state: Server, asked: AskedToDropElement, name: OfTable, index: IndexName
+) -> Response:
     """Drop an index, with its entries."""
     done = await make(state, ddl_indexes.drop_index(asked, name, index))
     return await changed(state, asked, done)

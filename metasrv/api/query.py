@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from base.wire.changes import GRACE_S_MAX
+
 PAGE_SIZE = 100
 PAGE_SIZE_MAX = 1_000
 WATCHED_MAX = 1_000
@@ -138,6 +140,14 @@ class ChangeQuery(Query):
     """`fail`: 409 `object-locked` instead of waiting for another change of the same object."""
     dry_run: Flag = False
     """Judge it and answer what it would do, storing nothing."""
+
+
+class ElementDropQuery(ChangeQuery):
+    """Of the drop of a part of a table."""
+
+    grace_s: Whole = Field(default=0, ge=0, le=GRACE_S_MAX)
+    """How long it is kept, hidden and maintained: until then an undrop brings it back at once. No
+    other change of the table begins meanwhile."""
 
 
 class DropQuery(ChangeQuery):

@@ -20,6 +20,7 @@ from metasrv.api import (
     settings,
     steering,
     tables,
+    undrops,
 )
 
 TITLE = "metasrv"
@@ -27,6 +28,7 @@ ROUTERS = (
     catalogs.router,
     tables.router,
     indexes.router,
+    undrops.router,
     procedures.router,
     steering.router,
     events.router,

@@ -9,6 +9,7 @@ from base.errors import Refused
 from base.wire.changes import AlterOperation, AlterRequest, RenameRequest, UndropRequest
 from base.wire.coverage import IndexDuplicates
 from base.wire.problems import field_errors
+from base.wire.procedures import ProcedureBody
 from base.wire.tables import (
     CatalogBody,
     CatalogList,
@@ -81,12 +82,14 @@ class Tables:
         self,
         name: str,
         operations: Sequence[AlterOperation | Mapping[str, Any]],
+        grace_s: int = 0,
         **options: Unpack[ChangeOptions],
     ) -> TableBody:
-        """All of them or none. As `{"op": "rename_column", "name": "a", "new_name": "b"}`."""
+        """All of them or none. As `{"op": "rename_column", "name": "a", "new_name": "b"}`. What is
+        dropped can be undropped for *grace_s*: as long this waits, and the table with it."""
         table = TableName.parse(name)
         asked = [one.model_dump() if isinstance(one, BaseModel) else one for one in operations]
-        wanted = model_of(AlterRequest, {"operations": asked})
+        wanted = model_of(AlterRequest, {"operations": asked, "grace_s": grace_s})
         done = await self._service.change("POST", f"{table.path}/alter", wanted, **options)
         return await self._after(done, table)
 
@@ -107,6 +110,14 @@ class Tables:
         return await self._after(
             done, TableName(table.catalog, table.schema, new_name or table.table)
         )
+
+    async def undrop_column(
+        self, table: str, name: str, **options: Unpack[ChangeOptions]
+    ) -> ProcedureBody:
+        """Cancels the alter that drops it, in its grace time: all of it. NotFound: there is none.
+        Conflict `past-point-of-no-return`: it is over."""
+        path = f"{TableName.parse(table).path}/columns/{name}/undrop"
+        return (await self._service.ask("POST", path, **options)).body(ProcedureBody)
 
     async def truncate(self, name: str, **options: Unpack[ChangeOptions]) -> TableBody:
         """All its rows go, for good; its definition stays."""
@@ -177,8 +188,19 @@ class Indexes:
         """Those on their way in or out too."""
         return [*(await self._service.read_catalog(IndexList, indexes_path(table))).indexes]
 
-    async def drop(self, table: str, name: str, **options: Unpack[ChangeOptions]) -> None:
-        await self._service.change("DELETE", f"{indexes_path(table)}/{name}", **options)
+    async def drop(
+        self, table: str, name: str, grace_s: int = 0, **options: Unpack[ChangeOptions]
+    ) -> None:
+        """*grace_s*: as long it can be undropped; this waits for the end of that, too."""
+        path, params = f"{indexes_path(table)}/{name}", {"grace_s": grace_s} if grace_s else {}
+        await self._service.change("DELETE", path, params=params, **options)
+
+    async def undrop(
+        self, table: str, name: str, **options: Unpack[ChangeOptions]
+    ) -> ProcedureBody:
+        """Cancels its drop, in its grace time: it is public again. Raises as `undrop_column`."""
+        path = f"{indexes_path(table)}/{name}/undrop"
+        return (await self._service.ask("POST", path, **options)).body(ProcedureBody)
 
 
 def indexes_path(table: str) -> str:

@@ -49,6 +49,8 @@ class Asked:
     dry_run: bool = False
     cascade: bool = False
     """Of a drop: with all that is inside."""
+    grace_s: int = 0
+    """Of the drop of a part of a table: how long it can be undropped."""
 
     @property
     def fingerprint(self) -> str:
@@ -58,6 +60,7 @@ class Asked:
         """
         body = json.dumps(self.body, sort_keys=True, separators=(",", ":"))
         more = [b"cascade"] if self.cascade else []
+        more += [b"grace %d" % self.grace_s] if self.grace_s else []
         return _digest(self.method.encode(), self.path.encode(), body.encode(), *more)
 
     def digest(self, part: int = 0) -> str | None:

@@ -77,8 +77,9 @@ def plan_validate_index(asked: Asked, name: TableName, index: str, facts: Facts)
 def plan_drop_index(asked: Asked, name: TableName, index: str, facts: Facts) -> Change:
     info = table_asked_for(asked, name, facts).info
     _found(info, index)
-    operation = DropIndex(name=index)
-    return Change(DROP_INDEX, _state(name, info, operation), info.table_id)
+    state = _state(name, info, DropIndex(name=index))
+    state = state.model_copy(update={"grace_ms": asked.grace_s * 1_000})
+    return Change(DROP_INDEX, state, info.table_id)
 
 
 def _state(

@@ -136,6 +136,7 @@ def plan_alter_table(asked: Asked, name: TableName, request: AlterRequest, facts
         name=name.table,
         table_id=table.info.table_id,
         operations=operations,
+        grace_ms=request.grace_s * 1_000,
     )
     return Change(ALTER_TABLE, state, table.info.table_id)
 

@@ -40,6 +40,10 @@ class AlterTable(ProcedureState):
     """The first ids of those; None: it has not begun."""
     has_entered: bool = False
     """Whether the elements that come are in the table."""
+    grace_ms: int = 0
+    """How long what is dropped is kept, and maintained, so that a cancel brings it back at once."""
+    grace_until_ms: int | None = None
+    """Wall clock; None: it has not begun."""
     valid: Runs | None = None
     """Numbers of the regions whose rows satisfy the constraints that come; None: not looked yet."""
     reorg: Reorg | None = None
@@ -67,7 +71,11 @@ class AlterTable(ProcedureState):
         """The step that follows once no element can go further and be undone."""
         if self.adds_index:
             return "mark"
-        return "validate" if self.coming_constraints else "commit"
+        return "validate" if self.coming_constraints else self.last_wait
+
+    @property
+    def last_wait(self) -> str:
+        return "grace" if self.drops and self.grace_ms else "commit"
 
     @property
     def index_id(self) -> int:
@@ -148,7 +156,7 @@ async def validate(state: AlterTable, at: Context) -> Outcome[AlterTable]:
         left = [region for region in route.region_routes if not has(valid, region.number)]
         if not left:
             await close_marks(at, state.table_id)
-            return Goto("commit", state)
+            return Goto(state.last_wait, state)
         looked = left[:REGIONS_AT_ONCE]
         coming = [one for one in info.constraints if one.id in state.coming_constraints]
         await look_at(at, info, looked, coming)
@@ -159,6 +167,20 @@ async def validate(state: AlterTable, at: Context) -> Outcome[AlterTable]:
 
 async def stop_looking(state: AlterTable, at: Context) -> None:
     await close_marks(at, state.table_id)
+
+
+async def grace(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """Waits on the brink: what is dropped is unknown to reads, and writes still maintain it."""
+    now_ms = at.ports.clock.wall_ms()
+    if state.grace_until_ms is None:
+        until_ms = now_ms + state.grace_ms
+        return Goto("grace", state.model_copy(update={"grace_until_ms": until_ms}))
+    left_ms = state.grace_until_ms - now_ms
+    if left_ms > 0:
+        with at.waiting_for("grace", "undrop", left_ms):
+            await at.live.rest(left_ms)
+        return Goto("grace", state)
+    return Goto("commit", state)
 
 
 async def commit(state: AlterTable, at: Context) -> Outcome[AlterTable]:
@@ -225,15 +247,19 @@ ALTER_TABLE = Kind(
     steps={
         "begin": Step(begin, to=frozenset({"advance"}), ends=True),
         "advance": Step(
-            advance, to=frozenset({"advance", "validate", "commit"}), undo=go_back, waits=True
+            advance,
+            to=frozenset({"advance", "validate", "grace", "commit"}),
+            undo=go_back,
+            waits=True,
         ),
         "validate": Step(
             validate,
-            to=frozenset({"validate", "commit"}),
+            to=frozenset({"validate", "grace", "commit"}),
             undo=stop_looking,
             waits=True,
             paced=True,
         ),
+        "grace": Step(grace, to=frozenset({"grace", "commit"}), waits=True),
         "commit": Step(commit, to=frozenset({"finish"})),
         "finish": Step(finish, to=frozenset({"finish"}), ends=True, waits=True),
     },

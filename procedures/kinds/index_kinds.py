@@ -18,6 +18,7 @@ from procedures.kinds.alter_table import (
     entering,
     finish,
     go_back,
+    grace,
     judged,
     result_of,
 )
@@ -126,7 +127,10 @@ DROP_INDEX = replace(
     name="drop_index",
     steps={
         "begin": Step(begin, to=frozenset({"advance"})),
-        "advance": Step(advance, to=frozenset({"advance", "commit"}), undo=go_back, waits=True),
+        "advance": Step(
+            advance, to=frozenset({"advance", "grace", "commit"}), undo=go_back, waits=True
+        ),
+        "grace": Step(grace, to=frozenset({"grace", "commit"}), waits=True),
         "commit": Step(commit, to=frozenset({"finish"})),
         "finish": Step(finish, to=frozenset({"finish"}), ends=True, waits=True),
     },
