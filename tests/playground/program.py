@@ -66,4 +66,5 @@ class PlaygroundProcess:
 def pids_of(document: dict[str, Any]) -> list[int]:
     pids = document["pids"]
     own = [] if pids["etcd"] is None else [pids["etcd"]]
-    return [*own, *pids["metasrv"].values(), *pids["datanode"].values()]
+    roles = ("metasrv", "datanode", "frontend")
+    return [*own, *(pid for role in roles for pid in pids[role].values())]

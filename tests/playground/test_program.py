@@ -20,6 +20,7 @@ from tests.processes import is_running
 
 pytestmark = pytest.mark.process
 
+SMALL = ("--datanodes", "1", "--frontends", "0")
 GONE_S_MAX = 60
 AGAIN_S_MAX = 60
 
@@ -53,6 +54,12 @@ def test_given_a_playground_when_used_from_the_command_line_then_a_table_lives_i
         back = json.loads(cli(found, "count", "u", "--json"))
         procedures = json.loads(cli(found, "procedure", "list", "--json"))
         regions = json.loads(cli(found, "region", "list", "--json"))
+        columns = ["--column", "id:int64", "--column", "note:string"]
+        cli(found, "table", "create", "v", *columns, "--key", "id")
+        cli(found, "index", "create", "v", "by_note", "--column", "note")
+        cli(found, "import", "v", f"{tmp_path}/rows.parquet")
+        by_note = ["--index", "by_note", "--eq", "n7"]
+        indexed = cli(found, "scan", "v", *by_note, "--format", "ndjson")
         cli(found, "cluster", "maintenance", "on", "--reason", "test")
         cluster = json.loads(cli(found, "cluster", "get", "--json"))
         alive = [pid for pid in pids_of(found) if is_running(pid)]
@@ -65,8 +72,9 @@ def test_given_a_playground_when_used_from_the_command_line_then_a_table_lives_i
     assert KINDS["table-not-found"].title in gone
     assert {one["state"] for one in procedures} == {"succeeded"}
     assert len(regions) == 3
+    assert json.loads(indexed) == {"id": 7, "note": "n7"}
     assert {one["id"] for one in cluster["metasrvs"]} == {"m-1", "m-2"}
-    assert len(alive) == 6
+    assert len(alive) == 7
     assert not [pid for pid in pids_of(found) if is_running(pid)]
 
 
@@ -75,22 +83,20 @@ def test_given_a_playground_when_it_is_killed_then_nothing_of_it_runs_and_its_ro
 ) -> None:
     create = ["table", "create", "t", "--column", "id:int64", "--key", "id"]
 
-    with PlaygroundProcess(tmp_path / "data", "--datanodes", "1") as playground:
+    with PlaygroundProcess(tmp_path / "data", *SMALL) as playground:
         found = playground.document()
         cli(found, *create)
         playground.end(signal.SIGKILL)
         until(lambda: not any(map(is_running, pids_of(found))), GONE_S_MAX)
         (tmp_path / "data" / "playground.json").unlink()
-    with PlaygroundProcess(tmp_path / "data", "--datanodes", "1") as again:
+    with PlaygroundProcess(tmp_path / "data", *SMALL) as again:
         kept = json.loads(cli(again.document(), "table", "list", "--json"))
 
     assert [table["name"] for table in kept] == ["t"]
 
 
 def test_given_supervision_when_a_node_is_killed_then_it_is_there_again(tmp_path: Path) -> None:
-    flags = ("--datanodes", "1", "--supervise")
-
-    with PlaygroundProcess(tmp_path / "data", *flags) as playground:
+    with PlaygroundProcess(tmp_path / "data", *SMALL, "--supervise") as playground:
         found = playground.document()
         old = found["datanodes"]["dn-1"]["pid"]
         os.kill(old, signal.SIGKILL)
@@ -104,7 +110,7 @@ def test_given_supervision_when_a_node_is_killed_then_it_is_there_again(tmp_path
 def test_given_no_supervision_when_a_node_is_killed_then_its_command_line_starts_it_again(
     tmp_path: Path,
 ) -> None:
-    with PlaygroundProcess(tmp_path / "data", "--datanodes", "1") as playground:
+    with PlaygroundProcess(tmp_path / "data", *SMALL) as playground:
         found = playground.document()
         os.kill(found["datanodes"]["dn-1"]["pid"], signal.SIGKILL)
         ready = tmp_path / "data" / "dn-1" / "ready.json"
