@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
+from base.wire.checks import CheckedIndex, DataFaults
 from base.wire.inputs import Borrowed, Snapshot
 from base.wire.model import WireModel
 from base.wire.offenders import OFFENDERS_MAX, Duplicate, Violation
@@ -71,6 +72,28 @@ class ValidateJob(WireModel):
     procedure: str
     snapshot: Snapshot
     checks: list[RowCheck] = Field(min_length=1)
+    rows_per_s: int | None = Field(default=None, ge=1)
+
+    @property
+    def region_id(self) -> str:
+        return self.snapshot.region_id
+
+
+class CheckJob(WireModel):
+    """Hold all that a region stores as of a mark against the table's schema. Writes nothing."""
+
+    op: Literal["check"] = "check"
+    job_id: str
+    procedure: str
+    snapshot: Snapshot
+    """With files of every family that the region lists."""
+    owned: list[int]
+    """Column ids that the table has or had."""
+    required: list[int]
+    """Column ids without a null."""
+    indexes: list[CheckedIndex]
+    checks: list[RowCheck]
+    """Public constraints."""
     rows_per_s: int | None = Field(default=None, ge=1)
 
     @property
@@ -155,6 +178,16 @@ class ValidateResult(WireModel):
     violations_total: int = 0
 
 
+class CheckResult(WireModel):
+    op: Literal["checked"] = "checked"
+    job_id: str
+    rows_in: int
+    """Rows as of the mark."""
+    entries: int
+    """Of all indexes, as of the mark."""
+    faults: DataFaults
+
+
 class JobFailed(WireModel):
     op: Literal["failed"] = "failed"
     job_id: str
@@ -163,8 +196,8 @@ class JobFailed(WireModel):
     detail: str
 
 
-Job = MoveJob | BackfillJob | ValidateJob
-JobResult = MoveResult | BackfillResult | ValidateResult
+Job = MoveJob | BackfillJob | ValidateJob | CheckJob
+JobResult = MoveResult | BackfillResult | ValidateResult | CheckResult
 Request = Job | ThrottleJob | CancelJob
 Answer = DriverReady | JobProgress | JobResult | JobFailed
 REQUEST: TypeAdapter[Request] = TypeAdapter(Annotated[Request, Field(discriminator="op")])

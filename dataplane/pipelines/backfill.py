@@ -122,7 +122,7 @@ def _survey(index: IndexDef, one: BorrowedFile) -> Survey:
 def _receipts(spark: SparkSession, run: Run) -> list[Receipt]:
     """In order of entries. Raises Unavailable if not every stored row was read exactly once."""
     pieces = spark.sparkContext.parallelize(range(len(run.pieces)), len(run.pieces))
-    shares = pieces.flatMap(partial(_shared_out, run)).partitionBy(run.outputs, int)
+    shares = pieces.flatMap(partial(shared_out, run)).partitionBy(run.outputs, int)
     receipts = unless_failed(shares.mapPartitions(partial(_written, run)).collect())
     for receipt in receipts:
         if receipt.read != run.snapshot.rows:
@@ -130,7 +130,7 @@ def _receipts(spark: SparkSession, run: Run) -> list[Receipt]:
     return receipts
 
 
-def _shared_out(run: Run, piece: int) -> list[tuple[int, Share | Failure]]:
+def shared_out(run: Run, piece: int) -> list[tuple[int, Share | Failure]]:
     """The entries of a piece of the rows, one share for each file, also if it is empty."""
     shares = guarded(partial(_shares, run), piece)
     if isinstance(shares, Failure):
@@ -149,7 +149,7 @@ def _shares(run: Run, piece: int) -> list[Share]:
 
         keys, columns = run.pieces[piece], run.index.columns
         rows = rows_at_mark(LocalDisk(), run.snapshot, keys, columns, seen)
-        entries = sorted_entries(_joined(entries_of(part, run.index) for part in rows))
+        entries = sorted_entries(joined(entries_of(part, run.index) for part in rows))
     cuts = [0, *(rows_below(entries, bound) for bound in run.bounds), entries.num_rows]
     parts = [entries.slice(low, high - low) for low, high in pairwise(cuts)]
     streams = [_stream(part) for part in parts]
@@ -168,7 +168,7 @@ def _written(run: Run, shares: Iterable[tuple[int, Share | Failure]]) -> list[Re
 def _write(run: Run, shares: list[Share]) -> Receipt:
     if sorted(share.piece for share in shares) != list(range(len(run.pieces))):
         raise Unavailable("not-ready", shares=len(shares), expected=len(run.pieces))
-    entries = sorted_entries(_joined(_table(share) for share in shares))
+    entries = sorted_entries(joined(table_of(share) for share in shares))
     read = sum(share.read for share in shares)
     if not entries.num_rows:
         return Receipt(read, 0, None, (), 0)
@@ -185,7 +185,7 @@ def _tidy(run: Run, names: list[str], token: str) -> None:
     remove_strays(run.output(""), token, names)
 
 
-def _joined(tables: Iterable[pa.Table]) -> pa.Table:
+def joined(tables: Iterable[pa.Table]) -> pa.Table:
     return pa.concat_tables([file_schema(ENTRY_COLUMNS).empty_table(), *tables])
 
 
@@ -197,7 +197,7 @@ def _stream(entries: pa.Table) -> bytes:
     return data
 
 
-def _table(share: Share) -> pa.Table:
+def table_of(share: Share) -> pa.Table:
     if zlib.crc32(share.data) != share.crc:
         raise Unavailable("not-ready", piece=share.piece, reason="a share arrived damaged")
     with pa.ipc.open_stream(share.data) as reader:

@@ -28,6 +28,7 @@ from base.wire.jobs import (
     Answer,
     BackfillJob,
     CancelJob,
+    CheckJob,
     DriverReady,
     Job,
     JobFailed,
@@ -37,6 +38,7 @@ from base.wire.jobs import (
     ValidateJob,
 )
 from dataplane.pipelines.backfill import backfill
+from dataplane.pipelines.check import check
 from dataplane.pipelines.move import move
 from dataplane.pipelines.running_job import RunningJob
 from dataplane.pipelines.session import SessionSettings, end_java, java_version, start_session
@@ -157,6 +159,8 @@ class Driver:
                 return backfill(self._spark, job.job, job)
             case ValidateJob():
                 return validate(self._spark, job.job, job)
+            case CheckJob():
+                return check(self._spark, job.job, job)
             case _:
                 assert_never(job.job)
 

@@ -99,6 +99,17 @@ def attempt_of(name: str) -> str | None:
     return found[1] if found else None
 
 
+def is_ours(name: str) -> bool:
+    """Whether a region would give a file this name, relative to its root; unfinished ones too."""
+    whole = name.removesuffix(UNFINISHED)
+    folder, _, file = whole.rpartition("/")
+    if folder == DATA:
+        return is_data_file(file)
+    if folder:
+        return attempt_of(whole) is not None
+    return any(one.fullmatch(whole) for one in (_FENCE, _MANIFEST, _SEGMENT))
+
+
 def _numbered(pattern: re.Pattern[str], names: Iterable[str]) -> list[Numbered]:
     found = (pattern.fullmatch(name) for name in names)
     return sorted(Numbered(int(hit[1]), int(hit[2]), int(hit[3])) for hit in found if hit)

@@ -25,6 +25,8 @@ from base.wire.jobs import (
     BackfillJob,
     BackfillResult,
     CancelJob,
+    CheckJob,
+    CheckResult,
     DriverReady,
     Job,
     JobFailed,
@@ -166,6 +168,12 @@ class SparkJobs:
     async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
         result = await self._done(job, progress)
         assert isinstance(result, ValidateResult), "an answer fits its job"
+        return result
+
+    async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
+        """As `validate`."""
+        result = await self._done(job, progress)
+        assert isinstance(result, CheckResult), "an answer fits its job"
         return result
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
