@@ -14,7 +14,7 @@ from pathlib import Path
 
 from base.clock import SystemClock
 from metasrv.toolchain import checkout
-from tests.process import members
+from tests.process import ddl_loop, members
 from tests.process.failover_stages import LEADER_STAGES, SPARK, blow_at
 from tests.process.faults import FAULTS
 from tests.process.leader_kills import Plan, leader_kills
@@ -75,6 +75,12 @@ async def members_fail(folder: Path) -> tuple[str, Sequence[str]]:
     return str(seen), seen.wrong
 
 
+async def changes_under_load(folder: Path) -> tuple[str, Sequence[str]]:
+    """Columns and indexes come and go, Spark fills; each process is killed, then stopped."""
+    seen = await ddl_loop.changed_under_load(folder, ddl_loop.LONG)
+    return str(seen), seen.wrong
+
+
 SCENARIOS: dict[str, Scenario] = {
     "leaders-killed": leaders_killed,
     "leaders-killed-quickly": leaders_killed_quickly,
@@ -83,6 +89,7 @@ SCENARIOS: dict[str, Scenario] = {
     "leader-stopped": leader_is_stopped,
     "failover-stages": failover_stages,
     "members-fail": members_fail,
+    "changes-under-load": changes_under_load,
 }
 
 

@@ -1,0 +1,333 @@
+"""A table changes in a loop under writers on three frontends, and every process is hit in turn.
+
+Columns come, get another default and go; indexes come and go. Each blow holds until a change is
+done under it, or for a time. At the end every row, default and index is what the writers and the
+changes were told. Programs that end are started again, as an operator's supervisor would.
+"""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from base.errors import Unavailable
+from metasrv.playground.plan import Settings
+from metasrv.playground.playground import Playground
+from tests.process.rig import QUICK, Rig, Spec
+from tests.process.row_writer import RowWriter, wrong_of_rows
+from tests.process.seen import Seen, must
+
+TABLES = "/v1/catalogs/main/schemas/public/tables"
+TABLE = f"{TABLES}/t"
+LEADER = "leader"
+FLAGS = {**QUICK, "schema-lease-ms": "4000", "transaction-age-max-ms": "2000"}
+# Nobody takes over a node's regions: it is started again, or woken, before that.
+IN_PLACE = {**FLAGS, "phi-pause-ms": "60000"}
+FIRST = 1_000_000
+KEEPS = 3  # of so many columns one stays
+PAGE_ROWS = "10000"
+PAGE_S = 60.0
+ENDS = frozenset({0, 75, -signal.SIGKILL})
+"""How a program may end: told to, without a lease, killed."""
+CONVERGE_S = 240.0
+
+
+@dataclass(frozen=True, slots=True)
+class Blow:
+    """`who`: an id, or whoever leads. *hold_ms* None: until a change is done under it."""
+
+    who: str
+    signal: signal.Signals
+    hold_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    blows: Sequence[Sequence[Blow]]
+    """Those of one line at the same time."""
+    flags: Mapping[str, str]
+    """Of the metasrvs."""
+    fills: bool = False
+    """Whether indexes of rows are made in the loop: their entries are filled by Spark."""
+
+
+HIT = (LEADER, "dn-1", "fe-1", "dn-2", "fe-2")
+LONG = Plan(
+    [[Blow(who, number)] for who in HIT for number in (signal.SIGKILL, signal.SIGSTOP)],
+    FLAGS,
+    fills=True,
+)
+"""Nodes are given up here, and their regions taken over."""
+
+
+@dataclass(slots=True)
+class Kept:
+    """A column that stays: its first default, then its last, and when that was asked and told."""
+
+    name: str
+    default: int
+    added_ms: tuple[int, int]
+    changed_ms: tuple[int, int]
+
+    @property
+    def last(self) -> int:
+        return FIRST + self.default
+
+
+@dataclass
+class Changes:
+    """The loop. Each change is asked for with one key until its end is told."""
+
+    rig: Rig
+    fills: bool
+    done: int = 0
+    kept: list[Kept] = field(default_factory=list)
+    indexes: dict[str, str] = field(default_factory=dict)
+    """Those that stay, with their column."""
+    faults: list[str] = field(default_factory=list)
+    is_over: bool = False
+
+    async def run(self) -> None:
+        for number in count(1):
+            if self.is_over:
+                return
+            await self._cycle(number)
+
+    async def _cycle(self, number: int) -> None:
+        name = f"c{number}"
+        column = {"name": name, "type": "int64", "nullable": False, "default": number}
+        added_ms = await self._alter({"op": "add_column", "column": column})
+        default = {"op": "set_default", "name": name, "default": FIRST + number}
+        changed_ms = await self._alter(default)
+        if self.fills:
+            await self.create_index(f"by_{name}", name)
+        if number % KEEPS == 1:
+            self.kept.append(Kept(name, number, added_ms, changed_ms))
+            return
+        if self.fills:
+            await self.drop_index(f"by_{name}")
+        await self._alter({"op": "drop_column", "name": name})
+
+    async def create_index(self, name: str, column: str) -> None:
+        await self._asked("POST", TABLE + "/indexes", 201, {"name": name, "columns": [column]})
+        self.indexes[name] = column
+
+    async def drop_index(self, name: str) -> None:
+        await self._asked("DELETE", f"{TABLE}/indexes/{name}", 204)
+        del self.indexes[name]
+
+    async def _alter(self, operation: Mapping[str, Any]) -> tuple[int, int]:
+        return await self._asked("POST", TABLE + "/alter", 200, {"operations": [operation]})
+
+    async def _asked(self, method: str, path: str, ok: int, body: Any = None) -> tuple[int, int]:
+        """When it was first asked for and when its end was told."""
+        key, urls = f"change-{self.done}", self.rig.urls
+        asked_ms = self.rig.clock.mono_ms()
+        turns = count(self.done)
+
+        async def look() -> httpx.Response | None:
+            url = urls[next(turns) % len(urls)] + path
+            headers = {"idempotency-key": key, "prefer": "wait=2"}
+            try:
+                answer = await self.rig.http.request(
+                    method, url, json=body, headers=headers, timeout=4
+                )
+            except httpx.TransportError:
+                return None
+            return None if answer.status_code in (202, 503, 504) else answer
+
+        answer = await self.rig.until(look, CONVERGE_S)
+        if answer.status_code != ok:
+            self.faults.append(f"{method} {path} {body}: {answer.status_code} {answer.text}")
+        self.done += 1
+        return asked_ms, self.rig.clock.mono_ms()
+
+
+# Blows ------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def kept_running(rig: Rig) -> AsyncIterator[list[str]]:
+    """Whatever ends is started again. The list names those that ended as they may not."""
+    faults: list[str] = []
+
+    async def keep(id: str) -> None:
+        while True:
+            code = await rig.playground.children[id].ended()
+            if code not in ENDS:
+                faults.append(f"{id} ended with {code}: {rig.playground.children[id].last_words()}")
+            with suppress(Unavailable):  # it ended again
+                await rig.restart(id)
+
+    ids = [one.id for one in rig.playground.programs if one.role != "etcd"]
+    async with asyncio.TaskGroup() as tasks:
+        keepers = [tasks.create_task(keep(id)) for id in ids]
+        yield faults
+        await rig.until(lambda: _all_serve(rig, ids), CONVERGE_S)
+        for keeper in keepers:
+            keeper.cancel()
+
+
+async def _all_serve(rig: Rig, ids: Sequence[str]) -> bool:
+    return None not in [await rig.ask(rig.url(id) + "/readyz") for id in ids]
+
+
+async def strike(rig: Rig, changes: Changes, blow: Blow) -> None:
+    id = await rig.leader() if blow.who == LEADER else blow.who
+    before = changes.done
+    rig.playground.children[id].send(blow.signal)
+    if blow.hold_ms is None:
+        await _changed(rig, changes, before + 2)  # the first may have been as good as done
+    else:
+        await rig.clock.sleep_ms(blow.hold_ms)
+    rig.playground.children[id].send(signal.SIGCONT)
+
+
+async def _changed(rig: Rig, changes: Changes, done: int) -> None:
+    async def look() -> bool:
+        return changes.done >= done
+
+    await rig.until(look, CONVERGE_S)
+
+
+# The scenario -----------------------------------------------------------------------------------
+
+
+def spec() -> Spec:
+    return {
+        "name": "t",
+        "columns": [
+            {"name": "id", "type": "int64", "nullable": False},
+            {"name": "word", "type": "string", "nullable": True},
+        ],
+        "primary_key": ["id"],
+        "partition": {"by": "hash", "columns": ["id"], "count": 3},
+    }
+
+
+async def changed_under_load(folder: Path, plan: Plan) -> Seen:
+    settings = Settings(
+        folder / "playground", metasrvs=2, datanodes=2, frontends=3, metasrv_flags=plan.flags
+    )
+    limits = httpx.Limits(max_keepalive_connections=0)  # none is closed under a request
+    async with (
+        Playground(settings) as playground,
+        httpx.AsyncClient(trust_env=False, limits=limits) as http,
+    ):
+        rig = Rig(playground, http)
+        await rig.until(rig.all_pass_on)
+        async with rig.client() as db:
+            await db.tables.create(spec())
+        changes = Changes(rig, plan.fills)
+        for name in ("by_word", "for_a_while"):
+            await changes.create_index(name, "word")
+        urls = [f"{url}/v1/tables/main/public/t" for url in playground.frontend_urls.values()]
+        writers = [RowWriter(url, FIRST * n, http) for n, url in enumerate(urls, start=1)]
+        async with kept_running(rig) as ended:
+            async with asyncio.TaskGroup() as tasks:
+                for run in (changes.run, *(writer.run for writer in writers)):
+                    tasks.create_task(run())
+                await _blows(rig, plan, changes, writers)
+                changes.is_over = True
+                for writer in writers:
+                    writer.is_over = True
+            await changes.drop_index("for_a_while")
+        await rig.converged(CONVERGE_S)
+        reader = Reader(rig, urls[0])
+        rows = await reader.rows("/scan")
+        wrong = [
+            *wrong_of_rows(rows, writers),
+            *wrong_of_columns(rows, changes.kept, writers),
+            *[text async for text in _wrong_of_indexes(reader, rows, changes)],
+            *(await rig.agreement()).wrong,
+            *await rig.check(),
+            *ended,
+            *changes.faults,
+            *(fault for writer in writers for fault in writer.faults),
+        ]
+    numbers = {
+        "changes": changes.done,
+        "rows": len(rows),
+        **{f"writer {n}": str(writer) for n, writer in enumerate(writers, start=1)},
+    }
+    kept = must(columns_were_kept=bool(changes.kept), rows_were_written=bool(rows))
+    return Seen(numbers, (*kept, *wrong))
+
+
+async def _blows(rig: Rig, plan: Plan, changes: Changes, writers: Sequence[RowWriter]) -> None:
+    """After each line, and before the first, every writer is told `ok` of something new."""
+    for line in ((), *plan.blows):
+        async with asyncio.TaskGroup() as tasks:
+            for blow in line:
+                tasks.create_task(strike(rig, changes, blow))
+        before = [writer.told["insert ok"] for writer in writers]
+
+        async def all_wrote(before: list[int] = before) -> bool:
+            pairs = zip(writers, before, strict=True)
+            return all(writer.told["insert ok"] > told for writer, told in pairs)
+
+        await rig.until(all_wrote, CONVERGE_S)
+
+
+# What must be -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    rig: Rig
+    url: str
+
+    async def rows(self, path: str, **query: str) -> list[dict[str, Any]]:
+        """All pages."""
+        query |= {"apart": "true", "limit": PAGE_ROWS}
+        found: list[dict[str, Any]] = []
+        while True:
+            page = await self.rig.until(partial(self._page, path, query))
+            found += page["rows"]
+            if "next_page_token" not in page:
+                return found
+            query["page_token"] = page["next_page_token"]
+
+    async def _page(self, path: str, query: Mapping[str, str]) -> Any:
+        """None for 503: it is asked again. Any other refusal is a fault."""
+        answer = await self.rig.http.get(self.url + path, params=query, timeout=PAGE_S)
+        if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+            return None
+        assert answer.status_code == httpx.codes.OK, answer.text
+        return answer.json()
+
+
+def wrong_of_columns(
+    rows: Sequence[Mapping[str, Any]], kept: Sequence[Kept], writers: Sequence[RowWriter]
+) -> Iterator[str]:
+    """Rows from before a column have its first default, those from after a change its second."""
+    known = {id: row for writer in writers for id, row in writer.rows.items()}
+    for column in kept:
+        for row in rows:
+            written = known[row["id"]]
+            allowed = {column.default, column.last}
+            if written.told_ms is not None and written.told_ms < column.added_ms[0]:
+                allowed = {column.default}
+            if written.asked_ms > column.changed_ms[1]:
+                allowed = {column.last}
+            if row[column.name] not in allowed:
+                yield f"row {row['id']}: {column.name} is {row[column.name]}, not of {allowed}"
+
+
+async def _wrong_of_indexes(
+    reader: Reader, rows: Sequence[Mapping[str, Any]], changes: Changes
+) -> AsyncIterator[str]:
+    """Read from end to end, an index has every row once, in its order."""
+    for name, column in changes.indexes.items():
+        first = '""' if column == "word" else "0"
+        by_index = await reader.rows("/rows", **{"index": name, "from": first})
+        by_row = sorted(rows, key=lambda row: (row[column], row["id"]))
+        if by_index != by_row:
+            yield f"{name} has {len(by_index)} rows that are not the table's {len(by_row)}"
