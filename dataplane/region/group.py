@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from base.errors import Conflict, MetaError
+from base.errors import Conflict, MetaError, Refused
 from base.wire.batches import BatchHeader
 from dataplane.region.batch_format import BatchHead, LoggedBatch, decode_batch, encode_batch
 from dataplane.region.columns import DELETE, OP, ColumnDef
@@ -97,11 +97,23 @@ class Group:
             return replace(first, repeated=True)
         check_floor(self._terms.schema, header.schema_version)
         check_maintained(self._terms.schema, header.maintains_indexes)
-        intake = take_in(batch, self._terms.columns)
+        intake = self._taken_in(header, batch)
         self._check_families([part.family for part in intake.parts], header.schema_version)
         self._check_expectations(intake.expected)
         self._stage(header, intake, version)
         return Applied(version, intake.rows.num_rows)
+
+    def _taken_in(self, header: BatchHeader, batch: pa.RecordBatch) -> Intake:
+        """A region that is opened anew has the columns of the newest version, of which its sender
+        may not know yet: what does not fit them is made again for that version."""
+        try:
+            return take_in(batch, self._terms.columns)
+        except Refused as error:
+            newest = self._terms.schema.version
+            if header.schema_version >= newest:
+                raise
+            found = {"current": newest, "found": header.schema_version}
+            raise Conflict("schema-version-stale", **found) from error
 
     def _first_answer(self, statement_id: str) -> Applied | None:
         if statement_id in self._slots:

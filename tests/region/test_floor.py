@@ -76,6 +76,16 @@ def test_given_a_floor_when_older_batches_and_reads_come_then_they_are_refused()
     assert contents(region).keys() == {b"a", b"b", b"before", b"new"}
 
 
+def test_given_a_column_that_is_gone_when_the_version_before_writes_it_then_it_is_stale() -> None:
+    """A region that fails over behind a column's last transition has the columns of after it."""
+    region = new_region()
+
+    region.set_schema(RegionSchema(version=2, floor=1, columns=SPEC.columns[:1]))
+
+    assert code_at(region, 1, "before") == "schema-version-stale"
+    assert code_at(region, 2, "wrong") == "invalid-request"
+
+
 def test_given_a_mark_of_an_empty_region_when_ordered_again_behind_rows_then_it_stands() -> None:
     region = Region.create(place(), SPEC, epoch=1)
     first = region.set_schema(NEWS, MARK)
