@@ -18,6 +18,7 @@ GENERATORS: tuple[str, ...] = (
     "procedures.kinds.diagrams:pages",
     "procedures.control_page:pages",
     "dataplane.datanode.documents:documents",
+    "dataplane.frontend.documents:documents",
     "metasrv.api.openapi:documents",
     "metasrv.check.invariants_page:pages",
     "scripts.conformance:pages",

@@ -40,6 +40,7 @@ from dataplane.frontend.arrow_in import ArrowIn
 from dataplane.frontend.catalog import Name
 from dataplane.frontend.given import Op
 from dataplane.frontend.holder import VERSION
+from dataplane.frontend.parameters import INDEX, KEY, NONE, OP, PAGE, REGION, SCAN
 from dataplane.frontend.query import (
     LIMIT,
     Asked,
@@ -60,11 +61,6 @@ from serving.door import media_type
 M = TypeVar("M", bound=BaseModel)
 KEY_CHARS_MAX = 255
 _ID = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
-_KEY = frozenset({"key"})
-_INDEX = frozenset({"index", "eq", "from", "to", "limit", "apart"})
-_PAGE = frozenset({"page_token", "limit"})
-_SCAN = frozenset({"columns", "column_ids", "from", "to", "region", "limit", "apart"})
-_REGION = frozenset({"region"})
 
 BY_NAME = "/v1/tables/{catalog}/{schema}/{table}"
 BY_ID = "/v1/tables/{table_id}"
@@ -101,10 +97,10 @@ async def write_rows(request: Request, name: NameDep, service: ServiceDep) -> Wr
     statement_id = _statement_id(request)
     query = request.scope["query_string"]
     if media_type(request.scope) == Form.ARROW:
-        op = _op(read_query(query, frozenset({"op"})).get("op", [""])[0])
+        op = _op(read_query(query, OP).get("op", [""])[0])
         stream = partial(_batches, request)
         return _written(await service.write_stream(name, op, stream, statement_id))
-    read_query(query, frozenset())
+    read_query(query, NONE)
     wanted = await _json_body(request, RowsRequest)
     return _written(await service.write(name, Op(wanted.op), wanted.rows, statement_id))
 
@@ -114,11 +110,11 @@ async def get_rows(request: Request, name: NameDep, service: ServiceDep) -> Resp
     """One row by `key`; or the rows of `index` that have `eq`, or are from `from` up to `to`."""
     form = _form(request)
     query = request.scope["query_string"]
-    asked = read_query(query, _KEY | _INDEX | _PAGE)
+    asked = read_query(query, KEY | INDEX | PAGE)
     if "page_token" in asked and not is_apart(asked):
-        return page_answer(await _resumed(service, read_query(query, _PAGE)), form)
+        return page_answer(await _resumed(service, read_query(query, PAGE)), form)
     if "key" in asked:
-        read_query(query, _KEY)
+        read_query(query, KEY)
 
         def key(layout: Layout) -> Sequence[Value]:
             return key_of(layout.key, asked["key"])
@@ -143,7 +139,7 @@ async def get_rows(request: Request, name: NameDep, service: ServiceDep) -> Resp
 async def get_rows_by_keys(request: Request, name: NameDep, service: ServiceDep) -> Response:
     """Rows by primary key, as many as a page has; those that are not there are left out."""
     form = _form(request)
-    read_query(request.scope["query_string"], frozenset())
+    read_query(request.scope["query_string"], NONE)
     wanted = await _json_body(request, KeysRequest)
     page = await service.by_keys(name, lambda layout: keys_of(layout.key, wanted.keys))
     return page_answer(page, form)
@@ -154,7 +150,7 @@ async def scan_rows(request: Request, name: NameDep, service: ServiceDep) -> Res
     """All rows, or some `columns` of them: JSON in pages; NDJSON and Arrow as one stream."""
     form = _form(request)
     query = request.scope["query_string"]
-    asked = read_query(query, _SCAN | _PAGE)
+    asked = read_query(query, SCAN | PAGE)
     limit = limit_of(asked)
 
     def some(schema: Schema) -> Scan:
@@ -163,7 +159,7 @@ async def scan_rows(request: Request, name: NameDep, service: ServiceDep) -> Res
     if is_apart(asked):
         return page_answer(await _page_apart(service, name, some, asked), form)
     if "page_token" in asked:
-        return page_answer(await _resumed(service, read_query(query, _PAGE)), form)
+        return page_answer(await _resumed(service, read_query(query, PAGE)), form)
     opened = await service.begin(name, some)
     first, following = await service.page(opened, opened.scan.start, limit or _page_rows(form))
     if form is Form.JSON or limit is not None:
@@ -176,7 +172,7 @@ async def scan_rows(request: Request, name: NameDep, service: ServiceDep) -> Res
 @rows.get("/checksum", response_model=ChecksumAnswer)
 async def checksum(request: Request, name: NameDep, service: ServiceDep) -> ChecksumAnswer:
     """All rows, or those of one `region`, counted and summed up where they are."""
-    asked = read_query(request.scope["query_string"], _REGION)
+    asked = read_query(request.scope["query_string"], REGION)
     return await service.checksum(name, lambda layout: region_of(layout, asked))
 
 

@@ -11,13 +11,12 @@ from base.schema.keycodec import encode
 from base.schema.values import Value, from_json
 from base.wire import strict_json
 from base.wire.rows import ROWS_MAX
+from dataplane.frontend.parameters import PARAMETERS
 from dataplane.frontend.scans import RowScan, Within
 from dataplane.frontend.schema import Schema, StoredIndex
 
 LIMIT = 1_000
 """Rows of a page, if nothing is said."""
-REPEATED = frozenset({"key", "eq", "from", "to"})
-"""One for each column of a composite."""
 PARAMETERS_MAX = 4_096
 ENDS = ("from", "to")
 
@@ -50,7 +49,7 @@ def read_query(raw: bytes, known: frozenset[str]) -> Asked:
             expected = "one of " + ", ".join(sorted(known))
             raise Refused("invalid-request", found=name, expected=expected)
         found.setdefault(name, []).append(value)
-        if len(found[name]) > 1 and name not in REPEATED:
+        if len(found[name]) > 1 and not PARAMETERS[name].repeated:
             raise Refused("invalid-request", expected=f"{name} once in the query")
     return found
 

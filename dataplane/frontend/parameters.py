@@ -1,0 +1,38 @@
+"""What the query of each route may say: it is judged by this, and documented from it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    type: str
+    """As JSON schema has it."""
+    about: str
+    repeated: bool = False
+    """It may stand several times: once for each column of a composite."""
+
+
+PARAMETERS: Mapping[str, Parameter] = {
+    "op": Parameter("string", "Of an Arrow stream: insert, upsert, update or delete."),
+    "key": Parameter("string", "A value of the primary key, as JSON, or a bare word.", True),
+    "index": Parameter("string", "Name of a public index."),
+    "eq": Parameter("string", "A value of the index that rows must have, as JSON.", True),
+    "from": Parameter("string", "First value of the index or key, as JSON; inclusive.", True),
+    "to": Parameter("string", "Value of the index or key to end before, as JSON.", True),
+    "limit": Parameter("integer", "Rows of a page, 1 to 10,000. Default: 1,000."),
+    "page_token": Parameter("string", "Of the page before."),
+    "apart": Parameter("boolean", "Each page is a transaction of its own, good at any frontend."),
+    "columns": Parameter("string", "Names, with commas between. Default: all."),
+    "column_ids": Parameter("string", "The same by their ids, whatever they are called."),
+    "region": Parameter("integer", "Number of the only region."),
+}
+"""By name."""
+
+OP = frozenset({"op"})
+KEY = frozenset({"key"})
+PAGE = frozenset({"page_token", "limit"})
+INDEX = frozenset({"index", "eq", "from", "to", "limit", "apart"})
+SCAN = frozenset({"columns", "column_ids", "from", "to", "region", "limit", "apart"})
+REGION = frozenset({"region"})
+NONE = frozenset[str]()
