@@ -124,7 +124,7 @@ class Regions:
             case IngestFiles():
                 owner = self._owner_at(order)
                 owner.is_tidy = False  # when its mark is closed, other attempts are leavings
-                await owner.change(lambda: owner.region.ingest(ingest_of(order)))
+                await ingest(owner, ingest_of(order))
             case DiscardRoot():
                 owner = self._owner_at(order)
                 await owner.change(lambda: self._store.discard(order, owner.region))
@@ -274,7 +274,23 @@ def adopt(region: Region, order: AdoptFiles) -> None:
 
 
 def ingest_of(order: IngestFiles) -> Ingest:
-    return Ingest(order.procedure, order.attempt, order.index, order.mark, order.files)
+    return Ingest(
+        order.procedure,
+        order.attempt,
+        order.index,
+        order.mark,
+        order.files,
+        tuple(order.unique_columns),
+    )
+
+
+async def ingest(owner: RegionOwner, source: Ingest) -> None:
+    """Writers wait for the end of it alone."""
+    region = owner.region
+    prepared = None
+    if source.unique_columns:
+        prepared = await asyncio.to_thread(region.prepare, source)
+    await owner.change(lambda: region.ingest(source, prepared))
 
 
 def _cause(error: MetaError) -> dict[str, object]:

@@ -25,6 +25,13 @@ class Ingest:
     index: int
     mark: str
     files: Sequence[DataFile]
+    unique_columns: tuple[int, ...] = ()
+    """Of a unique index, in its order; none: it is not unique."""
+
+    @property
+    def name(self) -> str:
+        """By which a manifest remembers it: a procedure may fill more indexes than one."""
+        return f"{self.procedure}/{self.index}"
 
 
 def borrowed_inputs(manifest: Manifest, root: str) -> Borrowed:
@@ -108,7 +115,7 @@ def ingested(manifest: Manifest, source: Ingest, version: int) -> Manifest:
     return manifest.model_copy(
         update={
             "files": (*manifest.files, *entries),
-            "adopted": (*manifest.adopted, source.procedure)[-ADOPTED_KEPT:],
+            "adopted": (*manifest.adopted, source.name)[-ADOPTED_KEPT:],
         }
     )
 

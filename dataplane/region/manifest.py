@@ -98,7 +98,8 @@ class Manifest(Stored):
     files: tuple[FileEntry, ...] = ()
     sealed: tuple[SealedEntry, ...] = ()
     adopted: tuple[str, ...] = ()
-    """Procedures whose files were exchanged for borrowed inputs."""
+    """Procedures whose files were exchanged for borrowed inputs, and `{procedure}/{index}` of those
+    whose entries were ingested."""
     statements: tuple[Remembered, ...] = ()
     marks: tuple[Mark, ...] = ()
     """Open ones. Of each key the newest version at or below each is kept, and every tombstone above

@@ -19,11 +19,9 @@ from base.wire.batches import BatchHeader
 from base.wire.inputs import Borrowed, Snapshot
 from base.wire.orders import DataFile
 from dataplane.region.adoption import (
-    Ingest,
     adopted,
     borrowed_inputs,
     entry_of,
-    ingested,
     snapshot_files,
     sync_attempt,
 )
@@ -32,17 +30,16 @@ from dataplane.region.families import ROWS
 from dataplane.region.fence import look
 from dataplane.region.floor import told
 from dataplane.region.group import Applied, Group, Terms
+from dataplane.region.ingesting import Ingesting
 from dataplane.region.manifest import Mark
 from dataplane.region.marks import marked, unmarked, version_of_mark
 from dataplane.region.opening import create_or_open, open_existing
 from dataplane.region.place import OpenOrder, RegionPlace
-from dataplane.region.reading import Readable
 from dataplane.region.schema import RegionSchema
 from dataplane.region.serving import unknown_outcome
-from dataplane.region.tending import Tended
 
 
-class Region(Readable, Tended):
+class Region(Ingesting):
     """Made by `Region.create` or `Region.open`."""
 
     @classmethod
@@ -161,19 +158,6 @@ class Region(Readable, Tended):
             sync_attempt(self.place.disk, self.place.root, attempt, files)
             self._publish(manifest)
             self._let_go(entry_of(file) for file in files)
-            return True
-
-    def ingest(self, source: Ingest) -> bool:
-        """Takes the files, in one manifest that names the procedure. False: it was done before."""
-        with self._publishing:
-            self._serving.check()
-            if source.procedure in self._manifest.adopted:
-                return False
-            with self._content.lock:
-                version = self._content.version
-            manifest = ingested(self._manifest, source, version)
-            sync_attempt(self.place.disk, self.place.root, source.attempt, source.files)
-            self._publish(manifest)
             return True
 
     def _version_of(self, mark: str) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from base.errors import Corrupt, Refused
@@ -49,6 +49,7 @@ def index_of(*, unique: bool) -> IndexDef:
     return IndexDef.of(3, [2, 1], COLUMNS, unique=unique)
 
 
+@settings(max_examples=40)
 @given(rows=ROWS, unique=st.booleans())
 def test_given_rows_then_their_entries_are_those_of_each_row_in_order(
     rows: list[Row], unique: bool
@@ -64,6 +65,7 @@ def test_given_rows_then_their_entries_are_those_of_each_row_in_order(
     assert set(found["_op"]) <= {0}
 
 
+@settings(max_examples=40)
 @given(rows=ROWS)
 def test_given_equal_values_then_duplicates_are_counted_and_nulls_are_never_equal(
     rows: list[Row],
@@ -84,6 +86,7 @@ def test_given_equal_values_then_duplicates_are_counted_and_nulls_are_never_equa
     assert duplicates_of(entries, index_of(unique=True), 1) == (tuple(expected[:1]), len(expected))
 
 
+@settings(max_examples=40)
 @given(rows=ROWS, cuts=st.lists(st.integers(0, 12), max_size=3))
 def test_given_entries_in_any_tables_then_those_that_share_a_key_are_all_told(
     rows: list[Row], cuts: list[int]
@@ -127,6 +130,7 @@ def test_given_columns_that_are_not_there_when_an_index_is_asked_for_then_refuse
             IndexDef.of(3, ids, COLUMNS, unique=False)
 
 
+@settings(max_examples=40)
 @given(rows=ROWS, unique=st.booleans())
 def test_given_entries_then_their_values_are_read_back(rows: list[Row], unique: bool) -> None:
     for key, number, text in rows:

@@ -184,7 +184,7 @@ def lived(region: Region, deeds: list[dict[bytes, Row | None] | str], name: str)
     return region
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(before=DEEDS, behind=DEEDS, low=KEYS)
 def test_given_any_history_when_read_at_a_mark_then_the_rows_are_those_of_that_moment(
     before: list[dict[bytes, Row | None] | str],
