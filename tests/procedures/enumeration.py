@@ -26,7 +26,8 @@ from tests.fakes.holders import FakeHolders
 from tests.fakes.term import Server
 from tests.procedures.agree import Agreement, history_of
 from tests.procedures.ends import TABLE, End
-from tests.procedures.scenarios import SCENARIOS, Scenario, submission
+from tests.procedures.scenario import Scenario, submission
+from tests.procedures.scenarios import SCENARIOS
 from tests.sim.loop import SimLoop, run
 
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}

@@ -47,6 +47,7 @@ ALTERS = AlterTable(
 )
 
 
+GRACE_MS = 500
 INDEXES = ADDS.model_copy(
     update={"operations": (AddIndex(name="by_note", columns=("note", "id"), unique=True),)}
 )
@@ -59,7 +60,9 @@ LENIENT = ADDS.model_copy(
     }
 )
 VALIDATES = ADDS.model_copy(update={"operations": (ValidateIndex(name="by_note"),)})
-UNINDEXES = ADDS.model_copy(update={"operations": (DropIndex(name="by_note"),)})
+UNINDEXES = ADDS.model_copy(
+    update={"operations": (DropIndex(name="by_note"),), "grace_ms": GRACE_MS}
+)
 INDEX = Index(id=1, name="by_note", columns=(2, 1), unique=True)
 
 

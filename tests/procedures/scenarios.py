@@ -1,14 +1,11 @@
 """One life of each kind, to be crashed anywhere: what is there, what is asked, how it may end."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-
 from base.errors import Refused
 from keys.catalogs import CatalogInfo, SchemaInfo
 from keys.kv import Compare
-from keys.records import Outcome, Submission
+from keys.records import Outcome
 from procedures.kinds.alter_operations import RenameColumn, SetOptions
-from procedures.kinds.alter_table import WAIT_MS, AlterTable
+from procedures.kinds.alter_table import AlterTable
 from procedures.kinds.create_catalog import CreateCatalog
 from procedures.kinds.create_schema import CreateSchema
 from procedures.kinds.create_table import CreateTable
@@ -21,12 +18,11 @@ from procedures.kinds.purge_table import PurgeTable
 from procedures.kinds.rename_table import RenameTable
 from procedures.kinds.truncate_table import TruncateTable
 from procedures.kinds.undrop_table import UndropTable
-from procedures.machine import ProcedureState
 from tests.fakes.cluster import Cluster
+from tests.procedures.alter_scenarios import ALTER_SCENARIOS
 from tests.procedures.ends import (
     OTHER,
     TABLE,
-    Check,
     altered,
     both_failed_over,
     catalog_dropped,
@@ -43,31 +39,8 @@ from tests.procedures.ends import (
     undropped,
     undropped_elsewhere,
 )
-from tests.procedures.online import (
-    ADDS,
-    ALTERS,
-    INDEXES,
-    REPEATED,
-    UNINDEXES,
-    VALIDATES,
-    all_altered,
-    column_added,
-    index_filled,
-    index_gone,
-    index_made,
-    index_validated,
-    never_altered,
-    never_indexed,
-    still_indexed,
-    still_not_valid,
-    with_empty_table,
-    with_index,
-    with_index_not_valid,
-    with_repeated_rows,
-    with_repeated_rows_not_valid,
-    with_rows,
-    with_wide_table,
-)
+from tests.procedures.online import ADDS, column_added, never_altered
+from tests.procedures.scenario import FULL, Scenario
 from tests.procedures.tables import (
     NODES,
     drop_table_keys,
@@ -78,38 +51,6 @@ from tests.procedures.tables import (
     table_info,
     table_route,
 )
-
-DIGEST = "ab" * 32
-FULL = Outcome.SUCCEEDED
-
-
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    name: str
-    kind: str
-    state: ProcedureState
-    given: Callable[[Cluster, Compare], Awaitable[None]]
-    ends: Mapping[Outcome, Check]
-    """The legal ends, each with what must then be true."""
-    client: Mapping[str, object] | None = None
-    cancel_after_ms: int | None = None
-    """The client asks for the procedure to be cancelled then."""
-    deadline_ms: int | None = None
-    """Of the kind, where its own would make a long life of retries."""
-    dead_holder: bool = False
-    """A holder that used the table has just died: its schema lease is waited for once."""
-    undone: Check = nothing
-    """How it may also end where a store or a node refuses it."""
-
-
-def submission(scenario: Scenario) -> Submission:
-    required = dict(scenario.client or {})
-    statement = {"method": "POST", "path": "/v1/x", "body": {}}
-    base = Submission(
-        submitted_by="anna", request_id="r-1", statement=statement, idempotency=DIGEST
-    )
-    return base.model_copy(update=required)
-
 
 # ---- what is there before
 
@@ -319,88 +260,7 @@ SCENARIOS = (
         client={"if_version": 1, "table_id": TABLE},
         undone=never_altered,
     ),
-    Scenario(
-        "alter_table, of all sorts at once",
-        "alter_table",
-        ALTERS,
-        with_wide_table,
-        {FULL: all_altered},
-        client={"if_version": 1, "table_id": TABLE},
-        undone=never_altered,
-    ),
-    Scenario(
-        "alter_table, cancelled",
-        "alter_table",
-        ALTERS,
-        with_wide_table,
-        {FULL: all_altered, Outcome.CANCELLED: never_altered},
-        cancel_after_ms=8_000,
-        dead_holder=True,
-        undone=never_altered,
-    ),
-    Scenario(
-        "create_index",
-        "create_index",
-        INDEXES,
-        with_empty_table,
-        {FULL: index_made},
-        client={"if_version": 1, "table_id": TABLE},
-        undone=never_indexed,
-    ),
-    Scenario(
-        "create_index, over rows",
-        "create_index",
-        INDEXES,
-        with_rows,
-        {FULL: index_filled},
-        deadline_ms=WAIT_MS,
-        undone=never_indexed,
-    ),
-    Scenario(
-        "create_index, rows have its values twice",
-        "create_index",
-        REPEATED,
-        with_repeated_rows,
-        {Outcome.ROLLED_BACK: never_indexed},
-        deadline_ms=WAIT_MS,
-        undone=never_indexed,
-    ),
-    Scenario(
-        "validate_index",
-        "validate_index",
-        VALIDATES,
-        with_index_not_valid,
-        {FULL: index_validated},
-        deadline_ms=WAIT_MS,
-        undone=still_not_valid,
-    ),
-    Scenario(
-        "validate_index, rows have its values twice",
-        "validate_index",
-        VALIDATES,
-        with_repeated_rows_not_valid,
-        {Outcome.ROLLED_BACK: still_not_valid},
-        deadline_ms=WAIT_MS,
-        undone=still_not_valid,
-    ),
-    Scenario(
-        "drop_index",
-        "drop_index",
-        UNINDEXES,
-        with_index,
-        {FULL: index_gone},
-        undone=still_indexed,
-    ),
-    Scenario(
-        "drop_index, cancelled",
-        "drop_index",
-        UNINDEXES,
-        with_index,
-        {FULL: index_gone, Outcome.CANCELLED: still_indexed},
-        cancel_after_ms=8_000,
-        dead_holder=True,
-        undone=still_indexed,
-    ),
+    *ALTER_SCENARIOS,
     Scenario(
         "truncate_table",
         "truncate_table",

@@ -21,7 +21,8 @@ import structlog
 from procedures.kinds.registry import KINDS
 from tests.fakes.faults import Call, Mode
 from tests.procedures.enumeration import SECOND_CAME, Cell, cells, doubles, is_core, lived
-from tests.procedures.scenarios import SCENARIOS, Scenario
+from tests.procedures.scenario import Scenario
+from tests.procedures.scenarios import SCENARIOS
 from tests.procedures.side_by_side import side_by_side
 
 pytestmark = pytest.mark.crash

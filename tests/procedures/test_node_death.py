@@ -11,7 +11,8 @@ from tests.fakes.faults import Mode, Plan
 from tests.procedures.agree import Agreement, history_of
 from tests.procedures.ends import OTHER, TABLE
 from tests.procedures.enumeration import life, submit
-from tests.procedures.scenarios import SCENARIOS, Scenario
+from tests.procedures.scenario import Scenario
+from tests.procedures.scenarios import SCENARIOS
 from tests.procedures.tables import rows_of
 from tests.sim.loop import SimLoop, run
 

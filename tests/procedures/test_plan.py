@@ -19,7 +19,8 @@ from procedures.rehearsal.rehearse import Wish, rehearse
 from tests.fakes.cluster import Cluster
 from tests.procedures.agree import history_of
 from tests.procedures.enumeration import submit
-from tests.procedures.scenarios import SCENARIOS, Scenario, submission
+from tests.procedures.scenario import Scenario, submission
+from tests.procedures.scenarios import SCENARIOS
 from tests.sim.loop import SimLoop, run
 
 # The committer's and the record's own keys: their names hold numbers that no plan can know.

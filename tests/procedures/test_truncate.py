@@ -18,7 +18,8 @@ from tests.fakes.nodes import FakeNode
 from tests.procedures.agree import history_of
 from tests.procedures.ends import TABLE
 from tests.procedures.enumeration import submit
-from tests.procedures.scenarios import SCENARIOS, Scenario
+from tests.procedures.scenario import Scenario
+from tests.procedures.scenarios import SCENARIOS
 from tests.procedures.tables import region_ids, rows_of, table_route
 from tests.procedures.test_node_death import fail_over
 from tests.sim.loop import SimLoop, run
