@@ -140,6 +140,8 @@ class ProcedureRecord(StoredModel):
     """Wall clock; None: it is not paused. Its deadline moves by as long as it was."""
     throttle_percent: int = 0
     """The share of time that its paced steps rest."""
+    throttle_rows_per_s: int | None = None
+    """So many rows a reorg may read; None: what the statements beside it allow."""
     turned_at_ms: int | None = None
     """When its undo began, or was last begun again; for how long it may go on failing."""
     poisoned: bool = False

@@ -16,6 +16,7 @@ from keys.txn import Snapshot, snapshot
 from procedures.gate import Gate
 from procedures.passages import Passage, Passages, drained
 from procedures.ports import Children, Jobs, Leases, Nodes, Placement, SchemaSync, Sender
+from procedures.reorg_pace import Pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class Live:
     """When `done` began to count, wall clock; for rate and ETA."""
     moved_at_ms: int = 0
     """When it last made progress; `stalled` is measured from here."""
+    pace: Pace = field(default_factory=Pace)
+    """How fast its jobs may read."""
     waiting: list[Waiting] = field(default_factory=list)
     waiting_now: Callable[[], tuple[Waiting, ...]] = tuple
     """Waits that are others at every look: who of the holders has not followed yet."""
@@ -106,6 +109,8 @@ class Context:
     live: Live
     passages: Passages = field(default_factory=Passages)
     """What the step sees of transitions: stored with the record that says it is done."""
+    wanted_rows_per_s: Callable[[], int | None] = lambda: None
+    """What an operator has said at this moment."""
 
     @property
     def sender(self) -> Sender:

@@ -120,8 +120,14 @@ def resume(record: ProcedureRecord, mark: Controlled, stamp: Stamp) -> Procedure
     return record.model_copy(update=update)
 
 
-def throttle(record: ProcedureRecord, mark: Controlled, percent: int) -> ProcedureRecord:
-    update = {"throttle_percent": percent, "controls": _asked(record, mark)}
+def throttle(
+    record: ProcedureRecord, mark: Controlled, percent: int, rows_per_s: int | None
+) -> ProcedureRecord:
+    update = {
+        "throttle_percent": percent,
+        "throttle_rows_per_s": rows_per_s,
+        "controls": _asked(record, mark),
+    }
     return record.model_copy(update=update)
 
 

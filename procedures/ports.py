@@ -115,6 +115,10 @@ class SchemaSync(Protocol):
         published yet: everybody."""
         ...
 
+    def statement_p99_ms(self) -> float | None:
+        """Of statements lately, at the slowest holder; None: there were none."""
+        ...
+
     async def drained(self, table_id: int, schema_version: int) -> Drain:
         """Returns once nobody is behind: each holder has acknowledged the version and uses none
         below it, or its lease has ended and its registration is removed. Other tables, and

@@ -62,7 +62,7 @@ def is_slow(p99_ms: float | None, before_ms: float | None) -> bool:
 
 
 def _next_rate(rate: int | None, facts: Facts) -> int | None:
-    if is_slow(facts.p99_ms, facts.p99_before_ms):
+    if is_slow(facts.p99_ms, facts.p99_before_ms) and facts.rows_per_s:
         return max(ROWS_PER_S_MIN, round((rate or facts.rows_per_s) / 2))
     if rate is None or rate > 2 * facts.rows_per_s > 0:
         return None  # it is not the rate that holds it back

@@ -4,11 +4,13 @@ A round ends when its regions are read, or has gone on for a while: then it is s
 to. A region that cannot be read keeps no other from it, and is in the next round again.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from base.errors import MetaError, NotFound, Unavailable, Unknown
+from base.errors import MetaError, NotFound, Refused, Unavailable, Unknown
 from base.fanout import fan_out
 from base.wire.inputs import Snapshot
 from base.wire.jobs import BackfillJob, JobIndex
@@ -16,9 +18,11 @@ from keys.tables import RegionRoute
 from procedures.context import Context
 from procedures.marks import snapshot_of
 from procedures.reorg import Made, Reorg, with_made
+from procedures.reorg_pace import Facts, paced
 
 REGIONS_AT_ONCE = 4  # jobs of one reorg that Spark has at a time; the cores are shared by tasks
 REGIONS_MAX = 16  # of a round: so many regions' lists of files are in a record at most
+LOOK_MS = 1_000  # between looks at what statements take beside it
 ROUND_MS = 30_000  # behind it a round begins no job: that much work a crash may cost, and its jobs
 
 
@@ -34,15 +38,58 @@ class Round:
     failures: list[MetaError] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
     """Read so far, by job."""
+    running: set[str] = field(default_factory=set)
+    """Jobs."""
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, regions: Sequence[RegionRoute]) -> Reorg:
-        """Raises Unavailable if not one of them could be read."""
+        """Raises Unavailable if not one of them could be read, and what a job was refused with."""
         self._show()
-        reads = [partial(self._read, region) for region in regions[:REGIONS_MAX]]
-        await fan_out(reads, at_once=REGIONS_AT_ONCE)
-        if not self.made:
-            raise self.failures[0]
+        self._judge_pace()
+        reading: Callable[[], Awaitable[None]] = partial(self._read_all, regions)
+        await fan_out([reading, self._keep_pace], at_once=2)
+        refused = [one for one in self.failures if isinstance(one, Refused)]
+        if refused or not self.made:
+            raise [*refused, *self.failures][0]
         return with_made(self.reorg, self.made)
+
+    async def _read_all(self, regions: Sequence[RegionRoute]) -> None:
+        reads = [partial(self._read, region) for region in regions[:REGIONS_MAX]]
+        try:
+            await fan_out(reads, at_once=REGIONS_AT_ONCE)
+        finally:
+            self.over.set()
+
+    async def _keep_pace(self) -> None:
+        """Tells the jobs how fast they may read, whenever that changes, until all are over."""
+        while not self.over.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_MS / 1_000):
+                    await self.over.wait()
+            if self._judge_pace():
+                for job in tuple(self.running):
+                    await self.at.ports.jobs.throttle(job, self._share())
+
+    def _judge_pace(self) -> bool:
+        """Whether the rate is another from now on."""
+        live, now_ms = self.at.live, self.at.ports.clock.mono_ms()
+        before, elapsed_ms = live.pace, max(1, now_ms - self.began_ms)
+        live.pace = paced(
+            before,
+            Facts(
+                now_ms=now_ms,
+                p99_ms=self.at.ports.schema_sync.statement_p99_ms(),
+                p99_before_ms=self.reorg.p99_before_ms,
+                rows_per_s=sum(self.rows.values()) * 1_000 / elapsed_ms,
+                wanted=self.at.wanted_rows_per_s(),
+            ),
+        )
+        return live.pace.rows_per_s != before.rows_per_s
+
+    def _share(self) -> int | None:
+        """Of the rate, for one job; what another leaves unused is not given away."""
+        rate = self.at.live.pace.rows_per_s
+        return None if rate is None else max(1, rate // max(1, len(self.running)))
 
     async def _read(self, region: RegionRoute) -> None:
         if self.made and self.at.ports.clock.mono_ms() - self.began_ms >= ROUND_MS:
@@ -53,20 +100,25 @@ class Round:
         except NotFound as error:  # it has just left that node, or has not been opened yet
             what = f"region {region.region_id}"
             self.failures.append(Unavailable("not-ready", what=what, reason=error.code))
-        except (Unavailable, Unknown) as error:
+        except (Refused, Unavailable, Unknown) as error:
             self.failures.append(error)
 
     async def _made(self, region: RegionRoute, snapshot: Snapshot) -> Made:
         """By a job under a name of its own: what an earlier one still writes is in nobody's way."""
         name = f"{self.at.procedure}-{self.reorg.rounds}-{self.at.ports.ids.procedure_id()}"
+        self.running.add(name)
         job = BackfillJob(
             job_id=name,
             procedure=self.at.procedure,
             attempt=f"attempts/{name}",
             snapshot=snapshot,
             index=self.index,
+            rows_per_s=self._share(),
         )
-        found = await self.at.ports.jobs.backfill(job, progress=partial(self._progress, name))
+        try:
+            found = await self.at.ports.jobs.backfill(job, progress=partial(self._progress, name))
+        finally:
+            self.running.discard(name)
         return Made(
             region=region.number,
             epoch=snapshot.epoch,

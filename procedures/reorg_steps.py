@@ -59,7 +59,9 @@ async def begin_reorg(at: Context, table: Filled) -> Reorg:
     marked = await open_marks(at, table.info, table.route)
     found = await snapshots(at, marked)
     rows = {region_id: one.rows for region_id, one in found.items()}
-    return surveyed(table.index.id, table.route.region_routes, rows)
+    reorg = surveyed(table.index.id, table.route.region_routes, rows)
+    p99_ms = at.ports.schema_sync.statement_p99_ms()
+    return reorg.model_copy(update={"p99_before_ms": p99_ms})
 
 
 async def continue_reorg(at: Context, table: Filled, reorg: Reorg) -> Reorg | None:

@@ -73,7 +73,7 @@ class Runner:
         while True:
             live = driven.live
             live.attempt, live.last_error = 1, None
-            context = self._context(driven.held, children, live)
+            context = self._context(driven, children)
             await self._may_go_on(context)
             await self._rest(kind, driven, context)
             record = driven.held.record
@@ -218,9 +218,17 @@ class Runner:
         committed = await self.committer.commit(txn, procedure=held.procedure)
         return made(committed.stamp)
 
-    def _context(self, held: Held, children: Children, live: Live) -> Context:
-        record = held.record
-        return Context(self.ports, children, held.procedure, record.step, record.client, live)
+    def _context(self, driven: Driven, children: Children) -> Context:
+        held = driven.held
+        return Context(
+            self.ports,
+            children,
+            held.procedure,
+            held.record.step,
+            held.record.client,
+            driven.live,
+            wanted_rows_per_s=lambda: driven.held.record.throttle_rows_per_s,
+        )
 
     def _beat(self, held: Held, began_ms: int) -> Beat:
         clock, undoing = self.ports.clock, held.record.phase is Phase.UNDO

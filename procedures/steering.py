@@ -28,7 +28,9 @@ class Command:
     by: str
     reason: str | None = None
     percent: int = 0
-    """Of a throttle."""
+    """Of a throttle: the share of time to rest."""
+    rows_per_s: int | None = None
+    """Of a throttle: the rate of a reorg; None: it finds its own."""
 
     def mark(self, at_ms: int) -> Controlled:
         return Controlled(action=self.control.value, by=self.by, at_ms=at_ms, reason=self.reason)
@@ -143,7 +145,7 @@ async def store(runner: Runner, entry: Entry, command: Command) -> Moved:
         case Control.RESUME:
             return await runner.store(held, partial(journal.resume, record, mark))
         case Control.THROTTLE:
-            slowed = journal.throttle(record, mark, command.percent)
+            slowed = journal.throttle(record, mark, command.percent, command.rows_per_s)
             return await runner.store(held, lambda _: slowed)
         case Control.RETRY:
             effect = await _without_poison(runner.ports, record)

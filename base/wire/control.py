@@ -13,8 +13,10 @@ PERCENT_MAX = 95
 class ThrottleRequest(WireModel):
     """Body of `POST /v1/procedures/{id}/throttle`."""
 
-    percent: int = Field(ge=0, le=PERCENT_MAX)
+    percent: int = Field(default=0, ge=0, le=PERCENT_MAX)
     """The share of time that the steps which move data rest; 0: none."""
+    rows_per_s: int | None = Field(default=None, ge=1)
+    """How many rows a reorg reads; null: as many as the statements beside it allow."""
 
 
 class LockPlaceBody(WireModel):

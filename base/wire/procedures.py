@@ -50,6 +50,9 @@ class ProgressBody(WireModel):
     rate_per_s: float
     eta_s: int | None
     """Null while there is no rate to tell it from."""
+    limit_per_s: int | None = None
+    """Of a reorg: it may be no faster, for an operator said so, or since statements beside it had
+    become slow; null: as fast as it goes."""
 
 
 class WaitingBody(WireModel):
@@ -145,6 +148,7 @@ class ProcedureBody(WireModel):
     controls: Listed[ControlBody] = ()
     """The last 16, by whom, when and why; of `retry`, only those that were stored."""
     throttle_percent: int = 0
+    throttle_rows_per_s: int | None = None
     result: dict[str, Any] | None
     error: ProcedureError | None
     catalog_version: int | None

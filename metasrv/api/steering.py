@@ -1,6 +1,6 @@
 """Controls of procedures, and what operators look at first: /v1/locks and /v1/poisons."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -59,8 +59,8 @@ class Steer:
         named = principal if principal != ANONYMOUS else query.by
         return cls(named or ANONYMOUS, query.reason, query.dry_run)
 
-    def command(self, control: Control, percent: int = 0) -> Command:
-        return Command(control, self.by, self.reason, percent)
+    def command(self, control: Control) -> Command:
+        return Command(control, self.by, self.reason)
 
 
 async def steer(query: Annotated[ControlQuery, Query()], principal: Principal) -> Steer:
@@ -132,8 +132,11 @@ async def retry_procedure(state: Server, procedure: str, asked: Steered) -> Resp
 async def throttle_procedure(
     state: Server, procedure: str, asked: Steered, request: ThrottleRequest
 ) -> Response:
-    """How much the steps that move data rest. The step in flight goes on as it is."""
-    return await _control(state, procedure, asked, asked.command(Control.THROTTLE, request.percent))
+    """How much the steps that move data rest, and how many rows a reorg reads; a reorg in flight
+    follows within seconds, another step goes on as it is."""
+    command = asked.command(Control.THROTTLE)
+    command = replace(command, percent=request.percent, rows_per_s=request.rows_per_s)
+    return await _control(state, procedure, asked, command)
 
 
 @router.get(

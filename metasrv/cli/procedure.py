@@ -5,7 +5,7 @@ from typing import Annotated, cast
 
 import typer
 
-from base.wire.control import PERCENT_MAX
+from base.wire.control import PERCENT_MAX, ThrottleRequest
 from base.wire.procedures import ProcedureBody, WaitingBody
 from metasrv.cli.options import WAIT_S, AsJson, Url, WaitS, service
 from metasrv.cli.output import show, show_facts, show_json, show_table
@@ -72,11 +72,15 @@ def watch(id: IdArg, wait: WaitS = WAIT_S, metasrv: Url = None, as_json: AsJson 
 
 
 def _control(
-    id: str, action: str, said: tuple[str, str | None, int | None], url: str | None, as_json: bool
+    id: str,
+    action: str,
+    said: tuple[str, str | None, ThrottleRequest | None],
+    url: str | None,
+    as_json: bool,
 ) -> None:
-    by, reason, percent = said
+    by, reason, throttle = said
     with service(url, as_json) as client:
-        found = client.procedures.control(id, action, by, reason, percent)
+        found = client.procedures.control(id, action, by, reason, throttle)
     show(found, as_json, lambda: typer.echo(f"{found.id}: {found.state}"))
 
 
@@ -113,15 +117,19 @@ def retry(
 
 
 @app.command("throttle")
-def throttle(
+def throttle(  # noqa: PLR0913  # a parameter is an option of the command
     id: IdArg,
-    percent: Annotated[int, typer.Argument(min=0, max=PERCENT_MAX)],
+    percent: Annotated[int, typer.Argument(min=0, max=PERCENT_MAX)] = 0,
+    rows_per_s: Annotated[
+        int | None, typer.Option(min=1, help="Of a reorg; else it finds its own rate.")
+    ] = None,
     by: By = USER,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """The share of time that the steps which move data rest; 0: none."""
-    _control(id, "throttle", (by, None, percent), metasrv, as_json)
+    request = ThrottleRequest(percent=percent, rows_per_s=rows_per_s)
+    _control(id, "throttle", (by, None, request), metasrv, as_json)
 
 
 @app.command("locks")

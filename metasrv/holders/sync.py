@@ -143,6 +143,10 @@ class HolderSync:
         wait = self.book.waiting(table_id, schema_version) or self._wait(table_id, schema_version)
         return self.book.behind(wait, self.clock.mono_ms())
 
+    def statement_p99_ms(self) -> float | None:
+        said = (entry.statement_p99_ms for entry in self.book.entries())
+        return max((p99_ms for p99_ms in said if p99_ms is not None), default=None)
+
     async def drained(self, table_id: int, schema_version: int) -> Drain:
         began_ms, over = self.clock.mono_ms(), asyncio.Event()
         wait, late = self._wait(table_id, schema_version, over.set), list[Late]()

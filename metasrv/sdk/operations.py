@@ -77,13 +77,13 @@ class Procedures:
         action: str,
         by: str | None = None,
         reason: str | None = None,
-        percent: int | None = None,
+        percent: int | ThrottleRequest | None = None,
     ) -> ProcedureBody:
-        """`cancel`, `pause`, `resume`, `retry` or `throttle` (with *percent*). Conflict: not in the
-        state it is in; `facts["allowed_actions"]` says what is."""
+        """`cancel`, `pause`, `resume`, `retry` or `throttle` (with *percent*, or a request that
+        says more). Conflict: not in the state it is in; `facts["allowed_actions"]` says what is."""
         said = urlencode({k: v for k, v in (("by", by), ("reason", reason)) if v is not None})
         path = f"/v1/procedures/{procedure_id}/{action}" + (f"?{said}" if said else "")
-        body = None if percent is None else ThrottleRequest(percent=percent)
+        body = ThrottleRequest(percent=percent) if isinstance(percent, int) else percent
         return (await self._service.ask("POST", path, body)).body(ProcedureBody)
 
     async def locks(self) -> builtins.list[LockBody]:

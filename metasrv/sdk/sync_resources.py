@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 from base.wire.changes import AlterOperation
 from base.wire.cluster import ClusterBody, MaintenanceBody, NodeBody, PauseBody, RegionBody
-from base.wire.control import LockBody, PoisonBody
+from base.wire.control import LockBody, PoisonBody, ThrottleRequest
 from base.wire.holders import SchemaLeaseBody
 from base.wire.nodes import SettingBody
 from base.wire.procedures import FailoverRequest, ProcedureBody
@@ -68,9 +68,10 @@ class SyncTables:
         self,
         name: str,
         operations: Sequence[AlterOperation | Mapping[str, Any]],
+        grace_s: int = 0,
         **options: Unpack[ChangeOptions],
     ) -> TableBody:
-        return self._call(self._tables.alter(name, operations, **options))
+        return self._call(self._tables.alter(name, operations, grace_s, **options))
 
     def drop(self, name: str, **options: Unpack[ChangeOptions]) -> None:
         self._call(self._tables.drop(name, **options))
@@ -83,6 +84,11 @@ class SyncTables:
         **options: Unpack[ChangeOptions],
     ) -> TableBody:
         return self._call(self._tables.undrop(name, table_id, new_name, **options))
+
+    def undrop_column(
+        self, table: str, name: str, **options: Unpack[ChangeOptions]
+    ) -> ProcedureBody:
+        return self._call(self._tables.undrop_column(table, name, **options))
 
     def truncate(self, name: str, **options: Unpack[ChangeOptions]) -> TableBody:
         return self._call(self._tables.truncate(name, **options))
@@ -118,8 +124,13 @@ class SyncIndexes:
     def list(self, table: str) -> builtins.list[IndexBody]:
         return self._call(self._indexes.list(table))
 
-    def drop(self, table: str, name: str, **options: Unpack[ChangeOptions]) -> None:
-        self._call(self._indexes.drop(table, name, **options))
+    def drop(
+        self, table: str, name: str, grace_s: int = 0, **options: Unpack[ChangeOptions]
+    ) -> None:
+        self._call(self._indexes.drop(table, name, grace_s, **options))
+
+    def undrop(self, table: str, name: str, **options: Unpack[ChangeOptions]) -> ProcedureBody:
+        return self._call(self._indexes.undrop(table, name, **options))
 
 
 class SyncSchemas:
@@ -191,7 +202,7 @@ class SyncProcedures:
         action: str,
         by: str | None = None,
         reason: str | None = None,
-        percent: int | None = None,
+        percent: int | ThrottleRequest | None = None,
     ) -> ProcedureBody:
         return self._call(self._procedures.control(procedure_id, action, by, reason, percent))
 

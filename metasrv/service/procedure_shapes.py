@@ -113,6 +113,7 @@ def _body(procedure: str, record: ProcedureRecord, rest: Mapping[str, Any]) -> P
             for one in record.controls
         ),
         throttle_percent=record.throttle_percent,
+        throttle_rows_per_s=record.throttle_rows_per_s,
         **rest,
     )
 
@@ -140,6 +141,7 @@ def _progress(live: Live, now_ms: int) -> ProgressBody | None:
         unit=live.unit,
         rate_per_s=round(rate, 3),
         eta_s=round(left / rate) if rate else None,
+        limit_per_s=live.pace.rows_per_s,
     )
 
 

@@ -58,6 +58,9 @@ class SyncAhead:
     def behind(self, table_id: int, schema_version: int) -> tuple[Behind, ...]:
         return self.sync.behind(table_id, schema_version)
 
+    def statement_p99_ms(self) -> float | None:
+        return self.sync.statement_p99_ms()
+
     async def drained(self, table_id: int, schema_version: int) -> Drain:
         self.notes.drain(table_id, schema_version, self.sync.behind(table_id, schema_version))
         return Drain(0)

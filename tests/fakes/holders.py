@@ -28,6 +28,8 @@ class FakeHolders:
     holders: dict[str, FakeHolder] = field(default_factory=dict)
     waited: list[tuple[int, int]] = field(default_factory=list)
     """(table, schema version) of every wait that ended, in order."""
+    p99_ms: float | None = None
+    """Of statements at the slowest of them."""
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     def uses(self, holder: str, table_id: int, schema_version: int) -> None:
@@ -52,6 +54,9 @@ class FakeHolders:
             if left > 0 and (older or since is not None):
                 found.append(Behind(name, 0, 1, left, "t-1" if older else None))
         return tuple(found)
+
+    def statement_p99_ms(self) -> float | None:
+        return self.p99_ms
 
     async def drained(self, table_id: int, schema_version: int) -> Drain:
         began_ms, late = self.clock.mono_ms(), dict[str, Behind]()

@@ -92,6 +92,10 @@ class Filling:
         command = Command(control, by="ops")
         return await self.cluster.leader.manager.control(self.procedure, command)
 
+    async def throttle(self, rows_per_s: int | None) -> None:
+        command = Command(Control.THROTTLE, by="ops", rows_per_s=rows_per_s)
+        await self.cluster.leader.manager.control(self.procedure, command)
+
     async def fail_over(self) -> None:
         """dn-1 dies, and its regions go to others."""
         self.cluster.plane.nodes["dn-1"].die()

@@ -8,6 +8,8 @@ from base.elements.states import ElementState
 from base.errors import Refused
 from keys.records import Outcome
 from procedures.control import Control, State
+from procedures.reorg_pace import HOLD_MS, ROWS_PER_S_MIN
+from procedures.reorg_round import LOOK_MS
 from procedures.reorg_steps import REFUSALS_MAX
 from tests.procedures.ends import End, is_true
 from tests.procedures.filling import PLACES, Filling, filling
@@ -206,5 +208,44 @@ def test_given_regions_that_never_take_what_is_made_then_it_is_undone_in_the_end
         assert ended.outcome is Outcome.ROLLED_BACK, ended.last.error
         assert at.jobs.began == 3 * REFUSALS_MAX
         assert at.judge(Outcome.ROLLED_BACK, never_indexed_of_three) == []
+
+    filling(scenario)
+
+
+@pytest.mark.case("online 71")
+def test_given_a_reorg_that_reads_when_throttled_then_its_jobs_are_told_soon() -> None:
+    async def scenario(at: Filling) -> None:
+        await at.hold("fill")
+
+        await at.throttle(3_000)
+        await at.cluster.clock.sleep_ms(LOOK_MS)
+        told = list(at.jobs.throttled)
+        limit = at.entry().live.pace.rows_per_s
+        await at.throttle(None)
+        await at.cluster.clock.sleep_ms(LOOK_MS)
+
+        assert ({rate for _, rate in told}, len(told), limit) == ({1_000}, 3, 3_000)
+        assert {rate for _, rate in at.jobs.throttled[3:]} == {None}
+        assert (await at.go_on()).outcome is Outcome.SUCCEEDED
+
+    filling(scenario)
+
+
+def test_given_statements_that_become_slow_when_a_reorg_reads_then_it_reads_more_slowly() -> None:
+    async def scenario(at: Filling) -> None:
+        at.cluster.holders.p99_ms = 10.0
+        await at.hold("fill")
+        fast = at.entry().live.pace.rows_per_s
+
+        at.cluster.holders.p99_ms = 200.0
+        await at.cluster.clock.sleep_ms(2 * HOLD_MS)
+        slow = at.entry().live.pace.rows_per_s
+        at.cluster.holders.p99_ms = 10.0
+        await at.cluster.clock.sleep_ms(2 * HOLD_MS)
+
+        assert (fast, slow) == (None, ROWS_PER_S_MIN)
+        assert at.jobs.throttled
+        assert at.entry().live.pace.rows_per_s is None, "no rate of ours holds it back"
+        assert (await at.go_on()).outcome is Outcome.SUCCEEDED
 
     filling(scenario)
