@@ -22,8 +22,10 @@ TRY_MS = 12_000
 """How long one may be silent: longer than a transaction is, so that its own word is heard."""
 LOOK_S = 60.0
 """Between looks at who there is, while all is well."""
-LOOK_S_MAX = 1.0
-"""For such a look: those that are known may still do."""
+LOOK_AGAIN_S = 5.0
+"""Between looks while nobody says who there is, as during an election."""
+LOOK_S_MAX = 3.0
+"""For a look: what is known may still do, and nodes take rows of tables without indexes."""
 
 
 class Sent(TypedDict, total=False):
@@ -50,15 +52,20 @@ class Frontends:
         self._transport = transport or KeptTransport()
         self._token = token
         self._known: tuple[str, ...] | None = None
-        """None: nobody was asked yet."""
+        """None: nobody has said yet."""
         self._client: HttpClient | None = None
         self._look_at = 0.0
         """Seconds of the loop's clock."""
 
     async def are_there(self) -> bool:
-        """Whether there was one when metasrv said so last. Raises Unavailable if it never did."""
+        """Whether there was one when metasrv said so last; False if it never did."""
         await self._look()
         return bool(self._known)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether metasrv has ever said who there is."""
+        return self._known is not None
 
     async def ask(self, method: str, path: str, until: float, **sent: Unpack[Sent]) -> Answer:
         """Of the first that gives an answer; again and again until *until*, of the loop's clock.
@@ -106,15 +113,13 @@ class Frontends:
         now = asyncio.get_running_loop().time()
         if now < self._look_at:
             return
-        self._look_at = now + LOOK_S
+        self._look_at = now + LOOK_AGAIN_S
         try:
-            async with asyncio.timeout(None if self._known is None else LOOK_S_MAX):
+            async with asyncio.timeout(LOOK_S_MAX):
                 found = await self._service.read(SchemaLeaseList, "/v1/schema-leases")
         except (MetaError, TimeoutError):
-            if self._known is None:
-                self._look_at = 0.0
-                raise
             return
+        self._look_at = now + LOOK_S
         self._take(tuple(sorted(holder.address for holder in found.holders)))
 
     def _take(self, addresses: tuple[str, ...]) -> None:

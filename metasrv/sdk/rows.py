@@ -9,7 +9,7 @@ from typing import TypedDict, Unpack
 
 import pyarrow as pa
 
-from base.errors import Refused
+from base.errors import Refused, Unavailable
 from base.fanout import fan_out
 from base.rng import Rng
 from base.rows.convert import Rows
@@ -21,7 +21,7 @@ from metasrv.sdk.binding import Binding, Bound
 from metasrv.sdk.direct import REGIONS_AT_ONCE, Direct, by_newest
 from metasrv.sdk.frontends import Frontends
 from metasrv.sdk.through import Through
-from metasrv.sdk.way import Wanted, Way, refused_direct
+from metasrv.sdk.way import Wanted, Way
 
 DEADLINE_MS = 60_000
 """Of a statement: longer than a failover by detection takes (30 s)."""
@@ -85,6 +85,7 @@ class AsyncRows:
     async def update(self, rows: Rows, **options: Unpack[StatementOptions]) -> WriteResult:
         """Rows that are there: what is named changes, in all of them the same columns. Conflict
         `row-missing` if one is not. Needs a frontend."""
+        await self._through("update")
         return await self._write(Wanted("update", rows), options)
 
     async def delete(
@@ -117,9 +118,7 @@ class AsyncRows:
     ) -> AsyncGenerator[pa.RecordBatch, None]:
         """At most *limit* rows in the order of an index: those whose first values are *eq*, or from
         `from_` up to but not `to`. One value, or a tuple of the first ones. Needs a frontend."""
-        way = await self._way()
-        if isinstance(way, Direct):
-            raise refused_direct("an index")
+        way = await self._through("an index")
         named = {"eq": eq, "from": from_, "to": to}
         bounds = {
             name: one if isinstance(one, tuple) else (one,)
@@ -182,6 +181,16 @@ class AsyncRows:
         if self._frontends is None or not await self._frontends.are_there():
             return self._direct
         return Through(self.binding, self._frontends)
+
+    async def _through(self, what: str) -> Through:
+        """For *what* nodes alone cannot do. Raises Refused; Unavailable if nobody says whether
+        there is a frontend."""
+        way = await self._way()
+        if isinstance(way, Through):
+            return way
+        if self._frontends is None or self._frontends.is_told:
+            raise Refused("unsupported", what=what, reason="only a frontend can, and there is none")
+        raise Unavailable("not-ready", what="the list of frontends")
 
     async def _write(self, wanted: Wanted, options: StatementOptions) -> WriteResult:
         key = options.get("statement_id") or str(uuid.uuid4())

@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 
 import pyarrow as pa
 
-from base.errors import MetaError, Refused
+from base.errors import MetaError
 from base.rows.convert import Rows, to_batch
 from base.rows.layout import Column, KeyLike, Layout
 from base.rows.named import key_batch, named_batch
@@ -79,7 +79,3 @@ def with_keys_shown(error: MetaError, layout: Layout) -> MetaError:
         return error
     shown = [layout.key_shown(bytes.fromhex(key)) for key in keys]
     return type(error)(error.code, **{**error.facts, "keys": shown})
-
-
-def refused_direct(what: str) -> Refused:
-    return Refused("unsupported", what=what, reason="only a frontend can, and there is none")

@@ -79,7 +79,7 @@ async def scene(
     async with running(feed) as bench:
         frontends = Frontends(bench=bench, table=body(bench))
         frontends.lead(*addresses or (ONE, OTHER))
-        async with AsyncClient([URL], transport=frontends, patience_ms=300) as client:
+        async with AsyncClient([URL], transport=frontends, patience_ms=10_000) as client:
             yield frontends, client.table("t")
 
 

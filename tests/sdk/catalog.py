@@ -25,8 +25,8 @@ class FakeCatalog(httpx.AsyncBaseTransport):
     nodes: Answer | None = None
     script: list[httpx.Response | MetaError] = field(default_factory=list)
     """Answers given before any other, one for each request."""
-    holders: list[dict[str, Any]] = field(default_factory=list)
-    """Of schema leases, as metasrv shows them: frontends."""
+    holders: list[dict[str, Any]] | None = field(default_factory=list)
+    """Of schema leases, as metasrv shows them: frontends. None: nobody leads, who would know."""
     asked: list[httpx.Request] = field(default_factory=list)
     network: httpx.AsyncHTTPTransport = field(default_factory=httpx.AsyncHTTPTransport)
 
@@ -36,6 +36,8 @@ class FakeCatalog(httpx.AsyncBaseTransport):
                 return await self.network.handle_async_request(request)
             return self.nodes(request)
         if request.url.path == "/v1/schema-leases":
+            if self.holders is None:
+                return httpx.Response(503)
             return answer(200, {"holders": self.holders, "catalog_version": 7})
         self.asked.append(request)
         try:

@@ -99,6 +99,18 @@ async def test_given_a_moved_region_when_writing_then_the_same_statement_goes_to
     assert first.statement_id == second.statement_id
 
 
+async def test_given_nobody_who_knows_the_frontends_then_what_nodes_alone_can_do_is_done() -> None:
+    given = rig()
+    given.catalog.holders = None
+
+    async with given.client:
+        await given.insert()
+        with pytest.raises(Unavailable, match="list of frontends"):
+            await given.client.table("t").update([{"id": 1}])
+
+    assert len(given.nodes.seen) == 1
+
+
 async def test_given_a_newer_version_of_equal_columns_then_it_is_sent_under_that() -> None:
     given = rig(Conflict("schema-version-stale", found=1, current=2))
     table = given.catalog.table
