@@ -12,7 +12,7 @@ from base.schema.partition import Router, router
 from base.schema.types import ColumnType, parse_type
 from base.schema.values import Value, from_json, from_python, to_json
 from base.wire.table_rules import rule_of
-from base.wire.tables import ColumnBody, TableBody
+from base.wire.tables import ColumnBody, ConstraintBody, TableBody
 
 KeyLike = object
 """A key: one value, a tuple of values in the order of the primary key, or a dict by name."""
@@ -38,6 +38,11 @@ class Column:
         return cls(body.id, body.name, type, body.nullable, default)
 
 
+def _is_held_by_regions(constraint: ConstraintBody) -> bool:
+    """That a value is never null, as long as anybody is promised so."""
+    return constraint.kind == "not-null" and constraint.holds
+
+
 @dataclass(frozen=True)
 class Layout:
     """What rows of a table look like at one schema version."""
@@ -50,6 +55,8 @@ class Layout:
     key: tuple[Column, ...]
     router: Router
     routed_by: tuple[Column, ...]
+    is_constrained: bool = False
+    """New rows must satisfy what only a frontend judges."""
 
     @classmethod
     def of(cls, body: TableBody) -> "Layout":
@@ -66,6 +73,7 @@ class Layout:
             key=tuple(named[name] for name in body.primary_key),
             router=router(rule, [column.type for column in routed_by]),
             routed_by=routed_by,
+            is_constrained=any(not _is_held_by_regions(one) for one in body.constraints),
         )
 
     @cached_property

@@ -47,7 +47,11 @@ def split(layout: Layout, rows: pa.RecordBatch, op: Op) -> list[Part]:
 
 
 def with_keys(layout: Layout, rows: pa.RecordBatch, op: Op) -> pa.RecordBatch:
-    """The batch a region takes, for all regions at once."""
+    """The batch a region takes, for all regions at once. Raises Refused for rows of a table with
+    constraints: a region takes them as they are."""
+    if layout.is_constrained and op != "delete":
+        reason = "the table has constraints: rows are written through a frontend"
+        raise Refused("invalid-request", reason=reason)
     count = rows.num_rows
     keys = encode_batch(layout.key_types, [rows.column(one.field) for one in layout.key])
     arrays = [

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from base.wire.tables import IndexBody, IndexSpec
-from metasrv.cli.options import WAIT_S, AsJson, DryRun, TableArg, Url, WaitS, service
+from metasrv.cli.options import WAIT_S, AsJson, DryRun, GraceS, TableArg, Url, WaitS, service
 from metasrv.cli.output import show, show_table
 from metasrv.cli.progress import procedure_bar
 from metasrv.sdk.tables import model_of
@@ -73,6 +73,7 @@ def get(table: TableArg, index: IndexArg, metasrv: Url = None, as_json: AsJson =
 def drop(  # noqa: PLR0913  # a parameter is an option of the command
     table: TableArg,
     index: IndexArg,
+    grace: GraceS = 0,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     metasrv: Url = None,
@@ -80,8 +81,22 @@ def drop(  # noqa: PLR0913  # a parameter is an option of the command
 ) -> None:
     """Drop an index, with its entries."""
     with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
-        client.indexes.drop(table, index, wait_s=wait, on_progress=tell, dry_run=dry_run)
+        client.indexes.drop(table, index, grace, wait_s=wait, on_progress=tell, dry_run=dry_run)
     show({"dropped": index}, as_json, lambda: typer.echo(f"{index} of {table} dropped"))
+
+
+@app.command("undrop")
+def undrop(
+    table: TableArg,
+    index: IndexArg,
+    wait: WaitS = WAIT_S,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring an index back in the grace time of its drop."""
+    with service(metasrv, as_json) as client:
+        found = client.indexes.undrop(table, index, wait_s=wait)
+    show(found, as_json, lambda: typer.echo(f"the drop of {index} of {table}: {found.state}"))
 
 
 def show_made(table: str, body: IndexBody) -> None:

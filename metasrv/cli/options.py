@@ -12,6 +12,7 @@ import typer
 
 from base.errors import MetaError, Refused, Unavailable, Unknown
 from base.token import optional_token
+from base.wire.changes import GRACE_S_MAX
 from base.wire.problems import kind_of, problem_of
 from metasrv.cli.plan import show_plans
 from metasrv.sdk.client import urls_of
@@ -39,6 +40,15 @@ Url = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")]
 WaitS = Annotated[
     float, typer.Option("--wait", min=0, help="Seconds to wait for the end; it goes on anyway.")
+]
+GraceS = Annotated[
+    int,
+    typer.Option(
+        "--grace",
+        min=0,
+        max=GRACE_S_MAX,
+        help="Seconds for which what is dropped can be undropped; the drop waits as long.",
+    ),
 ]
 Cascade = Annotated[
     bool, typer.Option("--cascade", help="With all it holds, which is hidden at once.")

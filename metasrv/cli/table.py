@@ -6,11 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from base.wire.tables import RouteBody, TableBody
-from metasrv.cli.options import WAIT_S, AsJson, DryRun, TableArg, Url, WaitS, service, told
+from metasrv.cli.options import WAIT_S, AsJson, DryRun, GraceS, TableArg, Url, WaitS, service, told
 from metasrv.cli.output import show, show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
 from metasrv.cli.table_words import (
     column_of,
+    constraint_operations,
     json_or_word,
     pair,
     read_operations,
@@ -142,14 +143,28 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
         Pairs | None, typer.Option(help="NAME=DEFAULT, of rows that come; JSON, or a bare word.")
     ] = None,
     drop_not_null: Annotated[Pairs | None, typer.Option(help="NAME: it may be null.")] = None,
+    set_not_null: Annotated[
+        Pairs | None, typer.Option(help="NAME: it may not; every row is looked at.")
+    ] = None,
+    check: Annotated[
+        Pairs | None, typer.Option(help="NAME=CONDITION, as 'paid=price > 0'. Repeated.")
+    ] = None,
+    not_valid: Annotated[
+        bool, typer.Option("--not-valid", help="Of --check: rows that are there are let be.")
+    ] = False,
+    validate: Annotated[
+        Pairs | None, typer.Option(help="A constraint for which now all rows are looked at.")
+    ] = None,
+    drop_constraint: Annotated[Pairs | None, typer.Option(help="NAME. Repeated.")] = None,
     set_option: Annotated[Pairs | None, typer.Option(help="NAME=VALUE. Repeated.")] = None,
     unset_option: Annotated[Pairs | None, typer.Option(help="NAME. Repeated.")] = None,
+    grace: GraceS = 0,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a table: all of it or nothing, in the order file, columns, options."""
+    """Change a table: all of it or nothing, in the order file, columns, constraints, options."""
     operations: list[dict[str, Any]] = read_operations(file) if file is not None else []
     for old, new in (pair(one, ":") for one in rename_column or []):
         operations.append({"op": "rename_column", "name": old, "new_name": new})
@@ -160,6 +175,9 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
         operations.append({"op": "set_default", "name": column, "default": value})
     for relaxed in drop_not_null or []:
         operations.append({"op": "set_nullable", "name": relaxed, "nullable": True})
+    operations += constraint_operations(
+        set_not_null or [], check or [], validate or [], drop_constraint or [], not_valid=not_valid
+    )
     options: dict[str, str | None] = dict(pair(one, "=") for one in set_option or [])
     options.update(dict.fromkeys(unset_option or []))
     if options:
@@ -167,7 +185,9 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     if not operations:
         raise typer.BadParameter("nothing to change")
     with service(metasrv, as_json) as client, procedure_bar("alter") as tell:
-        body = client.tables.alter(name, operations, wait_s=wait, on_progress=tell, dry_run=dry_run)
+        body = client.tables.alter(
+            name, operations, grace, wait_s=wait, on_progress=tell, dry_run=dry_run
+        )
     _done(body, as_json, "altered")
 
 
@@ -201,6 +221,20 @@ def undrop(  # noqa: PLR0913  # a parameter is an option of the command
             name, table_id, new_name, wait_s=wait, on_progress=tell, dry_run=dry_run
         )
     _done(body, as_json, "undropped")
+
+
+@app.command("undrop-column")
+def undrop_column(
+    name: TableArg,
+    column: str,
+    wait: WaitS = WAIT_S,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring a column back in the grace time of its drop, and undo the rest of that alter."""
+    with service(metasrv, as_json) as client:
+        found = client.tables.undrop_column(name, column, wait_s=wait)
+    show(found, as_json, lambda: typer.echo(f"the drop of {column} of {name}: {found.state}"))
 
 
 @app.command("truncate")

@@ -40,6 +40,26 @@ def column_of(text: str) -> dict[str, Any]:
     return column
 
 
+def constraint_operations(
+    required: Sequence[str],
+    checks: Sequence[str],
+    validated: Sequence[str],
+    dropped: Sequence[str],
+    *,
+    not_valid: bool,
+) -> list[dict[str, Any]]:
+    """Of an alter: what rows must satisfy, in this order."""
+    return [
+        *({"op": "set_nullable", "name": name, "nullable": False} for name in required),
+        *(
+            {"op": "add_constraint", "name": name, "check": condition, "not_valid": not_valid}
+            for name, condition in (pair(one, "=") for one in checks)
+        ),
+        *({"op": "validate_constraint", "name": name} for name in validated),
+        *({"op": "drop_constraint", "name": name} for name in dropped),
+    ]
+
+
 def json_or_word(text: str) -> Any:
     """JSON; what is none, is a string."""
     try:

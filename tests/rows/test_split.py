@@ -5,14 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from base.elements.states import ElementState
 from base.errors import Refused
 from base.rows.convert import to_batch
 from base.rows.layout import Layout
 from base.rows.split import body_of, newest_of_each_key, split, with_keys
 from base.schema.keycodec import encode
 from base.wire.batches import HEADER_KEY, BatchHeader
+from base.wire.tables import ConstraintBody
 from tests.sdk.samples import small
-from tests.sdk.shapes import layout_of
+from tests.sdk.shapes import layout_of, table_of
 
 
 def layout(regions: int) -> Layout:
@@ -80,3 +82,24 @@ def test_given_a_part_when_made_a_body_then_it_reads_back_with_its_header() -> N
 
     assert found == header
     assert rows.to_pylist() == part.rows.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("kind", "holds", "refused"),
+    [("check", True, True), ("not-null", False, True), ("not-null", True, False)],
+)
+def test_given_a_constraint_when_split_then_only_what_regions_hold_themselves_is_taken(
+    kind: str, holds: bool, refused: bool
+) -> None:
+    said = {"id": 1, "name": "c", "kind": kind, "columns": ("note",), "holds": holds}
+    body = table_of(small(1))
+    constraint = ConstraintBody.model_validate({**said, "state": ElementState.WRITE_ONLY})
+    table = Layout.of(body.model_copy(update={"constraints": (constraint,)}))
+    rows = to_batch(table, [{"id": 1}])
+
+    assert len(split(table, rows, "delete")) == 1
+    if not refused:
+        assert len(split(table, rows, "insert")) == 1
+        return
+    with pytest.raises(Refused, match="through a frontend"):
+        split(table, rows, "insert")
