@@ -13,6 +13,7 @@ from base.wire.cluster import LeaderBody
 from base.wire.procedures import ProcedureBody
 from base.wire.tables import ColumnSpec, HashPartition, TableSpec
 from metasrv.demo.data import SCHEMA, Source
+from metasrv.demo.online import OnlineChanges
 from metasrv.demo.page import Bars, DemoFailed, Page
 from metasrv.demo.writer import Writer
 from metasrv.playground.playground import Playground
@@ -49,6 +50,7 @@ class Story:
         await self.tables()
         await self.rows()
         await self.changes()
+        await self.online_changes()
         await self.leader_dies()
         await self.datanode_dies()
         await self.everything_is_there()
@@ -115,6 +117,12 @@ class Story:
             )
         after = await self.client.table(f"{SCHEMA}.weather").checksum()
         self._must_be_same("weather", before, after)
+
+    async def online_changes(self) -> None:
+        table = f"{SCHEMA}.flights"
+        await OnlineChanges(
+            self.page, self.cluster, self.client, self.clock, table, self.bars
+        ).tell()
 
     async def leader_dies(self) -> None:
         """The create is stopped half-way by a datanode that does not answer."""

@@ -1,0 +1,94 @@
+"""Statements on flights through a frontend, one after the other: rows come, change and go.
+
+They are sent as any client would, over HTTP; a statement that one frontend leaves unanswered is
+sent to the next under the same key, so it is done once.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Sequence
+
+from base.clock import Clock
+from base.errors import MetaError
+from base.rng import SystemRng
+from base.rows.retry import REGION_BACKOFF, attempts, may_ask_again
+from base.wire.client import HttpClient
+from base.wire.rows import JsonRow, RowsRequest, WriteAnswer
+
+FIRST_ID = 10_000_000  # no flight has such a number
+APART = 1_000_000  # between the first ids of two of them
+ROWS = 20  # per insert, spread over the regions by the hash of their ids
+PAUSE_MS = 10
+TRY_MS = 2_000  # then the next frontend is asked
+STATEMENT_MS = 60_000
+
+
+class Traffic:
+    """Rows of its own: each is inserted, gets another aircraft, and every other one is deleted."""
+
+    def __init__(self, number: int, urls: Sequence[str], table_id: int, clock: Clock) -> None:
+        """*urls*: of the frontends, the one that it prefers first."""
+        self._clock = clock
+        self._rng = SystemRng()
+        self._client = HttpClient(urls)
+        self._path = f"/v1/tables/{table_id}/rows"
+        self._first = self._next = FIRST_ID + number * APART
+        self._is_stopped = False
+        self.statements = 0
+        self.failures: list[MetaError] = []
+        self.longest_ms = 0
+
+    def stop(self) -> None:
+        self._is_stopped = True
+
+    async def run(self) -> None:
+        while not self._is_stopped:
+            ids = range(self._next, self._next + ROWS)
+            self._next += ROWS
+            await self._send("insert", [_flight(id) for id in ids])
+            await self._send("update", [{"id": id, "tailnum": f"M{id}"} for id in ids])
+            await self._send("delete", [{"id": id} for id in ids[::2]])
+            await self._clock.sleep_ms(PAUSE_MS)
+
+    async def went_on(self, statements: int, *, within_s: float) -> None:
+        """Once it has done so many more. Raises TimeoutError."""
+        wanted = self.statements + statements
+        async with asyncio.timeout(within_s):
+            while self.statements < wanted:
+                await self._clock.sleep_ms(PAUSE_MS)
+
+    async def clean(self) -> None:
+        """Takes its rows out, and ends."""
+        ids = range(self._first, self._next)
+        for start in range(0, len(ids), 1_000):
+            await self._send("delete", [{"id": id} for id in ids[start : start + 1_000]])
+        await self._client.close()
+
+    async def _send(self, op: str, rows: Sequence[JsonRow]) -> None:
+        """How it ended is noted, and how long it took."""
+        begun = self._clock.mono_ms()
+        wanted = RowsRequest.model_validate({"op": op, "rows": rows})
+        try:
+            await self._until_answered(wanted, str(uuid.uuid4()))
+        except MetaError as error:
+            self.failures.append(error)
+        self.statements += 1
+        self.longest_ms = max(self.longest_ms, self._clock.mono_ms() - begun)
+
+    async def _until_answered(self, wanted: RowsRequest, key: str) -> None:
+        until = asyncio.get_running_loop().time() + STATEMENT_MS / 1000
+        async for attempt in attempts(until, self._rng, REGION_BACKOFF, may_ask_again):
+            with attempt:
+                answer = await self._client.request(
+                    "POST",
+                    self._path,
+                    json=wanted,
+                    headers={"idempotency-key": key},
+                    deadline_ms=STATEMENT_MS,
+                    try_ms=TRY_MS,
+                )
+                answer.body(WriteAnswer)
+
+
+def _flight(id: int) -> JsonRow:
+    return {"id": id, "carrier": "ZZ", "tailnum": f"N{id}", "origin": "JFK"}
