@@ -40,6 +40,8 @@ class Round:
     """Read so far, by job."""
     running: set[str] = field(default_factory=set)
     """Jobs."""
+    first_ms: int = 0
+    """When the first rows were read: until then Spark may only have been starting."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, regions: Sequence[RegionRoute]) -> Reorg:
@@ -73,7 +75,7 @@ class Round:
     def _judge_pace(self) -> bool:
         """Whether the rate is another from now on."""
         live, now_ms = self.at.live, self.at.ports.clock.mono_ms()
-        before, elapsed_ms = live.pace, max(1, now_ms - self.began_ms)
+        before, elapsed_ms = live.pace, max(LOOK_MS, now_ms - self.first_ms)
         live.pace = paced(
             before,
             Facts(
@@ -130,6 +132,8 @@ class Round:
         )
 
     def _progress(self, job: str, done: int, _total: int, _unit: str) -> None:
+        if done and not any(self.rows.values()):
+            self.first_ms = self.at.ports.clock.mono_ms()
         self.rows[job] = done
         self._show()
 
