@@ -13,8 +13,8 @@ from metasrv.toolchain import checkout, read_toolchain
 ROUNDS = 5
 
 
-def head(command: str) -> None:
-    print(f"{command}; medians of {ROUNDS}")
+def head(command: str, rounds: int = ROUNDS) -> None:
+    print(f"{command}; medians of {rounds}")
     print(f"{platform.platform()}, {os.cpu_count()} cores, {_memory_gib()} GiB")
     ours = ", ".join(f"{name} {version(name)}" for name in ("fastapi", "uvicorn", "pyarrow"))
     print(f"Python {platform.python_version()}, {ours}, {_etcd()}", flush=True)

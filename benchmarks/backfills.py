@@ -1,0 +1,207 @@
+"""`python -m benchmarks.backfills`: an index over rows that are there already, by Spark.
+
+Rows of (id, tenant, ts, value, tag), the tag 16 bytes at random, in files of one region; the index
+is over the tag. A warm session's job makes the entries and the region takes them. Beside it, in
+the same rounds: PostgreSQL's `CREATE INDEX CONCURRENTLY` over the same rows, and pyarrow, which
+reads tag and key of the very same files, sorts them and writes one file, synced. The start of the
+Spark session is told apart. `--large`: 10 million rows instead of 2 million.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from base.clock import SystemClock
+from base.wire.batches import BatchHeader
+from base.wire.jobs import BackfillJob, JobIndex
+from base.wire.orders import DataFile
+from benchmarks.postgres import Connection, postgres
+from benchmarks.report import head, line, ratio
+from dataplane.region.adoption import Ingest, data_file
+from dataplane.region.columns import ColumnDef, RegionSpec, file_schema
+from dataplane.region.file_writer import FileTarget, write_rows
+from dataplane.region.local_disk import LocalDisk
+from dataplane.region.place import RegionPlace
+from dataplane.region.region import Region
+from dataplane.region.schema import RegionSchema
+from metasrv.adapters.spark_jobs import SparkJobs, SparkSettings, driver_command
+from metasrv.toolchain import checkout, read_toolchain
+
+ROWS, LARGE = 2_000_000, 10_000_000
+FILE_ROWS = 500_000
+ROUNDS = 3
+REGION_ID = 1024 << 32
+COLUMNS = (
+    ColumnDef(id=1, type="int64", nullable=False),
+    ColumnDef(id=2, type="int32", nullable=False),
+    ColumnDef(id=3, type="timestamp(us)", nullable=False),
+    ColumnDef(id=4, type="float64", nullable=False),
+    ColumnDef(id=5, type="binary", nullable=False),
+)
+TAG = COLUMNS[4]
+MARK, LOADED = "bench", "attempts/load"
+MADE = """
+CREATE TABLE rows AS SELECT g::bigint AS id, (g % 1000)::int AS tenant,
+to_timestamp(g) AS ts, g * 0.5::float8 AS value, decode(md5(g::text), 'hex') AS tag
+FROM generate_series(0, {last}) AS g
+"""
+PATIENT = {"maintenance_work_mem": "256MB", "max_wal_size": "4GB"}
+
+
+@dataclass
+class Figures:
+    """Rows a second of each way, round by round."""
+
+    clock: SystemClock
+    rows: int
+    found: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, name: str, took_ms: int) -> None:
+        self.found.setdefault(name, []).append(self.rows * 1000 / max(took_ms, 1))
+
+    def timed(self, name: str, work: Callable[[], object]) -> None:
+        began_ms = self.clock.mono_ms()
+        work()
+        self.add(name, self.clock.mono_ms() - began_ms)
+
+
+def loaded(root: str, rows: int) -> Region:
+    """As a bulk load leaves it: sorted files that one manifest has adopted."""
+    place = RegionPlace(LocalDisk(), root, SystemClock())
+    region = Region.create(place, RegionSpec(region_id=REGION_ID, columns=COLUMNS), epoch=1)
+    first = rows_between(rows, rows + 1).drop_columns(["_version"])
+    header = BatchHeader(table_id=1024, schema_version=1, epoch=1, statement_id="first")
+    (done,) = region.apply([(header, first.to_batches()[0])])
+    assert not isinstance(done, Exception), done
+    place.disk.make_folder(f"{root}/{LOADED}")
+    files: list[DataFile] = []
+    for start in range(0, rows, FILE_ROWS):
+        target = FileTarget(place.disk, root, f"{LOADED}/{start}.parquet", COLUMNS)
+        parts = rows_between(start, min(start + FILE_ROWS, rows))
+        files.append(data_file(write_rows(target, [parts])))
+    region.adopt("load", LOADED, files)
+    return region
+
+
+def rows_between(start: int, end: int) -> pa.Table:
+    """As `columns.file_schema`; the key is the id, as the key codec has it."""
+    ids = range(start, end)
+    arrays = [
+        [(number + (1 << 63)).to_bytes(8, "big") for number in ids],
+        [1] * len(ids),
+        [0] * len(ids),
+        ids,
+        [number % 1000 for number in ids],
+        [number * 1_000_000 for number in ids],
+        [number * 0.5 for number in ids],
+        [hashlib.md5(b"%d" % number, usedforsecurity=False).digest() for number in ids],
+    ]
+    schema = file_schema(COLUMNS)
+    return pa.table([pa.array(a, f.type) for a, f in zip(arrays, schema, strict=True)], schema)
+
+
+async def backfilled(jobs: SparkJobs, region: Region, index: int, figures: Figures) -> None:
+    """One index, a new one each time."""
+    region.set_schema(
+        RegionSchema(1 + index, 1, COLUMNS, frozenset({index}), frozenset()), f"{MARK}-{index}"
+    )
+    attempt = f"attempts/index-{index}"
+    began_ms = figures.clock.mono_ms()
+    snapshot = await asyncio.to_thread(region.snapshot, f"{MARK}-{index}")
+    job = BackfillJob(
+        job_id=f"job-{index}",
+        procedure="bench",
+        attempt=attempt,
+        snapshot=snapshot,
+        index=JobIndex(id=index, columns=[TAG.id]),
+    )
+    done = await jobs.backfill(job, progress=lambda *_: None)
+    figures.add("Spark, the job", figures.clock.mono_ms() - began_ms)
+    source = Ingest("bench", attempt, index, snapshot.mark, done.files)
+    await asyncio.to_thread(region.ingest, source)
+    figures.add("Spark, until it is in the region", figures.clock.mono_ms() - began_ms)
+    assert done.entries == figures.rows + 1
+
+
+def sorted_by_arrow(root: str, out: Path) -> None:
+    files = sorted(Path(root, LOADED).iterdir())
+    table = pa.concat_tables(pq.read_table(file, columns=[TAG.name, "_key"]) for file in files)
+    pq.write_table(table.sort_by(TAG.name), out, compression="zstd")
+    with out.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def indexed_by_postgres(server: Connection) -> None:
+    server.run("CREATE INDEX CONCURRENTLY by_tag ON rows (tag)")
+
+
+@dataclass(frozen=True)
+class Scene:
+    folder: Path
+    region: Region
+    server: Connection
+    figures: Figures
+
+
+async def measure(scene: Scene) -> int:
+    """Returns how long the session took to start, in ms."""
+    toolchain = read_toolchain(checkout())
+    assert toolchain is not None, "the bootstrap has not run: make setup"
+    environment = {"PYTHONPATH": str(checkout()), **toolchain.environment(os.environ["PATH"])}
+    settings = SparkSettings(scene.folder / "spark")
+    figures = scene.figures
+    jobs = SparkJobs(driver_command(settings), environment, figures.clock, settings)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(jobs.run())
+        began_ms = figures.clock.mono_ms()
+        first = Figures(figures.clock, figures.rows)
+        await backfilled(jobs, scene.region, 10, first)  # with the session's start
+        cold_ms = figures.clock.mono_ms() - began_ms
+        for number in range(ROUNDS):
+            await backfilled(jobs, scene.region, 11 + number, figures)
+            root, out = scene.region.place.root, scene.folder / "sorted.parquet"
+            figures.timed("pyarrow", partial(sorted_by_arrow, root, out))
+            figures.timed("PostgreSQL", partial(indexed_by_postgres, scene.server))
+            scene.server.run("DROP INDEX by_tag")
+        await jobs.close()
+    warm_ms = figures.rows * 1000 / max(figures.found["Spark, until it is in the region"])
+    return int(cold_ms - warm_ms)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks.backfills", description=__doc__)
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--rows", type=int, default=None)
+    said = parser.parse_args()
+    rows = said.rows or (LARGE if said.large else ROWS)
+    with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as folder:
+        os.chmod(folder, 0o755)  # the owner of PostgreSQL goes through it
+        figures = Figures(SystemClock(), rows)
+        region = loaded(f"{folder}/region", rows)
+        with postgres(Path(folder, "postgres"), PATIENT) as server:
+            server.run(MADE.format(last=rows - 1))
+            server.run("VACUUM ANALYZE rows")
+            scene = Scene(Path(folder), region, server, figures)
+            start_ms = asyncio.run(measure(scene))
+    head(f"python -m benchmarks.backfills, {rows:,} rows", ROUNDS)
+    print(f"{'start of the session, apart':52}{start_ms:12,} ms")
+    for name, values in figures.found.items():
+        line(name, values, "rows/s")
+    ours = figures.found["Spark, the job"]
+    ratio("Spark to pyarrow", ours, figures.found["pyarrow"])
+    ratio("Spark to PostgreSQL", ours, figures.found["PostgreSQL"])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
