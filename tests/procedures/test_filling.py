@@ -63,7 +63,7 @@ def never_indexed_of_three(end: End) -> list[str]:
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.case("online 31", "online 69")
+@pytest.mark.case("online 31", "online 69", "online 70")
 def test_given_a_reorg_anywhere_when_paused_and_led_on_and_resumed_then_it_finishes(
     place: str,
 ) -> None:
