@@ -38,6 +38,7 @@ from base.schema.types import ColumnType
 from base.schema.values import from_json
 
 BOOLEAN, INTEGER, FLOAT = pa.bool_(), pa.int64(), pa.float64()
+CAST = "cast"
 DIGITS_MAX = 76  # of a decimal256
 INTEGER_DIGITS = 19
 
@@ -72,12 +73,11 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Of an Arrow function."""
+    """Of an Arrow function; without its options, for those cannot be sent to another process."""
 
     function: str
     of: tuple["Typed", ...]
     type: pa.DataType
-    options: pc.FunctionOptions | None = None
 
 
 Typed: TypeAlias = Values | Constant | Call
@@ -257,7 +257,7 @@ def _as_decimal(found: Typed) -> Typed:
 def _cast(found: Typed, type: pa.DataType) -> Typed:
     if found.type == type:
         return found
-    return Call("cast", (found,), type, pc.CastOptions.unsafe(type))
+    return Call(CAST, (found,), type)
 
 
 def _negated(found: Typed, negated: bool) -> Typed:
@@ -284,8 +284,9 @@ def computed(found: Typed, columns: Mapping[int, pa.Array]) -> pa.Array | pa.Sca
             return columns[column]
         case Constant(value):
             return value
-        case Call(function, of, _, options):
+        case Call(function, of, type):
             arguments: Sequence[object] = [computed(one, columns) for one in of]
+            options = pc.CastOptions.unsafe(type) if function == CAST else None
             return pc.call_function(function, arguments, options)
         case _:
             assert_never(found)
