@@ -7,10 +7,9 @@ changes were told. Programs that end are started again, as an operator's supervi
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import httpx
 from base.errors import Unavailable
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
+from tests.process.changed_table import FIRST, Kept, Reader, wrong_of_columns, wrong_of_indexes
 from tests.process.rig import QUICK, Rig, Spec
 from tests.process.row_writer import RowWriter, wrong_of_rows
 from tests.process.seen import Seen, must
@@ -30,10 +30,7 @@ LEADER = "leader"
 FLAGS = {**QUICK, "schema-lease-ms": "4000", "transaction-age-max-ms": "2000"}
 # Nobody takes over a node's regions: it is started again, or woken, before that.
 IN_PLACE = {**FLAGS, "phi-pause-ms": "60000"}
-FIRST = 1_000_000
 KEEPS = 3  # of so many columns one stays
-PAGE_ROWS = "10000"
-PAGE_S = 60.0
 ENDS = frozenset({0, 75, -signal.SIGKILL})
 """How a program may end: told to, without a lease, killed."""
 CONVERGE_S = 240.0
@@ -65,20 +62,6 @@ LONG = Plan(
     fills=True,
 )
 """Nodes are given up here, and their regions taken over."""
-
-
-@dataclass(slots=True)
-class Kept:
-    """A column that stays: its first default, then its last, and when that was asked and told."""
-
-    name: str
-    default: int
-    added_ms: tuple[int, int]
-    changed_ms: tuple[int, int]
-
-    @property
-    def last(self) -> int:
-        return FIRST + self.default
 
 
 @dataclass
@@ -240,12 +223,12 @@ async def changed_under_load(folder: Path, plan: Plan) -> Seen:
                     writer.is_over = True
             await changes.drop_index("for_a_while")
         await rig.converged(CONVERGE_S)
-        reader = Reader(rig, urls[0])
+        reader = Reader(rig, urls[0], rig.urls[0] + TABLE)
         rows = await reader.rows("/scan")
         wrong = [
             *wrong_of_rows(rows, writers),
             *wrong_of_columns(rows, changes.kept, writers),
-            *[text async for text in _wrong_of_indexes(reader, rows, changes)],
+            *[text async for text in wrong_of_indexes(reader, rows, changes.indexes)],
             *(await rig.agreement()).wrong,
             *await rig.check(),
             *ended,
@@ -274,60 +257,3 @@ async def _blows(rig: Rig, plan: Plan, changes: Changes, writers: Sequence[RowWr
             return all(writer.told["insert ok"] > told for writer, told in pairs)
 
         await rig.until(all_wrote, CONVERGE_S)
-
-
-# What must be -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    rig: Rig
-    url: str
-
-    async def rows(self, path: str, **query: str) -> list[dict[str, Any]]:
-        """All pages."""
-        query |= {"apart": "true", "limit": PAGE_ROWS}
-        found: list[dict[str, Any]] = []
-        while True:
-            page = await self.rig.until(partial(self._page, path, query))
-            found += page["rows"]
-            if "next_page_token" not in page:
-                return found
-            query["page_token"] = page["next_page_token"]
-
-    async def _page(self, path: str, query: Mapping[str, str]) -> Any:
-        """None for 503: it is asked again. Any other refusal is a fault."""
-        answer = await self.rig.http.get(self.url + path, params=query, timeout=PAGE_S)
-        if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
-            return None
-        assert answer.status_code == httpx.codes.OK, answer.text
-        return answer.json()
-
-
-def wrong_of_columns(
-    rows: Sequence[Mapping[str, Any]], kept: Sequence[Kept], writers: Sequence[RowWriter]
-) -> Iterator[str]:
-    """Rows from before a column have its first default, those from after a change its second."""
-    known = {id: row for writer in writers for id, row in writer.rows.items()}
-    for column in kept:
-        for row in rows:
-            written = known[row["id"]]
-            allowed = {column.default, column.last}
-            if written.told_ms is not None and written.told_ms < column.added_ms[0]:
-                allowed = {column.default}
-            if written.asked_ms > column.changed_ms[1]:
-                allowed = {column.last}
-            if row[column.name] not in allowed:
-                yield f"row {row['id']}: {column.name} is {row[column.name]}, not of {allowed}"
-
-
-async def _wrong_of_indexes(
-    reader: Reader, rows: Sequence[Mapping[str, Any]], changes: Changes
-) -> AsyncIterator[str]:
-    """Read from end to end, an index has every row once, in its order."""
-    for name, column in changes.indexes.items():
-        first = '""' if column == "word" else "0"
-        by_index = await reader.rows("/rows", **{"index": name, "from": first})
-        by_row = sorted(rows, key=lambda row: (row[column], row["id"]))
-        if by_index != by_row:
-            yield f"{name} has {len(by_index)} rows that are not the table's {len(by_row)}"

@@ -15,7 +15,7 @@ import httpx
 from base.clock import SystemClock
 
 BATCH = 8
-PAUSE_MS = 20
+PAUSE_MS = 50
 REFUSED_MS = 100
 """A pause after what was not done: its frontend is gone, or is not ready yet."""
 ANSWER_S = 5.0
