@@ -119,6 +119,11 @@ class SchemaSync(Protocol):
         """Of statements lately, at the slowest holder; None: there were none."""
         ...
 
+    def must_be_sound(self, table_id: int) -> None:
+        """Raises Unavailable("schema-audit-failed") while a holder is known to use a version of
+        the table that nobody used any more: then nothing more of it is published."""
+        ...
+
     async def drained(self, table_id: int, schema_version: int) -> Drain:
         """Returns once nobody is behind: each holder has acknowledged the version and uses none
         below it, or its lease has ended and its registration is removed. Other tables, and

@@ -35,6 +35,7 @@ def is_settled(info: TableInfo) -> bool:
 async def settle(at: Context, seen: Snapshot, info: TableInfo) -> Txn:
     """Waits until nobody uses a version before the one that is published. The floor to commit."""
     await at.drained(info.table_id, info.schema_version)
+    at.ports.schema_sync.must_be_sound(info.table_id)
     raised = info.model_copy(
         update={"schema_floor": info.schema_version, "version": info.version + 1}
     )
@@ -58,6 +59,7 @@ async def publish(
     counted here. Raises Unavailable while a region cannot be told.
     """
     assert is_settled(info), "a version that may be in use is two behind"
+    at.ports.schema_sync.must_be_sound(info.table_id)
     update = {"schema_version": info.schema_version + 1, "version": info.version + 1}
     following = new.model_copy(update=update)
     clock = at.ports.clock

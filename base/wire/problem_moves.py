@@ -223,6 +223,18 @@ MOVES = (
         retry_after_s=1,
     ),
     ProblemKind(
+        "schema-audit-failed",
+        503,
+        Unavailable,
+        "A frontend uses a schema version that nobody may use any more",
+        (
+            "{holder} uses schema version {schema_version}, below {floor}, for {transaction}.",
+            "A frontend uses a schema version that had been given up.",
+        ),
+        "Restart that frontend: the schema of the table stands still until it is gone.",
+        retry_after_s=5,
+    ),
+    ProblemKind(
         "stale",
         503,
         Unavailable,

@@ -2,7 +2,8 @@
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
 
-from metasrv.holders.book import HolderBook
+from metasrv.holders.audit import SchemaAudit, versions_in_use
+from metasrv.holders.sync import HolderSync
 
 
 class HolderMetrics:
@@ -27,14 +28,40 @@ class HolderMetrics:
             buckets=buckets,
         )
 
+        self._versions = Gauge(
+            "metasrv_schema_versions_in_use_max",
+            "Of the table with most: schema versions that statements are open at",
+            registry=registry,
+        )
+        self._checks = Gauge(
+            "metasrv_schema_audit_checks", "Pins looked at in this term", registry=registry
+        )
+        self._found = Gauge(
+            "metasrv_schema_audit_violations",
+            "Pins in this term at a version that had been given up",
+            registry=registry,
+        )
+        self._stopped = Gauge(
+            "metasrv_schema_audit_stopped_tables",
+            "Tables whose schema stands still for one",
+            registry=registry,
+        )
+
     def drained(self, waited_ms: int) -> None:
         """A step of a schema change has waited for the frontends."""
         self._took.observe(waited_ms / 1000)
 
-    def look(self, now_ms: int, book: HolderBook | None) -> None:
+    def look(self, now_ms: int, holders: HolderSync | None) -> None:
         """Sets the gauges. None: this server does not lead."""
+        book = holders.book if holders else None
         entries = book.entries() if book else ()
         self._holders.set(len(entries))
         silent_ms = [now_ms - entry.heard_ms for entry in entries if entry.heard_ms is not None]
         self._silent.set(max(silent_ms, default=0) / 1000)
         self._waits.set(book.waits if book else 0)
+        older = versions_in_use(entry.pinned.values() for entry in entries)
+        self._versions.set(1 + max((count for _, count in older), default=0) if entries else 0)
+        audit = holders.audit if holders else SchemaAudit()
+        self._checks.set(audit.checks)
+        self._found.set(audit.found)
+        self._stopped.set(len({one.table_id for one in audit.standing()}))

@@ -1,7 +1,7 @@
 """The holders of schema leases in one term: registrations in the store, the rest in memory."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import structlog
@@ -13,6 +13,7 @@ from base.wire.holders import (
     AcknowledgeRequest,
     HolderRegisterAnswer,
     HolderRegisterRequest,
+    Pin,
     SignOffAnswer,
 )
 from keys.catalog import Table
@@ -26,6 +27,7 @@ from keys.scan import scan
 from keys.transitions import Late, Went
 from keys.txn import Txn, snapshot
 from keys.value import decode
+from metasrv.holders.audit import SchemaAudit
 from metasrv.holders.book import HolderBook, Wait
 from procedures.ports import Behind, Drain
 
@@ -64,6 +66,7 @@ class HolderSync:
     clock: Clock
     book: HolderBook
     timing: Timing
+    audit: SchemaAudit = field(default_factory=SchemaAudit)
     _listeners: list[Callable[[int], None]] = field(default_factory=list)
 
     def on_drained(self, listener: Callable[[int], None]) -> None:
@@ -106,6 +109,8 @@ class HolderSync:
             await self._store(holder)
         version, now_ms = self.follower.catalog.version, self.clock.mono_ms()
         self.book.registered(holder, version, request.pinned, now_ms)
+        if known is None or known.holder.incarnation != holder.incarnation:
+            self.audit.gone(holder.holder_id)
         log.info("holder_registered", holder=holder.holder_id, incarnation=holder.incarnation)
         return HolderRegisterAnswer(
             cluster_id=self.cluster_id,
@@ -120,7 +125,11 @@ class HolderSync:
     def acknowledge(self, request: AcknowledgeRequest) -> AcknowledgeAnswer:
         """Raises as HolderBook.acknowledged, and Conflict("wrong-cluster")."""
         self._same_cluster(request.cluster_id)
+        known = self.book.entry(request.holder_id)
+        before = None if known is None or known.heard_ms is None else known.pinned
         self.book.acknowledged(request, self.clock.mono_ms())
+        if before is not None:  # of what it did under an earlier leader this one knows nothing
+            self._look(request, before)
         return AcknowledgeAnswer(
             sequence=request.sequence,
             term=self.committer.term,
@@ -129,6 +138,24 @@ class HolderSync:
             transaction_age_max_ms=self.timing.transaction_age_max_ms,
             catalog_version=self.follower.catalog.version,
         )
+
+    def _look(self, request: AcknowledgeRequest, before: Mapping[int, Pin]) -> None:
+        tables = self.follower.catalog.tables
+
+        def floor_of(table_id: int) -> int | None:
+            table = tables.get(table_id)
+            return None if table is None else table.info.schema_floor
+
+        for one in self.audit.heard(request.holder_id, before, request.pinned, floor_of):
+            log.error(
+                "schema_audit_failed",
+                holder=one.holder,
+                table_id=one.table_id,
+                schema_version=one.schema_version,
+                floor=one.floor,
+                transaction=one.transaction,
+                runbook="schema-audit",
+            )
 
     async def sign_off(self, holder_id: str, incarnation: str) -> SignOffAnswer:
         """Durable when it returns: no step waits for this holder. Raises as `acknowledge`."""
@@ -146,6 +173,9 @@ class HolderSync:
     def statement_p99_ms(self) -> float | None:
         said = (entry.statement_p99_ms for entry in self.book.entries())
         return max((p99_ms for p99_ms in said if p99_ms is not None), default=None)
+
+    def must_be_sound(self, table_id: int) -> None:
+        self.audit.must_hold(table_id)
 
     async def drained(self, table_id: int, schema_version: int) -> Drain:
         began_ms, over = self.clock.mono_ms(), asyncio.Event()
@@ -213,6 +243,7 @@ class HolderSync:
         finally:
             if is_gone:
                 self.book.removed(holder_id, incarnation)
+                self.audit.gone(holder_id)
             else:
                 self.book.stays(holder_id, incarnation)
 

@@ -61,6 +61,9 @@ class SyncAhead:
     def statement_p99_ms(self) -> float | None:
         return self.sync.statement_p99_ms()
 
+    def must_be_sound(self, table_id: int) -> None:
+        self.sync.must_be_sound(table_id)
+
     async def drained(self, table_id: int, schema_version: int) -> Drain:
         self.notes.drain(table_id, schema_version, self.sync.behind(table_id, schema_version))
         return Drain(0)

@@ -163,6 +163,31 @@ async def test_given_a_follower_when_a_holder_speaks_to_it_then_421_with_the_lea
         assert away.json()["facts"]["leader_url"] == "http://ms-1"
 
 
+async def test_given_a_pin_below_the_floor_when_told_then_it_is_counted_and_alters_are_held() -> (
+    None
+):
+    async with leader() as one:
+        table = (await one.make())["id"]
+        await register(one, "fe-1")
+        await acknowledge(one, "fe-1", 1, one.version)
+        await acknowledge(one, "fe-1", 2, one.version, pin(table, 0, "t-9"))
+        alter = {"operations": [{"op": "add_column", "column": {"name": "x", "type": "int64"}}]}
+
+        plan = (await one.client.post(f"{TABLES}/t/alter?dry_run=true", json=alter)).json()
+        said = (await one.client.get("/metrics")).text
+
+        held = [(b["kind"], b["holder"], b["waits"]) for b in plan["blockers"]]
+        assert ("refused", "schema-audit-failed", True) in held
+        assert not plan["complete"]
+        for line in (
+            "metasrv_schema_audit_checks 1.0",
+            "metasrv_schema_audit_violations 1.0",
+            "metasrv_schema_audit_stopped_tables 1.0",
+            "metasrv_schema_versions_in_use_max 2.0",
+        ):
+            assert line in said
+
+
 async def test_given_holders_when_the_metrics_are_read_then_the_leader_counts_them() -> None:
     async with leader() as one, asyncio.TaskGroup() as tasks:
         table = (await one.make())["id"]
@@ -240,10 +265,10 @@ async def told_all(one: Server, path: str) -> Any:
 async def test_given_a_holder_in_the_way_when_a_change_is_tried_out_then_it_is_a_blocker() -> None:
     async with leader() as one:
         table = (await one.make())["id"]
-        for name in ("fe-1", "fe-2"):
-            await register(one, name)
-            await acknowledge(one, name, 1, one.version)
-        await acknowledge(one, "fe-1", 2, one.version, pin(table, 0))
+        await register(one, "fe-1", pinned=(pin(table, 0),))
+        await register(one, "fe-2")
+        await acknowledge(one, "fe-1", 1, one.version, pin(table, 0))
+        await acknowledge(one, "fe-2", 1, one.version)
         note = {"name": "note", "type": "string"}
         alter = {"operations": [{"op": "add_column", "column": note}]}
 

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from base.clock import Clock
+from base.errors import Unavailable
 from keys.transitions import Late, Went
 from procedures.ports import Behind, Drain
 
@@ -26,6 +27,8 @@ class FakeHolders:
 
     clock: Clock
     holders: dict[str, FakeHolder] = field(default_factory=dict)
+    unsound: set[int] = field(default_factory=set)
+    """Ids of tables of which an old version is in use again."""
     waited: list[tuple[int, int]] = field(default_factory=list)
     """(table, schema version) of every wait that ended, in order."""
     p99_ms: float | None = None
@@ -57,6 +60,10 @@ class FakeHolders:
 
     def statement_p99_ms(self) -> float | None:
         return self.p99_ms
+
+    def must_be_sound(self, table_id: int) -> None:
+        if table_id in self.unsound:
+            raise Unavailable("schema-audit-failed", holder="fe-1", schema_version=1, floor=2)
 
     async def drained(self, table_id: int, schema_version: int) -> Drain:
         began_ms, late = self.clock.mono_ms(), dict[str, Behind]()

@@ -1,0 +1,87 @@
+"""What must never be heard of a holder, looked for in everything that holders say (PROTOCOLS P6).
+
+Once nobody used a table below a version, nobody begins to: a pin below the table's floor that was
+not there before says that a third version is in use. The floor keeps rows safe even then; but what
+the next transition counts on does not hold, so the table's schema stands still until that holder
+is gone. Pure.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from base.errors import Unavailable
+from base.wire.holders import Pin
+
+FloorOf: TypeAlias = Callable[[int], int | None]
+"""Table id -> its floor; None: there is no such table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A holder that uses a version which had been given up."""
+
+    holder: str
+    table_id: int
+    schema_version: int
+    floor: int
+    transaction: str
+
+
+@dataclass(slots=True)
+class SchemaAudit:
+    """Of one term."""
+
+    checks: int = 0
+    """Pins that were looked at."""
+    found: int = 0
+    """Violations, those that are over too."""
+    _standing: dict[tuple[str, int], Violation] = field(default_factory=dict)
+    """By holder and table."""
+
+    def heard(
+        self, holder: str, before: Mapping[int, Pin], now: Iterable[Pin], floor_of: FloorOf
+    ) -> tuple[Violation, ...]:
+        """The new ones in what *holder* says *now*, which has said *before* until then."""
+        found = []
+        for pin in now:
+            self.checks += 1
+            floor = floor_of(pin.table_id)
+            known = before.get(pin.table_id)
+            was_there = known is not None and known.schema_version <= pin.schema_version
+            if floor is not None and pin.schema_version < floor and not was_there:
+                found.append(
+                    Violation(holder, pin.table_id, pin.schema_version, floor, pin.transaction)
+                )
+        self._standing.update({(one.holder, one.table_id): one for one in found})
+        self.found += len(found)
+        return tuple(found)
+
+    def gone(self, holder: str) -> None:
+        """Its registration has ended, or is another process's now."""
+        self._standing = {key: one for key, one in self._standing.items() if key[0] != holder}
+
+    def standing(self) -> tuple[Violation, ...]:
+        return tuple(self._standing.values())
+
+    def must_hold(self, table_id: int) -> None:
+        """Raises Unavailable while a violation on that table stands."""
+        for one in self._standing.values():
+            if one.table_id == table_id:
+                raise Unavailable(
+                    "schema-audit-failed",
+                    holder=one.holder,
+                    transaction=one.transaction,
+                    schema_version=one.schema_version,
+                    floor=one.floor,
+                )
+
+
+def versions_in_use(pins: Iterable[Iterable[Pin]]) -> Iterator[tuple[int, int]]:
+    """Of every table that any holder keeps an older version of: the table, and how many different
+    ones; the newest, which all use, is not among them."""
+    used: dict[int, set[int]] = {}
+    for of_holder in pins:
+        for pin in of_holder:
+            used.setdefault(pin.table_id, set()).add(pin.schema_version)
+    yield from ((table_id, len(versions)) for table_id, versions in sorted(used.items()))
