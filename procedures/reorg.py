@@ -146,12 +146,14 @@ def with_taken(reorg: Reorg, taken: Sequence[Taken]) -> Reorg:
     """What was made and not taken (its region has another leader, or would not have it) is dropped:
     the region is pending again."""
     filled, violated, offenders = reorg.filled, reorg.violated, list(reorg.offenders)
+    had: list[Made] = []
     for one in taken:
         assert one.made in reorg.made, "an answer to an attempt that the record does not know"
         if one.duplicates:
             violated = joined(violated, one.made.region)
         else:
             filled = joined(filled, one.made.region)
+            had.append(one.made)
         offenders += one.offenders
     return reorg.model_copy(
         update={
@@ -159,9 +161,9 @@ def with_taken(reorg: Reorg, taken: Sequence[Taken]) -> Reorg:
             "violated": violated,
             "made": (),
             "refusals": 0 if taken else reorg.refusals + 1,
-            "rows": reorg.rows + sum(one.made.rows for one in taken),
-            "entries": reorg.entries + sum(one.made.entries for one in taken),
-            "bytes": reorg.bytes + sum(one.made.bytes for one in taken),
+            "rows": reorg.rows + sum(one.rows for one in had),
+            "entries": reorg.entries + sum(one.entries for one in had),
+            "bytes": reorg.bytes + sum(one.bytes for one in had),
             "duplicates": reorg.duplicates + sum(one.duplicates for one in taken),
             "offenders": tuple(offenders[:OFFENDERS_MAX]),
         }
