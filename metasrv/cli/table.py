@@ -173,8 +173,7 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     for column, default in (pair(one, "=") for one in set_default or []):
         value = json_or_word(default)
         operations.append({"op": "set_default", "name": column, "default": value})
-    for relaxed in drop_not_null or []:
-        operations.append({"op": "set_nullable", "name": relaxed, "nullable": True})
+    operations += [{"op": "set_nullable", "name": n, "nullable": True} for n in drop_not_null or []]
     operations += constraint_operations(
         set_not_null or [], check or [], validate or [], drop_constraint or [], not_valid=not_valid
     )
