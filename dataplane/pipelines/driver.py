@@ -129,9 +129,7 @@ class Driver:
         error = ended.exception()
         with self._jobs_lock:
             del self._jobs[job.job.job_id]
-        news = job.news()
-        if news is not None:
-            self._answers.send(news)
+        job.tell(self._answers.send)
         if error is None:
             self._answers.send(ended.result())
         else:
@@ -167,9 +165,7 @@ class Driver:
     def _tell(self) -> None:
         while not self._ended.wait(TICK_S):
             for job in self._running():
-                news = job.news()
-                if news is not None:
-                    self._answers.send(news)
+                job.tell(self._answers.send)
                 # Again at each tick: the next pass may have begun after the last cancellation.
                 if job.cancelled.is_set():
                     self._spark.sparkContext.cancelJobsWithTag(job.tag)

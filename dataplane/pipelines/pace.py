@@ -9,6 +9,7 @@ import hmac
 import secrets
 import socket
 from dataclasses import dataclass
+from functools import partial
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Event, Lock, Thread
 from types import TracebackType
@@ -22,6 +23,7 @@ WAIT_MS_MAX = 200
 DEADLINE_S = 30.0
 STOPPED = -1
 _LINE_BYTES_MAX = 256
+_LOOK_S = 0.02  # whether the job is over
 
 
 @dataclass
@@ -91,6 +93,11 @@ class PaceAddress:
     secret: str
 
 
+class _Server(ThreadingTCPServer):
+    daemon_threads = True
+    request_queue_size = 128  # tasks that begin together
+
+
 class PaceServer:
     """While it is entered, tasks that know its address are answered from the bucket."""
 
@@ -105,12 +112,12 @@ class PaceServer:
                 while line := self.rfile.readline(_LINE_BYTES_MAX):
                     self.wfile.write(b"%d\n" % bucket.take(int(line)))
 
-        self._server = ThreadingTCPServer((host, 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server((host, 0), Handler)
         self.address = PaceAddress(host, self._server.server_address[1], secret)
 
     def __enter__(self) -> Self:
-        Thread(target=self._server.serve_forever, name="pace", daemon=True).start()
+        serve = partial(self._server.serve_forever, poll_interval=_LOOK_S)
+        Thread(target=serve, name="pace", daemon=True).start()
         return self
 
     def __exit__(

@@ -1,8 +1,8 @@
 """A job between its line and its answer: how far it is, how fast it may go, whether it ends."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Event
+from threading import Event, Lock
 
 from pyspark.accumulators import Accumulator
 from pyspark.sql import SparkSession
@@ -30,6 +30,7 @@ class RunningJob:
         self._total: int | None = None
         """None: it has not begun to count."""
         self._told = -1
+        self._telling = Lock()
 
     def begin(self, total: int) -> Accumulator[int]:
         self._total = total
@@ -60,8 +61,14 @@ class RunningJob:
     def failed(self, code: str, detail: str) -> JobFailed:
         return JobFailed(job_id=self.job.job_id, code=code, detail=detail[:DETAIL_CHARS_MAX])
 
-    def news(self) -> JobProgress | None:
-        """None: nothing has moved since it was asked last."""
+    def tell(self, send: Callable[[JobProgress], None]) -> None:
+        """What has moved since it was told last; on return that has been sent, by whomever."""
+        with self._telling:
+            news = self._news()
+            if news is not None:
+                send(news)
+
+    def _news(self) -> JobProgress | None:
         if self._total is None:
             return None
         # A task that ran twice counts twice.

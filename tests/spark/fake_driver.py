@@ -1,7 +1,8 @@
 """Speaks the driver's protocol without Spark. What a job does is in the name of its procedure.
 
 `done`: ends at once. `wait`: ends when cancelled. `deaf`: never ends. `nonsense`: a line that is no
-answer. `die`: the driver ends. The first argument: `ready`, or what goes wrong at the start.
+answer. `die`: the driver ends. A throttle is answered with its rate. The first argument: `ready`,
+or what goes wrong at the start.
 """
 
 import os
@@ -60,7 +61,8 @@ def main() -> int:
                 say(JobFailed(job_id=request.job_id, code="not-ready", detail="cancelled"))
             continue
         if isinstance(request, ThrottleJob):
-            say(JobProgress(job_id=request.job_id, done=request.rows_per_s or 0, total=0, unit="a"))
+            rate = request.rows_per_s or 0
+            say(JobProgress(job_id=request.job_id, done=rate, total=rate, unit="rows/s"))
             continue
         if request.procedure == "deaf":
             deaf.add(request.job_id)

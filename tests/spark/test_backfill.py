@@ -209,11 +209,10 @@ async def test_given_a_job_that_waits_for_its_rate_when_it_is_let_go_then_it_end
     assert ingested(region, job, await waiting) == expected
 
 
-async def test_given_a_job_that_waits_for_its_rate_when_cancelled_then_the_driver_goes_on(
+async def test_given_a_job_that_waits_for_its_rate_when_cancelled_then_the_next_is_done(
     spark: Warm, cluster: Cluster
 ) -> None:
     region, job = slow_job(cluster)
-    driver = spark.jobs.driver_pid
 
     async with asyncio.TaskGroup() as tasks:
         seen = Seen(then=lambda done, total: waiting.cancel() if done else None)
@@ -222,7 +221,6 @@ async def test_given_a_job_that_waits_for_its_rate_when_cancelled_then_the_drive
     done = await spark.jobs.backfill(again, progress=Seen())
 
     assert waiting.cancelled()
-    assert spark.jobs.driver_pid == driver
     assert done.entries == 4 * BATCH
 
 

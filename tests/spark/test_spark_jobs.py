@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from base.errors import Unavailable
-from base.wire.inputs import Borrowed
-from base.wire.jobs import MoveJob
+from base.wire.inputs import Borrowed, Snapshot
+from base.wire.jobs import BackfillJob, JobIndex, MoveJob
 from metasrv.adapters.spark_jobs import SparkJobs, SparkSettings
 from metasrv.toolchain import checkout
 from tests.keys.clock import FakeClock
@@ -21,6 +21,7 @@ from tests.spark.rig import Seen
 pytestmark = pytest.mark.process
 
 NOTHING = Borrowed(region_id="1", epoch=2, root="/new", columns=[], marks=[], files=[], segments=[])
+NO_ROWS = Snapshot(region_id="1", epoch=2, root="/new", columns=[], mark="m", version=1, files=[])
 
 
 def job(does: str, job_id: str = "j") -> MoveJob:
@@ -137,3 +138,28 @@ async def test_given_a_running_job_when_closed_then_it_is_unavailable_and_so_is_
         assert isinstance(answer, Unavailable)
         with pytest.raises(Unavailable, match="closed"):
             await jobs.move(job("done"), progress=Seen())
+
+
+async def test_given_a_job_that_runs_when_throttled_then_the_driver_is_told_of_that_one(
+    settings: SparkSettings,
+) -> None:
+    slow = BackfillJob(
+        job_id="slow",
+        procedure="wait",
+        attempt="attempts/a",
+        snapshot=NO_ROWS,
+        index=JobIndex(id=3, columns=[1]),
+    )
+    begun, told = asyncio.Event(), asyncio.Event()
+    seen = Seen(then=lambda done, total: (told if total == 700 else begun).set())
+
+    async with running(settings) as jobs, asyncio.TaskGroup() as tasks:
+        step = tasks.create_task(jobs.backfill(slow, progress=seen))
+        await begun.wait()
+        await jobs.throttle("another", 5)
+        await jobs.throttle("slow", 700)
+        await told.wait()
+        step.cancel()
+
+    assert seen.reports == [(1, 2, "bytes"), (700, 700, "rows/s")]
+    assert step.cancelled()
