@@ -203,31 +203,6 @@ def test_given_an_index_when_made_looked_at_and_dropped_then_each_is_one_request
     assert [one.method for one in rest.asked] == ["POST", "GET", "DELETE"]
 
 
-def test_given_rows_in_the_way_of_an_index_when_made_and_validated_then_they_are_shown(
-    run: Run, rest: Rest
-) -> None:
-    path = f"{TABLES}/t/indexes"
-    index = {"id": 1, "name": "i", "columns": ["a"], "unique": True, "state": "write-only"}
-    twice = {"total": 7, "first": [{"values": ["x"], "rows": [[41], [42]]}]}
-    region = {"region_id": "4398046511104", "state": "violated"}
-    counts = {"rows": 10, "rows_total": 20, "entries": 10}
-    covered = {"procedure_id": "p-1", "regions": [region], **counts}
-    rest.answers[("POST", path)] = (201, {**index, "duplicates": twice})
-    rest.answers[("GET", f"{path}/i")] = (200, {**index, "coverage": covered})
-    rest.answers[("POST", f"{path}/i/validate")] = (200, {**index, "state": "public"})
-    at = ["--metasrv", rest.url]
-
-    made = run("index", "create", "t", "i", "--column", "a", "--unique", "--not-valid", *at)
-    shown = run("index", "get", "t", "i", *at)
-    valid = run("index", "validate", "t", "i", *at)
-
-    assert "7 values" in made.stdout
-    assert "(41,), (42,)" in made.stdout
-    assert "10 of about 20 rows" in shown.stdout
-    assert "violated" in shown.stdout
-    assert "public" in valid.stdout
-
-
 def test_given_a_truncate_that_nobody_confirms_then_nothing_is_sent(run: Run, rest: Rest) -> None:
     rest.answers[("POST", f"{TABLES}/t/truncate")] = (200, table_body())
 
