@@ -6,7 +6,8 @@ from typing import Annotated, cast
 import typer
 
 from base.wire.control import PERCENT_MAX, ThrottleRequest
-from base.wire.procedures import ProcedureBody, WaitingBody
+from base.wire.procedures import ProcedureBody, ProgressBody, WaitingBody
+from base.wire.transitions import TransitionBody
 from metasrv.cli.options import WAIT_S, AsJson, Url, WaitS, service
 from metasrv.cli.output import show, show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
@@ -58,6 +59,9 @@ def get(id: IdArg, metasrv: Url = None, as_json: AsJson = False) -> None:
         show_json(found)
         return
     show_facts(facts_of(found))
+    if found.transitions:
+        typer.echo()
+        show_table(TRANSITIONS, map(transition_row, found.transitions))
     if found.timeline:
         typer.echo()
         show_table(("step", "ended", "ms"), [(one.step, one.at, one.ms) for one in found.timeline])
@@ -178,6 +182,22 @@ def clear(
     show(found, as_json, lambda: typer.echo(f"{found.id}: {found.state}"))
 
 
+TRANSITIONS = ("schema", "published", "what", "regions", "drained after", "holders", "late")
+
+
+def transition_row(one: TransitionBody) -> tuple[object, ...]:
+    """One version of a schema: what moved, and when every holder was there."""
+    what = [f"{shift.name} {shift.before} -> {shift.after}" for shift in one.shifts]
+    late = [
+        f"{who.holder} {who.went} after {who.waited_ms} ms"
+        + ("" if who.transaction is None else f" ({who.transaction})")
+        for who in one.late
+    ]
+    drained = None if one.drain_ms is None else f"{one.drain_ms} ms"
+    regions = f"{one.regions} in {one.told_ms} ms"
+    return (one.schema_version, one.published_at, what, regions, drained, one.holders, late)
+
+
 def show_procedures(found: list[ProcedureBody]) -> None:
     rows = [
         (one.id, one.kind, one.resource.name, one.state, one.step, one.submitted_at)
@@ -198,6 +218,25 @@ def wait_words(wait: WaitingBody) -> str:
     return ", ".join(words)
 
 
+def progress_words(progress: ProgressBody) -> str:
+    """`420,000 of 1,000,000 rows, 35,000 a second, 17 s left`"""
+    words = [f"{progress.done:,} of {progress.total:,} {progress.unit}"]
+    if progress.rate_per_s:
+        words.append(f"{progress.rate_per_s:,.0f} a second")
+    if progress.eta_s is not None:
+        words.append(f"{progress.eta_s} s left")
+    return ", ".join(words)
+
+
+def statement_words(statement: dict[str, object] | None) -> str | None:
+    """`POST /v1/...`; of what the cluster did by itself: why."""
+    if statement is None:
+        return None
+    if "method" in statement:
+        return f"{statement['method']} {statement['path']}"
+    return ", ".join(f"{name} {value}" for name, value in statement.items())
+
+
 def facts_of(one: ProcedureBody) -> dict[str, object]:
     progress = one.progress
     return {
@@ -206,10 +245,11 @@ def facts_of(one: ProcedureBody) -> dict[str, object]:
         "resource": f"{one.resource.type} {one.resource.name} ({one.resource.id})",
         "state": f"{one.state}{', stalled' if one.stalled else ''}",
         "step": f"{one.step}, attempt {one.attempt}",
-        "progress": f"{progress.done} of {progress.total} {progress.unit}" if progress else None,
+        "progress": progress_words(progress) if progress else None,
         "waits for": [wait_words(wait) for wait in one.waiting_for] or None,
         "asked": [f"{c.action} by {c.by} at {c.at}" for c in one.controls] or None,
         "actions": one.allowed_actions or None,
+        "statement": statement_words(one.statement),
         "submitted": f"{one.submitted_at} by {one.submitted_by}",
         "started": one.started_at,
         "finished": one.finished_at,

@@ -86,3 +86,52 @@ def test_given_a_change_that_waits_when_shown_then_it_says_for_whom_and_why(
         "8 s at most",
     ):
         assert said in shown.output
+
+
+def test_given_a_change_with_transitions_when_shown_then_each_says_who_was_late_and_what_was_sent(
+    run: Run, rest: Rest
+) -> None:
+    shift = {
+        "what": "index",
+        "id": 1,
+        "name": "by_a",
+        "before": "absent",
+        "after": "delete-only",
+    }
+    late = {"holder": "fe-2", "waited_ms": 8_001, "went": "removed", "transaction": "t-9"}
+    transition = {
+        "table_id": 1024,
+        "schema_version": 4,
+        "shifts": [shift],
+        "regions": 3,
+        "told_ms": 12,
+        "catalog_version": 17,
+        "published_at": "2026-01-01T00:00:00.000Z",
+        "drained_at": "2026-01-01T00:00:08.001Z",
+        "drain_ms": 8_001,
+        "holders": 2,
+        "late": [late],
+    }
+    progress = {
+        "phase": "fill",
+        "done": 420_000,
+        "total": 1_000_000,
+        "unit": "rows",
+        "rate_per_s": 35_000,
+        "eta_s": 17,
+    }
+    sent = {"method": "POST", "path": "/v1/x/indexes", "body": {}}
+    found = procedure(transitions=[transition], progress=progress, statement=sent)
+    rest.answers["GET", f"/v1/procedures/{found['id']}"] = (200, found)
+
+    shown = run("procedure", "get", found["id"], "--metasrv", rest.url)
+
+    assert shown.exit_code == 0, shown.output
+    for said in (
+        "by_a absent -> delete-only",
+        "3 in 12 ms",
+        "fe-2 removed after 8001 ms (t-9)",
+        "POST /v1/x/indexes",
+        "420,000 of 1,000,000 rows, 35,000 a second, 17 s left",
+    ):
+        assert said in shown.output
