@@ -24,7 +24,7 @@ PARTS = (
     Part("fast", 240),
     Part("crash", 420),
     Part("badinput", 120),
-    Part("sim", 120),
+    Part("sim", 180),
     Part("etcd", 420),
     Part("process", 780),
     Part("slow", 180),

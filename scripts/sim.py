@@ -58,7 +58,7 @@ def _live(seeds: range) -> int:
 
 def _hunt(seeds: range, bugs: Bugs) -> int:
     for tried, seed in enumerate(seeds, start=1):
-        outcome = live(seed, bugs)
+        outcome = live(seed, bugs, until="")
         if outcome.violations:
             print(f"found after {tried} seeds\n{shown(outcome)}")
             return 0

@@ -12,13 +12,13 @@ from metasrv.sdk.names import TableName
 from metasrv.sdk.tables import Indexes, indexes_path
 from tests.sim.clients import End, Session, pursued
 from tests.sim.oracle import Written
-from tests.sim.shaped import COPY, TOKEN, Column, Element, Index, Shaped, Way, text_of
+from tests.sim.shaped import COPY, SPARSE, TOKEN, Column, Element, Index, Shaped, Way, text_of
 
 THINK_MS = 2_500
 CANCEL_MS = (1, 20, 200, 4_000)
 """Until when a change is cancelled: states of a healthy one last milliseconds."""
 CANCELLED = 0.3
-COLUMNS_MAX = 3
+COLUMNS_MAX = 4
 INDEXES_MAX = 3
 ASK_MS = 3_000
 
@@ -30,6 +30,7 @@ def shaped_spec(name: str, regions: int) -> dict[str, Any]:
             {"name": "id", "type": "int64", "nullable": False},
             {"name": TOKEN, "type": "string"},
             {"name": COPY, "type": "string"},
+            {"name": SPARSE, "type": "int64"},
         ],
         "primary_key": ["id"],
         "partition": {"by": "hash", "columns": ["id"], "count": regions},
@@ -86,13 +87,13 @@ class Alterer:
             await self.session.think(THINK_MS)
             await self._change()
 
-    async def index(self, *columns: str) -> None:
+    async def index(self, *columns: str, unique: bool = False) -> None:
         """Makes one."""
         name = self._name("i")
         way = Way(self.session.now)
-        self.table.indexes[name] = Index(name, way, columns=columns)
+        self.table.indexes[name] = Index(name, way, columns=columns, unique=unique)
         plan = Plan(comes=[way])
-        body = {"name": name, "columns": list(columns), "unique": False}
+        body = {"name": name, "columns": list(columns), "unique": unique}
         if not await self._pursued(Wish("POST", indexes_path(self.table.name), body), plan):
             self.session.count("an index was not made")
 
@@ -132,6 +133,8 @@ class Alterer:
             return await self._drop_index()
         random = self.session.random
         names = [TOKEN, *self._standing(self.table.columns.values())]
+        if SPARSE in names and self.table.regions == 1 and random.random() < 0.5:
+            return await self.index(SPARSE, unique=True)
         await self.index(*random.sample(names, random.randint(1, min(2, len(names)))))
 
     async def _drop_index(self) -> None:

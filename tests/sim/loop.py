@@ -157,6 +157,9 @@ class SimLoop(asyncio.BaseEventLoop):
     def is_dead(self, node: str) -> bool:
         return node in self._dead
 
+    def is_paused(self, node: str) -> bool:
+        return node in self._paused_until_s
+
     def trace(self, *facts: object) -> None:
         """Adds *facts* to the history that `digest` is taken of."""
         self._history.update(repr((round(self._now_s, 9), *facts)).encode())

@@ -29,6 +29,7 @@ from tests.procedures.planted import (
     without,
     without_index,
 )
+from tests.sim.planted_changes import PATCHES
 
 
 @dataclass(frozen=True)
@@ -161,5 +162,6 @@ BUGS: Mapping[str, Bugs] = {
     "statement done twice": Bugs(patches=((StatementMemory, "find", _nothing_remembered),)),
     "log not synced": Bugs(patches=((MemoryFile, "sync", _not_synced),)),
     "sealed without a sync": Bugs(patches=((MemoryDisk, "sync_file", _not_brought_down),)),
+    **{name: Bugs(patches=tuple(patches)) for name, patches in PATCHES.items()},
 }
 """By name."""

@@ -3,16 +3,21 @@
 outcome = live(seed)
 """
 
+import asyncio
 import gc
 import logging
+import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from random import Random
 from typing import Any
+from uuid import UUID
 
 import structlog
 
+from dataplane.frontend import transactions
 from keys.records import ProcedureKey, ProcedureRecord
 from keys.value import decode
 from metasrv.check.look import check
@@ -28,7 +33,7 @@ from tests.sim.loop import WORLD, SimLoop, run
 from tests.sim.nodes import Datanode
 from tests.sim.planted import Bugs
 from tests.sim.servers import Metasrv
-from tests.sim.shaped import TOKEN, Shaped
+from tests.sim.shaped import SPARSE, TOKEN, Shaped
 from tests.sim.users import User, read_by_indexes, read_whole
 from tests.sim.world import World
 from tests.sim.writers import Writer, read_all
@@ -66,20 +71,26 @@ class Outcome:
     steps: int
 
 
-def live(seed: int, bugs: Bugs | None = None) -> Outcome:
-    """Raises nothing of the world's: what went wrong in it is in the outcome."""
+def live(seed: int, bugs: Bugs | None = None, until: str | None = None) -> Outcome:
+    """Raises nothing of the world's: what went wrong in it is in the outcome.
+
+    *until*: the world ends as soon as something goes wrong that is told with these words.
+    """
     bugs = bugs or Bugs()
     plots: list[Plot] = []
 
     async def main(loop: SimLoop) -> None:
-        plots.append(Plot(World(loop, seed, bugs), seed))
-        await plots[0].play()
+        plots.append(Plot(World(loop, seed, bugs, until), seed))
+        playing = loop.spawn(WORLD, plots[0].play())
+        await asyncio.wait([playing, plots[0].world.found], return_when=asyncio.FIRST_COMPLETED)
+        if playing.done():
+            playing.result()
 
     def tell(text: str) -> None:
         if not plots[0].world.loop.is_over:  # what is closed then complains of it
             plots[0].world.wrong(text)
 
-    with quiet(tell), bugs.planted(), uncollected():
+    with quiet(tell), bugs.planted(), seeded_ids(seed), uncollected():
         try:
             run(main, seed)
         except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - whatever ends a world
@@ -94,6 +105,7 @@ class Plot:
         self.faults: list[str] = []
         self.owners: list[Owner] = []
         self.forgetters: list[Forgetter] = []
+        self.alterers: list[Alterer] = []
         self.names = [f"t{number}" for number in range(TABLES)]
 
     async def play(self) -> None:
@@ -116,7 +128,7 @@ class Plot:
         world = self.world
         changes = sum(owner.changes for owner in self.owners)
         changes += sum(forgetter.changes for forgetter in self.forgetters)
-        changes += self.alterer.changes
+        changes += sum(alterer.changes for alterer in self.alterers)
         return Outcome(
             seed=self.seed,
             digest=world.loop.digest(),
@@ -163,9 +175,12 @@ class Plot:
         if end.value is None:
             session.wrong("shaped cannot be made")
             return False
-        shaped = Shaped(end.value.id, "shaped", session.oracle.rows(end.value.id))
-        self.alterer = Alterer(session, shaped)
-        await self.alterer.index(TOKEN)
+        shaped = Shaped(end.value.id, "shaped", session.oracle.rows(end.value.id), regions)
+        alterer = Alterer(session, shaped)
+        self.alterers.append(alterer)
+        await alterer.index(TOKEN)
+        if regions == 1:
+            await alterer.index(SPARSE, unique=True)
         return True
 
     def _owner(self, name: str) -> Owner:
@@ -178,10 +193,11 @@ class Plot:
         for number in range(WRITERS):
             writer = Writer(world.session(f"writer-{number}"), number, self.names)
             actors.append((f"writer-{number}", writer.run(STATEMENTS)))
+        (alterer,) = self.alterers
         for number in range(USERS):
-            user = User(self._line(f"user-{number}"), self.alterer.table, number)
+            user = User(self._line(f"user-{number}"), alterer.table, number)
             actors.append((user.session.name, user.run(STATEMENTS)))
-        actors.append(("alterer", self.alterer.run(CHANGES)))
+        actors.append(("alterer", alterer.run(CHANGES)))
         for number, known in enumerate(self.known):
             owner = self._owner(f"steward-{number + 1}")
             owner.known[known.table_id] = self.owners[0].known.pop(known.table_id)
@@ -299,13 +315,26 @@ class Plot:
 
     async def _judge_shaped(self) -> None:
         """Every frontend has the table of the model, whichever way it is read."""
-        await self.alterer.judge()
+        (alterer,) = self.alterers
+        await alterer.judge()
         self.world.shapes.end(self.world.nodes)
-        table = self.alterer.table
+        table = alterer.table
         for frontend in self.world.frontends:
             line = Line(self.world.session(f"judge-{frontend.name}"), [frontend])
             await read_whole(line, table, must=True)
             await read_by_indexes(line, table)
+
+
+@contextmanager
+def seeded_ids(seed: int) -> Iterator[None]:
+    """Ids of incarnations and transactions are of no generator that is handed in."""
+    random = Random(f"ids {seed}")
+
+    def made() -> UUID:
+        return UUID(int=random.getrandbits(128), version=4)
+
+    with Bugs(patches=((uuid, "uuid4", made), (transactions, "uuid4", made))).planted():
+        yield
 
 
 @contextmanager

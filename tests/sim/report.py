@@ -12,6 +12,10 @@ SOMETIMES = (
     "a put without space",
     "a node that stopped by its own clock",
     "a procedure ended: succeeded",
+    "a change that was cancelled",
+    "a job that made entries",
+    "a read by an index",
+    "a region with an index was looked at",
     "a statement of which nobody knows",
     "asked again with the same key",
     "two servers that believe they lead",
@@ -28,9 +32,14 @@ RARELY = (
     "a job that moved a region",
     "a job that died half way",
     "a procedure ended: rolled_back",
+    "a procedure ended: cancelled",
+    "a frontend that stopped by its own clock",
+    "a statement sent again, through any frontend",
+    "a stream broke",
+    "twice: rows",
 )
 """Rarer ones, of which a long run must have reached each."""
-RARELY_SEEDS = 20
+RARELY_SEEDS = 40
 """So many seeds are a long run."""
 
 

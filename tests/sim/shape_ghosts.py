@@ -21,6 +21,8 @@ from keys.value import decode
 from tests.sim.frontends import Frontend
 from tests.sim.nodes import Datanode
 
+LAST_WORDS_S = 3.0
+
 
 @dataclass
 class ShapeGhost:
@@ -32,17 +34,35 @@ class ShapeGhost:
     _seen: dict[int, object] = field(default_factory=dict)
     """Region -> as it was when it was looked at last."""
     _infos: tuple[int, dict[int, TableInfo]] = (-1, {})
+    _over_s: dict[str, float] = field(default_factory=dict)
+    """Process of a frontend -> since when it has run on without a lease."""
 
     def look(self, nodes: Iterable[Datanode], frontends: Iterable[Frontend]) -> None:
         infos = self._tables()
         for frontend in frontends:
             for text in _in_use(frontend, infos):
                 self.wrong(f"two versions: {frontend.name} {text}")
+            self._look_at_lease(frontend)
         for node in nodes:
             for slot in _leading(node) if self.is_judged else ():
                 info = infos.get(slot.region_id >> 32)
                 if info is not None and slot.owner is not None:
                     self._look_at(slot, slot.owner.region, info)
+
+    def _look_at_lease(self, frontend: Frontend) -> None:
+        """Who has none any more ends soon, unless it stands still."""
+        service, node, now = frontend.service, frontend.node, frontend.loop.time()
+        is_over = (
+            frontend.is_up
+            and service is not None
+            and not frontend.loop.is_paused(node)
+            and service.holder.lease.deadline_ms is not None
+            and frontend.clock.mono_ms() >= service.holder.lease.deadline_ms
+        )
+        if not is_over:
+            self._over_s.pop(node, None)
+        elif now - self._over_s.setdefault(node, now) > LAST_WORDS_S:
+            self.wrong(f"lease: {frontend.name} goes on without one")
 
     def _look_at(self, slot: Slot, region: Region, info: TableInfo) -> None:
         now = (slot.epoch, region.manifest.opening, region.stats().version, info.version)
@@ -134,7 +154,8 @@ def _in_use(frontend: Frontend, infos: dict[int, TableInfo]) -> Iterator[str]:
         return
     if not service.holder.lease.is_held(frontend.clock.mono_ms()):
         return
-    for pin in service.transactions.pins(frontend.clock.mono_ms()):
-        info = infos.get(pin.table_id)
-        if info is not None and pin.schema_version < info.schema_version - 1:
-            yield f"uses {pin.schema_version} of {info.name} at {info.schema_version}"
+    for transaction in service.transactions._open.values():
+        for table_id, version in transaction.bound.items():
+            info = infos.get(table_id)
+            if info is not None and version < info.schema_version - 1:
+                yield f"uses {version} of {info.name} at {info.schema_version}"

@@ -13,6 +13,8 @@ from tests.sim.oracle import NEVER, Rows, Value, Written
 BY_DEFAULT = "by default"
 NULL = "null"
 GONE = "gone"
+SPARSE = "u"
+"""A column from the beginning on, with values that rows seldom share."""
 TOKEN, COPY = "v", "w"
 """Columns that every statement that puts a row writes, with one value that no other one writes: a
 row of which they differ was torn."""
@@ -111,8 +113,12 @@ class Shaped:
     name: str
     rows: Rows
     """By their tokens."""
+    regions: int
     columns: dict[str, Column] = field(default_factory=dict)
     indexes: dict[str, Index] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.columns[SPARSE] = Column(SPARSE, Way(-2.0, -1.0))
 
     def known(self, now: float) -> list[Column]:
         """Columns that a client may name."""

@@ -11,13 +11,14 @@ from dataplane.frontend.scans import Place
 from dataplane.frontend.service import PageOf, Service
 from tests.sim.clients import Session
 from tests.sim.line import Line
-from tests.sim.shaped import COPY, TOKEN, Shaped, Statement
+from tests.sim.shaped import COPY, SPARSE, TOKEN, Shaped, Statement
 
 THINK_MS = 900
 KEYS = 8
 """Of one user; as many are everybody's."""
 VALUES = 4
 """Of a column, so that entries of an index share them."""
+SPREAD = 60
 TRIES_MAX = 3
 Row = Mapping[str, Any]
 
@@ -80,7 +81,7 @@ class User:
         row: dict[str, Any] = {"id": key, TOKEN: token, COPY: token}
         for column in self.table.known(self.session.now):
             if random.random() < 0.5:
-                row[column.name] = random.randrange(VALUES)
+                row[column.name] = random.randrange(SPREAD if column.name == SPARSE else VALUES)
         return row
 
     async def _write(self, op: Op, count: int) -> None:
@@ -150,7 +151,7 @@ class User:
             return
         name = random.choice(names)
         first = self.table.indexes[name].columns[0]
-        value: str | int = random.randrange(VALUES)
+        value: str | int = random.randrange(SPREAD if first == SPARSE else VALUES)
         if first in (TOKEN, COPY):
             possible = self.table.rows.possible(self._key(), now, now)
             value = random.choice(sorted(map(str, possible)))

@@ -3,6 +3,7 @@
 What happens in it is another file's (tests/sim/plot.py).
 """
 
+import asyncio
 from random import Random
 
 from tests.sim.clients import Session
@@ -26,8 +27,12 @@ FRONTENDS = 2
 class World:
     """Implements tests.sim.faults.Stage."""
 
-    def __init__(self, loop: SimLoop, seed: int, bugs: Bugs) -> None:
+    def __init__(self, loop: SimLoop, seed: int, bugs: Bugs, until: str | None = None) -> None:
+        """*until*: words of the violation at which the world may end."""
         self.loop = loop
+        self.found: asyncio.Future[None] = loop.create_future()
+        """Done once there is such a violation."""
+        self._until = until
         self.random = Random(f"world {seed}")
         self.weather = Weather(Random(f"weather {seed}"))
         self.clock = SimClock(loop)
@@ -70,6 +75,8 @@ class World:
     def wrong(self, text: str) -> None:
         self.loop.trace("wrong", text)
         self.violations.append(f"at {self.loop.time():.3f} s: {text}")
+        if self._until is not None and self._until in text and not self.found.done():
+            self.found.set_result(None)
 
     async def sleep_ms(self, ms: float) -> None:
         await self.clock.sleep_ms(int(ms) + 1)
