@@ -175,7 +175,6 @@ class FakeNode:
             folder.set_schema(*known)
             folder.marks |= left.marks
             folder.entries |= left.entries
-            folder.adopted += [one for one in left.adopted if one not in folder.adopted]
         self._tell(order)
 
     def _not_above(self, order: CreateRegion | OpenRegion) -> Serving | None:
@@ -273,7 +272,7 @@ class FakeNode:
             ],
         )
 
-    def snapshot(self, region_id: str, mark: str) -> Snapshot:
+    def snapshot(self, region_id: str, mark: str, *, whole: bool = False) -> Snapshot:
         serving = self.serving.get(region_id)
         if serving is None:
             raise NotFound(what="region", name=region_id)
@@ -281,6 +280,7 @@ class FakeNode:
         if mark not in folder.marks:
             raise NotFound(what="mark", name=mark)
         own = {(serving.root, name): rows for name, rows in folder.files.items()}
+        entries = folder.entries.items() if whole else ()
         return Snapshot(
             region_id=region_id,
             epoch=serving.epoch,
@@ -291,11 +291,15 @@ class FakeNode:
             files=[
                 BorrowedFile(root=root, file=data_file(name, rows))
                 for (root, name), rows in (own | folder.inputs).items()
+            ]
+            + [
+                BorrowedFile(root=serving.root, file=data_file(f"entries-{index}", held, index))
+                for index, held in entries
             ],
         )
 
 
-def data_file(name: str, rows: Rows) -> DataFile:
+def data_file(name: str, rows: Rows, family: int = 0) -> DataFile:
     return DataFile(
         name=name,
         rows=len(rows),
@@ -308,6 +312,7 @@ def data_file(name: str, rows: Rows) -> DataFile:
         footer_bytes=0,
         footer_checksum="0" * 8,
         row_checksum="0" * 16,
+        family=family,
     )
 
 
