@@ -65,6 +65,11 @@ class Content:
         counted = tuple((memtable, memtable.batches) for memtable in found if memtable is not None)
         return View(counted, self.files.take(family), self.lock)
 
+    def families(self) -> set[int]:
+        """Those of which there is anything in memory."""
+        with self.lock:
+            return {family for memory in self.memories for family in memory.families}
+
     def has_in_memory(self, families: Collection[int], version: int) -> bool:
         """Whether a batch of that version or an older one is in no file yet."""
         with self.lock:

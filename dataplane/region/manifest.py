@@ -99,7 +99,8 @@ class Manifest(Stored):
     sealed: tuple[SealedEntry, ...] = ()
     adopted: tuple[str, ...] = ()
     """Procedures whose files were exchanged for borrowed inputs, and `{procedure}/{index}` of those
-    whose entries were ingested."""
+    whose entries were ingested. In this root: a leader elsewhere borrows anew, and the same
+    procedure may have to bring that over too."""
     statements: tuple[Remembered, ...] = ()
     marks: tuple[Mark, ...] = ()
     """Open ones. Of each key the newest version at or below each is kept, and every tombstone above

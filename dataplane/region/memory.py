@@ -36,6 +36,11 @@ class Memory:
                 self._memtables[part.family] = memtable
             memtable.add(version, part.rows, part.keys, wall_ms)
 
+    @property
+    def families(self) -> frozenset[int]:
+        """Those with something in memory."""
+        return frozenset(self._memtables)
+
     def of(self, family: int) -> Memtable | None:
         """None: it has nothing in memory."""
         return self._memtables.get(family)

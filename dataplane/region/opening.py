@@ -125,6 +125,7 @@ def _open_over(place: RegionPlace, mine: Opening, source: Source, order: OpenOrd
             "log_from": 1,
             "files": (*files, *replay.spilled),
             "sealed": tuple(log for log in still_sealed if log.root is not None or not log.covered),
+            "adopted": base.adopted if source.root == place.root else (),
             "statements": replay.statements.all(),
             "floor_version": replay.version if risen else base.floor_version,
         }

@@ -129,16 +129,20 @@ class Region(Ingesting):
         """The read-only inputs of other roots; they stay the same until they are adopted."""
         return borrowed_inputs(self._manifest, self.place.root)
 
-    def snapshot(self, mark: str, indexes: Iterable[int] = ()) -> Snapshot:
-        """Files that hold all rows as of an open mark, and the entries of those indexes; what is in
-        memory is flushed first. They stay until the mark is closed, the region is closed, or this
-        is asked again. Raises NotFound for a mark that is not open."""
-        families = {ROWS, *indexes}
+    def snapshot(self, mark: str, indexes: Iterable[int] | None = ()) -> Snapshot:
+        """Files that hold all rows as of an open mark, and the entries of those indexes; None: of
+        whatever index it holds any. What is in memory is flushed first.
+
+        They stay until the mark is closed, the region is closed, or this is asked again. Raises
+        NotFound for a mark that is not open."""
         version = self._version_of(mark)
-        while self._content.has_in_memory(families, version):
+        named = self._content.families() if indexes is None else {ROWS, *indexes}
+        while self._content.has_in_memory(named, version):
             self.flush()
         with self._publishing:
             self._serving.check()
+            listed = {file.family for file in self._manifest.files}
+            families = {ROWS, *listed} if indexes is None else named
             found = snapshot_files(self._manifest, self.place.root, mark, families)
             if found is None:
                 raise NotFound(what="mark", name=mark)

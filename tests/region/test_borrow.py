@@ -142,6 +142,23 @@ def test_given_a_borrowing_leader_when_it_dies_too_then_the_next_borrows_both(
     assert contents(again) == expected | {b"third": (5, None)}
 
 
+def test_given_a_leader_that_dies_behind_an_adoption_when_the_same_procedure_adopts_then_it_does(
+    disk: MemoryDisk,
+) -> None:
+    second = Region.open(place(disk, B), order(2, A))
+    second.adopt("procedure-1", "attempts/p-1", bring(disk, second, "attempts/p-1"))
+    write(second, "s-3", {b"second": (3, None)})
+    expected = contents(second)
+
+    third = Region.open(place(disk, C), order(3, B))
+    done = third.adopt("procedure-1", "attempts/p-2", bring(disk, third, "attempts/p-2"))
+
+    assert done
+    disk.remove_tree(A)
+    disk.remove_tree(B)
+    assert contents(Region.open(place(disk, C), order(3))) == expected
+
+
 def test_given_a_leader_that_comes_back_to_its_root_when_it_opens_then_its_own_part_is_its_own(
     disk: MemoryDisk,
 ) -> None:
