@@ -109,15 +109,15 @@ class HolderBook:
         )
         self._look(entry)
 
-    def acknowledged(self, request: AcknowledgeRequest, now_ms: int) -> None:
-        """Renews the lease. One that is not newer changes nothing.
+    def acknowledged(self, request: AcknowledgeRequest, now_ms: int) -> bool:
+        """Renews the lease. One that is not newer changes nothing, and is told as False.
 
         Raises NotFound for who is not registered, Conflict("stale-incarnation"), and Refused for a
         version below the one acknowledged before.
         """
         entry = self._heard(request.holder_id, request.incarnation)
         if request.sequence <= entry.sequence:
-            return
+            return False
         if entry.have is not None and request.version < entry.have:
             detail = f"it was {entry.have} before: a holder never goes back"
             refuse((FieldError(pointer="/version", detail=detail),))
@@ -127,6 +127,7 @@ class HolderBook:
         entry.statement_p99_ms = request.statement_p99_ms
         entry.free_at_ms = self._free_at(now_ms)
         self._look(entry)
+        return True
 
     def leaves(self, holder_id: str, incarnation: str) -> None:
         """Call before its removal is sent: from here on it is granted nothing.

@@ -127,8 +127,8 @@ class HolderSync:
         self._same_cluster(request.cluster_id)
         known = self.book.entry(request.holder_id)
         before = None if known is None or known.heard_ms is None else known.pinned
-        self.book.acknowledged(request, self.clock.mono_ms())
-        if before is not None:  # of what it did under an earlier leader this one knows nothing
+        is_newer = self.book.acknowledged(request, self.clock.mono_ms())
+        if is_newer and before is not None:  # what it did under an earlier leader is not known
             self._look(request, before)
         return AcknowledgeAnswer(
             sequence=request.sequence,

@@ -90,6 +90,25 @@ def test_given_a_holder_that_takes_an_old_version_up_again_then_it_is_found_unti
     run(main, 1)
 
 
+def test_given_a_late_copy_of_what_a_holder_said_when_heard_then_nothing_is_wrong() -> None:
+    """It was true when it was said."""
+
+    async def main(loop: SimLoop) -> None:
+        office = Office(loop)
+        one = await office.elect("ms-1")
+        await one.publish(1)
+        await one.register("fe-1", "i-1")
+        one.acknowledge("fe-1", 1, pin(TABLE, 0, "t-8"))
+        one.acknowledge("fe-1", 2)
+        await one.publish(2)
+
+        one.acknowledge("fe-1", 1, pin(TABLE, 0, "t-8"))
+
+        assert one.sync.audit.found == 0
+
+    run(main, 1)
+
+
 def test_given_a_new_leader_when_a_holder_tells_of_old_pins_first_then_nothing_is_wrong() -> None:
     """What it was asked to give up before, this leader does not know."""
 
