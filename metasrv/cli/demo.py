@@ -23,8 +23,6 @@ from metasrv.playground.playground import Playground
 from metasrv.sdk.connect import connect_async
 
 MEMTABLE_BYTES = 4 << 20  # smaller than a region's share, so that there are files to be moved
-SHORT_LEASES = {"schema-lease-ms": "6000", "transaction-age-max-ms": "4000"}
-"""Who is frozen is waited for that long: long enough to be seen, short enough to sit through."""
 TOLD, FAILED = 0, 1
 
 
@@ -66,7 +64,7 @@ async def _demo(page: Page, folder: Path, rows: int | None, *, keep: bool, sabot
         datanodes=3,
         frontends=2,
         reset=True,
-        metasrv_flags={"spark-warm": "true", **SHORT_LEASES},
+        metasrv_flags={"spark-warm": "true"},
         datanode_flags={"memtable-bytes": str(MEMTABLE_BYTES)},
     )
     async with Playground(settings, on_ready=lambda id: page.say(f"[green]✓[/green] {id}")) as up:
