@@ -31,18 +31,18 @@ class WithoutQuiet(HolderBook):
 class WithoutPins(HolderBook):
     """A holder that knows the new version counts as one that uses it."""
 
-    def acknowledged(self, request: AcknowledgeRequest, now_ms: int) -> None:
-        super().acknowledged(request.model_copy(update={"pinned": ()}), now_ms)
+    def acknowledged(self, request: AcknowledgeRequest, now_ms: int) -> bool:
+        return super().acknowledged(request.model_copy(update={"pinned": ()}), now_ms)
 
 
 class AsTheyCome(HolderBook):
     """Acknowledgements are heard in the order in which they arrive."""
 
-    def acknowledged(self, request: AcknowledgeRequest, now_ms: int) -> None:
+    def acknowledged(self, request: AcknowledgeRequest, now_ms: int) -> bool:
         entry = self._heard(request.holder_id, request.incarnation)
         entry.sequence = -1
         newest = max(request.version, entry.have or 0)
-        super().acknowledged(request.model_copy(update={"version": newest}), now_ms)
+        return super().acknowledged(request.model_copy(update={"version": newest}), now_ms)
 
 
 class UnknownIsNone(HolderBook):
