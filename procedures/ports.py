@@ -11,6 +11,8 @@ from base.wire.inputs import Borrowed, Snapshot
 from base.wire.jobs import (
     BackfillJob,
     BackfillResult,
+    CheckJob,
+    CheckResult,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -51,10 +53,13 @@ class Nodes(Protocol):
         """What the region that *node* has open still reads from other roots."""
         ...
 
-    async def snapshot(self, node: str, region_id: str, mark: str) -> Snapshot:
+    async def snapshot(
+        self, node: str, region_id: str, mark: str, *, whole: bool = False
+    ) -> Snapshot:
         """Files that hold all rows of the region as of an open mark: asked again, perhaps others,
-        with the same rows. Raises NotFound if the region is not open at *node*, or has no mark of
-        that name."""
+        with the same rows. *whole*: the entries of all indexes too, also of unknown ones.
+
+        Raises NotFound if the region is not open at *node*, or has no mark of that name."""
         ...
 
 
@@ -170,6 +175,10 @@ class Jobs(Protocol):
 
     async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
         """As `backfill`. Raises Refused for a check that nobody can judge."""
+        ...
+
+    async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
+        """As `validate`."""
         ...
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:

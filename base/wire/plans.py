@@ -58,7 +58,7 @@ class PlannedOrderBody(WireModel):
 class PlannedScanBody(WireModel):
     """The rows of one region, read by Spark."""
 
-    job: Literal["move", "backfill", "validate"]
+    job: Literal["move", "backfill", "validate", "check"]
     region_id: str
     rows: int | None
     """As the region's node last reported, like `bytes`; null: it has not."""

@@ -96,10 +96,11 @@ async def list_snapshot(
     service: ServiceDep,
     mark: Annotated[str, Query(min_length=1, max_length=128)],
     index: Annotated[Sequence[int], Query(max_length=64)] = (),
+    all: Annotated[bool, Query()] = False,
 ) -> Snapshot:
-    """Files that hold all rows as of an open mark, and the entries of the indexes that are named;
-    what is in memory is flushed first."""
-    return await service.rows.snapshot(region, mark, index)
+    """Files that hold all rows as of an open mark, and the entries of the indexes that are named,
+    or with `all` of whatever index it holds any; what is in memory is flushed first."""
+    return await service.rows.snapshot(region, mark, None if all else index)
 
 
 @node.post("/regions/{region_id}/batch", openapi_extra=_ARROW_BODY)

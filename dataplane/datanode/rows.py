@@ -128,7 +128,7 @@ class RowDesk:
         assert owner is not None
         return await asyncio.to_thread(owner.region.borrowed)
 
-    async def snapshot(self, region_id: int, mark: str, indexes: Sequence[int]) -> Snapshot:
+    async def snapshot(self, region_id: int, mark: str, indexes: Sequence[int] | None) -> Snapshot:
         """For jobs, too: whoever leads, rows at or below a mark do not change any more."""
         owner = self._regions.serving(region_id).owner
         assert owner is not None

@@ -130,9 +130,12 @@ class HttpNodes:
         answer = await client.request("GET", path, deadline_ms=READ_DEADLINE_MS)
         return answer.body(Borrowed)
 
-    async def snapshot(self, node: str, region_id: str, mark: str) -> Snapshot:
+    async def snapshot(
+        self, node: str, region_id: str, mark: str, *, whole: bool = False
+    ) -> Snapshot:
         client = self._client(self.book.entry(node).node.address)
-        path = f"/node/v1/regions/{region_id}/snapshot?{urlencode({'mark': mark})}"
+        query = urlencode({"mark": mark} | ({"all": "true"} if whole else {}))
+        path = f"/node/v1/regions/{region_id}/snapshot?{query}"
         answer = await client.request("GET", path, deadline_ms=ORDER_DEADLINE_MS)
         return answer.body(Snapshot)
 

@@ -10,6 +10,8 @@ from base.errors import MetaError
 from base.wire.jobs import (
     BackfillJob,
     BackfillResult,
+    CheckJob,
+    CheckResult,
     JobResult,
     MoveJob,
     MoveResult,
@@ -47,6 +49,9 @@ class MeasuredJobs:
 
     async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
         return await self._measured(self.jobs.validate(job, progress=progress))
+
+    async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
+        return await self._measured(self.jobs.check(job, progress=progress))
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
         await self.jobs.throttle(job_id, rows_per_s)

@@ -60,7 +60,7 @@ class PlannedOrder:
 class PlannedScan:
     """The rows of one region, read by a job."""
 
-    job: Literal["move", "backfill", "validate"]
+    job: Literal["move", "backfill", "validate", "check"]
     region_id: str
     rows: int | None
     """As the region's node last reported; None: it has not."""

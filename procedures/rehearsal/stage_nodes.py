@@ -6,10 +6,13 @@ from typing import Literal
 
 from base.errors import Unavailable
 from base.ids import RegionId, table_of
+from base.wire.checks import DataFaults
 from base.wire.inputs import Borrowed, BorrowedFile, SealedSegment, Snapshot
 from base.wire.jobs import (
     BackfillJob,
     BackfillResult,
+    CheckJob,
+    CheckResult,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -85,7 +88,9 @@ class StageNodes:
             segments=[something],
         )
 
-    async def snapshot(self, node: str, region_id: str, mark: str) -> Snapshot:
+    async def snapshot(
+        self, node: str, region_id: str, mark: str, *, whole: bool = False
+    ) -> Snapshot:
         """One file for all: no mark is opened in a rehearsal, so nobody can list any."""
         route = await self._route(table_of(RegionId(int(region_id))))
         regions = () if route is None else route.region_routes
@@ -144,10 +149,15 @@ class StageJobs:
         self._scans("validate", job.snapshot)
         return ValidateResult(job_id=job.job_id, rows_in=job.snapshot.rows)
 
+    async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
+        self._scans("check", job.snapshot)
+        rows = job.snapshot.rows
+        return CheckResult(job_id=job.job_id, rows_in=rows, entries=0, faults=DataFaults())
+
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
         """No job runs."""
 
-    def _scans(self, job: Literal["backfill", "validate"], snapshot: Snapshot) -> None:
+    def _scans(self, job: Literal["backfill", "validate", "check"], snapshot: Snapshot) -> None:
         node, region_id = snapshot.root, snapshot.region_id
         size = self.size_of(node, region_id)
         rows, held = (None, None) if size is None else (size.rows, size.bytes)

@@ -9,6 +9,8 @@ from base.wire.inputs import Borrowed, Snapshot
 from base.wire.jobs import (
     BackfillJob,
     BackfillResult,
+    CheckJob,
+    CheckResult,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -62,7 +64,9 @@ class FakeNodes:
             region_id=region_id, epoch=1, root="/r", columns=[], marks=[], files=[], segments=[]
         )
 
-    async def snapshot(self, node: str, region_id: str, mark: str) -> Snapshot:
+    async def snapshot(
+        self, node: str, region_id: str, mark: str, *, whole: bool = False
+    ) -> Snapshot:
         return Snapshot(
             region_id=region_id, epoch=1, root="/r", columns=[], mark=mark, version=1, files=[]
         )
@@ -78,6 +82,9 @@ class NoJobs:
         raise AssertionError(job)
 
     async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
+        raise AssertionError(job)
+
+    async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
         raise AssertionError(job)
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:

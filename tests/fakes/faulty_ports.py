@@ -11,6 +11,8 @@ from base.wire.inputs import Borrowed, Snapshot
 from base.wire.jobs import (
     BackfillJob,
     BackfillResult,
+    CheckJob,
+    CheckResult,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -145,10 +147,15 @@ class FaultyNodes:
             self.plan, self.fate, call, lambda: self.nodes.borrowed(node, region_id)
         )
 
-    async def snapshot(self, node: str, region_id: str, mark: str) -> Snapshot:
+    async def snapshot(
+        self, node: str, region_id: str, mark: str, *, whole: bool = False
+    ) -> Snapshot:
         call = Call("nodes.snapshot", site(), False)
         return await through(
-            self.plan, self.fate, call, lambda: self.nodes.snapshot(node, region_id, mark)
+            self.plan,
+            self.fate,
+            call,
+            lambda: self.nodes.snapshot(node, region_id, mark, whole=whole),
         )
 
 
@@ -174,6 +181,12 @@ class FaultyJobs:
         call = Call("jobs.validate", site(), False)
         return await through(
             self.plan, self.fate, call, lambda: self.jobs.validate(job, progress=progress)
+        )
+
+    async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
+        call = Call("jobs.check", site(), False)
+        return await through(
+            self.plan, self.fate, call, lambda: self.jobs.check(job, progress=progress)
         )
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:

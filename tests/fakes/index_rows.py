@@ -36,7 +36,7 @@ def broken(job: ValidateJob, rows: Rows) -> tuple[tuple[Violation, ...], int]:
     columns = columns_of(job.snapshot)
     judges = [Judge.of(check, columns) for check in job.checks]
     found, total = violations(as_table(rows, columns), judges, OFFENDERS_MAX)
-    keys = [_primary_key(bytes.fromhex(one.row_key).decode()) for one in found]
+    keys = [primary_key(bytes.fromhex(one.row_key).decode()) for one in found]
     named = zip(found, keys, strict=True)
     return tuple(one.model_copy(update={"row_key": key}) for one, key in named), total
 
@@ -50,14 +50,14 @@ def offenders(index: int, entries: Rows, rows: Rows) -> Offenders | None:
         if row in living:
             by_key.setdefault(key, []).append(row)
     found = [
-        Duplicate(values=[key], row_keys=[_primary_key(row) for row in some])
+        Duplicate(values=[key], row_keys=[primary_key(row) for row in some])
         for key, some in by_key.items()
         if len(some) > 1
     ]
     return Offenders(index=index, duplicates=found, total=len(found)) if found else None
 
 
-def _primary_key(row: str) -> str:
+def primary_key(row: str) -> str:
     """Of tables whose rows are found by an int64: what `as_table` gives them as one."""
     return encode((INT64,), (int(_value(row, INT64.name) or 0),)).hex()
 

@@ -10,6 +10,9 @@ from base.wire.inputs import Borrowed, Snapshot
 from base.wire.jobs import (
     BackfillJob,
     BackfillResult,
+    CheckJob,
+    CheckResult,
+    Job,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -19,6 +22,7 @@ from base.wire.orders import CreateRegion, OpenRegion, Order, OrderResult
 from keys.catalog import Catalog
 from keys.tables import RegionState
 from procedures.ports import NodeView, Progress, Sender
+from tests.fakes.checked_rows import faults, of_rows
 from tests.fakes.disk import Rows, Storage
 from tests.fakes.index_rows import backfilled, broken
 from tests.fakes.nodes import FakeNode, Serving, data_file
@@ -120,9 +124,11 @@ class FakeNodes:
         self.plane.nodes[node].reach()
         return self.plane.nodes[node].borrowed(region_id)
 
-    async def snapshot(self, node: str, region_id: str, mark: str) -> Snapshot:
+    async def snapshot(
+        self, node: str, region_id: str, mark: str, *, whole: bool = False
+    ) -> Snapshot:
         self.plane.nodes[node].reach()
-        return self.plane.nodes[node].snapshot(region_id, mark)
+        return self.plane.nodes[node].snapshot(region_id, mark, whole=whole)
 
     def _may_be_leased(self, node: str, order: Order) -> bool:
         if not isinstance(order, CreateRegion | OpenRegion):
@@ -233,6 +239,19 @@ class FakeJobs:
             violations_total=total,
         )
 
+    async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
+        """By the product's own code, of what is in the region's folder by now."""
+        rows = self._rows_of(of_rows(job.snapshot))
+        entries = self.plane.storage.read(job.snapshot.root).entries
+        progress(len(rows), len(rows), "rows")
+        self._fail_in_turn(job)
+        return CheckResult(
+            job_id=job.job_id,
+            rows_in=len(rows),
+            entries=sum(map(len, entries.values())),
+            faults=faults(job, rows, entries),
+        )
+
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
         self.throttled.append((job_id, rows_per_s))
 
@@ -252,7 +271,7 @@ class FakeJobs:
             found |= files[one.file.name]
         return frozenset(found)
 
-    def _fail_in_turn(self, job: MoveJob | BackfillJob | ValidateJob) -> None:
+    def _fail_in_turn(self, job: Job) -> None:
         if self.failures:
             self.failures -= 1
             raise Unavailable(what="job", name=job.job_id)

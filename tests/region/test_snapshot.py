@@ -82,6 +82,24 @@ def test_given_entries_when_their_index_is_named_then_its_files_are_listed_too()
     assert entries.rows == 1
 
 
+def test_given_entries_of_a_forgotten_index_when_asked_for_all_then_its_files_are_listed_too() -> (
+    None
+):
+    region = new_region()
+    region.set_schema(SCHEMA)
+    write_mixed(region, "s1", {(ROWS, b"a"): (1, "x"), (INDEX, b"x"): b"a"})
+    region.flush()
+    write_mixed(region, "s2", {(ROWS, b"b"): (2, "y"), (OTHER, b"y"): b"b"})
+    region.set_schema(SCHEMA, MARK)
+    write_mixed(region, "s3", {(ROWS, b"c"): (3, "z")})
+
+    whole, named = region.snapshot(MARK, None), region.snapshot(MARK, [INDEX])
+
+    assert sorted(one.file.family for one in whole.files) == [ROWS, ROWS, INDEX, OTHER]
+    assert {one.file.family for one in named.files} == {ROWS, INDEX}
+    assert (whole.mark, whole.version) == (named.mark, named.version)
+
+
 def test_given_no_open_mark_when_asked_for_a_snapshot_then_not_found() -> None:
     region = marked_region()
 

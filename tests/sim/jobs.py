@@ -15,8 +15,12 @@ from base.wire.inputs import Snapshot
 from base.wire.jobs import (
     BackfillJob,
     BackfillResult,
+    CheckJob,
+    CheckResult,
+    Job,
     MoveJob,
     MoveResult,
+    RowCheck,
     ValidateJob,
     ValidateResult,
 )
@@ -26,12 +30,13 @@ from dataplane.pipelines.entry_files import rows_at_mark, write_entries
 from dataplane.pipelines.executor import Output, copy_file, read_input, write_range
 from dataplane.pipelines.plan import Family, MovePlan, plan_move
 from dataplane.region.columns import KEY, VERSION, ColumnDef, file_schema
-from dataplane.region.families import ENTRY_COLUMNS
+from dataplane.region.families import ENTRY_COLUMNS, ROWS
 from dataplane.region.index_entries import IndexDef, duplicates_of, entries_of
 from dataplane.region.kept_versions import KeptVersions
 from dataplane.region.key_range import KeyRange
 from dataplane.region.memtable import sorted_by_key
 from dataplane.region.row_checks import Judge, violations
+from dataplane.region.table_check import entry_faults, merged, row_faults
 from procedures.ports import Progress
 from tests.sim.disks import Disks, ProcessDisk
 from tests.sim.loop import SimLoop
@@ -123,10 +128,34 @@ class SimJobs:
             violations_total=total,
         )
 
+    async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
+        """Without a look at names and footers: rows and entries are what changes meanwhile."""
+        disk = ProcessDisk(self.disks, self.loop, self.node)
+        columns = columns_of(job.snapshot)
+        required = [RowCheck(constraint=id, kind="not-null", columns=[id]) for id in job.required]
+        await self._trouble(job)
+        rows = pa.concat_tables(
+            await asyncio.to_thread(_rows_of, disk, of_family(job.snapshot, ROWS), columns)
+        )
+        judges = [[Judge.of(one, columns) for one in some] for some in (required, job.checks)]
+        parts = [row_faults(rows, *judges)]
+        entries = 0
+        for one in job.indexes:
+            index = IndexDef.of(one.id, one.columns, columns, unique=one.unique)
+            held = of_family(job.snapshot, one.id)
+            stored = pa.concat_tables(await asyncio.to_thread(_rows_of, disk, held, ENTRY_COLUMNS))
+            entries += stored.num_rows
+            expected = entries_of(rows, index)
+            parts.append(entry_faults(expected, stored, index, complete=one.complete))
+        await self._trouble(job)
+        return CheckResult(
+            job_id=job.job_id, rows_in=rows.num_rows, entries=entries, faults=merged(parts)
+        )
+
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
         """Each of these jobs is over at once."""
 
-    async def _trouble(self, job: MoveJob | BackfillJob | ValidateJob) -> None:
+    async def _trouble(self, job: Job) -> None:
         if self.weather.random.random() < self.weather.job_fails:
             self.weather.sometimes["a job that died half way"] += 1
             raise Unavailable(what="job", name=job.job_id)
@@ -157,6 +186,11 @@ def _rewrite(target: Target, family: Family, files: list[DataFile]) -> int:
 
 def columns_of(snapshot: Snapshot) -> tuple[ColumnDef, ...]:
     return tuple(ColumnDef(**column.model_dump()) for column in snapshot.columns)
+
+
+def of_family(snapshot: Snapshot, family: int) -> Snapshot:
+    files = [one for one in snapshot.files if one.file.family == family]
+    return snapshot.model_copy(update={"files": files})
 
 
 def _rows_of(disk: ProcessDisk, snapshot: Snapshot, columns: Sequence[ColumnDef]) -> list[pa.Table]:

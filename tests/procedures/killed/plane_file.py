@@ -16,6 +16,8 @@ from base.wire.inputs import Borrowed, Snapshot
 from base.wire.jobs import (
     BackfillJob,
     BackfillResult,
+    CheckJob,
+    CheckResult,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -96,9 +98,11 @@ class FileNodes:
         with self.file.opened() as plane:
             return await FakeNodes(plane, self.term).borrowed(node, region_id)
 
-    async def snapshot(self, node: str, region_id: str, mark: str) -> Snapshot:
+    async def snapshot(
+        self, node: str, region_id: str, mark: str, *, whole: bool = False
+    ) -> Snapshot:
         with self.file.opened() as plane:
-            return await FakeNodes(plane, self.term).snapshot(node, region_id, mark)
+            return await FakeNodes(plane, self.term).snapshot(node, region_id, mark, whole=whole)
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,10 @@ class FileJobs:
     async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
         with self.file.opened() as plane:
             return await FakeJobs(plane).validate(job, progress=progress)
+
+    async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
+        with self.file.opened() as plane:
+            return await FakeJobs(plane).check(job, progress=progress)
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
         """Each of these jobs is over before anybody else is heard."""

@@ -11,6 +11,8 @@ from base.wire.inputs import Borrowed, Snapshot
 from base.wire.jobs import (
     BackfillJob,
     BackfillResult,
+    CheckJob,
+    CheckResult,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -49,8 +51,10 @@ class PostingNodes:
     async def borrowed(self, node: str, region_id: str) -> Borrowed:
         return await self.nodes.borrowed(node, region_id)
 
-    async def snapshot(self, node: str, region_id: str, mark: str) -> Snapshot:
-        return await self.nodes.snapshot(node, region_id, mark)
+    async def snapshot(
+        self, node: str, region_id: str, mark: str, *, whole: bool = False
+    ) -> Snapshot:
+        return await self.nodes.snapshot(node, region_id, mark, whole=whole)
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,9 @@ class PostingJobs:
 
     async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
         return await self.jobs.validate(job, progress=progress)
+
+    async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
+        return await self.jobs.check(job, progress=progress)
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
         await self.jobs.throttle(job_id, rows_per_s)

@@ -1,0 +1,62 @@
+"""Jobs without Spark find what Spark finds: here, rows and entries that do not fit."""
+
+from random import Random
+
+from base.schema.entrycodec import encode_entry
+from base.schema.types import parse_type
+from base.wire.checks import CheckedIndex, DataFaults, DataRule
+from base.wire.jobs import CheckJob, CheckResult
+from dataplane.region.families import ROWS
+from dataplane.region.memory_disk import MemoryDisk
+from dataplane.region.region import Region
+from tests.region.entries import INDEX, SCHEMA, new_region, write_mixed
+from tests.region.rig import A
+from tests.sim.disks import Disks
+from tests.sim.jobs import SimJobs
+from tests.sim.loop import SimLoop, run
+from tests.sim.weather import Weather
+
+MARK = "check"
+TEXT = parse_type("string")
+
+
+def entry(text: str, row: bytes) -> bytes:
+    return encode_entry([TEXT], (text,), row, unique=False)
+
+
+def checked(disks: Disks, region: Region) -> CheckResult:
+    region.set_schema(SCHEMA, MARK)
+    job = CheckJob(
+        job_id="j",
+        procedure="p",
+        snapshot=region.snapshot(MARK, None),
+        owned=[1, 2],
+        required=[2],
+        indexes=[CheckedIndex(id=INDEX, columns=[2], complete=True)],
+        checks=[],
+    )
+
+    async def main(loop: SimLoop) -> CheckResult:
+        loop.thread_ms = lambda: 1.0
+        jobs = SimJobs(disks, loop, "meta-1", Weather(Random(1)))
+        return await jobs.check(job, progress=lambda done, total, unit: None)
+
+    return run(main, 1)
+
+
+def test_given_rows_and_entries_when_checked_then_only_what_does_not_fit_is_found() -> None:
+    disks = Disks()
+    region = new_region(MemoryDisk(disks.store(A)))
+    write_mixed(region, "s1", {(ROWS, b"a"): (1, "x"), (INDEX, entry("x", b"a")): b"a"})
+    sound = checked(disks, region)
+    region.set_schema(SCHEMA, close=[MARK])
+    write_mixed(region, "s2", {(ROWS, b"b"): (2, None), (INDEX, entry("y", b"a")): b"a"})
+
+    wrong = checked(disks, region)
+
+    assert (sound.rows_in, sound.entries, sound.faults) == (1, 1, DataFaults())
+    assert wrong.faults.totals == {
+        DataRule.REQUIRED_MISSING: 1,
+        DataRule.ENTRY_WRONG: 1,
+        DataRule.ENTRY_MISSING: 1,
+    }
