@@ -7,6 +7,7 @@ behind the floor, so whoever writes rows that it does not show knows what the pr
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from base.errors import NotFound, Unavailable
 from base.fanout import fan_out
 from base.wire.inputs import Snapshot
 from base.wire.orders import SetSchema
@@ -29,6 +30,11 @@ async def open_marks(at: Context, info: TableInfo, route: TableRoute) -> tuple[R
     return with_rows
 
 
+async def mark_everywhere(at: Context, info: TableInfo, route: TableRoute) -> None:
+    """Each region has a mark now, also one without rows. Again: the marks stand."""
+    await _order(at, info, route.region_routes, Marks(opens=at.procedure))
+
+
 async def close_marks(at: Context, table_id: int) -> None:
     """Those that it may have opened; what is gone already is gone."""
     _, info, route = await read_table(at, table_id)
@@ -42,9 +48,20 @@ async def snapshots(at: Context, regions: Sequence[RegionRoute]) -> Mapping[str,
     return {region.region_id: one for region, one in zip(regions, found, strict=True)}
 
 
-async def snapshot_of(at: Context, region: RegionRoute) -> Snapshot:
+async def snapshot_of(at: Context, region: RegionRoute, *, whole: bool = False) -> Snapshot:
+    """*whole*: with the entries of all indexes, also of unknown ones."""
+    nodes = at.ports.nodes
     with at.waiting_for("node", region.leader):
-        return await at.ports.nodes.snapshot(region.leader, region.region_id, at.procedure)
+        return await nodes.snapshot(region.leader, region.region_id, at.procedure, whole=whole)
+
+
+async def current_snapshot(at: Context, region: RegionRoute, *, whole: bool = False) -> Snapshot:
+    """As `snapshot_of`. Raises Unavailable for a region that has just left that node."""
+    try:
+        return await snapshot_of(at, region, whole=whole)
+    except NotFound as error:
+        reason = "it has another leader by now"
+        raise Unavailable("not-ready", what=f"region {region.region_id}", reason=reason) from error
 
 
 async def _order(

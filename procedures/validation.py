@@ -8,7 +8,9 @@ again, by anybody.
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from base.errors import NotFound, Refused, Unavailable
+from pydantic import JsonValue
+
+from base.errors import Refused
 from base.fanout import fan_out
 from base.schema.keycodec import decode
 from base.schema.types import parse_type
@@ -17,7 +19,7 @@ from base.wire.jobs import RowCheck, ValidateJob, ValidateResult
 from base.wire.offenders import Violation
 from keys.tables import Constraint, ConstraintKind, RegionRoute, TableInfo
 from procedures.context import Context
-from procedures.marks import snapshot_of
+from procedures.marks import current_snapshot
 from procedures.reorg import OFFENDERS_MAX
 
 REGIONS_AT_ONCE = 8
@@ -32,7 +34,7 @@ async def look_at(
 ) -> None:
     """Returns if all rows of *regions* satisfy all of *constraints*. Raises Refused
     `check-violation` with the first rows that do not; Unavailable while a region cannot be read."""
-    checks = [_check(one) for one in constraints]
+    checks = [row_check(one) for one in constraints]
     calls = [partial(_look_at_one, at, region, checks) for region in regions]
     results = await fan_out(calls, at_once=REGIONS_AT_ONCE)
     total = sum(one.violations_total for one in results)
@@ -49,11 +51,7 @@ async def look_at(
 
 
 async def _look_at_one(at: Context, region: RegionRoute, checks: list[RowCheck]) -> ValidateResult:
-    try:
-        snapshot = await snapshot_of(at, region)
-    except NotFound as error:
-        reason = "it has another leader by now"
-        raise Unavailable("not-ready", what=f"region {region.region_id}", reason=reason) from error
+    snapshot = await current_snapshot(at, region)
     job = ValidateJob(
         job_id=f"{at.procedure}-{region.region_id}-check",
         procedure=at.procedure,
@@ -63,7 +61,7 @@ async def _look_at_one(at: Context, region: RegionRoute, checks: list[RowCheck])
     return await at.ports.jobs.validate(job, progress=at.progress)
 
 
-def _check(constraint: Constraint) -> RowCheck:
+def row_check(constraint: Constraint) -> RowCheck:
     is_check = constraint.kind is ConstraintKind.CHECK
     return RowCheck(
         constraint=constraint.id,
@@ -77,14 +75,24 @@ def _shown(
     info: TableInfo, found: Sequence[Violation], names: Mapping[int, str]
 ) -> Iterator[dict[str, object]]:
     """As people know them: columns by name, keys as values."""
+    for one in found:
+        yield {
+            "constraint": names[one.constraint],
+            "key": named_key(info, one.row_key),
+            "values": named_values(info, one.values),
+        }
+
+
+def named_key(info: TableInfo, row_key: str) -> dict[str, JsonValue]:
+    """A hexadecimal row key as JSON forms by column. Raises Corrupt if it is none."""
     columns = {column.id: column for column in info.columns}
     key = [columns[id] for id in info.primary_key]
     types = [parse_type(column.type) for column in key]
-    for one in found:
-        values = decode(types, bytes.fromhex(one.row_key))
-        said = zip(key, types, values, strict=True)
-        yield {
-            "constraint": names[one.constraint],
-            "key": {column.name: to_json(type, value) for column, type, value in said},
-            "values": {columns[int(id)].name: value for id, value in one.values.items()},
-        }
+    said = zip(key, types, decode(types, bytes.fromhex(row_key)), strict=True)
+    return {column.name: to_json(type, value) for column, type, value in said}
+
+
+def named_values(info: TableInfo, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """*values*: by column id."""
+    names = {str(column.id): column.name for column in info.columns}
+    return {names[id]: value for id, value in values.items()}

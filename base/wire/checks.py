@@ -6,8 +6,9 @@ third set: a unique index is one.
 """
 
 from enum import StrEnum
+from typing import Annotated
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, Strict
 
 from base.wire.model import WireModel
 
@@ -74,3 +75,39 @@ class CheckedIndex(WireModel):
     complete: bool
     """It is public: every row must have its entry, and rows of a unique one must differ. Entries of
     one that is on its way may be missing, and may not be wrong."""
+
+
+Rule = Annotated[DataRule, Strict(False)]
+
+
+class TableFault(WireModel):
+    """A fault as people know it: elements and columns by name. What does not apply is null."""
+
+    rule: Rule
+    region_id: str
+    element: str | None = None
+    """Name of the column, index or constraint; the id of one that the table does not have."""
+    keys: list[dict[str, JsonValue] | str] = Field(default_factory=list)
+    """Primary keys of rows, in JSON form by column; hexadecimal where a key is none."""
+    values: dict[str, JsonValue] = Field(default_factory=dict)
+    """Of the element's columns."""
+    entry_key: str | None = None
+    """Hexadecimal."""
+    file: str | None = None
+    """Relative to the region's root."""
+    count: int = 1
+    """Of values or entries in the file; bytes of one that nothing explains."""
+
+
+class TableCheckBody(WireModel):
+    """What all rows and entries of a table came to, each region as of one moment."""
+
+    table_id: int
+    name: str
+    rows: int
+    entries: int
+    clean: bool
+    totals: dict[Rule, int]
+    """Of faults, by rule; a rule that is kept is not in it."""
+    faults: list[TableFault]
+    """The first ones."""

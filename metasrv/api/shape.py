@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from fastapi import Response
 
 from base.errors import NotFound
+from base.wire.checks import TableCheckBody
 from base.wire.plans import PlanBody, PlansBody
 from base.wire.procedures import FailoverBody, ProcedureBody, ResourceBody
 from base.wire.tables import IndexBody, TableBody
@@ -23,6 +24,7 @@ from metasrv.service.procedure_shapes import ended_body, living_body
 from metasrv.service.shapes import catalog_body, schema_body, table_body, table_etag
 from metasrv.service.state import ServerState
 from metasrv.service.wishes import SchemaName, Stands
+from procedures.kinds.check_table import CHECK_TABLE
 from procedures.kinds.create_catalog import CREATE_CATALOG
 from procedures.kinds.create_schema import CREATE_SCHEMA
 from procedures.kinds.registry import KINDS
@@ -121,6 +123,8 @@ async def _ended(state: ServerState, history: ProcedureHistory, headers: Headers
         if status == 201:
             headers["Location"] = f"/v1/catalogs/{catalog}/schemas/{schema}"
         return answer(tables.made_schema(state, within, history.catalog_version), status, headers)
+    if record.kind == CHECK_TABLE.name:
+        return answer(TableCheckBody.model_validate(history.result), status, headers)
     table_id = _table_id(history, record)
     body = await tables.made_table(state, table_id, history.catalog_version)
     if record.kind in FILLING:

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from base.wire.changes import AlterRequest, RenameRequest, TruncateRequest, UndropRequest
+from base.wire.checks import TableCheckBody
 from base.wire.tables import RouteBody, TableBody, TableList, TableSpec
 from metasrv.api.answers import read_answer
 from metasrv.api.asked import AskedFor, InSchema, OfTable, Server
@@ -12,7 +13,7 @@ from metasrv.api.documented import BODY, OF_TABLE, change, page, read
 from metasrv.api.query import ReadQuery, TablesQuery, Whole
 from metasrv.api.shape import changed
 from metasrv.api.wanted import freshness, wanted
-from metasrv.service import ddl_create, ddl_tables, listing, tables
+from metasrv.service import ddl_check, ddl_create, ddl_tables, listing, tables
 from metasrv.service.changing import change as make
 from metasrv.service.shapes import dropped_etag, route_etag, table_etag
 
@@ -144,6 +145,18 @@ async def alter_table(
 ) -> Response:
     """Change a table: all operations, in order, or none."""
     done = await make(state, ddl_tables.alter_table(asked, name, alter))
+    return await changed(state, asked, done)
+
+
+@router.post(
+    TABLE + "/check",
+    response_model=None,
+    responses=change(200, TableCheckBody, *OF_TABLE, "region-lost"),
+)
+async def check_table(state: Server, asked: AskedFor, name: OfTable) -> Response:
+    """Hold all rows and entries of a table against its schema, as of one moment in each region.
+    What does not fit is the answer, and changes nothing."""
+    done = await make(state, ddl_check.check_table(asked, name))
     return await changed(state, asked, done)
 
 

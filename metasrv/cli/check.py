@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
@@ -20,6 +20,7 @@ from metasrv.check.eyes import RealEyes
 from metasrv.check.look import Checked, check
 from metasrv.check.rule import Severity
 from metasrv.check.rules import RULES
+from metasrv.cli.check_data import CheckedData, check_tables
 from metasrv.cli.options import token_of
 from metasrv.cli.store_options import (
     CaFile,
@@ -29,6 +30,7 @@ from metasrv.cli.store_options import (
     ServerName,
     User,
 )
+from metasrv.sdk.connect import connect
 from metasrv.store_access import StoreAccess
 
 CLEAN, VIOLATED, BLIND = 0, 1, 2
@@ -68,6 +70,9 @@ def command(  # noqa: PLR0913
         Path | None, typer.Option(help="The playground.json that names all of them.")
     ] = None,
     deep: Annotated[bool, typer.Option(help="Read every value of every row.")] = False,
+    data: Annotated[
+        bool, typer.Option(help="Rows and entries of all tables too, read by the servers' Spark.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
     ca_file: CaFile = None,
     cert_file: CertFile = None,
@@ -88,10 +93,13 @@ def command(  # noqa: PLR0913
     try:
         target = target_of(playground, _listed(etcd), prefix, _listed(metasrv), access)
         checked = asyncio.run(check_target(target, deep=deep))
+        seen = look_at_data(target) if data else None
     except (MetaError, OSError, ValueError) as error:
         typer.echo(f"could not look: {error}", err=True)
         raise typer.Exit(BLIND) from error
-    show(checked, as_json=as_json, deep=deep)
+    if seen is not None:
+        checked = replace(checked, violations=(*checked.violations, *seen.violations))
+    show(checked, as_json=as_json, deep=deep, data=seen)
     raise typer.Exit(exit_code(checked))
 
 
@@ -125,10 +133,11 @@ def exit_code(checked: Checked) -> int:
     return VIOLATED if broken else CLEAN
 
 
-def show(checked: Checked, *, as_json: bool, deep: bool) -> None:
+def show(checked: Checked, *, as_json: bool, deep: bool, data: CheckedData | None = None) -> None:
     """Violations on standard output, one a line; the summary beside it."""
     if as_json:
-        typer.echo(json.dumps(document(checked, deep=deep), indent=2))
+        counts = None if data is None else data.counts
+        typer.echo(json.dumps({**document(checked, deep=deep), "data": counts}, indent=2))
         return
     for one in checked.violations:
         typer.echo(one.line)
@@ -136,6 +145,9 @@ def show(checked: Checked, *, as_json: bool, deep: bool) -> None:
     counted = ", ".join(f"{said[name]} {name}" for name in ("keys", "tables", "regions", "rules"))
     found = ", ".join(f"{said[name]} {name}" for name in ("violations", "warnings"))
     typer.echo(f"revision {said['revision']}: {counted}: {found}", err=True)
+    if data is not None:
+        read = ", ".join(f"{count} {name}" for name, count in data.counts.items())
+        typer.echo(f"data: {read}", err=True)
 
 
 def document(checked: Checked, *, deep: bool) -> dict[str, object]:
@@ -169,6 +181,15 @@ async def check_target(target: Target, *, deep: bool) -> Checked:
             return await check(kv, eyes, SystemClock(), deep=deep)
     finally:
         await kv.close()
+
+
+def look_at_data(target: Target) -> CheckedData:
+    """By the service. Raises Unavailable where it could not look, ValueError if nothing says where
+    it is."""
+    if not target.metasrv:
+        raise ValueError("where is the service? --metasrv URL, or --playground D/playground.json")
+    with connect(target.metasrv, token=token_of(os.environ)) as client:
+        return check_tables(client)
 
 
 def _listed(text: str | None) -> tuple[str, ...]:

@@ -57,6 +57,7 @@ class OnlineChanges:
             await self._written(writers)
             await self._index()
             await self._read_by_it()
+            await self._checked()
             await self._column(writers)
             await self._cancelled(writers)
             for writer in writers:
@@ -145,6 +146,15 @@ class OnlineChanges:
         self.page.figure(
             "flights of one aircraft, by index / by scan",
             f"{by_index.ms:.1f} ms / {by_scan.ms:.1f} ms",
+        )
+
+    async def _checked(self) -> None:
+        """Beside the writer: each region is looked at as of one moment."""
+        found = await self.client.tables.check(self.table, wait_s=BUILT_S_MAX)
+        self.page.must(
+            found.clean and found.entries == found.rows,
+            f"{found.rows:,} rows and {found.entries:,} entries held against the schema: each row "
+            f"has its entry, and each entry its row {found.totals or ''}",
         )
 
     async def _column(self, writers: Sequence[Traffic]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from base.wire.changes import AlterOperation
+from base.wire.checks import TableCheckBody
 from base.wire.cluster import ClusterBody, MaintenanceBody, NodeBody, PauseBody, RegionBody
 from base.wire.control import LockBody, PoisonBody, ThrottleRequest
 from base.wire.holders import SchemaLeaseBody
@@ -92,6 +93,9 @@ class SyncTables:
 
     def truncate(self, name: str, **options: Unpack[ChangeOptions]) -> TableBody:
         return self._call(self._tables.truncate(name, **options))
+
+    def check(self, name: str, **options: Unpack[ChangeOptions]) -> TableCheckBody:
+        return self._call(self._tables.check(name, **options))
 
     def route(self, name: str) -> RouteBody:
         return self._call(self._tables.route(name))

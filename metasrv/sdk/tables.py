@@ -7,6 +7,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from base.errors import Refused
 from base.wire.changes import AlterOperation, AlterRequest, RenameRequest, UndropRequest
+from base.wire.checks import TableCheckBody
 from base.wire.coverage import IndexDuplicates
 from base.wire.problems import field_errors
 from base.wire.procedures import ProcedureBody
@@ -124,6 +125,13 @@ class Tables:
         table = TableName.parse(name)
         done = await self._service.change("POST", f"{table.path}/truncate", **options)
         return await self._after(done, table)
+
+    async def check(self, name: str, **options: Unpack[ChangeOptions]) -> TableCheckBody:
+        """All its rows and entries held against its schema. Faults are the answer, no error."""
+        path = f"{TableName.parse(name).path}/check"
+        done = await self._service.change("POST", path, **options)
+        result = done.procedure.result if done.procedure is not None else done.document
+        return model_of(TableCheckBody, result or {})
 
     async def route(self, name: str) -> RouteBody:
         """Where its regions are."""

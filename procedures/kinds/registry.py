@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from procedures.kinds.alter_table import ALTER_TABLE
+from procedures.kinds.check_table import CHECK_TABLE
 from procedures.kinds.create_catalog import CREATE_CATALOG
 from procedures.kinds.create_schema import CREATE_SCHEMA
 from procedures.kinds.create_table import CREATE_TABLE
@@ -35,6 +36,7 @@ KINDS: Mapping[str, Kind[Any]] = {
         CREATE_INDEX,
         VALIDATE_INDEX,
         DROP_INDEX,
+        CHECK_TABLE,
         TRUNCATE_TABLE,
         FAILOVER_TABLE,
         FAILOVER_NODE,

@@ -2,6 +2,13 @@
 
 from keys.records import Outcome
 from procedures.kinds.alter_table import WAIT_MS
+from tests.procedures.checking import (
+    CHECKS,
+    faults_found,
+    nothing_left,
+    with_index_without_entries,
+    with_senseless_constraint,
+)
 from tests.procedures.constraints import CONSTRAINS, constrained, not_constrained, with_nulls
 from tests.procedures.ends import TABLE
 from tests.procedures.online import (
@@ -110,6 +117,24 @@ ALTER_SCENARIOS = (
         {Outcome.ROLLED_BACK: still_not_valid},
         deadline_ms=WAIT_MS,
         undone=still_not_valid,
+    ),
+    Scenario(
+        "check_table",
+        "check_table",
+        CHECKS,
+        with_index_without_entries,
+        {FULL: faults_found},
+        client={"if_version": 1, "table_id": TABLE},
+        undone=nothing_left,
+    ),
+    Scenario(
+        "check_table, a constraint that nobody can judge",
+        "check_table",
+        CHECKS,
+        with_senseless_constraint,
+        {Outcome.ROLLED_BACK: nothing_left},
+        deadline_ms=WAIT_MS,
+        undone=nothing_left,
     ),
     Scenario(
         "drop_index",

@@ -5,16 +5,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from base.errors import Unavailable
-from base.wire.jobs import BackfillJob, BackfillResult
+from base.wire.jobs import BackfillJob, BackfillResult, CheckJob, CheckResult
 from keys.kv import Compare
 from keys.records import Outcome, ProcedureHistory, Submission
 from keys.tables import TableInfo, TableInfoKey
 from keys.txn import snapshot
 from procedures.control import Control
 from procedures.entry import Entry
-from procedures.kinds.alter_table import AlterTable
 from procedures.kinds.failover_table import FAILOVER_TABLE
 from procedures.kinds.registry import KINDS
+from procedures.machine import ProcedureState
 from procedures.ports import Progress
 from procedures.steering import Command
 from procedures.submit import Submission as Wish
@@ -42,12 +42,20 @@ class HeldJobs(FakeJobs):
 
     may_go_on: asyncio.Event = field(default_factory=asyncio.Event)
     began: int = 0
+    checks_free: int = 0
 
     async def backfill(self, job: BackfillJob, *, progress: Progress) -> BackfillResult:
         self.began += 1
         progress(1, 2, "rows")
         await self.may_go_on.wait()
         return await super().backfill(job, progress=progress)
+
+    async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
+        """Those that begin behind so many are held."""
+        self.began += 1
+        if self.began > self.checks_free:
+            await self.may_go_on.wait()
+        return await super().check(job, progress=progress)
 
 
 @dataclass
@@ -59,7 +67,7 @@ class Filling:
     jobs: HeldJobs
     procedure: str = ""
 
-    async def submit(self, kind: str = "create_index", state: AlterTable = INDEXES) -> None:
+    async def submit(self, kind: str = "create_index", state: ProcedureState = INDEXES) -> None:
         wish = Wish(self.cluster.ids.procedure_id(), _client(), "b")
         made = await self.cluster.leader.manager.submit(KINDS[kind], state, wish)
         self.procedure = made.procedure

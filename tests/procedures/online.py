@@ -84,7 +84,7 @@ def wide_info() -> TableInfo:
 # ---- what is there before
 
 
-async def _with_table(cluster: Cluster, fence: Compare, info: TableInfo) -> None:
+async def with_info(cluster: Cluster, fence: Compare, info: TableInfo) -> None:
     """Of one region, so that a life is short; the lives of others have more."""
     cluster.plane.add(*NODES)
     await reserve_ids(cluster, fence, 1100)
@@ -93,23 +93,23 @@ async def _with_table(cluster: Cluster, fence: Compare, info: TableInfo) -> None
 
 
 async def with_wide_table(cluster: Cluster, fence: Compare) -> None:
-    await _with_table(cluster, fence, wide_info())
+    await with_info(cluster, fence, wide_info())
 
 
 async def with_empty_table(cluster: Cluster, fence: Compare) -> None:
     """Its region has never had a row."""
-    await _with_table(cluster, fence, table_info(TABLE, "t", 1))
+    await with_info(cluster, fence, table_info(TABLE, "t", 1))
     for folder in cluster.plane.storage.folders.values():
         folder.files.clear()
 
 
 async def with_rows(cluster: Cluster, fence: Compare) -> None:
-    await _with_table(cluster, fence, table_info(TABLE, "t", 1))
+    await with_info(cluster, fence, table_info(TABLE, "t", 1))
 
 
 async def with_repeated_rows(cluster: Cluster, fence: Compare) -> None:
     """Two rows of its region have one note."""
-    await _with_table(cluster, fence, table_info(TABLE, "t", 1))
+    await with_info(cluster, fence, table_info(TABLE, "t", 1))
     _repeat_rows(cluster)
 
 
@@ -117,7 +117,7 @@ async def with_index_not_valid(cluster: Cluster, fence: Compare) -> None:
     """Write-only: its rows of before have no entries."""
     left = INDEX.model_copy(update={"state": ElementState.WRITE_ONLY})
     info = indexed_info().model_copy(update={"indexes": (left,)})
-    await _with_table(cluster, fence, info)
+    await with_info(cluster, fence, info)
 
 
 async def with_repeated_rows_not_valid(cluster: Cluster, fence: Compare) -> None:
@@ -132,7 +132,7 @@ def _repeat_rows(cluster: Cluster) -> None:
 
 
 async def with_index(cluster: Cluster, fence: Compare) -> None:
-    await _with_table(cluster, fence, indexed_info())
+    await with_info(cluster, fence, indexed_info())
 
 
 # ---- how it may end

@@ -1,0 +1,215 @@
+"""check_table: all rows and entries of a table are held against its schema, and nothing changes.
+
+Every region opens a mark once nobody uses an older version of the table. What it stores as of it
+is read by a job, some regions at a time; what was found in them is in the record (decision 0095).
+Faults are what was asked for: a check that finds some has succeeded.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from pydantic import Field, JsonValue
+
+from base.elements.states import ElementState
+from base.errors import Corrupt
+from base.fanout import fan_out
+from base.wire.checks import CheckedIndex, DataFault, DataRule, TableCheckBody, TableFault
+from base.wire.jobs import CheckJob, CheckResult
+from keys.records import Lock, Resource
+from keys.tables import RegionRoute, TableInfo, TableInfoKey, TableNameKey
+from procedures.context import Context
+from procedures.locks import exclusive, in_schema, table_key
+from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.marks import close_marks, current_snapshot, mark_everywhere
+from procedures.reorg import Runs, has, joined
+from procedures.requirements import require_same_table, require_version
+from procedures.transitions import is_settled, read_table, settle
+from procedures.validation import REGIONS_AT_ONCE, named_key, named_values, row_check
+
+CHECK_MS = 86_400_000
+"""For a table of any size; an operator may cancel it before."""
+FAULTS_KEPT = 100
+"""And shown; the others are only counted. A record is rewritten with every round."""
+
+
+class CheckTable(ProcedureState):
+    catalog: str
+    schema_name: str
+    name: str
+    table_id: int
+    looked: Runs = ()
+    """Numbers of the regions that have been looked at."""
+    rows: int = 0
+    """As of the marks."""
+    entries: int = 0
+    totals: dict[str, int] = Field(default_factory=dict)
+    """Of faults, by rule."""
+    faults: tuple[dict[str, object], ...] = ()
+    """The first, as `base.wire.checks.TableFault`."""
+
+
+async def begin(state: CheckTable, at: Context) -> Outcome[CheckTable]:
+    key = TableInfoKey(state.table_id)
+    name = TableNameKey(state.catalog, state.schema_name, state.name)
+    seen = await at.snapshot(key, name)
+    require_same_table(at.client, name, seen.get(name))
+    require_version(at.client, seen.must(key))
+    return Goto("settle", state)
+
+
+async def settle_first(state: CheckTable, at: Context) -> Outcome[CheckTable]:
+    """Whoever writes below the marks does it by the schema that the rows are held against."""
+    seen, info, _ = await read_table(at, state.table_id)
+    if is_settled(info):
+        return Goto("mark", state)
+    return Goto("settle", state, await settle(at, seen, info))
+
+
+async def mark(state: CheckTable, at: Context) -> Outcome[CheckTable]:
+    _, info, route = await read_table(at, state.table_id)
+    await mark_everywhere(at, info, route)
+    return Goto("look", state)
+
+
+async def unmark(state: CheckTable, at: Context) -> None:
+    await close_marks(at, state.table_id)
+
+
+async def look(state: CheckTable, at: Context) -> Outcome[CheckTable]:
+    """A round. Nothing is written: what a crash forgets is looked at again."""
+    _, info, route = await read_table(at, state.table_id)
+    left = [one for one in route.region_routes if not has(state.looked, one.number)]
+    if not left:
+        return Goto("close", state)
+    regions = left[:REGIONS_AT_ONCE]
+    looks = [partial(_look_at, at, info, region) for region in regions]
+    results = await fan_out(looks, at_once=REGIONS_AT_ONCE)
+    for region, result in zip(regions, results, strict=True):
+        state = _with_result(state, info, region, result)
+    return Goto("look", state)
+
+
+async def close(state: CheckTable, at: Context) -> Outcome[CheckTable]:
+    await close_marks(at, state.table_id)
+    body = TableCheckBody(
+        table_id=state.table_id,
+        name=f"{state.catalog}.{state.schema_name}.{state.name}",
+        rows=state.rows,
+        entries=state.entries,
+        clean=not state.totals,
+        totals={DataRule(rule): total for rule, total in state.totals.items()},
+        faults=[TableFault.model_validate(one) for one in state.faults],
+    )
+    return Done(state, body.model_dump(mode="json"))
+
+
+async def _look_at(at: Context, info: TableInfo, region: RegionRoute) -> CheckResult | None:
+    """None: it holds nothing."""
+    snapshot = await current_snapshot(at, region, whole=True)
+    if not snapshot.rows:
+        return None
+    job = CheckJob(
+        job_id=f"{at.procedure}-{region.region_id}-check",
+        procedure=at.procedure,
+        snapshot=snapshot,
+        owned=list(range(1, info.next_column_id)),
+        required=[column.id for column in info.public_columns if not column.nullable],
+        indexes=[
+            CheckedIndex(
+                id=index.id,
+                columns=list(index.columns),
+                unique=index.unique,
+                complete=index.state is ElementState.PUBLIC,
+            )
+            for index in info.indexes
+        ],
+        checks=[row_check(one) for one in info.constraints if one.state is ElementState.PUBLIC],
+    )
+    return await at.ports.jobs.check(job, progress=at.progress)
+
+
+def _with_result(
+    state: CheckTable, info: TableInfo, region: RegionRoute, result: CheckResult | None
+) -> CheckTable:
+    looked = joined(state.looked, region.number)
+    if result is None:
+        return state.model_copy(update={"looked": looked})
+    totals = Counter(state.totals)
+    totals.update({rule.value: count for rule, count in result.faults.totals.items()})
+    shown = _shown(info, region, result.faults.found[: FAULTS_KEPT - len(state.faults)])
+    return state.model_copy(
+        update={
+            "looked": looked,
+            "rows": state.rows + result.rows_in,
+            "entries": state.entries + result.entries,
+            "totals": dict(totals),
+            "faults": (*state.faults, *(one.model_dump(mode="json") for one in shown)),
+        }
+    )
+
+
+def _shown(
+    info: TableInfo, region: RegionRoute, found: Iterable[DataFault]
+) -> Iterator[TableFault]:
+    """As people know them."""
+    for one in found:
+        yield TableFault(
+            rule=one.rule,
+            region_id=region.region_id,
+            element=_element(info, one),
+            keys=[_key(info, key) for key in one.row_keys],
+            values=named_values(info, one.values),
+            entry_key=one.entry_key,
+            file=one.file,
+            count=one.count,
+        )
+
+
+def _key(info: TableInfo, row_key: str) -> dict[str, JsonValue] | str:
+    """An entry may name what is no key of a row."""
+    try:
+        return named_key(info, row_key)
+    except Corrupt:
+        return row_key
+
+
+def _element(info: TableInfo, fault: DataFault) -> str | None:
+    if fault.element is None:
+        return None
+    indexes = {index.id: index.name for index in info.indexes}
+    names = {
+        DataRule.REQUIRED_MISSING: {column.id: column.name for column in info.columns},
+        DataRule.ENTRY_MISSING: indexes,
+        DataRule.ENTRY_WRONG: indexes,
+        DataRule.CONSTRAINT_BROKEN: {one.id: one.name for one in info.constraints},
+    }.get(fault.rule, {})
+    if len(fault.row_keys) > 1:  # only rows that a unique index must not have together
+        names = indexes
+    return names.get(fault.element, str(fault.element))
+
+
+def locks(state: CheckTable) -> tuple[Lock, ...]:
+    return in_schema(state.catalog, state.schema_name, exclusive(table_key(state.table_id)))
+
+
+def resource(state: CheckTable) -> Resource:
+    return Resource.table(state.table_id, state.catalog, state.schema_name, state.name)
+
+
+CHECK_TABLE = Kind(
+    name="check_table",
+    state=CheckTable,
+    steps={
+        "begin": Step(begin, to=frozenset({"settle"})),
+        "settle": Step(settle_first, to=frozenset({"settle", "mark"}), waits=True),
+        "mark": Step(mark, to=frozenset({"look"}), undo=unmark, waits=True),
+        "look": Step(look, to=frozenset({"look", "close"}), waits=True, paced=True),
+        "close": Step(close, waits=True),
+    },
+    no_return="close",
+    locks=locks,
+    resource=resource,
+    success=200,
+    deadline_ms=CHECK_MS,
+)
