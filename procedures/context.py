@@ -131,7 +131,7 @@ class Context:
             self.live.moved_at_ms = now
         self.live.done, self.live.total, self.live.unit = done, total, unit
 
-    async def drained(self, table_id: int, schema_version: int) -> None:
+    async def drained(self, table_id: int, schema_version: int | None) -> None:
         """Waits as SchemaSync.drained, and shows who is waited for; noted for the history."""
         sync, clock = self.ports.schema_sync, self.ports.clock
         since_ms = clock.wall_ms()
@@ -156,7 +156,8 @@ class Context:
             drain = await sync.drained(table_id, schema_version)
         finally:
             self.live.waiting_now = tuple
-        self.note(drained(table_id, schema_version, drain, clock.wall_ms()))
+        if schema_version is not None:
+            self.note(drained(table_id, schema_version, drain, clock.wall_ms()))
 
     def note(self, passage: Passage) -> None:
         self.passages.note(passage)

@@ -115,9 +115,9 @@ class SchemaSync(Protocol):
     step safe is the floor that the regions have raised.
     """
 
-    def behind(self, table_id: int, schema_version: int) -> tuple[Behind, ...]:
+    def behind(self, table_id: int, schema_version: int | None) -> tuple[Behind, ...]:
         """Who may still use that table below *schema_version*, by id; of a version that is not
-        published yet: everybody."""
+        published yet: everybody. None: who may begin to use it without its last change."""
         ...
 
     def statement_p99_ms(self) -> float | None:
@@ -129,7 +129,7 @@ class SchemaSync(Protocol):
         the table that nobody used any more: then nothing more of it is published."""
         ...
 
-    async def drained(self, table_id: int, schema_version: int) -> Drain:
+    async def drained(self, table_id: int, schema_version: int | None) -> Drain:
         """Returns once nobody is behind: each holder has acknowledged the version and uses none
         below it, or its lease has ended and its registration is removed. Other tables, and
         holders that register later, delay it not."""

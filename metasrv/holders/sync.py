@@ -34,6 +34,8 @@ from procedures.ports import Behind, Drain
 RACES_MAX = 5  # writers of one holder's registration at once; the last one to try is told so
 TICK_MS = 500  # between looks for leases that have ended
 ACKNOWLEDGEMENTS = 5  # of an idle holder, in one lease
+ANY_VERSION = 0
+"""No transaction is bound to one below it."""
 
 log = structlog.get_logger()
 
@@ -165,9 +167,10 @@ class HolderSync:
 
     # The SchemaSync port ------------------------------------------------------------------------
 
-    def behind(self, table_id: int, schema_version: int) -> tuple[Behind, ...]:
+    def behind(self, table_id: int, schema_version: int | None) -> tuple[Behind, ...]:
         """As the port says; of a wait that is under way, who is still waited for."""
-        wait = self.book.waiting(table_id, schema_version) or self._wait(table_id, schema_version)
+        waiting = self.book.waiting(table_id, schema_version or ANY_VERSION)
+        wait = waiting or self._wait(table_id, schema_version)
         return self.book.behind(wait, self.clock.mono_ms())
 
     def statement_p99_ms(self) -> float | None:
@@ -177,7 +180,7 @@ class HolderSync:
     def must_be_sound(self, table_id: int) -> None:
         self.audit.must_hold(table_id)
 
-    async def drained(self, table_id: int, schema_version: int) -> Drain:
+    async def drained(self, table_id: int, schema_version: int | None) -> Drain:
         began_ms, over = self.clock.mono_ms(), asyncio.Event()
         wait, late = self._wait(table_id, schema_version, over.set), list[Late]()
 
@@ -197,7 +200,7 @@ class HolderSync:
         return Drain(len(self.book.entries()), tuple(late))
 
     def _wait(
-        self, table_id: int, schema_version: int, over: Callable[[], None] = lambda: None
+        self, table_id: int, schema_version: int | None, over: Callable[[], None] = lambda: None
     ) -> Wait:
         """Who knows the version of the catalog that published it knows the transition; of a table
         that is gone for good, all that this server knows must be known."""
@@ -205,11 +208,13 @@ class HolderSync:
         table = catalog.tables.get(table_id)
         if table is None:
             need = catalog.version
+        elif schema_version is None:
+            return Wait(table_id, ANY_VERSION, table.catalog_version, over)
         elif table.info.schema_version < schema_version:
             need = catalog.version + 1
         else:
             need = self._published_at(table, schema_version)
-        return Wait(table_id, schema_version, need, over)
+        return Wait(table_id, schema_version or ANY_VERSION, need, over)
 
     def _published_at(self, table: Table, schema_version: int) -> int:
         """From change to change of the table back to the one that published it, or to the oldest

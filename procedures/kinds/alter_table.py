@@ -13,7 +13,14 @@ from keys.records import Lock, Resource
 from keys.tables import TableInfo, TableInfoKey, TableNameKey
 from keys.txn import Snapshot, Txn
 from procedures.context import Context
-from procedures.kinds.alter_operations import AddIndex, NextIds, Operation, drafted, edited
+from procedures.kinds.alter_operations import (
+    AddIndex,
+    NextIds,
+    Operation,
+    SetOptions,
+    drafted,
+    edited,
+)
 from procedures.kinds.draft import Draft
 from procedures.locks import exclusive, in_schema, table_key
 from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, Step
@@ -100,11 +107,13 @@ async def judged(state: AlterTable, at: Context) -> tuple[Snapshot, TableInfo, D
 
 
 async def begin(state: AlterTable, at: Context) -> Outcome[AlterTable]:
-    """Judges the operations, and reserves the ids of new elements. An alter that only edits is
-    over with it."""
+    """Judges the operations, and reserves the ids of new elements. An alter that no statement
+    depends on is over with it."""
     seen, info, draft = await judged(state, at)
     if draft.moves:
         return entering(state, seen, info, draft)
+    if any(not isinstance(one, SetOptions) for one in state.operations):
+        return Goto("commit", state)
     new = edited(info, state.operations).model_copy(update={"version": info.version + 1})
     txn = Txn.on(seen).put(TableInfoKey(info.table_id), new).log(TableAltered(info=new))
     return Done(state, result_of(state, new), txn)
@@ -200,7 +209,7 @@ async def finish(state: AlterTable, at: Context) -> Outcome[AlterTable]:
     regions forget it once nobody writes it any more."""
     seen, info, route = await read_table(at, state.table_id)
     if not state.drops:
-        await at.drained(info.table_id, info.schema_version)
+        await at.drained(info.table_id, info.schema_version if state.moves else None)
         return Done(state, result_of(state, info))
     if not is_settled(info):
         return Goto("finish", state, await settle(at, seen, info))
@@ -245,7 +254,7 @@ ALTER_TABLE = Kind(
     name="alter_table",
     state=AlterTable,
     steps={
-        "begin": Step(begin, to=frozenset({"advance"}), ends=True),
+        "begin": Step(begin, to=frozenset({"advance", "commit"}), ends=True),
         "advance": Step(
             advance,
             to=frozenset({"advance", "validate", "grace", "commit"}),

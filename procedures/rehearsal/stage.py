@@ -55,7 +55,7 @@ class SyncAhead:
     sync: SchemaSync
     notes: Notes
 
-    def behind(self, table_id: int, schema_version: int) -> tuple[Behind, ...]:
+    def behind(self, table_id: int, schema_version: int | None) -> tuple[Behind, ...]:
         return self.sync.behind(table_id, schema_version)
 
     def statement_p99_ms(self) -> float | None:
@@ -64,8 +64,10 @@ class SyncAhead:
     def must_be_sound(self, table_id: int) -> None:
         self.sync.must_be_sound(table_id)
 
-    async def drained(self, table_id: int, schema_version: int) -> Drain:
-        self.notes.drain(table_id, schema_version, self.sync.behind(table_id, schema_version))
+    async def drained(self, table_id: int, schema_version: int | None) -> Drain:
+        behind = self.sync.behind(table_id, schema_version)
+        if schema_version is not None:
+            self.notes.drain(table_id, schema_version, behind)
         return Drain(0)
 
 

@@ -29,7 +29,7 @@ class FakeHolders:
     holders: dict[str, FakeHolder] = field(default_factory=dict)
     unsound: set[int] = field(default_factory=set)
     """Ids of tables of which an old version is in use again."""
-    waited: list[tuple[int, int]] = field(default_factory=list)
+    waited: list[tuple[int, int | None]] = field(default_factory=list)
     """(table, schema version) of every wait that ended, in order."""
     p99_ms: float | None = None
     """Of statements at the slowest of them."""
@@ -47,13 +47,15 @@ class FakeHolders:
         self.holders[holder].silent_since_ms = self.clock.mono_ms()
         self._wake()
 
-    def behind(self, table_id: int, schema_version: int) -> tuple[Behind, ...]:
+    def behind(self, table_id: int, schema_version: int | None) -> tuple[Behind, ...]:
         now = self.clock.mono_ms()
         found = []
         for name, holder in sorted(self.holders.items()):
             since = holder.silent_since_ms
             left = LEASE_MS if since is None else since + LEASE_MS - now
-            older = holder.uses.get(table_id, schema_version) < schema_version
+            older = schema_version is not None and (
+                holder.uses.get(table_id, schema_version) < schema_version
+            )
             if left > 0 and (older or since is not None):
                 found.append(Behind(name, 0, 1, left, "t-1" if older else None))
         return tuple(found)
@@ -65,7 +67,7 @@ class FakeHolders:
         if table_id in self.unsound:
             raise Unavailable("schema-audit-failed", holder="fe-1", schema_version=1, floor=2)
 
-    async def drained(self, table_id: int, schema_version: int) -> Drain:
+    async def drained(self, table_id: int, schema_version: int | None) -> Drain:
         began_ms, late = self.clock.mono_ms(), dict[str, Behind]()
         while behind := self.behind(table_id, schema_version):
             late |= {one.holder: one for one in behind}

@@ -15,7 +15,7 @@ from tests.keys.faulty import FaultyKv
 from tests.sim.loop import SimLoop, run
 
 
-async def waited_ms(office: Office, one: Served, schema_version: int) -> int:
+async def waited_ms(office: Office, one: Served, schema_version: int | None) -> int:
     began = office.clock.mono_ms()
     await one.sync.drained(TABLE, schema_version)
     return office.clock.mono_ms() - began
@@ -232,6 +232,30 @@ def test_given_later_changes_of_the_table_then_only_the_published_version_must_b
         assert one.sync.behind(TABLE, 2) == ()
         (late,) = one.sync.behind(TABLE, 3)
         assert late.need == one.follower.catalog.version + 1
+
+    run(main, 1)
+
+
+def test_given_a_change_that_makes_no_version_then_it_must_be_known_and_no_transaction_ends() -> (
+    None
+):
+    async def main(loop: SimLoop) -> None:
+        office = Office(loop)
+        one = await office.elect("ms-1")
+        await one.publish(1)
+        await one.publish(2)
+        await one.register("fe-1", "i-1")
+        await one.publish(2)
+
+        async def tell() -> None:
+            await office.clock.sleep_ms(40)
+            one.acknowledge("fe-1", 1, pin(TABLE, 1, "t-8"))
+
+        loop.spawn("fe-1", tell())
+        (behind,) = one.sync.behind(TABLE, None)
+
+        assert (behind.holder, behind.need) == ("fe-1", one.follower.catalog.version)
+        assert await waited_ms(office, one, None) == 40
 
     run(main, 1)
 

@@ -77,7 +77,8 @@ def done(cluster: Cluster, since: int) -> Seen:
     seen.log = Counter(op for ops in made for op in ops)
     histories = agreement.family("__procedure_history").values()
     seen.steps = sorted(tuple(b["step"] for b in one["last"]["timeline"]) for one in histories)
-    seen.drains = cluster.holders.waited
+    waited = cluster.holders.waited
+    seen.drains = [(table, version) for table, version in waited if version is not None]
     seen.versions = [
         (one["table_id"], one["schema_version"], one["shifts"])
         for history in histories
