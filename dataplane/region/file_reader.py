@@ -1,5 +1,6 @@
 """Reads a region's Parquet file in parts: the row groups that can hold the keys asked for."""
 
+import base64
 import posixpath
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ from dataplane.region.manifest import FileEntry
 
 SCAN_BYTES = 1 << 20
 """Of a file alone; of many, each has a share of a window."""
+_ARROW_SCHEMA = b"ARROW:schema"  # as Arrow's own writer of Parquet stores it
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +96,10 @@ class FileReader:
         names = footer.metadata.schema.names
         groups = range(len(footer.bounds))
         with self._open(footer, _stream_bytes(footer, len(names))) as file:
+            schema = _written_schema(file.metadata)
             for rows, alike in _runs(footer, groups, SCAN_BYTES):
                 for batch in file.iter_batches(rows, alike, use_threads=False):
-                    yield pa.Table.from_batches([batch])
+                    yield pa.Table.from_batches([batch]).cast(schema)
 
     def _footer(self) -> Footer:
         def read() -> Footer:
@@ -125,6 +128,11 @@ class FileReader:
             ) as file,
         ):
             yield file
+
+
+def _written_schema(metadata: pq.FileMetaData) -> pa.Schema:
+    """As Arrow had the columns: Parquet knows no seconds, and gives thousandths back."""
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(metadata.metadata[_ARROW_SCHEMA])))
 
 
 def _names(footer: Footer, columns: Sequence[ColumnDef]) -> tuple[str, ...]:

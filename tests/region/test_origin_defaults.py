@@ -156,3 +156,35 @@ def test_given_a_column_that_comes_under_a_flush_then_the_checksum_of_the_file_c
 
     file = inspect_file(disk, "/dn-1", entry, deep=True)
     assert file.listed == file.found
+
+
+@pytest.mark.parametrize(
+    ("type", "value"),
+    [
+        ("boolean", True),
+        ("int8", -1),
+        ("float32", 1.5),
+        ("decimal(6,2)", Decimal("1.50")),
+        ("binary", b"x"),
+        ("date", 3),
+        ("timestamp(s)", 5),
+        ("timestamp(ms)", 5),
+        ("timestamp(us)", 5),
+        ("timestamp(ns)", 5),
+    ],
+)
+def test_given_values_of_any_type_when_a_file_is_read_again_then_its_checksum_is_right(
+    type: str, value: object
+) -> None:
+    disk = MemoryDisk(MemoryStore())
+    disk.make_folder("/dn-1/data")
+    columns = (ColumnDef(id=1, type=type, nullable=True),)
+    schema = file_schema(columns)
+    arrays = [[b"a", b"b"], [7, 8], [PUT, PUT], pa.array([value, None], schema.field("c1").type)]
+
+    target = FileTarget(disk, "/dn-1", "data/1-1-1.parquet", columns)
+    file = inspect_file(
+        disk, "/dn-1", write_rows(target, [pa.table(arrays, schema=schema)]), deep=True
+    )
+
+    assert file.listed == file.found
