@@ -14,15 +14,7 @@ from keys.tables import RegionState, TableInfo, TableInfoKey, TableRouteKey
 from keys.txn import Txn, snapshot
 from procedures.control import Control, State
 from procedures.entry import Entry
-from procedures.kinds.alter_operations import (
-    AddColumn,
-    DropColumn,
-    DropNotNull,
-    Operation,
-    RenameColumn,
-    SetDefault,
-    SetOptions,
-)
+from procedures.kinds.alter_operations import AddColumn, DropColumn, DropNotNull, Operation
 from procedures.kinds.alter_table import ALTER_TABLE
 from procedures.kinds.drop_table import DROP_TABLE, DropTable
 from procedures.kinds.failover_table import FAILOVER_TABLE
@@ -30,7 +22,6 @@ from procedures.kinds.index_kinds import CREATE_INDEX
 from procedures.steering import Command
 from procedures.submit import Submission as Wish
 from tests.fakes.cluster import DEADLINE_MS, STOPPED_MS, Cluster
-from tests.fakes.holders import LEASE_MS
 from tests.procedures.agree import history_of
 from tests.procedures.ends import OTHER, TABLE, End, no_rest
 from tests.procedures.online import (
@@ -206,35 +197,6 @@ def test_given_a_holder_of_an_old_version_then_it_is_waited_for_by_name_and_only
 
         at.cluster.holders.lets_go(HOLDER, TABLE)
         assert (await change.end()).outcome is Outcome.SUCCEEDED
-
-    online(scenario)
-
-
-@pytest.mark.parametrize(
-    ("operation", "is_waited_for"),
-    [
-        (SetDefault(name="note", default="none"), True),
-        (RenameColumn(name="note", new_name="text"), True),
-        (SetOptions(options={"a": "1"}), False),
-    ],
-    ids=["set_default", "rename_column", "set_options"],
-)
-def test_given_a_silent_holder_when_statements_depend_on_an_edit_then_it_is_waited_for(
-    operation: Operation, is_waited_for: bool
-) -> None:
-    """Else a statement that begins behind the answer could still go by what was before."""
-
-    async def scenario(at: Change) -> None:
-        at.cluster.holders.uses(HOLDER, OTHER, 1)
-        at.cluster.holders.dies(HOLDER)
-        before_ms = at.cluster.clock.mono_ms()
-
-        end = await (await at.submit(operation)).end()
-
-        took_ms = at.cluster.clock.mono_ms() - before_ms
-        assert end.outcome is Outcome.SUCCEEDED
-        assert (await at.info()).schema_version == 1
-        assert (took_ms >= LEASE_MS) == is_waited_for
 
     online(scenario)
 
