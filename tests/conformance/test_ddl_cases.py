@@ -54,7 +54,7 @@ def effects(cluster: Cluster) -> list[str]:
 def test_given_a_change_of_one_step_when_done_then_it_cost_two_revisions() -> None:
     async def scenario(cluster: Cluster) -> None:
         before = cluster.kv.revision
-        await finish(cluster, "alter_table", alter(RenameColumn(name="note", new_name="n")), HERE)
+        await finish(cluster, "alter_table", alter(SetOptions(options={"a": "1"})), HERE)
 
         assert cluster.kv.revision == before + 2  # the submission; the change with its history
 
