@@ -44,11 +44,12 @@ class Mirror:
 
     def is_waited_for(self, update: Update) -> bool:
         """Whether a holder at this mirror tells of *update* at once: a table that it has is gone,
-        or comes at another schema version. A floor, a route or a new table can wait."""
+        or comes at another schema version, or with other names or defaults. A floor, a route or a
+        new table can wait."""
         if any(table_id in self.tables for table_id in update.gone):
             return True
         found = ((self.tables.get(new.id), new) for new in update.tables)
-        return any(old and old.schema_version != new.schema_version for old, new in found)
+        return any(old and _is_other(old, new) for old, new in found)
 
     def moved(self, change: AddressChange) -> "Mirror":
         if change.address is None:
@@ -117,6 +118,10 @@ class Reading:
             raise Corrupt(log="back", known=self.mirror.version, found=part.version)
         empty = Mirror(part.version, addresses=Map(part.addresses))
         return Reading(empty._with(parts))
+
+
+def _is_other(old: FeedTable, new: FeedTable) -> bool:
+    return (old.schema_version, old.columns) != (new.schema_version, new.columns)
 
 
 def _name_of(table: FeedTable) -> FullName:

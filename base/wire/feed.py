@@ -106,8 +106,8 @@ class Update(WireModel):
     """What one version of the catalog changed, of the tables that were asked for.
 
     A holder acknowledges at once an update that takes a table away that it has, or brings it at
-    another schema version: a change may be waiting for that. All others it tells of with its next
-    acknowledgement.
+    another schema version or with other columns: a change may be waiting for that. All others it
+    tells of with its next acknowledgement.
     """
 
     type: Literal["update"] = "update"

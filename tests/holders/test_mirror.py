@@ -107,20 +107,23 @@ def test_given_an_update_then_the_mirror_before_is_as_it_was() -> None:
     assert Alive(version=1, leader=None, is_stale=False).leader is None
 
 
-def test_given_updates_then_only_another_schema_version_or_a_loss_is_told_of_at_once() -> None:
+def test_given_updates_then_only_another_schema_or_a_loss_is_told_of_at_once() -> None:
     mirror = heard(part(7, T0)).mirror
     assert mirror is not None
     floor = T0.model_copy(update={"version": 2, "schema_floor": 1})
     column = T0.model_copy(update={"version": 2, "schema_version": 2})
+    renamed = tuple(one.model_copy(update={"name": f"{one.name}_2"}) for one in T0.columns)
+    edited = T0.model_copy(update={"version": 2, "columns": renamed})
 
     updates = (
         Update(version=8, tables=(T1,)),
         Update(version=8, tables=(floor,)),
         Update(version=8, gone=(1025,)),
         Update(version=8, tables=(column,)),
+        Update(version=8, tables=(edited,)),
         Update(version=8, gone=(1024,)),
     )
 
     told = [mirror.is_waited_for(update) for update in updates]
 
-    assert told == [False, False, False, True, True]
+    assert told == [False, False, False, True, True, True]
