@@ -1,7 +1,5 @@
 """Dead indexes: gone in one manifest, their files after the look, and never taken again."""
 
-import copy
-
 import pytest
 
 from base.errors import NotFound, Refused
@@ -23,7 +21,7 @@ from tests.region.entries import (
 from tests.region.rig import SPEC, A, B, C, contents, order, place
 from tests.region.test_borrow import bring
 from tests.region.test_families import region
-from tests.region.test_power_loss import DEVICES, FAST, Life, PowerLoss
+from tests.region.test_power_loss import DEVICES, FAST, Life, cut_short
 
 __all__ = ["region"]  # the fixture
 DROPPED = RegionSchema(3, 2, SPEC.columns, frozenset(), frozenset({INDEX}))
@@ -187,17 +185,10 @@ def batch_and_drop(life: Life) -> None:
 def test_given_power_loss_anywhere_then_batches_are_whole_and_a_dropped_index_stays_dropped(
     device: str,
 ) -> None:
-    end_at, seen = 0, set()
+    lives, seen = 0, set()
 
-    while True:
-        end_at += 1
-        life = Life(store := copy.deepcopy(MADE), end_at)
-        try:
-            batch_and_drop(life)
-        except PowerLoss:
-            store.crash(*DEVICES[device])
-        else:
-            break
+    for life, store in cut_short(MADE, device, batch_and_drop):
+        lives += 1
         again = Region.open(place(MemoryDisk(store)), order(1))
         rows, others = contents(again), entries_of(again, OTHER)
         assert (b"c" in rows) == (b"3-c" in others), "one batch, whole or not at all"
@@ -211,4 +202,4 @@ def test_given_power_loss_anywhere_then_batches_are_whole_and_a_dropped_index_st
         seen.add((b"c" in rows, is_dropped))
 
     assert seen == {(False, False), (True, False), (True, True)}
-    assert end_at > 40
+    assert lives >= 40

@@ -11,7 +11,7 @@ from dataplane.region.region import Region
 from tests.region.rig import A, B, C, contents, order, place, version_of
 from tests.region.schedule import interleave
 from tests.region.test_floor import MARK, NEWS, code_at, new_region
-from tests.region.test_power_loss import DEVICES, FAST, Life, PowerLoss
+from tests.region.test_power_loss import DEVICES, FAST, Life, cut_short
 
 NEVER = 0
 
@@ -40,17 +40,10 @@ new_region(MemoryDisk(MADE))
 def test_given_power_loss_anywhere_when_a_floor_was_answered_then_it_stands_with_its_mark(
     device: str,
 ) -> None:
-    end_at, seen = 0, set()
+    lives, seen = 0, set()
 
-    while True:
-        end_at += 1
-        life = Life(store := copy.deepcopy(MADE), end_at)
-        try:
-            raise_and_write(life)
-        except PowerLoss:
-            store.crash(*DEVICES[device])
-        else:
-            break
+    for life, store in cut_short(MADE, device, raise_and_write):
+        lives += 1
         again = Region.open(place(MemoryDisk(store)), order(1))
         manifest = again.manifest
         assert {b"a", b"b", *life.acknowledged} <= contents(again).keys()
@@ -61,7 +54,7 @@ def test_given_power_loss_anywhere_when_a_floor_was_answered_then_it_stands_with
         seen.add((manifest.schema_floor, bool(life.floors)))
 
     assert seen == {(0, False), (2, False), (2, True)}
-    assert end_at > 30
+    assert lives >= 30
 
 
 class Raiser:

@@ -1,6 +1,5 @@
 """Ingest of a backfill's sorted files: taken once, and what is newer than they are wins."""
 
-import copy
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -33,7 +32,7 @@ from tests.region.entries import (
     write_mixed,
 )
 from tests.region.rig import SPEC, A, contents, order, place
-from tests.region.test_power_loss import DEVICES, FAST, Life, PowerLoss
+from tests.region.test_power_loss import DEVICES, FAST, Life, cut_short
 
 MARK = "reorg"
 ATTEMPT = "attempts/backfill"
@@ -192,6 +191,11 @@ MADE = MemoryStore()
 SOURCE = built(made_region(MemoryDisk(MADE)), {b"a": (b"x", 1), b"b": (b"y", 1), b"c": (b"z", 1)})
 
 
+def ingest_once(life: Life) -> None:
+    region = Region.open(place(life.disk), order(1))
+    life.floors.append(int(region.ingest(SOURCE)))
+
+
 @pytest.mark.parametrize(
     "device",
     [pytest.param(device, marks=pytest.mark.crash) for device in DEVICES if device != FAST]
@@ -200,18 +204,9 @@ SOURCE = built(made_region(MemoryDisk(MADE)), {b"a": (b"x", 1), b"b": (b"y", 1),
 def test_given_power_loss_anywhere_in_an_ingest_when_it_was_answered_then_all_is_there(
     device: str,
 ) -> None:
-    end_at, seen = 0, set()
+    seen = set()
 
-    while True:
-        end_at += 1
-        life = Life(store := copy.deepcopy(MADE), end_at)
-        try:
-            region = Region.open(place(life.disk), order(1))
-            life.floors.append(int(region.ingest(SOURCE)))
-        except PowerLoss:
-            store.crash(*DEVICES[device])
-        else:
-            break
+    for life, store in cut_short(MADE, device, ingest_once):
         again = Region.open(place(MemoryDisk(store)), order(1))
         found = entries_of(again)
         assert found in ({}, {b"x-a": b"a", b"y-b": b"b", b"z-c": b"c"})

@@ -1,6 +1,5 @@
 """A unique index is filled beside writers: every living row has its entry, or rivals are named."""
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -26,7 +25,7 @@ from tests.region.entries import INDEX, SCHEMA, Place, Value, new_region, versio
 from tests.region.entries import entries_of as index_of
 from tests.region.rig import SPEC, A, Row, contents, order, place
 from tests.region.test_ingest import ATTEMPT, MARK
-from tests.region.test_power_loss import DEVICES, FAST, Life, PowerLoss
+from tests.region.test_power_loss import DEVICES, FAST, Life, cut_short
 
 BY_TEXT = IndexDef.of(INDEX, [2], SPEC.columns, unique=True)
 
@@ -285,6 +284,10 @@ MADE, SOURCE = prepared_store()
 FILLED = {entry_key("x", b"b"): b"b", entry_key("y", b"d"): b"d", entry_key("z", b"e"): b"e"}
 
 
+def ingest_once(life: Life) -> None:
+    Region.open(place(life.disk), order(1)).ingest(SOURCE)
+
+
 @pytest.mark.parametrize(
     "device",
     [pytest.param(device, marks=pytest.mark.crash) for device in DEVICES if device != FAST]
@@ -293,18 +296,9 @@ FILLED = {entry_key("x", b"b"): b"b", entry_key("y", b"d"): b"d", entry_key("z",
 def test_given_power_loss_anywhere_in_a_unique_ingest_when_it_is_ordered_again_then_it_is_whole(
     device: str,
 ) -> None:
-    end_at, seen = 0, set()
+    seen = set()
 
-    while True:
-        end_at += 1
-        life = Life(store := copy.deepcopy(MADE), end_at)
-        try:
-            region = Region.open(place(life.disk), order(1))
-            life.floors.append(int(region.ingest(SOURCE)))
-        except PowerLoss:
-            store.crash(*DEVICES[device])
-        else:
-            break
+    for _, store in cut_short(MADE, device, ingest_once):
         again = Region.open(place(MemoryDisk(store)), order(1))
         found = index_of(again)
         assert found.items() <= FILLED.items(), "what was put again is true, whatever came of it"

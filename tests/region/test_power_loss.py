@@ -1,6 +1,8 @@
 """Power loss before any file operation: what was acknowledged is there, whatever else is."""
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Iterator
+from itertools import count
 
 import pytest
 
@@ -31,6 +33,22 @@ class Life:
         self.operations += 1
         if self.operations == self._end_at:
             raise PowerLoss(operation, path)
+
+
+def cut_short(
+    made: MemoryStore, device: str, act: Callable[[Life], object]
+) -> Iterator[tuple[Life, MemoryStore]]:
+    """Each life over what was *made* that loses its power before another operation of *act*, and
+    what the device has then."""
+    for end_at in count(1):
+        life = Life(store := copy.deepcopy(made), end_at)
+        try:
+            act(life)
+        except PowerLoss:
+            store.crash(*DEVICES[device])
+        else:
+            return
+        yield life, store
 
 
 def create_and_work(life: Life) -> None:
