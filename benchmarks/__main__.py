@@ -11,6 +11,8 @@ COMMANDS = (
     (sys.executable, "-m", "benchmarks.failovers"),
     (sys.executable, "-m", "benchmarks.regions"),
     (sys.executable, "-m", "benchmarks.schema_waits"),
+    (sys.executable, "-m", "benchmarks.add_indexes"),
+    (sys.executable, "-m", "benchmarks.foreground"),
     (sys.executable, "-m", "benchmarks.backfills"),
     (sys.executable, "-m", "tests.spark.two_ways"),
     (sys.executable, "-m", "pytest", "-q", "-s", "-m", "slow", "tests/spark/big_region.py"),

@@ -198,16 +198,20 @@ async def shape_of_a_create(kv: Kv) -> Shape:
 
 async def counts(place: Place) -> dict[str, float]:
     async with httpx.AsyncClient(trust_env=False) as http:
-        text = (await http.get(f"{place.etcd}/metrics")).text
-        node = (await http.get(f"{place.node}/counts")).json()
+        etcd, node = await etcd_counts(http, place), await node_counts(http, place)
+    return {**etcd, **node, "ms of metasrv's processor": cpu_ms(place.pid)}
+
+
+async def etcd_counts(http: httpx.AsyncClient, place: Place) -> dict[str, float]:
+    text = (await http.get(f"{place.etcd}/metrics")).text
     found = {name: re.search(pattern, text, re.MULTILINE) for name, pattern in COUNTED.items()}
-    etcd = {name: float(match.group(1)) if match else 0.0 for name, match in found.items()}
-    return {
-        **etcd,
-        "requests to the node": node["requests"],
-        "orders to the node": node["orders"],
-        "ms of metasrv's processor": cpu_ms(place.pid),
-    }
+    return {name: float(match.group(1)) if match else 0.0 for name, match in found.items()}
+
+
+async def node_counts(http: httpx.AsyncClient, place: Place) -> dict[str, float]:
+    """Of the node that acknowledges at once."""
+    node = (await http.get(f"{place.node}/counts")).json()
+    return {"requests to the node": node["requests"], "orders to the node": node["orders"]}
 
 
 def cpu_ms(pid: int) -> float:

@@ -38,11 +38,16 @@ class Connection:
 
     async def ask(self, request: bytes, status: bytes) -> bytes:
         """The body of the answer, which must have that status."""
+        found, body = await self.exchange(request)
+        assert found == status, (found, body)
+        return body
+
+    async def exchange(self, request: bytes) -> tuple[bytes, bytes]:
+        """Status and body of the answer."""
         self.writer.write(request)
         head = await self.reader.readuntil(b"\r\n\r\n")
         body = await self.reader.readexactly(content_length(head))
-        assert head.split(b" ", 2)[1] == status, (head, body)
-        return body
+        return head.split(b" ", 2)[1], body
 
 
 @asynccontextmanager

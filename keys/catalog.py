@@ -23,6 +23,7 @@ from keys.log import (
     TableDropped,
     TablePurged,
     TableRenamed,
+    TablesExchanged,
     TableUndropped,
 )
 from keys.ordered import Names
@@ -61,7 +62,7 @@ class Catalog:
     tables: Map[int, Table] = field(default_factory=Map)
     """By id, dropped ones too until they are purged."""
     names: Map[SchemaName, Map[str, int]] = field(default_factory=Map)
-    """Schema -> name -> id of the table that bears it now."""
+    """Schema -> name -> id of the table that bears it now; one that is being dropped too."""
     ordered: Map[SchemaName, Names] = field(default_factory=Map)
     """The same names, in order: a page of a list sorts nothing."""
     gone: Map[SchemaName, Map[int, str]] = field(default_factory=Map)
@@ -87,17 +88,22 @@ class Catalog:
         return catalog in self.catalogs and (catalog, schema) in self.schemas
 
     def by_id(self, table_id: int) -> Table | None:
-        """Also a dropped one; not a living one whose schema is being dropped."""
+        """Also a dropped one; not a living one that is being dropped, or whose schema is."""
         table = self.tables.get(table_id)
         if table is None or table.dropped_at_ms is not None:
             return table
-        return table if self.is_visible(table.info.catalog, table.info.schema_name) else None
+        return table if self.shows(table) else None
+
+    def shows(self, table: Table) -> bool:
+        """Whether readers see a living table: neither it nor what it is in is being dropped."""
+        info = table.info
+        return not info.is_hidden and self.is_visible(info.catalog, info.schema_name)
 
     def find(self, catalog: str, schema: str, name: str) -> Table | None:
-        if not self.is_visible(catalog, schema):
-            return None
         table_id = self.names.get((catalog, schema), Map()).get(name)
-        return None if table_id is None else self.tables[table_id]
+        if table_id is None or not self.shows(self.tables[table_id]):
+            return None
+        return self.tables[table_id]
 
     def table(self, catalog: str, schema: str, name: str) -> Table:
         """Raises NotFound, saying which part of the name does not exist."""
@@ -116,10 +122,11 @@ class Catalog:
         return info
 
     def in_schema(self, catalog: str, schema: str, low: str = "") -> Iterator[Table]:
-        """Living tables in order of name, from the name *low* on."""
+        """Living tables that are not being dropped, in order of name, from the name *low* on."""
         key = (catalog, schema)
         names = self.names.get(key, Map())
-        return (self.tables[names[name]] for name in self.ordered.get(key, Names()).starting(low))
+        living = (self.tables[names[name]] for name in self.ordered.get(key, Names()).starting(low))
+        return (table for table in living if not table.info.is_hidden)
 
     def dropped(self, catalog: str, schema: str, name: str | None = None) -> Iterator[Table]:
         """Dropped tables that bore that name, oldest first."""
@@ -218,6 +225,16 @@ class Catalog:
         new = replace(table, info=entry.info, catalog_version=version)
         return self._unnamed(table)._named(new)
 
+    def _tables_exchanged(self, entry: TablesExchanged, version: int) -> "Catalog":
+        state, named = self, list[Table]()
+        for info in (entry.first, entry.second):
+            table = self._living(info.table_id, entry)
+            state = state._unnamed(table)
+            named.append(replace(table, info=info, catalog_version=version))
+        for table in named:
+            state = state._named(table)
+        return state
+
     def _route_changed(self, entry: RouteChanged, version: int) -> "Catalog":
         table = self._living(entry.table_id, entry)
         route = table.route.with_regions(entry.regions)
@@ -310,6 +327,7 @@ _APPLY: Mapping[type, _Apply] = cast(
         TableDropped: Catalog._table_dropped,
         TablePurged: Catalog._table_purged,
         TableRenamed: Catalog._table_changed,
+        TablesExchanged: Catalog._tables_exchanged,
         TableAltered: Catalog._table_changed,
         RouteChanged: Catalog._route_changed,
     },

@@ -5,11 +5,14 @@ from typing import TypeAlias
 
 from base.elements.graph import Graph
 from base.elements.graphs import (
+    CHANGED_COLUMN,
     CHECK_CONSTRAINT,
     INDEX,
     NOT_NULL,
     OPTIONAL_COLUMN,
+    REPLACED_COLUMN,
     REQUIRED_COLUMN,
+    TYPE_CHANGE,
     UNIQUE_CONSTRAINT,
     UNIQUE_INDEX,
 )
@@ -29,6 +32,7 @@ STORED_GRAPHS: tuple[Graph, ...] = (
     UNIQUE_INDEX,
     OPTIONAL_COLUMN,
     REQUIRED_COLUMN,
+    *TYPE_CHANGE,
     *_CONSTRAINTS.values(),
 )
 """Every graph that `graph_of` can name."""
@@ -41,6 +45,10 @@ def graph_of(element: Element) -> Graph:
             return UNIQUE_INDEX if element.unique else INDEX
         case Constraint():
             return _CONSTRAINTS[element.kind]
+        case Column() if element.replaces is not None:
+            return CHANGED_COLUMN
+        case Column() if element.replaced_by is not None:
+            return REPLACED_COLUMN
         case Column():
             says_nothing = element.default is None and element.origin_default is None
             return OPTIONAL_COLUMN if element.nullable and says_nothing else REQUIRED_COLUMN

@@ -57,6 +57,14 @@ class TableRenamed(StoredPart):
     info: TableInfo
 
 
+class TablesExchanged(StoredPart):
+    """Two tables that bear each other's names from here on."""
+
+    op: Literal["tables.exchanged"] = "tables.exchanged"
+    first: TableInfo
+    second: TableInfo
+
+
 class TableAltered(StoredPart):
     op: Literal["table.altered"] = "table.altered"
     info: TableInfo
@@ -100,6 +108,7 @@ Entry = Annotated[
     | SchemaDropped
     | TableCreated
     | TableRenamed
+    | TablesExchanged
     | TableAltered
     | TableDropped
     | TableUndropped

@@ -12,6 +12,13 @@ from keys.key import Key
 from keys.value import StoredModel, StoredPart
 
 
+class OriginColumn(StoredPart):
+    """A column that another one of another type has replaced."""
+
+    id: int
+    type: str
+
+
 class Column(StoredPart):
     id: int
     """Permanent, never reused in this table; Parquet files carry it as `field_id`."""
@@ -23,6 +30,14 @@ class Column(StoredPart):
     origin_default: Any = None
     """JSON form of what a row reads as that was written without the column; None: null. Fixed when
     the column is asked for: `default` may change later, what old rows say may not."""
+    origin_columns: tuple[OriginColumn, ...] = ()
+    """Columns that it has replaced, the last of them first. A row that was written without it reads
+    as the first of these that it was written with, converted from each type to the next; as the
+    origin default if with none (docs/decisions/0097)."""
+    replaces: int | None = None
+    """Id of the column in whose place it comes; None once that is gone."""
+    replaced_by: int | None = None
+    """Id of the column that comes in its place."""
     state: ElementState = ElementState.PUBLIC
 
 
@@ -88,6 +103,13 @@ class TableInfo(StoredModel):
     """Ids below it that no index has are dead: no entry is ever written under them again."""
     constraints: tuple[Constraint, ...] = ()
     next_constraint_id: int = 1
+    state: ElementState = ElementState.PUBLIC
+    """Of the table itself. Write-only: a drop has begun, and nobody finds it any more; transactions
+    that know it go on."""
+
+    @property
+    def is_hidden(self) -> bool:
+        return self.state is not ElementState.PUBLIC
 
     @property
     def full_name(self) -> str:

@@ -64,7 +64,9 @@ class ServerConfig(BaseSettings):
     region_lease_ms: int = Field(default=10_000, ge=500)
     """How long a node may serve its regions unheard; holds three heartbeats."""
     schema_lease_ms: int = Field(default=15_000, ge=1_000)
-    """How long a frontend may serve unheard, and what a silent one costs a schema change, once."""
+    """How long a frontend may serve unheard, and what a silent one costs a schema change, once. It
+    outlives an election: four fifths of it, for it may be a fifth old, hold leader_ttl_ms and
+    store_deadline_ms."""
     transaction_age_max_ms: int = Field(default=10_000, ge=100)
     """A transaction on a frontend ends at this age; below schema_lease_ms."""
     phi_threshold: float = Field(default=8.0, gt=0, le=300)
@@ -88,6 +90,9 @@ class ServerConfig(BaseSettings):
     """Heap of the driver, as Java writes it."""
     spark_warm: bool = False
     """Start Spark with the server instead of with the first job."""
+    import_folders: list[Path] = []
+    """Absolute. Files below them, as Spark's executors see them, may be imported by whoever may
+    change tables here. None: nothing may."""
 
     @model_validator(mode="after")
     def _relations(self) -> "ServerConfig":
@@ -103,6 +108,9 @@ class ServerConfig(BaseSettings):
             raise ValueError("transaction_age_max_ms must be below schema_lease_ms")
         if self.store_deadline_ms >= self.leader_ttl_ms:
             raise ValueError("store_deadline_ms must be below leader_ttl_ms")
+        if 4 * self.schema_lease_ms < 5 * (self.leader_ttl_ms + self.store_deadline_ms):
+            held = "leader_ttl_ms and store_deadline_ms"
+            raise ValueError(f"four fifths of schema_lease_ms must hold {held}: an election")
         assert self.store, "checked as it is made"
         return self
 

@@ -112,7 +112,8 @@ async def open_term(world: World, fence: Compare) -> AsyncIterator[Term]:
     ports = _ports(world, reads, book, nodes, holders)
     limits = _limits(config)
     manager = busy.manager = Manager(KINDS, ports, committer, limits)
-    settings.listen(Tuned(limits, config.phi_threshold, book, manager, ports.gate).follow)
+    tuned = Tuned(limits, config.phi_threshold, book, manager, ports.gate, ports.reorg_width)
+    settings.listen(tuned.follow)
     sequences = Sequences(world.kv, committer, config.store_deadline_ms)
     try:
         yield Term(

@@ -33,6 +33,7 @@ from metasrv.leadership import World, lead
 from metasrv.service.state import ServerState
 from metasrv.toolchain import checkout, read_toolchain
 from metasrv.version import VERSION
+from serving.no_pandas import leave_out_pandas
 from serving.server import Server
 from serving.tokens import guarded
 
@@ -56,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return EXIT_CONFIG
     log_to_stderr(server=config.server_id)
+    leave_out_pandas()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run(config))
     gc.freeze()  # what is left is not looked through once more, which took longer than all else
@@ -127,6 +129,7 @@ def spark_jobs(config: ServerConfig, clock: Clock) -> SparkJobs:
         driver_host=config.spark_driver_host,
         driver_memory=config.spark_driver_memory,
         is_warm=config.spark_warm,
+        import_folders=tuple(map(str, config.import_folders)),
     )
     toolchain = read_toolchain(checkout())
     chosen = toolchain.environment(os.environ["PATH"]) if toolchain else {}

@@ -69,6 +69,10 @@ class Tunables(_Strict):
     """Failovers that run at once, beside the changes."""
     queue_max: int | None = _of(None, "procedures", ge=1, le=1_000_000)
     """Changes that are not over; one more is answered 429."""
+    reorg_jobs_max: int = _of(4, "jobs", ge=1, le=64)
+    """Jobs of one reorg that Spark has at a time, from its next round on."""
+    reorg_regions_max: int = _of(16, "regions", ge=1, le=64)
+    """Regions that one round of a reorg reads: its record lists the files of so many."""
 
     def changed(self, name: str, value: object) -> Self:
         """With another value of one setting. Raises NotFound, Refused("invalid-request")."""

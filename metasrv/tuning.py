@@ -8,6 +8,7 @@ from procedures.admission import Limits
 from procedures.gate import Gate
 from procedures.machine import Lane
 from procedures.manager import Manager
+from procedures.reorg_width import ReorgWidth
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +20,13 @@ class Tuned:
     book: NodeBook
     manager: Manager
     gate: Gate
+    reorg_width: ReorgWidth
 
     def follow(self, values: Tunables) -> None:
         self.book.suspect_from(values.phi_threshold or self.phi_threshold)
         self.manager.adjust(limits_of(self.limits, values))
+        self.reorg_width.jobs = values.reorg_jobs_max
+        self.reorg_width.regions = values.reorg_regions_max
         if values.procedures.paused:
             self.gate.close(values.procedures.reason)
         else:

@@ -17,6 +17,7 @@ from procedures.gate import Gate
 from procedures.passages import Passage, Passages, drained
 from procedures.ports import Children, Jobs, Leases, Nodes, Placement, SchemaSync, Sender
 from procedures.reorg_pace import Pace
+from procedures.reorg_width import ReorgWidth
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class Live:
     """When it last made progress; `stalled` is measured from here."""
     pace: Pace = field(default_factory=Pace)
     """How fast its jobs may read."""
+    rate_per_s: float | None = None
+    """As the step has measured it; None: what is done, by the time since it was begun."""
     waiting: list[Waiting] = field(default_factory=list)
     waiting_now: Callable[[], tuple[Waiting, ...]] = tuple
     """Waits that are others at every look: who of the holders has not followed yet."""
@@ -94,6 +97,7 @@ class Ports:
     """Of one read of the store."""
     gate: Gate = field(default_factory=Gate)
     """Before each step."""
+    reorg_width: ReorgWidth = field(default_factory=ReorgWidth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,7 @@ class Context:
         now = self.ports.clock.wall_ms()
         if self.live.phase != self.step:
             self.live.phase, self.live.started_at_ms = self.step, now
+            self.live.rate_per_s = None
         if done != self.live.done:
             self.live.moved_at_ms = now
         self.live.done, self.live.total, self.live.unit = done, total, unit

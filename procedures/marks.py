@@ -35,6 +35,20 @@ async def mark_everywhere(at: Context, info: TableInfo, route: TableRoute) -> No
     await _order(at, info, route.region_routes, Marks(opens=at.procedure))
 
 
+async def reserve_versions(at: Context, info: TableInfo, route: TableRoute) -> Mapping[str, int]:
+    """Each region has a mark now, at a version that no row of it bears: by region id. Again: the
+    marks stand, and the versions are the same."""
+
+    def make(table: TableInfo, region: RegionRoute) -> SetSchema:
+        order = schema_order(table, region, marks=Marks(opens=at.procedure))
+        return order.model_copy(update={"reserves_version": True})
+
+    answers = await order_all(at, info, route.region_routes, make)
+    answers.must_all_succeed()
+    versions = {region_id: one.floor_version for region_id, one in answers.results.items()}
+    return {region_id: version for region_id, version in versions.items() if version is not None}
+
+
 async def close_marks(at: Context, table_id: int) -> None:
     """Those that it may have opened; what is gone already is gone."""
     _, info, route = await read_table(at, table_id)

@@ -4,7 +4,7 @@ Every function takes the table as one version has it and returns it as the next 
 publishes that, and what must be waited for before, is in procedures/transitions.py.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import TypeAlias, assert_never
 
@@ -36,6 +36,8 @@ class Move(StoredPart):
     """Where it was before, and is again if it stays."""
     generated: bool = False
     """Its origin default is made on its way out, and goes again if it stays."""
+    lossy: bool = False
+    """It comes in the place of a column of which not every value fits: the rows are looked at."""
 
     @property
     def adds(self) -> bool:
@@ -70,7 +72,6 @@ def to_brink(move: Move, element: Element) -> ElementState | None:
     if move.adds:
         end, path = graph.cancel_limit, graph.add
     else:
-        assert graph.undrop_limit is not None, "every element can be written and not read"
         end, path = graph.undrop_limit, graph.drop
     return None if element.state is end else graph.after(element.state, path)
 
@@ -144,7 +145,8 @@ def _origin(column: Column) -> object:
 
 
 def _settled(info: TableInfo) -> TableInfo:
-    """What is absent is not stored; that no value is null is a constraint only on its way."""
+    """What is absent is not stored, nor what one column has to do with another that is not there;
+    that no value is null is a constraint only on its way."""
     nullable = {
         column: constraint.state is not PUBLIC
         for constraint in info.constraints
@@ -159,11 +161,21 @@ def _settled(info: TableInfo) -> TableInfo:
     ]
     return info.model_copy(
         update={
-            "columns": tuple(one for one in columns if one.state is not ABSENT),
+            "columns": tuple(_alone([one for one in columns if one.state is not ABSENT])),
             "indexes": tuple(one for one in info.indexes if one.state is not ABSENT),
             "constraints": tuple(one for one in info.constraints if not _is_said_elsewhere(one)),
         }
     )
+
+
+def _alone(columns: Sequence[Column]) -> Iterator[Column]:
+    """What has replaced another, or was to be replaced, is a column like any other afterwards."""
+    ids = {None, *(one.id for one in columns)}
+    for one in columns:
+        if one.replaces in ids and one.replaced_by in ids:
+            yield one
+            continue
+        yield one.model_copy(update={"replaces": None, "replaced_by": None})
 
 
 def _is_said_elsewhere(constraint: Constraint) -> bool:

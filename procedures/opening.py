@@ -1,10 +1,11 @@
 """Regions and the orders that make, open, close and drop them: one request per node."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from base.errors import MetaError, Unavailable, Unknown
+from base.elements.states import ElementState
+from base.errors import MetaError, Refused, Unavailable, Unknown
 from base.fanout import fan_out
 from base.wire.orders import (
     CloseRegion,
@@ -14,11 +15,12 @@ from base.wire.orders import (
     OpenRegion,
     Order,
     OrderResult,
+    OriginColumn,
     RegionColumn,
     SetSchema,
 )
 from base.wire.problems import KINDS
-from keys.tables import ConstraintKind, RegionRoute, TableInfo
+from keys.tables import Column, ConstraintKind, RegionRoute, TableInfo
 from procedures.context import Context
 
 NODES_AT_ONCE_MAX = 32  # requests of one step in flight (SEEDS 1.5)
@@ -102,11 +104,22 @@ def _columns(info: TableInfo) -> list[RegionColumn]:
         RegionColumn(
             id=column.id,
             type=column.type,
-            nullable=column.nullable and column.id not in never_null,
+            nullable=_may_be_null(column, never_null),
             origin_default=column.origin_default,
+            origin_columns=[
+                OriginColumn(id=one.id, type=one.type) for one in column.origin_columns
+            ],
         )
         for column in info.columns
     ]
+
+
+def _may_be_null(column: Column, never_null: Container[int]) -> bool:
+    """While a type changes, a hidden column is null where a value has no form in its type."""
+    changes = column.replaces is not None or column.replaced_by is not None
+    if changes and column.state is not ElementState.PUBLIC:
+        return True
+    return column.nullable and column.id not in never_null
 
 
 def _indexes(info: TableInfo) -> list[int]:
@@ -143,10 +156,13 @@ class Answers:
         return {region: r.error.code for region, r in self.results.items() if r.error is not None}
 
     def must_all_succeed(self) -> None:
-        """Raises Unavailable with every region that failed and every node that was silent."""
+        """Raises Unavailable with every region that failed and every node that was silent:
+        `order-refused` if a region will not do it, `region-lost` if it cannot be read."""
         failed = self.failed()
         if "region-lost" in failed.values():
             raise Unavailable("region-lost", regions=sorted(failed))
+        if any(KINDS[code].error is Refused for code in failed.values()):
+            raise Unavailable("order-refused", regions=failed)
         if failed or self.silent:
             raise Unavailable(regions=failed, nodes=sorted(self.silent))
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from base.elements.states import ElementState
 from keys.tables import TableInfo
 from keys.transitions import LATE_MAX, SHIFTS_MAX, TRANSITIONS_MAX, Late, Shift, Transition
 from keys.txn import Stamp
@@ -71,6 +72,13 @@ def published(before: TableInfo, after: TableInfo, regions: int, told_ms: int) -
         regions,
         told_ms,
     )
+
+
+def hidden(info: TableInfo) -> Published:
+    """A table that nobody finds any more: no region is told, for no statement will name it."""
+    before, after = ElementState.PUBLIC, ElementState.WRITE_ONLY
+    shift = Shift(what="table", id=info.table_id, name=info.name, before=before, after=after)
+    return Published(info.table_id, info.schema_version + 1, (shift,), regions=0, told_ms=0)
 
 
 def drained(table_id: int, schema_version: int, drain: Drain, at_ms: int) -> Drained:

@@ -13,6 +13,8 @@ from base.wire.jobs import (
     BackfillResult,
     CheckJob,
     CheckResult,
+    LoadJob,
+    LoadResult,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -132,7 +134,8 @@ class SchemaSync(Protocol):
     async def drained(self, table_id: int, schema_version: int | None) -> Drain:
         """Returns once nobody is behind: each holder has acknowledged the version and uses none
         below it, or its lease has ended and its registration is removed. Other tables, and
-        holders that register later, delay it not."""
+        holders that register later, delay it not. A hidden table has one more version, in which
+        nobody can use it."""
         ...
 
 
@@ -163,8 +166,9 @@ Progress = Callable[[int, int, str], None]
 class Jobs(Protocol):
     """Work for Spark. An attempt writes under a path of its own and is adopted or ignored.
 
-    A job raises Unavailable if it failed or could not start, `region-lost` if an input is gone or
-    damaged; what it wrote is then a leaving. When its caller is cancelled, so is the job.
+    A job raises Unavailable if it could not start or was not carried out, `job-failed` if it was
+    and does not work, `region-lost` if an input is gone or damaged; what it wrote is then a
+    leaving. When its caller is cancelled, so is the job.
     """
 
     async def move(self, job: MoveJob, *, progress: Progress) -> MoveResult: ...
@@ -179,6 +183,11 @@ class Jobs(Protocol):
 
     async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
         """As `validate`."""
+        ...
+
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+        """Progress counts rows of the files, of each a half when it is read and a half when it is
+        written. Raises Refused for files that the table cannot take."""
         ...
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:

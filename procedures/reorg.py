@@ -16,6 +16,8 @@ from keys.value import StoredPart
 
 OFFENDERS_MAX = 100
 """Kept and shown; the others are only counted. A record is rewritten with every step."""
+PACES_MAX = 4
+"""Rounds that a rate is measured over: what was true an hour ago says little of the next one."""
 
 Runs: TypeAlias = tuple[tuple[int, int], ...]
 """Numbers as runs, first and last of each; ascending, and never adjacent."""
@@ -47,6 +49,13 @@ class Offender(StoredPart):
     """Primary keys, as JSON."""
 
 
+class RoundPace(StoredPart):
+    """How far one round has come, in what time."""
+
+    rows: int
+    ms: int
+
+
 class Reorg(StoredPart):
     """Of one index of one table."""
 
@@ -73,6 +82,10 @@ class Reorg(StoredPart):
     offenders: tuple[Offender, ...] = ()
     p99_before_ms: float | None = None
     """Of statements at the frontends when it began; None: there were none."""
+    read_ms: int = 0
+    """For which its rounds have read."""
+    paces: tuple[RoundPace, ...] = ()
+    """Of the last rounds, oldest first."""
 
 
 class Stage(StrEnum):
@@ -117,6 +130,7 @@ def summary(reorg: Reorg) -> dict[str, object]:
         "entries": reorg.entries,
         "bytes": reorg.bytes,
         "rounds": reorg.rounds,
+        "read_ms": reorg.read_ms,
     }
     if reorg.duplicates:
         found["duplicates"] = reorg.duplicates
@@ -137,9 +151,24 @@ def surveyed(index: int, regions: Sequence[RegionRoute], rows: Mapping[str, int]
     return Reorg(index=index, has_marks=bool(rows), filled=filled, rows_total=sum(rows.values()))
 
 
-def with_made(reorg: Reorg, made: Sequence[Made]) -> Reorg:
+def with_made(reorg: Reorg, made: Sequence[Made], read_ms: int) -> Reorg:
     """Jobs have ended. The next ones are of another round, whatever becomes of these."""
-    return reorg.model_copy(update={"made": (*reorg.made, *made), "rounds": reorg.rounds + 1})
+    pace = RoundPace(rows=sum(one.rows for one in made), ms=read_ms)
+    return reorg.model_copy(
+        update={
+            "made": (*reorg.made, *made),
+            "rounds": reorg.rounds + 1,
+            "read_ms": reorg.read_ms + read_ms,
+            "paces": (*reorg.paces, pace)[-PACES_MAX:],
+        }
+    )
+
+
+def rate_per_s(reorg: Reorg, now: RoundPace) -> float | None:
+    """Over its last rounds and the one that is under way. None: nothing has been read yet."""
+    paces = (*reorg.paces, now)
+    ms = sum(one.ms for one in paces)
+    return sum(one.rows for one in paces) * 1000 / ms if ms else None
 
 
 def with_taken(reorg: Reorg, taken: Sequence[Taken]) -> Reorg:

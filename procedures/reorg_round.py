@@ -17,11 +17,10 @@ from base.wire.jobs import BackfillJob, JobIndex
 from keys.tables import RegionRoute
 from procedures.context import Context
 from procedures.marks import snapshot_of
-from procedures.reorg import Made, Reorg, with_made
+from procedures.reorg import Made, Reorg, RoundPace, rate_per_s, with_made
 from procedures.reorg_pace import Facts, paced
+from procedures.retry import is_definite
 
-REGIONS_AT_ONCE = 4  # jobs of one reorg that Spark has at a time; the cores are shared by tasks
-REGIONS_MAX = 16  # of a round: so many regions' lists of files are in a record at most
 LOOK_MS = 1_000  # between looks at what statements take beside it
 ROUND_MS = 30_000  # behind it a round begins no job: that much work a crash may cost, and its jobs
 
@@ -52,13 +51,15 @@ class Round:
         await fan_out([reading, self._keep_pace], at_once=2)
         refused = [one for one in self.failures if isinstance(one, Refused)]
         if refused or not self.made:
-            raise [*refused, *self.failures][0]
-        return with_made(self.reorg, self.made)
+            definite = [one for one in self.failures if is_definite(one)]
+            raise [*refused, *definite, *self.failures][0]
+        return with_made(self.reorg, self.made, self._pace.ms)
 
     async def _read_all(self, regions: Sequence[RegionRoute]) -> None:
-        reads = [partial(self._read, region) for region in regions[:REGIONS_MAX]]
+        width = self.at.ports.reorg_width
+        reads = [partial(self._read, region) for region in regions[: width.regions]]
         try:
-            await fan_out(reads, at_once=REGIONS_AT_ONCE)
+            await fan_out(reads, at_once=width.jobs)
         finally:
             self.over.set()
 
@@ -74,19 +75,25 @@ class Round:
 
     def _judge_pace(self) -> bool:
         """Whether the rate is another from now on."""
-        live, now_ms = self.at.live, self.at.ports.clock.mono_ms()
-        before, elapsed_ms = live.pace, max(LOOK_MS, now_ms - self.first_ms)
+        live, before = self.at.live, self.at.live.pace
+        read = self._pace
         live.pace = paced(
             before,
             Facts(
-                now_ms=now_ms,
+                now_ms=self.at.ports.clock.mono_ms(),
                 p99_ms=self.at.ports.schema_sync.statement_p99_ms(),
                 p99_before_ms=self.reorg.p99_before_ms,
-                rows_per_s=sum(self.rows.values()) * 1_000 / elapsed_ms,
+                rows_per_s=read.rows * 1_000 / max(LOOK_MS, read.ms),
                 wanted=self.at.wanted_rows_per_s(),
             ),
         )
         return live.pace.rows_per_s != before.rows_per_s
+
+    @property
+    def _pace(self) -> RoundPace:
+        """Of this round so far."""
+        elapsed_ms = self.at.ports.clock.mono_ms() - (self.first_ms or self.began_ms)
+        return RoundPace(rows=sum(self.rows.values()), ms=elapsed_ms)
 
     def _share(self) -> int | None:
         """Of the rate, for one job; what another leaves unused is not given away."""
@@ -140,3 +147,4 @@ class Round:
     def _show(self) -> None:
         done = self.reorg.rows + sum(self.rows.values())
         self.at.progress(min(done, self.reorg.rows_total), self.reorg.rows_total, "rows")
+        self.at.live.rate_per_s = rate_per_s(self.reorg, self._pace)

@@ -3,7 +3,9 @@
 Not done and perhaps done are both tried again, since a step is idempotent. Before the point of no
 return a step has until the record's deadline, and a refusal ends it at once. After it there is no
 giving up: the way is forward, with pauses that stay bounded. An undo is tried again whatever it
-failed with, until its own deadline; then it leaves a poison.
+failed with, until its own deadline; then it leaves a poison. A job that has ended with an error, or
+a region that refuses an order, may do so by chance once, yet not again and again: then it is as a
+refusal of the step.
 """
 
 import asyncio
@@ -22,6 +24,8 @@ from procedures.machine import Kind
 
 STEP = Backoff(first_ms=100, max_ms=10_000)
 UNDO_MS = 600_000  # an undo that still fails after this long is given up: its resource is poisoned
+DEFINITE = frozenset({"job-failed", "order-refused"})
+DEFINITE_MAX = 16  # attempts that end so: some two minutes, in which a node may be started anew
 STALE = Backoff(first_ms=1, max_ms=1_000)  # a lost race is run again almost at once
 
 T = TypeVar("T")
@@ -35,6 +39,11 @@ def must_finish(kind: Kind[Any], record: ProcedureRecord) -> bool:
 def is_passing(error: BaseException) -> bool:
     """Whether the same step, run again, may well succeed."""
     return isinstance(error, Unavailable | Unknown | StaleRead)
+
+
+def is_definite(error: BaseException) -> bool:
+    """Whether somebody was reached, and could not do it; nobody was merely away."""
+    return isinstance(error, MetaError) and error.code in DEFINITE
 
 
 def pause_ms(error: BaseException, attempt: int, noise: float) -> int:
@@ -86,7 +95,7 @@ async def retried(
     """Calls one step until it has moved. Raises the error for which it must be given up.
 
     *insists*: no error but NotLeader ends it before the deadline, and what is no MetaError: our own
-    mistake. Otherwise a refusal does, too.
+    mistake. Otherwise a refusal does, too, and the last of DEFINITE_MAX definite failures.
     """
     try:
         return await step()  # as a rule it moves at once: tenacity is told of a failure alone
@@ -104,10 +113,14 @@ async def retried(
 def _retrying(
     ports: Ports, live: Live, deadline_at_ms: int | None, *, insists: bool
 ) -> AsyncRetrying:
+    definite: list[MetaError] = []
+
     def again(call: RetryCallState) -> bool:
         error = _error(call)
         if not isinstance(error, MetaError) or isinstance(error, NotLeader):
             return False
+        if is_definite(error) and len(definite) + 1 >= DEFINITE_MAX:
+            return insists
         return insists or is_passing(error)
 
     def out_of_time(call: RetryCallState) -> bool:
@@ -124,6 +137,8 @@ def _retrying(
     def note(call: RetryCallState) -> None:
         error = _error(call)
         assert isinstance(error, MetaError)
+        if is_definite(error):
+            definite.append(error)
         live.attempt = call.attempt_number + 1
         live.last_error, live.last_facts = error.code, error.facts
 

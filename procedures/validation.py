@@ -1,4 +1,4 @@
-"""Whether the rows of a table satisfy new constraints: every region, at its mark.
+"""Whether the rows of a table satisfy new constraints and types: every region, at its mark.
 
 Who writes checks them since they are write-only, which is settled before a mark is opened. So if
 every row below the marks satisfies them, every row does. Nothing is written: a look may be taken
@@ -17,7 +17,7 @@ from base.schema.types import parse_type
 from base.schema.values import to_json
 from base.wire.jobs import RowCheck, ValidateJob, ValidateResult
 from base.wire.offenders import Violation
-from keys.tables import Constraint, ConstraintKind, RegionRoute, TableInfo
+from keys.tables import Column, Constraint, ConstraintKind, RegionRoute, TableInfo
 from procedures.context import Context
 from procedures.marks import current_snapshot
 from procedures.reorg import OFFENDERS_MAX
@@ -31,10 +31,12 @@ async def look_at(
     info: TableInfo,
     regions: Sequence[RegionRoute],
     constraints: Sequence[Constraint],
+    columns: Sequence[Column],
 ) -> None:
-    """Returns if all rows of *regions* satisfy all of *constraints*. Raises Refused
-    `check-violation` with the first rows that do not; Unavailable while a region cannot be read."""
-    checks = [row_check(one) for one in constraints]
+    """Returns if all rows of *regions* satisfy all of *constraints*, and can be rows of *columns*,
+    which come in the place of others. Raises Refused `check-violation` with the first rows that do
+    not; Unavailable while a region cannot be read."""
+    checks = [*map(row_check, constraints), *map(_type_check, columns)]
     calls = [partial(_look_at_one, at, region, checks) for region in regions]
     results = await fan_out(calls, at_once=REGIONS_AT_ONCE)
     total = sum(one.violations_total for one in results)
@@ -42,6 +44,7 @@ async def look_at(
         return
     found = [violation for one in results for violation in one.violations][:OFFENDERS_MAX]
     names = {one.id: one.name for one in constraints}
+    names |= {_number(one): f"type {one.type} of column {one.name}" for one in columns}
     raise Refused(
         "check-violation",
         name=", ".join(sorted({names[one.constraint] for one in found})),
@@ -69,6 +72,21 @@ def row_check(constraint: Constraint) -> RowCheck:
         columns=list(constraint.columns),
         expression=constraint.expression,
     )
+
+
+def _type_check(column: Column) -> RowCheck:
+    assert column.replaces is not None, "it comes in the place of another"
+    return RowCheck(
+        constraint=_number(column),
+        kind="convertible",
+        columns=[column.replaces],
+        to_type=column.type,
+    )
+
+
+def _number(column: Column) -> int:
+    """Of what is said of a column, beside the ids of constraints."""
+    return -column.id
 
 
 def _shown(

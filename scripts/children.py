@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
+OUT_OF_TIME = 124  # as timeout(1) says it
 GRACE_S = 10.0  # after SIGTERM; apt and etcd tidy up in less
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -47,17 +48,17 @@ def _held_back() -> Iterator[set[signal.Signals]]:
         signal.pthread_sigmask(signal.SIG_SETMASK, usual)
 
 
-def run(
+@contextmanager
+def begun(
     argv: Sequence[str],
     *,
     cwd: Path,
     log: Path | None = None,
     env: Mapping[str, str] | None = None,
-    limit_s: float | None = None,
-) -> int:
-    """Run to the end and return the exit code; 124 when the limit passed first.
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A child in a group of its own. With `log` its words go there, else to our own output.
 
-    With `log` its words go there, else to our own output. However we leave, its group is gone.
+    However we leave, its group is gone.
     """
     settings = {**os.environ, **(env or {})}
     child: subprocess.Popen[bytes] | None = None
@@ -74,12 +75,26 @@ def run(
                     start_new_session=True,
                     preexec_fn=partial(signal.pthread_sigmask, signal.SIG_SETMASK, usual),
                 )
-            return child.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            return 124
+            yield child
         finally:
             if child is not None:
                 end_group(child)
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    log: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    limit_s: float | None = None,
+) -> int:
+    """Run to the end and return the exit code; 124 when the limit passed first."""
+    with begun(argv, cwd=cwd, log=log, env=env) as child:
+        try:
+            return child.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            return OUT_OF_TIME
 
 
 def must(argv: Sequence[str], *, cwd: Path, log: Path) -> None:

@@ -6,6 +6,7 @@ The tests are read, not imported: `@pytest.mark.case("greptime 12", "input 1-24"
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from scripts.catalogue import Catalogue
@@ -38,10 +39,16 @@ def shown_cases(tests: Path, catalogue: Catalogue) -> Shown:
     found: dict[int, list[str]] = {}
     for path in sorted(tests.rglob("test_*.py")):
         name = path.relative_to(tests.parent).as_posix()
-        for test, source, case in marked(ast.parse(path.read_text())):
+        for test, source, case in _marked_in(path):
             if source == catalogue.source:
                 found.setdefault(case, []).append(f"{name}::{test}")
     return {case: tuple(names) for case, names in sorted(found.items())}
+
+
+@cache
+def _marked_in(path: Path) -> tuple[tuple[str, str, int], ...]:
+    """Read once for all catalogues."""
+    return tuple(marked(ast.parse(path.read_text())))
 
 
 def marked(tree: ast.Module) -> Iterator[tuple[str, str, int]]:

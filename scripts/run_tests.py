@@ -1,22 +1,33 @@
-"""Run the parts of the test suite in order, and say at the end what passed and how long it took."""
+"""Run the parts of the test suite, lanes side by side; say what passed and how long it took."""
 
 import os
-import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 from base.clock import SystemClock
 from metasrv.toolchain import read_toolchain
-from scripts import children
-from scripts.parts import MARKS, NOT_BUILT, PARTS, TOTAL_LIMIT_S, Part, selection
+from scripts import children, lanes
+from scripts.parts import (
+    IN_MEMORY,
+    LANES,
+    MARKS,
+    NOT_BUILT,
+    PARTS,
+    TOTAL_LIMIT_S,
+    Part,
+    files_of,
+    selection,
+)
 from scripts.report import Took, table
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / ".run" / "reports"
-OUT_OF_TIME = 124
+LOGS = ROOT / ".run" / "logs"
+GIVING_WAY = ("nice", "-n", "10")
+GIVING_WAY_TEST_S = 600  # what takes a minute alone may take several
 
 
 @dataclass(frozen=True)
@@ -30,61 +41,102 @@ class Count:
         return Count(self.passed + other.passed, self.failed + other.failed)
 
 
+Told = Generator[None, None, tuple[Count, str]]
+"""Of a part: what it found, and what there is to say beside that."""
+
+
 def main(args: Sequence[str]) -> int:
     names = [part.name for part in PARTS]
     strange = sorted(set(args) - set(names))
     if strange:
         print(f"no such part: {', '.join(strange)}; there are {', '.join(names)}")
         return 2
-    took: list[Took] = []
-    total = Count(0, 0)
-    for part in PARTS:
-        if not args or part.name in args:
-            left_s = TOTAL_LIMIT_S - sum(one.ms for one in took) // 1000
-            done, count = run_part(replace(part, limit_s=max(1, min(part.limit_s, left_s))))
-            took.append(done)
-            total += count
-    print(f"\n{table(took)}\n{total.passed} passed, {total.failed} failed")
+    wanted = [[part for part in lane if not args or part.name in args] for lane in LANES]
+    chosen = [lane for lane in wanted if lane]
+    run = Run(is_alone=len(chosen) == 1)
+    lanes.run_lanes(run.lane(parts) for parts in chosen)
+    ended = [run.ended[name] for name in names if name in run.ended]
+    took = [took for took, _ in ended]
+    total = sum((count for _, count in ended), Count(0, 0))
+    print(f"\n{table(took, run.ms())}\n{total.passed} passed, {total.failed} failed")
     return 0 if total.passed and not total.failed and all(part.ok for part in took) else 1
 
 
-def run_part(part: Part) -> tuple[Took, Count]:
-    print(f"\n== {part.name}", flush=True)
-    clock = SystemClock()
-    started = clock.mono_ms()
-    count, said = _run_command(part) if part.command else _run_selection(part)
-    told = f"{count.passed} passed" + (f", {count.failed} failed" if count.failed else "")
-    ok = count.failed == 0
-    return Took(part.name, clock.mono_ms() - started, ok, said or told), count
+class Run:
+    """A lane that *is_alone* is seen as it goes; of several, each part whole when it has ended."""
+
+    def __init__(self, *, is_alone: bool) -> None:
+        self.ended: dict[str, tuple[Took, Count]] = {}
+        self._is_alone = is_alone
+        self._environment = _environment()
+        self._clock = SystemClock()
+        self._began_ms = self._clock.mono_ms()
+
+    def ms(self) -> int:
+        """Since it began."""
+        return self._clock.mono_ms() - self._began_ms
+
+    def lane(self, parts: Sequence[Part]) -> lanes.Lane:
+        for part in parts:
+            print(f"\n== {part.name}" + ("" if self._is_alone else " has begun"), flush=True)
+            began_ms, left_s = self.ms(), TOTAL_LIMIT_S - self.ms() // 1000
+            limited = replace(part, limit_s=max(1, min(part.limit_s, left_s)))
+            count, said = yield from self._part(limited)
+            told = f"{count.passed} passed" + (f", {count.failed} failed" if count.failed else "")
+            took = Took(part.name, self.ms() - began_ms, count.failed == 0, said or told)
+            self.ended[part.name] = took, count
+            if not self._is_alone:
+                print(f"\n== {part.name}\n{_log_of(part).read_text(errors='replace')}", flush=True)
+
+    def _part(self, part: Part) -> Told:
+        LOGS.mkdir(parents=True, exist_ok=True)
+        _log_of(part).write_text("")
+        return self._command(part, part.command) if part.command else self._selection(part)
+
+    def _selection(self, part: Part) -> Told:
+        files = files_of(part.name, ROOT / "tests") if part.name in MARKS else [ROOT / "tests"]
+        if not files:
+            return Count(0, 0), "no tests yet"
+        report = REPORTS / f"{part.name}.xml"
+        report.unlink(missing_ok=True)
+        argv = [sys.executable, "-m", "pytest", "-m", selection(part.name)]
+        argv += [f"--junitxml={report}", "-o", "junit_family=xunit2"]
+        argv += ["-o", f"cache_dir=.run/pytest-{part.name}"]  # another lane writes there meanwhile
+        argv += [f"--timeout={GIVING_WAY_TEST_S}"] if self._gives_way(part) else []
+        code = yield from self._child(part, [*argv, *map(str, files)])
+        if code == children.OUT_OF_TIME:
+            return Count(0, 1), f"not finished after {part.limit_s} s"
+        count = read_report(report.read_text()) if report.exists() else Count(0, 0)
+        if code and not count.failed:
+            return Count(count.passed, 1), f"pytest ended with {code}"
+        return count, ""
+
+    def _command(self, part: Part, command: Sequence[str]) -> Told:
+        if part.name in NOT_BUILT:
+            return Count(0, 0), "not built yet"
+        program = str(Path(sys.executable).with_name(command[0]))
+        code = yield from self._child(part, [program, *command[1:]])
+        return (Count(0, 1), f"ended with {code}") if code else (Count(1, 0), "")
+
+    def _child(self, part: Part, argv: Sequence[str]) -> Generator[None, None, int]:
+        return lanes.run(
+            [*GIVING_WAY, *argv] if self._gives_way(part) else argv,
+            cwd=ROOT,
+            log=None if self._is_alone else _log_of(part),
+            env=self._environment,
+            limit_s=part.limit_s,
+        )
+
+    def _gives_way(self, part: Part) -> bool:
+        """What computes, to what lives in real time."""
+        return not self._is_alone and part.name in {one.name for one in IN_MEMORY}
 
 
-def _run_selection(part: Part) -> tuple[Count, str]:
-    if part.name in MARKS and not _is_used(part.name):
-        return Count(0, 0), "no tests yet"
-    report = REPORTS / f"{part.name}.xml"
-    report.unlink(missing_ok=True)
-    argv = [sys.executable, "-m", "pytest", "-m", selection(part.name)]
-    argv += [f"--junitxml={report}", "-o", "junit_family=xunit2"]
-    code = children.run(argv, cwd=ROOT, env=_environment(), limit_s=part.limit_s)
-    if code == OUT_OF_TIME:
-        return Count(0, 1), f"not finished after {part.limit_s} s"
-    count = read_report(report.read_text()) if report.exists() else Count(0, 0)
-    if code and not count.failed:
-        return Count(count.passed, 1), f"pytest ended with {code}"
-    return count, ""
+def _log_of(part: Part) -> Path:
+    return LOGS / f"test-{part.name}.log"
 
 
-def _run_command(part: Part) -> tuple[Count, str]:
-    assert part.command is not None
-    if part.name in NOT_BUILT:
-        return Count(0, 0), "not built yet"
-    program = str(Path(sys.executable).with_name(part.command[0]))
-    argv = [program, *part.command[1:]]
-    code = children.run(argv, cwd=ROOT, env=_environment(), limit_s=part.limit_s)
-    return (Count(0, 1), f"ended with {code}") if code else (Count(1, 0), "")
-
-
-def _environment() -> dict[str, str]:
+def _environment() -> Mapping[str, str]:
     """Bytecode is kept, whatever the shell says: tests start a hundred programs."""
     chosen = read_toolchain(ROOT)
     return {
@@ -100,12 +152,6 @@ def read_report(text: str) -> Count:
         ran += int(suite.get("tests", "0"))
         failed += sum(int(suite.get(word, "0")) for word in ("failures", "errors", "skipped"))
     return Count(max(ran - failed, 0), failed)
-
-
-def _is_used(mark: str) -> bool:
-    """Does any test carry the mark? Then a part that runs none has lost them, and fails."""
-    word = re.compile(rf"mark\.{mark}\b")
-    return any(word.search(path.read_text()) for path in (ROOT / "tests").rglob("*.py"))
 
 
 if __name__ == "__main__":

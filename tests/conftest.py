@@ -1,15 +1,17 @@
 """What tests of every area share: one real etcd per session, a fresh prefix per test.
 
-A test that uses `etcd` carries `pytest.mark.etcd` (or a mark of a later part, scripts/parts.py).
+A test that uses `etcd` carries the mark of that name (or of a later part, scripts/parts.py).
 An area's own fixtures are in its own `conftest.py`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from scripts.parts import MARKS, files_of
 from tests.keys.etcd_process import EtcdProcess
 
 # The same examples each time: a longer search is a run of its own. Time limits are pytest's alone,
@@ -20,6 +22,15 @@ settings.register_profile(
     "search", settings.get_profile("house"), derandomize=False, max_examples=10_000
 )
 settings.load_profile("house")
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """A part collects the files that write its mark: elsewhere a mark would lose its test."""
+    files = {mark: frozenset(files_of(mark, Path(__file__).parent)) for mark in MARKS}
+    for item in items:
+        for mark in files.keys() & {mark.name for mark in item.iter_markers()}:
+            if item.path.match("test_*.py") and item.path not in files[mark]:
+                raise pytest.UsageError(f"{item.nodeid}: write pytest.mark.{mark} in its file")
 
 
 @pytest.fixture(scope="session")

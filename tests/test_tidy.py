@@ -3,9 +3,10 @@
 import ast
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatch
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
@@ -49,88 +50,100 @@ FUNCTION_LINES_MAX = 60
 ERRORS = {"Refused", "NotFound", "Conflict", "NotLeader", "Unavailable", "Unknown", "Corrupt"}
 
 
-def name_of(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
+@dataclass(frozen=True)
+class Source:
+    """One file, parsed and walked once for all rules."""
+
+    path: Path
+
+    @cached_property
+    def name(self) -> str:
+        return self.path.relative_to(ROOT).as_posix()
+
+    @cached_property
+    def text(self) -> str:
+        return self.path.read_text()
+
+    @cached_property
+    def code(self) -> str:
+        """The text without comments and docstrings' prose: every line that is not a comment."""
+        return "\n".join(re.sub(r"(^|\s)#.*", "", line) for line in self.text.splitlines())
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        return tuple(ast.walk(self.tree))
 
 
-@cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+Rule = Callable[[Source], Iterator[str]]
 
 
-@cache
-def code_of(path: Path) -> str:
-    """The text without comments and docstrings' prose: every line that is not a comment."""
-    return "\n".join(re.sub(r"(^|\s)#.*", "", line) for line in path.read_text().splitlines())
-
-
-Rule = Callable[[Path], Iterator[str]]
-
-
-def short(path: Path) -> Iterator[str]:
+def short(source: Source) -> Iterator[str]:
     """A file and its functions are short."""
-    if path.read_text().count("\n") > LINES_MAX:
+    if source.text.count("\n") > LINES_MAX:
         yield f"more than {LINES_MAX} lines"
-    for node in ast.walk(tree_of(path)):
+    for node in source.nodes:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         if (node.end_lineno or 0) - node.lineno >= FUNCTION_LINES_MAX:
             yield f"{node.name} is too long"
 
 
-def states_its_idea(path: Path) -> Iterator[str]:
+def states_its_idea(source: Source) -> Iterator[str]:
     """A file has a docstring, or is the empty mark of a package."""
-    if path.name == "__init__.py":
-        if path.read_text():
+    if source.path.name == "__init__.py":
+        if source.text:
             yield "a package is empty: import from the module that defines the name"
-    elif not ast.get_docstring(tree_of(path)):
+    elif not ast.get_docstring(source.tree):
         yield "no module docstring"
 
 
-def words_at_home(path: Path) -> Iterator[str]:
-    name, code = name_of(path), code_of(path)
+def words_at_home(source: Source) -> Iterator[str]:
     for word, homes in BANNED.items():
-        found = re.search(word, code, re.MULTILINE)
-        if found is not None and not any(fnmatch(name, home) for home in homes):
+        found = re.search(word, source.code, re.MULTILINE)
+        if found is not None and not any(fnmatch(source.name, home) for home in homes):
             yield f"{found[0].strip()!r} belongs in {homes or 'no file'}"
 
 
-def sleepless(path: Path) -> Iterator[str]:
+def sleepless(source: Source) -> Iterator[str]:
     """A test does not sleep: it advances a clock, or waits for what it is about."""
-    if path.is_relative_to(ROOT / "tests") and SLEEPS.search(code_of(path)):
+    if source.name.startswith("tests/") and SLEEPS.search(source.code):
         yield "a test that sleeps"
 
 
-def tasks_are_owned(path: Path) -> Iterator[str]:
+def tasks_are_owned(source: Source) -> Iterator[str]:
     """A task is started by a program, or in a `TaskGroup` of the same file (STYLE 34)."""
-    owners = task_groups(tree_of(path))
-    for call in calls_of(tree_of(path), "create_task"):
+    owners = task_groups(source)
+    for call in calls_of(source, "create_task"):
         owned = isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) in owners
-        if not owned and not any(fnmatch(name_of(path), home) for home in TASK_OWNERS):
+        if not owned and not any(fnmatch(source.name, home) for home in TASK_OWNERS):
             yield f"line {call.lineno}: a task that nothing ends"
 
 
-def events_are_constant(path: Path) -> Iterator[str]:
-    for call in log_calls(tree_of(path)):
+def events_are_constant(source: Source) -> Iterator[str]:
+    for call in log_calls(source):
         event = call.args[0] if call.args else None
         if not isinstance(event, ast.Constant) or not EVENT.fullmatch(str(event.value)):
             yield f"line {call.lineno}: an event is a constant past-tense phrase"
 
 
-def keys_are_made_in_keys(path: Path) -> Iterator[str]:
-    if name_of(path).startswith(("keys/", "tests/keys/")):
+def keys_are_made_in_keys(source: Source) -> Iterator[str]:
+    if source.name.startswith(("keys/", "tests/keys/")):
         return
-    made = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.JoinedStr)]
+    made = [node for node in source.nodes if isinstance(node, ast.JoinedStr)]
     for part in (part for node in made for part in node.values):
         if KEY_TEXT.search(str(part.value) if isinstance(part, ast.Constant) else ""):
             yield f"line {part.lineno}: makes a key"
 
 
-def codes_are_known(path: Path) -> Iterator[str]:
+def codes_are_known(source: Source) -> Iterator[str]:
     """A problem code that product code raises is in the closed list."""
-    if path.is_relative_to(ROOT / "tests"):
+    if source.name.startswith("tests/"):
         return
-    for node in ast.walk(tree_of(path)):
+    for node in source.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             code = node.args[0] if node.args and node.func.id in ERRORS else None
             if isinstance(code, ast.Constant) and code.value not in KINDS:
@@ -151,9 +164,19 @@ RULES: tuple[Rule, ...] = (
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_given_every_file_when_a_rule_looks_then_it_finds_nothing(rule: Rule) -> None:
-    faults = [f"{name_of(path)}: {fault}" for path in FILES for fault in rule(path)]
+    faults = faults_by_rule()[rule]
 
     assert not faults, "\n".join(faults)
+
+
+@cache
+def faults_by_rule() -> Mapping[Rule, list[str]]:
+    """A file's syntax tree is large: it goes before the next one comes."""
+    found: dict[Rule, list[str]] = {rule: [] for rule in RULES}
+    for source in map(Source, FILES):
+        for rule in RULES:
+            found[rule] += (f"{source.name}: {fault}" for fault in rule(source))
+    return found
 
 
 def test_given_the_pins_then_the_locks_hold_them_and_name_no_host() -> None:
@@ -170,16 +193,25 @@ def test_given_the_pins_then_the_locks_hold_them_and_name_no_host() -> None:
     assert not re.search(r"https?://|--(extra-)?index-url|--find-links", run + dev)
 
 
-def calls_of(tree: ast.Module, method: str) -> Iterator[ast.Call]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == method:
+def calls_of(source: Source, method: str) -> Iterator[ast.Call]:
+    for node in source.nodes:
+        if isinstance(node, ast.Call) and last_name(node.func) == method:
             yield node
 
 
-def task_groups(tree: ast.Module) -> set[str]:
+def last_name(called: ast.expr) -> str:
+    """`c` of `a.b.c` and of `c`; empty for what has no name."""
+    match called:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+        case _:
+            return ""
+
+
+def task_groups(source: Source) -> set[str]:
     """The names bound by `async with asyncio.TaskGroup() as name`."""
     items = [
-        item for node in ast.walk(tree) if isinstance(node, ast.AsyncWith) for item in node.items
+        item for node in source.nodes if isinstance(node, ast.AsyncWith) for item in node.items
     ]
     return {
         item.optional_vars.id
@@ -188,9 +220,9 @@ def task_groups(tree: ast.Module) -> set[str]:
     }
 
 
-def log_calls(tree: ast.Module) -> Iterator[ast.Call]:
-    for node in ast.walk(tree):
+def log_calls(source: Source) -> Iterator[ast.Call]:
+    for node in source.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            owner = ast.unparse(node.func.value).split(".")[-1]
-            if node.func.attr in LOG_METHODS and owner in {"log", "_log", "logger"}:
+            logs = node.func.attr in LOG_METHODS
+            if logs and last_name(node.func.value) in {"log", "_log", "logger"}:
                 yield node

@@ -34,7 +34,7 @@ class Act(StrEnum):
 
     CHECK = "check"
     """Refuse the statement if the new row breaks the element. (Unique: if the new row's key
-    already leads to another row.)"""
+    already leads to another row. A column of another type: if the value has no conversion.)"""
     REMOVE = "remove"
     """What the old row has in the element goes, and a tombstone stays even where nothing was. A
     unique key that leads to another row is not the old row's: it is left alone."""
@@ -45,6 +45,9 @@ class Act(StrEnum):
     the default)."""
     FILL = "fill"
     """The default is stored, unless a value was kept: users cannot name the column yet."""
+    MIRROR = "mirror"
+    """What the new row has in the column that this one mirrors is stored, converted. Where that has
+    no conversion, the statement is done at the next version, which needs none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,11 @@ class Graph:
     alone: bool = False
     """A table to which no other element refers: what a schema without it does can neither touch
     its rows nor anything that they belong to."""
+    mirrors: bool = False
+    """One of two columns that have one value in two types, while either is hidden; they are proved
+    together (`graphs.TYPE_CHANGE`)."""
+    final: bool = False
+    """Once it is not public any more, what replaces it is: its drop is never taken back."""
 
     def __post_init__(self) -> None:
         absent, public = ElementState.ABSENT, ElementState.PUBLIC
@@ -122,7 +130,7 @@ class Graph:
         An add in the same state cannot: it was never complete.
         """
         kept = ElementState.WRITE_ONLY
-        return kept if kept in self.drop else ElementState.PUBLIC
+        return kept if kept in self.drop and not self.final else ElementState.PUBLIC
 
     @property
     def cleans(self) -> bool:

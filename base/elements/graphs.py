@@ -7,7 +7,7 @@ from base.elements.states import ElementState
 
 ABSENT, DELETE_ONLY, WRITE_ONLY, PUBLIC = ElementState
 
-CHECK, REMOVE, KEEP, PUT, FILL = Act
+CHECK, REMOVE, KEEP, PUT, FILL, MIRROR = Act
 
 LONG: Path = (ABSENT, DELETE_ONLY, WRITE_ONLY, PUBLIC)
 SHORT: Path = (ABSENT, DELETE_ONLY, PUBLIC)
@@ -79,6 +79,42 @@ REQUIRED_COLUMN = Graph(
     reorg=Reorg.DEFAULT,
 )
 
+# Of another type, in the place of one that goes. A row without it reads as the conversion of what
+# it has in that one: nobody stores it before it is public, and there is nothing that only deletes
+# could see (docs/decisions/0097).
+CHANGED_COLUMN = Graph(
+    name="changed-column",
+    holds=Holds.VALUES,
+    behaviours={
+        ABSENT: _UNKNOWN,
+        WRITE_ONLY: Behaviour(insert=(CHECK,), update=(CHECK,)),
+        PUBLIC: _COLUMN[PUBLIC],
+    },
+    add=ENFORCED,
+    drop=ENFORCED[::-1],
+    reorg=Reorg.VALIDATE,
+    mirrors=True,
+)
+
+# The one that goes, maintained as long as anybody reads it.
+REPLACED_COLUMN = Graph(
+    name="replaced-column",
+    holds=Holds.VALUES,
+    behaviours={
+        ABSENT: _UNKNOWN,
+        WRITE_ONLY: Behaviour(
+            insert=(MIRROR,), update=(MIRROR,), update_elsewhere=(KEEP,), delete=(REMOVE,)
+        ),
+        PUBLIC: _COLUMN[PUBLIC],
+    },
+    add=ENFORCED,
+    drop=ENFORCED[::-1],
+    mirrors=True,
+    final=True,
+)
+TYPE_CHANGE = (CHANGED_COLUMN, REPLACED_COLUMN)
+"""One comes and one goes, in one change: over the brink in one transaction."""
+
 _CONSTRAINT: Mapping[ElementState, Behaviour] = {
     ABSENT: _UNKNOWN,
     WRITE_ONLY: Behaviour(insert=(CHECK,), update=(CHECK,)),
@@ -123,12 +159,13 @@ _TABLE: Mapping[ElementState, Behaviour] = {
     ),
 }
 
+# No statement on another table meets it, so that deletes alone would see it is no state of its own.
 TABLE = Graph(
     name="table",
     holds=Holds.ROWS,
-    behaviours=_TABLE,
+    behaviours={state: _TABLE[state] for state in (ABSENT, WRITE_ONLY, PUBLIC)},
     add=DIRECT,
-    drop=LONG[::-1],
+    drop=(PUBLIC, WRITE_ONLY, ABSENT),
     alone=True,
 )
 
@@ -149,6 +186,7 @@ GRAPHS: Mapping[str, Graph] = {
         UNIQUE_INDEX,
         OPTIONAL_COLUMN,
         REQUIRED_COLUMN,
+        *TYPE_CHANGE,
         NOT_NULL,
         CHECK_CONSTRAINT,
         UNIQUE_CONSTRAINT,

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from base.elements.graph import Act, Behaviour, Graph, Reorg
-from base.elements.graphs import GRAPHS
+from base.elements.graphs import GRAPHS, TYPE_CHANGE
 from base.elements.proof.explore import explore
 from base.elements.proof.journey import Change, Way
 from base.elements.proof.pairs import check_pairs, go_together
@@ -49,7 +49,7 @@ no row is ever wrong. At any time two states of an element may be in use, on dif
 never three. A frontend executes the acts below, in their order; a procedure moves an element along
 the edges; the checker in `base/elements/proof/` explores both. What each act does is said in
 `base/elements/graph.py`, why the reorg is no state in `decisions/0080`, why an optional column has
-a short way in `decisions/0081`.
+a short way in `decisions/0081`, how a table goes in `decisions/0099`.
 
 ## Which states go together
 
@@ -60,14 +60,19 @@ each that do not.
 """
 PROOF = """
 A table to which nothing refers is in nobody's way: it lies in regions of its own, under ids that
-never come back, so any two of its states go together. `referred-table` is one whose rows belong to
-rows of another.
+never come back, so any two of its states go together, and it has none in which only deletes would
+see it (`decisions/0099`). `referred-table` is one whose rows belong to rows of another; there is no
+way yet to say so.
+
+A changed column is public when the replaced one is write-only, and the other way round: each cell
+of the two is about both of them, as they are at one time (`decisions/0097`).
 
 ## What was explored
 
 Every order of events, with two servers, two rows, transactions that stay open over a change of
 version, a write that arrives late, a server that falls silent and comes back, an owner that is
-replaced, a reorg, and a cancel in every state.
+replaced, a reorg, and a cancel in every state. A changed column comes and a replaced one goes in
+one change, which is explored as one.
 
 | element | states of its add | states of its drop |
 | --- | --- | --- |
@@ -97,10 +102,19 @@ def prove(graph: Graph) -> Proof:
     """Takes seconds. Fails, with the shortest trace, for a graph that is not consistent."""
     for edge in graph.edges():
         assert go_together(graph, edge), f"{graph.name}: {edge} do not go together"
-    found = [explore(Change((graph,), (way,))) for way in (Way.ADD, Way.DROP)]
+    found = [explore(change) for change in changes_of(graph)]
     for each in found:
         assert each.fault is None, str(each)
-    return Proof(digest(graph), *(each.states for each in found))
+    states = [each.states for each in found]
+    return Proof(digest(graph), states[0], states[-1])
+
+
+def changes_of(graph: Graph) -> tuple[Change, ...]:
+    """What is explored of it: its add and its drop, or both columns of a change of type."""
+    if not graph.mirrors:
+        return tuple(Change((graph,), (way,)) for way in (Way.ADD, Way.DROP))
+    both = tuple(graph if one.name == graph.name else one for one in TYPE_CHANGE)
+    return (Change(both, (Way.ADD, Way.DROP)),)
 
 
 def _document(proofs: Mapping[str, Proof]) -> Iterator[str]:

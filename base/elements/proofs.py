@@ -38,6 +38,8 @@ def described(graph: Graph) -> dict[str, Any]:
         "holds": graph.holds,
         "unique": graph.unique,
         "alone": graph.alone,
+        "mirrors": graph.mirrors,
+        "final": graph.final,
         "add": graph.add,
         "drop": graph.drop,
         "reorg": graph.reorg,

@@ -4,51 +4,61 @@ from collections.abc import Mapping
 
 from base.elements.proofs import Proof
 
-CHECKER = "18fc158360ab4aa6ca10ee31c3275424d4f309c4b80674de10d70e1718844486"
+CHECKER = "79cbff7dc1d30fdbca7b7b64ad4ed85bd36c3f214797da147f90b3b597853d2d"
 """Of the files in base/elements/proof/."""
 PROVED: Mapping[str, Proof] = {
     "index": Proof(
-        digest="83e9a6f43c59f973429aab50fd2006bb99dee9b0028dbc52696df1d7afd36871",
+        digest="287c672ea8541311aa70cadc95618bf1265e0ef508548e27417b200b5532880e",
         add_states=68154,
         drop_states=16431,
     ),
     "unique-index": Proof(
-        digest="bfd836f518a9576bf0da7d2a5beaa6f6ef6a316d8b1f0ee08870ccc3098e1fb0",
+        digest="033cb3dab12f278387b59a1d326ed3293b543dfd518ec5f0859f009edc397c2c",
         add_states=76962,
         drop_states=13023,
     ),
     "optional-column": Proof(
-        digest="a2bba7a02b21d515534da93b8ce4019700218ebd792d162a03ac6e01ad1023b8",
+        digest="bb10569ce1f6379cf983871e482a8ae00a6c82ce3a09162f2bb2a0982480cf5c",
         add_states=2956,
         drop_states=14657,
     ),
     "required-column": Proof(
-        digest="92d4dde3b6b23ad9ee3889231e0d5679a79b78cdcd9c622bf632e190eb045b6b",
+        digest="d8223e2ee3041d3ab58c2edcd72b1e5c75af27dbb084ae9962b5284194440e3c",
         add_states=7779,
         drop_states=10441,
     ),
+    "changed-column": Proof(
+        digest="cdaed5e88a309d45020e4ae1559ea41c23b6353790260a8c71bda6392a5019e8",
+        add_states=3260,
+        drop_states=3260,
+    ),
+    "replaced-column": Proof(
+        digest="95c2d3dbce97eae0ce83870c1cd986e150ffc5a28b68ee1091f7cd4b945ecb40",
+        add_states=3260,
+        drop_states=3260,
+    ),
     "not-null": Proof(
-        digest="73a471f6c22a7da533b6002aa7402d3a71c644f18dc5616e6f54c5bdf0f7c84b",
+        digest="6584d17780750e448ea70a2e0e2d87b776e65a7c5fb172bc33751953d23a4e4a",
         add_states=6467,
         drop_states=2473,
     ),
     "check": Proof(
-        digest="291760ad6665dc5ee8a3a821a371d1652489879e8914d48849028c863684df46",
+        digest="d1633174843925f9d60b663fd6383016ecfaa00a842e2c84c36f6397e1961b77",
         add_states=6467,
         drop_states=2473,
     ),
     "unique": Proof(
-        digest="d681b7820ec61899a6472436716da6809c42df036b980c804646141aa4bd9609",
+        digest="c2c781d9bb0d25826e764afc1cd25e7c2233c9acbf55fe44af96c9150bf98496",
         add_states=7559,
         drop_states=5407,
     ),
     "table": Proof(
-        digest="8ccecd5cb19c2ae91fa89f44c4f1e020f4cf5f5546a259a410e3a4b200a24365",
+        digest="541bc46c35bfd5692243953e2589a07081da1efae7f6aa1cc61ed8b89d6d778c",
         add_states=256,
-        drop_states=2261,
+        drop_states=1965,
     ),
     "referred-table": Proof(
-        digest="ef6e9694a3629e7612cc2748e52aecde549f755e3ab1b3908cee3a30b16f1434",
+        digest="8ca1cd50983f284abcaa801afd7f4826cb3059eb62aa1357af444ed0857b9594",
         add_states=2305,
         drop_states=5086,
     ),

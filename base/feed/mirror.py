@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from immutables import Map
 
+from base.elements.states import ElementState
 from base.errors import Corrupt
 from base.wire.feed import AddressChange, Alive, FeedLine, FeedTable, Goaway, Snapshot, Update
 
@@ -22,6 +23,7 @@ class Mirror:
     version: int
     tables: Map[int, FeedTable] = field(default_factory=Map)
     names: Map[FullName, int] = field(default_factory=Map)
+    """Of the tables that statements may find."""
     addresses: Map[str, str] = field(default_factory=Map)
     """Node id -> base URL. Not of the version: as last heard."""
 
@@ -39,14 +41,15 @@ class Mirror:
         if update.version != self.version + 1:
             raise Corrupt(log="gap", expected=self.version + 1, found=update.version)
         changed = {table.id for table in update.tables}
-        left = self._without(*changed, *update.gone)
-        return replace(left._with(update.tables), version=update.version)
+        hidden = tuple(_hidden(self.tables[one]) for one in update.hidden if one in self.tables)
+        left = self._without(*changed, *update.hidden, *update.gone)
+        return replace(left._with((*update.tables, *hidden)), version=update.version)
 
     def is_waited_for(self, update: Update) -> bool:
-        """Whether a holder at this mirror tells of *update* at once: a table that it has is gone,
-        or comes at another schema version, or with other names or defaults. A floor, a route or a
-        new table can wait."""
-        if any(table_id in self.tables for table_id in update.gone):
+        """Whether a holder at this mirror tells of *update* at once: a table that it has is gone
+        or hidden, or comes at another schema version, under another name, or with other names or
+        defaults of columns. A floor, a route or a new table can wait."""
+        if any(table_id in self.tables for table_id in (*update.gone, *update.hidden)):
             return True
         found = ((self.tables.get(new.id), new) for new in update.tables)
         return any(old and _is_other(old, new) for old, new in found)
@@ -66,14 +69,16 @@ class Mirror:
             table = tables.get(table_id)
             if table is not None:
                 tables = tables.delete(table_id)
-                names = names.delete(_name_of(table))
+                if _is_found(table):
+                    names = names.delete(_name_of(table))
         return replace(self, tables=tables, names=names)
 
     def _with(self, changed: tuple[FeedTable, ...]) -> "Mirror":
         tables, names = self.tables, self.names
         for table in changed:
             tables = tables.set(table.id, table)
-            names = names.set(_name_of(table), table.id)
+            if _is_found(table):
+                names = names.set(_name_of(table), table.id)
         return replace(self, tables=tables, names=names)
 
 
@@ -121,7 +126,16 @@ class Reading:
 
 
 def _is_other(old: FeedTable, new: FeedTable) -> bool:
-    return (old.schema_version, old.columns) != (new.schema_version, new.columns)
+    is_same = (old.schema_version, old.columns) == (new.schema_version, new.columns)
+    return not (is_same and _name_of(old) == _name_of(new) and _is_found(new))
+
+
+def _is_found(table: FeedTable) -> bool:
+    return table.state is ElementState.PUBLIC
+
+
+def _hidden(table: FeedTable) -> FeedTable:
+    return table.model_copy(update={"state": ElementState.WRITE_ONLY})
 
 
 def _name_of(table: FeedTable) -> FullName:

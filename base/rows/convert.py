@@ -8,6 +8,8 @@ import pyarrow.compute as pc
 
 from base.errors import Refused
 from base.rows.layout import Column, Layout
+from base.schema.arrays import arrow_array, has_nameless
+from base.schema.conversion import cast_to_decimals
 from base.schema.types import ColumnType
 from base.schema.values import JsonScalar, Value, from_python, to_json
 
@@ -63,10 +65,8 @@ def _column_of(column: Column, rows: Sequence[Row]) -> pa.Array:
 
 
 def array_of(column: Column, values: Sequence[object]) -> pa.Array:
-    """Of values as `from_python` gives them: of a timestamp, its number of units."""
-    if column.type.name == "timestamp":
-        return pa.array(values, pa.int64()).cast(column.type.arrow)
-    return pa.array(values, column.type.arrow)
+    """Of values as `from_python` gives them."""
+    return arrow_array(column.type, values)
 
 
 def _value(column: Column, row: Row, place: int) -> Value | None:
@@ -94,9 +94,18 @@ def cast_column(column: Column, found: pa.Array | pa.ChunkedArray) -> pa.Array:
     """In the exact type of the column, if nothing is lost by it. Raises Refused."""
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
-    if found.type == column.type.arrow:
-        return found
+    values = found if found.type == column.type.arrow else _exactly(column, found)
+    if has_nameless(column.type, values):
+        raise Refused(
+            "invalid-request", pointer=f"/rows/{column.name}", expected="a year from 0001 to 9999"
+        )
+    return values
+
+
+def _exactly(column: Column, found: pa.Array) -> pa.Array:
     try:
+        if pa.types.is_decimal(found.type) and column.type.name == "decimal":
+            return cast_to_decimals(found, column.type)
         return found.cast(column.type.arrow)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise Refused(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from base.backoff import Backoff
-from base.errors import Conflict, NotFound, NotLeader, Unavailable, Unknown
+from base.errors import Conflict, MetaError, NotFound, NotLeader, Unavailable, Unknown
 from base.rng import Rng
 
 MOVED = frozenset({"stale-epoch", "epoch-mismatch", "schema-version-stale"})
@@ -30,6 +30,14 @@ def may_send_again(error: BaseException) -> bool:
         case Unavailable():
             return error.code != "region-lost"  # a person must put the storage back
     return False
+
+
+def at_the_end(error: NotFound) -> MetaError:
+    """What to say once time is up: a region that no node had until then is the table's all the
+    same, and will be had. Of a table that is gone, *error*."""
+    if error.code != NotFound.default_code:
+        return error
+    return Unavailable("not-ready", **error.facts)
 
 
 def may_ask_again(error: BaseException) -> bool:

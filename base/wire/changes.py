@@ -18,6 +18,8 @@ class RenameRequest(WireModel):
     new_name: Identifier
     new_schema: Identifier | None = None
     """Null: it stays in its schema."""
+    exchange: bool = False
+    """The table that bears the new name takes the old one, in the same moment."""
 
 
 class UndropRequest(WireModel):
@@ -70,7 +72,10 @@ class DropColumn(WireModel):
 
 
 class AlterType(WireModel):
-    """Not built yet."""
+    """Give a column another type, with the values it has. Where not every value of the old type
+    fits, new rows must fit at once, then all rows are looked at. One that does not undoes it: 422
+    `check-violation` with the keys. Not of a column of the primary key, under an index or a
+    constraint."""
 
     op: Literal["alter_type"]
     name: Identifier
@@ -150,4 +155,5 @@ class AlterRequest(WireModel):
     operations: Listed[AlterOperation] = Field(min_length=1, max_length=OPERATIONS_MAX)
     grace_s: int = Field(default=0, ge=0, le=GRACE_S_MAX)
     """How long what is dropped is kept, hidden and maintained: until then an undrop brings it back
-    at once. No other change of the table begins meanwhile."""
+    at once. A column whose type changes has the old one until then. No other change of the table
+    begins meanwhile."""

@@ -32,6 +32,8 @@ class FeedColumn(WireModel):
     """Of a row that is written without it, in JSON form; null: none."""
     origin_default: JsonValue = None
     """What a row that was written before the column reads as."""
+    replaces: int | None = None
+    """Id of a column of another type, in whose place it comes."""
     state: ElementState
 
 
@@ -80,6 +82,8 @@ class FeedTable(WireModel):
     """Rises by one with every published transition of an element; batches and reads carry it."""
     schema_floor: int
     """The oldest schema version that regions take, or soon will."""
+    state: ElementState = ElementState.PUBLIC
+    """In any other one no statement may find it; those that have found it go on."""
     columns: Listed[FeedColumn]
     indexes: Listed[FeedIndex] = ()
     constraints: Listed[FeedConstraint] = ()
@@ -105,15 +109,17 @@ class Snapshot(WireModel):
 class Update(WireModel):
     """What one version of the catalog changed, of the tables that were asked for.
 
-    A holder acknowledges at once an update that takes a table away that it has, or brings it at
-    another schema version or with other columns: a change may be waiting for that. All others it
-    tells of with its next acknowledgement.
+    A holder acknowledges at once an update that hides a table or takes one away that it has, or
+    brings it at another schema version, under another name or with other columns: a change may be
+    waiting for that. All others it tells of with its next acknowledgement.
     """
 
     type: Literal["update"] = "update"
     version: int = Field(ge=1)
     tables: Listed[FeedTable] = ()
     """Those that are new, or not as they were: each whole."""
+    hidden: Listed[int] = ()
+    """Ids of tables of which nothing changed but that no statement may find them any more."""
     gone: Listed[int] = ()
     """Ids of tables that are not to be seen any more; a reader need not have had them."""
 

@@ -120,10 +120,24 @@ class SchemaLeaseBody(WireModel):
     statement_p99_ms: float | None
 
 
+class RefusedBody(WireModel):
+    """Statements that came to regions below their floor, which refused them: no row is wrong."""
+
+    table_id: int
+    table: str | None
+    """`catalog.schema.name`; null: there is no such table any more."""
+    holder_id: str | None
+    """Whose batches; null: reads, and batches of clients that ask no frontend."""
+    count: int
+    """As nodes last reported it: since each of them started."""
+
+
 class SchemaLeaseList(WireModel):
     """Answer of `GET /v1/schema-leases`."""
 
     holders: Listed[SchemaLeaseBody]
     """By id."""
+    refused: Listed[RefusedBody] = ()
+    """Of all tables and holders, whomever was asked for."""
     catalog_version: int
     """The leader's."""

@@ -2,13 +2,14 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, JsonValue, TypeAdapter
 
+from base.schema.partition import PartitionRule
 from base.wire.checks import CheckedIndex, DataFaults
 from base.wire.inputs import Borrowed, Snapshot
 from base.wire.model import WireModel
 from base.wire.offenders import OFFENDERS_MAX, Duplicate, Violation
-from base.wire.orders import DataFile
+from base.wire.orders import DataFile, RegionColumn
 
 
 class MoveJob(WireModel):
@@ -57,11 +58,15 @@ class RowCheck(WireModel):
     """What every row must satisfy."""
 
     constraint: int
-    kind: Literal["not-null", "check"]
+    """By which violations name it."""
+    kind: Literal["not-null", "check", "convertible"]
+    """Convertible: each value of the one column is a value of another type, too."""
     columns: list[int]
     """Column ids."""
     expression: str | None = None
     """Of a check."""
+    to_type: str | None = None
+    """That values must convert to."""
 
 
 class ValidateJob(WireModel):
@@ -99,6 +104,55 @@ class CheckJob(WireModel):
     @property
     def region_id(self) -> str:
         return self.snapshot.region_id
+
+
+class LoadColumn(WireModel):
+    """A column of the rows that are brought."""
+
+    stored: RegionColumn
+    name: str | None
+    """In the files; null: users do not know it."""
+    otherwise: JsonValue = None
+    """What rows have of it where their file does not have the column, in JSON form."""
+
+
+class LoadRegion(WireModel):
+    """A region that is given rows."""
+
+    number: int
+    root: str
+    """The region's own, under which the job's attempt folder lies."""
+    version: int
+    """That its rows are to bear."""
+
+
+class LoadJob(WireModel):
+    """Write the rows of Parquet files into `{root}/{attempt}` of the regions where they belong."""
+
+    op: Literal["load"] = "load"
+    job_id: str
+    procedure: str
+    attempt: str
+    """Folder of this attempt alone, relative to each region's root."""
+    paths: list[str] = Field(min_length=1)
+    """Absolute, as executors see them: files, or folders of files."""
+    folders: list[str] = Field(default=[])
+    """Only what lies below one of them is read, wherever links lead."""
+    columns: list[LoadColumn]
+    """All that the table stores."""
+    key: list[int]
+    """Ids of the columns of the primary key, in its order."""
+    partition: PartitionRule
+    checks: list[RowCheck]
+    regions: list[LoadRegion]
+    """Rows of others are read, and left out."""
+    input_digest: str | None = None
+    """Of the files, as an earlier job has found them; null: no matter."""
+    rows_per_s: int | None = Field(default=None, ge=1)
+
+    @property
+    def region_id(self) -> None:
+        """It is about no one region."""
 
 
 class ThrottleJob(WireModel):
@@ -188,16 +242,46 @@ class CheckResult(WireModel):
     faults: DataFaults
 
 
+class LoadedRegion(WireModel):
+    number: int
+    files: list[DataFile]
+    """Of rows, each sorted by key, none overlapping another; all of the version asked for."""
+
+
+class LoadResult(WireModel):
+    """Offenders of any kind: what was written is not to be taken."""
+
+    op: Literal["loaded"] = "loaded"
+    job_id: str
+    input_digest: str
+    """Of the names, sizes and times of the files."""
+    files_in: int
+    rows_in: int
+    bytes_in: int
+    bytes_out: int
+    regions: list[LoadedRegion]
+    """Those that have rows."""
+    repeated: list[str] = Field(default_factory=list, max_length=OFFENDERS_MAX)
+    """Row keys that stand in the files more than once, hexadecimal."""
+    repeated_total: int = 0
+    """How many keys."""
+    violations: list[Violation] = Field(default_factory=list, max_length=OFFENDERS_MAX)
+    """Of constraints; constraint 0: of a column that has a null, and must not."""
+    violations_total: int = 0
+
+
 class JobFailed(WireModel):
     op: Literal["failed"] = "failed"
     job_id: str
     code: str
     """A code of base/wire/problems.py."""
     detail: str
+    facts: dict[str, JsonValue] = Field(default_factory=dict)
+    """Of a refusal: what is wrong."""
 
 
-Job = MoveJob | BackfillJob | ValidateJob | CheckJob
-JobResult = MoveResult | BackfillResult | ValidateResult | CheckResult
+Job = MoveJob | BackfillJob | ValidateJob | CheckJob | LoadJob
+JobResult = MoveResult | BackfillResult | ValidateResult | CheckResult | LoadResult
 Request = Job | ThrottleJob | CancelJob
 Answer = DriverReady | JobProgress | JobResult | JobFailed
 REQUEST: TypeAdapter[Request] = TypeAdapter(Annotated[Request, Field(discriminator="op")])

@@ -62,6 +62,16 @@ class RegionStat(WireModel):
     """The folder it was ordered to serve from. Null: not said, so nobody orders to delete it."""
 
 
+class RefusedStat(WireModel):
+    """Batches and reads that regions refused because their schema version was below the floor."""
+
+    table_id: int
+    holder_id: str | None
+    """Whose batches; null: reads, and batches of clients."""
+    count: int = Field(ge=1)
+    """Since the node started."""
+
+
 class HeartbeatRequest(WireModel):
     """`PUT /internal/v1/nodes/{node_id}/heartbeat`. Heard in (incarnation, sequence) order."""
 
@@ -77,6 +87,8 @@ class HeartbeatRequest(WireModel):
     """The highest term the node has seen."""
     resources: NodeResources
     regions: list[RegionStat] = Field(max_length=100_000)
+    refused: list[RefusedStat] = Field(default_factory=list, max_length=1_000)
+    """One for each table and holder."""
 
 
 class Grant(WireModel):

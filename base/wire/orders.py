@@ -13,6 +13,13 @@ from pydantic import Field, JsonValue
 from base.wire.model import WireModel
 
 
+class OriginColumn(WireModel):
+    """A column that another one of another type has replaced."""
+
+    id: int
+    type: str
+
+
 class RegionColumn(WireModel):
     """A column as a region knows it: by id and type, never by name."""
 
@@ -21,6 +28,10 @@ class RegionColumn(WireModel):
     nullable: bool
     origin_default: JsonValue = None
     """What a row has that was written without the column, in JSON form; null: null."""
+    origin_columns: list[OriginColumn] = Field(default_factory=list)
+    """Columns that it replaces, the last of them first. What a row has that was written without it:
+    of the first of these that it was written with, the value, converted from each type to the next;
+    the origin default if with none."""
 
 
 class LeaseGrant(WireModel):
@@ -113,6 +124,9 @@ class SetSchema(OrderBase):
     mark: str | None = Field(default=None, min_length=1, max_length=128)
     """Name of a mark that is opened at the moment when the floor took hold: a reorg's snapshot. If
     the floor stood already, at the moment of this order."""
+    reserves_version: bool = False
+    """The mark is opened at a version that no row has or will be given: rows that a job brings may
+    bear it. They replace what is older, and lose to whatever is written from now on."""
     close_marks: list[str] = Field(default_factory=list)
     """Marks that nobody reads as of any more."""
 
@@ -141,10 +155,12 @@ class AdoptFiles(OrderBase):
 
 
 class IngestFiles(OrderBase):
-    """Take the sorted entries of an index that a job has made of the region's rows at a mark.
+    """Take the sorted entries of an index that a job has made of the region's rows at a mark, or
+    sorted rows that a job has brought from elsewhere.
 
-    Every entry bears the version of the row it was read from, and loses to whatever is newer: a
-    deletion behind the mark, too, for its tombstone is kept as long as the mark is open.
+    Every entry bears the version of the row it was read from, every row that of a mark that has
+    reserved it; they lose to whatever is newer: a deletion behind the mark, too, for its tombstone
+    is kept as long as the mark is open.
     """
 
     op: Literal["ingest"] = "ingest"
@@ -153,8 +169,11 @@ class IngestFiles(OrderBase):
     attempt: str
     """Folder, relative to the region's root, that holds the files."""
     index: int
+    """0: rows."""
     mark: str
-    """The mark that the rows were read at; it must be open."""
+    """The mark that the rows were read at, or that their version is of; it must be open."""
+    prepares: bool = False
+    """The files are looked at and made durable, and nothing is taken yet."""
     files: list["DataFile"]
     unique_columns: list[int] = Field(default_factory=list)
     """Ids of the columns of a unique index, in its order; none: it is not unique. Entries that lose

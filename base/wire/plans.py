@@ -119,6 +119,11 @@ class PlannedProcedure(WireModel):
     scan_rows: int = 0
     """All that its steps read, as far as it is known; like `scan_bytes`."""
     scan_bytes: int = 0
+    scan_rows_per_s: int | None = None
+    """At which `eta_s` takes them to be read. Null: none are."""
+    scan_rate_reorgs: int = 0
+    """Over how many earlier reorgs, of this table or else of any, that rate was measured; 0: it is
+    assumed."""
     eta_s: int | None = 0
     """Of all steps. Null: nobody knows when what is in the way will be gone."""
     complete: bool = True

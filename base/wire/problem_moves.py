@@ -166,6 +166,26 @@ MOVES = (
         retry_after_s=30,
     ),
     ProblemKind(
+        "job-failed",
+        503,
+        Unavailable,
+        "A job failed each time that it was tried",
+        ("The job for region {region_id} failed: {detail}", "A job of Spark failed."),
+        "Nothing was changed. See `driver.log` of the server that leads, then ask again with a new "
+        "`Idempotency-Key`.",
+        retry_after_s=30,
+    ),
+    ProblemKind(
+        "order-refused",
+        503,
+        Unavailable,
+        "A region refused an order each time that it was told",
+        ("Regions refused it: {regions}.", "A region refused it."),
+        "Nothing was changed. See `order_failed` in the log of the node, then ask again with a new "
+        "`Idempotency-Key`.",
+        retry_after_s=30,
+    ),
+    ProblemKind(
         "too-many-procedures",
         429,
         Unavailable,

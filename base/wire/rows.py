@@ -14,6 +14,9 @@ ROWS_MAX = 10_000
 """Of one page."""
 SCHEMA_VERSION = "x-schema-version"
 """Header of an answer that is no JSON object: the schema version that it was computed with."""
+MIN_SCHEMA_VERSION = "x-min-schema-version"
+"""Header of a request: a frontend that does not know the table at that schema version yet first
+learns of it. So what one frontend was seen to have is there at the others (PROTOCOLS P7)."""
 SCHEMA_VERSION_KEY = b"metasrv.schema_version"
 """The same in the metadata of an Arrow schema."""
 

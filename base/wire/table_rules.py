@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import assert_never
 
 from pydantic import JsonValue
 
@@ -16,6 +17,7 @@ from base.wire.changes import (
     AddConstraint,
     AlterOperation,
     AlterRequest,
+    AlterType,
     DropColumn,
     DropConstraint,
     RenameColumn,
@@ -76,7 +78,7 @@ def validate_undrop(request: UndropRequest) -> tuple[FieldError, ...]:
 
 
 def validate_alter(request: AlterRequest) -> tuple[FieldError, ...]:
-    """What is wrong whatever the table is. Operations not built yet are `unsupported`."""
+    """What is wrong whatever the table is."""
     return tuple(
         error
         for place, operation in enumerate(request.operations)
@@ -225,8 +227,18 @@ def _operation_errors(operation: AlterOperation, here: str) -> Iterator[FieldErr
             yield from name_errors(operation.name, f"{here}/name")
         case AddConstraint():
             yield from _add_constraint_errors(operation, here)
+        case AlterType():
+            yield from name_errors(operation.name, f"{here}/name")
+            yield from _type_errors(operation.type, f"{here}/type")
         case _:
-            yield _unsupported(f"{here}/op", f"{operation.op} is not built yet")
+            assert_never(operation)
+
+
+def _type_errors(type: str, here: str) -> Iterator[FieldError]:
+    try:
+        parse_type(type, here)
+    except Refused as error:
+        yield _field_error(error)
 
 
 def _add_constraint_errors(operation: AddConstraint, here: str) -> Iterator[FieldError]:

@@ -96,6 +96,8 @@ class ColumnBody(ColumnSpec):
     """Permanent: a rename keeps it, and it is never used again in this table."""
     origin_default: JsonValue = None
     """What a row reads as that was written before the column, in JSON form; null: null."""
+    replaces: int | None = None
+    """While a type changes: id of the column of the old type, in whose place it comes."""
     state: ElementState
     """Users know a column only while it is `public`."""
 

@@ -119,7 +119,9 @@ class Heart:
         me = self._membership
         resources = await self._world.machine.resources()
         me.sequence += 1
-        request = me.heartbeat(self._desk.term, resources, self._regions.stats())
+        regions = self._regions
+        refused = regions.refusals.stats()
+        request = me.heartbeat(self._desk.term, resources, regions.stats(), refused)
         sent_ms = self._world.clock.mono_ms()
         self._world.leases.sent(me.sequence, sent_ms)
         try:

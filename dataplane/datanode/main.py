@@ -42,6 +42,7 @@ from dataplane.datanode.upkeep import Upkeep
 from dataplane.region.block_cache import BlockCache
 from dataplane.region.local_disk import LocalDisk
 from dataplane.region.place import RegionLimits
+from serving.no_pandas import leave_out_pandas
 from serving.server import Server
 from serving.tokens import guarded
 
@@ -65,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return EXIT_CONFIG
     log_to_stderr(node_id=config.node_id)
+    leave_out_pandas()
     try:
         with RootLock(config.root), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(run(config, ready_file))

@@ -3,7 +3,13 @@
 from dataclasses import dataclass, field
 
 from base.wire.nodes import HeartbeatRequest as Heartbeat
-from base.wire.nodes import NodeResources, RegionStat, RegisterAnswer, RegisterRequest
+from base.wire.nodes import (
+    NodeResources,
+    RefusedStat,
+    RegionStat,
+    RegisterAnswer,
+    RegisterRequest,
+)
 
 VERSION = "0.1.0"
 
@@ -63,7 +69,11 @@ class Membership:
         )
 
     def heartbeat(
-        self, term: int, resources: NodeResources, regions: list[RegionStat]
+        self,
+        term: int,
+        resources: NodeResources,
+        regions: list[RegionStat],
+        refused: list[RefusedStat],
     ) -> Heartbeat:
         assert self.cluster_id is not None, "only a registered node has a heart"
         me = self.identity
@@ -78,4 +88,5 @@ class Membership:
             term=term,
             resources=resources,
             regions=regions,
+            refused=refused,
         )

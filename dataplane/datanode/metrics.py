@@ -61,6 +61,11 @@ class NodeMetrics:
             ["at"],
             registry=self._registry,
         )
+        self._refused = Gauge(
+            "datanode_floor_refusals",
+            "Batches and reads below the floor of their region, since the start",
+            registry=self._registry,
+        )
         self._sequence = Gauge(
             "datanode_heartbeat_sequence", "Heartbeats sent", registry=self._registry
         )
@@ -83,6 +88,7 @@ class NodeMetrics:
         pool = pa.default_memory_pool()
         self._arrow_bytes.labels("now").set(pool.bytes_allocated())
         self._arrow_bytes.labels("peak").set(pool.max_memory() or 0)
+        self._refused.set(regions.refusals.total)
         self._sequence.set(membership.sequence)
         return generate_latest(self._registry)
 

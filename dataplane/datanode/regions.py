@@ -22,6 +22,7 @@ from base.wire.orders import (
 )
 from dataplane.datanode.leases import RegionLeases
 from dataplane.datanode.ports import RegionStore, Spawn
+from dataplane.datanode.refusals import Refusals
 from dataplane.datanode.region_owner import RegionOwner, is_lost, no_lease
 from dataplane.datanode.store import schema_of
 from dataplane.region.adoption import Ingest
@@ -66,6 +67,7 @@ class Regions:
         self._clock = clock
         self._spawn = spawn
         self._slots: dict[int, Slot] = {}
+        self.refusals = Refusals()
 
     # -- asked by reads and writes
 
@@ -122,9 +124,7 @@ class Regions:
                 owner = self._owner_at(order)
                 await owner.change(lambda: adopt(owner.region, order))
             case IngestFiles():
-                owner = self._owner_at(order)
-                owner.is_tidy = False  # when its mark is closed, other attempts are leavings
-                await ingest(owner, ingest_of(order))
+                await ingest(self._owner_at(order), order)
             case DiscardRoot():
                 owner = self._owner_at(order)
                 await owner.change(lambda: self._store.discard(order, owner.region))
@@ -157,8 +157,10 @@ class Regions:
         schema, region = schema_of(order), owner.region
         if not isinstance(order, SetSchema):
             return await owner.change(lambda: region.set_schema(schema))
-        mark, close = order.mark, order.close_marks
-        return await owner.change(lambda: region.set_schema(schema, mark, close))
+        mark, close, reserves = order.mark, order.close_marks, order.reserves_version
+        if close:
+            owner.is_tidy = False  # what jobs made as of them, and nobody took, is a leaving now
+        return await owner.change(lambda: region.set_schema(schema, mark, close, reserves=reserves))
 
     async def _bring_up(self, slot: Slot) -> None:
         try:
@@ -284,13 +286,14 @@ def ingest_of(order: IngestFiles) -> Ingest:
     )
 
 
-async def ingest(owner: RegionOwner, source: Ingest) -> None:
+async def ingest(owner: RegionOwner, order: IngestFiles) -> None:
     """Writers wait for the end of it alone."""
-    region = owner.region
+    region, source = owner.region, ingest_of(order)
     prepared = None
-    if source.unique_columns:
+    if order.prepares or source.unique_columns:
         prepared = await asyncio.to_thread(region.prepare, source)
-    await owner.change(lambda: region.ingest(source, prepared))
+    if not order.prepares:
+        await owner.change(lambda: region.ingest(source, prepared))
 
 
 def _cause(error: MetaError) -> dict[str, object]:

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 
 import pyarrow as pa
 
@@ -62,10 +62,11 @@ class RowDesk:
 
     async def write(self, region_id: int, body: bytes) -> BatchResult:
         header, rows = await asyncio.to_thread(read_batch, body)
-        slot = self._judged(region_id, header)
-        self._regions.must_have_lease(slot)
-        assert slot.owner is not None
-        applied = await slot.owner.write(header, rows)
+        with self._noted(header, header.holder):
+            slot = self._judged(region_id, header)
+            self._regions.must_have_lease(slot)
+            assert slot.owner is not None
+            applied = await slot.owner.write(header, rows)
         return BatchResult(
             region_id=str(region_id),
             version=applied.version,
@@ -154,10 +155,20 @@ class RowDesk:
         return slot
 
     def _readable(self, region_id: int, header: ReadHeader) -> tuple[Slot, Region]:
-        slot = self._judged(region_id, header)
+        with self._noted(header, None):
+            slot = self._judged(region_id, header)
         self._regions.must_have_lease(slot)
         assert slot.owner is not None
         return slot, slot.owner.region
+
+    @contextmanager
+    def _noted(self, header: ReadHeader | BatchHeader, holder: str | None) -> Iterator[None]:
+        """What a floor refuses is counted: the leader shows it (docs/decisions/0103)."""
+        try:
+            yield
+        except Conflict as error:
+            self._regions.refusals.note(error, header.table_id, holder)
+            raise
 
     @asynccontextmanager
     async def _parts(

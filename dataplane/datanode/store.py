@@ -11,11 +11,10 @@ from base.wire.orders import (
     DiscardRoot,
     DropRegion,
     OpenRegion,
-    RegionColumn,
     SetSchema,
 )
 from dataplane.region.block_cache import BlockCache
-from dataplane.region.columns import ColumnDef, RegionSpec, ordered
+from dataplane.region.columns import RegionSpec, columns_told
 from dataplane.region.disk import Disk
 from dataplane.region.fence import highest_fence, read_fence
 from dataplane.region.names import ATTEMPTS, DATA, UNFINISHED, fences, manifests, segments
@@ -41,7 +40,7 @@ class DiskStore:
             raise Refused("invalid-request", reason=f"{root} is not under {self.node_root}")
         spec = RegionSpec(
             region_id=int(order.region_id),
-            columns=columns_of(order.columns),
+            columns=columns_told(order.columns),
             schema_floor=order.schema_floor,
             schema_version=order.schema_version,
             indexes=tuple(sorted(order.indexes)),
@@ -117,11 +116,7 @@ def schema_of(order: CreateRegion | OpenRegion | SetSchema) -> RegionSchema:
     return RegionSchema(
         order.schema_version,
         order.schema_floor,
-        ordered(columns_of(order.columns)),
+        columns_told(order.columns),
         frozenset(order.indexes),
         frozenset(dead),
     )
-
-
-def columns_of(columns: Sequence[RegionColumn]) -> tuple[ColumnDef, ...]:
-    return tuple(ColumnDef(**one.model_dump()) for one in columns)

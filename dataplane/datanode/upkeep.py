@@ -32,12 +32,20 @@ class Upkeep:
 
     async def look_after(self) -> None:
         """Once, all regions."""
-        await asyncio.gather(*(self._look_after(slot) for slot in self._regions))
+        owned = [(slot, slot.owner) for slot in self._regions if slot.owner is not None]
+        due = [(slot, owner) for slot, owner in owned if self._has_work(owner)]
+        await asyncio.gather(*(self._look_after(slot, owner) for slot, owner in due))
 
-    async def _look_after(self, slot: Slot) -> None:
-        owner = slot.owner
-        if owner is None:
-            return
+    def _has_work(self, owner: RegionOwner) -> bool:
+        return (
+            owner.stopped_by is not None
+            or owner.region.needs_flush()
+            or owner.region.has_unread_files()
+            or _is_untidy(owner)
+            or self._is_log_idle(owner)
+        )
+
+    async def _look_after(self, slot: Slot, owner: RegionOwner) -> None:
         if owner.stopped_by is None:
             try:
                 await self._do_what_is_due(owner)
@@ -50,8 +58,7 @@ class Upkeep:
             log.warning("region_stopped", region_id=slot.region_id, code=owner.stopped_by.code)
 
     async def _do_what_is_due(self, owner: RegionOwner) -> None:
-        manifest = owner.region.manifest
-        if not owner.is_tidy and not manifest.borrowed_roots and not manifest.marks:
+        if _is_untidy(owner):
             await asyncio.to_thread(owner.region.collect)  # with nothing borrowed no job runs
             owner.is_tidy = True
         if owner.region.needs_flush():
@@ -59,7 +66,15 @@ class Upkeep:
                 await asyncio.to_thread(owner.region.flush)
         if owner.region.has_unread_files():
             await asyncio.to_thread(owner.region.sweep)
-        written_ms = owner.written_ms
-        if written_ms is not None and self._clock.mono_ms() - written_ms >= LOG_IDLE_MS:
+        if self._is_log_idle(owner):
             owner.written_ms = None
             await asyncio.to_thread(owner.region.close_log)
+
+    def _is_log_idle(self, owner: RegionOwner) -> bool:
+        written_ms = owner.written_ms
+        return written_ms is not None and self._clock.mono_ms() - written_ms >= LOG_IDLE_MS
+
+
+def _is_untidy(owner: RegionOwner) -> bool:
+    manifest = owner.region.manifest
+    return not owner.is_tidy and not manifest.borrowed_roots and not manifest.marks

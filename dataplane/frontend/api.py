@@ -3,11 +3,11 @@
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import Annotated, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ValidationError
 
@@ -19,6 +19,7 @@ from base.wire import strict_json
 from base.wire.asgi import read_body
 from base.wire.problems import field_errors
 from base.wire.rows import (
+    MIN_SCHEMA_VERSION,
     ROWS_MAX,
     SCHEMA_VERSION,
     ChecksumAnswer,
@@ -38,6 +39,7 @@ from dataplane.frontend.answers import (
 )
 from dataplane.frontend.arrow_in import ArrowIn
 from dataplane.frontend.catalog import Name
+from dataplane.frontend.freshness import reached
 from dataplane.frontend.given import Op
 from dataplane.frontend.holder import VERSION
 from dataplane.frontend.parameters import INDEX, KEY, NONE, OP, PAGE, REGION, SCAN
@@ -70,14 +72,25 @@ rows = APIRouter(tags=["rows"])
 admin = APIRouter(tags=["admin"])
 
 
-def service(request: Request) -> Service:
+def service_of(request: Request) -> Service:
+    """Called by the routes: what FastAPI is to inject it works out anew at each request."""
     found = request.app.state.service
     assert isinstance(found, Service)
     return found
 
 
-def name(request: Request) -> Name:
-    """Of the table in the path. Raises NotFound."""
+async def _asked(request: Request) -> tuple[Service, Name]:
+    """And the table in the path, as new as the client has seen it. Raises NotFound, Unavailable."""
+    service, found = service_of(request), _named(request)
+    at_least = request.headers.get(MIN_SCHEMA_VERSION)
+    if at_least is not None:
+        if not _ID.fullmatch(at_least):
+            raise Refused("invalid-request", found=at_least[:64], expected=MIN_SCHEMA_VERSION)
+        await reached(service.catalog, found, int(at_least))
+    return service, found
+
+
+def _named(request: Request) -> Name:
     found = request.path_params
     if "table_id" not in found:
         return found["catalog"], found["schema"], found["table"]
@@ -86,14 +99,11 @@ def name(request: Request) -> Name:
     return int(found["table_id"])
 
 
-ServiceDep = Annotated[Service, Depends(service)]
-NameDep = Annotated[Name, Depends(name)]
-
-
 @rows.post("/rows", response_model=WriteAnswer)
-async def write_rows(request: Request, name: NameDep, service: ServiceDep) -> WriteAnswer:
+async def write_rows(request: Request) -> Response:
     """Insert, upsert, update or delete rows: JSON with the `op` in it, or an Arrow IPC stream with
     `?op=`, which is applied batch by batch as it arrives."""
+    service, name = await _asked(request)
     statement_id = _statement_id(request)
     query = request.scope["query_string"]
     if media_type(request.scope) == Form.ARROW:
@@ -106,8 +116,9 @@ async def write_rows(request: Request, name: NameDep, service: ServiceDep) -> Wr
 
 
 @rows.get("/rows", response_model=RowsAnswer)
-async def get_rows(request: Request, name: NameDep, service: ServiceDep) -> Response:
+async def get_rows(request: Request) -> Response:
     """One row by `key`; or the rows of `index` that have `eq`, or are from `from` up to `to`."""
+    service, name = await _asked(request)
     form = _form(request)
     query = request.scope["query_string"]
     asked = read_query(query, KEY | INDEX | PAGE)
@@ -136,18 +147,21 @@ async def get_rows(request: Request, name: NameDep, service: ServiceDep) -> Resp
 
 
 @rows.post("/rows/get", response_model=RowsAnswer)
-async def get_rows_by_keys(request: Request, name: NameDep, service: ServiceDep) -> Response:
+async def get_rows_by_keys(request: Request) -> Response:
     """Rows by primary key, as many as a page has; those that are not there are left out."""
+    service, name = await _asked(request)
     form = _form(request)
     read_query(request.scope["query_string"], NONE)
     wanted = await _json_body(request, KeysRequest)
-    page = await service.by_keys(name, lambda layout: keys_of(layout.key, wanted.keys))
+    asked = wanted.keys
+    page = await service.by_keys(name, lambda layout: keys_of(layout.key, asked), len(asked))
     return page_answer(page, form)
 
 
 @rows.get("/scan", response_model=RowsAnswer)
-async def scan_rows(request: Request, name: NameDep, service: ServiceDep) -> Response:
+async def scan_rows(request: Request) -> Response:
     """All rows, or some `columns` of them: JSON in pages; NDJSON and Arrow as one stream."""
+    service, name = await _asked(request)
     form = _form(request)
     query = request.scope["query_string"]
     asked = read_query(query, SCAN | PAGE)
@@ -170,29 +184,32 @@ async def scan_rows(request: Request, name: NameDep, service: ServiceDep) -> Res
 
 
 @rows.get("/checksum", response_model=ChecksumAnswer)
-async def checksum(request: Request, name: NameDep, service: ServiceDep) -> ChecksumAnswer:
+async def checksum(request: Request) -> Response:
     """All rows, or those of one `region`, counted and summed up where they are."""
+    service, name = await _asked(request)
     asked = read_query(request.scope["query_string"], REGION)
-    return await service.checksum(name, lambda layout: region_of(layout, asked))
+    found = await service.checksum(name, lambda layout: region_of(layout, asked))
+    return _json(found)
 
 
 @admin.get("/livez")
-async def livez(service: ServiceDep) -> Alive:
+async def livez(request: Request) -> Alive:
     """The process answers; not once its lease has ended."""
-    service.check_alive()
+    service_of(request).check_alive()
     return Alive()
 
 
 @admin.get("/readyz")
-async def readyz(service: ServiceDep) -> Alive:
+async def readyz(request: Request) -> Alive:
     """It holds a schema lease, and has read the catalog."""
-    service.holder.check()
+    service_of(request).holder.check()
     return Alive()
 
 
 @admin.get("/version")
-async def version(service: ServiceDep) -> VersionBody:
+async def version(request: Request) -> VersionBody:
     """Who this process is, and in which cluster."""
+    service = service_of(request)
     me = service.holder
     return VersionBody(
         version=VERSION,
@@ -204,9 +221,9 @@ async def version(service: ServiceDep) -> VersionBody:
 
 
 @admin.get("/metrics", response_class=Response)
-async def metrics(service: ServiceDep) -> Response:
+async def metrics(request: Request) -> Response:
     """Counters in the Prometheus text format."""
-    return Response(service.exposition(), media_type="text/plain; version=0.0.4")
+    return Response(service_of(request).exposition(), media_type="text/plain; version=0.0.4")
 
 
 async def _resumed(service: Service, asked: Asked) -> PageOf:
@@ -276,11 +293,16 @@ def _statement_id(request: Request) -> str:
     return id_of_key(given)
 
 
-def _written(done: Written) -> WriteAnswer:
+def _written(done: Written) -> Response:
     regions = tuple(
         RegionDone(
             region_id=one.region_id, rows=one.rows, version=one.version, repeated=one.repeated
         )
         for one in done.regions
     )
-    return WriteAnswer(rows=done.rows, schema_version=done.schema_version, regions=regions)
+    return _json(WriteAnswer(rows=done.rows, schema_version=done.schema_version, regions=regions))
+
+
+def _json(answer: BaseModel) -> Response:
+    """Nothing is left to check, or to work out, of what we made ourselves."""
+    return Response(answer.model_dump_json(), media_type=Form.JSON)

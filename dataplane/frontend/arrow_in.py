@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import pyarrow as pa
 
 from base.errors import Refused, Unavailable
+from base.offload import is_short, offload
 from base.rows.arrow_guard import body_bytes, check_messages
 from base.wire.asgi import Receive
 from base.wire.batches import BATCH_BYTES_MAX
@@ -35,7 +36,8 @@ class ArrowIn:
         if first is None:
             raise _refused("it has no schema")
         while (message := await self._message()) is not None:
-            for batch in await asyncio.to_thread(_decoded, first + message):
+            stream = first + message
+            for batch in await offload(is_short(0, len(stream)), _decoded, stream):
                 yield batch
 
     async def _message(self) -> bytes | None:

@@ -14,8 +14,6 @@ from base.schema.values import Value
 from dataplane.frontend.given import Given, Op
 from dataplane.frontend.schema import StoredColumn
 
-NO = pa.scalar(False)
-
 
 @dataclass(frozen=True, slots=True)
 class Cases:
@@ -84,12 +82,19 @@ def cases_of(op: Op, count: int, present: pa.BooleanArray | None) -> Cases:
 
 
 def new_values(
-    one: StoredColumn, given: Given, cases: Cases, rows: pa.RecordBatch | None
+    one: StoredColumn,
+    given: Given,
+    cases: Cases,
+    rows: pa.RecordBatch | None,
+    mirrored: pa.Array | None = None,
 ) -> pa.Array:
-    """What the new rows have of a column."""
+    """What the new rows have of a column. *mirrored*: what they have in the one that it mirrors, in
+    its type."""
     does, column = one.does, one.column
-    sets = cases.sets(given, [column]) if does.visible else pa.repeat(NO, given.count)
-    values = _Values(one, given, rows)
+    named = column if one.mirror is None else one.mirror.column
+    known = does.visible or one.mirror is not None
+    sets = cases.sets(given, [named]) if known else pa.repeat(False, given.count)
+    values = _Values(one, given, rows, mirrored)
     updated = pc.if_else(sets, values.after(does.update), values.after(does.update_elsewhere))
     return pc.if_else(cases.inserted, values.after(does.insert), updated)
 
@@ -101,6 +106,7 @@ class _Values:
     one: StoredColumn
     given: Given
     rows: pa.RecordBatch | None
+    mirrored: pa.Array | None
 
     def after(self, acts: Iterable[Act]) -> pa.Array:
         """What is not stored is what a row without the column reads as; what a region gave of an
@@ -111,6 +117,8 @@ class _Values:
                 found, is_kept = self._kept(found), True
             elif act is Act.PUT:
                 found = self._put()
+            elif act is Act.MIRROR:
+                found = self.mirrored
             elif act is Act.FILL and not is_kept:
                 found = self._repeated(self.one.filler)
         return found

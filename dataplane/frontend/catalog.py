@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from base.elements.states import ElementState
 from base.errors import NotFound, Unavailable
 from base.feed.mirror import Mirror, Reading
 from base.wire.feed import FeedLine, FeedTable, Snapshot, Update
@@ -68,8 +69,16 @@ class LiveCatalog:
         return self._schema(table)
 
     def schema(self, table_id: int) -> Schema:
-        """As the newest version has it. Raises NotFound."""
-        return self._schema(self._table(table_id))
+        """As the newest version has it. Raises NotFound, also for one that is being dropped."""
+        table = self._table(table_id)
+        if table.state is not ElementState.PUBLIC:
+            raise NotFound("table-not-found", table_id=table_id)
+        return self._schema(table)
+
+    def latest(self, known: Schema) -> Schema:
+        """The newest version; of a table that is being dropped, *known*. Raises NotFound."""
+        table = self._table(known.layout.table_id)
+        return self._schema(table) if table.state is ElementState.PUBLIC else known
 
     def region(self, table_id: int, number: int) -> RegionRouteBody:
         """Where it is, as far as we know. Raises NotFound for a table that is gone."""
@@ -87,7 +96,8 @@ class LiveCatalog:
         )
 
     async def newer(self, known: Schema) -> Schema:
-        """The table at a version above that of *known*, once there is one. Raises NotFound."""
+        """The table at a version above that of *known*, once there is one. Raises NotFound where
+        none will be."""
         while (found := self.schema(known.layout.table_id)).version <= known.version:
             await self._moved.wait()
         return found

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from base.wire.problems import MEDIA_TYPE
-from base.wire.rows import SCHEMA_VERSION, KeysRequest, RowsRequest
+from base.wire.rows import MIN_SCHEMA_VERSION, SCHEMA_VERSION, KeysRequest, RowsRequest
 from dataplane.frontend.answers import Form
 from dataplane.frontend.api import BY_ID, BY_NAME
 from dataplane.frontend.app import bare_app
@@ -25,6 +25,13 @@ _KEY_HEADER = {
     "required": False,
     "description": "The same again is answered by what it did the first time, for ten minutes.",
     "schema": {"type": "string", "maxLength": 255},
+}
+_MIN_HEADER = {
+    "name": MIN_SCHEMA_VERSION,
+    "in": "header",
+    "required": False,
+    "description": "The answer is computed with this schema version of the table, or a newer one.",
+    "schema": {"type": "integer", "minimum": 1},
 }
 
 
@@ -95,7 +102,7 @@ def _query(asked: Asked) -> Iterator[dict[str, Any]]:
 
 
 def _headers(asked: Asked) -> list[dict[str, Any]]:
-    return [_KEY_HEADER] if asked.takes_arrow else []
+    return [_KEY_HEADER, _MIN_HEADER] if asked.takes_arrow else [_MIN_HEADER]
 
 
 def _body(asked: Asked, model: type[BaseModel]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from base.errors import Conflict
 from base.rows.split import ABSENT
 from base.schema.entrycodec import encode_entries
 from base.wire.batches import OP_DELETE, OP_PUT
-from dataplane.frontend.cases import NO, Cases
+from dataplane.frontend.cases import Cases
 from dataplane.frontend.schema import StoredIndex
 
 ShowKeys = Callable[[Sequence[bytes]], object]
@@ -58,7 +58,7 @@ class Change:
         """*old* and *new*: columns by id."""
         before = None if old is None else _keys(index, old, rows)
         after = None if new is None else _keys(index, new, rows)
-        touched = pa.repeat(NO, len(rows))
+        touched = pa.repeat(False, len(rows))
         if before is not None and after is not None:
             touched = pc.not_equal(before, after)
         masks = [cases.where(index.does, touched, act) for act in (Act.REMOVE, Act.PUT, Act.CHECK)]

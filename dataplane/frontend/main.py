@@ -34,6 +34,7 @@ from dataplane.frontend.regions import Regions
 from dataplane.frontend.service import Service
 from dataplane.frontend.transactions import Transactions
 from dataplane.frontend.writing import Writing
+from serving.no_pandas import leave_out_pandas
 from serving.server import Server
 from serving.tokens import guarded
 
@@ -59,6 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return EXIT_CONFIG
     log_to_stderr(frontend_id=config.frontend_id)
+    leave_out_pandas()
     code = EXIT_CONFIG
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -125,7 +127,7 @@ class _Frontend:
         world = World(HttpLeader(client), clock, feed.reload, feed.learn)
         self.holder = Holder(config.frontend_id, address, catalog, transactions, latency, world)
         self.nodes = Nodes(token=token)
-        regions = Regions(catalog, self.nodes, rng, self.holder.check_lease)
+        regions = Regions(catalog, self.nodes, rng, self.holder.check_lease, config.frontend_id)
         self.service = Service(
             holder=self.holder,
             catalog=catalog,

@@ -17,6 +17,7 @@ from base.wire.batches import OP_DELETE, OP_PUT
 from dataplane.frontend.cases import Cases, cases_of, new_values
 from dataplane.frontend.entries import Change, Entry
 from dataplane.frontend.given import Given, Op
+from dataplane.frontend.mirrors import check_mirrors, in_its_type
 from dataplane.frontend.rules import check_rules
 from dataplane.frontend.schema import Schema
 
@@ -45,7 +46,7 @@ def reads_rows(schema: Schema, op: Op) -> bool:
         case Op.UPSERT:
             indexed = (one.does for one in schema.indexes)
             kept = (
-                one.does.update if one.does.visible else one.does.update_elsewhere
+                one.does.update if one.does.visible or one.mirror else one.does.update_elsewhere
                 for one in schema.columns
             )
             return any(
@@ -115,8 +116,14 @@ class Statement:
         """What the new rows have of each column, by its id; None: a delete has no new rows."""
         if self.op is Op.DELETE:
             return None
-        columns = self.schema.columns
-        return {one.column.id: new_values(one, self.given, cases, rows) for one in columns}
+        written = [one for one in self.schema.columns if one.is_written]
+        new: dict[int, pa.Array] = {}
+        for one in sorted(
+            written, key=lambda one: one.mirror is not None
+        ):  # what is mirrored first
+            mirrored = None if one.mirror is None else in_its_type(one, new).values
+            new[one.column.id] = new_values(one, self.given, cases, rows, mirrored)
+        return new
 
     def _check_values(self, cases: Cases, new: Mapping[int, pa.Array]) -> None:
         """What users cannot name they cannot mend: of that the filler is all there is."""
@@ -124,6 +131,7 @@ class Statement:
             if one.does.visible:
                 check_nulls(one.column, new[one.column.id])
         check_rules(self.schema.rules, cases, self.given, new)
+        check_mirrors(self.schema, cases, self.given, new)
 
     def _rows(
         self, cases: Cases, rows: pa.RecordBatch | None, new: Mapping[int, pa.Array]

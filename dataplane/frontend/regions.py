@@ -8,11 +8,12 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from base.errors import MetaError, Unavailable, Unknown
+from base.errors import MetaError, NotFound, Unavailable, Unknown
 from base.fanout import fan_out
+from base.offload import is_short, offload
 from base.rng import Rng
 from base.rows.nodes import Nodes
-from base.rows.retry import REGION_BACKOFF, attempts, may_send_again
+from base.rows.retry import REGION_BACKOFF, at_the_end, attempts, may_send_again
 from base.rows.split import body_of
 from base.wire.batches import (
     BatchHeader,
@@ -57,6 +58,8 @@ class Regions:
     rng: Rng
     check_lease: Callable[[], None]
     """Raises Unavailable when this process may not speak any more."""
+    holder_id: str
+    """Whom regions name when they count what they refuse."""
 
     async def write(
         self, schema: Schema, number: int, rows: pa.RecordBatch, sent: Sent, call: "Call"
@@ -72,8 +75,10 @@ class Regions:
                 epoch=region.epoch,
                 statement_id=call.statement_id,
                 maintains_indexes=True,
+                holder=self.holder_id,
             )
-            body = await asyncio.to_thread(body_of, rows, header)
+            short = is_short(rows.num_rows, rows.nbytes)
+            body = await offload(short, body_of, rows, header)
             self.check_lease()
             try:
                 return await self.nodes.write(region, body, call.left_ms)
@@ -155,10 +160,13 @@ class Regions:
         send: Callable[[RegionRouteBody], Awaitable[T]],
     ) -> T:
         found: list[T] = []
-        async for attempt in attempts(call.until, self.rng, REGION_BACKOFF, _again):
-            with attempt:
-                region = self.catalog.region(schema.layout.table_id, number)
-                found = [await send(region)]
+        try:
+            async for attempt in attempts(call.until, self.rng, REGION_BACKOFF, _again):
+                with attempt:
+                    region = self.catalog.region(schema.layout.table_id, number)
+                    found = [await send(region)]
+        except NotFound as error:
+            raise at_the_end(error) from error
         return found[0]
 
 

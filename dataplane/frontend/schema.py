@@ -6,15 +6,33 @@ executes it: what a statement does for an element is in its graph (base/elements
 
 from dataclasses import dataclass
 
-from base.elements.graph import Behaviour, Graph
-from base.elements.graphs import GRAPHS, OPTIONAL_COLUMN, REQUIRED_COLUMN
+from base.elements.graph import Act, Behaviour, Graph
+from base.elements.graphs import (
+    CHANGED_COLUMN,
+    GRAPHS,
+    OPTIONAL_COLUMN,
+    REPLACED_COLUMN,
+    REQUIRED_COLUMN,
+)
 from base.errors import NotFound
 from base.expressions.check import Check
 from base.rows.layout import Column, Layout
+from base.schema.conversion import Conversion, conversion_of
 from base.schema.partition import router
 from base.schema.types import ColumnType, parse_type
 from base.schema.values import Value, from_json
 from base.wire.feed import FeedColumn, FeedTable
+
+_STORING = frozenset({Act.KEEP, Act.PUT, Act.FILL, Act.MIRROR})
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """The column that has what a hidden one has, in another type."""
+
+    column: Column
+    conversion: Conversion
+    """From it to the hidden one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +43,18 @@ class StoredColumn:
     origin: Value | None
     """What a row reads as that does not have the column; None: null."""
     does: Behaviour
+    mirror: Mirror | None = None
+
+    @property
+    def acts(self) -> frozenset[Act]:
+        """All that any statement does for it."""
+        does = self.does
+        return frozenset((*does.insert, *does.update, *does.update_elsewhere, *does.delete))
+
+    @property
+    def is_written(self) -> bool:
+        """Whether new rows have it at all; else they read as rows of before."""
+        return bool(self.acts & _STORING)
 
     @property
     def filler(self) -> Value | None:
@@ -33,12 +63,15 @@ class StoredColumn:
         return self.column.default if has_default else self.origin
 
     @classmethod
-    def of(cls, body: FeedColumn) -> "StoredColumn":
-        type = parse_type(body.type)
-        default = _value(type, body.default)
-        column = Column(body.id, body.name, type, body.nullable, default)
-        origin = _value(type, body.origin_default)
-        return cls(column, origin, _graph_of(body).behaviours[body.state])
+    def of(cls, body: FeedColumn, other: FeedColumn | None) -> "StoredColumn":
+        """*other*: the column that it replaces, or that replaces it."""
+        column = _column(body)
+        does = _graph_of(body, other).behaviours[body.state]
+        mirror = None
+        if other is not None and not does.visible:
+            source = _column(other)
+            mirror = Mirror(source, conversion_of(source.type, column.type))
+        return cls(column, _value(column.type, body.origin_default), does, mirror)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +111,7 @@ class Schema:
 
     @classmethod
     def of(cls, table: FeedTable) -> "Schema":
-        columns = tuple(StoredColumn.of(one) for one in table.columns)
+        columns = _columns(table)
         by_id = {one.column.id: one.column for one in columns}
         indexes = tuple(
             StoredIndex(
@@ -130,9 +163,25 @@ def _layout(table: FeedTable, columns: tuple[StoredColumn, ...]) -> Layout:
     )
 
 
-def _graph_of(column: FeedColumn) -> Graph:
+def _columns(table: FeedTable) -> tuple[StoredColumn, ...]:
+    by_id = {one.id: one for one in table.columns}
+    replacing = {one.replaces: one for one in table.columns}
+    return tuple(
+        StoredColumn.of(one, by_id[one.replaces] if one.replaces else replacing.get(one.id))
+        for one in table.columns
+    )
+
+
+def _graph_of(column: FeedColumn, other: FeedColumn | None) -> Graph:
+    if other is not None:
+        return REPLACED_COLUMN if column.replaces is None else CHANGED_COLUMN
     says_nothing = column.default is None and column.origin_default is None
     return OPTIONAL_COLUMN if column.nullable and says_nothing else REQUIRED_COLUMN
+
+
+def _column(body: FeedColumn) -> Column:
+    type = parse_type(body.type)
+    return Column(body.id, body.name, type, body.nullable, _value(type, body.default))
 
 
 def _value(type: ColumnType, found: object) -> Value | None:

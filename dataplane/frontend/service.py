@@ -12,6 +12,7 @@ import pyarrow as pa
 from base.clock import Clock
 from base.errors import Conflict, MetaError, NotFound, Unavailable
 from base.fanout import fan_out
+from base.offload import is_short, offload
 from base.rows.layout import Column, Layout
 from base.rows.outcome import RegionOutcome, WriteResult
 from base.rows.statement_ids import id_of_batch
@@ -88,7 +89,8 @@ class Service:
         with self._running() as transaction:
             schema = await self._bound(transaction, name)
             read = partial(_from_rows, rows, op)
-            wish = self._wish(transaction, op, read, statement_id)
+            short = is_short(len(rows), 0)
+            wish = replace(self._wish(transaction, op, read, statement_id), is_short=short)
             done, version = await self._write(schema, wish)
         return Written(done.rows, version, done.regions)
 
@@ -111,9 +113,10 @@ class Service:
                     self.transactions.check_age(transaction, self.clock.mono_ms())
                     read = partial(_from_arrow, batch, op)
                     id = id_of_batch(statement_id, number)
-                    wish = self._wish(transaction, op, read, id)
+                    short = is_short(batch.num_rows, batch.nbytes)
+                    wish = replace(self._wish(transaction, op, read, id), is_short=short)
                     done, _ = await self._write(schema, wish)
-                    schema = self.catalog.schema(schema.layout.table_id)
+                    schema = self.catalog.latest(schema)
                     rows, number = rows + done.rows, number + 1
                     regions |= {one.region_id: _added(regions, one) for one in done.regions}
             except TimeoutError as error:
@@ -126,14 +129,15 @@ class Service:
     # -- reads
 
     async def by_key(self, name: Name, key_of: Callable[[Layout], Sequence[Value]]) -> PageOf:
-        return await self.by_keys(name, lambda layout: [key_of(layout)])
+        return await self.by_keys(name, lambda layout: [key_of(layout)], keys=1)
 
-    async def by_keys(self, name: Name, keys_of: Callable[[Layout], Keys]) -> PageOf:
-        """The rows that are there, by region."""
+    async def by_keys(self, name: Name, keys_of: Callable[[Layout], Keys], keys: int) -> PageOf:
+        """The rows that are there, by region. *keys*: how many there are."""
         with self._running() as transaction:
 
             async def read(schema: Schema) -> PageOf:
-                by_number = await asyncio.to_thread(_by_number, schema.layout, keys_of)
+                short = is_short(keys, 0)
+                by_number = await offload(short, _by_number, schema.layout, keys_of)
                 call = self._call(transaction)
                 asked = [
                     partial(self.regions.rows, schema, number, list(keys), call)

@@ -16,11 +16,12 @@ import pyarrow.compute as pc
 from base.errors import Conflict, MetaError, NotFound, Refused
 from base.fanout import fan_out
 from base.ids import TableId, region_id
+from base.offload import is_short, offload
 from base.rows.layout import Layout
 from base.rows.outcome import RegionOutcome, WriteResult, outcome_of, settle
 from base.rows.split import PART_ROWS_MAX
 from base.rows.statement_ids import id_of_part
-from base.wire.batches import BATCH_BYTES_MAX
+from base.wire.batches import BATCH_BYTES_MAX, OP_DELETE
 from dataplane.frontend.catalog import LiveCatalog
 from dataplane.frontend.entries import Entry
 from dataplane.frontend.given import Given, Op, Part, by_region
@@ -31,6 +32,8 @@ from dataplane.frontend.schema import Schema
 CONFLICTS_MAX = 10
 """Attempts on rows that others change at the same time; then the statement conflicts."""
 REGIONS_AT_ONCE = 16
+NO_VERSION = -1
+"""Of a row: none is negative."""
 _CHANGED = frozenset({"already-exists", "version-mismatch"})
 """What a region says when an expectation does not hold."""
 
@@ -47,6 +50,12 @@ class Wish:
     """Seconds of the loop's clock."""
     bind: Callable[[Schema], None]
     """Told of the schema that it is bound to from now on."""
+    is_short: bool = False
+    """So few rows that no thread is worth its while (base/offload.py)."""
+
+    def is_short_with(self, found: pa.Table | pa.RecordBatch | None) -> bool:
+        """Whether that holds with the rows as they are in the region."""
+        return self.is_short and (found is None or is_short(0, found.nbytes))
 
 
 @dataclass(slots=True)
@@ -80,8 +89,8 @@ class Writing:
         Raises what `settle` says, with `regions`; Refused before anything was sent.
         """
         wish.bind(schema)
-        given = await asyncio.to_thread(wish.read, schema.layout)
-        parts = await asyncio.to_thread(by_region, schema.layout, given)
+        given = await offload(wish.is_short, wish.read, schema.layout)
+        parts = await offload(wish.is_short, by_region, schema.layout, given)
         states = [_Progress(schema, part, Sent()) for part in parts]
         calls = [partial(self._part, wish, state) for state in states]
         outcomes = await fan_out(calls, at_once=REGIONS_AT_ONCE)
@@ -103,7 +112,14 @@ class Writing:
         """None: what it was planned on has changed meanwhile."""
         call = Call(id_of_part(wish.statement_id, at.part.number), wish.until)
         try:
-            batch = await self._planned(wish.op, at, call)
+            known = await self._known(wish, at, call)
+            try:
+                short = wish.is_short_with(known.rows)
+                batch = await offload(short, _batch, wish.op, at, known)
+            except (Conflict, Refused) as error:
+                if known.rows is None:
+                    raise
+                return await self._remembered(at, call, error)
             return await self._sent(at, batch, call)
         except Conflict as error:
             if error.code != "schema-version-stale":
@@ -124,24 +140,37 @@ class Writing:
             return None
         return _Done(done.version, done.repeated)
 
-    async def _planned(self, op: Op, at: _Progress, call: Call) -> pa.RecordBatch:
-        schema, part = at.schema, at.part
-        statement = Statement(schema, op, part.given)
+    async def _known(self, wish: Wish, at: _Progress, call: Call) -> Known:
+        op, schema, part = wish.op, at.schema, at.part
         rows = None
         if at.careful or reads_rows(schema, op):
             keys: list[bytes] = part.given.keys.to_pylist()
             found = await self.regions.rows(schema, part.number, keys, call)
-            rows = await asyncio.to_thread(_aligned, part.given.keys, found)
-        wanted = await asyncio.to_thread(statement.entries_to_read, rows, puts=at.careful)
+            rows = await offload(wish.is_short_with(found), _aligned, part.given.keys, found)
+        statement = Statement(schema, op, part.given)
         entries: dict[int, Mapping[bytes, Entry]] = {}
+        if not any(index.unique for index in schema.indexes):
+            return Known(rows, entries)
+        short = wish.is_short_with(rows)
+        wanted = await offload(short, statement.entries_to_read, rows, puts=at.careful)
         for index_id, keys in wanted.items():
             entries[index_id] = await self.regions.entries(
                 schema, part.number, index_id, keys, call
             )
-        batch = await asyncio.to_thread(statement.plan, Known(rows, entries))
-        if batch.nbytes > BATCH_BYTES_MAX or batch.num_rows > PART_ROWS_MAX:
-            raise Refused("body-too-large", limit_bytes=BATCH_BYTES_MAX, limit_rows=PART_ROWS_MAX)
-        return batch
+        return Known(rows, entries)
+
+    async def _remembered(self, at: _Progress, call: Call, against: MetaError) -> _Done:
+        """What stands against a statement may have come after it: the region tells if an earlier
+        copy was applied, however rows are by now. Raises *against* if none was."""
+        question = _never(at.part.given.keys)
+        try:
+            done = await self.regions.write(at.schema, at.part.number, question, Sent(), call)
+        except Conflict as error:
+            if error.code not in _CHANGED:
+                raise
+            raise against from error
+        assert done.repeated, "no region applies it"
+        return _Done(done.version, done.repeated)
 
     async def _rebind(self, wish: Wish, at: _Progress, stale: MetaError) -> None:
         """To the table as it is now, once this process knows of it. Raises *stale* if the rows are
@@ -149,7 +178,7 @@ class Writing:
         try:
             async with asyncio.timeout_at(wish.until):
                 schema = await self.catalog.newer(at.schema)
-            given = await asyncio.to_thread(wish.read, schema.layout)
+            given = await offload(wish.is_short, wish.read, schema.layout)
             places = pc.index_in(at.part.given.keys, value_set=given.keys)
         except (Refused, TimeoutError) as error:
             if isinstance(error, NotFound):
@@ -159,6 +188,23 @@ class Writing:
             raise stale
         wish.bind(schema)
         at.schema, at.part = schema, Part(at.part.number, given.taken(places))
+
+
+def _batch(op: Op, at: _Progress, known: Known) -> pa.RecordBatch:
+    batch = Statement(at.schema, op, at.part.given).plan(known)
+    if batch.nbytes > BATCH_BYTES_MAX or batch.num_rows > PART_ROWS_MAX:
+        raise Refused("body-too-large", limit_bytes=BATCH_BYTES_MAX, limit_rows=PART_ROWS_MAX)
+    return batch
+
+
+def _never(keys: pa.BinaryArray) -> pa.RecordBatch:
+    """A batch that no region applies: it expects a version that no row has."""
+    columns = {
+        "_key": keys.slice(0, 1),
+        "_op": pa.array([OP_DELETE], pa.uint8()),
+        "_expect": pa.array([NO_VERSION], pa.int64()),
+    }
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def _routes_alike(one: Layout, other: Layout) -> bool:

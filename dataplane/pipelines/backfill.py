@@ -7,7 +7,6 @@ has been read once, and every share has arrived once and whole.
 """
 
 import secrets
-import zlib
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
@@ -24,11 +23,12 @@ from base.wire.jobs import BackfillJob, BackfillResult
 from base.wire.offenders import OFFENDERS_MAX, Duplicate
 from base.wire.orders import DataFile
 from dataplane.pipelines.backfill_plan import Survey, cut_outputs, cut_pieces
-from dataplane.pipelines.entry_files import columns_of, rows_at_mark, survey_file, write_entries
+from dataplane.pipelines.entry_files import rows_at_mark, survey_file, write_entries
 from dataplane.pipelines.executor import Output, remove_strays
 from dataplane.pipelines.pace import PaceAddress, PaceClient
+from dataplane.pipelines.shares import Packed, packed, unpacked
 from dataplane.pipelines.tasks import Failure, Watch, guarded, on_executors, unless_failed
-from dataplane.region.columns import file_schema
+from dataplane.region.columns import columns_told, file_schema
 from dataplane.region.families import ENTRY_COLUMNS
 from dataplane.region.index_entries import IndexDef, duplicates_of, entries_of, sorted_entries
 from dataplane.region.key_range import KeyRange, rows_below
@@ -58,13 +58,12 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Entries of one piece for one file, as an Arrow stream."""
+    """Entries of one piece for one file."""
 
     piece: int
     read: int
     """Stored rows of the piece."""
-    crc: int
-    data: bytes
+    entries: Packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,9 @@ def backfill(spark: SparkSession, job: BackfillJob, watch: Watch) -> BackfillRes
     """Raises Unavailable: `region-lost` for an input that is gone or damaged, else retryable.
     Raises Refused for an index of columns that the snapshot does not have."""
     snapshot, asked = job.snapshot, job.index
-    index = IndexDef.of(asked.id, asked.columns, columns_of(snapshot), unique=asked.unique)
+    index = IndexDef.of(
+        asked.id, asked.columns, columns_told(snapshot.columns), unique=asked.unique
+    )
     with watch.paced(snapshot.rows) as pace:
         surveys = on_executors(spark, partial(_survey, index), snapshot.files)
         watch.check()
@@ -152,8 +153,7 @@ def _shares(run: Run, piece: int) -> list[Share]:
         entries = sorted_entries(joined(entries_of(part, run.index) for part in rows))
     cuts = [0, *(rows_below(entries, bound) for bound in run.bounds), entries.num_rows]
     parts = [entries.slice(low, high - low) for low, high in pairwise(cuts)]
-    streams = [_stream(part) for part in parts]
-    return [Share(piece, read, zlib.crc32(stream), stream) for stream in streams]
+    return [Share(piece, read, packed(part)) for part in parts]
 
 
 def _written(run: Run, shares: Iterable[tuple[int, Share | Failure]]) -> list[Receipt | Failure]:
@@ -168,7 +168,7 @@ def _written(run: Run, shares: Iterable[tuple[int, Share | Failure]]) -> list[Re
 def _write(run: Run, shares: list[Share]) -> Receipt:
     if sorted(share.piece for share in shares) != list(range(len(run.pieces))):
         raise Unavailable("not-ready", shares=len(shares), expected=len(run.pieces))
-    entries = sorted_entries(joined(table_of(share) for share in shares))
+    entries = sorted_entries(joined(unpacked(share.entries) for share in shares))
     read = sum(share.read for share in shares)
     if not entries.num_rows:
         return Receipt(read, 0, None, (), 0)
@@ -187,18 +187,3 @@ def _tidy(run: Run, names: list[str], token: str) -> None:
 
 def joined(tables: Iterable[pa.Table]) -> pa.Table:
     return pa.concat_tables([file_schema(ENTRY_COLUMNS).empty_table(), *tables])
-
-
-def _stream(entries: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, entries.schema) as writer:
-        writer.write_table(entries)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
-
-
-def table_of(share: Share) -> pa.Table:
-    if zlib.crc32(share.data) != share.crc:
-        raise Unavailable("not-ready", piece=share.piece, reason="a share arrived damaged")
-    with pa.ipc.open_stream(share.data) as reader:
-        return reader.read_all()

@@ -17,14 +17,15 @@ from base.wire.checks import CheckedIndex, DataFaults
 from base.wire.inputs import BorrowedFile, Snapshot
 from base.wire.jobs import CheckJob, CheckResult, RowCheck
 from dataplane.pipelines.backfill import Run as Entries
-from dataplane.pipelines.backfill import Share, joined, shared_out, table_of
+from dataplane.pipelines.backfill import Share, joined, shared_out
 from dataplane.pipelines.backfill_plan import Survey, cut_outputs, cut_pieces
-from dataplane.pipelines.entry_files import columns_of, rows_at_mark, survey_file
+from dataplane.pipelines.entry_files import rows_at_mark, survey_file
 from dataplane.pipelines.pace import PaceAddress, PaceClient
+from dataplane.pipelines.shares import unpacked
 from dataplane.pipelines.tasks import Failure, Watch, guarded, on_executors, unless_failed
 from dataplane.region.adoption import entry_of
 from dataplane.region.block_cache import BlockCache
-from dataplane.region.columns import chosen
+from dataplane.region.columns import chosen, columns_told
 from dataplane.region.disk import Disk
 from dataplane.region.families import ENTRY_COLUMNS, ROWS
 from dataplane.region.file_reader import FileReader, FileSource
@@ -84,7 +85,7 @@ def check(spark: SparkSession, job: CheckJob, watch: Watch) -> CheckResult:
     Raises Refused for an index or a constraint that makes no sense of the snapshot's columns."""
     snapshot = job.snapshot
     rows = of_family(snapshot, ROWS)
-    columns = columns_of(snapshot)
+    columns = columns_told(snapshot.columns)
     required = [RowCheck(constraint=id, kind="not-null", columns=[id]) for id in job.required]
     indexes = [(one, _definition(one, job)) for one in job.indexes]
     parts = [family_faults([one.file for one in snapshot.files], {one.id for one in job.indexes})]
@@ -125,7 +126,7 @@ def of_family(snapshot: Snapshot, family: int) -> Snapshot:
 
 
 def _definition(one: CheckedIndex, job: CheckJob) -> IndexDef:
-    return IndexDef.of(one.id, one.columns, columns_of(job.snapshot), unique=one.unique)
+    return IndexDef.of(one.id, one.columns, columns_told(job.snapshot.columns), unique=one.unique)
 
 
 def _must_be_whole(read: int, snapshot: Snapshot) -> None:
@@ -182,7 +183,7 @@ def _sizes(disk: Disk, root: str, folder: str = "") -> Iterator[tuple[str, int]]
 
 def _judged(rules: Rules, keys: KeyRange) -> Looked:
     named = {c.id for one in (*rules.required, *rules.constraints) for c in one.columns}
-    columns = chosen(columns_of(rules.rows), named)
+    columns = chosen(columns_told(rules.rows.columns), named)
     read = rows = 0
     faults = []
     with closing(PaceClient(rules.pace)) as client:
@@ -226,7 +227,7 @@ def _looked(join: Join, number: int, shares: Sequence[Share]) -> Looked:
         raise Unavailable("not-ready", shares=len(shares), expected=len(run.pieces))
     ends = (b"", *run.bounds, None)
     keys = KeyRange(ends[number] or b"", ends[number + 1])
-    expected = sorted_entries(joined(table_of(share) for share in shares))
+    expected = sorted_entries(joined(unpacked(share.entries) for share in shares))
     with closing(PaceClient(run.pace)) as client:
 
         def seen(count: int) -> None:

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from base.errors import MetaError
+from base.errors import MetaError, Refused
 from base.wire.jobs import (
     REQUEST,
     Answer,
@@ -33,12 +33,16 @@ from base.wire.jobs import (
     Job,
     JobFailed,
     JobResult,
+    LoadJob,
     MoveJob,
     ThrottleJob,
     ValidateJob,
 )
+from base.wire.problems import safe
 from dataplane.pipelines.backfill import backfill
 from dataplane.pipelines.check import check
+from dataplane.pipelines.failures import code_of
+from dataplane.pipelines.load import load
 from dataplane.pipelines.move import move
 from dataplane.pipelines.running_job import RunningJob
 from dataplane.pipelines.session import SessionSettings, end_java, java_version, start_session
@@ -133,7 +137,7 @@ class Driver:
         if error is None:
             self._answers.send(ended.result())
         else:
-            self._answers.send(job.failed("not-ready", repr(error)))
+            self._answers.send(job.failed(code_of(error), repr(error)))
 
     def _answer(self, job: RunningJob) -> JobResult | JobFailed:
         context = self._spark.sparkContext
@@ -145,9 +149,10 @@ class Driver:
             finally:
                 context.removeJobTag(job.tag)
         except (MetaError, PySparkException, Py4JError, OSError) as error:
-            code = error.code if isinstance(error, MetaError) else "not-ready"
+            code = code_of(error, is_cancelled=job.cancelled.is_set())
             detail = "cancelled" if job.cancelled.is_set() else str(error)
-            return job.failed(code, detail)
+            facts = error.facts if isinstance(error, Refused) else {}
+            return job.failed(code, detail, {name: safe(value) for name, value in facts.items()})
 
     def _run(self, job: RunningJob) -> JobResult:
         match job.job:
@@ -159,6 +164,8 @@ class Driver:
                 return validate(self._spark, job.job, job)
             case CheckJob():
                 return check(self._spark, job.job, job)
+            case LoadJob():
+                return load(self._spark, job.job, job)
             case _:
                 assert_never(job.job)
 

@@ -15,7 +15,7 @@ from dataplane.pipelines.backfill_plan import Survey
 from dataplane.pipelines.executor import Output, mended_by_another_attempt, verified_rows
 from dataplane.region.adoption import data_file, entry_of
 from dataplane.region.block_cache import BlockCache
-from dataplane.region.columns import DELETE, OP, VERSION, ColumnDef, ordered
+from dataplane.region.columns import DELETE, OP, VERSION, ColumnDef
 from dataplane.region.disk import Disk
 from dataplane.region.families import ENTRY_COLUMNS
 from dataplane.region.file_reader import FileReader, FileSource
@@ -33,11 +33,6 @@ STEPS_MAX = 64
 LOOKS_MAX = 16
 """Into a file; each decodes a part of a row group."""
 SAMPLES_OF_A_LOOK = 32
-
-
-def columns_of(snapshot: Snapshot) -> tuple[ColumnDef, ...]:
-    """The table's, in order of id."""
-    return ordered(ColumnDef(**column.model_dump()) for column in snapshot.columns)
 
 
 def survey_file(disk: Disk, one: BorrowedFile, index: IndexDef | None) -> Survey:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from base.wire.inputs import Borrowed, BorrowedFile, SealedSegment
-from dataplane.region.columns import ColumnDef, ordered
+from dataplane.region.columns import ColumnDef, columns_told
 from dataplane.region.families import ROWS, columns_in
 
 SMALL_FILE_BYTES = 1 << 20  # opening and looking into a file costs about as much as reading this
@@ -48,7 +48,7 @@ def plan_move(borrowed: Borrowed) -> MovePlan:
     """Files are copied, since that is five times as fast as rewriting them, and segments of the
     log are rewritten; small files go with them, unless there is nothing to merge one with. What
     belongs to an index that is gone is left behind."""
-    columns = ordered(ColumnDef(**column.model_dump()) for column in borrowed.columns)
+    columns = columns_told(borrowed.columns)
     families = [Family(n, tuple(columns_in(n, columns))) for n in (ROWS, *borrowed.indexes)]
     wanted = [one for one in borrowed.files if one.file.family in (ROWS, *borrowed.indexes)]
     small = [one for one in wanted if one.file.bytes < SMALL_FILE_BYTES]

@@ -1,9 +1,10 @@
 """A job between its line and its answer: how far it is, how fast it may go, whether it ends."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event, Lock
 
+from pydantic import JsonValue
 from pyspark.accumulators import Accumulator
 from pyspark.sql import SparkSession
 
@@ -58,8 +59,15 @@ class RunningJob:
         if self.cancelled.is_set():
             raise Unavailable("not-ready", reason="cancelled")
 
-    def failed(self, code: str, detail: str) -> JobFailed:
-        return JobFailed(job_id=self.job.job_id, code=code, detail=detail[:DETAIL_CHARS_MAX])
+    def failed(
+        self, code: str, detail: str, facts: Mapping[str, JsonValue] | None = None
+    ) -> JobFailed:
+        return JobFailed(
+            job_id=self.job.job_id,
+            code=code,
+            detail=detail[:DETAIL_CHARS_MAX],
+            facts=dict(facts or {}),
+        )
 
     def tell(self, send: Callable[[JobProgress], None]) -> None:
         """What has moved since it was told last; on return that has been sent, by whomever."""

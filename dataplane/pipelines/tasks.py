@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from pydantic import JsonValue
 from pyspark.sql import SparkSession
 
-from base.errors import Corrupt, MetaError, Unavailable
+from base.errors import Corrupt, MetaError, Refused, Unavailable
+from base.wire.problems import safe
 from dataplane.pipelines.pace import PaceAddress
 
 T = TypeVar("T")
@@ -42,10 +44,12 @@ class Failure:
 
     code: str
     detail: str
+    refused: dict[str, JsonValue] | None = None
+    """Facts of a refusal; None: it is none."""
 
 
 def on_executors(spark: SparkSession, task: Callable[[Any], T], work: Sequence[Any]) -> list[T]:
-    """One task for each piece of work. Raises the first failure."""
+    """One task for each piece of work. Raises the first failure, a refusal before all others."""
     pieces = spark.sparkContext.parallelize(work, max(len(work), 1))
     return unless_failed(pieces.map(partial(guarded, task)).collect())
 
@@ -53,16 +57,28 @@ def on_executors(spark: SparkSession, task: Callable[[Any], T], work: Sequence[A
 def guarded(task: Callable[[Any], T], work: Any) -> T | Failure:
     try:
         return task(work)
-    except Corrupt as error:
-        return Failure("region-lost", str(error))
-    except Unavailable as error:
-        return Failure(error.code, str(error))
     except MetaError as error:
-        return Failure("not-ready", str(error))
+        return failure_of(error)
+
+
+def failure_of(error: MetaError) -> Failure:
+    match error:
+        case Corrupt():
+            return Failure("region-lost", str(error))
+        case Unavailable():
+            return Failure(error.code, str(error))
+        case Refused():
+            facts = {name: safe(value) for name, value in error.facts.items()}
+            return Failure(error.code, str(error), facts)
+        case _:
+            return Failure("not-ready", str(error))
 
 
 def unless_failed(results: Sequence[T | Failure]) -> list[T]:
     failures = [one for one in results if isinstance(one, Failure)]
+    for failure in failures:
+        if failure.refused is not None:
+            raise Refused(failure.code, **failure.refused)
     if failures:
         raise Unavailable(failures[0].code, detail=failures[0].detail, failed=len(failures))
     return [one for one in results if not isinstance(one, Failure)]

@@ -11,10 +11,10 @@ from base.wire.inputs import BorrowedFile, Snapshot
 from base.wire.jobs import ValidateJob, ValidateResult
 from base.wire.offenders import OFFENDERS_MAX, Violation
 from dataplane.pipelines.backfill_plan import Survey, cut_pieces
-from dataplane.pipelines.entry_files import columns_of, rows_at_mark, survey_file
+from dataplane.pipelines.entry_files import rows_at_mark, survey_file
 from dataplane.pipelines.pace import PaceAddress, PaceClient
 from dataplane.pipelines.tasks import Watch, on_executors
-from dataplane.region.columns import ColumnDef, chosen
+from dataplane.region.columns import ColumnDef, chosen, columns_told
 from dataplane.region.key_range import KeyRange
 from dataplane.region.local_disk import LocalDisk
 from dataplane.region.row_checks import Judge, violations
@@ -32,7 +32,7 @@ class Run:
     def columns(self) -> tuple[ColumnDef, ...]:
         """That the constraints name."""
         named = {column.id for judge in self.judges for column in judge.columns}
-        return chosen(columns_of(self.snapshot), named)
+        return chosen(columns_told(self.snapshot.columns), named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def validate(spark: SparkSession, job: ValidateJob, watch: Watch) -> ValidateRes
     """Raises Unavailable: `region-lost` for an input that is gone or damaged, else retryable.
     Raises Refused for a constraint that makes no sense of the snapshot's columns."""
     snapshot = job.snapshot
-    columns = columns_of(snapshot)
+    columns = columns_told(snapshot.columns)
     judges = tuple(Judge.of(check, columns) for check in job.checks)
     with watch.paced(snapshot.rows) as pace:
         surveys = on_executors(spark, _survey, snapshot.files)

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from base.errors import Conflict, NotFound, Refused
 from base.wire.inputs import Borrowed, BorrowedFile, SealedSegment, Snapshot
-from base.wire.orders import DataFile, RegionColumn
+from base.wire.orders import DataFile
+from dataplane.region.columns import columns_to_tell
 from dataplane.region.disk import Disk
+from dataplane.region.families import ROWS
 from dataplane.region.floor import check_index
 from dataplane.region.manifest import FileEntry, Manifest
 from dataplane.region.marks import version_of_mark
@@ -18,11 +20,12 @@ ADOPTED_KEPT = 64  # procedures that a manifest remembers; one is live at a time
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
-    """Sorted entries of one index. `attempt` is `attempts/{name}`."""
+    """Sorted entries of one index, or rows. `attempt` is `attempts/{name}`."""
 
     procedure: str
     attempt: str
     index: int
+    """ROWS: rows."""
     mark: str
     files: Sequence[DataFile]
     unique_columns: tuple[int, ...] = ()
@@ -40,7 +43,7 @@ def borrowed_inputs(manifest: Manifest, root: str) -> Borrowed:
         region_id=str(manifest.spec.region_id),
         epoch=manifest.epoch,
         root=root,
-        columns=[RegionColumn(**column.model_dump()) for column in manifest.spec.columns],
+        columns=columns_to_tell(manifest.spec.columns),
         indexes=list(manifest.indexes),
         marks=[mark.version for mark in manifest.marks],
         files=[
@@ -67,7 +70,7 @@ def snapshot_files(
         region_id=str(manifest.spec.region_id),
         epoch=manifest.epoch,
         root=root,
-        columns=[RegionColumn(**column.model_dump()) for column in manifest.spec.columns],
+        columns=columns_to_tell(manifest.spec.columns),
         mark=mark,
         version=version,
         files=[
@@ -98,18 +101,26 @@ def adopted(
 
 
 def ingested(manifest: Manifest, source: Ingest, version: int) -> Manifest:
-    """The manifest with the entries that a job made of rows as of a mark; its number is the
-    caller's. `version`: the highest given.
+    """The manifest with the entries that a job made of rows as of a mark, or with the rows that it
+    brought; its number is the caller's. `version`: the highest given.
 
-    Raises Conflict `version-mismatch` if the mark is not open: tombstones that the entries must
-    lose to may be gone. Raises Refused for files of another family, or of versions never given.
+    Raises Conflict `version-mismatch` if the mark is not open: tombstones that the files must lose
+    to may be gone; and for rows while somebody reads as of a moment behind their version. Raises
+    Refused for files of another family, of versions never given, or of rows that do not bear the
+    mark's.
     """
-    if version_of_mark(manifest, source.mark) is None:
+    marked = version_of_mark(manifest, source.mark)
+    if marked is None:
         raise Conflict("version-mismatch", mark=source.mark, reason="it is not open")
-    check_index(manifest.table_schema, source.index, manifest.schema_version)
+    low, high = 0, version
+    if source.index == ROWS:
+        _check_rows(manifest, source.mark, marked)
+        low = high = marked
+    else:
+        check_index(manifest.table_schema, source.index, manifest.schema_version)
     entries = [_entry(source.attempt, file) for file in source.files]
     for entry in entries:
-        if entry.family != source.index or entry.max_version > version:
+        if entry.family != source.index or entry.min_version < low or entry.max_version > high:
             found = {"family": entry.family, "max_version": entry.max_version}
             raise Refused("invalid-request", file=entry.name, **found)
     return manifest.model_copy(
@@ -118,6 +129,17 @@ def ingested(manifest: Manifest, source: Ingest, version: int) -> Manifest:
             "adopted": (*manifest.adopted, source.name)[-ADOPTED_KEPT:],
         }
     )
+
+
+def _check_rows(manifest: Manifest, mark: str, version: int) -> None:
+    """Rows that come in at a version show in every later mark: what is read as of it would be
+    another thing than before. And nobody makes their entries."""
+    if manifest.indexes:
+        raise Refused("invalid-request", reason=f"the table has indexes {manifest.indexes}")
+    for other in manifest.marks:
+        if other.name != mark and other.version >= version:
+            reason = f"{other.name} is open behind it"
+            raise Conflict("version-mismatch", mark=mark, reason=reason)
 
 
 def sync_attempt(disk: Disk, root: str, attempt: str, files: Sequence[DataFile]) -> None:

@@ -22,8 +22,6 @@ from dataplane.region.parts import PartSize, cut
 _AT_A_TIME = PartSize(rows=8192, bytes=1 << 20)
 """A row's bytes are in memory several times meanwhile."""
 _MODULUS = 1 << 64
-_EMPTY = pa.scalar(b"", pa.binary())
-_COLON = pa.scalar(b":", pa.binary())
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +66,7 @@ def row_bytes(batch: pa.RecordBatch, extra: Mapping[str, bytes]) -> pa.Array:
     parts += [_element(label + b":", batch.column(name)) for name, label in extra.items()]
     for column_id in _column_ids(batch.schema.names):
         parts.append(_element(b"%d:" % column_id, batch.column(column_name(column_id))))
-    return pc.binary_join_element_wise(
-        *parts, _EMPTY, null_handling="replace", null_replacement=b""
-    )
+    return pc.binary_join_element_wise(*parts, b"", null_handling="replace", null_replacement=b"")
 
 
 def _column_ids(names: Sequence[str]) -> list[int]:
@@ -81,9 +77,7 @@ def _column_ids(names: Sequence[str]) -> list[int]:
 def _element(label: bytes, column: pa.Array) -> pa.Array:
     value = _canonical(column)
     length = pc.binary_length(value).cast(pa.string()).cast(pa.binary())
-    return pc.binary_join_element_wise(
-        pa.scalar(label, pa.binary()), length, _COLON, value, _EMPTY, null_handling="emit_null"
-    )
+    return pc.binary_join_element_wise(label, length, b":", value, b"", null_handling="emit_null")
 
 
 def _canonical(column: pa.Array) -> pa.Array:

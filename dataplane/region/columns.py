@@ -1,14 +1,14 @@
 """What the columns of a region are: ids and types, never names (DESIGN 8)."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict
 
-from base.schema.types import arrow_type, parse_type
-from base.schema.values import JsonScalar, from_json
+from base.schema.types import arrow_type
+from base.schema.values import JsonScalar
+from base.wire.orders import RegionColumn
 
 KEY = "_key"
 VERSION = "_version"
@@ -19,8 +19,20 @@ SYSTEM = (KEY, VERSION, OP)
 PUT = 0
 DELETE = 1
 
-ORIGIN = b"origin_default"
+ORIGIN_DEFAULT = b"origin_default"
 """Among a field's metadata: type and origin default of its column, if that is not null."""
+ORIGIN_COLUMNS = b"origin_columns"
+"""Among a field's metadata, if it replaces any: name and type of its column, then of those that it
+replaces, the last first."""
+
+
+class OriginColumn(BaseModel):
+    """One that another column has replaced."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    id: int
+    type: str
 
 
 class ColumnDef(BaseModel):
@@ -33,6 +45,9 @@ class ColumnDef(BaseModel):
     nullable: bool
     origin_default: JsonScalar | None = None
     """What a row has that was written without the column, in JSON form; None: null."""
+    origin_columns: tuple[OriginColumn, ...] = ()
+    """Columns of other types that it replaces, the last of them first: a row that was written
+    without it has the first of these that it was written with, converted from each to the next."""
 
     @property
     def name(self) -> str:
@@ -44,8 +59,16 @@ class ColumnDef(BaseModel):
         """Of its Arrow fields."""
         found = {b"PARQUET:field_id": str(self.id).encode()}
         if self.origin_default is not None:
-            found[ORIGIN] = json.dumps([self.type, self.origin_default]).encode()
+            found[ORIGIN_DEFAULT] = json.dumps([self.type, self.origin_default]).encode()
+        if self.origin_columns:
+            chain = [(column_name(one.id), one.type) for one in self.origin_columns]
+            found[ORIGIN_COLUMNS] = json.dumps([(self.name, self.type), *chain]).encode()
         return found
+
+    def name_in(self, names: Collection[str]) -> str | None:
+        """Which of these its values are read from; None: none."""
+        ids = (self.id, *(one.id for one in self.origin_columns))
+        return next((name for id in ids if (name := column_name(id)) in names), None)
 
 
 class RegionSpec(BaseModel):
@@ -114,29 +137,11 @@ def row_schema(columns: Iterable[ColumnDef]) -> pa.Schema:
     return pa.schema([key, version, *value_fields(columns)])
 
 
-def conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """`table` with exactly the fields of `schema`; a column that it lacks reads as its origin
-    default. `table` has `_op`."""
-    present = set(table.column_names)
-    arrays = [
-        table.column(field.name)
-        if field.name in present
-        else pa.chunked_array([originals(field, table.column(OP))])
-        for field in schema
-    ]
-    return pa.table(arrays, schema=schema)
+def columns_told(columns: Iterable[RegionColumn]) -> tuple[ColumnDef, ...]:
+    """What orders and jobs say, in order of id."""
+    return ordered(ColumnDef.model_validate_json(one.model_dump_json()) for one in columns)
 
 
-def originals(field: pa.Field, ops: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The values of a column in rows that were written without it, for their `_op`: its origin
-    default in a put; a tombstone has no values."""
-    text = (field.metadata or {}).get(ORIGIN)
-    if text is None:
-        return pa.nulls(len(ops), field.type)
-    name, value = json.loads(text)
-    type = parse_type(name)
-    # A timestamp is the number of its units.
-    stored = pa.int64() if type.name == "timestamp" else type.arrow
-    origin = pa.scalar(from_json(type, value), stored).cast(type.arrow)
-    puts = pa.chunked_array([pc.equal(ops, pa.scalar(PUT, pa.uint8()))]).combine_chunks()
-    return pc.if_else(puts, origin, pa.scalar(None, type.arrow))
+def columns_to_tell(columns: Iterable[ColumnDef]) -> list[RegionColumn]:
+    """The inverse."""
+    return [RegionColumn.model_validate_json(one.model_dump_json()) for one in columns]

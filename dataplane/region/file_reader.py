@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 from base.errors import Corrupt
 from dataplane.region.block_cache import BlockCache, BlockKey
 from dataplane.region.block_sums import CheckedBody
-from dataplane.region.columns import KEY, SYSTEM, ColumnDef, conformed, file_schema
+from dataplane.region.columns import KEY, SYSTEM, ColumnDef, file_schema
+from dataplane.region.conforming import conformed
 from dataplane.region.disk import Disk
 from dataplane.region.file_writer import PAGE_BYTES
 from dataplane.region.footer import Footer, read_footer
@@ -136,9 +137,10 @@ def _written_schema(metadata: pq.FileMetaData) -> pa.Schema:
 
 
 def _names(footer: Footer, columns: Sequence[ColumnDef]) -> tuple[str, ...]:
-    """Of the columns that the file has."""
+    """Of the columns that the file has of these, or has in their place."""
     stored = set(footer.metadata.schema.names)
-    return (*SYSTEM, *(column.name for column in columns if column.name in stored))
+    found = (column.name_in(stored) for column in columns)
+    return tuple(dict.fromkeys([*SYSTEM, *filter(None, found)]))
 
 
 def _runs(

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from base.errors import MetaError
 from dataplane.region.block_sums import BLOCK_BYTES, sums_of
 from dataplane.region.checksum import RowsDigest, digest_stored
-from dataplane.region.columns import KEY, SYSTEM, VERSION, ColumnDef, conformed, file_schema
+from dataplane.region.columns import KEY, SYSTEM, VERSION, ColumnDef, file_schema
+from dataplane.region.conforming import conformed
 from dataplane.region.disk import AppendFile, Disk
 from dataplane.region.families import ROWS
 from dataplane.region.footer import BLOCK_SUMS, GROUP_BYTES, encode_numbers

@@ -1,4 +1,4 @@
-"""How a region takes the entries that a job has made of its rows."""
+"""How a region takes what a job has made: entries of its rows, or rows from elsewhere."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -41,10 +41,11 @@ class Ingesting(Readable, Tended):
     ) -> list[Applied | MetaError]: ...
 
     def prepare(self, source: Ingest) -> Prepared:
-        """The long part of an ingest of a unique index: it may go on beside writers."""
+        """The long part of an ingest: the files are durable then, and what stands in the way of
+        entries of a unique index is known. It may go on beside writers."""
         with self._content.lock:
             version = self._content.version
-        if not self._may_take(source):
+        if not self._may_take(source) or not source.unique_columns:
             return Prepared(version, frozenset())
         with self._seen(source) as seen:
             return Prepared(version, frozenset(contested(seen)))

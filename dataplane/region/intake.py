@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from base.errors import Refused
+from base.schema.types import arrow_type
 from dataplane.region.columns import (
     DELETE,
     EXPECT,
@@ -14,9 +15,10 @@ from dataplane.region.columns import (
     OP,
     PUT,
     ColumnDef,
+    column_name,
     log_schema,
-    originals,
 )
+from dataplane.region.conforming import as_written_before
 from dataplane.region.families import (
     ENTRY_COLUMNS,
     FAMILY,
@@ -59,7 +61,7 @@ def take_in(batch: pa.RecordBatch, columns: Sequence[ColumnDef]) -> Intake:
 
 def _check_shape(batch: pa.RecordBatch, columns: Sequence[ColumnDef]) -> None:
     fields = [*log_schema(columns), *log_schema(ENTRY_COLUMNS)]
-    types = {field.name: field.type for field in fields}
+    types = _replaced(columns) | {field.name: field.type for field in fields}
     types |= {EXPECT: pa.int64(), FAMILY: pa.int32()}
     names = batch.schema.names
     if batch.num_rows == 0 or len(set(names)) < len(names) or not {KEY, OP} <= set(names):
@@ -70,6 +72,12 @@ def _check_shape(batch: pa.RecordBatch, columns: Sequence[ColumnDef]) -> None:
         if field.type != types[field.name]:
             expected, found = str(types[field.name]), str(field.type)
             raise Refused("invalid-request", column=field.name, expected=expected, found=found)
+
+
+def _replaced(columns: Sequence[ColumnDef]) -> dict[str, pa.DataType]:
+    """What a batch may still have beside the columns that have taken their place."""
+    origins = (origin for column in columns for origin in column.origin_columns)
+    return {column_name(origin.id): arrow_type(origin.type) for origin in origins}
 
 
 def _by_family(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -87,16 +95,17 @@ def _part(family: int, batch: pa.RecordBatch, columns: Sequence[ColumnDef]) -> P
     own = columns_in(family, columns)
     schema = log_schema(own)
     present = set(batch.schema.names)
-    others = {ROW} if family == ROWS else {column.name for column in columns}
+    others = {ROW} if family == ROWS else {*(one.name for one in columns), *_replaced(columns)}
     for name in sorted(others & present):
         if batch.column(name).null_count < batch.num_rows:
             raise Refused("invalid-request", column=name, family=family, reason="not null")
     arrays = [
-        batch.column(field.name) if field.name in present else originals(field, batch.column(OP))
+        batch.column(field.name) if field.name in present else as_written_before(field, batch)
         for field in schema
     ]
     rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    _check_values(rows, own)
+    # What does not convert is for the change of type to find, and no fault of who knows none.
+    _check_values(rows, [one for one in own if one.name_in(present) in (one.name, None)])
     keys = rows.column(KEY).to_pylist()
     if len(set(keys)) < len(keys):
         raise Refused("invalid-request", family=family, reason="a key stands twice in one batch")

@@ -8,7 +8,8 @@ from threading import Lock
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dataplane.region.columns import DELETE, KEY, OP, VERSION, ColumnDef, conformed, file_schema
+from dataplane.region.columns import DELETE, KEY, OP, VERSION, ColumnDef, file_schema
+from dataplane.region.conforming import conformed
 from dataplane.region.file_reader import FileReader
 from dataplane.region.key_range import KeyRange, cut_to_range
 from dataplane.region.memtable import Memtable, Position, newest_by_key

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from base.errors import Corrupt
-from dataplane.region.columns import DELETE, KEY, OP, VERSION, ColumnDef, conformed, file_schema
+from dataplane.region.columns import DELETE, KEY, OP, VERSION, ColumnDef, file_schema
+from dataplane.region.conforming import conformed
 from dataplane.region.families import ROWS
 
 _INDEX_ENTRY_BYTES = 150  # measured: slot, key object and number of one row of the index

@@ -37,6 +37,7 @@ from dataplane.region.opening import create_or_open, open_existing
 from dataplane.region.place import OpenOrder, RegionPlace
 from dataplane.region.schema import RegionSchema
 from dataplane.region.serving import unknown_outcome
+from dataplane.region.versions import next_version
 
 
 class Region(Ingesting):
@@ -78,13 +79,19 @@ class Region(Ingesting):
             return group.results(failure)
 
     def set_schema(
-        self, news: RegionSchema, mark: str | None = None, close: Iterable[str] = ()
+        self,
+        news: RegionSchema,
+        mark: str | None = None,
+        close: Iterable[str] = (),
+        *,
+        reserves: bool = False,
     ) -> int:
         """Joins `news` to what is known: from the return on, batches and reads below the floor are
         refused, also after a crash and at the next leader, and dead indexes are gone.
 
         Returns the highest row version before the floor took hold; with the name of a mark, the
-        mark's: now, unless it stands already. Marks to `close` may be gone already.
+        mark's: now, unless it stands already. Marks to `close` may be gone already. `reserves`: the
+        mark's version is one that no row has or will be given, but those that a job brings.
         """
         with self._publishing, self._writing:
             self._serving.check()
@@ -93,7 +100,7 @@ class Region(Ingesting):
                 manifest = unmarked(manifest, name) or manifest
             if mark is not None:
                 standing = version_of_mark(manifest, mark)  # 0: of a region that had no rows
-                version = self._content.version if standing is None else standing
+                version = self._version_now(reserves) if standing is None else standing
                 manifest = marked(manifest, Mark(name=mark, version=version)) or manifest
             before = self._manifest
             if manifest != before:
@@ -163,6 +170,15 @@ class Region(Ingesting):
             self._publish(manifest)
             self._let_go(entry_of(file) for file in files)
             return True
+
+    def _version_now(self, reserves: bool) -> int:
+        """The highest given; with `reserves` one above it, which is given to nobody. Nobody writes
+        meanwhile."""
+        with self._content.lock:
+            if reserves:
+                wall_ms = self.place.clock.wall_ms()
+                self._content.version = next_version(self._content.version, wall_ms)
+            return self._content.version
 
     def _version_of(self, mark: str) -> int:
         version = version_of_mark(self._manifest, mark)

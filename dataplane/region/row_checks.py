@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from base.errors import Refused
 from base.expressions.check import Check
 from base.rows.convert import json_column
-from base.schema.types import parse_type
+from base.schema.conversion import Conversion, conversion_of
+from base.schema.types import ColumnType, parse_type
 from base.wire.jobs import RowCheck
 from base.wire.offenders import Violation
 from dataplane.region.columns import KEY, ColumnDef, chosen
@@ -27,29 +28,44 @@ class Judge:
     constraint: int
     columns: tuple[ColumnDef, ...]
     """That it names, in order of id."""
-    check: Check | None
+    rule: Check | Conversion | None
     """None: none of the columns may be null."""
 
     @classmethod
     def of(cls, asked: RowCheck, columns: Sequence[ColumnDef]) -> "Judge":
         """*columns*: the table's. Raises Refused for a constraint that makes no sense of them."""
         types = {column.id: parse_type(column.type) for column in columns}
-        check = None
-        if asked.kind == "check":
-            if asked.expression is None:
-                raise Refused("invalid-request", constraint=asked.constraint, found="no expression")
-            check = Check.of(asked.expression, types)
+        check = _check(asked, types)
         ids = asked.columns if check is None else check.columns
         unknown = sorted(set(ids) - set(types))
         if unknown:
             reason = f"no columns {unknown}"
             raise Refused("invalid-request", constraint=asked.constraint, reason=reason)
-        return cls(asked.constraint, chosen(columns, ids), check)
+        return cls(asked.constraint, chosen(columns, ids), check or _conversion(asked, types))
 
     def broken(self, values: Values) -> pa.BooleanArray:
-        if self.check is not None:
-            return self.check.broken(values)
+        if isinstance(self.rule, Check):
+            return self.rule.broken(values)
+        if isinstance(self.rule, Conversion):
+            (column,) = self.columns
+            return self.rule.of_array(values[column.id]).misfits
         return reduce(pc.or_, [pc.is_null(values[column.id]) for column in self.columns])
+
+
+def _check(asked: RowCheck, types: Mapping[int, ColumnType]) -> Check | None:
+    if asked.kind != "check":
+        return None
+    if asked.expression is None:
+        raise Refused("invalid-request", constraint=asked.constraint, found="no expression")
+    return Check.of(asked.expression, types)
+
+
+def _conversion(asked: RowCheck, types: Mapping[int, ColumnType]) -> Conversion | None:
+    if asked.kind != "convertible":
+        return None
+    if asked.to_type is None or len(asked.columns) != 1:
+        raise Refused("invalid-request", constraint=asked.constraint, found="not one type to one")
+    return conversion_of(types[asked.columns[0]], parse_type(asked.to_type))
 
 
 def violations(

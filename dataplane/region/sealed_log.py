@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from base.errors import Corrupt
 from dataplane.region.batch_format import LoggedBatch, decode_batch
-from dataplane.region.columns import VERSION, ColumnDef, conformed, file_schema
+from dataplane.region.columns import VERSION, ColumnDef, file_schema
+from dataplane.region.conforming import conformed
 from dataplane.region.disk import Disk
 from dataplane.region.families import ROWS, sliced
 from dataplane.region.log_format import BATCH, SegmentScan, scan_segment

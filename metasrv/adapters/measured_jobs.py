@@ -13,6 +13,8 @@ from base.wire.jobs import (
     CheckJob,
     CheckResult,
     JobResult,
+    LoadJob,
+    LoadResult,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -52,6 +54,9 @@ class MeasuredJobs:
 
     async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
         return await self._measured(self.jobs.check(job, progress=progress))
+
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+        return await self._measured(self.jobs.load(job, progress=progress))
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
         await self.jobs.throttle(job_id, rows_per_s)

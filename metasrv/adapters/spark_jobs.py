@@ -32,6 +32,8 @@ from base.wire.jobs import (
     JobFailed,
     JobProgress,
     JobResult,
+    LoadJob,
+    LoadResult,
     MoveJob,
     MoveResult,
     Request,
@@ -60,6 +62,8 @@ class SparkSettings:
     driver_memory: str = "512m"
     is_warm: bool = False
     """Start the driver at once instead of with the first job."""
+    import_folders: tuple[str, ...] = ()
+    """Below which users' files are read; none: nowhere."""
     jobs_max: int = 1024
     """Jobs that run or wait; one more is told to come again."""
     start_ms: int = 120_000
@@ -174,6 +178,13 @@ class SparkJobs:
         """As `validate`."""
         result = await self._done(job, progress)
         assert isinstance(result, CheckResult), "an answer fits its job"
+        return result
+
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+        """Of files in the folders that are open to it. Raises Refused for others."""
+        allowed = job.model_copy(update={"folders": list(self._settings.import_folders)})
+        result = await self._done(allowed, progress)
+        assert isinstance(result, LoadResult), "an answer fits its job"
         return result
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
@@ -355,6 +366,8 @@ class SparkJobs:
 def _failure(failed: JobFailed, job: Job) -> MetaError:
     """A code that we do not know, of a driver that is newer, is `not-ready`."""
     kind = KINDS.get(failed.code)
+    if kind is not None and kind.error is Refused and failed.facts:
+        return Refused(failed.code, **failed.facts)
     if kind is not None and kind.error is Refused:
         return Refused(failed.code, region_id=job.region_id, reason=failed.detail)
     code = failed.code if failed.code in KINDS else "not-ready"

@@ -6,8 +6,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from base.wire.plans import PlanBody
-from base.wire.problems import KINDS, Problem
+from base.wire.problems import KINDS, MEDIA_TYPE
 from base.wire.procedures import ProcedureBody
+from metasrv.api.shaped import PROBLEM
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -71,7 +72,8 @@ def problems(*codes: str) -> Responses:
 
 def _problem(codes: Iterable[str]) -> dict[str, Any]:
     described = "; ".join(f"`{code}`: {KINDS[code].title}" for code in codes)
-    return {"model": Problem, "description": described}
+    # Not as a `model`: of each the framework would make a type adapter, a thousand at every start.
+    return {"content": {MEDIA_TYPE: {"schema": {"$ref": PROBLEM}}}, "description": described}
 
 
 def read(*codes: str) -> Responses:

@@ -47,12 +47,19 @@ class HolderMetrics:
             registry=registry,
         )
 
+        self._refused = Gauge(
+            "metasrv_schema_floor_refusals",
+            "Batches and reads that regions refused below their floors, since their nodes started",
+            registry=registry,
+        )
+
     def drained(self, waited_ms: int) -> None:
         """A step of a schema change has waited for the frontends."""
         self._took.observe(waited_ms / 1000)
 
-    def look(self, now_ms: int, holders: HolderSync | None) -> None:
-        """Sets the gauges. None: this server does not lead."""
+    def look(self, now_ms: int, holders: HolderSync | None, refused: int) -> None:
+        """Sets the gauges. None: this server does not lead. *refused*: by regions."""
+        self._refused.set(refused)
         book = holders.book if holders else None
         entries = book.entries() if book else ()
         self._holders.set(len(entries))

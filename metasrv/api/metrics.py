@@ -180,7 +180,8 @@ class ServerMetrics:
         waits["lock"] = sum(bool(entry.blocked) for entry in living)
         for reason in REASONS:
             self._waiting.labels(reason).set(waits[reason])
-        self.holders.look(state.clock.mono_ms(), term.holders if term else None)
+        refused = sum(term.nodes.refused().values()) if term else 0
+        self.holders.look(state.clock.mono_ms(), term.holders if term else None, refused)
         settings = term.settings if term else None
         self._maintenance.set(int(settings is not None and settings.maintenance is not None))
         self._paused.set(int(settings is not None and settings.values.procedures.paused))

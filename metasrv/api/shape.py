@@ -6,6 +6,8 @@ from fastapi import Response
 
 from base.errors import NotFound
 from base.wire.checks import TableCheckBody
+from base.wire.imports import ImportBody
+from base.wire.model import WireModel
 from base.wire.plans import PlanBody, PlansBody
 from base.wire.procedures import FailoverBody, ProcedureBody, ResourceBody
 from base.wire.tables import IndexBody, TableBody
@@ -27,11 +29,18 @@ from metasrv.service.wishes import SchemaName, Stands
 from procedures.kinds.check_table import CHECK_TABLE
 from procedures.kinds.create_catalog import CREATE_CATALOG
 from procedures.kinds.create_schema import CREATE_SCHEMA
+from procedures.kinds.import_table import IMPORT_TABLE
 from procedures.kinds.registry import KINDS
 
 RETRY_AFTER_S = 1  # an ordinary DDL is over by then
 
 Headers = dict[str, str]
+
+FOUND: Mapping[str, type[WireModel]] = {
+    CHECK_TABLE.name: TableCheckBody,
+    IMPORT_TABLE.name: ImportBody,
+}
+"""Kinds that are answered what they came to, and not the table."""
 
 
 async def changed(
@@ -123,8 +132,8 @@ async def _ended(state: ServerState, history: ProcedureHistory, headers: Headers
         if status == 201:
             headers["Location"] = f"/v1/catalogs/{catalog}/schemas/{schema}"
         return answer(tables.made_schema(state, within, history.catalog_version), status, headers)
-    if record.kind == CHECK_TABLE.name:
-        return answer(TableCheckBody.model_validate(history.result), status, headers)
+    if record.kind in FOUND:
+        return answer(FOUND[record.kind].model_validate(history.result), status, headers)
     table_id = _table_id(history, record)
     body = await tables.made_table(state, table_id, history.catalog_version)
     if record.kind in FILLING:

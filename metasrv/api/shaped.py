@@ -1,31 +1,22 @@
-"""The framework's document as ours: problems by their media type, no errors we never send."""
+"""The framework's document as ours: our problem, and no errors that we never send."""
 
-from collections.abc import Iterator
 from typing import Any
 
-from base.wire.problems import MEDIA_TYPE
+from fastapi.encoders import jsonable_encoder
 
-_JSON = "application/json"
+from base.wire.problems import Problem
+
+_SCHEMA = "#/components/schemas/{model}"
+PROBLEM = _SCHEMA.format(model="Problem")
 _FRAMEWORKS_OWN = ("HTTPValidationError", "ValidationError")
 
 
 def shaped(found: dict[str, Any]) -> dict[str, Any]:
     """*found*, changed in place; again: no change."""
-    for operation in _operations(found):
-        for status, response in operation["responses"].items():
-            _as_problem(status, response)
+    problem = Problem.model_json_schema(mode="serialization", ref_template=_SCHEMA)
+    parts = {**problem.pop("$defs"), "Problem": problem}
     schemas = found["components"]["schemas"]
+    schemas |= jsonable_encoder(parts, exclude_none=True)  # as the framework writes all others
     for name in _FRAMEWORKS_OWN:
         schemas.pop(name, None)
     return found
-
-
-def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for path in document["paths"].values():
-        yield from path.values()
-
-
-def _as_problem(status: str, response: dict[str, Any]) -> None:
-    content = response.get("content")
-    if content and int(status) >= 400 and _JSON in content:
-        response["content"] = {MEDIA_TYPE: content[_JSON]}

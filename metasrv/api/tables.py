@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from base.wire.changes import AlterRequest, RenameRequest, TruncateRequest, UndropRequest
 from base.wire.checks import TableCheckBody
+from base.wire.imports import ImportBody, ImportRequest
 from base.wire.tables import RouteBody, TableBody, TableList, TableSpec
 from metasrv.api.answers import read_answer
 from metasrv.api.asked import AskedFor, InSchema, OfTable, Server
@@ -13,7 +14,7 @@ from metasrv.api.documented import BODY, OF_TABLE, change, page, read
 from metasrv.api.query import ReadQuery, TablesQuery, Whole
 from metasrv.api.shape import changed
 from metasrv.api.wanted import freshness, wanted
-from metasrv.service import ddl_check, ddl_create, ddl_tables, listing, tables
+from metasrv.service import ddl_check, ddl_create, ddl_import, ddl_tables, listing, tables
 from metasrv.service.changing import change as make
 from metasrv.service.shapes import dropped_etag, route_etag, table_etag
 
@@ -120,7 +121,8 @@ async def truncate_table(
 async def rename_table(
     state: Server, asked: AskedFor, name: OfTable, rename: RenameRequest
 ) -> Response:
-    """Give a table another name, in its schema or in another one of its catalog."""
+    """Give a table another name, in its schema or in another one of its catalog; or two tables each
+    other's."""
     done = await make(state, ddl_tables.rename_table(asked, name, rename))
     return await changed(state, asked, done)
 
@@ -157,6 +159,29 @@ async def check_table(state: Server, asked: AskedFor, name: OfTable) -> Response
     """Hold all rows and entries of a table against its schema, as of one moment in each region.
     What does not fit is the answer, and changes nothing."""
     done = await make(state, ddl_check.check_table(asked, name))
+    return await changed(state, asked, done)
+
+
+@router.post(
+    TABLE + "/import",
+    response_model=None,
+    responses=change(
+        200,
+        ImportBody,
+        *BODY,
+        *OF_TABLE,
+        "constraint-violated",
+        "ddl-too-large",
+        "invalid-schema-change",
+        "region-lost",
+    ),
+)
+async def import_table(
+    state: Server, asked: AskedFor, name: OfTable, wanted: ImportRequest
+) -> Response:
+    """Bring the rows of Parquet files into a table, all of them or none. A row replaces the one
+    that has its key, unless that was written since this began. The table has no index."""
+    done = await make(state, ddl_import.import_table(asked, name, wanted))
     return await changed(state, asked, done)
 
 

@@ -154,7 +154,7 @@ def elements(facts: Facts) -> Iterator[Fault]:
 
 def _own_faults(info: TableInfo) -> Iterator[tuple[str, str]]:
     ids = [column.id for column in info.columns]
-    column_names = [column.name for column in info.columns]
+    column_names = [column.name for column in info.columns if column.replaced_by is None]
     if len(set(ids)) != len(ids) or len(set(column_names)) != len(column_names):
         yield f"columns {ids} named {column_names}", "each id and each name once"
     if any(column >= info.next_column_id or column < 1 for column in ids):

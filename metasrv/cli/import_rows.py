@@ -1,10 +1,14 @@
-"""`metasrv import T FILE`: a file of rows into a table, which `--create` makes first."""
+"""`metasrv import T FILE`: a file of rows into a table, which `--create` makes first.
+
+Rows go as statements; with `--bulk`, Parquet files are read by the servers' Spark.
+"""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from base.errors import Refused
 from base.wire.tables import TableSpec
 from metasrv.cli.files import row_file
 from metasrv.cli.options import WAIT_S, AsJson, Direct, TableArg, Url, service
@@ -15,10 +19,14 @@ from metasrv.sdk.loader import LoadOp, LoadResult
 from metasrv.sdk.names import TableName
 from metasrv.sdk.sync import Client, Table
 
+IMPORT_S = 86_400.0  # of files of any size
+
 
 def command(  # noqa: PLR0913  # a parameter is an option of the command
     name: TableArg,
-    file: Annotated[Path, typer.Argument(help="x.parquet, x.csv or x.ndjson")],
+    file: Annotated[
+        Path, typer.Argument(help="x.parquet, x.csv or x.ndjson; a folder of x.parquet: --bulk")
+    ],
     create: Annotated[
         bool, typer.Option("--create", help="Make the table from the file; shows what is made.")
     ] = False,
@@ -30,6 +38,14 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         bool,
         typer.Option("--insert", help="Stop at a key that is there. Default: replace its row."),
     ] = False,
+    bulk: Annotated[
+        bool,
+        typer.Option(
+            "--bulk",
+            help="Parquet, all or nothing, read and sorted by the servers' Spark, where the same "
+            "path leads to it. The table has no index.",
+        ),
+    ] = False,
     batch_rows: Annotated[int, typer.Option(min=1, max=1_000_000)] = 5000,
     direct: Direct = False,
     metasrv: Url = None,
@@ -38,9 +54,15 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     """Load a file into a table. May be done again from the start, unless --insert."""
     if create != bool(key):
         raise typer.BadParameter("--create needs --key, and --key goes with --create only")
+    bulk = bulk or file.is_dir()
+    if bulk and (insert or direct):
+        raise typer.BadParameter("--bulk takes neither --insert nor --direct")
     with service(metasrv, as_json) as client:
         if create:
             _create(client, name, infer(name, file, key or [], partitions), as_json)
+        if bulk:
+            _import(client, name, file, as_json)
+            return
         table = client.table(name, direct)
         result = _load(table, file, batch_rows, "insert" if insert else "upsert")
     if as_json:
@@ -51,9 +73,30 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
 
 def infer(name: str, file: Path, key: list[str], partitions: int) -> TableSpec:
     """Raises Refused."""
-    with row_file(file) as found:
+    with row_file(first_of(file)) as found:
         spec = infer_spec(TableName.parse(name).table, found.schema, key, partitions)
     return spec.model_copy(update={"if_not_exists": True})
+
+
+def first_of(file: Path) -> Path:
+    """The file, or the first one below the folder. Raises Refused."""
+    if not file.is_dir():
+        return file
+    found = min(file.rglob("*.parquet"), default=None)
+    if found is None:
+        expected = "files whose names end in .parquet"
+        raise Refused("invalid-request", pointer="/file", found=str(file), expected=expected)
+    return found
+
+
+def _import(client: Client, name: str, file: Path, as_json: bool) -> None:
+    with procedure_bar("import") as tell:
+        paths = [str(file.absolute())]
+        found = client.tables.import_files(name, paths, wait_s=IMPORT_S, on_progress=tell)
+    if as_json:
+        show_json(found.model_dump(mode="json"))
+    else:
+        typer.echo(f"{found.rows} rows of {found.files} files imported into {name}")
 
 
 def _create(client: Client, name: str, spec: TableSpec, as_json: bool) -> None:

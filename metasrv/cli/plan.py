@@ -75,7 +75,9 @@ def _words(blocker: BlockerBody) -> str:
 
 def _total(plan: PlannedProcedure) -> str:
     """What it costs and how long it takes, as far as anybody knows."""
-    reads = f"reads {plan.scan_rows:,} rows ({_bytes(plan.scan_bytes)})" if plan.scan_rows else ""
+    reads = ""
+    if plan.scan_rows:
+        reads = f"reads {plan.scan_rows:,} rows ({_bytes(plan.scan_bytes)}){_rate(plan)}"
     if not plan.complete:
         takes = "does not get to its end as things are now"
     elif plan.eta_s is None:
@@ -83,6 +85,14 @@ def _total(plan: PlannedProcedure) -> str:
     else:
         takes = f"takes about {plan.eta_s} s" if plan.eta_s else "takes less than a second"
     return "; ".join(part for part in (reads, takes) if part)
+
+
+def _rate(plan: PlannedProcedure) -> str:
+    if plan.scan_rows_per_s is None:
+        return ""
+    number = plan.scan_rate_reorgs
+    how = f"measured over {number} earlier reorg{'s' * (number > 1)}" if number else "assumed"
+    return f" at {plan.scan_rows_per_s:,} a second, {how}"
 
 
 def _eta(seconds: int) -> str:

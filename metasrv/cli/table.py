@@ -10,9 +10,8 @@ from metasrv.cli.options import WAIT_S, AsJson, DryRun, GraceS, TableArg, Url, W
 from metasrv.cli.output import show, show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
 from metasrv.cli.table_words import (
-    column_of,
+    column_operations,
     constraint_operations,
-    json_or_word,
     pair,
     read_operations,
     read_spec,
@@ -114,15 +113,24 @@ def rename(  # noqa: PLR0913  # a parameter is an option of the command
     name: TableArg,
     new_name: str,
     new_schema: Annotated[str | None, typer.Option(help="Another schema of the catalog.")] = None,
+    exchange: Annotated[
+        bool, typer.Option("--exchange", help="The table of that name takes the old one.")
+    ] = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a table another name."""
+    """Give a table another name, or two tables each other's."""
     with service(metasrv, as_json) as client, procedure_bar("rename") as tell:
         body = client.tables.rename(
-            name, new_name, new_schema, wait_s=wait, on_progress=tell, dry_run=dry_run
+            name,
+            new_name,
+            new_schema,
+            exchange=exchange,
+            wait_s=wait,
+            on_progress=tell,
+            dry_run=dry_run,
         )
     _done(body, as_json, "renamed")
 
@@ -139,6 +147,7 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
         Pairs | None, typer.Option(help="NAME:TYPE, nullable; or NAME:TYPE!=DEFAULT. Repeated.")
     ] = None,
     drop_column: Annotated[Pairs | None, typer.Option(help="NAME, with its values.")] = None,
+    alter_type: Annotated[Pairs | None, typer.Option(help="NAME:TYPE, with its values.")] = None,
     set_default: Annotated[
         Pairs | None, typer.Option(help="NAME=DEFAULT, of rows that come; JSON, or a bare word.")
     ] = None,
@@ -166,13 +175,7 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
 ) -> None:
     """Change a table: all of it or nothing, in the order file, columns, constraints, options."""
     operations: list[dict[str, Any]] = read_operations(file) if file is not None else []
-    for old, new in (pair(one, ":") for one in rename_column or []):
-        operations.append({"op": "rename_column", "name": old, "new_name": new})
-    operations += [{"op": "add_column", "column": column_of(one)} for one in add_column or []]
-    operations += [{"op": "drop_column", "name": name} for name in drop_column or []]
-    for column, default in (pair(one, "=") for one in set_default or []):
-        value = json_or_word(default)
-        operations.append({"op": "set_default", "name": column, "default": value})
+    operations += column_operations(rename_column, add_column, drop_column, alter_type, set_default)
     operations += [{"op": "set_nullable", "name": n, "nullable": True} for n in drop_not_null or []]
     operations += constraint_operations(
         set_not_null or [], check or [], validate or [], drop_constraint or [], not_valid=not_valid

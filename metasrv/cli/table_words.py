@@ -29,7 +29,7 @@ def spec_of(
     }
 
 
-def column_of(text: str) -> dict[str, Any]:
+def _column_of(text: str) -> dict[str, Any]:
     """A column to add: `NAME:TYPE`, nullable; `NAME:TYPE=DEFAULT`; `NAME:TYPE!=DEFAULT`, never
     null."""
     left, has_default, default = text.partition("=")
@@ -38,6 +38,29 @@ def column_of(text: str) -> dict[str, Any]:
     if has_default:
         column["default"] = json_or_word(default)
     return column
+
+
+def column_operations(
+    renamed: Sequence[str] | None,
+    added: Sequence[str] | None,
+    dropped: Sequence[str] | None,
+    retyped: Sequence[str] | None,
+    defaults: Sequence[str] | None,
+) -> list[dict[str, Any]]:
+    """Of an alter: what becomes of columns, in this order."""
+    names = (pair(one, ":") for one in renamed or ())
+    types = (pair(one, ":") for one in retyped or ())
+    values = (pair(one, "=") for one in defaults or ())
+    return [
+        *({"op": "rename_column", "name": old, "new_name": new} for old, new in names),
+        *({"op": "add_column", "column": _column_of(one)} for one in added or ()),
+        *({"op": "drop_column", "name": name} for name in dropped or ()),
+        *({"op": "alter_type", "name": name, "type": type} for name, type in types),
+        *(
+            {"op": "set_default", "name": name, "default": json_or_word(value)}
+            for name, value in values
+        ),
+    ]
 
 
 def constraint_operations(

@@ -202,14 +202,17 @@ class HolderSync:
     def _wait(
         self, table_id: int, schema_version: int | None, over: Callable[[], None] = lambda: None
     ) -> Wait:
-        """Who knows the version of the catalog that published it knows the transition; of a table
-        that is gone for good, all that this server knows must be known."""
+        """Who knows the version of the catalog that published it knows the transition, and who
+        knows that a table is hidden begins nothing with it; of a table that is gone for good, all
+        that this server knows must be known."""
         catalog = self.follower.catalog
         table = catalog.tables.get(table_id)
         if table is None:
             need = catalog.version
         elif schema_version is None:
             return Wait(table_id, ANY_VERSION, table.catalog_version, over)
+        elif table.info.is_hidden:
+            need = table.catalog_version
         elif table.info.schema_version < schema_version:
             need = catalog.version + 1
         else:

@@ -1,6 +1,7 @@
 """The nodes as this term knows them: registrations in the store, reports in memory."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -155,6 +156,7 @@ class NodeBook:
         entry.sequence, entry.heard_ms = request.sequence, now
         entry.resources = request.resources
         entry.regions = {stat.region_id: stat for stat in request.regions}
+        entry.refused = request.refused
         said = reconcile(self.follower.catalog, request.node_id, entry.regions, self.is_busy)
         self.leases.granted(request.node_id, [grant.region_id for grant in said.grants], now)
         orders = tuple(
@@ -230,6 +232,14 @@ class NodeBook:
         entry = self._entries.get(node)
         stat = entry and entry.regions.get(region_id)
         return RegionSize(stat.rows, stat.bytes) if stat else None
+
+    def refused(self) -> Mapping[tuple[int, str | None], int]:
+        """By table id and holder: what regions refused as below their floors, as all nodes last
+        reported it."""
+        found = Counter[tuple[int, str | None]]()
+        for entry in self._entries.values():
+            found.update({(one.table_id, one.holder_id): one.count for one in entry.refused})
+        return found
 
     def free_in_ms(self, node: str, region_ids: Sequence[str]) -> int:
         """The Leases port."""

@@ -1,10 +1,10 @@
 """What the leader knows of a node: its registration, its last report, and how alive it looks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from base.wire.nodes import NodeResources, RegionStat
+from base.wire.nodes import NodeResources, RefusedStat, RegionStat
 from keys.cluster import Node
 from metasrv.nodes.detector import PhiDetector
 from metasrv.nodes.flapping import Returns
@@ -29,6 +29,8 @@ class NodeEntry:
     heard_ms: int | None = None
     resources: NodeResources | None = None
     regions: Mapping[str, RegionStat] = field(default_factory=dict)
+    refused: Sequence[RefusedStat] = ()
+    """By its regions, as last reported: since it started."""
     returns: Returns = field(default_factory=Returns)
 
 

@@ -1,6 +1,7 @@
 """The playground as a program: starts the cluster, waits for a signal, and stops all of it."""
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable
 
@@ -50,14 +51,14 @@ async def _serve(
 
 
 async def _watch(playground: Playground, id: str) -> None:
-    """Says that a program has ended; starts it again where that was asked for."""
+    """Says that a program has ended; starts it again where that was asked for, be it by itself."""
     loop = asyncio.get_running_loop()
     attempt = 0
     while True:
         begun = loop.time()
         code = await playground.children[id].ended()
         log.warning("program_ended", program=id, code=code)
-        if not playground.settings.supervise:
+        if not (playground.settings.supervise or asks_to_start_again(code)):
             return
         attempt = 1 if (loop.time() - begun) * 1000 > HEALTHY_MS else attempt + 1
         await asyncio.sleep(RESTART_BACKOFF.delay_ms(attempt, 0.0) / 1000)
@@ -67,3 +68,9 @@ async def _watch(playground: Playground, id: str) -> None:
             log.warning("program_failed", program=id, told=error.facts.get("told"))
         else:
             log.info("program_restarted", program=id, pid=playground.pid(id))
+
+
+def asks_to_start_again(code: int) -> bool:
+    """Whether a program ended so that somebody starts it again, as a frontend without a lease does;
+    one that was killed does not."""
+    return code == os.EX_TEMPFAIL

@@ -131,6 +131,7 @@ def _metasrv(settings: Settings, id: str, port: int, etcd: Sequence[str]) -> Pro
         "key-prefix": settings.key_prefix,
         "data-dir": str(folder),
         "ready-file": str(folder / READY),
+        "import-folders": "/",
         **settings.metasrv_flags,
     }
     return _ours("metasrv", f"http://{HOST}:{port}", folder, flags)

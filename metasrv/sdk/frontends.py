@@ -1,11 +1,14 @@
 """The frontends that rows go through, as metasrv names them: whoever holds a schema lease.
 
-Any of them serves. One that does not answer is passed over; when none does, metasrv is asked for
-those that there are by now. A request is sent again under the same key, so it is done once.
+Any of them serves, so requests are spread over all. One that does not answer is passed over; when
+none does, metasrv is asked for those that there are by now. A request is sent again under the same
+key, so it is done once. No answer is older than one before: each frontend is told the schema
+version that it must know (PROTOCOLS P7).
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import TypedDict, Unpack
 
 import httpx
@@ -17,6 +20,7 @@ from base.wire.client import Answer, HttpClient
 from base.wire.holders import SchemaLeaseList
 from base.wire.kept import KeptTransport
 from metasrv.sdk.service import Service
+from metasrv.sdk.spread import Spread
 
 TRY_MS = 12_000
 """How long one may be silent: longer than a transaction is, so that its own word is heard."""
@@ -51,21 +55,26 @@ class Frontends:
         self._rng = rng
         self._transport = transport or KeptTransport()
         self._token = token
-        self._known: tuple[str, ...] | None = None
-        """None: nobody has said yet."""
-        self._client: HttpClient | None = None
+        self._spread = Spread(())
+        self._versions: dict[int, int] = {}
+        """Table id -> the newest schema version that an answer was computed with."""
+        self.is_told = False
+        """Whether metasrv has ever said who there is."""
         self._look_at = 0.0
         """Seconds of the loop's clock."""
 
     async def are_there(self) -> bool:
         """Whether there was one when metasrv said so last; False if it never did."""
         await self._look()
-        return bool(self._known)
+        return bool(self._spread.addresses)
 
-    @property
-    def is_told(self) -> bool:
-        """Whether metasrv has ever said who there is."""
-        return self._known is not None
+    def heard(self, table_id: int, schema_version: int) -> None:
+        """An answer was computed with that version."""
+        self._versions[table_id] = max(schema_version, self.newest(table_id))
+
+    def newest(self, table_id: int) -> int:
+        """The newest heard of; 0: none."""
+        return self._versions.get(table_id, 0)
 
     async def ask(self, method: str, path: str, until: float, **sent: Unpack[Sent]) -> Answer:
         """Of the first that gives an answer; again and again until *until*, of the loop's clock.
@@ -96,18 +105,31 @@ class Frontends:
 
     async def _send(self, method: str, path: str, until: float, sent: Sent) -> Answer:
         await self._look()
-        if self._client is None:
+        now = asyncio.get_running_loop().time()
+        order = self._spread.order(now)
+        if not order:
             self._look_at = 0.0
             raise Unavailable("not-ready", what="a frontend", reason="none is registered")
-        left_ms = max(1, int((until - asyncio.get_running_loop().time()) * 1000))
+        client = HttpClient(order, transport=self._transport, token=self._token)
+        left_ms = max(1, int((until - now) * 1000))
         try_ms = min(left_ms, TRY_MS)
-        try:
-            return await self._client.request(
-                method, path, deadline_ms=left_ms, try_ms=try_ms, **sent
-            )
-        except (Unavailable, Unknown):
+        with self._spread.asking(order[0]):
+            try:
+                answer = await client.request(
+                    method, path, deadline_ms=left_ms, try_ms=try_ms, **sent
+                )
+            except (Unavailable, Unknown):
+                self._passed_over(order[:1])
+                raise
+        self._spread.answered(answer.url)
+        self._passed_over(tuple(takewhile(lambda one: one != answer.url, order)))
+        return answer
+
+    def _passed_over(self, silent: Sequence[str]) -> None:
+        now = asyncio.get_running_loop().time()
+        for address in silent:
+            self._spread.failed(address, now)
             self._look_at = 0.0
-            raise
 
     async def _look(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -120,16 +142,12 @@ class Frontends:
         except (MetaError, TimeoutError):
             return
         self._look_at = now + LOOK_S
-        self._take(tuple(sorted(holder.address for holder in found.holders)))
+        self._take(tuple(sorted(holder.address.rstrip("/") for holder in found.holders)))
 
     def _take(self, addresses: tuple[str, ...]) -> None:
-        if addresses == self._known:
-            return
-        self._known = addresses
-        in_turn = sorted(addresses, key=lambda _: self._rng.random())
-        self._client = (
-            HttpClient(in_turn, transport=self._transport, token=self._token) if in_turn else None
-        )
+        self.is_told = True
+        if set(addresses) != set(self._spread.addresses):
+            self._spread.replace(sorted(addresses, key=lambda _: self._rng.random()))
 
 
 def _again(error: BaseException) -> bool:

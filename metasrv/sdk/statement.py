@@ -12,7 +12,7 @@ from base.rng import Rng
 from base.rows.layout import Column
 from base.rows.nodes import Nodes
 from base.rows.outcome import RegionOutcome, outcome_of
-from base.rows.retry import MOVED, REGION_BACKOFF, attempts, may_send_again
+from base.rows.retry import MOVED, REGION_BACKOFF, at_the_end, attempts, may_send_again
 from base.rows.split import Part, body_of
 from base.wire.batches import BatchHeader, BatchResult, ReadHeader
 from base.wire.tables import RegionRouteBody
@@ -66,18 +66,24 @@ class Statement:
         now = bound
         failed = False
         found: list[T] = []
-        async for attempt in attempts(self.until, self.rng, REGION_BACKOFF, may_send_again):
-            with attempt:
-                if failed:
-                    now = await self.binding.read_again(now)
-                failed = True
-                try:
-                    found = [await send(now)]
-                except MetaError as error:
-                    if may_send_again(error) or error.code == "region-lost":
-                        self.binding.doubt(now)
-                    raise
+        try:
+            async for attempt in attempts(self.until, self.rng, REGION_BACKOFF, may_send_again):
+                with attempt:
+                    if failed:
+                        now = await self.binding.read_again(now)
+                    failed = True
+                    found = [await self._sent(now, send)]
+        except NotFound as error:
+            raise at_the_end(error) from error
         return found[0]
+
+    async def _sent(self, now: Bound, send: Callable[[Bound], Awaitable[T]]) -> T:
+        try:
+            return await send(now)
+        except MetaError as error:
+            if may_send_again(error) or error.code == "region-lost":
+                self.binding.doubt(now)
+            raise
 
     async def read(
         self,

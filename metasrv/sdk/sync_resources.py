@@ -9,6 +9,7 @@ from base.wire.checks import TableCheckBody
 from base.wire.cluster import ClusterBody, MaintenanceBody, NodeBody, PauseBody, RegionBody
 from base.wire.control import LockBody, PoisonBody, ThrottleRequest
 from base.wire.holders import SchemaLeaseBody
+from base.wire.imports import ImportBody
 from base.wire.nodes import SettingBody
 from base.wire.procedures import FailoverRequest, ProcedureBody
 from base.wire.tables import (
@@ -61,9 +62,13 @@ class SyncTables:
         name: str,
         new_name: str,
         new_schema: str | None = None,
+        *,
+        exchange: bool = False,
         **options: Unpack[ChangeOptions],
     ) -> TableBody:
-        return self._call(self._tables.rename(name, new_name, new_schema, **options))
+        return self._call(
+            self._tables.rename(name, new_name, new_schema, exchange=exchange, **options)
+        )
 
     def alter(
         self,
@@ -96,6 +101,11 @@ class SyncTables:
 
     def check(self, name: str, **options: Unpack[ChangeOptions]) -> TableCheckBody:
         return self._call(self._tables.check(name, **options))
+
+    def import_files(
+        self, name: str, paths: Sequence[str], **options: Unpack[ChangeOptions]
+    ) -> ImportBody:
+        return self._call(self._tables.import_files(name, paths, **options))
 
     def route(self, name: str) -> RouteBody:
         return self._call(self._tables.route(name))

@@ -9,6 +9,7 @@ from base.errors import Refused
 from base.wire.changes import AlterOperation, AlterRequest, RenameRequest, UndropRequest
 from base.wire.checks import TableCheckBody
 from base.wire.coverage import IndexDuplicates
+from base.wire.imports import ImportBody, ImportRequest
 from base.wire.problems import field_errors
 from base.wire.procedures import ProcedureBody
 from base.wire.tables import (
@@ -71,11 +72,15 @@ class Tables:
         name: str,
         new_name: str,
         new_schema: str | None = None,
+        *,
+        exchange: bool = False,
         **options: Unpack[ChangeOptions],
     ) -> TableBody:
-        """`new_schema`: of the same catalog; None: it stays in its schema."""
+        """`new_schema`: of the same catalog; None: it stays in its schema. *exchange*: the table
+        that bears the new name takes the old one, in the same moment."""
         old = TableName.parse(name)
-        wanted = model_of(RenameRequest, {"new_name": new_name, "new_schema": new_schema})
+        asked = {"new_name": new_name, "new_schema": new_schema, "exchange": exchange}
+        wanted = model_of(RenameRequest, asked)
         done = await self._service.change("POST", f"{old.path}/rename", wanted, **options)
         return await self._after(done, TableName(old.catalog, new_schema or old.schema, new_name))
 
@@ -132,6 +137,17 @@ class Tables:
         done = await self._service.change("POST", path, **options)
         result = done.procedure.result if done.procedure is not None else done.document
         return model_of(TableCheckBody, result or {})
+
+    async def import_files(
+        self, name: str, paths: Sequence[str], **options: Unpack[ChangeOptions]
+    ) -> ImportBody:
+        """All rows of Parquet files, or of folders of them, or none: read by the servers' Spark, so
+        the paths are absolute, and where it runs."""
+        wanted = model_of(ImportRequest, {"paths": list(paths)})
+        path = f"{TableName.parse(name).path}/import"
+        done = await self._service.change("POST", path, wanted, **options)
+        result = done.procedure.result if done.procedure is not None else done.document
+        return model_of(ImportBody, result or {})
 
     async def route(self, name: str) -> RouteBody:
         """Where its regions are."""

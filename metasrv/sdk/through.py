@@ -19,7 +19,14 @@ from base.schema.keybatch import encode_batch
 from base.schema.values import from_json, from_python, to_json
 from base.wire.batches import ChecksumResult
 from base.wire.client import Answer
-from base.wire.rows import ROWS_MAX, ChecksumAnswer, KeysRequest, WriteAnswer
+from base.wire.rows import (
+    MIN_SCHEMA_VERSION,
+    ROWS_MAX,
+    SCHEMA_VERSION,
+    ChecksumAnswer,
+    KeysRequest,
+    WriteAnswer,
+)
 from metasrv.sdk.binding import Binding, Bound
 from metasrv.sdk.frontends import Frontends
 from metasrv.sdk.way import Ends, Op, Wanted
@@ -169,11 +176,12 @@ class Through:
                 f"{_rows(bound.layout)}?op={op}",
                 until,
                 content=body,
-                headers={"content-type": ARROW, "idempotency-key": key},
+                headers={"content-type": ARROW, "idempotency-key": key, **self._min(bound)},
             )
         except MetaError as error:
             raise _with_keys(error, bound.layout) from error
         done = answer.body(WriteAnswer)
+        self.frontends.heard(bound.layout.table_id, done.schema_version)
         if done.schema_version > bound.layout.schema_version:
             self.binding.doubt(bound)  # its defaults may be others by now
         return done
@@ -182,9 +190,10 @@ class Through:
         self, bound: Bound, path: str, until: float, body: KeysRequest | None = None
     ) -> Answer:
         """A read changes nothing, so a lost answer is only a late one."""
-        method, headers = "GET" if body is None else "POST", {"accept": ARROW}
+        method = "GET" if body is None else "POST"
+        headers = {"accept": ARROW, **self._min(bound)}
         try:
-            return await self.frontends.ask(
+            answer = await self.frontends.ask(
                 method, path, until, json=body, headers=headers, repeatable=True
             )
         except Unknown as error:
@@ -192,6 +201,14 @@ class Through:
         except NotFound:
             await self.binding.read_again(bound)  # forgets a table that was dropped
             raise
+        if (version := answer.headers.get(SCHEMA_VERSION)) is not None:
+            self.frontends.heard(bound.layout.table_id, int(version))
+        return answer
+
+    def _min(self, bound: Bound) -> dict[str, str]:
+        """Any frontend must know what this client has seen of the table, whoever showed it."""
+        seen = self.frontends.newest(bound.layout.table_id)
+        return {MIN_SCHEMA_VERSION: str(max(seen, bound.layout.schema_version))}
 
 
 def _table(layout: Layout) -> str:

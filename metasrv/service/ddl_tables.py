@@ -25,6 +25,7 @@ from procedures.kinds.alter_table import ALTER_TABLE, AlterTable
 from procedures.kinds.drop_table import DROP_TABLE, DropTable
 from procedures.kinds.rename_table import RENAME_TABLE, RenameTable
 from procedures.kinds.truncate_table import TRUNCATE_TABLE, TruncateTable
+from procedures.kinds.type_operations import AlterType
 from procedures.kinds.undrop_table import UNDROP_TABLE, UndropTable
 from procedures.locks import (
     catalog_key,
@@ -62,7 +63,8 @@ def rename_table(asked: Asked, name: TableName, request: RenameRequest) -> Wish:
     def wants(catalog: Catalog) -> tuple[Lock, ...]:
         return distinct(*wants_table(name, catalog), *wants_table(target, catalog))
 
-    return Wish(asked, wants, partial(plan_rename_table, asked, name, target))
+    plan = partial(plan_rename_table, asked, name, target, request.exchange)
+    return Wish(asked, wants, plan)
 
 
 def alter_table(asked: Asked, name: TableName, request: AlterRequest) -> Wish:
@@ -105,12 +107,15 @@ def plan_truncate_table(asked: Asked, name: TableName, facts: Facts) -> Change:
     return Change(TRUNCATE_TABLE, state, table.info.table_id)
 
 
-def plan_rename_table(asked: Asked, name: TableName, target: TableName, facts: Facts) -> Change:
+def plan_rename_table(
+    asked: Asked, name: TableName, target: TableName, exchange: bool, facts: Facts
+) -> Change:
     table = table_asked_for(asked, name, facts)
     if target == name:
         raise Refused("invalid-schema-change", name=name.full, reason="that is its name already")
     facts.catalog.schema(target.catalog, target.schema)
-    if facts.catalog.find(target.catalog, target.schema, target.table) is not None:
+    other = table_named(facts.catalog, target) if exchange else None
+    if other is None and facts.catalog.find(target.catalog, target.schema, target.table):
         raise Conflict("already-exists", what="table", name=target.full)
     state = RenameTable(
         catalog=name.catalog,
@@ -119,6 +124,7 @@ def plan_rename_table(asked: Asked, name: TableName, target: TableName, facts: F
         table_id=table.info.table_id,
         new_schema=target.schema,
         new_name=target.table,
+        other_id=None if other is None else other.info.table_id,
     )
     return Change(RENAME_TABLE, state, table.info.table_id)
 
@@ -162,6 +168,8 @@ def _stored(operation: AlterOperation, now_ms: int, here: str) -> Operation:
             return stored.DropColumn(name=operation.name)
         case changes.SetDefault():
             return stored.SetDefault(name=operation.name, default=operation.default)
+        case changes.AlterType():
+            return AlterType(name=operation.name, type=operation.type)
         case _:
             return _constraint(operation)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
+from base.elements.states import ElementState
 from base.wire.feed import (
     AddressChange,
     Alive,
@@ -29,10 +30,12 @@ from keys.log import (
     TableCreated,
     TableDropped,
     TableRenamed,
+    TablesExchanged,
     TableUndropped,
 )
 from keys.tables import RegionRoute, RegionState
 
+WRITE_ONLY, PUBLIC = ElementState.WRITE_ONLY, ElementState.PUBLIC
 PART_TABLES = 64  # of a snapshot in one line: some 64 KiB, and all that a slow reader holds here
 TABLES_KEPT = 4_096  # texts of tables, some 4 MiB of tables of a few columns
 UPDATES_KEPT = 256  # texts of the last updates: readers that follow are nearly all at the newest
@@ -52,7 +55,7 @@ class FeedLines:
         self, catalog: Catalog, wanted: Wanted, addresses: Mapping[str, str]
     ) -> Iterator[bytes]:
         """The parts of *catalog*, each made when it is asked for."""
-        tables = (self._text(table) for table in visible(catalog, wanted))
+        tables = (self._text(table, catalog) for table in living(catalog, wanted))
         is_last = False
         while not is_last:
             part = list(islice(tables, PART_TABLES))
@@ -75,19 +78,27 @@ class FeedLines:
 
     def _update(self, update: CatalogUpdate, after: Catalog, wanted: Wanted) -> bytes:
         touched = {table for entry in update.entries for table in touched_by(entry, after)}
-        asked = sorted(touched if wanted is None else touched & wanted)
-        seen = {table.info.table_id: table for table in visible(after, frozenset(asked))}
-        gone = tuple(table_id for table_id in asked if table_id not in seen)
-        rest = line_of(Update(version=update.version, gone=gone))
-        return _filled(rest, b",".join(self._text(table) for table in seen.values()))
+        hidden = {table for entry in update.entries for table in hidden_by(entry, after)} - touched
+        if wanted is not None:
+            touched, hidden = touched & wanted, hidden & wanted
+        seen = {table.info.table_id: table for table in living(after, frozenset(touched))}
+        rest = Update(
+            version=update.version,
+            hidden=tuple(sorted(hidden)),
+            gone=tuple(sorted(touched - seen.keys())),
+        )
+        tables = b",".join(self._text(table, after) for table in seen.values())
+        return _filled(line_of(rest), tables)
 
-    def _text(self, table: Table) -> bytes:
+    def _text(self, table: Table, catalog: Catalog) -> bytes:
+        if not catalog.shows(table):  # nobody asks for it often
+            return _text_of(table, WRITE_ONLY)
         number = table.info.table_id
         known = self._tables.get(number)
         if known is not None and known[0] is table:
             self._tables.move_to_end(number)
             return known[1]
-        text = feed_table(table).model_dump_json().encode()
+        text = _text_of(table, PUBLIC)
         self._tables[number] = table, text
         self._tables.move_to_end(number)
         if len(self._tables) > TABLES_KEPT:
@@ -122,36 +133,46 @@ def moved(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[bytes
             yield line_of(AddressChange(node=node, address=address))
 
 
-def visible(catalog: Catalog, wanted: Wanted) -> Iterator[Table]:
-    """The tables that statements may use, by id where they are asked for."""
+def living(catalog: Catalog, wanted: Wanted) -> Iterator[Table]:
+    """The tables that statements use, hidden ones too; by id where they are asked for."""
     if wanted is None:
         found = iter(catalog.tables.values())
     else:
         found = (catalog.tables[one] for one in sorted(wanted) if one in catalog.tables)
-    for table in found:
-        info = table.info
-        if table.dropped_at_ms is None and catalog.is_visible(info.catalog, info.schema_name):
-            yield table
+    return (table for table in found if table.dropped_at_ms is None)
 
 
 def touched_by(entry: Entry, after: Catalog) -> Iterator[int]:
-    """Ids of the tables that readers see otherwise after *entry*."""
+    """Ids of the tables that are others after *entry*, or gone."""
     match entry:
         case TableCreated() | TableAltered() | TableRenamed() | TableUndropped():
             yield entry.info.table_id
+        case TablesExchanged():
+            yield from (entry.first.table_id, entry.second.table_id)
         case TableDropped() | RouteChanged():
             yield entry.table_id
+        case _:  # of a table that is gone already, or of what is no table
+            return
+
+
+def hidden_by(entry: Entry, after: Catalog) -> Iterator[int]:
+    """Ids of the tables that nobody finds any more after *entry*, and that are what they were."""
+    match entry:
         case SchemaDropping():
             yield from after.names.get((entry.info.catalog, entry.info.name), {}).values()
         case CatalogDropping():
             for (catalog, _), names in after.names.items():
                 if catalog == entry.info.name:
                     yield from names.values()
-        case _:  # of a table that nobody sees any more, or of what holds no table
+        case _:
             return
 
 
-def feed_table(table: Table) -> FeedTable:
+def _text_of(table: Table, state: ElementState) -> bytes:
+    return feed_table(table, state).model_dump_json().encode()
+
+
+def feed_table(table: Table, state: ElementState = PUBLIC) -> FeedTable:
     info = table.info
     return FeedTable(
         id=info.table_id,
@@ -161,6 +182,7 @@ def feed_table(table: Table) -> FeedTable:
         version=info.version,
         schema_version=info.schema_version,
         schema_floor=info.schema_floor,
+        state=state,
         columns=tuple(
             FeedColumn(
                 id=column.id,
@@ -169,6 +191,7 @@ def feed_table(table: Table) -> FeedTable:
                 nullable=column.nullable,
                 default=column.default,
                 origin_default=column.origin_default,
+                replaces=column.replaces,
                 state=column.state,
             )
             for column in info.columns

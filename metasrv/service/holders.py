@@ -1,6 +1,6 @@
 """What holders of schema leases say to the leader, checked before it is heard; and who holds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from base.errors import Refused
 from base.wire.addresses import is_base_url
@@ -11,6 +11,7 @@ from base.wire.holders import (
     HolderRegisterRequest,
     Pin,
     PinBody,
+    RefusedBody,
     SchemaLeaseBody,
     SchemaLeaseList,
     SignOffAnswer,
@@ -66,6 +67,7 @@ async def leases(
         entries = tuple(entry for entry in entries if table_id in entry.pinned)
     return SchemaLeaseList(
         holders=tuple(_lease_body(entry, catalog, now_ms) for entry in entries),
+        refused=tuple(_refused(term.nodes.refused(), catalog)),
         catalog_version=catalog.version,
     )
 
@@ -87,8 +89,21 @@ def _lease_body(entry: HolderEntry, catalog: Catalog, now_ms: int) -> SchemaLeas
 
 
 def _pin_body(pin: Pin, catalog: Catalog) -> PinBody:
-    table = catalog.by_id(pin.table_id)
+    table = catalog.tables.get(pin.table_id)
     return PinBody(**pin.model_dump(), table=None if table is None else table.info.full_name)
+
+
+def _refused(
+    counts: Mapping[tuple[int, str | None], int], catalog: Catalog
+) -> Iterator[RefusedBody]:
+    for (table_id, holder), count in sorted(counts.items(), key=str):
+        table = catalog.tables.get(table_id)
+        yield RefusedBody(
+            table_id=table_id,
+            table=None if table is None else table.info.full_name,
+            holder_id=holder,
+            count=count,
+        )
 
 
 def _wrong_registration(holder_id: str, request: HolderRegisterRequest) -> Iterator[FieldError]:

@@ -9,11 +9,11 @@ _LETTERS = ascii_letters + digits + "_-"
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """One of *known* that comes close, if any does. *known* answers `in` in constant time."""
+    """Another of *known* that comes close, if any does. *known* answers `in` in constant time."""
     if len(known) <= COMPARED_MAX:
-        close = get_close_matches(name, known, n=1)
+        close = get_close_matches(name, [one for one in known if one != name], n=1)
         return close[0] if close else None
-    return next((other for other in _one_edit_away(name) if other in known), None)
+    return next((one for one in _one_edit_away(name) if one != name and one in known), None)
 
 
 def hint(name: str, known: Collection[str]) -> dict[str, str]:

@@ -34,14 +34,17 @@ def plan_body(plan: Plan, catalog_version: int) -> PlanBody:
 
 
 def _facts(plan: Plan) -> dict[str, Any]:
+    rows = sum(scan.rows or 0 for step in plan.steps for scan in step.scans)
     return {
         "kind": plan.kind,
         "resource": resource_body(plan.resource),
         "locks": tuple(LockBody(key=lock.key, mode=lock.mode.value) for lock in plan.locks),
         "steps": tuple(_step(step) for step in plan.steps),
         "last_cancellable_step": plan.last_cancellable_step,
-        "scan_rows": sum(scan.rows or 0 for step in plan.steps for scan in step.scans),
+        "scan_rows": rows,
         "scan_bytes": sum(scan.bytes or 0 for step in plan.steps for scan in step.scans),
+        "scan_rows_per_s": plan.rate.rows_per_s if rows else None,
+        "scan_rate_reorgs": plan.rate.reorgs if rows else 0,
         "eta_s": None if plan.eta_ms is None else _seconds(plan.eta_ms),
         "blockers": tuple(_blocker(one) for one in plan.blockers),
         "complete": plan.ends,

@@ -3,26 +3,43 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from keys.records import Lock, Submission
+from keys.records import Lock, ProcedureHistory, Submission
+from metasrv.service.history import FIRST_ID, LAST_ID, History
 from metasrv.term import Term
 from procedures.control import State
 from procedures.entry import Entry
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind, ProcedureState
 from procedures.manager import Manager
-from procedures.rehearsal.estimates import Estimates
+from procedures.rehearsal.estimates import ASSUMED, Estimates, Rate, measured
 from procedures.rehearsal.plan import Blocker, Obstacle, Plan
 from procedures.rehearsal.rehearse import Wish, rehearse
+
+LOOKED_AT_MAX = 1_024  # procedures that are over, for the reorgs among them
 
 
 async def plan_of(term: Term, kind: Kind[Any], state: ProcedureState, client: Submission) -> Plan:
     """Nothing is stored, no node hears of it. Raises Unavailable where the store is away."""
-    estimates = Estimates(term.nodes.size_of)
+    estimates = Estimates(term.nodes.size_of, await _rate_of(term, kind, state))
     plan = await rehearse(KINDS, Wish(kind, state, client), term.ports, estimates)
     for one in plan.family:
         one.blockers[:0] = _holders(one.locks, term.manager)
     plan.blockers[:0] = _at_the_door(kind, term.manager)
     return plan
+
+
+async def _rate_of(term: Term, kind: Kind[Any], state: ProcedureState) -> Rate:
+    """As the last reorgs read; only if it may read rows."""
+    if not kind.is_paced:
+        return ASSUMED
+    ports = term.ports
+    history = History(ports.kv, ports.deadline_ms, FIRST_ID, LAST_ID, ports.clock.wall_ms())
+    ended: list[ProcedureHistory] = []
+    async for _, window in history.windows():
+        ended += [window[one] for one in sorted(window, reverse=True)]
+        if len(ended) >= LOOKED_AT_MAX:
+            break
+    return measured(ended, kind.resource(state))
 
 
 def _at_the_door(kind: Kind[Any], manager: Manager) -> Iterator[Blocker]:

@@ -133,6 +133,8 @@ def _progress(live: Live, now_ms: int) -> ProgressBody | None:
         return None
     elapsed_s = max(0, now_ms - live.started_at_ms) / 1000
     rate = live.done / elapsed_s if elapsed_s else 0.0
+    if live.rate_per_s is not None:
+        rate = live.rate_per_s
     left = max(0, live.total - live.done)
     return ProgressBody(
         phase=live.phase,

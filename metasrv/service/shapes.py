@@ -87,6 +87,7 @@ def column_body(column: Column) -> ColumnBody:
         nullable=column.nullable,
         default=column.default,
         origin_default=column.origin_default,
+        replaces=column.replaces,
         state=column.state,
     )
 

@@ -30,6 +30,7 @@ from procedures.kinds.draft import (
     with_column,
     wrong,
 )
+from procedures.kinds.type_operations import AlterType, with_type_operation
 from procedures.moves import Move, What
 
 
@@ -103,6 +104,7 @@ Operation = Annotated[
     | AddColumn
     | DropColumn
     | SetDefault
+    | AlterType
     | ConstraintOperation
     | AddIndex
     | ValidateIndex
@@ -145,6 +147,8 @@ def drafted(info: TableInfo, operations: tuple[Operation, ...]) -> Draft:
                 draft = _add_column(draft, operation, here)
             case DropColumn():
                 draft = _drop_column(draft, operation, here)
+            case AlterType():
+                draft = with_type_operation(draft, operation, here)
             case AddIndex():
                 draft = _add_index(draft, operation)
             case ValidateIndex():
@@ -292,6 +296,8 @@ def _may_be_edited(draft: Draft, operation: Edit, here: str) -> None:
         moving = {move.id for move in draft.moves if move.what is What.COLUMN}
         names = [one.name for one in draft.entered.columns if one.id in moving]
         must_be_free(operation.new_name, names, f"{here}/new_name")
+        if column_named(draft.whole, operation.name, f"{here}/name").replaces is not None:
+            raise wrong(f"{here}/name", f"the type of {operation.name} changes: rename it then")
 
 
 def _edited(info: TableInfo, operation: Edit, here: str) -> TableInfo:

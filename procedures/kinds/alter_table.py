@@ -52,7 +52,8 @@ class AlterTable(ProcedureState):
     grace_until_ms: int | None = None
     """Wall clock; None: it has not begun."""
     valid: Runs | None = None
-    """Numbers of the regions whose rows satisfy the constraints that come; None: not looked yet."""
+    """Numbers of the regions whose rows satisfy the constraints and types that come; None: not
+    looked yet."""
     reorg: Reorg | None = None
     """Of an index that comes; None: it has not begun."""
 
@@ -74,11 +75,17 @@ class AlterTable(ProcedureState):
         )
 
     @property
+    def lossy_columns(self) -> frozenset[int]:
+        """Ids of those that come in the place of others of which not every value fits them."""
+        return frozenset(move.id for move in self.moves if move.lossy)
+
+    @property
     def brink(self) -> str:
         """The step that follows once no element can go further and be undone."""
         if self.adds_index:
             return "mark"
-        return "validate" if self.coming_constraints else self.last_wait
+        looks = self.coming_constraints or self.lossy_columns
+        return "validate" if looks else self.last_wait
 
     @property
     def last_wait(self) -> str:
@@ -154,7 +161,7 @@ async def advance(state: AlterTable, at: Context) -> Outcome[AlterTable]:
 
 
 async def validate(state: AlterTable, at: Context) -> Outcome[AlterTable]:
-    """Looks at the rows of some more regions, until all satisfy the constraints that come."""
+    """Looks at the rows of some more regions, until all satisfy what comes."""
     _, info, route = await read_table(at, state.table_id)
     valid = state.valid
     if valid is None:
@@ -168,7 +175,8 @@ async def validate(state: AlterTable, at: Context) -> Outcome[AlterTable]:
             return Goto(state.last_wait, state)
         looked = left[:REGIONS_AT_ONCE]
         coming = [one for one in info.constraints if one.id in state.coming_constraints]
-        await look_at(at, info, looked, coming)
+        changed = [one for one in info.columns if one.id in state.lossy_columns]
+        await look_at(at, info, looked, coming, changed)
     for region in looked:
         valid = joined(valid, region.number)
     return Goto("validate", state.model_copy(update={"valid": valid}))

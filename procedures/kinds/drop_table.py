@@ -1,9 +1,14 @@
-"""drop_table: the table's keys move under `__removed-` at once; its regions close, its files stay.
+"""drop_table: hidden first; its keys move under `__removed-` once no statement uses it any more.
 
-Never refused because something else moved: a failed compare reads again and goes on (P1).
+Statements that had found the table end with it, nobody finds it meanwhile, and a cancel gives it
+back as it was. Then its regions close; its files stay. No node is asked before that, so a region
+that is lost or dead is in no drop's way (docs/decisions/0099). Never refused because something else
+moved: a failed compare reads again and goes on (P1).
 """
 
-from keys.log import TableDropped
+from base.elements.graphs import TABLE
+from base.elements.states import ElementState
+from keys.log import TableAltered, TableDropped
 from keys.records import Lock, Resource
 from keys.removed import (
     RemovedTableInfo,
@@ -24,9 +29,13 @@ from keys.tables import (
 from keys.txn import Txn
 from procedures.context import Context
 from procedures.locks import exclusive, route_key, whole_table
-from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.opening import close_order, order_all
+from procedures.passages import hidden
 from procedures.requirements import require_same_table, require_version
+
+WAIT_MS = 600_000
+"""For holders of schema leases, whose leases end long before; then it is undone."""
 
 
 class DropTable(ProcedureState):
@@ -41,16 +50,44 @@ class DropTable(ProcedureState):
     route: TableRoute | None = None
 
 
+async def hide(state: DropTable, at: Context) -> Outcome[DropTable]:
+    name = TableNameKey(state.catalog, state.schema_name, state.name)
+    key = TableInfoKey(state.table_id)
+    seen = await at.snapshot(key, name)
+    require_same_table(at.client, name, seen.get(name))
+    info = seen.must(key)
+    require_version(at.client, info)
+    new = _in_state(info, TABLE.after(info.state, TABLE.drop))
+    at.note(hidden(info))
+    return Goto("remove", state, Txn.on(seen).put(key, new).log(TableAltered(info=new)))
+
+
+async def show(state: DropTable, at: Context) -> Back | None:
+    """It is found again, at the version that it had: nobody could use another one."""
+    key = TableInfoKey(state.table_id)
+    seen = await at.snapshot(key)
+    info = seen.get(key)
+    if info is None or not info.is_hidden:
+        return None
+    new = _in_state(info, ElementState.PUBLIC)
+    return Back(Txn.on(seen).put(key, new).log(TableAltered(info=new)))
+
+
+def _in_state(info: TableInfo, state: ElementState) -> TableInfo:
+    return info.model_copy(update={"state": state, "version": info.version + 1})
+
+
 async def remove(state: DropTable, at: Context) -> Outcome[DropTable]:
+    """Once nobody uses it any more."""
     table_id = state.table_id
     name = TableNameKey(state.catalog, state.schema_name, state.name)
     info_key, route_key_ = TableInfoKey(table_id), TableRouteKey(table_id)
     removed_info, removed_route = RemovedTableInfoKey(table_id), RemovedTableRouteKey(table_id)
     removed_name = RemovedTableNameKey(state.catalog, state.schema_name, state.name, table_id)
     seen = await at.snapshot(info_key, route_key_, name, removed_info, removed_route, removed_name)
-    require_same_table(at.client, name, seen.get(name))
     info, route = seen.must(info_key), seen.must(route_key_)
-    require_version(at.client, info)
+    if info.is_hidden:  # not in a drop that a server of before began
+        await at.drained(table_id, info.schema_version + 1)
     now, by = at.ports.clock.wall_ms(), at.procedure
     txn = Txn.on(seen).delete(info_key).delete(name)
     txn = put_route(txn, route, None)
@@ -85,9 +122,15 @@ def resource(state: DropTable) -> Resource:
 DROP_TABLE = Kind(
     name="drop_table",
     state=DropTable,
-    steps={"remove": Step(remove, to=frozenset({"close"})), "close": Step(close)},
+    steps={
+        "hide": Step(hide, to=frozenset({"remove"}), undo=show),
+        "remove": Step(remove, to=frozenset({"close"}), waits=True),
+        "close": Step(close),
+    },
     no_return="remove",
     locks=locks,
     resource=resource,
     success=204,
+    deadline_ms=WAIT_MS,
+    graphs=(TABLE,),
 )

@@ -51,7 +51,7 @@ class FailoverTable(ProcedureState):
     """Regions whose borrowed input Spark has not brought over yet."""
     adoption: Adoption | None = None
     moves: int = 0
-    """Jobs that ended: part of an attempt's name, so that no name is used twice."""
+    """Jobs that ended: part of an attempt's name, for people."""
     rows_in: int = 0
     rows_out: int = 0
     bytes_moved: int = 0
@@ -113,7 +113,8 @@ async def serve(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
 
 
 async def move(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
-    """One region's borrowed input, by Spark. Each attempt writes to a folder of its own."""
+    """One region's borrowed input, by Spark. Each attempt writes to a folder of its own, also the
+    first one after a pause."""
     if await _leader_is_gone(state, at):
         return Goto("reroute", state)
     if not state.to_move:
@@ -121,7 +122,7 @@ async def move(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
     region_id, *rest = state.to_move
     region = await _region(state, at, region_id)
     borrowed = await at.ports.nodes.borrowed(region.leader, region_id)
-    number = f"{at.ports.term}-{state.moves}-{at.live.attempt}"
+    number = f"{state.moves}-{at.ports.ids.procedure_id()}"
     attempt = f"attempts/{at.procedure}-{number}"
     adoption = Adoption(region_id=region_id, attempt=attempt, files=())
     new = state.model_copy(

@@ -49,14 +49,17 @@ async def delete(state: PurgeTable, at: Context) -> Outcome[PurgeTable]:
     assert state.info is not None
     assert state.route is not None
     alive = at.alive_nodes()
-    left = []
+    left, done = [], 0
     regions = state.route.region_routes
+    total = sum(1 + len(one.borrows) for one in regions)
     for claims in rounds(regions, {one.region_id: (one.root, *one.borrows) for one in regions}):
         answers = await order_all(
             at, state.info, [one for one in claims if one.leader in alive], drop_order
         )
         answers.must_all_succeed()
         left += [one.root for one in claims if one.leader not in alive]
+        done += len(claims)
+        at.progress(done, total, "folders")
     result = {"table_id": state.table_id, "name": state.info.full_name, "left_behind": left}
     return Done(state, result)
 

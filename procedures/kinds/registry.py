@@ -13,6 +13,7 @@ from procedures.kinds.drop_schema import DROP_SCHEMA
 from procedures.kinds.drop_table import DROP_TABLE
 from procedures.kinds.failover_node import FAILOVER_NODE
 from procedures.kinds.failover_table import FAILOVER_TABLE
+from procedures.kinds.import_table import IMPORT_TABLE
 from procedures.kinds.index_kinds import CREATE_INDEX, DROP_INDEX, VALIDATE_INDEX
 from procedures.kinds.purge_table import PURGE_TABLE
 from procedures.kinds.rename_table import RENAME_TABLE
@@ -37,6 +38,7 @@ KINDS: Mapping[str, Kind[Any]] = {
         VALIDATE_INDEX,
         DROP_INDEX,
         CHECK_TABLE,
+        IMPORT_TABLE,
         TRUNCATE_TABLE,
         FAILOVER_TABLE,
         FAILOVER_NODE,

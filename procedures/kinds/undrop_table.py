@@ -5,6 +5,7 @@ Regions whose node is gone go through failover before the table is said to be th
 
 from pydantic import Field
 
+from base.elements.states import ElementState
 from base.errors import Conflict, NotFound
 from keys.catalogs import SchemaNameKey
 from keys.log import TableUndropped
@@ -64,7 +65,12 @@ async def publish(state: UndropTable, at: Context) -> Outcome[UndropTable]:
 
 
 def _back(info: TableInfo, state: UndropTable) -> TableInfo:
-    return info.model_copy(update={"name": state.new_name, "version": info.version + 1})
+    update = {
+        "name": state.new_name,
+        "version": info.version + 1,
+        "state": ElementState.PUBLIC,
+    }
+    return info.model_copy(update=update)
 
 
 def _reopening(route: TableRoute) -> TableRoute:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from keys.records import Lock, Resource
 from keys.transitions import Shift
+from procedures.rehearsal.estimates import ASSUMED, Rate
 
 
 class Obstacle(StrEnum):
@@ -119,6 +120,8 @@ class Plan:
     steps: list[PlannedStep] = field(default_factory=list)
     children: list["Plan"] = field(default_factory=list)
     blockers: list[Blocker] = field(default_factory=list)
+    rate: Rate = ASSUMED
+    """At which its rows are read."""
     ends: bool = False
     """Whether the plan reaches the end of the procedure; if not, the last blocker says why."""
 

@@ -49,6 +49,7 @@ class Rehearsal:
             resource=kind.resource(state),
             locks=kind.locks(state),
             last_cancellable_step=kind.no_return,
+            rate=self.estimates.rate,
         )
         stage = Stage.of(self.real, self.draft, self.clock, self.estimates.size_of)
         stamp = Stamp(None, 0, self.clock.wall_ms())
@@ -115,7 +116,7 @@ class Rehearsal:
         """Whoever is in the way is waited for at once; all jobs together read at one rate."""
         waits = [one.expires_in_ms or 0 for one in notes.waits]
         rows = sum(scan.rows or 0 for scan in notes.scans)
-        return max(waits, default=0) + rows * 1000 // self.estimates.rows_per_s
+        return max(waits, default=0) + rows * 1000 // self.estimates.rate.rows_per_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -241,8 +241,11 @@ def _changes() -> Iterator[Row]:
         yield Row(57, f"default {default}", other, 422, "invalid-request")
     relaxed = altered(op="set_nullable", name="id", nullable=True)
     yield Row(57, "null in a key", relaxed, 422, wrong)
-    narrow = altered(op="alter_type", name="id", type="int32")
-    yield Row(57, "narrow", narrow, 422, "unsupported")
+    for name, type in (("id", "int32"), ("no", "int32"), ("carrier", "string")):
+        narrow = altered(op="alter_type", name=name, type=type)
+        yield Row(57, f"{name} {type}", narrow, 422, wrong)
+    no_type = altered(op="alter_type", name="carrier", type="int7")
+    yield Row(57, "no type", no_type, 422, "invalid-request")
     strict = altered(op="set_nullable", name="no", nullable=False)
     yield Row(57, "not null", strict, 422, wrong)
     no_checks: tuple[Any, ...] = ("", "carrier", "no > 1", "carrier > 1", "1 < 2", "id() > 1")

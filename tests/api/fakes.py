@@ -11,12 +11,14 @@ from base.wire.jobs import (
     BackfillResult,
     CheckJob,
     CheckResult,
+    LoadJob,
+    LoadResult,
     MoveJob,
     MoveResult,
     ValidateJob,
     ValidateResult,
 )
-from base.wire.orders import Order, OrderError, OrderResult
+from base.wire.orders import Order, OrderError, OrderResult, SetSchema
 from procedures.ports import Progress, Sender
 
 
@@ -55,7 +57,14 @@ class FakeNodes:
         await self.gate.wait()
         error = None if self.failing is None else OrderError(code=self.failing, facts={})
         return tuple(
-            OrderResult(number=order.number, region_id=order.region_id, error=error)
+            OrderResult(
+                number=order.number,
+                region_id=order.region_id,
+                error=error,
+                floor_version=1
+                if isinstance(order, SetSchema) and order.reserves_version
+                else None,
+            )
             for order in orders
         )
 
@@ -85,6 +94,9 @@ class NoJobs:
         raise AssertionError(job)
 
     async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
+        raise AssertionError(job)
+
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
         raise AssertionError(job)
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:

@@ -271,7 +271,8 @@ async def _term(server: Server, fence: Compare, queue_max: int) -> Term:
     )
     places = Limits(running_max={Lane.DDL: 8, Lane.REPAIR: 8}, queue_max=queue_max)
     manager = Manager(KINDS, ports, committer, places)
-    settings.listen(Tuned(places, book.phi.threshold, book, manager, ports.gate).follow)
+    tuned = Tuned(places, book.phi.threshold, book, manager, ports.gate, ports.reorg_width)
+    settings.listen(tuned.follow)
     sequences = Sequences(kv, committer, DEADLINE_MS)
     ready = asyncio.Event()
     return Term(

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from base.wire.holders import AcknowledgeAnswer, HolderRegisterAnswer, SchemaLeaseList
+from base.wire.nodes import RefusedStat
 from keys.holders import Holder, HolderKey
 from keys.txn import snapshot
 from metasrv.nodes.leases import wait_ms
-from tests.api.rig import DEADLINE_MS, SCHEMA_LEASE_MS, TABLES, Server, follower_of, leader
+from tests.api.rig import DEADLINE_MS, SCHEMA_LEASE_MS, TABLES, Server, beat, follower_of, leader
 from tests.holders.reader import whole
 from tests.holders.samples import acknowledgement, pin, registration
 
@@ -277,3 +278,24 @@ async def test_given_a_holder_in_the_way_when_a_change_is_tried_out_then_it_is_a
         assert tried.status_code == 200, tried.text
         blockers = {(b["kind"], b["holder"]) for b in tried.json()["blockers"]}
         assert blockers == {("schema_lease", "fe-1")}
+
+
+async def test_given_regions_that_refuse_below_their_floor_then_the_leader_shows_whose_it_was() -> (
+    None
+):
+    async with leader() as one:
+        table = (await one.make())["id"]
+        await register(one, "fe-1")
+        nodes = one.term.nodes
+        late = [RefusedStat(table_id=table, holder_id="fe-1", count=3)]
+        more = [late[0], RefusedStat(table_id=table, holder_id=None, count=1)]
+        nodes.heartbeat(beat("dn-1", 2, refused=late))
+        nodes.heartbeat(beat("dn-2", 2, refused=[RefusedStat(table_id=7, holder_id="x", count=2)]))
+        nodes.heartbeat(beat("dn-1", 3, refused=more))
+
+        shown = {(b.table, b.holder_id, b.count) for b in (await leases(one)).refused}
+        metrics = (await one.client.get("/metrics")).text
+
+        assert shown == {("main.public.t", "fe-1", 3), ("main.public.t", None, 1), (None, "x", 2)}
+        assert "metasrv_schema_floor_refusals 6.0" in metrics
+        assert "metasrv_schema_audit_stopped_tables 0.0" in metrics, "the floor did its work"

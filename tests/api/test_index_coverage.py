@@ -15,8 +15,8 @@ def test_given_a_reorg_half_way_then_each_region_says_where_it_is() -> None:
     rows = {region.region_id: 10 for region in regions[1:]}
     first, second, third = (made(region.number) for region in regions[1:4])
     reorg = surveyed(1, regions, rows)
-    reorg = with_taken(with_made(reorg, [first, second]), [Taken(first), Taken(second, 3)])
-    reorg = with_made(reorg, [third])
+    reorg = with_taken(with_made(reorg, [first, second], 1_000), [Taken(first), Taken(second, 3)])
+    reorg = with_made(reorg, [third], 1_000)
 
     found = coverage_of("p-1", reorg, table)
 

@@ -44,12 +44,24 @@ async def test_given_a_setting_when_put_then_it_is_versioned_and_says_who() -> N
         assert after == before + 2
 
 
+async def test_given_a_width_of_reorgs_when_put_then_the_next_round_has_it() -> None:
+    async with leader(nodes=0) as one:
+        width = one.term.ports.reorg_width
+
+        await put(one, "reorg_jobs_max", 2)
+        await put(one, "reorg_regions_max", 8)
+
+        assert (width.jobs, width.regions) == (2, 8)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "pointer"),
     [
         ("running_max", "7", "/value"),
         ("running_max", True, "/value"),
         ("running_max", 0, "/value"),
+        ("reorg_jobs_max", 65, "/value"),
+        ("reorg_regions_max", 0, "/value"),
         ("failover_share_max", 1.5, "/value"),
         ("maintenance", {"enabled": 1}, "/value/enabled"),
         ("maintenance", {"since": "now"}, "/value/since"),

@@ -1,6 +1,11 @@
 """Tables over HTTP: the whole life of one, and what is refused at once."""
 
-from tests.api.rig import TABLES, leader, spec
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.api.rig import TABLES, Server, leader, spec
 
 WAIT = {"Prefer": "wait=10"}
 
@@ -63,3 +68,49 @@ async def test_given_no_preference_when_creating_then_the_procedure_is_answered(
             headers={"If-None-Match": '"other"', "Prefer": "wait=0"},
         )
         assert ended.json()["kind"] == "create_table"
+
+
+async def names_of(one: Server) -> dict[str, int]:
+    listed: list[Any] = (await one.client.get(TABLES)).json()["tables"]
+    return {table["name"]: table["id"] for table in listed}
+
+
+@pytest.mark.case("online 65")
+async def test_given_two_tables_that_exchange_names_then_no_version_is_without_either() -> None:
+    async with leader() as one:
+        for name in ("a", "b"):
+            await one.make(name)
+        before, first = await names_of(one), one.version
+
+        async def look() -> None:
+            while one.version == first:
+                assert sorted(await names_of(one)) == ["a", "b"]
+
+        body = {"new_name": "b", "exchange": True}
+        ask = one.client.post(f"{TABLES}/a/rename", json=body, headers=WAIT)
+        answer, _ = await asyncio.gather(ask, look())
+        after = await names_of(one)
+
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["id"] == before["a"]
+        assert after == {"a": before["b"], "b": before["a"]}
+        assert one.version == first + 1, "in one version of the catalog"
+        kept = [one.state.follower.at(version) for version in (first, first + 1)]
+        found = [known.find("main", "public", name) for known in kept if known for name in "ab"]
+        assert len(found) == 4
+        assert None not in found
+
+
+async def test_given_names_that_cannot_be_exchanged_when_asked_then_refused() -> None:
+    async with leader() as one:
+        await one.make("a")
+        codes = [
+            (await one.client.post(f"{TABLES}/a/rename", json=body, headers=WAIT)).json()["code"]
+            for body in (
+                {"new_name": "b", "exchange": True},
+                {"new_name": "a", "exchange": True},
+                {"new_name": "a", "exchange": 1},
+            )
+        ]
+
+        assert codes == ["table-not-found", "invalid-schema-change", "invalid-request"]

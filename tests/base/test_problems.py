@@ -93,6 +93,8 @@ CLOSED_LIST = [
     "row-missing",
     "constraint-violated",
     "replica-limit",
+    "job-failed",
+    "order-refused",
     "internal",
 ]
 

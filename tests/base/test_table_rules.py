@@ -254,7 +254,14 @@ def test_given_no_partition_then_there_is_one_region() -> None:
         ),
         ({"op": "drop_column", "name": "x"}, set()),
         ({"op": "drop_column", "name": "x y"}, {("/operations/0/name", "invalid-identifier")}),
-        ({"op": "alter_type", "name": "x", "type": "int64"}, {("/operations/0/op", "unsupported")}),
+        ({"op": "alter_type", "name": "x", "type": "int64"}, set()),
+        (
+            {"op": "alter_type", "name": "x y", "type": "int7"},
+            {
+                ("/operations/0/name", "invalid-identifier"),
+                ("/operations/0/type", "invalid-request"),
+            },
+        ),
         ({"op": "set_default", "name": "x", "default": 1}, set()),
         ({"op": "set_nullable", "name": "x", "nullable": True}, set()),
         (

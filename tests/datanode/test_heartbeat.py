@@ -13,6 +13,7 @@ from base.wire.nodes import (
     HeartbeatAnswer,
     HeartbeatRequest,
     NodeResources,
+    RefusedStat,
     RegisterAnswer,
     RegisterRequest,
 )
@@ -87,6 +88,7 @@ class Bench:
     membership: Membership
     leases: RegionLeases
     heart: Heart
+    regions: Regions
 
     async def run(self) -> None:
         with pytest.raises(ScriptEnded):
@@ -112,7 +114,7 @@ def bench_of(
     membership = Membership(Identity("dn-1", "i1", "http://n", "z", "/n"), cluster_id)
     world = World(leader, FakeMachine(), clock, leases)
     heart = Heart(membership, OrderDesk(journal, regions), journal, regions, world)
-    return Bench(clock, leader, journal, membership, leases, heart)
+    return Bench(clock, leader, journal, membership, leases, heart, regions)
 
 
 def answer(sequence: int, term: int = 3, epoch: int = 1) -> HeartbeatAnswer:
@@ -136,6 +138,16 @@ async def test_given_a_slow_answer_when_granted_then_it_counts_from_the_sending(
 
     assert bench.leases.deadline_ms(REGION, 1) == sent_ms + LEASE_MS - 10
     assert bench.membership.heard_ms == sent_ms
+
+
+async def test_given_what_floors_have_refused_when_it_beats_then_the_leader_is_told() -> None:
+    bench = bench_of(answer(1))
+    bench.regions.refusals.note(Conflict("schema-version-stale", floor=3, found=2), 7, "fe-1")
+
+    await bench.run()
+
+    told = [RefusedStat(table_id=7, holder_id="fe-1", count=1)]
+    assert [one.refused for one in bench.leader.heard] == [told] * 2
 
 
 async def test_given_a_deposed_leader_when_it_answers_then_it_grants_nothing() -> None:

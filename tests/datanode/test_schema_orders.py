@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 
 from base.errors import Conflict, Refused, Unavailable
-from base.wire.orders import OpenRegion, OrderRequest, RegionColumn, SetSchema
+from base.wire.orders import (
+    OpenRegion,
+    OrderRequest,
+    OriginColumn,
+    RegionColumn,
+    SetSchema,
+)
 from dataplane.datanode.journal import open_journal
 from dataplane.datanode.journal_format import Joined
 from dataplane.datanode.orders import OrderDesk
@@ -57,6 +63,23 @@ async def test_given_an_order_to_open_what_is_open_when_it_brings_columns_then_n
     assert bench.owner.region is before
     assert [column.id for column in before.spec.columns] == [1, 2, 3]
     assert before.schema.version == 2
+
+
+async def test_given_an_order_with_a_column_in_the_place_of_another_then_rows_convert_and_jobs_know(
+    bench: Bench,
+) -> None:
+    text = RegionColumn(
+        id=3, type="string", nullable=False, origin_columns=[OriginColumn(id=1, type="int64")]
+    )
+    await bench.owner.write(header("s1"), batch({b"before": (7, None)}))
+
+    order = schema_order(bench, schema_floor=1, columns=[text], mark="reorg")
+    await bench.regions.carry_out(order)
+    await bench.owner.write(header("s2"), batch({b"unaware": (8, None)}).drop_columns(["c2"]))
+
+    region = bench.owner.region
+    assert region.get([b"before", b"unaware"]).column("c3").to_pylist() == ["7", "8"]
+    assert region.snapshot("reorg").columns == [text]
 
 
 async def test_given_a_region_that_is_not_open_or_moved_on_when_told_then_it_is_not_done(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from base.errors import MetaError, NotFound, Unknown
-from base.wire.orders import CreateRegion, LeaseGrant, OpenRegion, RegionColumn
+from base.wire.orders import CreateRegion, LeaseGrant, OpenRegion, RegionColumn, SetSchema
 from dataplane.datanode.leases import RegionLeases
 from dataplane.datanode.region_owner import RegionOwner
 from dataplane.datanode.regions import Regions
@@ -149,3 +149,29 @@ async def test_given_a_root_of_an_epoch_before_when_opened_then_it_is_the_one_re
     await bench.regions.carry_out(OpenRegion(**opening, epoch=2, number=2))
 
     assert [(stat.epoch, stat.root) for stat in bench.regions.stats()] == [(2, ROOT)]
+
+
+async def test_given_files_of_a_job_that_nobody_took_when_its_mark_is_closed_then_they_are_gone(
+    bench: Bench,
+) -> None:
+    """The region was tidy already when the job began."""
+    told = SetSchema(
+        number=2,
+        region_id=str(REGION_ID),
+        epoch=1,
+        schema_version=1,
+        schema_floor=1,
+        columns=next(iter(bench.regions)).order.columns,
+    )
+    await bench.upkeep.look_after()
+    await bench.regions.carry_out(told.model_copy(update={"mark": "p-1"}))
+    disk = MemoryDisk(bench.store)
+    disk.make_folder(f"{ROOT}/attempts/p-1-x")
+    disk.create(f"{ROOT}/attempts/p-1-x/1.parquet")
+    await bench.upkeep.look_after()
+    assert bench.names("attempts/") != []
+
+    await bench.regions.carry_out(told.model_copy(update={"close_marks": ["p-1"]}))
+    await bench.upkeep.look_after()
+
+    assert bench.names("attempts/") == []

@@ -27,9 +27,13 @@ class Case:
     does: Perform = perform
     first: Fault | None = None
     """The fault that lies even nearer, if that is not `found`."""
+    beside: Graph | None = None
+    """What goes as this comes."""
 
     def explored(self, seek: Fault | None = None) -> Exploration:
         change = Change((self.graph,), (self.way,))
+        if self.beside is not None:
+            change = Change((self.graph, self.beside), (Way.ADD, Way.DROP))
         return explore(change, self.protocol, self.does, {seek} if seek else ANY)
 
 

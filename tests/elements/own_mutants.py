@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 from base.elements.graph import Act, Behaviour, Graph
 from base.elements.graphs import (
     ABSENT,
+    CHANGED_COLUMN,
     DELETE_ONLY,
     INDEX,
     NOT_NULL,
     OPTIONAL_COLUMN,
     PUBLIC,
     REFERRED_TABLE,
+    REPLACED_COLUMN,
     REQUIRED_COLUMN,
     TABLE,
     UNIQUE_CONSTRAINT,
@@ -19,7 +21,7 @@ from base.elements.graphs import (
 )
 from base.elements.proof.database import Fault
 from base.elements.proof.journey import Way
-from base.elements.proof.protocol import WAITS_ALONE, Put
+from base.elements.proof.protocol import WAITS_ALONE, Protocol, Put
 from base.elements.states import ElementState
 from tests.elements.faulty import Case, behaving
 
@@ -51,6 +53,16 @@ def writing_only(graph: Graph, **acts: tuple[Act, ...]) -> Graph:
     now = graph.behaviours[WRITE_ONLY]
     does = {name: acts.get(name, getattr(now, name)) for name in STATEMENTS}
     return behaving(graph, WRITE_ONLY=Behaviour(**does))
+
+
+def type_change(
+    found: Fault | None,
+    protocol: Protocol = FLOOR,
+    *,
+    changed: Graph = CHANGED_COLUMN,
+    replaced: Graph = REPLACED_COLUMN,
+) -> Case:
+    return Case(changed, ADD, protocol, found, beside=replaced)
 
 
 OURS: dict[str, Case] = {
@@ -126,6 +138,39 @@ OURS: dict[str, Case] = {
     "uniqueness validated before all know": Case(UNIQUE_CONSTRAINT, ADD, EARLY, BROKEN),
     "write-only does not check": Case(
         writing_only(NOT_NULL, insert=(), update=()), ADD, WAITS_ALONE, BROKEN
+    ),
+    "a type changed directly": type_change(LOST, changed=replace(CHANGED_COLUMN, add=DIRECT)),
+    "a type changed, write-only does not check": type_change(
+        LOST, changed=behaving(CHANGED_COLUMN, WRITE_ONLY=Behaviour())
+    ),
+    "a type changed, write-only checks inserts alone": type_change(
+        LOST, changed=writing_only(CHANGED_COLUMN, update=())
+    ),
+    "a type changed, rows validated before all know": type_change(LOST, EARLY),
+    "a type changed, acknowledged without draining": type_change(
+        LOST, replace(WAITS_ALONE, drains=False)
+    ),
+    "a type changed, what replaces it is lost by other updates": type_change(
+        LOST,
+        changed=behaving(
+            CHANGED_COLUMN,
+            PUBLIC=replace(CHANGED_COLUMN.behaviours[PUBLIC], update_elsewhere=()),
+        ),
+    ),
+    "a type changed, the replaced column goes at once": type_change(
+        LOST, replaced=replace(REPLACED_COLUMN, add=DIRECT, drop=DIRECT[::-1])
+    ),
+    "a type changed, inserts leave the replaced column out": type_change(
+        LOST, replaced=writing_only(REPLACED_COLUMN, insert=())
+    ),
+    "a type changed, updates keep the replaced value": type_change(
+        LOST, replaced=writing_only(REPLACED_COLUMN, update=(Act.KEEP,))
+    ),
+    "a type changed, other updates forget the replaced value": type_change(
+        LOST, replaced=writing_only(REPLACED_COLUMN, update_elsewhere=())
+    ),
+    "a type changed, the replaced column cleaned before all know": type_change(
+        LOST, replace(WAITS_ALONE, cleans_after_drain=False)
     ),
     "a table directly, to which nothing refers": Case(TABLE, ADD, WAITS_ALONE, None),
     "a table directly, to which another refers": Case(

@@ -5,7 +5,6 @@ from functools import cache
 
 import pytest
 
-from base.elements.graph import Graph
 from base.elements.graphs import (
     GRAPHS,
     INDEX,
@@ -13,6 +12,7 @@ from base.elements.graphs import (
     REQUIRED_COLUMN,
     UNIQUE_INDEX,
 )
+from base.elements.page import changes_of
 from base.elements.proof.explore import Exploration, explore
 from base.elements.proof.journey import Change, Way, journey
 from base.elements.proof.protocol import PRODUCT, Protocol
@@ -35,25 +35,30 @@ TOGETHER: dict[str, tuple[Change, Protocol]] = {
 }
 
 
+CHANGES = {change.name: change for graph in GRAPHS.values() for change in changes_of(graph)}
+
+
 @cache
-def explored(name: str, way: Way) -> Exploration:
+def explored(name: str) -> Exploration:
     """Two tests look at one."""
-    return explore(Change((GRAPHS[name],), (way,)))
+    return explore(CHANGES[name])
 
 
 @pytest.mark.crash
 @pytest.mark.case("online 77")
-@pytest.mark.parametrize("way", [ADD, DROP])
-@pytest.mark.parametrize("graph", GRAPHS.values(), ids=list(GRAPHS))
+@pytest.mark.parametrize("name", CHANGES)
 def test_given_a_kind_of_element_when_every_state_is_visited_then_no_row_is_ever_wrong(
-    graph: Graph, way: Way, capsys: pytest.CaptureFixture[str]
+    name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = explored(graph.name, way)
+    change = CHANGES[name]
+
+    found = explored(name)
 
     assert found.fault is None, str(found)
-    assert found.published == {str(node) for node in journey(found.change)}
-    proof = PROVED[graph.name]
-    assert found.states == (proof.add_states if way is ADD else proof.drop_states)
+    assert found.published == {str(node) for node in journey(change)}
+    for graph, way in zip(change.graphs, change.ways, strict=True):
+        proof = PROVED[graph.name]
+        assert found.states == (proof.add_states if way is ADD else proof.drop_states)
     with capsys.disabled():
         print(f"\n{found}", end="")
 
@@ -92,7 +97,7 @@ def test_given_a_unique_index_when_it_is_explored_then_everything_that_may_happe
         "a duplicate",
     }
 
-    found = explored("unique-index", ADD)
+    found = explored("add unique-index")
 
     assert not [form for form in forms if not any(form in event for event in found.happened)]
     assert len(found.happened) == len(forms) + 1  # and a server's statement

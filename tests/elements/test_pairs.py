@@ -7,12 +7,14 @@ import pytest
 from base.elements.graph import Act, Behaviour, Edge, Graph
 from base.elements.graphs import (
     ABSENT,
+    CHANGED_COLUMN,
     DELETE_ONLY,
     GRAPHS,
     INDEX,
     OPTIONAL_COLUMN,
     PUBLIC,
     REFERRED_TABLE,
+    REPLACED_COLUMN,
     REQUIRED_COLUMN,
     UNIQUE_INDEX,
     WRITE_ONLY,
@@ -36,12 +38,15 @@ KNOWN = {
     "unique-index": "+++xxx",
     "optional-column": "+++x+x",
     "required-column": "+++xxx",
+    # Each with the state of the other that goes with it.
+    "changed-column": "--++-x",
+    "replaced-column": "--++-x",
     "not-null": "--++-x",
     "check": "--++-x",
     "unique": "--++-x",
     # Not in that table. Like an optional column; and with nobody who could touch it, anything.
     "referred-table": "+++x+x",
-    "table": "++++++",
+    "table": "--++-+",
 }
 
 
@@ -88,6 +93,24 @@ PUT, REMOVE, FILL = Act.PUT, Act.REMOVE, Act.FILL
 
 # What is wrong -> the graph, two states that are then not consistent, and how one sees it.
 MUTANTS: dict[str, tuple[Graph, Edge, Fault]] = {
+    "a value that does not convert is not refused": (
+        behaving(CHANGED_COLUMN, WRITE_ONLY=Behaviour()),
+        (WRITE_ONLY, PUBLIC),
+        Fault.LOST,
+    ),
+    "a replaced column is not maintained": (
+        behaving(REPLACED_COLUMN, WRITE_ONLY=Behaviour()),
+        (WRITE_ONLY, PUBLIC),
+        Fault.LOST,
+    ),
+    "a replaced column keeps what was updated": (
+        behaving(
+            REPLACED_COLUMN,
+            WRITE_ONLY=replace(REPLACED_COLUMN.behaviours[WRITE_ONLY], update=(Act.KEEP,)),
+        ),
+        (WRITE_ONLY, PUBLIC),
+        Fault.LOST,
+    ),
     "an update in delete-only leaves the old entry": (
         behaving(INDEX, DELETE_ONLY=Behaviour(delete=(REMOVE,))),
         (DELETE_ONLY, WRITE_ONLY),

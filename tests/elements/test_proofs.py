@@ -70,6 +70,8 @@ def test_given_any_element_that_is_stored_then_the_kind_that_moves_it_names_its_
     elements: list[Element] = [
         column,
         column.model_copy(update={"nullable": False}),
+        column.model_copy(update={"replaces": 2}),
+        column.model_copy(update={"replaced_by": 2}),
         *(Index(id=1, name="i", columns=(1,), unique=unique) for unique in (False, True)),
         *(Constraint(id=1, name="c", kind=kind, columns=(1,)) for kind in ConstraintKind),
     ]

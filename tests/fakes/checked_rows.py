@@ -7,13 +7,13 @@ import pyarrow as pa
 from base.wire.checks import DataFault, DataFaults
 from base.wire.inputs import Snapshot
 from base.wire.jobs import CheckJob, RowCheck
-from dataplane.region.columns import KEY
+from dataplane.region.columns import KEY, columns_told
 from dataplane.region.families import ROW, ROWS
 from dataplane.region.index_entries import IndexDef, entries_of
 from dataplane.region.row_checks import Judge
 from dataplane.region.table_check import entry_faults, family_faults, merged, row_faults
 from tests.fakes.disk import Rows
-from tests.fakes.index_rows import as_table, columns_of, primary_key
+from tests.fakes.index_rows import as_table, primary_key
 
 
 def of_rows(snapshot: Snapshot) -> Snapshot:
@@ -23,7 +23,7 @@ def of_rows(snapshot: Snapshot) -> Snapshot:
 
 def faults(job: CheckJob, rows: Rows, entries: Mapping[int, Rows]) -> DataFaults:
     """*entries*: by index, as `index_rows.backfilled`."""
-    columns = columns_of(job.snapshot)
+    columns = columns_told(job.snapshot.columns)
     table = as_table(rows, columns)
     required = [RowCheck(constraint=id, kind="not-null", columns=[id]) for id in job.required]
     parts = [

@@ -42,6 +42,16 @@ class Folder:
         self.schema_version = max(self.schema_version, version)
         self.dead_indexes |= dead
 
+    def take_rows(self, brought: dict[str, Rows]) -> None:
+        """In place of those that have their keys."""
+        keys = {_key(row) for rows in brought.values() for row in rows}
+
+        def kept(rows: Rows) -> Rows:
+            return frozenset(row for row in rows if _key(row) not in keys)
+
+        self.files = {name: kept(rows) for name, rows in self.files.items()} | brought
+        self.inputs = {at: kept(rows) for at, rows in self.inputs.items()}
+
     def raise_fence(self, epoch: int) -> None:
         """Raises Conflict("stale-epoch") behind a higher one."""
         if self.fence > epoch:
@@ -51,6 +61,10 @@ class Folder:
     @property
     def rows(self) -> Rows:
         return frozenset().union(*self.files.values(), *self.inputs.values())
+
+
+def _key(row: str) -> str:
+    return row.partition("=")[0]
 
 
 @dataclass

@@ -13,6 +13,8 @@ from base.wire.jobs import (
     BackfillResult,
     CheckJob,
     CheckResult,
+    LoadJob,
+    LoadResult,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -187,6 +189,12 @@ class FaultyJobs:
         call = Call("jobs.check", site(), False)
         return await through(
             self.plan, self.fate, call, lambda: self.jobs.check(job, progress=progress)
+        )
+
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+        call = Call("jobs.load", site(), True)
+        return await through(
+            self.plan, self.fate, call, lambda: self.jobs.load(job, progress=progress)
         )
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:

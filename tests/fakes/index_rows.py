@@ -9,10 +9,9 @@ import pyarrow as pa
 
 from base.schema.keycodec import encode
 from base.schema.types import INTEGER_BITS, parse_type
-from base.wire.inputs import Snapshot
 from base.wire.jobs import BackfillJob, ValidateJob
 from base.wire.offenders import OFFENDERS_MAX, Duplicate, Offenders, Violation
-from dataplane.region.columns import KEY, VERSION, ColumnDef, row_schema
+from dataplane.region.columns import KEY, VERSION, ColumnDef, columns_told, row_schema
 from dataplane.region.families import ROW
 from dataplane.region.index_entries import IndexDef, duplicates_of, entries_of
 from dataplane.region.row_checks import Judge, violations
@@ -23,7 +22,7 @@ INT64 = parse_type("int64")
 
 def backfilled(job: BackfillJob, rows: Rows) -> tuple[Rows, tuple[Duplicate, ...], int]:
     """Entries as `{key, hexadecimal} {row}`; duplicates, and how many there are."""
-    columns = columns_of(job.snapshot)
+    columns = columns_told(job.snapshot.columns)
     asked = job.index
     index = IndexDef.of(asked.id, asked.columns, columns, unique=asked.unique)
     entries = entries_of(as_table(rows, columns), index)
@@ -33,7 +32,7 @@ def backfilled(job: BackfillJob, rows: Rows) -> tuple[Rows, tuple[Duplicate, ...
 
 
 def broken(job: ValidateJob, rows: Rows) -> tuple[tuple[Violation, ...], int]:
-    columns = columns_of(job.snapshot)
+    columns = columns_told(job.snapshot.columns)
     judges = [Judge.of(check, columns) for check in job.checks]
     found, total = violations(as_table(rows, columns), judges, OFFENDERS_MAX)
     keys = [primary_key(bytes.fromhex(one.row_key).decode()) for one in found]
@@ -62,10 +61,6 @@ def primary_key(row: str) -> str:
     return encode((INT64,), (int(_value(row, INT64.name) or 0),)).hex()
 
 
-def columns_of(snapshot: Snapshot) -> tuple[ColumnDef, ...]:
-    return tuple(ColumnDef(**one.model_dump()) for one in snapshot.columns)
-
-
 def as_table(rows: Rows, columns: Sequence[ColumnDef]) -> pa.Table:
     """By key, each of a version of its own; as `columns.row_schema`."""
     ordered = sorted(rows)
@@ -89,6 +84,8 @@ def _value(row: str, type: str) -> str | int | None:
     if given and not text:
         return None
     text = text or key
-    if type in INTEGER_BITS and not text.lstrip("-").isdecimal():
-        return text.encode()[-1]  # some number: its key is all that a test says of the row
-    return text
+    if type not in INTEGER_BITS:
+        return text
+    if text.lstrip("-").isdecimal():
+        return int(text)
+    return text.encode()[-1]  # some number: its key is all that a test says of the row

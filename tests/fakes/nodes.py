@@ -23,6 +23,7 @@ from base.wire.orders import (
     OrderResult,
     SetSchema,
 )
+from dataplane.region.families import ROWS
 from tests.fakes.disk import Folder, Rows, Storage
 from tests.fakes.index_rows import offenders
 
@@ -57,7 +58,7 @@ class FakeNode:
     silent: bool = False
     """Alive for the leader, yet nobody reaches it."""
     refuses: dict[str, MetaError] = field(default_factory=dict)
-    """Kind of order -> what it is answered."""
+    """Kind of order, or `prepare` -> what it is answered."""
     disk_free_bytes: int = 1 << 40
     term: int = 0
     serving: dict[str, Serving] = field(default_factory=dict)
@@ -104,8 +105,10 @@ class FakeNode:
         return result
 
     def _must_take(self, order: Order) -> None:
-        if order.op in self.refuses:
-            raise self.refuses[order.op]
+        prepares = isinstance(order, IngestFiles) and order.prepares
+        asked = "prepare" if prepares else order.op
+        if asked in self.refuses:
+            raise self.refuses[asked]
         if order.region_id in self.tombstones and order.op in ("create", "open"):
             raise Conflict("action-not-allowed", region_id=order.region_id, state="dropped")
 
@@ -193,8 +196,10 @@ class FakeNode:
         folder = self._tell(order)
         for name in order.close_marks:
             folder.marks.pop(name, None)
+        if order.close_marks and not folder.marks:
+            folder.attempts.clear()
         if order.mark is not None:
-            folder.marks.setdefault(order.mark, len(folder.rows))
+            folder.marks.setdefault(order.mark, len(folder.rows) + order.reserves_version)
 
     def _floor(self, order: Order) -> int | None:
         """What the answer to an order that was done says of its floor."""
@@ -227,6 +232,12 @@ class FakeNode:
         named = {file.name: written.get(file.name) for file in order.files}
         if None in named.values():
             raise Refused("invalid-request", attempt=order.attempt, reason="not those files")
+        if order.prepares:
+            return
+        if order.index == ROWS:
+            folder.take_rows({one.name: written[one.name] for one in order.files})
+            folder.adopted.append(name)
+            return
         entries: Rows = frozenset().union(*(written[one.name] for one in order.files))
         if order.unique_columns and (found := offenders(order.index, entries, folder.rows)):
             raise Refused("unique-violation", **found.model_dump())

@@ -13,6 +13,8 @@ from base.wire.jobs import (
     CheckJob,
     CheckResult,
     Job,
+    LoadJob,
+    LoadResult,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -25,6 +27,7 @@ from procedures.ports import NodeView, Progress, Sender
 from tests.fakes.checked_rows import faults, of_rows
 from tests.fakes.disk import Rows, Storage
 from tests.fakes.index_rows import backfilled, broken
+from tests.fakes.loaded_rows import loaded, routed
 from tests.fakes.nodes import FakeNode, Serving, data_file
 
 LEASE_MS = 10_000
@@ -41,6 +44,8 @@ class Plane:
     """(node, region) -> when its lease ends, monotonic ms; the node counts it as we do."""
     leased: dict[tuple[str, str], int] = field(default_factory=dict)
     """The epoch that each of those leases is for."""
+    brought: dict[str, Rows] = field(default_factory=dict)
+    """Files of users, by path."""
     told: list[tuple[str, Order]] = field(default_factory=list)
     """Every order that arrived, with its node."""
     violations: list[str] = field(default_factory=list)
@@ -251,6 +256,18 @@ class FakeJobs:
             entries=sum(map(len, entries.values())),
             faults=faults(job, rows, entries),
         )
+
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+        """What it writes, and what it refuses, by the product's own rules."""
+        rows = frozenset[str]().union(*(self.plane.brought[path] for path in job.paths))
+        by_region = routed(job, rows)
+        progress(len(rows), len(rows), "rows")
+        for region in job.regions:
+            if region.number in by_region:
+                out = self._folder_of(region.root, job.attempt)
+                out[f"{job.attempt}/rows.parquet"] = by_region[region.number]
+        self._fail_in_turn(job)
+        return loaded(job, rows, by_region)
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
         self.throttled.append((job_id, rows_per_s))

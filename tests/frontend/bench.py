@@ -11,7 +11,14 @@ import httpx
 from base.rows.nodes import Nodes
 from base.wire.feed import FeedTable, Snapshot, Update
 from base.wire.holders import HolderRegisterAnswer
-from base.wire.orders import CloseRegion, CreateRegion, LeaseGrant, RegionColumn, SetSchema
+from base.wire.orders import (
+    CloseRegion,
+    CreateRegion,
+    LeaseGrant,
+    OriginColumn,
+    RegionColumn,
+    SetSchema,
+)
 from dataplane.datanode.app import build_app as datanode_app
 from dataplane.datanode.journal import open_journal
 from dataplane.datanode.leases import RegionLeases
@@ -149,7 +156,7 @@ def _frontend(clock: FakeClock, node: NodeRegions, way: Meeting, table: FeedTabl
     transactions, latency = Transactions(), Latency()
     world = World(FakeLeader(clock), clock, lambda: None, lambda urls: None)
     holder = Holder("fe-1", "http://127.0.0.1:2", catalog, transactions, latency, world)
-    regions = Regions(catalog, Nodes(way), SeededRng(), holder.check_lease)
+    regions = Regions(catalog, Nodes(way), SeededRng(), holder.check_lease, "fe-1")
     service = Service(
         holder=holder,
         catalog=catalog,
@@ -187,9 +194,16 @@ def _create(table: FeedTable, region_id: str) -> CreateRegion:
 
 
 def columns_of(table: FeedTable) -> list[RegionColumn]:
+    types = {one.id: one.type for one in table.columns}
     return [
         RegionColumn(
-            id=one.id, type=one.type, nullable=one.nullable, origin_default=one.origin_default
+            id=one.id,
+            type=one.type,
+            nullable=one.nullable,
+            origin_default=one.origin_default,
+            origin_columns=[
+                OriginColumn(id=id, type=types[id]) for id in (one.replaces,) if id is not None
+            ],
         )
         for one in table.columns
     ]

@@ -9,6 +9,7 @@ import pytest
 
 from base.rows.arrow_parts import ArrowParts
 from base.wire.strict_json import BODY_BYTES_MAX
+from dataplane.frontend import freshness
 from dataplane.frontend.app import build_app
 from tests.api.raw import JSON, Got, Sent, send
 from tests.frontend.bench import LEASE_MS, Bench, running
@@ -342,3 +343,34 @@ async def test_given_another_kind_of_body_or_method_when_sent_then_it_is_refused
         long = await post(bench, {}, **{"idempotency-key": "k" * 256})
 
     assert (text.status, put.status, long.status) == (415, 405, 400)
+
+
+async def test_given_a_version_that_is_on_its_way_when_it_must_be_known_then_it_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(freshness, "CATCH_UP_S_MAX", 60.0)
+    async with running() as bench, asyncio.TaskGroup() as group:
+        app = build_app(bench.service)
+        asked = Sent("GET", f"{ROWS}?key=3", {"x-min-schema-version": "2"})
+        late = group.create_task(send(app, asked))
+        await asyncio.sleep(0)
+        await bench.publish(feed_table(schema_version=2))
+        newer = await late
+        wrong = [
+            await send(app, Sent("GET", f"{ROWS}?key=3", {"x-min-schema-version": text}))
+            for text in ("", "0", "-1", "two", "1e3", "9" * 20)
+        ]
+
+    assert newer.json == {"rows": [], "schema_version": 2}
+    assert {one.status for one in wrong} == {422}
+
+
+async def test_given_a_version_that_never_comes_then_another_frontend_is_to_be_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(freshness, "CATCH_UP_S_MAX", 0.01)
+    async with running() as bench:
+        asked = Sent("GET", f"{ROWS}?key=3", {"x-min-schema-version": "7"})
+        late = await send(build_app(bench.service), asked)
+
+    assert (late.status, late.json["code"]) == (503, "not-ready")

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from base.errors import Conflict, NotFound, Refused, Unavailable, Unknown
+from base.wire.rows import MIN_SCHEMA_VERSION
 from base.wire.tables import TableBody
 from dataplane.frontend.app import build_app
 from metasrv.sdk.client import AsyncClient
@@ -32,6 +33,8 @@ class Frontends(FakeCatalog):
     faults: list[tuple[str, httpx.RequestError]] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     """Hosts that were asked."""
+    at_least: list[str | None] = field(default_factory=list)
+    """The schema version that each had to know."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         if str(request.url).startswith(URL):
@@ -39,6 +42,7 @@ class Frontends(FakeCatalog):
         assert self.bench is not None
         assert request.url.host in ("fe-1.test", "fe-2.test"), "never straight to a node"
         self.told.append(request.url.host)
+        self.at_least.append(request.headers.get(MIN_SCHEMA_VERSION))
         when, fault = self.faults.pop(0) if self.faults else ("never", None)
         if fault is not None and when == "before":
             raise fault
@@ -168,6 +172,36 @@ async def test_given_a_frontend_that_is_gone_then_another_is_asked() -> None:
 
     assert rows == 1
     assert set(frontends.told) == {"fe-1.test", "fe-2.test"}
+
+
+async def test_given_two_frontends_when_used_by_one_client_then_each_is_asked_as_often() -> None:
+    async with scene() as (frontends, table):
+        for row in ROWS:
+            await table.insert([row])
+
+    assert {frontends.told.count(one) for one in ("fe-1.test", "fe-2.test")} == {len(ROWS) // 2}
+
+
+async def test_given_many_statements_at_once_then_no_frontend_has_more_than_its_share() -> None:
+    async with scene() as (frontends, table), asyncio.TaskGroup() as group:
+        await table.count()
+        frontends.told.clear()
+        for row in ROWS:
+            group.create_task(table.insert([row]))
+
+    assert {frontends.told.count(one) for one in ("fe-1.test", "fe-2.test")} == {len(ROWS) // 2}
+
+
+async def test_given_a_schema_that_one_frontend_has_shown_then_it_is_asked_of_the_others() -> None:
+    async with scene() as (frontends, table):
+        await table.insert(ROWS[:1])
+        bench = frontends.bench
+        assert bench is not None
+        await bench.publish(bench.table.model_copy(update={"schema_version": 2}))
+        await table.get(0)
+        await table.get_many([0])
+
+    assert frontends.at_least == ["1", "1", "2"]
 
 
 async def test_given_all_are_gone_when_others_came_then_they_are_found() -> None:

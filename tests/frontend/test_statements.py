@@ -13,12 +13,14 @@ from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable
 from base.rows.convert import to_json_rows
 from base.schema.values import Value
 from base.wire.feed import FeedTable
+from base.wire.tables import RegionRouteBody
 from dataplane.frontend.given import Op
 from dataplane.frontend.query import key_of, range_of
+from dataplane.frontend.regions import Call
 from dataplane.frontend.scans import Place
 from dataplane.frontend.service import PageOf
 from tests.frontend.bench import AGE_MAX_MS, LEASE_MS, Bench, T, running
-from tests.frontend.tables import A, B, column, feed_table, index
+from tests.frontend.tables import A, B, column, feed_table, index, schema_of
 
 DELETE_ONLY, WRITE_ONLY = ElementState.DELETE_ONLY, ElementState.WRITE_ONLY
 ROWS: list[dict[str, Any]] = [
@@ -346,3 +348,19 @@ async def test_given_a_delete_of_a_missing_row_when_it_comes_again_then_what_cam
 
         assert {one.repeated for one in again.regions} == {True}
         assert await all_rows(bench) == ROWS[:1]
+
+
+async def test_given_a_region_that_no_node_has_when_time_is_up_then_it_is_not_there_yet() -> None:
+    """The catalog has the table: a node that starts again has its regions a little later."""
+
+    async def nowhere(region: RegionRouteBody) -> None:
+        raise NotFound(what="region", name=region.region_id)
+
+    async with running() as bench:
+        now = Call("s", asyncio.get_running_loop().time())
+
+        with pytest.raises(Unavailable, match="not-ready"):
+            await bench.service.regions._until_final(bench.catalog.named(T), 0, now, nowhere)
+        await bench.drop()
+        with pytest.raises(NotFound, match="table-not-found"):
+            await bench.service.regions._until_final(schema_of(A), 0, now, nowhere)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from base.elements.states import ElementState
 from base.errors import MetaError
 from base.wire.holders import AcknowledgeAnswer, HolderRegisterAnswer, Pin
 from keys.bootstrap import bootstrap_request
@@ -56,6 +57,12 @@ class Served:
         created = TableCreated(info=info, route=table_route(TABLE, ("dn-1",)))
         entry: Entry = created if schema_version == 1 else TableAltered(info=new)
         await self.committer.commit(Txn().log(entry))
+
+    async def hide(self, schema_version: int) -> None:
+        """The table has that schema version, and nobody finds it any more."""
+        info = table_info(TABLE, "t", 1)
+        update = {"schema_version": schema_version, "state": ElementState.WRITE_ONLY}
+        await self.committer.commit(Txn().log(TableAltered(info=info.model_copy(update=update))))
 
 
 class JumpingClock(SimClock):

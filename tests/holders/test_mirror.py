@@ -1,10 +1,21 @@
 """Lines that cannot follow are refused by the reader: a gap is never passed over."""
 
+from dataclasses import replace
+
 import pytest
 
+from base.elements.states import ElementState
 from base.errors import Corrupt
 from base.feed.mirror import Mirror, Reading
-from base.wire.feed import AddressChange, Alive, FeedLine, Snapshot, Update, read_line
+from base.wire.feed import (
+    AddressChange,
+    Alive,
+    FeedLine,
+    FeedTable,
+    Snapshot,
+    Update,
+    read_line,
+)
 from keys.catalog import Table
 from metasrv.service.feed_lines import feed_table
 from tests.holders.reader import mirror_of, state
@@ -18,6 +29,10 @@ T0, T1 = (
 
 def part(version: int, *tables: object, is_last: bool = True) -> Snapshot:
     return Snapshot(version=version, tables=tables, is_last=is_last)  # type: ignore[arg-type]
+
+
+def hidden(table: FeedTable) -> FeedTable:
+    return table.model_copy(update={"state": ElementState.WRITE_ONLY})
 
 
 def heard(*lines: FeedLine) -> Reading:
@@ -114,6 +129,7 @@ def test_given_updates_then_only_another_schema_or_a_loss_is_told_of_at_once() -
     column = T0.model_copy(update={"version": 2, "schema_version": 2})
     renamed = tuple(one.model_copy(update={"name": f"{one.name}_2"}) for one in T0.columns)
     edited = T0.model_copy(update={"version": 2, "columns": renamed})
+    moved = T0.model_copy(update={"version": 2, "name": "other"})
 
     updates = (
         Update(version=8, tables=(T1,)),
@@ -122,8 +138,28 @@ def test_given_updates_then_only_another_schema_or_a_loss_is_told_of_at_once() -
         Update(version=8, tables=(column,)),
         Update(version=8, tables=(edited,)),
         Update(version=8, gone=(1024,)),
+        Update(version=8, hidden=(1024,)),
+        Update(version=8, tables=(hidden(T0),)),
+        Update(version=8, hidden=(1025,)),
+        Update(version=8, tables=(moved,)),
     )
 
     told = [mirror.is_waited_for(update) for update in updates]
 
-    assert told == [False, False, False, True, True, True]
+    assert told == [False, False, False, True, True, True, True, True, False, True]
+
+
+def test_given_a_table_that_is_hidden_and_back_then_it_is_found_by_its_name_again() -> None:
+    mirror = heard(part(7, T0)).mirror
+    assert mirror is not None
+
+    one_by_one = mirror.updated(Update(version=8, tables=(hidden(T0),)))
+    with_its_schema = mirror.updated(Update(version=8, hidden=(1024, 1025)))
+    again = with_its_schema.updated(Update(version=9, tables=(hidden(T0),)))
+    back = again.updated(Update(version=10, tables=(T0,)))
+    gone = again.updated(Update(version=10, gone=(1024,)))
+
+    assert one_by_one == with_its_schema
+    assert (dict(again.names), dict(again.tables)) == ({}, {1024: hidden(T0)})
+    assert back == replace(mirror, version=10)
+    assert (dict(gone.names), dict(gone.tables)) == ({}, {})

@@ -260,6 +260,32 @@ def test_given_a_change_that_makes_no_version_then_it_must_be_known_and_no_trans
     run(main, 1)
 
 
+def test_given_a_table_that_is_hidden_then_it_must_be_known_and_its_transactions_end() -> None:
+    async def main(loop: SimLoop) -> None:
+        office = Office(loop)
+        one = await office.elect("ms-1")
+        await one.publish(1)
+        await one.register("fe-1", "i-1", pin(TABLE, 1, "t-8"))
+        one.acknowledge("fe-1", 1, pin(TABLE, 1, "t-8"))
+        await one.hide(1)
+        known = one.follower.catalog.version
+        (before,) = one.sync.behind(TABLE, 2)
+
+        async def follow() -> None:
+            await office.clock.sleep_ms(30)
+            one.acknowledge("fe-1", 2, pin(TABLE, 1, "t-8"))
+            await office.clock.sleep_ms(40)
+            one.acknowledge("fe-1", 3)
+
+        loop.spawn("fe-1", follow())
+
+        assert (before.have, before.need) == (known - 1, known)
+        assert await waited_ms(office, one, 2) == 70
+        assert one.sync.behind(TABLE, 2) == ()
+
+    run(main, 1)
+
+
 @pytest.mark.case("online 20")
 def test_given_a_long_transaction_on_one_table_then_a_change_of_another_goes_on() -> None:
     async def main(loop: SimLoop) -> None:

@@ -16,10 +16,16 @@ FAMILY = ("sh", "-c", "sleep 300 & echo $!; wait")  # says the id of its own chi
 CALLER = """
 import sys
 from pathlib import Path
-from scripts import children
+from scripts import children, lanes
+
+def lane():
+    yield from lanes.run(sys.argv[2:], cwd=Path("."), log=None, limit_s=300)
 
 with children.ended_by_signals():
-    children.run(sys.argv[1:], cwd=Path("."))
+    if sys.argv[1] == "1":
+        children.run(sys.argv[2:], cwd=Path("."))
+    else:
+        lanes.run_lanes(lane() for _ in range(int(sys.argv[1])))
 """
 
 
@@ -35,10 +41,11 @@ def test_given_a_limit_when_it_passes_then_the_whole_family_is_gone(tmp_path: Pa
 
 @pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_given_a_caller_when_it_is_ended_then_the_whole_family_is_gone(
-    number: signal.Signals,
+@pytest.mark.parametrize("families", [1, 2], ids=["one", "two lanes"])
+def test_given_a_caller_when_it_is_ended_then_every_family_is_gone(
+    number: signal.Signals, families: int
 ) -> None:
-    argv = [sys.executable, "-c", CALLER, *FAMILY]
+    argv = [sys.executable, "-c", CALLER, str(families), *FAMILY]
     caller = subprocess.Popen(
         argv,
         cwd=ROOT,
@@ -49,13 +56,13 @@ def test_given_a_caller_when_it_is_ended_then_the_whole_family_is_gone(
     )
     with caller:
         assert caller.stdout
-        grandchild = int(caller.stdout.readline())
-        assert is_running(grandchild)
+        grandchildren = [int(caller.stdout.readline()) for _ in range(families)]
+        assert all(is_running(one) for one in grandchildren)
 
         caller.send_signal(number)
-        caller.wait(20)
+        caller.wait(60)
 
-    assert has_ended(grandchild)
+    assert all(has_ended(one) for one in grandchildren)
 
 
 @pytest.mark.process

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from metasrv.cli.main import COMMANDS
-from scripts.parts import MARKS, NOT_BUILT, PARTS, selection
+from scripts.lanes import run_lanes
+from scripts.parts import MARKS, NOT_BUILT, PARTS, Part, files_of, selection
 from scripts.report import Took, table
-from scripts.run_tests import Count, read_report
+from scripts.run_tests import Count, Run, read_report
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,6 +49,25 @@ def test_given_the_marks_then_each_is_declared_and_has_a_part() -> None:
     assert set(MARKS) < {part.name for part in PARTS}
 
 
+def test_given_files_when_a_part_looks_then_it_takes_those_that_write_its_mark(
+    tmp_path: Path,
+) -> None:
+    texts = {
+        "test_own.py": "@pytest.mark.etcd\n",
+        "test_other.py": "@pytest.mark.etcd_like\n",
+        "rig.py": "pytest.mark.etcd",
+        "under/conftest.py": "params=[pytest.param(marks=pytest.mark.etcd)]",
+        "under/deep/test_it.py": "",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    found = [path.relative_to(tmp_path).as_posix() for path in files_of("etcd", tmp_path)]
+
+    assert found == ["test_own.py", "under/deep/test_it.py"]
+
+
 def test_given_a_part_that_is_not_built_then_its_command_does_not_exist_yet() -> None:
     commands = {name for name, _, _ in COMMANDS}
     waiting = [part for part in PARTS if part.name in NOT_BUILT]
@@ -65,10 +85,34 @@ def test_given_a_report_with_a_skip_when_read_then_the_skip_has_failed() -> None
 
 
 def test_given_a_part_that_failed_when_shown_then_the_total_has_failed() -> None:
-    shown = table([Took("fast", 1500, ok=True, said="3 passed"), Took("etcd", 500, ok=False)])
+    took = [Took("fast", 1500, ok=True, said="3 passed"), Took("etcd", 500, ok=False)]
+
+    shown = table(took, 2000)
 
     assert shown.splitlines() == [
         "fast       1.5 s  ok      3 passed",
         "etcd       0.5 s  FAILED",
         "total      2.0 s  FAILED",
+    ]
+
+
+@pytest.mark.process
+def test_given_parts_of_two_lanes_when_run_then_each_is_told_whole_and_the_red_one_by_name(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    run = Run(is_alone=False)
+    says = "print('{0}'); print('and {0}'); raise SystemExit({1})"
+    parts = [
+        Part("one", 60, ("python", "-c", says.format("red", 3))),
+        Part("two", 60, ("python", "-c", says.format("well", 0))),
+    ]
+
+    run_lanes(run.lane([part]) for part in parts)
+
+    told = capfd.readouterr().out
+    assert "\n== one\nred\nand red\n" in told
+    assert "\n== two\nwell\nand well\n" in told
+    assert [(took.ok, took.said) for took, _ in (run.ended[one.name] for one in parts)] == [
+        (False, "ended with 3"),
+        (True, "1 passed"),
     ]

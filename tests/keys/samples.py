@@ -40,6 +40,7 @@ from keys.log import (
     TableDropped,
     TablePurged,
     TableRenamed,
+    TablesExchanged,
     TableUndropped,
 )
 from keys.poison import Poison, PoisonKey
@@ -154,6 +155,7 @@ INFO = TableInfo(
         ),
     ),
     next_constraint_id=2,
+    state=ElementState.WRITE_ONLY,
 )
 HASHED = INFO.model_copy(update={"partition": HashRule(columns=(1,), count=2)})
 CATALOG = CatalogInfo(
@@ -239,6 +241,7 @@ UPDATE = CatalogUpdate(
         SchemaDropped(catalog="main", name="old"),
         TableCreated(info=INFO, route=ROUTE),
         TableRenamed(info=HASHED),
+        TablesExchanged(first=HASHED, second=INFO),
         TableAltered(info=HASHED),
         TableDropped(table_id=1024, dropped_at_ms=AT_MS, dropped_by=PROCEDURE),
         TableUndropped(info=HASHED, route=ROUTE),

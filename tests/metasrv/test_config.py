@@ -65,6 +65,7 @@ def test_given_a_file_that_means_nothing_when_started_then_exit_78_and_the_reaso
         ),
         ("schema-lease-ms", "10000", "transaction_age_max_ms must be below schema_lease_ms"),
         ("store-deadline-ms", "5000", "store_deadline_ms must be below leader_ttl_ms"),
+        ("leader-ttl-ms", "10001", "schema_lease_ms must hold leader_ttl_ms and store_deadline_ms"),
         ("server-id", "a b", "server_id"),
         ("port", "65536", "port"),
     ],

@@ -195,7 +195,7 @@ class Node:
 
 
 def batch_body(writes: Sequence[Write], statement: str, **header: int) -> bytes:
-    head = {"table_id": TABLE, "schema_version": 1, "epoch": 1, **header}
+    head: dict[str, Any] = {"table_id": TABLE, "schema_version": 1, "epoch": 1, **header}
     sent = BatchHeader(statement_id=statement, maintains_indexes=True, **head)
     metadata = {HEADER_KEY: sent.model_dump_json()}
     schema = pa.schema(

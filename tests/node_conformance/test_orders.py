@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.node_conformance.node import Node, Write, new_region
+from base.wire.orders import OriginColumn, RegionColumn
+from tests.node_conformance.node import COLUMNS, Node, Write, new_region
 
 pytestmark = pytest.mark.process
 
@@ -205,3 +206,24 @@ def test_given_a_floor_when_the_region_is_closed_and_opened_lower_then_it_stands
 
     answer = node.post(region, "scan", schema_version=3, epoch=2)
     assert (answer.status_code, answer.json()["code"]) == (409, "schema-version-stale")
+
+
+def test_given_a_column_in_the_place_of_another_when_read_then_rows_of_before_are_converted(
+    node: Node,
+) -> None:
+    region = node.created()
+    node.write(region, [Write(b"a", 1)], "s1")
+    text = RegionColumn(
+        id=3, type="string", nullable=False, origin_columns=[OriginColumn(id=1, type="int64")]
+    )
+    now = [COLUMNS[1], text]
+
+    told = code(node, node.schema_order(region, version=2, schema_floor=1, columns=now))
+    node.write(region, [Write(b"b", 2)], "s2")
+    before = node.scan(region, schema_version=2).rows
+    close = node.close_order(region, epoch=1)
+    again = code(node, close, node.open_order(region, epoch=2, schema_version=2, columns=now))
+
+    assert (told, again) == (None, None)
+    assert [row.values for row in before] == [{"2": "v1", "3": "1"}, {"2": "v2", "3": "2"}]
+    assert node.scan(region, schema_version=2, epoch=2).rows == before

@@ -142,8 +142,9 @@ class Agreement:
                 if self.leaving & {within, within[:1]}:
                     self.wrong.append(f"log: {entry['op']} into {within}, which is being dropped")
                 self.logged[table_id] = {"info": entry["info"], "route": entry["route"]}
-            case "table.renamed" | "table.altered":
-                self.logged[entry["info"]["table_id"]]["info"] = entry["info"]
+            case "table.renamed" | "table.altered" | "tables.exchanged":
+                for info in (entry[one] for one in ("info", "first", "second") if one in entry):
+                    self.logged[info["table_id"]]["info"] = info
             case "table.dropped":
                 self.logged[entry["table_id"]]["dropped"] = entry["dropped_at_ms"]
             case "table.purged":

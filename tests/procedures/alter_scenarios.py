@@ -35,6 +35,7 @@ from tests.procedures.online import (
     with_rows,
     with_wide_table,
 )
+from tests.procedures.retyping import RETYPES, not_retyped, retyped, with_numbers
 from tests.procedures.scenario import FULL, Scenario
 
 ALTER_SCENARIOS = (
@@ -72,6 +73,14 @@ ALTER_SCENARIOS = (
         with_nulls,
         {Outcome.ROLLED_BACK: not_constrained},
         deadline_ms=WAIT_MS,
+    ),
+    Scenario(
+        "alter_table, a type changed",
+        "alter_table",
+        RETYPES,
+        with_numbers,
+        {FULL: retyped},
+        undone=not_retyped,
     ),
     Scenario(
         "create_index",

@@ -102,7 +102,7 @@ def created(end: End) -> list[str]:
 def dropped(end: End) -> list[str]:
     open_regions = [n.serving for n in end.cluster.plane.nodes.values() if n.serving]
     return [
-        *effects(end, "table.dropped"),
+        *effects(end, "table.altered", "table.dropped"),
         *is_true(not end.tables(), "the table is there"),
         *is_true(not open_regions, f"regions are open: {open_regions}"),
         *no_rest(end),
@@ -201,6 +201,15 @@ def renamed(end: End) -> list[str]:
     return [
         *effects(end, "table.renamed"),
         *is_true(set(end.tables()) == {"sales.s"}, f"tables {set(end.tables())}"),
+        *serving(end, TABLE, epoch=1),
+    ]
+
+
+def exchanged(end: End) -> list[str]:
+    ids = {name: info["table_id"] for name, info in end.tables().items()}
+    return [
+        *effects(end, "tables.exchanged"),
+        *is_true(ids == {"public.t": OTHER, "public.u": TABLE}, f"tables {ids}"),
         *serving(end, TABLE, epoch=1),
     ]
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from base.errors import Unavailable
+from base.errors import MetaError, Unavailable
 from base.wire.jobs import BackfillJob, BackfillResult, CheckJob, CheckResult
 from keys.kv import Compare
 from keys.records import Outcome, ProcedureHistory, Submission
@@ -43,9 +43,13 @@ class HeldJobs(FakeJobs):
     may_go_on: asyncio.Event = field(default_factory=asyncio.Event)
     began: int = 0
     checks_free: int = 0
+    fails: MetaError | None = None
+    """What every filling ends with, as long as this stands."""
 
     async def backfill(self, job: BackfillJob, *, progress: Progress) -> BackfillResult:
         self.began += 1
+        if self.fails is not None:
+            raise self.fails
         progress(1, 2, "rows")
         await self.may_go_on.wait()
         return await super().backfill(job, progress=progress)

@@ -17,6 +17,7 @@ from keys.log import (
     TableDropped,
     TablePurged,
     TableRenamed,
+    TablesExchanged,
     TableUndropped,
 )
 from keys.tables import TableInfo, TableRoute
@@ -57,6 +58,7 @@ class World:
             self.undrop,
             self.purge,
             self.rename,
+            self.exchange,
             self.alter,
             self.move,
             self.create_schema,
@@ -118,6 +120,20 @@ class World:
         info = info.model_copy(update={"schema_name": schema, "name": name})
         self.living[table] = info, route
         return TableRenamed(info=info)
+
+    def exchange(self) -> Entry | None:
+        if len(self.living) < 2:
+            return None
+        ids = self.random.sample(sorted(self.living), 2)
+        infos = [self.living[id][0] for id in ids]
+        first, second = (
+            mine.model_copy(update={"schema_name": its.schema_name, "name": its.name})
+            for mine, its in zip(infos, reversed(infos), strict=True)
+        )
+        self.living |= {
+            one.table_id: (one, self.living[one.table_id][1]) for one in (first, second)
+        }
+        return TablesExchanged(first=first, second=second)
 
     def alter(self) -> Entry | None:
         table = self.a_living()

@@ -5,7 +5,7 @@ from keys.catalogs import CatalogInfo, SchemaInfo
 from keys.kv import Compare
 from keys.records import Outcome
 from procedures.kinds.alter_operations import RenameColumn, SetOptions
-from procedures.kinds.alter_table import AlterTable
+from procedures.kinds.alter_table import WAIT_MS, AlterTable
 from procedures.kinds.create_catalog import CreateCatalog
 from procedures.kinds.create_schema import CreateSchema
 from procedures.kinds.create_table import CreateTable
@@ -29,6 +29,7 @@ from tests.procedures.ends import (
     created,
     dropped,
     effects,
+    exchanged,
     failed_over,
     nothing,
     purged,
@@ -38,6 +39,13 @@ from tests.procedures.ends import (
     truncated_elsewhere,
     undropped,
     undropped_elsewhere,
+)
+from tests.procedures.importing import (
+    IMPORTS,
+    imported,
+    never_imported,
+    with_one_region,
+    with_repeated_keys,
 )
 from tests.procedures.online import ADDS, column_added, never_altered
 from tests.procedures.scenario import FULL, Scenario
@@ -109,6 +117,7 @@ PURGE = PurgeTable(
     table_id=TABLE, catalog="main", schema_name="public", name="t", dropped_by="test"
 )
 TRUNCATE = TruncateTable(catalog="main", schema_name="public", name="t", table_id=TABLE)
+DROP = DropTable(catalog="main", schema_name="public", name="t", table_id=TABLE)
 MOVED = FailoverTable(
     table_id=TABLE,
     name="main.public.t",
@@ -189,10 +198,29 @@ SCENARIOS = (
     Scenario(
         "drop_table",
         "drop_table",
-        DropTable(catalog="main", schema_name="public", name="t", table_id=TABLE),
+        DROP,
         with_table,
         {FULL: dropped},
         client={"if_version": 1, "table_id": TABLE},
+        undone=never_altered,
+    ),
+    Scenario(
+        "drop_table, while it is used",
+        "drop_table",
+        DROP,
+        with_table,
+        {FULL: dropped},
+        undone=never_altered,
+        dead_holder=True,
+    ),
+    Scenario(
+        "drop_table, cancelled",
+        "drop_table",
+        DROP,
+        with_table,
+        {Outcome.CANCELLED: never_altered, FULL: dropped},
+        cancel_after_ms=1_000,
+        dead_holder=True,
     ),
     Scenario(
         "undrop_table",
@@ -235,6 +263,22 @@ SCENARIOS = (
         client={"if_version": 1, "table_id": TABLE},
     ),
     Scenario(
+        "rename_table, names exchanged",
+        "rename_table",
+        RenameTable(
+            catalog="main",
+            schema_name="public",
+            name="t",
+            table_id=TABLE,
+            new_schema="public",
+            new_name="u",
+            other_id=OTHER,
+        ),
+        with_two_tables,
+        {FULL: exchanged},
+        client={"if_version": 1, "table_id": TABLE},
+    ),
+    Scenario(
         "alter_table",
         "alter_table",
         AlterTable(
@@ -261,6 +305,24 @@ SCENARIOS = (
         undone=never_altered,
     ),
     *ALTER_SCENARIOS,
+    Scenario(
+        "import_table",
+        "import_table",
+        IMPORTS,
+        with_one_region,
+        {FULL: imported},
+        client={"if_version": 1, "table_id": TABLE},
+        undone=never_imported,
+    ),
+    Scenario(
+        "import_table, keys stand twice",
+        "import_table",
+        IMPORTS,
+        with_repeated_keys,
+        {Outcome.ROLLED_BACK: never_imported},
+        deadline_ms=WAIT_MS,
+        undone=never_imported,
+    ),
     Scenario(
         "truncate_table",
         "truncate_table",

@@ -62,7 +62,7 @@ NOT_IN_A_LIFE = {
     "rehearsal/draft:range": "a dry run, which stores nothing (test_plan)",
     "line:read_line": "before the term, so before any procedure runs (test_manager)",
 }
-PORTS = {"txn", "range", "send", "borrowed", "snapshot", "move", "backfill"}
+PORTS = {"txn", "range", "send", "borrowed", "snapshot", "move", "backfill", "load"}
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from procedures.kinds.alter_operations import AddColumn, DropColumn, Operation
 from procedures.kinds.alter_table import ALTER_TABLE
 from procedures.kinds.index_kinds import CREATE_INDEX
 from procedures.kinds.registry import KINDS
-from procedures.rehearsal.estimates import Estimates, RegionSize
+from procedures.rehearsal.estimates import Estimates, Rate, RegionSize
 from procedures.rehearsal.plan import Obstacle, Plan
 from procedures.rehearsal.rehearse import Wish, rehearse
 from tests.fakes.cluster import Cluster
@@ -89,7 +89,7 @@ def test_given_a_transaction_in_the_way_when_planned_then_it_is_named_once_and_c
 
 def test_given_rows_when_an_index_is_planned_then_they_are_counted_and_timed() -> None:
     sizes = {("dn-1", REGION): RegionSize(250_000, 4_000_000)}
-    estimates = Estimates(lambda node, region: sizes.get((node, region)), rows_per_s=50_000)
+    estimates = Estimates(lambda node, region: sizes.get((node, region)), Rate(50_000, 2))
 
     plan = planned(Wish(CREATE_INDEX, INDEXES, CLIENT), estimates=estimates, before=with_rows)
 

@@ -4,20 +4,24 @@ import asyncio
 
 import pytest
 
+from base.wire.jobs import MoveJob, MoveResult
+from keys.kv import Compare
 from keys.records import Outcome, Submission
 from keys.tables import RegionState, TableRouteKey
 from keys.txn import snapshot
 from procedures.context import Context, Live, Ports
+from procedures.control import Control
 from procedures.kinds.failover_plan import reroute_plan
 from procedures.kinds.failover_table import FAILOVER_TABLE
 from procedures.kinds.registry import KINDS
 from procedures.machine import Goto, ProcedureState
 from procedures.placing import place
-from procedures.ports import NodeView
+from procedures.ports import NodeView, Progress
+from procedures.steering import Command
 from procedures.submit import Submission as Wish
 from tests.fakes.chance import SeededIds, SeededRng
 from tests.fakes.cluster import DEADLINE_MS, Cluster
-from tests.fakes.plane import FakeJobs, FakeLeases, FakeNodes, FakePlacement
+from tests.fakes.plane import FakeJobs, FakeLeases, FakeNodes, FakePlacement, Plane
 from tests.procedures.agree import history_of
 from tests.procedures.ends import TABLE
 from tests.procedures.scenarios import MOVED, with_dead_node, with_dropped_table
@@ -91,6 +95,46 @@ def test_given_jobs_that_fail_when_moved_then_another_attempt_is_adopted() -> No
         assert cluster.plane.violations == []
         assert history.result is not None
         assert (history.result["rows_in"], history.result["rows_out"]) == (4, 4)
+
+    run(main, 1)
+
+
+class HeldMoves(FakeJobs):
+    """Jobs that have written what they write, and do not end before they may."""
+
+    def __init__(self, plane: Plane) -> None:
+        super().__init__(plane)
+        self.may_end = asyncio.Event()
+
+    async def move(self, job: MoveJob, *, progress: Progress) -> MoveResult:
+        found = await super().move(job, progress=progress)
+        await self.may_end.wait()
+        return found
+
+
+async def with_held_moves(cluster: Cluster, fence: Compare) -> None:
+    cluster.jobs = HeldMoves(cluster.plane)
+    await with_dead_node(cluster, fence)
+
+
+def test_given_a_job_that_has_written_when_paused_and_resumed_then_another_folder_is_adopted() -> (
+    None
+):
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_held_moves, {})
+        procedure = await start(cluster, "failover_table", MOVED)
+        await cluster.clock.sleep_ms(60_000)
+        manager = cluster.leader.manager
+        assert dict(manager.living())[procedure].held.record.step == "move"
+
+        for control in (Control.PAUSE, Control.RESUME):
+            await manager.control(procedure, Command(control, by="ops"))
+        assert isinstance(cluster.jobs, HeldMoves)
+        cluster.jobs.may_end.set()
+
+        assert await cluster.quiet()
+        assert cluster.plane.rows(FIRST) == rows_of(FIRST)
+        assert cluster.plane.violations == []
 
     run(main, 1)
 

@@ -382,7 +382,7 @@ def test_given_several_changes_when_the_last_one_fails_for_ever_then_all_are_und
         }
         assert ended.outcome is Outcome.ROLLED_BACK
         assert ended.last.error is not None
-        assert ended.last.error.code == "not-ready"
+        assert ended.last.error.code == "order-refused"
         assert at.judge(Outcome.ROLLED_BACK, never_altered) == []
 
     online(scenario)

@@ -64,7 +64,7 @@ def test_given_numbers_in_any_order_then_their_runs_hold_them_and_no_others(
 
 def test_given_a_region_then_it_is_pending_then_read_then_filled() -> None:
     begun = Reorg(index=3)
-    read = with_made(begun, [made(1)])
+    read = with_made(begun, [made(1)], 1_000)
     taken = with_taken(read, [Taken(made(1))])
 
     assert [stage_of(one, 1) for one in (begun, read, taken)] == [
@@ -87,7 +87,7 @@ def test_given_regions_without_rows_when_surveyed_then_only_the_others_are_read(
 
 
 def test_given_files_that_a_region_does_not_take_then_it_is_read_again_under_another_name() -> None:
-    read = with_made(Reorg(index=3), [made(0), made(1)])
+    read = with_made(Reorg(index=3), [made(0), made(1)], 1_000)
 
     after = with_taken(read, [Taken(made(1))])
 
@@ -99,15 +99,15 @@ def test_given_files_that_a_region_does_not_take_then_it_is_read_again_under_ano
 def test_given_rounds_of_which_nothing_is_taken_then_they_are_counted_until_something_is() -> None:
     reorg = Reorg(index=3)
     for _ in range(3):
-        reorg = with_taken(with_made(reorg, [made(0)]), [])
+        reorg = with_taken(with_made(reorg, [made(0)], 1_000), [])
     assert reorg.refusals == 3
 
-    assert with_taken(with_made(reorg, [made(0)]), [Taken(made(0))]).refusals == 0
+    assert with_taken(with_made(reorg, [made(0)], 1_000), [Taken(made(0))]).refusals == 0
 
 
 def test_given_duplicates_then_all_are_counted_and_the_first_kept() -> None:
     found = tuple(Offender(values=(n,), rows=((1,), (2,))) for n in range(OFFENDERS_MAX))
-    reorg = with_made(Reorg(index=3), [made(0), made(1)])
+    reorg = with_made(Reorg(index=3), [made(0), made(1)], 1_000)
 
     after = with_taken(reorg, [Taken(made(0), 500, found), Taken(made(1), 7, found[:7])])
 
@@ -120,7 +120,7 @@ def test_given_duplicates_then_all_are_counted_and_the_first_kept() -> None:
 def test_given_a_table_of_very_many_regions_when_half_is_filled_then_its_record_is_small() -> None:
     reorg = Reorg(index=3)
     for number in range(REGIONS_MAX // 2):
-        reorg = with_taken(with_made(reorg, [made(number)]), [Taken(made(number))])
+        reorg = with_taken(with_made(reorg, [made(number)], 1_000), [Taken(made(number))])
 
     assert len(reorg.model_dump_json()) < RECORD_BYTES_MAX
     assert len(numbers(reorg, REGIONS_MAX)) == REGIONS_MAX // 2

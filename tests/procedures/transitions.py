@@ -49,6 +49,9 @@ def _are_neighbours(
         return pair in CONSTRAINT_NEIGHBOURS
     if pair in NEIGHBOURS:
         return True
-    (found,) = [one for one in (*new[kind], *old[kind]) if one["id"] == number][:1]
+    known = [one for one in (*new[kind], *old[kind]) if one["id"] == number]
+    if any(one.get("replaces") or one.get("replaced_by") for one in known):
+        return pair in CONSTRAINT_NEIGHBOURS
+    found = known[0]
     optional = found.get("nullable") and found.get("origin_default") is None
     return kind == "columns" and bool(optional) and pair == {"delete-only", "public"}

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from statistics import quantiles
 from typing import Any
 
 import httpx
@@ -52,7 +53,10 @@ class Plan:
     flags: Mapping[str, str]
     """Of the metasrvs."""
     fills: bool = False
-    """Whether indexes of rows are made in the loop: their entries are filled by Spark."""
+    """Whether indexes of rows are made in the loop: their entries are filled by Spark; and Spark
+    has the last word on rows and entries."""
+    alone_ms: int = 0
+    """For so long nothing changes and nobody is hit: what statements take then."""
 
 
 HIT = (LEADER, "dn-1", "fe-1", "dn-2", "fe-2")
@@ -60,6 +64,7 @@ LONG = Plan(
     [[Blow(who, number)] for who in HIT for number in (signal.SIGKILL, signal.SIGSTOP)],
     FLAGS,
     fills=True,
+    alone_ms=20_000,
 )
 """Nodes are given up here, and their regions taken over."""
 
@@ -215,8 +220,11 @@ async def changed_under_load(folder: Path, plan: Plan) -> Seen:
         writers = [RowWriter(url, FIRST * n, http) for n, url in enumerate(urls, start=1)]
         async with kept_running(rig) as ended:
             async with asyncio.TaskGroup() as tasks:
-                for run in (changes.run, *(writer.run for writer in writers)):
-                    tasks.create_task(run())
+                for writer in writers:
+                    tasks.create_task(writer.run())
+                await rig.clock.sleep_ms(plan.alone_ms)
+                alone = [len(writer.taken_ms) for writer in writers]
+                tasks.create_task(changes.run())
                 await _blows(rig, plan, changes, writers)
                 changes.is_over = True
                 for writer in writers:
@@ -231,6 +239,7 @@ async def changed_under_load(folder: Path, plan: Plan) -> Seen:
             *[text async for text in wrong_of_indexes(reader, rows, changes.indexes)],
             *(await rig.agreement()).wrong,
             *await rig.check(),
+            *(await wrong_of_data(rig) if plan.fills else ()),
             *ended,
             *changes.faults,
             *(fault for writer in writers for fault in writer.faults),
@@ -238,10 +247,35 @@ async def changed_under_load(folder: Path, plan: Plan) -> Seen:
     numbers = {
         "changes": changes.done,
         "rows": len(rows),
+        **taken(writers, alone),
         **{f"writer {n}": str(writer) for n, writer in enumerate(writers, start=1)},
     }
     kept = must(columns_were_kept=bool(changes.kept), rows_were_written=bool(rows))
     return Seen(numbers, (*kept, *wrong))
+
+
+async def wrong_of_data(rig: Rig) -> list[str]:
+    """What Spark finds of rows and entries that does not fit the table (`POST T/check`)."""
+    async with rig.client() as db:
+        checked = await db.tables.check("main.public.t", wait_s=CONVERGE_S)
+    looked = must(rows_and_entries_were_read=bool(checked.rows and checked.entries))
+    return [*looked, *(f"{rule}: {total}" for rule, total in checked.totals.items() if total)]
+
+
+def taken(writers: Sequence[RowWriter], alone: Sequence[int]) -> dict[str, str]:
+    """p50 and p99 of statements; of each writer the first *alone* were when nothing changed."""
+    pairs = tuple(zip(writers, alone, strict=True))
+    return {
+        "writes before": _percentiles([ms for one, n in pairs for ms in one.taken_ms[:n]]),
+        "writes during": _percentiles([ms for one, n in pairs for ms in one.taken_ms[n:]]),
+    }
+
+
+def _percentiles(taken_ms: Sequence[int]) -> str:
+    if len(taken_ms) < 2:
+        return f"{len(taken_ms)} statements"
+    cuts = quantiles(taken_ms, n=100, method="inclusive")
+    return f"{len(taken_ms)} statements, p50 {cuts[49]:.0f} ms, p99 {cuts[98]:.0f} ms"
 
 
 async def _blows(rig: Rig, plan: Plan, changes: Changes, writers: Sequence[RowWriter]) -> None:

@@ -35,7 +35,13 @@ QUICK = {
     "phi-pause-ms": "1500",
 }
 # Nobody is given up for being slow: for tests in which nobody dies.
-CALM = {**QUICK, "leader-ttl-ms": "30000", "region-lease-ms": "30000", "phi-pause-ms": "60000"}
+CALM = {
+    **QUICK,
+    "leader-ttl-ms": "30000",
+    "region-lease-ms": "30000",
+    "schema-lease-ms": "40000",
+    "phi-pause-ms": "60000",
+}
 LOOK_MS = 50
 LIMIT_S = 60.0  # what must come comes within seconds; a machine that has much to do takes longer
 

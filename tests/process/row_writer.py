@@ -58,6 +58,8 @@ class RowWriter:
     codes: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
     """Answers that nobody may give."""
+    taken_ms: list[int] = field(default_factory=list)
+    """By each statement that was acknowledged."""
     is_over: bool = False
 
     def __post_init__(self) -> None:
@@ -113,6 +115,7 @@ class RowWriter:
         self._statements += 1
         rows = [{"id": id} if op == "delete" else {"id": id, "word": words[id]} for id in words]
         headers = {"idempotency-key": f"{self.first}-{self._statements}"}
+        began_ms = self._clock.mono_ms()
         try:
             answer = await self.http.post(
                 f"{self.url}/rows",
@@ -125,6 +128,7 @@ class RowWriter:
         except httpx.TransportError:
             return Told.MAYBE
         if answer.status_code == httpx.codes.OK:
+            self.taken_ms.append(self._clock.mono_ms() - began_ms)
             return Told.DONE
         problem = answer.json()
         self.codes[problem["code"]] += 1

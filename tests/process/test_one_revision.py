@@ -86,8 +86,9 @@ async def must_be_one_transaction(rig: Rig, change: Change, before: Keys, after:
     assert families(put) - {"__procedure", "__procedure_history"} == change.puts | {"__catalog"}
     assert families(gone) - {"__procedure"} == change.deletes
     assert families(put) & {"__procedure", "__procedure_history"}, "the record that says so"
-    # Regions of an undropped table are said to be open one by one, each by an update of its own.
-    if change.op != "table.undropped":
+    # Regions of an undropped table are said to be open one by one, each by an update of its own;
+    # a table that goes is hidden first.
+    if change.op not in ("table.undropped", "table.dropped"):
         moved = {
             k.mod_revision
             for n, k in after.items()

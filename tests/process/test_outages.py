@@ -121,7 +121,8 @@ async def one_leads(rig: Rig) -> bool:
 async def test_given_a_leader_asked_to_end_then_another_leads_at_once_and_nodes_find_it(
     tmp_path: Path,
 ) -> None:
-    flags = {**QUICK, "leader-ttl-ms": str(LEASE_MS)}  # which nobody waits for
+    leases = {"leader-ttl-ms": str(LEASE_MS), "schema-lease-ms": str(2 * LEASE_MS)}
+    flags = {**QUICK, **leases}  # which nobody waits for
     async with running(tmp_path, metasrvs=2, flags=flags) as rig, rig.client() as db:
         await db.tables.create(table_spec("t"))
         old = await rig.leader()

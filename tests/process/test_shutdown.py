@@ -13,7 +13,12 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 LEASE_MS = 30_000
 LIMIT_S = 15.0  # the promise is 2 s on a machine that has nothing else to do; the figure is printed
 # The seat of a leader that only died would stay taken for the whole lease.
-FLAGS = {**QUICK, "leader-ttl-ms": str(LEASE_MS), "keep-alive-ms": "2000"}
+FLAGS = {
+    **QUICK,
+    "leader-ttl-ms": str(LEASE_MS),
+    "keep-alive-ms": "2000",
+    "schema-lease-ms": str(2 * LEASE_MS),
+}
 TABLES = "/v1/catalogs/main/schemas/public/tables"
 
 

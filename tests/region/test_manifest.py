@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from base.errors import Corrupt
+from dataplane.region.columns import ColumnDef, OriginColumn
 from dataplane.region.fence import FenceContent
 from dataplane.region.manifest import (
     FileEntry,
@@ -33,11 +34,18 @@ from tests.region.rig import REGION_ID, SPEC, A
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "region"
 FENCE = FenceContent(region_id=REGION_ID, epoch=3, opening=2, root=A, created_ms=1_700_000_000_000)
+REPLACED = ColumnDef(
+    id=5,
+    type="string",
+    nullable=True,
+    origin_default="7",
+    origin_columns=(OriginColumn(id=4, type="int64"), OriginColumn(id=3, type="int32")),
+)
 MANIFEST = Manifest(
     epoch=3,
     opening=2,
     number=7,
-    spec=SPEC,
+    spec=SPEC.model_copy(update={"columns": (*SPEC.columns, REPLACED)}),
     schema_floor=4,
     version=1_782_580_248_576_000_000,
     sequence=99,
@@ -87,8 +95,15 @@ def test_given_a_manifest_of_before_families_when_read_then_it_has_rows_alone() 
 
     (file,) = MANIFEST.files
     plain = {"schema_version": 0, "indexes": (), "dead_indexes": (), "floor_version": 0}
+    plain["spec"] = SPEC
     plain["files"] = (file.model_copy(update={"family": 0}),)
     assert found == MANIFEST.model_copy(update=plain)
+
+
+def test_given_a_manifest_of_before_types_changed_when_read_then_its_columns_replace_none() -> None:
+    found = decode_manifest((GOLDEN / "manifest_without_origin_columns.txt").read_bytes(), "golden")
+
+    assert found == MANIFEST.model_copy(update={"spec": SPEC})
 
 
 def test_given_a_fence_when_written_today_then_it_is_the_golden_file() -> None:

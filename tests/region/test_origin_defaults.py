@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from base.wire.inspect import InspectedFile, InspectRequest, WantedRegion
-from dataplane.region.columns import DELETE, PUT, ColumnDef, conformed, file_schema, originals
+from dataplane.region.columns import DELETE, PUT, ColumnDef, file_schema
+from dataplane.region.conforming import as_written_before, conformed
 from dataplane.region.file_writer import FileTarget, write_rows
 from dataplane.region.inspect import inspect
 from dataplane.region.inspect_files import inspect_file
@@ -121,7 +122,7 @@ def test_given_an_origin_default_of_any_type_then_rows_have_it_and_tombstones_ha
     first, second = found.column("c3").to_pylist()
     assert second is None
     assert first != first if value is None else first == value  # NaN
-    assert len(originals(schema.field("c3"), ops.slice(0, 0))) == 0
+    assert len(as_written_before(schema.field("c3"), bare.slice(0, 0))) == 0
 
 
 def file_of(region: Region) -> InspectedFile:

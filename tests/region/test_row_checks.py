@@ -49,11 +49,33 @@ def test_given_more_than_are_asked_for_when_judged_then_all_are_counted() -> Non
     assert violations(ROWS.slice(0, 0), judges, 10) == ((), 0)
 
 
+def test_given_values_that_do_not_convert_when_judged_then_their_rows_are_named_with_them() -> None:
+    rows = pa.table(
+        [[b"a", b"b", b"c", b"d"], [1, 1, 2, 2], [7, 200, None, -129], ["1", None, "01", "x"]],
+        schema=row_schema(COLUMNS),
+    )
+    numbers = RowCheck(constraint=8, kind="convertible", columns=[1], to_type="int8")
+    texts = RowCheck(constraint=7, kind="convertible", columns=[2], to_type="int64")
+
+    found, total = violations(rows, [Judge.of(check, COLUMNS) for check in (numbers, texts)], 3)
+
+    assert found == (
+        Violation(constraint=8, row_key="62", values={"1": 200}),
+        Violation(constraint=7, row_key="63", values={"2": "01"}),
+        Violation(constraint=8, row_key="64", values={"1": -129}),
+    )
+    assert total == 4
+
+
 @pytest.mark.parametrize(
     "check",
     [
         RowCheck(constraint=7, kind="not-null", columns=[9]),
         RowCheck(constraint=7, kind="check", columns=[1]),
+        RowCheck(constraint=7, kind="convertible", columns=[1]),
+        RowCheck(constraint=7, kind="convertible", columns=[1, 2], to_type="int8"),
+        RowCheck(constraint=7, kind="convertible", columns=[9], to_type="int8"),
+        RowCheck(constraint=7, kind="convertible", columns=[1], to_type="date"),
     ],
 )
 def test_given_a_check_that_makes_no_sense_when_prepared_then_refused(check: RowCheck) -> None:

@@ -8,7 +8,7 @@ from base.errors import NotFound, Unavailable
 from base.wire.inputs import Snapshot
 from dataplane.pipelines.entry_files import rows_at_mark
 from dataplane.region import compaction
-from dataplane.region.columns import ColumnDef
+from dataplane.region.columns import columns_told
 from dataplane.region.disk import Disk
 from dataplane.region.families import ROWS
 from dataplane.region.file_reader import FileReader, FileSource
@@ -23,7 +23,7 @@ MARK = "reorg"
 
 
 def rows_of(disk: Disk, snapshot: Snapshot, keys: KeyRange | None = None) -> Contents:
-    columns = tuple(ColumnDef(**one.model_dump()) for one in snapshot.columns)
+    columns = columns_told(snapshot.columns)
     found: Contents = {}
     for part in rows_at_mark(disk, snapshot, keys or KeyRange(), columns):
         table = part.to_pydict()

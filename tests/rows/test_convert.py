@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 from base.errors import Refused
-from base.rows.convert import to_batch, to_dicts, to_users
-from base.rows.layout import Layout
+from base.rows.convert import cast_column, to_batch, to_dicts, to_users
+from base.rows.layout import Column, Layout
+from base.schema.types import parse_type
 from tests.sdk.samples import EMPTY, ROW, spec
 from tests.sdk.shapes import layout_of
 
@@ -98,6 +99,47 @@ def test_given_a_wrong_row_when_converted_then_it_is_pointed_at(
 def test_given_wrong_arrow_when_converted_then_it_is_refused(rows: pa.Table) -> None:
     with pytest.raises(Refused):
         to_batch(layout(), rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "last"),
+    [
+        ("day", pa.date32(), 2_932_896),
+        ("second", pa.timestamp("s", "UTC"), 253_402_300_799),
+        ("milli", pa.timestamp("ms", "UTC"), 253_402_300_799_999),
+        ("micro", pa.timestamp("us"), 253_402_300_799_999_999),
+    ],
+)
+def test_given_a_year_that_no_text_can_name_when_converted_then_it_is_refused(
+    name: str, found: pa.DataType, last: int
+) -> None:
+    """Nobody could read the row again."""
+    whole = pa.int32() if name == "day" else pa.int64()
+
+    def rows(count: int | None) -> pa.Table:
+        return pa.table({"id": [1], "part": ["a"], name: pa.array([count], whole).cast(found)})
+
+    for fits in (last, None):
+        to_batch(layout(), rows(fits))
+    for beyond in (last + 1, -last):
+        with pytest.raises(Refused):
+            to_batch(layout(), rows(beyond))
+
+
+@pytest.mark.parametrize(
+    "type", [pa.decimal128(38, 0), pa.decimal256(40, 0), pa.decimal256(76, 38)]
+)
+def test_given_decimals_that_wrap_when_scaled_up_then_they_are_refused_and_others_are_cast(
+    type: pa.DataType,
+) -> None:
+    column = Column(1, "n", parse_type("decimal(38,10)"), nullable=True, default=None)
+    number = Decimal("12345678901234567890123456789012345678")
+
+    fits = cast_column(column, pa.array([number.scaleb(-10).to_integral_value(), None], type))
+
+    assert fits.to_pylist() == [number.scaleb(-10).to_integral_value(), None]
+    with pytest.raises(Refused):
+        cast_column(column, pa.array([number], type))
 
 
 @pytest.mark.parametrize("key", [(1, "a"), [1, "a"], {"part": "a", "id": 1}])

@@ -1,5 +1,6 @@
 """Statements over a route that moves: the same id to the newest leader, and honest ends."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -10,10 +11,14 @@ import pytest
 
 from base.elements.states import ElementState
 from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
+from base.rows.nodes import Nodes
 from base.wire.batches import HEADER_KEY, BatchHeader
 from base.wire.problems import problem_of
 from base.wire.tables import ColumnBody
+from metasrv.sdk.binding import Bound
 from metasrv.sdk.client import AsyncClient
+from metasrv.sdk.statement import Statement
+from tests.fakes.chance import SeededRng
 from tests.sdk.catalog import TABLE_ID, URL, FakeCatalog, answer, region
 from tests.sdk.samples import small
 
@@ -179,6 +184,20 @@ async def test_given_a_dropped_table_when_its_region_is_gone_then_the_table_is_n
         given.catalog.change(dropped_at="2026-01-01T00:00:00Z")
         with pytest.raises(NotFound, match="table-not-found"):
             await table.insert([{"id": 1}])
+
+
+async def test_given_a_region_that_no_node_has_when_time_is_up_then_it_is_not_there_yet() -> None:
+    given = rig()
+
+    async def nowhere(bound: Bound) -> None:
+        raise NotFound(what="region", name="x")
+
+    async with given.client:
+        binding = given.client.table("t").binding
+        until = asyncio.get_running_loop().time()
+        statement = Statement(binding, Nodes(), SeededRng(), until)
+        with pytest.raises(Unavailable, match="not-ready"):
+            await statement.until_final(await binding.get(), nowhere)
 
 
 async def test_given_a_silent_node_until_the_deadline_then_the_outcome_is_unknown() -> None:

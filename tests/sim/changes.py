@@ -1,26 +1,26 @@
-"""Who changes a table under its users: columns and indexes come and go, several at once, and some
-changes are cancelled on the way."""
+"""Who changes a table under its users: columns, indexes and constraints come and go, several at
+once, and some changes are steered on the way."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from base.errors import MetaError
-from base.wire.procedures import ProcedureBody
+from base.elements.states import ElementState
+from base.wire.tables import IndexBody
 from metasrv.sdk.names import TableName
 from metasrv.sdk.tables import Indexes, indexes_path
 from tests.sim.clients import End, Session, pursued
-from tests.sim.oracle import Written
-from tests.sim.shaped import COPY, SPARSE, TOKEN, Column, Element, Index, Shaped, Way, text_of
+from tests.sim.elements import Way, standing
+from tests.sim.operations import Operations, Plan
+from tests.sim.shaped import COPY, SPARSE, TOKEN, Index, Shaped
+from tests.sim.steering import GRACE_S, Steering, Wish, kept
 
 THINK_MS = 2_500
-CANCEL_MS = (1, 20, 200, 4_000)
-"""Until when a change is cancelled: states of a healthy one last milliseconds."""
-CANCELLED = 0.3
-COLUMNS_MAX = 4
+STEERED = 0.4
+KEPT = 0.4
+"""The chance of a drop to have a grace time."""
 INDEXES_MAX = 3
-ASK_MS = 3_000
+DROPS_MAX = 20
 
 
 def shaped_spec(name: str, regions: int) -> dict[str, Any]:
@@ -35,39 +35,6 @@ def shaped_spec(name: str, regions: int) -> dict[str, Any]:
         "primary_key": ["id"],
         "partition": {"by": "hash", "columns": ["id"], "count": regions},
     }
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What is asked for."""
-
-    method: str
-    path: str
-    body: object = None
-
-
-@dataclass
-class Plan:
-    """What of the model one change moves."""
-
-    operations: list[dict[str, Any]] = field(default_factory=list)
-    comes: list[Way] = field(default_factory=list)
-    goes: list[Way] = field(default_factory=list)
-    sets: list[Written] = field(default_factory=list)
-    taken: set[str] = field(default_factory=set)
-    """Names of columns that it says something of."""
-
-    def settle(self, now: float, *, done: bool) -> None:
-        for way in (*self.comes, *self.goes):
-            way.refused = not done
-            if done:
-                way.ended = now
-            else:
-                way.over = now
-        for one in self.sets:
-            one.refused = not done
-            if done:
-                one.ended = now
 
 
 @dataclass
@@ -94,140 +61,157 @@ class Alterer:
         self.table.indexes[name] = Index(name, way, columns=columns, unique=unique)
         plan = Plan(comes=[way])
         body = {"name": name, "columns": list(columns), "unique": unique}
-        if not await self._pursued(Wish("POST", indexes_path(self.table.name), body), plan):
+        wish = Wish("POST", indexes_path(self.table.name), body)
+        if unique and self.session.random.random() < 0.5:
+            body["not_valid"] = True
+            await self._index_not_valid(name, wish, plan)
+        elif not await self._pursued(wish, plan):
             self.session.count("an index was not made")
+
+    async def _index_not_valid(self, name: str, wish: Wish, plan: Plan) -> None:
+        """Write-only, if values stand twice; then it is validated, or goes."""
+        is_public = False
+        if await self._pursued(wish, Plan()):
+            is_public = await self._is_public(name)
+            if not is_public:
+                self.session.count("an index that was not valid")
+                path = f"{wish.path}/{name}"
+                is_public = await self._pursued(Wish("POST", f"{path}/validate"), Plan())
+                if not is_public:
+                    await self._gone(Wish("DELETE", path))
+        plan.settle(self.session.now, done=is_public)
+
+    async def _is_public(self, name: str) -> bool:
+        async def look(_: str) -> IndexBody:
+            return await self.indexes.get(self.table.name, name)
+
+        found = await pursued(self.session, look)
+        return found.value is not None and found.value.state is ElementState.PUBLIC
+
+    async def _gone(self, wish: Wish) -> None:
+        """However often that takes."""
+        for _ in range(DROPS_MAX):
+            if await self._pursued(wish, Plan()):
+                return
 
     async def judge(self) -> None:
         """At the end: the table has the elements of the model, and they are public."""
         body = await self.session.tables.get_by_id(self.table.table_id)
         found = {column.name for column in body.columns if column.state == "public"}
-        right = {"id", TOKEN, COPY, *self._standing(self.table.columns.values())}
+        now = self.session.now
+        right = {"id", TOKEN, COPY, *standing(self.table.columns.values(), now)}
         if found != right or len(body.columns) != len(right):
             self.session.wrong(f"{self.table.name} has {body.columns}, right: {sorted(right)}")
         indexes = await self.indexes.list(self.table.name)
         found = {index.name for index in indexes if index.state == "public"}
-        right = set(self._standing(self.table.indexes.values()))
+        right = set(standing(self.table.indexes.values(), now))
         if found != right or len(indexes) != len(right):
             self.session.wrong(f"{self.table.name} has {indexes}, right: {sorted(right)}")
+        rules = self.table.rules.standing(now)
+        found, right = {one.name for one in body.constraints}, {r.name for r in rules if r.is_named}
+        if found != right:
+            self.session.wrong(f"{self.table.name} has {found} of constraints, right: {right}")
+        found = {column.name for column in body.columns if not column.nullable} - {"id"}
+        right = {rule.column for rule in rules if not rule.is_named}
+        if found != right:
+            self.session.wrong(f"{self.table.name} has {found} never null, right: {right}")
+        if not await self._checked():
+            self.session.wrong(f"{self.table.name} cannot be checked")
 
     # ---- what is changed
 
     async def _change(self) -> None:
-        drawn = self.session.random.random()
+        drawn, say = self.session.random.random(), self._operations()
         if drawn < 0.12:
             await self._make_index()
         elif drawn < 0.24:
             await self._drop_index()
-        elif drawn < 0.55:
-            await self._alter([self._add_column])
-        elif drawn < 0.7:
-            await self._alter([self._drop_column])
-        elif drawn < 0.8:
-            await self._alter([self._set_default])
+        elif drawn < 0.4:
+            await self._alter([say.add_column])
+        elif drawn < 0.46:
+            if await self._alter([say.alter_type]):
+                self.session.count("a column of another type")
+        elif drawn < 0.56:
+            await self._alter([say.drop_column])
+        elif drawn < 0.62:
+            await self._alter([say.set_default])
+        elif drawn < 0.79:
+            await self._alter([self.session.random.choice(say.of_rules())])
+        elif drawn < 0.83:
+            await self._checked()
         else:
-            draws = [self._add_column, self._add_column, self._drop_column, self._set_default]
-            await self._alter(self.session.random.sample(draws, 3))
+            draws = [say.add_column, say.add_column, say.drop_column, say.set_default]
+            await self._alter(self.session.random.sample([*draws, *say.of_rules()], 3))
+
+    def _operations(self) -> Operations:
+        return Operations(self.table, self.session, self._name)
 
     async def _make_index(self) -> None:
-        if len(list(self._standing(self.table.indexes.values()))) >= INDEXES_MAX:
+        now = self.session.now
+        if len(standing(self.table.indexes.values(), now)) >= INDEXES_MAX:
             return await self._drop_index()
         random = self.session.random
-        names = [TOKEN, *self._standing(self.table.columns.values())]
+        names = [TOKEN, *standing(self.table.columns.values(), now)]
         if SPARSE in names and self.table.regions == 1 and random.random() < 0.5:
             return await self.index(SPARSE, unique=True)
         await self.index(*random.sample(names, random.randint(1, min(2, len(names)))))
 
     async def _drop_index(self) -> None:
-        names = list(self._standing(self.table.indexes.values()))
+        names = standing(self.table.indexes.values(), self.session.now)
         if not names:
             return
         name, way = self.session.random.choice(names), Way(self.session.now)
         self.table.indexes[name].goes.append(way)
         path = f"{indexes_path(self.table.name)}/{name}"
-        await self._pursued(Wish("DELETE", path), Plan(goes=[way]))
+        await self._pursued(Wish("DELETE", path, undrop=f"{path}/undrop"), Plan(goes=[way]))
 
-    async def _alter(self, draws: Sequence[Callable[[Plan], None]]) -> None:
+    async def _alter(self, draws: Sequence[Callable[[Plan], None]]) -> bool:
+        """Whether there was something to do, and it was done."""
         plan = Plan()
         for draw in draws:
             draw(plan)
         if not plan.operations:
-            return
-        path = f"{TableName.parse(self.table.name).path}/alter"
-        await self._pursued(Wish("POST", path, {"operations": plan.operations}), plan)
+            return False
+        path = TableName.parse(self.table.name).path
+        undrop = None if plan.dropped is None else f"{path}/columns/{plan.dropped}/undrop"
+        body = {"operations": plan.operations}
+        return await self._pursued(Wish("POST", f"{path}/alter", body, undrop), plan)
 
-    def _add_column(self, plan: Plan) -> None:
-        if len(list(self._standing(self.table.columns.values()))) >= COLUMNS_MAX:
-            return self._drop_column(plan)
-        random = self.session.random
-        name, way = self._name("c"), Way(self.session.now)
-        required = random.random() < 0.4
-        default = random.randrange(100, 200) if required or random.random() < 0.5 else None
-        column = {"name": name, "type": "int64", "nullable": not required, "default": default}
-        self.table.add(Column(name, way, origin=default, required=required))
-        plan.operations.append({"op": "add_column", "column": column})
-        plan.comes.append(way)
-        plan.taken.add(name)
-
-    def _drop_column(self, plan: Plan) -> None:
-        """Indexes over it go with it."""
-        names = [n for n in self._standing(self.table.columns.values()) if n not in plan.taken]
-        if not names:
-            return
-        name = self.session.random.choice(names)
-        over = [one for one in self.table.indexes.values() if name in one.columns]
-        standing = set(self._standing(over))
-        for element in (self.table.columns[name], *(o for o in over if o.name in standing)):
-            way = Way(self.session.now)
-            element.goes.append(way)
-            plan.goes.append(way)
-        plan.operations.append({"op": "drop_column", "name": name})
-        plan.taken.add(name)
-
-    def _set_default(self, plan: Plan) -> None:
-        names = [n for n in self._standing(self.table.columns.values()) if n not in plan.taken]
-        if not names:
-            return
-        column = self.table.columns[self.session.random.choice(names)]
-        default = self.session.random.randrange(200, 300)
-        plan.sets.append(column.defaults.begin(0, text_of(default), self.session.now))
-        plan.operations.append({"op": "set_default", "name": column.name, "default": default})
-        plan.taken.add(column.name)
+    async def _checked(self) -> bool:
+        """Whether it could be; whenever that is, nothing is wrong."""
+        self.changes += 1
+        tables, name = self.session.tables, self.table.name
+        end = await pursued(self.session, lambda key: tables.check(name, idempotency_key=key))
+        if end.value is not None:
+            self.session.count("a table that was checked")
+            if not end.value.clean:
+                self.session.wrong(f"check of {name}: {end.value.totals} {end.value.faults}")
+        return end.value is not None
 
     # ---- how
 
     async def _pursued(self, wish: Wish, plan: Plan) -> bool:
         """Whether it was done."""
         self.changes += 1
-        session = self.session
-        cancels = session.random.random() < CANCELLED
+        session, random = self.session, self.session.random
+        if wish.undrop is not None and random.random() < KEPT:
+            wish = kept(wish, random.randint(*GRACE_S))
+        is_steered = random.random() < STEERED
+        steering: Steering | None = None
 
         async def pursue(key: str) -> object:
-            nonlocal cancels
-            if cancels:
-                cancels = False
-                await self._cancelled(wish, key)
+            nonlocal steering
+            if steering is None and is_steered:
+                steering = Steering(session, wish, key)
+                await steering.begin()
+            elif steering is not None:
+                await steering.go_on()
             service = session.service
             return await service.change(wish.method, wish.path, wish.body, idempotency_key=key)
 
         end: End[object] = await pursued(session, pursue)
         plan.settle(session.now, done=end.error is None)
         return end.error is None
-
-    async def _cancelled(self, wish: Wish, key: str) -> None:
-        """As far as it still can be."""
-        headers = {"idempotency-key": key, "prefer": "wait=0"}
-        with suppress(MetaError):
-            answer = await self.session.http.request(
-                wish.method, wish.path, json=wish.body, headers=headers, deadline_ms=ASK_MS
-            )
-            if answer.status == 202:
-                await self.session.think(self.session.random.choice(CANCEL_MS) + 1)
-                await self.session.procedures.cancel(answer.body(ProcedureBody).id)
-                self.session.count("a change that was cancelled")
-
-    def _standing(self, elements: Iterable[Element]) -> Iterator[str]:
-        now = self.session.now
-        return (one.name for one in elements if one.is_there(now, now))
 
     def _name(self, prefix: str) -> str:
         self.names += 1

@@ -1,7 +1,8 @@
 """A frontend in the simulation: its real parts over a network that fails."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -19,11 +20,33 @@ from dataplane.frontend.metasrv import HttpLeader
 from dataplane.frontend.metrics import FrontendMetrics
 from dataplane.frontend.regions import Regions
 from dataplane.frontend.service import Service
-from dataplane.frontend.transactions import Transactions
+from dataplane.frontend.transactions import Transaction, Transactions
 from dataplane.frontend.writing import Writing
 from tests.fakes.chance import SeededRng
 from tests.sim.loop import SimLoop
 from tests.sim.net import Network, Wire
+
+
+class Watched(Transactions):
+    """Knows what is under way, whatever becomes of its pins."""
+
+    def __init__(self, on_freed: Callable[[int, int], None]) -> None:
+        super().__init__(on_freed)
+        self.under_way: dict[str, Transaction] = {}
+
+    @contextmanager
+    def running(self, now_ms: int) -> Iterator[Transaction]:
+        with super().running(now_ms) as transaction:
+            self.under_way[transaction.id] = transaction
+            try:
+                yield transaction
+            finally:
+                del self.under_way[transaction.id]
+
+    def in_use(self) -> Iterator[tuple[int, int]]:
+        """Tables, and the versions of them that something is bound to."""
+        for transaction in (self._open | self.under_way).values():
+            yield from transaction.bound.items()
 
 
 @dataclass(eq=False)
@@ -38,6 +61,7 @@ class Frontend:
     node: str = ""
     """Of the loop; the process that was started last."""
     service: Service | None = None
+    transactions: Watched | None = None
     gave_up: bool = False
     """It ended by itself: its lease is over."""
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
@@ -80,12 +104,14 @@ class Frontend:
         wire = Wire(self.network)
         client = HttpClient(self.metasrvs, transport=wire)
         catalog = LiveCatalog(lambda: holder.tell())
-        transactions = Transactions(lambda table, version: holder.freed(table, version))
+        transactions = self.transactions = Watched(
+            lambda table, version: holder.freed(table, version)
+        )
         feed = Feed(catalog, Servers(self.metasrvs, transport=wire), self.clock, rng)
         latency = Latency()
         world = World(HttpLeader(client), self.clock, feed.reload, feed.learn)
         holder = Holder(self.name, self.url, catalog, transactions, latency, world)
-        regions = Regions(catalog, Nodes(wire), rng, holder.check_lease)
+        regions = Regions(catalog, Nodes(wire), rng, holder.check_lease, self.name)
         writing, metrics = Writing(catalog, regions), FrontendMetrics()
         service = self.service = Service(
             holder, catalog, transactions, regions, writing, self.clock, latency, metrics

@@ -18,6 +18,8 @@ from base.wire.jobs import (
     CheckJob,
     CheckResult,
     Job,
+    LoadJob,
+    LoadResult,
     MoveJob,
     MoveResult,
     RowCheck,
@@ -29,7 +31,7 @@ from base.wire.orders import DataFile
 from dataplane.pipelines.entry_files import rows_at_mark, write_entries
 from dataplane.pipelines.executor import Output, copy_file, read_input, write_range
 from dataplane.pipelines.plan import Family, MovePlan, plan_move
-from dataplane.region.columns import KEY, VERSION, ColumnDef, file_schema
+from dataplane.region.columns import KEY, VERSION, ColumnDef, columns_told, file_schema
 from dataplane.region.families import ENTRY_COLUMNS, ROWS
 from dataplane.region.index_entries import IndexDef, duplicates_of, entries_of
 from dataplane.region.kept_versions import KeptVersions
@@ -39,8 +41,11 @@ from dataplane.region.row_checks import Judge, violations
 from dataplane.region.table_check import entry_faults, merged, row_faults
 from procedures.ports import Progress
 from tests.sim.disks import Disks, ProcessDisk
-from tests.sim.loop import SimLoop
+from tests.sim.loop import SimClock, SimLoop
 from tests.sim.weather import Weather
+
+PIECE_MS = (5, 50, 500, 6_000)
+"""How long a piece of a job takes while there is trouble."""
 
 
 @dataclass
@@ -84,7 +89,7 @@ class SimJobs:
 
     async def backfill(self, job: BackfillJob, *, progress: Progress) -> BackfillResult:
         disk = ProcessDisk(self.disks, self.loop, self.node)
-        columns, asked = columns_of(job.snapshot), job.index
+        columns, asked = columns_told(job.snapshot.columns), job.index
         index = IndexDef.of(asked.id, asked.columns, columns, unique=asked.unique)
         await self._trouble(job)
         rows = await asyncio.to_thread(_rows_of, disk, job.snapshot, index.columns)
@@ -114,7 +119,7 @@ class SimJobs:
 
     async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
         disk = ProcessDisk(self.disks, self.loop, self.node)
-        columns = columns_of(job.snapshot)
+        columns = columns_told(job.snapshot.columns)
         judges = [Judge.of(check, columns) for check in job.checks]
         await self._trouble(job)
         rows = await asyncio.to_thread(_rows_of, disk, job.snapshot, columns)
@@ -131,7 +136,7 @@ class SimJobs:
     async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
         """Without a look at names and footers: rows and entries are what changes meanwhile."""
         disk = ProcessDisk(self.disks, self.loop, self.node)
-        columns = columns_of(job.snapshot)
+        columns = columns_told(job.snapshot.columns)
         required = [RowCheck(constraint=id, kind="not-null", columns=[id]) for id in job.required]
         await self._trouble(job)
         rows = pa.concat_tables(
@@ -152,10 +157,16 @@ class SimJobs:
             job_id=job.job_id, rows_in=rows.num_rows, entries=entries, faults=merged(parts)
         )
 
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+        raise AssertionError(f"no client here imports files: {job}")
+
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
         """Each of these jobs is over at once."""
 
     async def _trouble(self, job: Job) -> None:
+        """Beside statements that go on, for long now and then."""
+        if self.weather.job_fails:
+            await SimClock(self.loop).sleep_ms(self.weather.random.choice(PIECE_MS))
         if self.weather.random.random() < self.weather.job_fails:
             self.weather.sometimes["a job that died half way"] += 1
             raise Unavailable(what="job", name=job.job_id)
@@ -182,10 +193,6 @@ def _rewrite(target: Target, family: Family, files: list[DataFile]) -> int:
     if written.file is not None:
         files.append(written.file)
     return int(rows.num_rows)
-
-
-def columns_of(snapshot: Snapshot) -> tuple[ColumnDef, ...]:
-    return tuple(ColumnDef(**column.model_dump()) for column in snapshot.columns)
 
 
 def of_family(snapshot: Snapshot, family: int) -> Snapshot:

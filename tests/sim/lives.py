@@ -7,7 +7,9 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from multiprocessing import get_context
+from typing import NamedTuple
 
 from tests.sim.planted import BUGS
 from tests.sim.plot import Outcome, live
@@ -16,34 +18,44 @@ HASHES = "0"
 AT_ONCE = 2
 
 
-def lives(seeds: Sequence[int]) -> list[Outcome]:
-    """In order of *seeds*."""
-    with _processes() as pool:
-        return list(pool.map(live, seeds))
+class Hunt(NamedTuple):
+    """What is to find a planted mistake: words of a violation."""
+
+    bug: str
+    check: str
 
 
-def hunts(wanted: Sequence[tuple[str, str]], seeds_max: int) -> list[int | None]:
-    """Of each planted mistake and the check that is to find it: after how many seeds it did."""
-    with _processes() as pool:
-        tasks = [pool.submit(_hunted, name, check, seeds_max) for name, check in wanted]
+@dataclass(frozen=True)
+class Processes:
+    """They live over many seeds: to start one costs as much as a seed."""
+
+    pool: ProcessPoolExecutor
+
+    def lives(self, seeds: Sequence[int]) -> list[Outcome]:
+        """In order of *seeds*."""
+        return list(self.pool.map(live, seeds))
+
+    def hunts(self, wanted: Sequence[Hunt], seeds_max: int) -> list[int | None]:
+        """Of each: after how many seeds it was found."""
+        tasks = [self.pool.submit(_hunted, hunt, seeds_max) for hunt in wanted]
         return [task.result() for task in tasks]
 
 
-def _hunted(name: str, check: str, seeds_max: int) -> int | None:
+def _hunted(hunt: Hunt, seeds_max: int) -> int | None:
     for seed in range(1, seeds_max + 1):
-        found = live(seed, BUGS[name], until=check).violations
-        if any(check in text for text in found):
+        found = live(seed, BUGS[hunt.bug], until=hunt.check).violations
+        if any(hunt.check in text for text in found):
             return seed
     return None
 
 
 @contextmanager
-def _processes() -> Iterator[ProcessPoolExecutor]:
+def processes() -> Iterator[Processes]:
     before = os.environ.get("PYTHONHASHSEED")
     os.environ["PYTHONHASHSEED"] = HASHES  # read by a process at its start
     try:
         with ProcessPoolExecutor(AT_ONCE, mp_context=get_context("spawn")) as pool:
-            yield pool
+            yield Processes(pool)
     finally:
         if before is None:
             del os.environ["PYTHONHASHSEED"]

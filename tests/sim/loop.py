@@ -97,7 +97,9 @@ class SimLoop(asyncio.BaseEventLoop):
     """Made by `run`. Times are milliseconds of virtual time since its start."""
 
     _ready: "Ready"
+    _stopping: bool
     _scheduled: list[Any]
+    """A heap of (when, number, timer): of two at one moment the one that was set first is first."""
 
     def __init__(self, seed: int, steps_max: int = STEPS_MAX) -> None:
         super().__init__()
@@ -115,6 +117,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self._history = blake2b(digest_size=8)
         self.is_over = False
         """The world has ended, and only `finally` blocks run."""
+        self.outside = Context()
+        """Of callbacks that are no node's."""
         self.thread_ms: Callable[[], float] | None = None
         """How long what a node gives to a thread waits for its turn; None: there are no threads."""
         self.set_task_factory(cast(Any, SimLoop._make_task))
@@ -136,7 +140,7 @@ class SimLoop(asyncio.BaseEventLoop):
         assert node != WORLD, "main is no node"
         self._dead.add(node)
         self._ready.forget(node)
-        self._scheduled = [timer for timer in self._scheduled if node_of(timer) != node]
+        self._scheduled = [one for one in self._scheduled if node_of(one[2]) != node]
         heapq.heapify(self._scheduled)
         self._held.pop(node, None)
 
@@ -150,9 +154,7 @@ class SimLoop(asyncio.BaseEventLoop):
         """SIGSTOP for *ms*: nothing runs there, time goes on, timers fire when it wakes."""
         until_s = self._now_s + ms / 1000
         self._paused_until_s[node] = max(until_s, self._paused_until_s.get(node, 0.0))
-        outside = copy_context()
-        outside.run(_NODE.set, WORLD)
-        self.call_at(self._paused_until_s[node], self._wake, node, context=outside)
+        self.call_at(self._paused_until_s[node], self._wake, node, context=self.outside)
 
     def is_dead(self, node: str) -> bool:
         return node in self._dead
@@ -181,15 +183,18 @@ class SimLoop(asyncio.BaseEventLoop):
         """In one piece at a moment drawn, on the node that asks; a call that was cancelled goes on,
         as in a thread."""
         assert self.thread_ms is not None, "no threads here: put a fake in the adapter's place"
-        wait_s = self.thread_ms() / 1000
+        done = self.create_future()
 
-        async def in_one_piece() -> T:
-            turn = self.create_future()
-            self.call_later(wait_s, turn.set_result, None)
-            await turn
-            return func(*args)
+        def in_one_piece() -> None:
+            try:
+                found = func(*args)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is for who asked
+                _end(done, error, None)
+            else:
+                _end(done, None, found)
 
-        return asyncio.shield(self._make_task(in_one_piece()))
+        self.call_later(self.thread_ms() / 1000, in_one_piece)
+        return done
 
     def _make_task(self, coro: Any, context: Context | None = None) -> SimTask:
         task = SimTask(coro, loop=self, number=next(self._numbers), context=context)
@@ -206,39 +211,56 @@ class SimLoop(asyncio.BaseEventLoop):
         if not self.is_over:
             super()._asyncgen_finalizer_hook(agen)  # type: ignore[misc]
 
+    def call_at(  # type: ignore[override]
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._scheduled, (when, next(self._numbers), timer))
+        return timer
+
     def _run_once(self) -> None:
-        if not self._ready:
-            self._jump_to_next_timer()
-        self._fire_timers()
-        handle = self._draw()
-        if handle is None or handle.cancelled():
-            return
-        self.steps += 1
-        if self.steps > self._steps_max:
-            raise SimStalledError(f"{self.steps} steps in {self._now_s} s of virtual time")
-        handle._run()
+        """Until the loop is told to stop."""
+        while not self._stopping:
+            if not self._ready:
+                self._jump_to_next_timer()
+            self._fire_timers()
+            handle = self._draw()
+            if handle is None or handle._cancelled:
+                continue
+            self.steps += 1
+            if self.steps > self._steps_max:
+                raise SimStalledError(f"{self.steps} steps in {self._now_s} s of virtual time")
+            handle._run()
 
     # ---- how it works
 
     def _jump_to_next_timer(self) -> None:
-        while self._scheduled and self._scheduled[0].cancelled():
-            heapq.heappop(self._scheduled)._scheduled = False
-        if not self._scheduled:
+        scheduled = self._scheduled
+        while scheduled and scheduled[0][2]._cancelled:
+            heapq.heappop(scheduled)
+        if not scheduled:
             raise SimStalledError("nothing can run and no timer is set")
-        self._now_s = max(self._now_s, self._scheduled[0].when())
+        self._now_s = max(self._now_s, scheduled[0][0])
 
     def _fire_timers(self) -> None:
-        while self._scheduled and self._scheduled[0].when() <= self._now_s:
-            timer = heapq.heappop(self._scheduled)
-            timer._scheduled = False
-            self._ready.append(timer)
+        scheduled = self._scheduled
+        while scheduled and scheduled[0][0] <= self._now_s:
+            timer = heapq.heappop(scheduled)[2]
+            if not timer._cancelled:
+                self._ready.append(timer)
 
     def _draw(self) -> Any:
         """The first callback of a node drawn from those that can run; None if none can."""
         nodes = self._ready.nodes()
         if not nodes:
             return None
-        node = self.random.choice(nodes) if len(nodes) > 1 else nodes[0]
+        node = nodes[0]
+        if len(nodes) > 1:
+            node = nodes[int(self.random.random() * len(nodes))]
         handle = self._ready.take(node)
         if node in self._dead:
             return None
@@ -284,9 +306,7 @@ def node_of(handle: Any) -> str:
 
 def in_world(loop: SimLoop, ms: float, act: Callable[..., None], *args: Any) -> None:
     """*act* after *ms*, outside of every node: it happens though who asked for it dies."""
-    outside = copy_context()
-    outside.run(_NODE.set, WORLD)
-    loop.call_later(ms / 1000, act, *args, context=outside)
+    loop.call_later(ms / 1000, act, *args, context=loop.outside)
 
 
 def current_node() -> str:
@@ -349,6 +369,16 @@ class SimClock:
             await woken
         finally:
             timer.cancel()
+
+
+def _end(waiting: "asyncio.Future[Any]", error: Exception | None, found: object) -> None:
+    """Who waits may have been cancelled."""
+    if waiting.done():
+        return
+    if error is None:
+        waiting.set_result(found)
+    else:
+        waiting.set_exception(error)
 
 
 def _wake(sleeper: "asyncio.Future[None]") -> None:

@@ -1,29 +1,38 @@
 """Mistakes in the change of a schema under statements, planted for one world at a time."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from base.elements.graph import Act, Behaviour
 from base.errors import Conflict
+from base.rows.split import ABSENT
 from base.wire.holders import Pin
 from dataplane.datanode import rows
+from dataplane.frontend import entries
 from dataplane.frontend.cases import Cases
 from dataplane.frontend.holder import Holder
 from dataplane.frontend.lease import SchemaLease
-from dataplane.frontend.transactions import Transactions
+from dataplane.frontend.service import Service
+from dataplane.frontend.transactions import Transaction, Transactions
 from dataplane.frontend.writing import Writing
-from dataplane.region import columns, content, group, opening, reading
+from dataplane.region import conforming, content, group, opening, reading, rewrite
 from dataplane.region.disk import Disk
+from dataplane.region.index_entries import entries_of
 from dataplane.region.manifest import SealedEntry
 from dataplane.region.names import segments
 from dataplane.region.sealed_log import SealedLog, seal_segment
+from keys import batch
 from keys.tables import TableInfo
-from metasrv.holders.book import HolderEntry, Wait
-from procedures import transitions
+from metasrv.holders.book import HolderBook, HolderEntry, Wait
+from procedures import control, transitions
+from procedures import opening as orders
 from procedures.kinds import index_kinds
 from tests.procedures.planted import NO_DELETE_ONLY, NOT_DRAINED, NOT_TOLD, Patch
+from tests.sim import jobs
 
 _WHERE = Cases.where
 
@@ -106,6 +115,75 @@ def _beyond_the_seal(disk: Disk, root: str, entry: SealedEntry) -> SealedLog:
     return SealedLog(entry, log.batches, log.sequence)
 
 
+_TELL = transitions.tell
+
+
+async def _told_late(at: Any, info: TableInfo, route: Any, *, before: Any = None) -> Any:
+    """A version is published first; that it raises the floor regions hear before the next one."""
+    floor = info.schema_floor if before is None else info.schema_floor - 1
+    return await _TELL(at, info.model_copy(update={"schema_floor": floor}), route, before=before)
+
+
+def _at_once(self: HolderBook, now_ms: int) -> int:
+    """A registration goes before the lease is over that was granted with it."""
+    return now_ms
+
+
+def _without_floor(order: Callable[..., Any]) -> Callable[..., Any]:
+    def made(**facts: Any) -> Any:
+        return order(**{**facts, "schema_floor": 0})
+
+    return made
+
+
+def _newest(rows_of: pa.Table, index: Any) -> pa.Table:
+    """What a job brings is taken for newer than what statements wrote meanwhile."""
+    found = entries_of(rows_of, index)
+    versions = pc.add(found.column("_version"), pa.scalar(1_000, pa.int64()))
+    place = found.schema.get_field_index("_version")
+    return found.set_column(place, found.schema.field(place), versions)
+
+
+def _without_tombstones(table: pa.Table, up_to: int | None) -> pa.Table:
+    """A merge that does not look at marks: what a job brings later is not removed any more."""
+    return _DROP_TOMBSTONES(table, None)
+
+
+_DROP_TOMBSTONES = rewrite._without_tombstones
+
+
+def _all_freed(removed: Sequence[tuple[bytes, bytes]], known: Any) -> Any:
+    """A row that goes takes the entry with its values along, whichever row that leads to."""
+    for key, _ in removed:
+        yield key, known[key].version if key in known else ABSENT
+
+
+_WISH = Service._wish
+
+
+def _let_go(self: Service, transaction: Transaction, *asked: Any) -> Any:
+    """A holder that tells of transactions until their rows are sent, not until that is answered."""
+    wish = _WISH(self, transaction, *asked)
+    self.transactions.end(transaction)
+    return wish
+
+
+_REFUSAL = control._refusal
+
+
+def _cancelled_late(facts: control.Facts, asked: control.Control) -> str | None:
+    """What has been published is undone all the same."""
+    return _REFUSAL(replace(facts, has_passed=False), asked)
+
+
+_EFFECT = batch._effect
+
+
+def _absent_is_not_done(request: Any, failed: Any, found: Any) -> Any:
+    """A key that is gone as it should be is taken for a sign that nothing was done."""
+    return _EFFECT(request, failed, found) or None
+
+
 def _patched(*patches: Patch) -> Sequence[Patch]:
     return patches
 
@@ -124,12 +202,28 @@ PATCHES: dict[str, Iterable[Patch]] = {
     "no new entries": _patched((Cases, "where", _never(Act.PUT))),
     "uniqueness not looked at": _patched((Cases, "where", _never(Act.CHECK))),
     "conflict told as done": _patched((Writing, "_sent", _conflict_is_done)),
-    "origin default forgotten": _patched((columns, "originals", _nulls)),
+    "origin default forgotten": _patched((conforming, "_default", _nulls)),
     "reorg skipped": _patched((index_kinds, "continue_reorg", _no_reorg)),
     "dead index not told": _patched((transitions, "dead_indexes", _none_dead)),
     "floor not looked at": _patched(
         *((module, "check_floor", _any_version) for module in (content, reading, group, rows))
     ),
+    "publish before orders": _patched((transitions, "tell", _told_late)),
+    "registration ends early": _patched((HolderBook, "_free_at", _at_once)),
+    "floor not in the open order": _patched(
+        *(
+            (orders, name, _without_floor(vars(orders)[name]))
+            for name in ("OpenRegion", "CreateRegion")
+        )
+    ),
+    "backfill overwrites newer": _patched((jobs, "entries_of", _newest)),
+    "tombstone dropped during a reorg": _patched(
+        (rewrite, "_without_tombstones", _without_tombstones)
+    ),
+    "unique delete without a look": _patched((entries, "_freed", _all_freed)),
+    "pin let go in flight": _patched((Service, "_wish", _let_go)),
+    "cancel after commit": _patched((control, "_refusal", _cancelled_late)),
+    "absence taken for not done": _patched((batch, "_effect", _absent_is_not_done)),
     "replay past the seal": _patched((opening, "read_sealed", _beyond_the_seal)),
 }
 """By name."""

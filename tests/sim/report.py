@@ -13,6 +13,8 @@ SOMETIMES = (
     "a node that stopped by its own clock",
     "a procedure ended: succeeded",
     "a change that was cancelled",
+    "a change that was paused",
+    "a table that was checked",
     "a job that made entries",
     "a read by an index",
     "a region with an index was looked at",
@@ -28,6 +30,11 @@ RARELY = (
     "a write in doubt had not been done",
     "a write that arrives after its leader",
     "a watch broke",
+    "a change that was throttled",
+    "a column of another type",
+    "a drop that was undropped",
+    "a row against a constraint",
+    "an index that was not valid",
     "a node died at its disk",
     "a job that moved a region",
     "a job that died half way",
@@ -56,6 +63,7 @@ def shown(outcome: Outcome) -> str:
 def _lines(outcome: Outcome) -> Iterator[str]:
     yield f"seed {outcome.seed}, trace {outcome.digest}, {outcome.virtual_s:.0f} s of virtual time"
     yield f"faults: {', '.join(outcome.faults)}"
+    yield f"again: make sim SEEDS=1 FIRST={outcome.seed}; for ever: a line in tests/sim/corpus.py"
     yield from outcome.violations[:SHOWN_MAX]
     left = len(outcome.violations) - SHOWN_MAX
     if left > 0:

@@ -149,13 +149,12 @@ def _leading(node: Datanode) -> Iterator[Slot]:
 
 def _in_use(frontend: Frontend, infos: dict[int, TableInfo]) -> Iterator[str]:
     """P1: of who holds a lease, by its own clock."""
-    service = frontend.service
-    if not frontend.is_up or service is None:
+    service, transactions = frontend.service, frontend.transactions
+    if not frontend.is_up or service is None or transactions is None:
         return
     if not service.holder.lease.is_held(frontend.clock.mono_ms()):
         return
-    for transaction in service.transactions._open.values():
-        for table_id, version in transaction.bound.items():
-            info = infos.get(table_id)
-            if info is not None and version < info.schema_version - 1:
-                yield f"uses {version} of {info.name} at {info.schema_version}"
+    for table_id, version in transactions.in_use():
+        info = infos.get(table_id)
+        if info is not None and version < info.schema_version - 1:
+            yield f"uses {version} of {info.name} at {info.schema_version}"

@@ -8,10 +8,13 @@ wrote, it perhaps kept what it had.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tests.sim.oracle import NEVER, Rows, Value, Written
+from tests.sim.elements import NULL, Element, Way, text_of
+from tests.sim.oracle import Rows, Value, Written
+from tests.sim.rules import Rules
 
+Said = Mapping[str, int | str | None]
+"""A row as it is sent; a column that is not in it is left out."""
 BY_DEFAULT = "by default"
-NULL = "null"
 GONE = "gone"
 SPARSE = "u"
 """A column from the beginning on, with values that rows seldom share."""
@@ -21,47 +24,8 @@ row of which they differ was torn."""
 
 
 @dataclass(eq=False)
-class Way:
-    """Of an element, in or out, by one change."""
-
-    began: float
-    ended: float = NEVER
-    """When it was done; NEVER: it is not known to be."""
-    refused: bool = False
-    over: float = NEVER
-    """When it was known to be undone."""
-
-    def overlaps(self, began: float, ended: float) -> bool:
-        return self.began <= ended and began <= min(self.ended, self.over)
-
-
-@dataclass(eq=False)
-class Element:
-    """A column or an index, which no other ever has the name of."""
-
-    name: str
-    comes: Way
-    goes: list[Way] = field(default_factory=list)
-
-    def is_there(self, began: float, ended: float) -> bool:
-        """Whether all of a statement that was sent at *began* and answered at *ended* had it."""
-        return self.comes.ended <= began and not any(
-            way.began <= ended and not (way.refused and way.over <= began) for way in self.goes
-        )
-
-    def may_be_there(self, began: float, ended: float) -> bool:
-        if self.comes.began > ended or (self.comes.refused and self.comes.over < began):
-            return False
-        return not any(way.ended <= began for way in self.goes)
-
-    def is_moving(self, began: float, ended: float) -> bool:
-        return any(way.overlaps(began, ended) for way in (self.comes, *self.goes))
-
-
-@dataclass(eq=False)
 class Column(Element):
     origin: int | None = None
-    required: bool = False
     values: Rows = field(default_factory=Rows)
     defaults: Rows = field(default_factory=Rows)
     """Of its key 0."""
@@ -116,6 +80,7 @@ class Shaped:
     regions: int
     columns: dict[str, Column] = field(default_factory=dict)
     indexes: dict[str, Index] = field(default_factory=dict)
+    rules: Rules = field(default_factory=lambda: Rules([]))
 
     def __post_init__(self) -> None:
         self.columns[SPARSE] = Column(SPARSE, Way(-2.0, -1.0))
@@ -132,21 +97,19 @@ class Shaped:
 
     # ---- what is written
 
-    def begin(self, op: str, rows: Sequence[Mapping[str, int | str]], now: float) -> Statement:
+    def begin(self, op: str, rows: Sequence[Said], now: float) -> Statement:
         """*rows* as they are sent."""
         statement = Statement(now)
         for row in rows:
-            key, token = int(row["id"]), row.get(TOKEN)
+            key, token = key_of(row), row.get(TOKEN)
             value = None if token is None else str(token)
             statement.written.append(self.rows.begin(key, value, now))
             for column in self.columns.values():
                 self._begin(statement, op, column, row)
         return statement
 
-    def _begin(
-        self, statement: Statement, op: str, column: Column, row: Mapping[str, int | str]
-    ) -> None:
-        key, now = int(row["id"]), statement.began
+    def _begin(self, statement: Statement, op: str, column: Column, row: Said) -> None:
+        key, now = key_of(row), statement.began
         if op == "delete":
             statement.written.append(column.values.begin(key, GONE, now))
         elif column.name in row:
@@ -199,6 +162,8 @@ class Shaped:
             wrong = self.wrong_row(row, began, now)
             if wrong is not None:
                 yield f"{self.name}: {wrong}"
+        for wrong in self.rules.wrong_reads(found, began, now):
+            yield f"{self.name}: {wrong}"
         for key in sorted(self.rows.keys.keys() - seen):
             wrong = self.rows.wrong(key, None, began, now)
             if wrong is not None:
@@ -235,5 +200,7 @@ class Shaped:
         }
 
 
-def text_of(value: object) -> str:
-    return NULL if value is None else str(value)
+def key_of(row: Said) -> int:
+    key = row["id"]
+    assert isinstance(key, int)
+    return key

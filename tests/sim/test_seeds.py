@@ -9,22 +9,22 @@ from collections.abc import Callable
 import pytest
 
 from tests.sim.corpus import FOUND
-from tests.sim.lives import lives
+from tests.sim.lives import Processes
 from tests.sim.plot import Outcome
 from tests.sim.report import never, shown
 
-pytestmark = [pytest.mark.sim, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
 
-SEEDS = range(1, 9)
+SEEDS = range(1, 21)
 OPERATIONS_MIN, FAULTS_MIN = 200, 8
 Lived = Callable[[int], Outcome]
 
 
 @pytest.fixture(scope="module")
-def lived() -> Lived:
+def lived(sim_processes: Processes) -> Lived:
     """A seed's outcome; each was lived once."""
     seeds = sorted({*SEEDS, *FOUND})
-    return dict(zip(seeds, lives(seeds), strict=True)).__getitem__
+    return dict(zip(seeds, sim_processes.lives(seeds), strict=True)).__getitem__
 
 
 @pytest.mark.case("online 76")
@@ -53,7 +53,9 @@ def test_given_all_seeds_when_lived_then_every_rare_state_was_reached(lived: Liv
     assert not never(total, len(SEEDS)), total
 
 
-def test_given_one_seed_when_lived_again_then_its_history_is_the_same(lived: Lived) -> None:
-    (again,) = lives([SEEDS[-1]])
+def test_given_one_seed_when_lived_again_then_its_history_is_the_same(
+    lived: Lived, sim_processes: Processes
+) -> None:
+    (again,) = sim_processes.lives([SEEDS[-1]])
 
     assert again.digest == lived(SEEDS[-1]).digest

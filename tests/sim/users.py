@@ -80,8 +80,11 @@ class User:
         token = f"{self.session.name}-{self.tokens}"
         row: dict[str, Any] = {"id": key, TOKEN: token, COPY: token}
         for column in self.table.known(self.session.now):
-            if random.random() < 0.5:
+            drawn = random.random()
+            if drawn < 0.45:
                 row[column.name] = random.randrange(SPREAD if column.name == SPARSE else VALUES)
+            elif drawn < 0.5:
+                row[column.name] = None
         return row
 
     async def _write(self, op: Op, count: int) -> None:
@@ -111,11 +114,23 @@ class User:
                     _settle(statement, error)
                     self._judge_refusal(op, keys, error, statement.began)
             else:
+                self._judge_rows(op, rows, statement.began)
                 statement.done(session.now)
             return
 
+    def _judge_rows(self, op: Op, rows: Sequence[Row], began: float) -> None:
+        """None that was acknowledged is against a constraint that stood all the while."""
+        if op is not Op.DELETE:
+            for wrong in self.table.rules.wrong_writes(rows, began, self.session.now):
+                self.session.wrong(f"{self.table.name} was written to: {wrong}")
+
     def _judge_refusal(self, op: Op, keys: Sequence[int], error: MetaError, began: float) -> None:
-        """A key that cannot have been there does not exist already, nor the other way round."""
+        """A key that cannot have been there does not exist already, nor the other way round; and
+        what breaks a constraint breaks one that there is."""
+        if error.code == "constraint-violated":
+            self.session.count("a row against a constraint")
+            if not self.table.rules.may_refuse(began, self.session.now):
+                self.session.wrong(f"{self.table.name} has no constraint: {error}")
         if not isinstance(error, Conflict) or len(keys) > 1:
             return
         possible = self.table.rows.possible(keys[0], began, self.session.now)

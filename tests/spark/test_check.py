@@ -1,5 +1,6 @@
 """All that a region stores, held against a schema by Spark: one fault of each rule, exactly."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from base.schema.entrycodec import encode_entry
 from base.schema.types import parse_type
 from base.wire.checks import CheckedIndex, DataFault, DataFaults, DataRule
 from base.wire.jobs import CheckJob, RowCheck
+from dataplane.region.columns import ColumnDef, OriginColumn
 from dataplane.region.families import ROWS
 from dataplane.region.region import Region
 from tests.region.entries import INDEX, OTHER, SCHEMA, Place, Value, write_mixed
@@ -23,6 +25,15 @@ COUNT = 300
 TYPES = {column.id: parse_type(column.type) for column in SPEC.columns}
 POSITIVE = RowCheck(
     constraint=8, kind="check", columns=[1], expression=asked("n > 0", {"n": 1}, TYPES)
+)
+NARROW = ColumnDef(
+    id=3, type="int32", nullable=False, origin_columns=(OriginColumn(id=1, type="int64"),)
+)
+POSITIVE_NOW = RowCheck(
+    constraint=8,
+    kind="check",
+    columns=[NARROW.id],
+    expression=asked("n > 0", {"n": NARROW.id}, {NARROW.id: parse_type(NARROW.type)}),
 )
 
 
@@ -68,10 +79,12 @@ def job_of(region: Region, *, owned: tuple[int, ...] = (1, 2)) -> CheckJob:
 async def test_given_rows_that_have_their_entries_when_checked_then_nothing_is_wrong(
     spark: Warm, cluster: Cluster
 ) -> None:
+    """Nor is anything missing of a column that no row was written with."""
     region = sound_region(cluster)
-    region.set_schema(SCHEMA, MARK)
+    region.set_schema(replace(SCHEMA, version=3, columns=(SPEC.columns[1], NARROW)), MARK)
     write_mixed(region, "later", {(ROWS, b"later"): (0, None)})
-    job, seen = job_of(region), Seen()
+    now = {"owned": [1, 2, NARROW.id], "required": [2, NARROW.id], "checks": [POSITIVE_NOW]}
+    job, seen = job_of(region).model_copy(update=now), Seen()
 
     done = await spark.jobs.check(job, progress=seen)
 

@@ -18,6 +18,7 @@ from dataplane.region.columns import DELETE, PUT, ColumnDef, RegionSpec, log_sch
 from dataplane.region.group import Applied
 from dataplane.region.region import Region
 from tests.processes import group_is_running
+from tests.region.retyped import RETYPED, STAGES, come_to, numbers, put
 from tests.region.rig import REGION_ID, by_key, contents, header, order
 from tests.spark.conftest import Warm
 from tests.spark.rig import (
@@ -88,6 +89,25 @@ async def test_given_rows_written_after_the_takeover_when_adopted_then_they_win(
     region.adopt("p1", job.attempt, result.files)
 
     assert by_key(region, first, second, gone) == {first: (7, "new"), second: (8, "newer")}
+
+
+async def test_given_files_and_a_log_of_another_type_when_moved_then_rows_say_what_they_said(
+    spark: Warm, cluster: Cluster
+) -> None:
+    died = cluster.create(RETYPED)
+    for number in range(3):
+        put(died, f"s{number}", {b"all": number, b"%d" % number: -number}, STAGES[0])
+        if number < 2:
+            died.flush()
+    died.close()
+    region = cluster.take_over()
+    come_to(region, 2)
+
+    await move_and_adopt(spark.jobs, region)
+
+    shutil.rmtree(cluster.old_root)
+    come_to(region, 4)
+    assert numbers(region) == {b"all": 2, b"0": 0, b"1": -1, b"2": -2}
 
 
 async def test_given_open_marks_when_a_log_is_rewritten_then_what_they_need_is_kept(

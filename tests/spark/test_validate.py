@@ -10,7 +10,9 @@ from base.expressions.check import asked
 from base.schema.types import parse_type
 from base.wire.jobs import RowCheck, ValidateJob
 from base.wire.offenders import OFFENDERS_MAX, Violation
+from dataplane.region.columns import ColumnDef, OriginColumn
 from dataplane.region.region import Region
+from dataplane.region.schema import RegionSchema
 from tests.region.rig import SPEC
 from tests.spark.conftest import Warm
 from tests.spark.rig import Cluster, Seen
@@ -23,6 +25,10 @@ POSITIVE = RowCheck(
     constraint=8, kind="check", columns=[1], expression=asked("n > 0", {"n": 1}, TYPES)
 )
 GIVEN = RowCheck(constraint=7, kind="not-null", columns=[2])
+SMALL = ColumnDef(
+    id=3, type="int8", nullable=False, origin_columns=(OriginColumn(id=1, type="int64"),)
+)
+YES_OR_NO = RowCheck(constraint=9, kind="convertible", columns=[3], to_type="boolean")
 
 
 def job_of(region: Region, *checks: RowCheck) -> ValidateJob:
@@ -43,7 +49,8 @@ async def test_given_rows_that_break_constraints_when_validated_then_those_at_th
         {b"d": None, b"e": (5, "z"), b"a": (0, "x")},
     )
     cluster.write(region, {b"b": (2, "now"), b"f": (-1, None)})
-    job, seen = job_of(region, GIVEN, POSITIVE), Seen()
+    region.set_schema(RegionSchema(9, 0, (*SPEC.columns, SMALL)))
+    job, seen = job_of(region, GIVEN, POSITIVE, YES_OR_NO), Seen()
 
     done = await spark.jobs.validate(job, progress=seen)
 
@@ -51,9 +58,12 @@ async def test_given_rows_that_break_constraints_when_validated_then_those_at_th
     assert done.violations == [
         Violation(constraint=8, row_key="61", values={"1": 0}),
         Violation(constraint=7, row_key="62", values={"2": None}),
+        Violation(constraint=9, row_key="62", values={"3": 2}),
         Violation(constraint=8, row_key="63", values={"1": -3}),
+        Violation(constraint=9, row_key="63", values={"3": -3}),
+        Violation(constraint=9, row_key="65", values={"3": 5}),
     ]
-    assert done.violations_total == 3
+    assert done.violations_total == 6
     assert seen.reports[-1] == (job.snapshot.rows, job.snapshot.rows, "rows")
 
 

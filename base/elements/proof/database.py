@@ -24,6 +24,9 @@ A, B = 1, 2
 - a table: it is a row of another table, to which a row of the element can belong (A).
 """
 
+SHOWN = "-abcd0"
+"""How values are written; those after b are of `mirrored`."""
+
 Pair: TypeAlias = tuple[int, int]
 """(value, key): an entry, the value of a column, or a row of the table that is the element."""
 
@@ -35,8 +38,8 @@ class Database(NamedTuple):
     """What the element has stored."""
 
     def __str__(self) -> str:
-        rows = [f"{key}={'-ab'[row]}" for key, row in enumerate(self.rows) if row]
-        held = [f"{'-ab'[value]}->{key}" for value, key in sorted(self.held)]
+        rows = [f"{key}={SHOWN[row]}" for key, row in enumerate(self.rows) if row]
+        held = [f"{SHOWN[value]}->{key}" for value, key in sorted(self.held)]
         return f"rows {' '.join(rows) or 'none'}; stored {' '.join(held) or 'nothing'}"
 
 
@@ -50,7 +53,7 @@ class Statement(NamedTuple):
 
     def __str__(self) -> str:
         verb = self.kind.replace("_", " ")
-        return f"{verb} row {self.key}" + (f" = {'-ab'[self.value]}" if self.value else "")
+        return f"{verb} row {self.key}" + (f" = {SHOWN[self.value]}" if self.value else "")
 
 
 OUTSIDE = "insert_outside"

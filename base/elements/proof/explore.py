@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from base.elements.proof import owner, servers
 from base.elements.proof.database import Fault, perform
 from base.elements.proof.journey import Change, journey
+from base.elements.proof.mirrored import Mirrored
 from base.elements.proof.protocol import PRODUCT, Protocol
 from base.elements.proof.space import Perform, Space
 from base.elements.proof.world import NONE, Event, Phase, Server, Setting, Step, World
@@ -54,7 +55,8 @@ def explore(
     seek: Container[Fault] = ANY,
 ) -> Exploration:
     """Visit every state; stop at the first with a fault that is in *seek*."""
-    on = Setting(Space(change, protocol, perform), journey(change), protocol)
+    kind = Mirrored if change.mirrors else Space
+    on = Setting(kind(change, protocol, perform), journey(change), protocol)
     parents: dict[World, World | None] = dict.fromkeys(_starts(on))
     happened: set[str] = set()
     found = None

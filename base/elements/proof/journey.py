@@ -36,6 +36,11 @@ class Change:
     def name(self) -> str:
         return " and ".join(f"{way} {graph.name}" for graph, way in _parts(self))
 
+    @property
+    def mirrors(self) -> bool:
+        """Whether one of two columns comes in the place of the other."""
+        return all(graph.mirrors for graph in self.graphs)
+
 
 @dataclass(frozen=True, slots=True)
 class Node:

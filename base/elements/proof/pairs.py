@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from base.elements.graph import Edge, Graph
+from base.elements.graphs import TYPE_CHANGE
+from base.elements.proof import mirrored
 from base.elements.proof.database import (
     Database,
     Fault,
@@ -18,6 +20,8 @@ from base.elements.proof.database import (
     perform,
     statements,
 )
+from base.elements.proof.journey import States
+from base.elements.proof.space import Whole
 from base.elements.states import ElementState
 
 
@@ -25,19 +29,23 @@ from base.elements.states import ElementState
 class Counterexample:
     """One statement that spoils a database for the other schema."""
 
-    before: Database
+    before: Database | Whole
     by: ElementState
     """The state in which the one who executes it has the element."""
     does: Statement
-    after: Database
+    after: Database | Whole
     other: ElementState
     fault: Fault
 
     def __str__(self) -> str:
         return (
-            f"{self.before}; `{self.does}` at {self.by} leaves {self.after}: "
+            f"{_text(self.before)}; `{self.does}` at {self.by} leaves {_text(self.after)}: "
             f"{self.fault} at {self.other}"
         )
+
+
+def _text(found: Database | Whole) -> str:
+    return str(found) if isinstance(found, Database) else " and ".join(map(str, found))
 
 
 def check_pairs(graph: Graph) -> Mapping[Edge, Counterexample | None]:
@@ -53,6 +61,9 @@ def go_together(graph: Graph, edge: Edge) -> bool:
 
 def _counterexamples(graph: Graph, pair: Edge) -> Iterator[Counterexample]:
     """The one with the smallest database first."""
+    if graph.mirrors:
+        yield from _mirrored(graph, pair)
+        return
     for before in databases(graph):
         if any(fault for state in pair for fault in _faults(graph, state, before)):
             continue
@@ -72,4 +83,30 @@ def _faults(graph: Graph, state: ElementState, db: Database) -> Iterator[Fault]:
     in nobody's way. (That none is left in the end is for `explore` to show.)"""
     for fault in faults(graph, state, db):
         if not (graph.alone and fault is Fault.LEFT_OVER):
+            yield fault
+
+
+def _mirrored(graph: Graph, pair: Edge) -> Iterator[Counterexample]:
+    """As `_counterexamples`, of two columns that change at once."""
+    graphs = tuple(graph if one.name == graph.name else one for one in TYPE_CHANGE)
+    both = {state: mirrored.joined(graph, state) for state in pair}
+    for before in mirrored.wholes():
+        if any(fault for states in both.values() for fault in _wrong(graphs, states, before)):
+            continue
+        for by in pair:
+            behaviours = mirrored.behaviours_of(graphs, both[by])
+            for does in mirrored.statements(behaviours, before):
+                after = mirrored.perform(behaviours, before, does)
+                if after is None:
+                    continue
+                for other in pair:
+                    for fault in _wrong(graphs, both[other], after):
+                        yield Counterexample(before, by, does, after, other, fault)
+
+
+def _wrong(graphs: tuple[Graph, ...], states: States, whole: Whole) -> Iterator[Fault]:
+    """Ids never come back, so what is stored for a column that is absent is in nobody's way. (That
+    none is left in the end is for `explore` to show.)"""
+    for fault in mirrored.faults(graphs, states, whole):
+        if fault is not Fault.LEFT_OVER:
             yield fault

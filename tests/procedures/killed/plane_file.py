@@ -18,6 +18,8 @@ from base.wire.jobs import (
     BackfillResult,
     CheckJob,
     CheckResult,
+    LoadJob,
+    LoadResult,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -142,6 +144,10 @@ class FileJobs:
     async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
         with self.file.opened() as plane:
             return await FakeJobs(plane).check(job, progress=progress)
+
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+        with self.file.opened() as plane:
+            return await FakeJobs(plane).load(job, progress=progress)
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
         """Each of these jobs is over before anybody else is heard."""

@@ -13,6 +13,8 @@ from base.wire.jobs import (
     BackfillResult,
     CheckJob,
     CheckResult,
+    LoadJob,
+    LoadResult,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -76,6 +78,10 @@ class PostingJobs:
     async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
         return await self.jobs.check(job, progress=progress)
 
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+        self.post("load", job)
+        return await self.jobs.load(job, progress=progress)
+
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
         await self.jobs.throttle(job_id, rows_per_s)
 
@@ -91,3 +97,5 @@ async def deliver(work: tuple[Any, ...], kv: Kv, file: PlaneFile) -> None:
             await FileJobs(file).move(job, progress=lambda *_: None)
         case ("backfill", job):
             await FileJobs(file).backfill(job, progress=lambda *_: None)
+        case ("load", job):
+            await FileJobs(file).load(job, progress=lambda *_: None)

@@ -1,0 +1,32 @@
+"""What is short is done on the spot, and what is not beside the loop."""
+
+import threading
+
+import pytest
+
+from base.offload import SHORT_BYTES, SHORT_ROWS, is_short, offload
+
+
+@pytest.mark.parametrize(
+    ("rows", "size_bytes", "short"),
+    [
+        (1, 1, True),
+        (SHORT_ROWS, SHORT_BYTES, True),
+        (SHORT_ROWS + 1, 0, False),
+        (0, SHORT_BYTES + 1, False),
+    ],
+)
+async def test_given_work_when_it_is_offloaded_then_its_size_says_where_it_is_done(
+    rows: int, size_bytes: int, short: bool
+) -> None:
+    where = await offload(is_short(rows, size_bytes), threading.get_ident)
+
+    assert (where == threading.get_ident()) is short
+
+
+@pytest.mark.parametrize("short", [True, False])
+async def test_given_work_that_fails_when_it_is_offloaded_then_its_error_is_raised(
+    short: bool,
+) -> None:
+    with pytest.raises(ValueError, match="base 10"):
+        await offload(short, int, "x")

@@ -1,0 +1,32 @@
+"""A job that does not work is told from one that nobody carried out."""
+
+import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import AnalysisException, PythonException
+
+from base.errors import Refused, Unavailable
+from dataplane.pipelines.failures import code_of
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KeyError("x"), "job-failed"),
+        (PythonException("KeyError: 'x' in an executor"), "job-failed"),
+        (AnalysisException("no such column"), "job-failed"),
+        (Py4JError("the job was aborted"), "job-failed"),
+        (Py4JNetworkError("the JVM is gone"), "not-ready"),
+        (OSError(28, "no space left"), "not-ready"),
+        (Unavailable("region-lost"), "region-lost"),
+        (Refused("invalid-request"), "invalid-request"),
+    ],
+    ids=repr,
+)
+def test_given_an_error_of_a_job_when_it_is_told_then_by_what_trying_again_is_good_for(
+    error: Exception, code: str
+) -> None:
+    assert code_of(error) == code
+
+
+def test_given_a_job_that_was_cancelled_when_it_fails_then_it_was_not_carried_out() -> None:
+    assert code_of(Py4JError("cancelled"), is_cancelled=True) == "not-ready"

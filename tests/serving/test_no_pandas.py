@@ -1,0 +1,22 @@
+"""What pyarrow does with a pandas that cannot be imported is seen in tests/process."""
+
+import sys
+from importlib import import_module
+
+import pytest
+
+from serving.no_pandas import leave_out_pandas
+
+
+def test_given_a_program_without_pandas_when_imported_then_it_is_as_if_not_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    monkeypatch.delitem(sys.modules, "pandas", raising=False)
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+
+    leave_out_pandas()
+
+    with pytest.raises(ModuleNotFoundError):
+        import_module("pandas")
+    assert import_module("colorsys").__name__ == "colorsys"
