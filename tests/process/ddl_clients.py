@@ -273,10 +273,18 @@ class Logged:
 
 
 def logged_of(updates: Mapping[int, Mapping[str, Any]]) -> Iterator[Logged]:
+    """A table that is hidden before it goes, or shown again, is altered too, and bears nobody's
+    token: its options are those of before."""
+    states: dict[str, str] = {}
     for version, update in sorted(updates.items()):
         for entry in update["entries"]:
             info = entry.get("info") or {}
             tokens = {info.get("name", ""), info.get("options", {}).get("token", "")}
+            if "table_id" in info:
+                before, state = states.get(info["table_id"]), info.get("state", "public")
+                is_shown_or_hidden = before is not None and before != state
+                tokens = set() if entry["op"] == "table.altered" and is_shown_or_hidden else tokens
+                states[info["table_id"]] = state
             yield Logged(version, entry["op"], update["procedure"], frozenset(tokens))
 
 

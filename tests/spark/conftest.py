@@ -33,8 +33,8 @@ class Warm:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def spark(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Warm]:
     work_dir = tmp_path_factory.mktemp("spark")
-    notes = work_dir / "notes"
-    settings = SparkSettings(work_dir, is_warm=True)
+    notes, open_folder = work_dir / "notes", str(tmp_path_factory.getbasetemp())
+    settings = SparkSettings(work_dir, is_warm=True, import_folders=(open_folder,))
     audited = (sys.executable, "-m", "tests.spark.audited_driver", str(notes))
     command = (*audited, *driver_command(settings)[3:])
     jobs = SparkJobs(command, spark_environment(), SystemClock(), settings)
