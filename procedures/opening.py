@@ -161,10 +161,15 @@ class Answers:
         failed = self.failed()
         if "region-lost" in failed.values():
             raise Unavailable("region-lost", regions=sorted(failed))
-        if any(KINDS[code].error is Refused for code in failed.values()):
+        if any(_is_refusal(code) for code in failed.values()):
             raise Unavailable("order-refused", regions=failed)
         if failed or self.silent:
             raise Unavailable(regions=failed, nodes=sorted(self.silent))
+
+
+def _is_refusal(code: str) -> bool:
+    """A node of a later release may say what we do not know: that is tried again."""
+    return code in KINDS and KINDS[code].error is Refused
 
 
 MakeOrder = Callable[[TableInfo, RegionRoute], Order]
