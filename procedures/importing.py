@@ -16,7 +16,7 @@ from base.fanout import fan_out
 from base.wire.jobs import LoadColumn, LoadJob, LoadRegion, LoadResult
 from base.wire.offenders import Violation
 from base.wire.orders import DataFile, IngestFiles, RegionColumn
-from base.wire.problems import KINDS
+from base.wire.problems import is_refusal
 from keys.elements import graph_of
 from keys.tables import Column, ConstraintKind, RegionRoute, TableInfo, TableRoute
 from keys.value import StoredPart
@@ -86,7 +86,7 @@ def refused_by(written: Iterable[Written], route: TableRoute, answers: Answers) 
     return {
         one.region
         for one in written
-        if (code := codes.get(ids[one.region])) is not None and KINDS[code].error is Refused
+        if is_refusal(codes.get(ids[one.region], ""))
     }
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from base.elements.states import ElementState
-from base.errors import MetaError, Refused, Unavailable, Unknown
+from base.errors import MetaError, Unavailable, Unknown
 from base.fanout import fan_out
 from base.wire.orders import (
     CloseRegion,
@@ -19,7 +19,7 @@ from base.wire.orders import (
     RegionColumn,
     SetSchema,
 )
-from base.wire.problems import KINDS
+from base.wire.problems import is_refusal, told
 from keys.tables import Column, ConstraintKind, RegionRoute, TableInfo
 from procedures.context import Context
 
@@ -161,15 +161,10 @@ class Answers:
         failed = self.failed()
         if "region-lost" in failed.values():
             raise Unavailable("region-lost", regions=sorted(failed))
-        if any(_is_refusal(code) for code in failed.values()):
+        if any(is_refusal(code) for code in failed.values()):
             raise Unavailable("order-refused", regions=failed)
         if failed or self.silent:
             raise Unavailable(regions=failed, nodes=sorted(self.silent))
-
-
-def _is_refusal(code: str) -> bool:
-    """A node of a later release may say what we do not know: that is tried again."""
-    return code in KINDS and KINDS[code].error is Refused
 
 
 MakeOrder = Callable[[TableInfo, RegionRoute], Order]
@@ -203,4 +198,4 @@ async def order_one(at: Context, node: str, order: Order) -> None:
     """One order to one node. Raises the error that the node answered it with."""
     (result,) = await at.ports.nodes.send(node, [order], sender=at.sender)
     if result.error is not None:
-        raise KINDS[result.error.code].error(result.error.code, **result.error.facts)
+        raise told(result.error.code, result.error.facts)

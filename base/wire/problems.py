@@ -126,6 +126,17 @@ def error_of(status: int, body: object) -> MetaError:
     return kind.error(kind.code, **facts)
 
 
+def is_refusal(code: str) -> bool:
+    """Whether asking again is no use. What a later release says, and we do not know, is none."""
+    return code in KINDS and KINDS[code].error is Refused
+
+
+def told(code: str, facts: Mapping[str, Any]) -> MetaError:
+    """The error that a node means; Unavailable for a code that we do not know."""
+    kind = KINDS.get(code)
+    return Unavailable(told=code, **facts) if kind is None else kind.error(code, **facts)
+
+
 def kind_of(error: MetaError) -> ProblemKind:
     """The row of an error. A code never changes whether something was done: an `Unknown` with the
     code of a refusal is still `outcome-unknown`."""

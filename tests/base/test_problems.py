@@ -23,10 +23,12 @@ from base.wire.problems import (
     detail_of,
     error_of,
     field_errors,
+    is_refusal,
     kind_of,
     pages,
     problem_of,
     refuse,
+    told,
 )
 from base.wire.tables import TableSpec
 
@@ -125,6 +127,22 @@ def test_given_a_code_when_answered_then_the_same_error_comes_back(code: str) ->
     assert problem.type == f"/problems/{code}"
     assert headers["content-type"] == "application/problem+json"
     assert ("retry-after" in headers) == (status in (408, 429, 503, 504, 507))
+
+
+@each_code
+def test_given_a_code_that_a_node_says_then_it_is_that_error(code: str) -> None:
+    error = told(code, {"name": "flights"})
+
+    assert (type(error), error.code) == (KINDS[code].error, code)
+    assert is_refusal(code) == isinstance(error, Refused)
+
+
+def test_given_a_code_of_a_later_release_then_it_is_tried_again() -> None:
+    error = told("never-heard-of", {"name": "flights"})
+
+    assert isinstance(error, Unavailable)
+    assert error.facts == {"told": "never-heard-of", "name": "flights"}
+    assert not is_refusal("never-heard-of")
 
 
 @each_code

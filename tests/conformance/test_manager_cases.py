@@ -230,6 +230,7 @@ def test_given_a_server_that_leads_again_when_asked_then_it_takes_what_comes() -
         wish = Wish(at.cluster.ids.procedure_id(), OPERATOR, "")
         with pytest.raises(MetaError):  # its first term is over all the same
             await at.server.manager.submit(at.cluster.kinds["gate"], Gate(name="x"), wish)
+        await at.server.ended.wait()
 
     office(scenario)
 
