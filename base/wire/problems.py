@@ -127,7 +127,8 @@ def error_of(status: int, body: object) -> MetaError:
 
 
 def is_refusal(code: str) -> bool:
-    """Whether asking again is no use. What a later release says, and we do not know, is none."""
+    """Whether asking again is no use. What is not found may come, and so may what a later release
+    says and we do not know."""
     return code in KINDS and KINDS[code].error is Refused
 
 
