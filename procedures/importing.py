@@ -83,11 +83,7 @@ def refused_by(written: Iterable[Written], route: TableRoute, answers: Answers) 
     """Numbers of regions that will never take what was written for them."""
     codes = answers.failed()
     ids = {one.number: one.region_id for one in route.region_routes}
-    return {
-        one.region
-        for one in written
-        if is_refusal(codes.get(ids[one.region], ""))
-    }
+    return {one.region for one in written if is_refusal(codes.get(ids[one.region], ""))}
 
 
 def nowhere(written: Iterable[Written], regions: set[int]) -> tuple[Written, ...]:
