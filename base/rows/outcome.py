@@ -65,18 +65,14 @@ def settle(outcomes: Sequence[RegionOutcome]) -> WriteResult:
 
 
 def outcome_of(region_id: str, rows: int, error: MetaError, perhaps: bool) -> RegionOutcome:
-    """`perhaps`: an earlier copy may still have been applied."""
+    """`perhaps`: an earlier copy may have been applied, whatever a later one is told: also what is
+    refused under one schema was perhaps right under that of before."""
     if isinstance(error, Unknown):
         return RegionOutcome(region_id, "unknown", rows, error=error)
-    if perhaps and not _was_judged_forever(error):
+    if perhaps:
         unknown = Unknown("outcome-unknown", reason=error.code, region_id=region_id)
         return RegionOutcome(region_id, "unknown", rows, error=unknown)
     return RegionOutcome(region_id, "not-applied", rows, error=error)
-
-
-def _was_judged_forever(error: MetaError) -> bool:
-    """The same bytes are refused whenever they arrive."""
-    return isinstance(error, Refused) and not isinstance(error, NotFound)
 
 
 def _keys(errors: Sequence[MetaError]) -> dict[str, Any]:

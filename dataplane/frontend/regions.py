@@ -8,12 +8,12 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from base.errors import MetaError, NotFound, Unavailable, Unknown
+from base.errors import Conflict, MetaError, NotFound, Unavailable, Unknown
 from base.fanout import fan_out
 from base.offload import is_short, offload
 from base.rng import Rng
 from base.rows.nodes import Nodes
-from base.rows.retry import REGION_BACKOFF, at_the_end, attempts, may_send_again
+from base.rows.retry import MOVED, REGION_BACKOFF, at_the_end, attempts, may_send_again
 from base.rows.split import body_of
 from base.wire.batches import (
     BatchHeader,
@@ -39,16 +39,24 @@ READS_AT_ONCE = 8
 class Sent:
     """What is known of a batch that was sent, over all its copies."""
 
-    epoch: int = 0
-    """Of the last leader asked."""
     unknown_epoch: int = -1
     """The highest of a leader that did not answer; -1: each answered."""
+    judged_epoch: int = -1
+    """The highest of a leader that held the rows against it, so that it remembers no copy."""
+
+    def lost(self, epoch: int) -> None:
+        self.unknown_epoch = max(self.unknown_epoch, epoch)
+
+    def refused(self, epoch: int, error: Conflict) -> None:
+        """Who says that it does not lead, or that the schema has moved, has not looked for one."""
+        if error.code not in MOVED:
+            self.judged_epoch = max(self.judged_epoch, epoch)
 
     @property
     def perhaps(self) -> bool:
-        """Whether a copy may still be applied: a leader of a higher epoch has read all that an
-        older one can ever have applied (P5)."""
-        return self.unknown_epoch >= 0 and self.epoch <= self.unknown_epoch
+        """Whether a copy may have been applied, or still be: only a leader of a higher epoch has
+        read all that an older one can ever have applied (P5)."""
+        return self.unknown_epoch >= 0 and self.judged_epoch <= self.unknown_epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +76,6 @@ class Regions:
         schema version that has ended."""
 
         async def send(region: RegionRouteBody) -> BatchResult:
-            sent.epoch = region.epoch
             header = BatchHeader(
                 table_id=schema.layout.table_id,
                 schema_version=schema.version,
@@ -83,7 +90,10 @@ class Regions:
             try:
                 return await self.nodes.write(region, body, call.left_ms)
             except Unknown:
-                sent.unknown_epoch = max(sent.unknown_epoch, region.epoch)
+                sent.lost(region.epoch)
+                raise
+            except Conflict as error:
+                sent.refused(region.epoch, error)
                 raise
 
         return await self._until_final(schema, number, call, send)

@@ -117,8 +117,6 @@ class Writing:
                 short = wish.is_short_with(known.rows)
                 batch = await offload(short, _batch, wish.op, at, known)
             except (Conflict, Refused) as error:
-                if known.rows is None:
-                    raise
                 return await self._remembered(at, call, error)
             return await self._sent(at, batch, call)
         except Conflict as error:
@@ -160,14 +158,15 @@ class Writing:
         return Known(rows, entries)
 
     async def _remembered(self, at: _Progress, call: Call, against: MetaError) -> _Done:
-        """What stands against a statement may have come after it: the region tells if an earlier
-        copy was applied, however rows are by now. Raises *against* if none was."""
-        question = _never(at.part.given.keys)
+        """What stands against a statement may have come after it, in rows or in the schema: the
+        region tells if an earlier copy was applied. Raises *against* if none was."""
+        question, asked = _never(at.part.given.keys), Sent()
         try:
-            done = await self.regions.write(at.schema, at.part.number, question, Sent(), call)
+            done = await self.regions.write(at.schema, at.part.number, question, asked, call)
         except Conflict as error:
             if error.code not in _CHANGED:
                 raise
+            at.sent.refused(asked.judged_epoch, error)
             raise against from error
         assert done.repeated, "no region applies it"
         return _Done(done.version, done.repeated)

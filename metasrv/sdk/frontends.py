@@ -13,12 +13,13 @@ from typing import TypedDict, Unpack
 
 import httpx
 
-from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
+from base.errors import Conflict, MetaError, Unavailable, Unknown
 from base.rng import Rng
 from base.rows.retry import REGION_BACKOFF, attempts
 from base.wire.client import Answer, HttpClient
 from base.wire.holders import SchemaLeaseList
 from base.wire.kept import KeptTransport
+from metasrv.sdk.copies import Copies
 from metasrv.sdk.service import Service
 from metasrv.sdk.spread import Spread
 
@@ -76,26 +77,22 @@ class Frontends:
         """The newest heard of; 0: none."""
         return self._versions.get(table_id, 0)
 
-    async def ask(self, method: str, path: str, until: float, **sent: Unpack[Sent]) -> Answer:
+    async def ask(
+        self, method: str, path: str, until: float, copies: Copies, **sent: Unpack[Sent]
+    ) -> Answer:
         """Of the first that gives an answer; again and again until *until*, of the loop's clock.
 
-        Give a key with what is not repeatable by nature. Raises what was said last; Unknown once a
-        copy was perhaps done, and it is not said for good that it never will be.
+        Give a key with what is not repeatable by nature. Raises what was said last, and notes in
+        *copies* if one was perhaps done.
         """
-        perhaps = False
         found: list[Answer] = []
-        try:
-            async for attempt in attempts(until, self._rng, REGION_BACKOFF, _again):
-                with attempt:
-                    try:
-                        found = [await self._send(method, path, until, sent)]
-                    except Unknown:
-                        perhaps = True
-                        raise
-        except MetaError as error:
-            if not perhaps or isinstance(error, Unknown) or _is_for_good(error):
-                raise
-            raise Unknown("outcome-unknown", **{**error.facts, "reason": error.code}) from error
+        async for attempt in attempts(until, self._rng, REGION_BACKOFF, _again):
+            with attempt:
+                try:
+                    found = [await self._send(method, path, until, sent)]
+                except Unknown:
+                    copies.perhaps = True
+                    raise
         return found[0]
 
     async def close(self) -> None:
@@ -159,8 +156,3 @@ def _again(error: BaseException) -> bool:
         case Conflict():
             return error.code == "transaction-too-old"
     return False
-
-
-def _is_for_good(error: MetaError) -> bool:
-    """The same bytes are refused whenever they arrive."""
-    return isinstance(error, Refused) and not isinstance(error, NotFound)

@@ -28,6 +28,7 @@ from base.wire.rows import (
     WriteAnswer,
 )
 from metasrv.sdk.binding import Binding, Bound
+from metasrv.sdk.copies import Copies
 from metasrv.sdk.frontends import Frontends
 from metasrv.sdk.way import Ends, Op, Wanted
 
@@ -37,23 +38,34 @@ Query = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
+class _Keyed:
+    """What all copies of one statement share."""
+
+    key: str
+    until: float
+    """Seconds of the loop's clock."""
+    copies: Copies
+
+
+@dataclass(frozen=True, slots=True)
 class Through:
     binding: Binding
     frontends: Frontends
 
     async def write(self, wanted: Wanted, key: str, until: float) -> WriteResult:
-        bound = await self.binding.get()
-        while True:
-            try:
-                return await self._write(bound, wanted, key, until)
-            except (Refused, Conflict) as error:
-                # Perhaps the table is another by now: its rows are made again for that.
-                if isinstance(error, Conflict) and error.code != "schema-version-stale":
-                    raise
-                now = await self.binding.read_again(bound)
-                if now is bound or now.body.version == bound.body.version:
-                    raise
-                bound = now
+        bound, copies = await self.binding.get(), Copies()
+        with copies.settled():
+            while True:
+                try:
+                    return await self._write(bound, wanted, _Keyed(key, until, copies))
+                except (Refused, Conflict) as error:
+                    # Perhaps the table is another by now: its rows are made again for that.
+                    if isinstance(error, Conflict) and error.code != "schema-version-stale":
+                        raise
+                    now = await self.binding.read_again(bound)
+                    if now is bound or now.body.version == bound.body.version:
+                        raise
+                    bound = now
 
     async def get(self, keys: Sequence[KeyLike], until: float) -> list[dict[str, object]]:
         if not keys:
@@ -145,21 +157,21 @@ class Through:
         return by_region(layout, routed, keyed)
 
     async def put(self, bound: Bound, part: Part, op: Op, key: str) -> RegionOutcome:
-        until = asyncio.get_running_loop().time() + PAGE_S
+        keyed = _Keyed(key, asyncio.get_running_loop().time() + PAGE_S, Copies())
         id = str(region_id(TableId(bound.layout.table_id), part.number))
         try:
-            await self._send(bound, part.rows.drop_columns(["_key"]), op, key, until)
+            await self._send(bound, part.rows.drop_columns(["_key"]), op, keyed)
         except MetaError as error:
-            return outcome_of(id, part.rows.num_rows, error, perhaps=isinstance(error, Unknown))
+            return outcome_of(id, part.rows.num_rows, error, keyed.copies.perhaps)
         return RegionOutcome(id, "applied", part.rows.num_rows)
 
     # -- inside
 
-    async def _write(self, bound: Bound, wanted: Wanted, key: str, until: float) -> WriteResult:
+    async def _write(self, bound: Bound, wanted: Wanted, keyed: "_Keyed") -> WriteResult:
         batch = await asyncio.to_thread(wanted.named, bound.layout)
         if not batch.num_rows:
             return WriteResult(0, ())
-        done = await self._send(bound, batch, wanted.op, key, until)
+        done = await self._send(bound, batch, wanted.op, keyed)
         outcomes = tuple(
             RegionOutcome(one.region_id, "applied", one.rows, one.version, one.repeated)
             for one in done.regions
@@ -167,16 +179,17 @@ class Through:
         return WriteResult(done.rows, outcomes)
 
     async def _send(
-        self, bound: Bound, batch: pa.RecordBatch, op: Op, key: str, until: float
+        self, bound: Bound, batch: pa.RecordBatch, op: Op, keyed: "_Keyed"
     ) -> WriteAnswer:
         body = await asyncio.to_thread(_stream, batch)
         try:
             answer = await self.frontends.ask(
                 "POST",
                 f"{_rows(bound.layout)}?op={op}",
-                until,
+                keyed.until,
+                keyed.copies,
                 content=body,
-                headers={"content-type": ARROW, "idempotency-key": key, **self._min(bound)},
+                headers={"content-type": ARROW, "idempotency-key": keyed.key, **self._min(bound)},
             )
         except MetaError as error:
             raise _with_keys(error, bound.layout) from error
@@ -194,7 +207,7 @@ class Through:
         headers = {"accept": ARROW, **self._min(bound)}
         try:
             answer = await self.frontends.ask(
-                method, path, until, json=body, headers=headers, repeatable=True
+                method, path, until, Copies(), json=body, headers=headers, repeatable=True
             )
         except Unknown as error:
             raise Unavailable("not-ready", **error.facts) from error

@@ -51,16 +51,20 @@ Meet = Callable[[httpx.Request], Awaitable[None]]
 
 
 class Meeting(httpx.AsyncBaseTransport):
-    """To the node; `meet` is told of each request on its way."""
+    """To the node; `meet` is told of each request on its way, and `done` of each that is done."""
 
     def __init__(self, app: object) -> None:
         self._to = httpx.ASGITransport(app=app)  # type: ignore[arg-type]
         self.meet: Meet | None = None
+        self.done: Meet | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         if self.meet is not None:
             await self.meet(request)
-        return await self._to.handle_async_request(request)
+        answer = await self._to.handle_async_request(request)
+        if self.done is not None:
+            await self.done(request)
+        return answer
 
 
 @dataclass

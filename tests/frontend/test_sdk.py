@@ -222,6 +222,37 @@ async def test_given_a_lost_answer_when_refused_afterwards_then_it_is_not_known(
             await table.insert(ROWS[:1], statement_id="second")
 
 
+@pytest.mark.parametrize("is_read_again", [False, True])
+async def test_given_a_lost_answer_when_its_column_is_renamed_since_then_it_is_not_known(
+    is_read_again: bool,
+) -> None:
+    """It was applied; what a frontend, or this client itself, says of a copy does not undo that."""
+    async with scene(regions=1) as (frontends, table):
+        await table.count()
+        assert frontends.bench is not None
+        bench = frontends.bench
+
+        async def rename(_: httpx.Request) -> None:
+            bench.way.done = None
+            columns = tuple(
+                one.model_copy(update={"name": "c"}) if one.id == 3 else one
+                for one in bench.table.columns
+            )
+            bench.tell(bench.table.model_copy(update={"columns": columns, "version": 2}))
+            if is_read_again:
+                known = [one.model_dump() for one in body(bench).columns]
+                known[2]["name"] = "c"
+                frontends.table = body(bench, columns=known, version=2)
+
+        bench.way.done = rename
+        frontends.faults = [("after", httpx.ReadTimeout("lost"))]
+        with pytest.raises(Unknown) as told:
+            await table.insert(ROWS[:1])
+
+        assert told.value.facts["reason"] == "invalid-request"
+        assert await table.count() == 1
+
+
 async def test_given_no_frontend_answers_until_the_deadline_then_nothing_was_done() -> None:
     async with scene() as (frontends, table):
         frontends.faults = [("before", httpx.ConnectError("gone"))] * 500

@@ -65,7 +65,8 @@ def test_given_keys_refused_by_two_regions_then_all_are_named() -> None:
         (Conflict("already-exists"), True, "unknown"),
         (Unavailable(), True, "unknown"),
         (NotFound("table-not-found"), True, "unknown"),
-        (Refused(), True, "not-applied"),
+        (Refused(), False, "not-applied"),
+        (Refused(), True, "unknown"),
     ],
 )
 def test_given_an_error_then_the_outcome_is_not_a_guess(
