@@ -34,7 +34,7 @@ IN_MEMORY = (
 # is down are given to nobody else.
 IN_REAL_TIME = (
     Part("etcd", 420),
-    Part("process", 780),
+    Part("process", 900),
     Part("spark", 360),
     Part("demo", 240),
     Part("story", 300, ("metasrv", "demo", "--rows", "20000")),
