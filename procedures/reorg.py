@@ -114,6 +114,13 @@ def pending(reorg: Reorg, regions: Sequence[RegionRoute]) -> tuple[RegionRoute, 
     return tuple(one for one in regions if stage_of(reorg, one.number) is Stage.PENDING)
 
 
+def in_turn(reorg: Reorg, waiting: Sequence[RegionRoute], width: int) -> tuple[RegionRoute, ...]:
+    """In the order in which rounds of *width* regions read them: what the last round began with and
+    no region took is behind the others."""
+    first = reorg.rounds * width % max(1, len(waiting))
+    return (*waiting[first:], *waiting[:first])
+
+
 def stage_of(reorg: Reorg, number: int) -> Stage:
     if has(reorg.filled, number):
         return Stage.FILLED

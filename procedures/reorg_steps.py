@@ -25,6 +25,7 @@ from procedures.reorg import (
     Offender,
     Reorg,
     Taken,
+    in_turn,
     pending,
     surveyed,
     with_taken,
@@ -77,7 +78,8 @@ async def continue_reorg(at: Context, table: Filled, reorg: Reorg) -> Reorg | No
     index = JobIndex(
         id=table.index.id, columns=list(table.index.columns), unique=table.index.unique
     )
-    return await Round(at, reorg, index, at.ports.clock.mono_ms()).run(waiting)
+    turn = in_turn(reorg, waiting, at.ports.reorg_width.regions)
+    return await Round(at, reorg, index, at.ports.clock.mono_ms()).run(turn)
 
 
 async def _take_round(at: Context, table: Filled, reorg: Reorg) -> Reorg:

@@ -15,6 +15,7 @@ from procedures.reorg import (
     Stage,
     Taken,
     has,
+    in_turn,
     joined,
     pending,
     stage_of,
@@ -103,6 +104,22 @@ def test_given_rounds_of_which_nothing_is_taken_then_they_are_counted_until_some
     assert reorg.refusals == 3
 
     assert with_taken(with_made(reorg, [made(0)], 1_000), [Taken(made(0))]).refusals == 0
+
+
+def test_given_regions_that_take_nothing_then_the_others_come_before_them_in_the_next_round() -> (
+    None
+):
+    regions = [region(number) for number in range(5)]
+    reorg, read = Reorg(index=3), []
+    for _ in range(3):
+        waiting = in_turn(reorg, pending(reorg, regions), 2)
+        round_ = [made(one.number) for one in waiting[:2]]
+        read.append([one.region for one in round_])
+        taken = [Taken(one) for one in round_ if one.region > 1]
+        reorg = with_taken(with_made(reorg, round_, 1_000), taken)
+
+    assert read == [[0, 1], [2, 3], [1, 4]]
+    assert in_turn(reorg, (), 2) == ()
 
 
 def test_given_duplicates_then_all_are_counted_and_the_first_kept() -> None:
