@@ -57,6 +57,8 @@ class Layout:
     routed_by: tuple[Column, ...]
     is_constrained: bool = False
     """New rows must satisfy what only a frontend judges."""
+    changes_type: bool = False
+    """Some column is there in two types, which only a frontend writes both."""
 
     @classmethod
     def of(cls, body: TableBody) -> "Layout":
@@ -74,6 +76,7 @@ class Layout:
             router=router(rule, [column.type for column in routed_by]),
             routed_by=routed_by,
             is_constrained=any(not _is_held_by_regions(one) for one in body.constraints),
+            changes_type=any(one.replaces is not None for one in body.columns),
         )
 
     @cached_property
@@ -107,11 +110,13 @@ class Layout:
             raise Refused("invalid-request", pointer=pointer, found=name, expected=expected)
 
     def holds_the_same(self, other: "Layout") -> bool:
-        """Whether a batch encoded for one is a batch of the other: ids, types and routes agree."""
+        """Whether a batch encoded for one is a batch of the other: ids, types and routes agree, and
+        who may write them."""
 
         def shape(layout: Layout) -> object:
             columns = {(one.id, one.type.text, one.nullable) for one in layout.columns}
-            return layout.table_id, columns, [one.id for one in layout.key], layout.router
+            judged = layout.is_constrained, layout.changes_type
+            return layout.table_id, columns, [one.id for one in layout.key], layout.router, judged
 
         return shape(self) == shape(other)
 

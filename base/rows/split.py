@@ -6,7 +6,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from base.errors import Refused
+from base.errors import Refused, Unavailable
 from base.rows.layout import Layout
 from base.schema.keybatch import encode_batch
 from base.wire.batches import BATCH_BYTES_MAX, HEADER_KEY, OP_DELETE, OP_PUT, BatchHeader
@@ -48,10 +48,10 @@ def split(layout: Layout, rows: pa.RecordBatch, op: Op) -> list[Part]:
 
 def with_keys(layout: Layout, rows: pa.RecordBatch, op: Op) -> pa.RecordBatch:
     """The batch a region takes, for all regions at once. Raises Refused for rows of a table with
-    constraints: a region takes them as they are."""
-    if layout.is_constrained and op != "delete":
-        reason = "the table has constraints: rows are written through a frontend"
-        raise Refused("invalid-request", reason=reason)
+    constraints: a region takes them as they are; Unavailable while a type changes: it would take
+    them in one type, and some reader knows the other."""
+    if op != "delete":
+        _must_be_taken_as_they_are(layout)
     count = rows.num_rows
     keys = encode_batch(layout.key_types, [rows.column(one.field) for one in layout.key])
     arrays = [
@@ -66,6 +66,15 @@ def with_keys(layout: Layout, rows: pa.RecordBatch, op: Op) -> pa.RecordBatch:
         arrays += rows.columns
         names += rows.schema.names
     return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _must_be_taken_as_they_are(layout: Layout) -> None:
+    if layout.is_constrained:
+        reason = "the table has constraints: rows are written through a frontend"
+        raise Refused("invalid-request", reason=reason)
+    if layout.changes_type:
+        reason = "the type of a column changes: meanwhile rows are written through a frontend"
+        raise Unavailable("not-ready", what=layout.name, reason=reason)
 
 
 def by_region(layout: Layout, rows: pa.RecordBatch, keyed: pa.RecordBatch) -> list[Part]:

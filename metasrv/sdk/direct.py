@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from base.errors import Conflict, Refused
+from base.errors import Conflict, Refused, Unavailable
 from base.fanout import fan_out
 from base.rng import Rng
 from base.rows.convert import to_batch, to_dicts, to_users
@@ -67,11 +67,11 @@ class Direct:
             bound = now
             try:
                 batch = await asyncio.to_thread(wanted.stored, bound.layout)
-            except Refused:
+                parts = [part for part in await split_all(bound, batch, op) if part.number in stale]
+            except (Refused, Unavailable):
                 if stale == outcomes.keys():
                     raise
                 break
-            parts = [part for part in await split_all(bound, batch, op) if part.number in stale]
             outcomes |= await self._send(statement, bound, parts, statement_id)
         try:
             return settle([outcomes[number] for number in sorted(outcomes)])

@@ -1,7 +1,7 @@
 """Statements over a route that moves: the same id to the newest leader, and honest ends."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import httpx
@@ -14,7 +14,7 @@ from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unk
 from base.rows.nodes import Nodes
 from base.wire.batches import HEADER_KEY, BatchHeader
 from base.wire.problems import problem_of
-from base.wire.tables import ColumnBody
+from base.wire.tables import ColumnBody, ConstraintBody
 from metasrv.sdk.binding import Bound
 from metasrv.sdk.client import AsyncClient
 from metasrv.sdk.statement import Statement
@@ -162,6 +162,71 @@ async def test_given_columns_that_the_rows_do_not_fit_any_more_then_nothing_is_s
             await given.insert()
 
     assert len(given.nodes.seen) == 1
+
+
+CHECK = ConstraintBody.model_validate(
+    {
+        "id": 1,
+        "name": "c",
+        "kind": "check",
+        "columns": ("note",),
+        "holds": False,
+        "state": ElementState.WRITE_ONLY,
+    }
+)
+
+
+def type_changes(columns: Sequence[ColumnBody], old_is_public: bool) -> tuple[ColumnBody, ...]:
+    """`note` becomes binary: at the version that still shows the old one, or the next."""
+    key, old = columns
+    public, hidden = ElementState.PUBLIC, ElementState.WRITE_ONLY
+    states = (public, hidden) if old_is_public else (hidden, public)
+    new = old.model_copy(update={"id": 3, "type": "binary", "replaces": old.id, "state": states[1]})
+    return key, old.model_copy(update={"state": states[0]}), new
+
+
+@pytest.mark.parametrize("old_is_public", [True, False])
+async def test_given_a_type_that_changes_then_nodes_alone_take_no_row_for_so_long(
+    old_is_public: bool,
+) -> None:
+    """Who reads the other of the two columns would see null, or what has no form in it."""
+    given = rig()
+    table = given.catalog.table
+    assert table is not None
+    given.catalog.change(columns=type_changes(table.columns, old_is_public), schema_version=2)
+
+    async with given.client:
+        with pytest.raises(Unavailable, match="type"):
+            await given.insert()
+        with pytest.raises(Unavailable, match="type"):
+            await given.client.table("t").load(pa.table({"id": [1]}))
+        await given.client.table("t").delete([1])
+
+    assert len(given.nodes.seen) == 1
+
+
+@pytest.mark.parametrize("comes", ["type", "constraint"])
+async def test_given_a_part_that_was_applied_when_the_rest_may_not_be_then_regions_say_so(
+    comes: str,
+) -> None:
+    given = rig(Conflict("schema-version-stale", found=1, current=2))
+    given.catalog.make(small(2), [region(0, OLD), region(1, OLD)])
+    table = given.catalog.table
+    assert table is not None
+    given.catalog.script = [answer(200, table.model_dump(mode="json"))]
+    given.catalog.change(schema_version=2)
+    if comes == "type":
+        given.catalog.change(columns=type_changes(table.columns, True))
+    else:
+        given.catalog.change(constraints=(CHECK,))
+
+    async with given.client:
+        with pytest.raises(Conflict) as raised:
+            await given.client.table("t").insert([{"id": id} for id in range(9)])
+
+    regions = raised.value.facts["regions"]
+    assert isinstance(regions, list)
+    assert sorted(one["outcome"] for one in regions) == ["applied", "not-applied"]
 
 
 async def test_given_a_region_that_is_lost_when_writing_then_it_is_said_at_once() -> None:
