@@ -127,12 +127,9 @@ def _world(loop: SimLoop, scenario: Scenario, cell: Cell | None, harness: Harnes
     if same and cell is not None and cell.mode in (Mode.RIVAL, *STOPS):
         after = ("meta-2", "meta-1")  # wins again: the same value at another revision
     deposes = cell is not None and (cell.mode is Mode.RIVAL or cell.who == "another")
-    kinds = dict(harness.kinds)
-    if scenario.deadline_ms is not None:
-        kinds[scenario.kind] = replace(kinds[scenario.kind], deadline_ms=scenario.deadline_ms)
     return Cluster(
         loop,
-        kinds,
+        kinds_of(scenario, harness.kinds),
         alter=harness.alter,
         client=harness.client,
         make_store=harness.make_store,
@@ -140,6 +137,14 @@ def _world(loop: SimLoop, scenario: Scenario, cell: Cell | None, harness: Harnes
         on_depose=deposes,
         plans=[Plan(*cell.then, armed=True)] if cell and cell.then else [],
     )
+
+
+def kinds_of(scenario: Scenario, kinds: Mapping[str, Kind[Any]] = KINDS) -> dict[str, Kind[Any]]:
+    """With the deadline that the scenario gives to its own."""
+    if scenario.deadline_ms is None:
+        return dict(kinds)
+    own = replace(kinds[scenario.kind], deadline_ms=scenario.deadline_ms)
+    return {**kinds, scenario.kind: own}
 
 
 async def _live(
@@ -162,7 +167,7 @@ async def _live(
     for server in cluster.servers:
         server.plan.armed = False
     wrong += await _arrive(cluster)
-    wrong += await _ask_again(cluster, scenario, answered)
+    wrong += await ask_again(cluster, scenario, answered)
     wrong += _judge(cluster, scenario, cell)
     outcomes = _outcomes(cluster)
     second = cluster.servers[1].plan.happened if len(cluster.servers) > 1 else False
@@ -227,7 +232,7 @@ async def _cancel(cluster: Cluster, procedure: str | None) -> None:
         asked.result()
 
 
-async def _ask_again(cluster: Cluster, scenario: Scenario, answered: str | None) -> list[str]:
+async def ask_again(cluster: Cluster, scenario: Scenario, answered: str | None) -> list[str]:
     """The client's repeat under the same key: the same procedure, or one that never was before."""
     known = set(_outcomes(cluster))
     leader = cluster.leader
