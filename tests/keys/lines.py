@@ -57,7 +57,8 @@ class Wish:
     """One change: of schema `parent`, of its `child`, or of the counter that all share.
 
     A child may be made only while its parent is there; a parent goes only without children. An
-    `audit` changes nothing, while the parent has no children.
+    `audit` changes nothing, while the parent has no children. A `forget` removes a key, and writes
+    nothing.
     """
 
     op: str
@@ -145,8 +146,12 @@ class Told:
 
     @property
     def marker(self) -> SequenceKey:
-        """Written by this change alone, and never removed."""
+        """Written by this change alone, and never removed; of one that forgets, removed by it."""
         return marker(self.number)
+
+    @property
+    def forgets(self) -> bool:
+        return self.txn.writes[bytes(self.marker)] is None
 
 
 def marker(number: int) -> SequenceKey:
@@ -191,7 +196,7 @@ class World:
             if txn is None:
                 continue
             number = next(self._numbers)
-            txn = txn.expecting(marker(number), 0).put(marker(number), Counter(next=number))
+            txn = await self._marked(wish, txn, number)
             for _ in range(wish.pause):
                 await asyncio.sleep(0)
             try:
@@ -204,8 +209,19 @@ class World:
                 outcome = None
             self.told.append(Told(number, txn, outcome))
 
+    async def _marked(self, wish: Wish, txn: Txn, number: int) -> Txn:
+        """With what tells of this change alone."""
+        key, value = marker(number), Counter(next=number)
+        if wish.op != "forget":
+            return txn.expecting(key, 0).put(key, value)
+        there = Request(writes=(Put(bytes(key), encode(value)),))
+        made = await self.kv.txn(there, deadline_ms=DEADLINE_MS)
+        return txn.expecting(key, made.revision).delete(key)
+
     async def _planned(self, wish: Wish) -> Txn | None:
         """What *wish* comes to by what the store holds now; None: nothing."""
+        if wish.op == "forget":
+            return Txn()
         if wish.op == "audit":
             return Txn().while_empty(wish.children)
         if wish.op == "count":

@@ -28,7 +28,7 @@ from tests.keys.lines import Case, Fate, Weather, Wish, World
 from tests.keys.truth import doubts, history, judged
 
 WISHES = st.one_of(
-    st.builds(Wish, st.sampled_from(["count", "audit"]), pause=st.integers(0, 2)),
+    st.builds(Wish, st.sampled_from(["count", "audit", "forget"]), pause=st.integers(0, 2)),
     st.builds(
         Wish,
         st.sampled_from(["create", "drop"]),
@@ -38,10 +38,15 @@ WISHES = st.one_of(
     ),
 )
 WEATHER = st.builds(Weather, st.sampled_from(Fate), st.integers(1, 8))
-CASES: st.SearchStrategy[Case] = st.tuples(
-    st.lists(st.lists(WISHES, min_size=1, max_size=6), min_size=2, max_size=8),
-    st.lists(WEATHER, max_size=8),
-)
+
+
+def cases_of(wishes: st.SearchStrategy[Wish]) -> st.SearchStrategy[Case]:
+    clients = st.lists(st.lists(wishes, min_size=1, max_size=6), min_size=2, max_size=8)
+    return st.tuples(clients, st.lists(WEATHER, max_size=8))
+
+
+CASES = cases_of(WISHES)
+FORGETTING = cases_of(st.builds(Wish, st.just("forget"), pause=st.integers(0, 2)))
 RUNS = 200
 RUNS_ON_ETCD = 25
 HUNTED = 500  # runs within which each planted bug must be found
@@ -151,7 +156,7 @@ def test_given_any_who_wait_then_each_goes_in_time_and_nobody_overtakes_whom_it_
 # ---- planted bugs: a harness that cannot fail proves nothing
 
 
-CLASHES, SEAL = Footprint.clashes, batch.seal
+CLASHES, SEAL, EFFECT = Footprint.clashes, batch.seal, batch._effect
 
 
 def blind_to_reads(met: Footprint, txn: Txn) -> bool:
@@ -164,6 +169,11 @@ def blind_to_ranges(met: Footprint, txn: Txn) -> bool:
 
 def never_ours(*_: object) -> None:
     """Whatever stands in the store, it is not what these bytes wrote."""
+
+
+def absent_is_not_done(*facts: Any) -> Any:
+    """A witness that is gone as it should be is taken for a sign that nothing was done."""
+    return EFFECT(*facts) or None
 
 
 def without_fence(before: Line, after: Line, shares: Sequence[Share]) -> Batch:
@@ -180,8 +190,10 @@ PLANTED: dict[str, tuple[Any, str, object]] = {
     "ranges are not looked at": (Footprint, "clashes", blind_to_ranges),
     "unknown treated as failed": (None, "", None),
     "a refusal after a doubt is not done": (batch, "_effect", never_ours),
+    "absence read back is not done": (batch, "_effect", absent_is_not_done),
     "no fence": (filling, "seal", without_fence),
 }
+HUNTED_IN = {"absence read back is not done": FORGETTING}
 
 
 @pytest.mark.crash
@@ -201,7 +213,7 @@ def test_given_a_planted_bug_when_cases_are_drawn_then_it_is_found(
         return bool(found)
 
     drawn = settings(max_examples=HUNTED, phases=[Phase.generate], database=None)
-    find(CASES, is_wrong, settings=drawn, random=Random(1))
+    find(HUNTED_IN.get(bug, CASES), is_wrong, settings=drawn, random=Random(1))
 
     with capsys.disabled():
         print(f"\n{bug}: run {runs}: {found[:160]}", end="")

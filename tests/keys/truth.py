@@ -41,12 +41,7 @@ async def history(kv: Kv, start_revision: int) -> list[Watched]:
 
 def judged(world: World, log: Sequence[Watched]) -> list[str]:
     """What is wrong; each line begins with the name of the check that found it."""
-    made = {
-        event.key: watched.revision
-        for watched in log
-        for event in watched.events
-        if event.value is not None
-    }
+    made = _done(world.told, log)
     return [
         *_told(world.told, made),
         *_numbered(world.told, log),
@@ -55,6 +50,17 @@ def judged(world: World, log: Sequence[Watched]) -> list[str]:
         *_counted(world, log),
         *(f"listeners: {heard}" for heard in world.heard if heard != sorted(set(heard))),
     ]
+
+
+def _done(told: Sequence[Told], log: Sequence[Watched]) -> dict[bytes, int]:
+    """Markers of the changes that took effect, with the revision of each."""
+    forgotten = {bytes(one.marker) for one in told if one.forgets}
+    return {
+        event.key: watched.revision
+        for watched in log
+        for event in watched.events
+        if (event.value is None) is (event.key in forgotten)
+    }
 
 
 def _told(told: Sequence[Told], made: dict[bytes, int]) -> Iterator[str]:
@@ -159,8 +165,8 @@ def _counted(world: World, log: Sequence[Watched]) -> Iterator[str]:
     """No increment is lost: the counter is as high as the changes of it that stand."""
     key = bytes(COUNTER)
     values = [event.value for watched in log for event in watched.events if event.key == key]
-    markers = {event.key for watched in log for event in watched.events}
-    stands = sum(1 for one in world.told if key in one.txn.writes and bytes(one.marker) in markers)
+    made = _done(world.told, log)
+    stands = sum(1 for one in world.told if key in one.txn.writes and bytes(one.marker) in made)
     last = decode(Counter, values[-1], key="counter").next if values and values[-1] else 0
     if last != stands:
         yield f"counter: {last}, and {stands} increments stand"
@@ -168,7 +174,7 @@ def _counted(world: World, log: Sequence[Watched]) -> Iterator[str]:
 
 def doubts(world: World, log: Sequence[Watched]) -> dict[str, int]:
     """How often a rare thing happened, so that a test can ask that each did."""
-    made = {event.key for watched in log for event in watched.events}
+    made = _done(world.told, log)
     unknown = [one for one in world.told if isinstance(one.outcome, Unknown)]
     stands = sum(1 for one in unknown if bytes(one.marker) in made)
     shared = sum(1 for watched in log if _markers(watched) > 1)

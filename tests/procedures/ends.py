@@ -90,10 +90,25 @@ def is_true(claim: bool, text: str) -> list[str]:
     return [] if claim else [text]
 
 
+def knows_floor(end: End, table_id: int, *, above: int = 1) -> list[str]:
+    """Regions that an order has opened, at a higher epoch than *above*, have the table's floor:
+    nobody may tell them of it again (PROTOCOLS P6)."""
+    floor = end.agreement.family("__table_info")[(str(table_id),)]["schema_floor"]
+    folders = end.cluster.plane.storage.folders
+    low = [
+        region["root"]
+        for region in end.regions(table_id)
+        if region["epoch"] > above and region["root"] in folders
+        if folders[region["root"]].schema_floor < floor
+    ]
+    return is_true(not low, f"opened below the floor {floor}: {low}")
+
+
 def created(end: End) -> list[str]:
     return [
         *effects(end, "table.created"),
         *serving(end, 1090, epoch=1, rows=False),
+        *knows_floor(end, 1090, above=0),
         *no_rest(end),
         *is_true("public.new" in end.tables(), "no table"),
     ]
@@ -156,6 +171,7 @@ def undropped(end: End) -> list[str]:
     return [
         *is_true(undrops == 1, f"{undrops} undrops"),
         *serving(end, TABLE, epoch=2),
+        *knows_floor(end, TABLE),
         *is_true("public.t" in end.tables(), "no table"),
         *no_rest(end),
     ]
@@ -170,6 +186,7 @@ def undropped_elsewhere(end: End) -> list[str]:
         *is_true(all(r["leader"] != "dn-1" for r in moved), "led by a dead node"),
         *is_true(all(r["state"] == "open" for r in end.regions(TABLE)), "not open"),
         *is_true(all(rows[name] == rows_of(name) for name in rows), f"rows {rows}"),
+        *knows_floor(end, TABLE),
         *no_rest(end),
     ]
 
@@ -192,6 +209,7 @@ def begun_anew(end: End, leaders: dict[str, int]) -> list[str]:
         *is_true(Counter(r["leader"] for r in regions) == leaders, f"regions {regions}"),
         *is_true(all(r["announced"] for r in regions), f"not announced: {regions}"),
         *is_true(all(found == frozenset() for found in rows.values()), f"rows {rows}"),
+        *knows_floor(end, TABLE),
         *is_true(end.tables()["public.t"]["version"] == 1, "another definition"),
         *no_rest(end),
     ]
@@ -233,6 +251,7 @@ def failed_over(end: End) -> list[str]:
         *is_true(all(r["leader"] != "dn-1" for r in moved), "led by a dead node"),
         *is_true((stayed["leader"], stayed["epoch"]) == ("dn-2", 1), f"stayed {stayed}"),
         *is_true(all(rows[name] == rows_of(name) for name in rows), f"rows {rows}"),
+        *knows_floor(end, TABLE),
         *no_rest(end),
     ]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from base.elements.states import ElementState
 from base.errors import Unknown
+from base.wire.orders import OpenRegion
 from keys.cluster import LeaderKey
 from keys.elements import Element
 from keys.kv import Answer, Get, Kv, LeaseId, Page, Request, Watched
@@ -13,7 +14,7 @@ from keys.log import CatalogVersionKey
 from keys.memory import MemoryKv
 from keys.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey
 from keys.tables import DatanodeTableKey
-from procedures import manager, transitions
+from procedures import manager, opening, transitions
 from procedures.context import Context
 from procedures.entry import Entry
 from procedures.holding import LockTable
@@ -21,7 +22,7 @@ from procedures.kinds import alter_table
 from procedures.kinds.registry import KINDS
 from procedures.machine import Goto, Kind, Outcome
 from procedures.manager import Manager
-from procedures.moves import Move
+from procedures.moves import Move, to_brink
 from procedures.opening import Answers
 
 Patch = tuple[object, str, object]
@@ -218,9 +219,26 @@ def straight_to_brink(move: Move, element: Element) -> ElementState | None:
     return None if element.state is brink else brink
 
 
+def past_write_only(move: Move, element: Element) -> ElementState | None:
+    if move.adds and element.state in (ElementState.DELETE_ONLY, ElementState.PUBLIC):
+        return None if element.state is ElementState.PUBLIC else ElementState.PUBLIC
+    return to_brink(move, element)
+
+
+def without_floor(order: Callable[..., Any]) -> Callable[..., Any]:
+    """An order that opens a region, and tells it of no floor."""
+
+    def made(**facts: Any) -> Any:
+        return order(**{**facts, "schema_floor": 0})
+
+    return made
+
+
+FLOOR_NOT_IN_OPEN: Patch = (opening, "OpenRegion", without_floor(OpenRegion))
 NOT_TOLD: Patch = (transitions, "tell", told_nobody)
 NOT_DRAINED: Patch = (Context, "drained", waited_for_nobody)
 NO_DELETE_ONLY: Patch = (alter_table, "to_brink", straight_to_brink)
+NO_WRITE_ONLY: Patch = (alter_table, "to_brink", past_write_only)
 NOT_RESUMED: Patch = (manager, "entries_of", nobody)
 NOT_LOCKED_AGAIN: Patch = (LockTable, "blocked", granted_to_all)
 RELEASED_IN_FINALLY: Patch = (Manager, "_own", released_in_finally)

@@ -3,9 +3,12 @@
 It ends as if it had never been asked for, or the wish is refused and it ends as it would have.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from keys.records import Outcome
+from procedures import control
 from procedures.kinds.registry import KINDS
 from tests.procedures.cancelling import lived
 from tests.procedures.planted import with_step
@@ -57,3 +60,23 @@ def test_given_a_kind_that_forgets_to_undo_a_step_then_the_matrix_finds_it() -> 
     cells = [lived(scenario, at, "behind", kinds) for at in range(commits)]
 
     assert any("differs" in wrong for life in cells for wrong in life.wrong)
+
+
+def test_given_a_cancel_that_is_taken_behind_the_commit_then_the_matrix_finds_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (scenario,) = [one for one in SOUND if one.name == "rename_table"]
+    monkeypatch.setattr(control, "_refusal", cancelled_late)
+    commits = lived(scenario, -1, "before").commits
+
+    cells = [lived(scenario, at, "before") for at in range(1, commits)]
+
+    assert any("log entries ['table.renamed'], not ()" in life.wrong for life in cells)
+
+
+_REFUSAL = control._refusal
+
+
+def cancelled_late(facts: control.Facts, asked: control.Control) -> str | None:
+    """What has been committed for good is cancelled all the same."""
+    return _REFUSAL(replace(facts, has_passed=False), asked)

@@ -14,7 +14,7 @@ from keys.log import (
 from keys.memory import MemoryKv
 from keys.value import encode
 from tests.procedures.logs import DEADLINE_MS, World, check, first_update, update
-from tests.sim.loop import SimClock, SimLoop, run
+from tests.sim.loop import SimClock, SimLoop, SimStalledError, run
 
 
 class CountingKv(MemoryKv):
@@ -180,3 +180,23 @@ def test_given_a_follower_that_listens_then_it_says_since_when_it_is_not_older_t
         assert follower.heard_at_ms <= 5_000
 
     run(main, 1)
+
+
+LOAD = Follower.load
+
+
+async def loads_once(self: Follower) -> int:
+    """What was compacted under a watch is not loaded: it goes on from what is newest."""
+    if not self.loaded.is_set():
+        return await LOAD(self)
+    page = await self._kv.range(Get(bytes(CatalogVersionKey())), deadline_ms=DEADLINE_MS)
+    return page.revision
+
+
+def test_given_no_load_behind_a_compaction_when_watched_then_it_never_gets_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Follower, "load", loads_once)
+
+    with pytest.raises(SimStalledError):
+        test_given_a_watch_that_was_compacted_under_us_then_versions_go_on_and_never_back()

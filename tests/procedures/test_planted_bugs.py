@@ -14,7 +14,9 @@ from base.errors import MetaError
 from tests.procedures.contention import contend, contests
 from tests.procedures.enumeration import Harness, cells, is_core, life
 from tests.procedures.planted import (
+    FLOOR_NOT_IN_OPEN,
     NO_DELETE_ONLY,
+    NO_WRITE_ONLY,
     NOT_DRAINED,
     NOT_LOCKED_AGAIN,
     NOT_RESUMED,
@@ -112,6 +114,12 @@ PLANTED = {
     ),
     "no delete-only": Plant(
         enumerated("create_index", Harness()), "from absent to write-only", NO_DELETE_ONLY
+    ),
+    "no write-only": Plant(
+        enumerated("create_index", Harness()), "from delete-only to public", NO_WRITE_ONLY
+    ),
+    "floor not in the open order": Plant(
+        enumerated("failover_table", Harness()), "opened below the floor", FLOOR_NOT_IN_OPEN
     ),
     "a cancelled change that stays half way": Plant(
         enumerated(
