@@ -182,6 +182,7 @@ class HolderSync:
 
     async def drained(self, table_id: int, schema_version: int | None) -> Drain:
         began_ms, over = self.clock.mono_ms(), asyncio.Event()
+        await self._followed(table_id, schema_version)
         wait, late = self._wait(table_id, schema_version, over.set), list[Late]()
 
         def note(holder_id: str, went: Went, transaction: str | None) -> None:
@@ -198,6 +199,12 @@ class HolderSync:
         for listener in self._listeners:
             listener(self.clock.mono_ms() - began_ms)
         return Drain(len(self.book.entries()), tuple(late))
+
+    async def _followed(self, table_id: int, schema_version: int | None) -> None:
+        """A leader that stood still may read in the store what the next one has published before
+        its log has it. Raises Unavailable("stale")."""
+        while (need := self._wait(table_id, schema_version).need) > self.follower.catalog.version:
+            await self.follower.wait_for(need, deadline_ms=self.timing.store_deadline_ms)
 
     def _wait(
         self, table_id: int, schema_version: int | None, over: Callable[[], None] = lambda: None

@@ -141,6 +141,27 @@ def test_given_a_deposed_leader_when_it_registers_or_removes_then_nothing_is_wri
     run(main, 1)
 
 
+def test_given_a_leader_whose_log_is_behind_what_it_read_then_it_waits_for_its_log() -> None:
+    async def main(loop: SimLoop) -> None:
+        office = Office(loop)
+        one = await office.elect("ms-1")
+        await one.publish(1)
+        two = await office.elect("ms-2")
+        await two.publish(2)
+
+        with pytest.raises(Unavailable, match="stale"):
+            await one.sync.drained(TABLE, 2)
+
+        async def hear() -> None:
+            await office.clock.sleep_ms(40)
+            await one.follower.load()
+
+        loop.spawn("ms-1", hear())
+        assert await waited_ms(office, one, 2) == 40
+
+    run(main, 1)
+
+
 @pytest.mark.case("online 8")
 def test_given_a_holder_that_registers_while_a_step_waits_then_it_knows_what_is_published() -> None:
     async def main(loop: SimLoop) -> None:
