@@ -215,8 +215,8 @@ REFUSALS = (
         Refused,
         "Rows break the constraint",
         ("{name}: {total} rows or more break it.", "Rows that are there break it."),
-        "Correct the rows in `violations` and ask again; or add it with `not_valid`: it holds for "
-        "new rows at once, and for all after `validate_constraint`.",
+        "Correct the rows in `facts.violations` and ask again; or add it with `not_valid`: it "
+        "holds for new rows at once, and for all after `validate_constraint`.",
     ),
     ProblemKind(
         "unique-violation",

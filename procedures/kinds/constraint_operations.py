@@ -130,7 +130,8 @@ def _add_check(draft: Draft, operation: AddCheck, here: str) -> Draft:
     columns = stored_columns(expression)
     for column in draft.whole.columns:
         if column.id in columns and draft.moves_column(column.id):
-            raise wrong(f"{here}/check", f"column {column.name} is new: add the check afterwards")
+            what = "is new" if column.replaces is None else "changes its type"
+            raise wrong(f"{here}/check", f"column {column.name} {what}: add the check afterwards")
     new = Constraint(
         id=draft.entered.next_constraint_id,
         name=operation.name,

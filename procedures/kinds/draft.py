@@ -31,6 +31,8 @@ def column_named(info: TableInfo, name: str, pointer: str) -> Column:
 def settled_column(draft: Draft, name: str, pointer: str) -> Column:
     """One that the table has, and that nothing else in this alter moves."""
     column = column_named(draft.whole, name, pointer)
+    if column.replaces is not None:
+        raise wrong(pointer, f"the type of column {name} changes: alter it alone, the rest then")
     if draft.moves_column(column.id):
         raise wrong(pointer, f"column {name} is new: say all of it where it is added")
     return column

@@ -16,6 +16,10 @@ from keys.value import StoredPart
 from procedures.kinds.draft import Draft, settled_column, with_changed, with_column, wrong
 from procedures.moves import Move, What
 
+ORIGINS_MAX = 16
+"""Other types that a column has had. A row of before may have any of them, which costs a conversion
+for each that came since, at each read until a compaction."""
+
 
 class AlterType(StoredPart):
     op: Literal["alter_type"] = "alter_type"
@@ -53,6 +57,9 @@ def _may_change(draft: Draft, column: Column, pointer: str) -> None:
         raise wrong(pointer, f"column {name} is part of the primary key, whose type stays")
     if column not in entered.columns:
         raise wrong(pointer, f"something else of column {name} changes too: alter its type alone")
+    if len(column.origin_columns) == ORIGINS_MAX:
+        reason = f"column {name} has had {ORIGINS_MAX} other types: add another column in its place"
+        raise wrong(pointer, f"{reason}, write its values there, and drop it")
     over = ((What.INDEX, entered.indexes), (What.CONSTRAINT, entered.constraints))
     going = {(move.what, move.id) for move in draft.moves if not move.adds}
     for what, elements in over:

@@ -241,6 +241,15 @@ def test_given_members_when_answered_then_they_have_their_own_place() -> None:
     assert "procedure_id" not in problem.facts
 
 
+def test_given_rows_that_are_in_the_way_when_answered_then_the_first_are_among_the_facts() -> None:
+    rows = [{"key": {"id": id}, "values": {"note": None}} for id in range(100)]
+    error = Refused("check-violation", name="noted", total=100, violations=rows)
+
+    _, _, body = problem_of(error, "/v1/t", "r")
+
+    assert body["facts"] == {"name": "noted", "total": 100, "violations": rows[:20]}
+
+
 def test_given_a_reason_when_answered_then_it_is_said() -> None:
     assert detail_of(KINDS["malformed-json"], {"reason": "it holds a key twice"}) == (
         "The body is not strict JSON (RFC 8259) in UTF-8. It holds a key twice."

@@ -3,7 +3,7 @@
 import pytest
 
 from base.elements.states import ElementState
-from base.errors import MetaError
+from base.errors import MetaError, Refused
 from base.schema.partition import HashRule
 from keys.records import Outcome
 from keys.tables import Column, Constraint, ConstraintKind, Index, OriginColumn, TableInfo
@@ -19,7 +19,7 @@ from procedures.kinds.alter_operations import (
 )
 from procedures.kinds.alter_table import WAIT_MS
 from procedures.kinds.constraint_operations import AddCheck, DropConstraint, SetNotNull
-from procedures.kinds.type_operations import AlterType
+from procedures.kinds.type_operations import ORIGINS_MAX, AlterType
 from procedures.moves import back, moved, over_brink, to_brink, to_end
 from procedures.opening import schema_order
 from tests.procedures.enumeration import life
@@ -90,7 +90,7 @@ REFUSED: dict[str, tuple[tuple[Operation, ...], str, str]] = {
     "another default then": (
         (to("note", "binary"), SetDefault(name="note", default="eA==")),
         "/operations/1/name",
-        "is new",
+        "type of column note changes",
     ),
     "renamed": (
         (RenameColumn(name="note", new_name="n"), to("n", "binary")),
@@ -105,9 +105,13 @@ REFUSED: dict[str, tuple[tuple[Operation, ...], str, str]] = {
     "dropped then": (
         (to("note", "binary"), DropColumn(name="note")),
         "/operations/1/name",
-        "is new",
+        "type of column note changes",
     ),
-    "twice": ((to("note", "binary"), to("note", "int8")), "/operations/1/name", "is new"),
+    "twice": (
+        (to("note", "binary"), to("note", "int8")),
+        "/operations/1/name",
+        "type of column note changes",
+    ),
     "new": (
         (AddColumn(name="x", type="int8"), to("x", "int16")),
         "/operations/1/name",
@@ -116,7 +120,7 @@ REFUSED: dict[str, tuple[tuple[Operation, ...], str, str]] = {
     "checked then": (
         (to("note", "int64"), AddCheck(name="c", expression="note > 0")),
         "/operations/1/check",
-        "is new",
+        "column note changes its type",
     ),
     "a default that does not convert": (
         (to("word", "int64"),),
@@ -137,6 +141,20 @@ def test_given_a_type_that_a_column_cannot_have_when_drafted_then_refused_with_t
 
     assert refused.value.facts["pointer"] == pointer
     assert reason in str(refused.value.facts.get("reason", ""))
+
+
+def test_given_a_column_that_has_had_many_types_then_one_more_is_refused_with_a_way_out() -> None:
+    table, types = indexed(), ("binary", "string")
+
+    for change in range(ORIGINS_MAX):
+        draft = drafted(table, (to("note", types[change % 2]),))
+        table = draft.entered
+        for move in (to_brink, over_brink, to_end):
+            table = moved(table, draft.moves, move)
+    with pytest.raises(Refused, match="add another column") as refused:
+        drafted(table, (to("note", types[ORIGINS_MAX % 2]),))
+
+    assert refused.value.facts["pointer"] == "/operations/0/name"
 
 
 def test_given_what_is_over_a_column_when_dropped_in_the_same_alter_then_it_may_change() -> None:
