@@ -1,8 +1,9 @@
 """The Spark driver process: jobs come as lines on stdin, their answers go as lines to stdout.
 
 It ends, and takes its JVM along, when stdin does: whoever started it is gone, and a job without
-anybody who waits for it must not run on. Nothing but answers reaches stdout: descriptor 1 becomes
-stderr before Spark or anything else can print there.
+anybody who waits for it must not run on. It ends when its JVM has ended, too: another one is
+started. Nothing but answers reaches stdout: descriptor 1 becomes stderr before Spark or anything
+else can print there.
 """
 
 import argparse
@@ -45,7 +46,13 @@ from dataplane.pipelines.failures import code_of
 from dataplane.pipelines.load import load
 from dataplane.pipelines.move import move
 from dataplane.pipelines.running_job import RunningJob
-from dataplane.pipelines.session import SessionSettings, end_java, java_version, start_session
+from dataplane.pipelines.session import (
+    SessionSettings,
+    end_java,
+    is_over,
+    java_version,
+    start_session,
+)
 from dataplane.pipelines.validate import validate
 
 JOBS_AT_ONCE = 2  # the others wait; executors are shared anyway
@@ -134,10 +141,11 @@ class Driver:
         with self._jobs_lock:
             del self._jobs[job.job.job_id]
         job.tell(self._answers.send)
-        if error is None:
-            self._answers.send(ended.result())
-        else:
-            self._answers.send(job.failed(code_of(error), repr(error)))
+        answer = ended.result() if error is None else job.failed(code_of(error), repr(error))
+        self._answers.send(answer)
+        if isinstance(answer, JobFailed) and is_over(self._spark):
+            print("the session is over", file=sys.stderr)
+            os.kill(os.getpid(), signal.SIGTERM)  # the main thread reads stdin, and ends
 
     def _answer(self, job: RunningJob) -> JobResult | JobFailed:
         context = self._spark.sparkContext

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -73,6 +74,17 @@ def java_version() -> str:
     java = SparkContext._jvm
     assert java is not None, "the session has been started"
     return str(java.System.getProperty("java.version"))
+
+
+def is_over(session: SparkSession) -> bool:
+    """Whether its Java has ended, or has stopped it: no job will run in it any more."""
+    java: Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    if java is not None and java.poll() is not None:
+        return True
+    try:
+        return bool(session.sparkContext._jsc.sc().isStopped())
+    except (Py4JError, OSError):
+        return True
 
 
 def end_java() -> None:

@@ -7,6 +7,12 @@ from pyspark.errors import AnalysisException, PythonException
 from base.errors import Refused, Unavailable
 from dataplane.pipelines.failures import code_of
 
+LOST = (
+    "Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent failure: "
+    "Lost task 0.3 in stage 0.0 (TID 3) (host executor 1): ExecutorLostFailure (executor 1 exited "
+    "unrelated to the running tasks) Reason: Remote RPC client disassociated."
+)
+
 
 @pytest.mark.parametrize(
     ("error", "code"),
@@ -14,7 +20,10 @@ from dataplane.pipelines.failures import code_of
         (KeyError("x"), "job-failed"),
         (PythonException("KeyError: 'x' in an executor"), "job-failed"),
         (AnalysisException("no such column"), "job-failed"),
-        (Py4JError("the job was aborted"), "job-failed"),
+        (PythonException("OSError: [Errno 28] No space left on device"), "not-ready"),
+        (PythonException("MemoryError"), "not-ready"),
+        (PythonException(LOST), "not-ready"),
+        (Py4JError("PythonRDD does not exist in the JVM"), "not-ready"),
         (Py4JNetworkError("the JVM is gone"), "not-ready"),
         (OSError(28, "no space left"), "not-ready"),
         (Unavailable("region-lost"), "region-lost"),
