@@ -157,7 +157,8 @@ async def alter_table(
 )
 async def check_table(state: Server, asked: AskedFor, name: OfTable) -> Response:
     """Hold all rows and entries of a table against its schema, as of one moment in each region.
-    What does not fit is the answer, and changes nothing."""
+    What does not fit is the answer, and changes nothing. Statements go on meanwhile; changes of the
+    table wait until it is over, or cancelled, and name it in `waiting_for`."""
     done = await make(state, ddl_check.check_table(asked, name))
     return await changed(state, asked, done)
 

@@ -2,7 +2,8 @@
 
 Every region opens a mark once nobody uses an older version of the table. What it stores as of it
 is read by a job, some regions at a time; what was found in them is in the record (decision 0095).
-Faults are what was asked for: a check that finds some has succeeded.
+Faults are what was asked for: a check that finds some has succeeded. It holds the table's lock, for
+the schema that rows are held against must stay: changes wait, statements do not.
 """
 
 from collections import Counter
