@@ -213,9 +213,12 @@ class Manager:
         procedure = entry.held.procedure
         key, history = ProcedureKey(procedure), ProcedureHistoryKey(procedure)
         seen = await snapshot(self._ports.kv, key, history, deadline_ms=self._ports.deadline_ms)
+        if entry.is_run or entry.over.is_set():
+            return  # its task has moved it, and knows more than what was read
         record, ended = seen.get(key), seen.get(history)
         if record is not None:
-            self.take_over(entry, Held(procedure, record, seen.mod_revision(key)))
+            read = Held(procedure, record, seen.mod_revision(key))
+            self.take_over(entry, max(read, entry.held, key=lambda held: held.revision))
         elif ended is not None:
             self.take_over(entry, ended)
 
