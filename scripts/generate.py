@@ -22,6 +22,7 @@ GENERATORS: tuple[str, ...] = (
     "metasrv.api.openapi:documents",
     "metasrv.check.invariants_page:pages",
     "scripts.conformance:pages",
+    "scripts.planted:pages",
 )
 
 

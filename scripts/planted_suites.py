@@ -1,0 +1,206 @@
+"""Where bugs are planted, and which of them rule 2 of the harness names (GUARANTEES.md)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Bugs that one test hunts, by the names that stand in the tests."""
+
+    about: str
+    """What is planted where, and what finds it."""
+    test: str
+    """`path::test`, or the path alone where each bug has a test of its own."""
+    names: tuple[str, ...]
+    """`path::NAME` of a mapping or list that is keyed by them; the test itself, if its parameters
+    are; or else the names of tests in that path."""
+
+
+SUITES: Mapping[str, Suite] = {
+    "lives": Suite(
+        "Between a server and the store, its nodes or its kinds; found by lives of a procedure that"
+        " are crashed, deposed or left in doubt at each of its calls.",
+        "tests/procedures/test_planted_bugs.py"
+        "::test_given_a_planted_bug_when_lives_are_tried_then_its_check_finds_it",
+        ("tests/procedures/test_planted_bugs.py::PLANTED",),
+    ),
+    "cancels": Suite(
+        "In the kinds and the rules of control; found by a cancel before and behind each commit.",
+        "tests/procedures/test_cancel_matrix.py",
+        (
+            "test_given_a_cancel_that_is_taken_behind_the_commit_then_the_matrix_finds_it",
+            "test_given_a_kind_that_forgets_to_undo_a_step_then_the_matrix_finds_it",
+        ),
+    ),
+    "batches": Suite(
+        "In the committer; found by what clients were told, held against the store's history.",
+        "tests/keys/test_group_commit.py"
+        "::test_given_a_planted_bug_when_cases_are_drawn_then_it_is_found",
+        ("tests/keys/test_group_commit.py::PLANTED",),
+    ),
+    "watch": Suite(
+        "In the watch of etcd; found by streams that break anywhere.",
+        "tests/keys/test_etcd_watch_resumed.py",
+        ("test_given_a_watch_resumed_at_rev_when_streams_break_then_a_repeat_finds_it",),
+    ),
+    "catalog": Suite(
+        "In a server's catalog; found by a watch that is compacted under it.",
+        "tests/procedures/test_follower.py",
+        ("test_given_no_load_behind_a_compaction_when_watched_then_it_never_gets_there",),
+    ),
+    "pages": Suite(
+        "In what goes on from page to page; found by what whole lists, ranges and tables hold.",
+        "tests/api/test_planted_pages.py"
+        "::test_given_a_planted_page_end_when_pages_are_put_together_then_they_are_not_the_whole",
+        ("tests/api/test_planted_pages.py::PLANTED",),
+    ),
+    "leases": Suite(
+        "In the arithmetic of region leases; found by two holders at one instant.",
+        "tests/metasrv/test_planted_leases.py"
+        "::test_given_a_planted_bug_when_leases_are_granted_then_an_overlap_finds_it",
+        ("tests/metasrv/test_planted_leases.py::",),
+    ),
+    "seat": Suite(
+        "In the lease of the leader; found by a server that leads without it.",
+        "tests/metasrv/test_planted_leases.py",
+        ("test_given_a_planted_bug_when_renewing_then_a_server_believes_too_long",),
+    ),
+    "holders": Suite(
+        "In schema leases, the leader's book or the holder's; found by a step that goes on while an"
+        " older version is used.",
+        "tests/holders/test_planted.py::test_given_a_planted_bug_then_a_step_goes_on_too_early",
+        ("tests/holders/test_planted.py::",),
+    ),
+    "takeovers": Suite(
+        "In a region; found by another leader, or by power loss, before any operation on files.",
+        "tests/region/test_planted_bugs.py"
+        "::test_given_a_planted_bug_when_enumerated_then_it_is_caught",
+        ("tests/region/test_planted_bugs.py::PLANTED",),
+    ),
+    "merges": Suite(
+        "In a merge of a region's files; found by the same.",
+        "tests/region/test_compaction_crash.py"
+        "::test_given_a_planted_bug_in_a_merge_when_enumerated_then_it_is_caught",
+        ("tests/region/test_compaction_crash.py::PLANTED",),
+    ),
+    "reorgs": Suite(
+        "In what a change of schema asks of a region; found by any writers beside a job.",
+        "tests/region/test_planted_reorg.py"
+        "::test_given_a_planted_bug_when_histories_are_drawn_then_one_finds_it",
+        ("tests/region/test_planted_reorg.py::PLANTED",),
+    ),
+    "statements": Suite(
+        "In the frontend's planner; found by the case that it is about.",
+        "tests/frontend/test_planning.py",
+        (
+            "test_given_a_delete_that_does_not_look_where_an_entry_leads"
+            "_then_the_case_above_finds_it",
+        ),
+    ),
+    "matrix": Suite(
+        "In the way of an index; found by rows that are written in any stage and changed in any"
+        " later one.",
+        "tests/frontend/test_dml_matrix.py"
+        "::test_given_a_way_that_leaves_something_out_then_the_matrix_says_which_row_is_wrong",
+        ("tests/frontend/test_dml_matrix.py::",),
+    ),
+    "types": Suite(
+        "In statements while a type changes; found by the same.",
+        "tests/frontend/test_type_changes.py"
+        "::test_given_a_planted_mistake_when_the_matrix_is_lived_then_it_names_the_row",
+        ("tests/frontend/test_type_changes.py::PLANTED",),
+    ),
+    "protocol": Suite(
+        "Variants of the protocol of online change that research has published (`online_ddl.md`"
+        " 2.7), with its outcome; explored state by state. Some are to hold, and do.",
+        "tests/elements/test_mutants.py"
+        "::test_given_a_variant_when_explored_then_it_is_found_out_or_it_holds",
+        ("tests/elements/known_mutants.py::KNOWN",),
+    ),
+    "graphs": Suite(
+        "Variants of our own, of the graphs of elements and of what we added to the protocol.",
+        "tests/elements/test_mutants.py"
+        "::test_given_a_variant_when_explored_then_it_is_found_out_or_it_holds",
+        ("tests/elements/own_mutants.py::OURS",),
+    ),
+    "seeds": Suite(
+        "Anywhere in a whole cluster of the simulation; found by its ghosts and its oracle.",
+        "tests/sim/test_planted.py"
+        "::test_given_planted_mistakes_when_seeds_are_lived_then_each_is_found",
+        ("tests/sim/test_planted.py::QUICK",),
+    ),
+}
+HUNTED = ("tests/sim/planted.py::BUGS", "tests/sim/planted_changes.py::PATCHES")
+"""Of the simulation; `make sim` plants any of them."""
+
+Planted = tuple[str, str]
+"""A suite, and the name there; of a suite whose bugs have tests of their own, the test."""
+RULE: Mapping[str, tuple[Planted, ...]] = {
+    "no fence": (("lives", "no fence"), ("batches", "no fence"), ("seeds", "no fence")),
+    "fence by value": (("lives", "fence by value"),),
+    "read-set compare skipped": (("lives", "a read set that is not compared"),),
+    "split commit": (("lives", "one commit in two"),),
+    "ambiguous treated as failed": (
+        ("lives", "doubt taken for not done"),
+        ("batches", "unknown treated as failed"),
+    ),
+    "ambiguous retried": (("lives", "doubt sent again by the client"),),
+    "not resumed": (("lives", "not resumed"),),
+    "resumed before re-locking": (("lives", "resumed before it was locked again"),),
+    "lock released in `finally`": (("lives", "lock released in finally"),),
+    "lease counted from receive time": (
+        ("leases", "lease counted from receipt"),
+        ("holders", "schema lease counted from receipt"),
+        ("seat", "test_given_a_planted_bug_when_renewing_then_a_server_believes_too_long"),
+    ),
+    "wait W skipped after election": (
+        ("leases", "wait W skipped after an election"),
+        ("holders", "wait skipped after an election"),
+    ),
+    "watch resumes at rev instead of rev+1": (
+        ("watch", "test_given_a_watch_resumed_at_rev_when_streams_break_then_a_repeat_finds_it"),
+    ),
+    "no relist after compaction": (
+        ("catalog", "test_given_no_load_behind_a_compaction_when_watched_then_it_never_gets_there"),
+    ),
+    "write-only skipped": (
+        ("lives", "no write-only"),
+        ("matrix", "no write-only"),
+        ("graphs", "no write-only"),
+    ),
+    "backfill overwrites newer": (
+        ("reorgs", "backfill overwrites newer"),
+        ("matrix", "blind reorg"),
+        ("protocol", "blind put, and so put if absent"),
+    ),
+    "cancel after commit": (
+        ("cancels", "test_given_a_cancel_that_is_taken_behind_the_commit_then_the_matrix_finds_it"),
+    ),
+    "page end off by one": (
+        ("pages", "a page of the store ends one too early"),
+        ("pages", "a page of a list ends one too late"),
+        ("pages", "a page of rows ends one too early"),
+    ),
+    "look before the append": (("takeovers", "look before the append"),),
+    "replay past the seal": (("takeovers", "replayed past the seal"),),
+    "floor not in the open order": (("lives", "floor not in the open order"),),
+    "pin let go with a batch in flight": (
+        ("seeds", "pin let go in flight"),
+        ("holders", "pin let go under a running transaction"),
+        ("graphs", "a pin is let go with a write on its way"),
+    ),
+    "two members of a commit batch that read each other's writes": (
+        ("batches", "two members that read each other's writes"),
+    ),
+    "holder's registration expires early": (("holders", "holder's registration expires early"),),
+    'absence read back taken for "not done"': (("batches", "absence read back is not done"),),
+    "tombstone dropped during a reorg": (
+        ("reorgs", "tombstone dropped during a reorg"),
+        ("graphs", "ingest, a tombstone was merged away"),
+    ),
+}
+"""What the rule names, in its words and its order."""
+NOT_PLANTED: Mapping[str, str] = {
+    "learner in the route first": "regions have no learners: replication is not built yet",
+}
