@@ -60,6 +60,7 @@ class Through:
                     return await self._write(bound, wanted, _Keyed(key, until, copies))
                 except (Refused, Conflict) as error:
                     # Perhaps the table is another by now: its rows are made again for that.
+                    copies.refused(error)
                     if isinstance(error, Conflict) and error.code != "schema-version-stale":
                         raise
                     now = await self.binding.read_again(bound)

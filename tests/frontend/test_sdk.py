@@ -253,6 +253,43 @@ async def test_given_a_lost_answer_when_its_column_is_renamed_since_then_it_is_n
         assert await table.count() == 1
 
 
+async def test_given_a_region_that_took_its_rows_when_the_others_do_not_fit_then_it_is_said() -> (
+    None
+):
+    async with scene(regions=2) as (frontends, table):
+        await table.count()
+        assert frontends.bench is not None
+        bench = frontends.bench
+        columns = tuple(
+            one.model_copy(update={"name": "c"}) if one.id == 3 else one
+            for one in bench.table.columns
+        )
+        changes = {"columns": columns, "version": 2, "schema_version": 2}
+        later = bench.table.model_copy(update=changes)
+        met: list[str] = []
+
+        async def rename(request: httpx.Request) -> None:
+            """Before the second region has its rows."""
+            if not request.url.path.endswith("/batch"):
+                return
+            met.append(request.url.path)
+            if len(met) == 2:
+                late = [one for one in later.regions if f"/{one.region_id}/" in met[1]]
+                await bench.raise_floor(later.model_copy(update={"regions": tuple(late)}), 2)
+                bench.tell(later)
+                known = [one.model_dump() for one in body(bench).columns]
+                known[2]["name"] = "c"
+                frontends.table = body(bench, columns=known, version=2, schema_version=2)
+
+        bench.way.meet = rename
+        with pytest.raises(Conflict) as told:
+            await table.insert(ROWS)
+
+        regions = told.value.facts["regions"]
+        assert isinstance(regions, list)
+        assert sorted(one["outcome"] for one in regions) == ["applied", "not-applied"]
+
+
 async def test_given_no_frontend_answers_until_the_deadline_then_nothing_was_done() -> None:
     async with scene() as (frontends, table):
         frontends.faults = [("before", httpx.ConnectError("gone"))] * 500
