@@ -25,6 +25,12 @@ the harness that is to see such a thing must see it. A bug that survives is a br
 because they are rare in its seeds, are hunted by `make sim SEEDS=50 ARGS="--bug 'no fence'"`, with
 the name of the bug.
 """
+RARE = """\
+### Rare in seeds
+
+Mistakes of the simulation that only `make sim` hunts. Each but "lease not looked at", which four
+seeds find, is also planted above, where a cheaper harness finds it.
+"""
 
 
 def pages() -> Mapping[str, str]:
@@ -156,6 +162,6 @@ def _all() -> Iterator[str]:
 
 
 def _rare() -> Iterator[str]:
-    yield "### Rare in seeds\n\nMistakes of the simulation that only `make sim` hunts.\n"
+    yield RARE
     yield from (f"- {name}" for name in rare_in_seeds())
     yield ""

@@ -91,12 +91,10 @@ SUITES: Mapping[str, Suite] = {
         ("tests/region/test_planted_reorg.py::PLANTED",),
     ),
     "statements": Suite(
-        "In the frontend's planner; found by the case that it is about.",
-        "tests/frontend/test_planning.py",
-        (
-            "test_given_a_delete_that_does_not_look_where_an_entry_leads"
-            "_then_the_case_above_finds_it",
-        ),
+        "In statements of a frontend; found by the case that each is about.",
+        "tests/frontend/test_planted_statements.py"
+        "::test_given_a_planted_bug_of_statements_when_its_case_is_lived_then_it_is_found",
+        ("tests/frontend/test_planted_statements.py::PLANTED",),
     ),
     "matrix": Suite(
         "In the way of an index; found by rows that are written in any stage and changed in any"

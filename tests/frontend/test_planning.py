@@ -1,15 +1,11 @@
 """What a statement makes of rows and entries, in every state of every element."""
 
-from collections.abc import Iterator, Mapping, Sequence
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from base.elements.states import ElementState
 from base.errors import Conflict, Refused
-from base.rows.split import ABSENT
-from dataplane.frontend import entries
 from dataplane.frontend.given import Op
 from dataplane.frontend.schema import Schema
 from tests.frontend.model import ModelRegion
@@ -191,23 +187,6 @@ def test_given_two_rows_of_before_with_one_value_when_one_goes_then_the_others_e
     region.run(now, Op.DELETE, [{"id": 1}])
 
     assert list(region.index(1).values()) == list(region.rows)
-
-
-def whichever(
-    removed: Sequence[tuple[bytes, bytes]], known: Mapping[bytes, entries.Entry]
-) -> Iterator[tuple[bytes, int]]:
-    """A row that goes takes the entry with its values along, whichever row that leads to."""
-    for key, _ in removed:
-        yield key, known[key].version if key in known else ABSENT
-
-
-def test_given_a_delete_that_does_not_look_where_an_entry_leads_then_the_case_above_finds_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(entries, "_freed", whichever)
-
-    with pytest.raises(AssertionError):
-        test_given_two_rows_of_before_with_one_value_when_one_goes_then_the_others_entry_stays()
 
 
 @pytest.mark.parametrize("state", [DELETE_ONLY, WRITE_ONLY])

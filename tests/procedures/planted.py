@@ -13,12 +13,12 @@ from keys.kv import Answer, Get, Kv, LeaseId, Page, Request, Watched
 from keys.log import CatalogVersionKey
 from keys.memory import MemoryKv
 from keys.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey
-from keys.tables import DatanodeTableKey
+from keys.tables import DatanodeTableKey, TableInfo
 from procedures import manager, opening, transitions
 from procedures.context import Context
 from procedures.entry import Entry
 from procedures.holding import LockTable
-from procedures.kinds import alter_table
+from procedures.kinds import alter_table, failover_table
 from procedures.kinds.registry import KINDS
 from procedures.machine import Goto, Kind, Outcome
 from procedures.manager import Manager
@@ -225,6 +225,15 @@ def past_write_only(move: Move, element: Element) -> ElementState | None:
     return to_brink(move, element)
 
 
+def none_dead(info: TableInfo) -> tuple[int, ...]:
+    """Regions are not told which indexes are gone."""
+    return ()
+
+
+async def outwaited(*_: object) -> None:
+    """Nobody's lease is waited for."""
+
+
 def without_floor(order: Callable[..., Any]) -> Callable[..., Any]:
     """An order that opens a region, and tells it of no floor."""
 
@@ -235,6 +244,8 @@ def without_floor(order: Callable[..., Any]) -> Callable[..., Any]:
 
 
 FLOOR_NOT_IN_OPEN: Patch = (opening, "OpenRegion", without_floor(OpenRegion))
+DEAD_NOT_TOLD: Patch = (transitions, "dead_indexes", none_dead)
+NOT_OUTWAITED: Patch = (failover_table, "outwait_leases", outwaited)
 NOT_TOLD: Patch = (transitions, "tell", told_nobody)
 NOT_DRAINED: Patch = (Context, "drained", waited_for_nobody)
 NO_DELETE_ONLY: Patch = (alter_table, "to_brink", straight_to_brink)

@@ -14,11 +14,13 @@ from base.errors import MetaError
 from tests.procedures.contention import contend, contests
 from tests.procedures.enumeration import Harness, cells, is_core, life
 from tests.procedures.planted import (
+    DEAD_NOT_TOLD,
     FLOOR_NOT_IN_OPEN,
     NO_DELETE_ONLY,
     NO_WRITE_ONLY,
     NOT_DRAINED,
     NOT_LOCKED_AGAIN,
+    NOT_OUTWAITED,
     NOT_RESUMED,
     NOT_TOLD,
     RELEASED_IN_FINALLY,
@@ -120,6 +122,12 @@ PLANTED = {
     ),
     "floor not in the open order": Plant(
         enumerated("failover_table", Harness()), "opened below the floor", FLOOR_NOT_IN_OPEN
+    ),
+    "old leases that are not waited out": Plant(
+        enumerated("failover_table", Harness()), "has a lease", NOT_OUTWAITED
+    ),
+    "an index that is gone, and regions not told": Plant(
+        enumerated("drop_index", Harness()), "dead", DEAD_NOT_TOLD
     ),
     "a cancelled change that stays half way": Plant(
         enumerated(

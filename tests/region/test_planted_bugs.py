@@ -27,7 +27,7 @@ from dataplane.region.manifest import Manifest, SealedEntry
 from dataplane.region.memory_disk import MemoryDisk, MemoryFile
 from dataplane.region.names import Numbered, Opening
 from dataplane.region.sealed_log import SealedLog, seal_segment
-from tests.region import test_borrow, test_power_loss, test_takeover
+from tests.region import test_borrow, test_power_loss, test_sealed_tail, test_takeover
 from tests.region.test_takeover import NEVER
 
 CAUGHT = (AssertionError, MetaError, pytest.fail.Exception)
@@ -102,6 +102,12 @@ def second_failover() -> None:
     test_borrow.check_second_root_gone(disk)
 
 
+def unsynced_tail() -> None:
+    test_sealed_tail.test_given_an_unsynced_tail_when_sealed_and_the_power_fails_then_the_region_opens(
+        test_sealed_tail.unsynced()
+    )
+
+
 Plant = tuple[ModuleType | type, str, object, Callable[[], None]]
 PLANTED: dict[str, Plant] = {
     "no look after the append": (region, "look", no_look, takeovers),
@@ -120,6 +126,7 @@ PLANTED: dict[str, Plant] = {
     ),
     "the log is not synced": (MemoryFile, "sync", not_synced, power_losses),
     "folders are not synced": (MemoryDisk, "sync_folder", not_synced, power_losses),
+    "sealed without a sync": (MemoryDisk, "sync_file", not_synced, unsynced_tail),
 }
 
 

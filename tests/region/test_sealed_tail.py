@@ -13,8 +13,7 @@ class KilledError(Exception):
     """The process ends here; its machine goes on."""
 
 
-@pytest.fixture
-def store() -> MemoryStore:
+def unsynced() -> MemoryStore:
     """Of a leader that was killed when it had written a row and not yet synced it."""
     medium = MemoryStore()
     dying: list[Region] = []
@@ -29,6 +28,11 @@ def store() -> MemoryStore:
     with pytest.raises(KilledError):
         write(region, "s-2", {b"b": (2, "y")})
     return medium
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return unsynced()
 
 
 def test_given_an_unsynced_tail_when_sealed_and_the_power_fails_then_the_region_opens(

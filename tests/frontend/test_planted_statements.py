@@ -1,0 +1,93 @@
+"""Planted bugs of statements: the case that each is about finds it."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from base.elements.graph import Act, Behaviour
+from base.errors import MetaError
+from base.rows.split import ABSENT
+from dataplane.frontend import entries
+from dataplane.frontend.cases import Cases
+from dataplane.frontend.writing import Writing
+from dataplane.region.statements import StatementMemory
+from tests.frontend import test_planning, test_statements
+
+CAUGHT = (AssertionError, MetaError, pytest.fail.Exception)
+WHERE, SENT = Cases.where, Writing._sent
+
+
+def whichever(
+    removed: Sequence[tuple[bytes, bytes]], known: Mapping[bytes, entries.Entry]
+) -> Iterator[tuple[bytes, int]]:
+    """A row that goes takes the entry with its values along, whichever row that leads to."""
+    for key, _ in removed:
+        yield key, known[key].version if key in known else ABSENT
+
+
+def never_checked(
+    self: Cases, does: Behaviour, touched: pa.BooleanArray, asked: Act
+) -> pa.BooleanArray:
+    """Nobody looks whether another row has the values."""
+    return self._all(False) if asked is Act.CHECK else WHERE(self, does, touched, asked)
+
+
+async def conflict_is_done(self: Writing, *asked: Any) -> Any:
+    """A statement whose row was changed by another one meanwhile is told as done."""
+    return await SENT(self, *asked) or Done()
+
+
+class Done:
+    version, repeated = 1, False
+
+
+def nothing_remembered(self: StatementMemory, statement_id: str) -> None:
+    """A repeated statement is a new one."""
+
+
+async def rivals_of_before() -> None:
+    test_planning.test_given_two_rows_of_before_with_one_value_when_one_goes_then_the_others_entry_stays()
+
+
+Case = Callable[[], Awaitable[None]]
+PLANTED: dict[str, tuple[object, str, object, Case]] = {
+    "unique delete without a look": (entries, "_freed", whichever, rivals_of_before),
+    "uniqueness not looked at": (
+        Cases,
+        "where",
+        never_checked,
+        test_statements.test_given_a_unique_index_when_values_are_exchanged_or_taken_then_it_stays_one_each,
+    ),
+    "conflict told as done": (
+        Writing,
+        "_sent",
+        conflict_is_done,
+        test_statements.test_given_a_row_that_changes_meanwhile_when_updated_then_it_is_planned_again,
+    ),
+    "statement done twice": (
+        StatementMemory,
+        "find",
+        nothing_remembered,
+        test_statements.test_given_a_statement_id_when_it_comes_again_then_it_is_done_once,
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+async def test_given_a_planted_bug_of_statements_when_its_case_is_lived_then_it_is_found(
+    bug: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where, name, planted, case = PLANTED[bug]
+    monkeypatch.setattr(where, name, planted)
+
+    with pytest.raises((*CAUGHT, BaseExceptionGroup)) as caught:
+        await case()
+
+    found: BaseException = caught.value
+    while isinstance(found, BaseExceptionGroup):
+        (found,) = found.exceptions
+    with capsys.disabled():
+        print(f"\n{bug}: {' '.join(repr(found).split())[:120]}", end="")
+    assert isinstance(found, CAUGHT), found
