@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from base.errors import Refused
+from base.errors import Conflict, Refused
 from metasrv.sdk.client import urls_of
 from metasrv.sdk.connect import connect
 
@@ -37,7 +37,8 @@ class Session(Protocol):
 def read_table(
     spark: Session, name: str, metasrv: str | Sequence[str], columns: Sequence[str] | None = None
 ) -> Any:
-    """The DataFrame. It is lazy: each action reads the table again, as it is then.
+    """The DataFrame. It is lazy: each action reads the table again, as it is then; it fails once a
+    column has another type.
 
     Timestamps of nanoseconds are Spark's microseconds; a value that loses digits fails the job.
     """
@@ -51,7 +52,8 @@ def read_table(
     by_name = {column.name: column.type for column in body.columns}
     fields = ", ".join(f"`{one}` {ddl_type(by_name, one)}" for one in wanted)
     work = spark.range(0, len(numbers), 1, len(numbers))
-    return work.mapInArrow(reader(urls, name, numbers, wanted), fields)
+    planned = pa.schema([schema.field(one) for one in wanted])
+    return work.mapInArrow(reader(urls, name, numbers, planned), fields)
 
 
 def ddl_type(types: dict[str, str], column: str) -> str:
@@ -65,7 +67,7 @@ def ddl_type(types: dict[str, str], column: str) -> str:
 
 
 def reader(
-    urls: Sequence[str], name: str, numbers: Sequence[int], columns: Sequence[str]
+    urls: Sequence[str], name: str, numbers: Sequence[int], planned: pa.Schema
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What an executor runs: places in `numbers` come in, the rows of those regions go out."""
 
@@ -74,10 +76,19 @@ def reader(
             table = client.table(name, direct=True)
             for batch in batches:
                 wanted = [numbers[place] for place in batch.column(0).to_pylist()]
-                for rows in table.scan(columns, regions=wanted) if wanted else ():
-                    yield for_spark(rows)
+                for rows in table.scan(planned.names, regions=wanted) if wanted else ():
+                    yield for_spark(as_planned(rows, planned))
 
     return read
+
+
+def as_planned(rows: pa.RecordBatch, planned: pa.Schema) -> pa.RecordBatch:
+    """Raises Conflict `schema-version-stale` where a type is another by now: Spark would round a
+    decimal of other places without a word."""
+    if rows.schema.types != planned.types:
+        found, expected = map(str, (rows.schema.types, planned.types))
+        raise Conflict("schema-version-stale", found=found, expected=expected)
+    return rows
 
 
 def for_spark(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -5,16 +5,18 @@ import json
 import os
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from base.errors import Refused
+from base.errors import Conflict, Refused
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
 from metasrv.sdk.connect import connect_async
-from metasrv.sdk.spark import ddl_type
+from metasrv.sdk.spark import as_planned, ddl_type
 from metasrv.toolchain import checkout, read_toolchain
 from tests.sdk.samples import EMPTY, ROW, TYPES, spec
 
@@ -51,6 +53,17 @@ async def test_given_a_table_of_every_type_when_read_by_spark_then_it_equals_a_s
     assert (found["partitions"], found["rows"]) == (3, 2)
     assert found["equal"] == ["id", "part", *TYPES]
     assert found["chosen"] == [[ROW["text"], 1], [None, 2]]
+
+
+def test_given_a_decimal_that_has_more_places_since_it_was_planned_then_it_is_not_rounded() -> None:
+    planned = pa.schema([pa.field("price", pa.decimal128(10, 2))])
+    rows = pa.RecordBatch.from_pydict({"price": pa.array([Decimal("1.2399")])})
+    same = pa.RecordBatch.from_pydict({"price": pa.array([Decimal("1.23")], pa.decimal128(10, 2))})
+
+    with pytest.raises(Conflict, match="schema-version-stale"):
+        as_planned(rows, planned)
+
+    assert as_planned(same, planned) is same
 
 
 def test_given_every_type_then_spark_has_a_name_for_it() -> None:
