@@ -2,7 +2,7 @@
 
 import posixpath
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -28,7 +28,7 @@ from dataplane.region.memory_disk import MemoryDisk, MemoryFile
 from dataplane.region.names import Numbered, Opening
 from dataplane.region.sealed_log import SealedLog, seal_segment
 from tests.region import test_borrow, test_power_loss, test_sealed_tail, test_takeover
-from tests.region.test_takeover import NEVER
+from tests.region.test_takeover import NEVER, UNFLUSHED
 
 CAUGHT = (AssertionError, MetaError, pytest.fail.Exception)
 
@@ -85,11 +85,21 @@ def not_synced(*_: object) -> None:
     """What was written is taken to be on disk."""
 
 
-def takeovers() -> None:
-    for case in test_takeover.CASES:
+def takeovers(cases: Iterable[str] = test_takeover.CASES) -> None:
+    for case in cases:
         operations, _ = test_takeover.run_case(case, (NEVER, NEVER))
         for stop in range(1, operations + 1):
             test_takeover.run_case(case, (stop, NEVER))
+
+
+def unflushed() -> None:
+    """Replays: those that have the most to read of an older log."""
+    takeovers(case for case in test_takeover.CASES if case.startswith(UNFLUSHED))
+
+
+def elsewhere() -> None:
+    """Those into another root, which borrows from the old one."""
+    takeovers(["elsewhere"])
 
 
 def power_losses() -> None:
@@ -112,11 +122,11 @@ Plant = tuple[ModuleType | type, str, object, Callable[[], None]]
 PLANTED: dict[str, Plant] = {
     "no look after the append": (region, "look", no_look, takeovers),
     "look before the append": (region.Region, "_write", looks_first, takeovers),
-    "no look before deleting": (housekeeping, "look", no_look, takeovers),
+    "no look before deleting": (housekeeping, "look", no_look, elsewhere),
     "deleted before published": (core, "publish_manifest", removed_first, takeovers),
-    "replayed past the seal": (opening, "read_sealed", past_the_seal, takeovers),
+    "replayed past the seal": (opening, "read_sealed", past_the_seal, unflushed),
     "no own fence": (takeover, "raise_own_fence", no_fence, takeovers),
-    "no borrowed fence": (takeover, "raise_borrowed_fence", not_synced, takeovers),
+    "no borrowed fence": (takeover, "raise_borrowed_fence", not_synced, elsewhere),
     "manifests by number alone": (manifest, "manifests", by_number, takeovers),
     "a lost leader is forgotten": (
         takeover,
