@@ -1,12 +1,14 @@
-"""A store that holds so many tables: filled by the real committer, as a leader, before any server.
+"""A store that holds so many tables: filled as a leader fills it, before any server.
 
 Each table is written as its create writes it at its end: info, name, route, what each node has, and
-the log's entry, all in one transaction; many tables travel in one. There is no procedure, and no
-node has heard of the regions. `metasrv check --etcd URL` looks at the result as at any other.
+the log's entry, all in one transaction; many tables travel in one. What is written is made by the
+real code once, and stamped with the numbers of each table (benchmarks/stamped.py). There is no
+procedure, and no node has heard of the regions. `metasrv check --etcd URL` looks at the result as
+at any other.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,20 +17,25 @@ from uuid import uuid4
 
 from base.clock import Clock, SystemClock
 from base.fanout import fan_out
-from base.ids import RandomIds
+from base.ids import RandomIds, TableId, region_id
 from base.wire.tables import ColumnSpec, HashPartition, TableSpec
+from benchmarks.stamped import Mould
+from keys.batch import VERSION_KEY, Line, Member
 from keys.bootstrap import bootstrap_request
 from keys.catalogs import DEFAULT_CATALOG, DEFAULT_SCHEMA
-from keys.cluster import Cordon, Node, NodeKey, Resources, Sequence, SequenceKey
+from keys.cluster import Cordon, Node, NodeKey, Resources, SequenceKey
+from keys.cluster import Sequence as Taken
 from keys.committer import Committer
 from keys.etcd import EtcdKv
-from keys.kv import Kv
+from keys.filling import fill as fill_batch
+from keys.kv import TXN_OPS_MAX, Compare, Kv, Put, Request
 from keys.line import read_line
-from keys.log import TableCreated
+from keys.log import CatalogVersion, TableCreated
 from keys.routing import put_route
 from keys.sequence import FIRST
 from keys.tables import TableInfoKey, TableName, TableNameKey, TableRouteKey
-from keys.txn import Txn, snapshot
+from keys.txn import Txn
+from keys.value import encode
 from metasrv.election import Election, Identity, Timing, win
 from metasrv.nodes.book import DATANODE
 from metasrv.playground.plan import KEY_PREFIX
@@ -38,8 +45,12 @@ from procedures.ports import NodeView
 
 DEADLINE_MS = 5_000
 LEASE_MS = 10_000
-AT_ONCE = 48  # three transactions' worth
+AT_ONCE = 4
+"""Transactions on their way."""
 COLUMNS = 8
+NO_NUMBER = 9_999_996
+"""Of a table that nobody makes: the first of those that moulds are made of."""
+NO_VERSION, NO_TIME = 8_888_888_888, 7_777_777_777_777
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +63,8 @@ class Filling:
     nodes: int = 4
 
     @property
-    def node_ids(self) -> Collection[str]:
-        return [f"filled-{number}" for number in range(1, self.nodes + 1)]
+    def views(self) -> Sequence[NodeView]:
+        return [_view(f"filled-{number}") for number in range(1, self.nodes + 1)]
 
     def spec(self, number: int) -> TableSpec:
         key = ColumnSpec(name="id", type="int64", nullable=False)
@@ -74,22 +85,80 @@ async def fill(endpoint: str, filling: Filling) -> None:
     """The store is empty before; its leader's seat is free again after."""
     clock = SystemClock()
     kv = await EtcdKv.connect([endpoint], KEY_PREFIX.encode())
-    async with leading(kv, clock) as committer:
-        views = [_view(node) for node in filling.node_ids]
-        await fan_out(
-            [partial(_register, committer, clock, view) for view in views], at_once=AT_ONCE
-        )
-        await _reserve(committer, filling.tables, kv)
-        numbers = iter(range(filling.tables))
-        while part := list(islice(numbers, 1_000)):
-            calls = [partial(_create, committer, filling, views, n, clock) for n in part]
-            await fan_out(calls, at_once=AT_ONCE)
+    async with leading(kv, clock) as (committer, line):
+        nodes = [partial(_register, committer, clock, view) for view in filling.views]
+        await fan_out(nodes, at_once=len(nodes))
+        await write_tables(kv, filling, line, clock.wall_ms())
     await kv.close()
 
 
+async def write_tables(kv: Kv, filling: Filling, line: Line, now_ms: int) -> None:
+    """Behind *line*, by whoever has its fence; there are none before."""
+    requests = (
+        Request((line.fence,), part) for part in in_parts(stamped_tables(filling, line, now_ms))
+    )
+    while some := list(islice(requests, 64 * AT_ONCE)):
+        await fan_out([partial(_commit, kv, one) for one in some], at_once=AT_ONCE)
+    count = filling.tables
+    last = CatalogVersion(version=line.version + count, at_ms=line.at_ms + count)
+    taken = Taken(next=FIRST["table_id"] + count)
+    ends = Put(VERSION_KEY, encode(last)), Put(bytes(SequenceKey("table_id")), encode(taken))
+    await _commit(kv, Request((line.fence,), ends))
+
+
+async def _commit(kv: Kv, request: Request) -> None:
+    assert (await kv.txn(request, deadline_ms=DEADLINE_MS)).succeeded, "another leads"
+
+
+def stamped_tables(filling: Filling, line: Line, now_ms: int) -> Iterator[list[Put]]:
+    """Of each table, in order: each a version of the catalog, and a millisecond."""
+    moulds = [mould_of(filling, NO_NUMBER + n, now_ms) for n in range(filling.nodes)]
+    for number in range(filling.tables):
+        table_id, version = FIRST["table_id"] + number, line.version + 1 + number
+        numbers = {
+            b"name": name_of(number).encode(),
+            b"table": b"%d" % table_id,
+            b"version": b"%d" % version,
+            b"padded": b"%020d" % version,
+            b"at": b"%d" % (line.at_ms + 1 + number),
+        }
+        for region in range(filling.regions):
+            numbers[b"region%d" % region] = b"%d" % region_id(TableId(table_id), region)
+        yield list(moulds[number % filling.nodes].stamped(numbers))
+
+
+def mould_of(filling: Filling, number: int, now_ms: int) -> Mould:
+    """*number* says on which nodes the regions are."""
+    line = Line(Compare(b"fence", 1), NO_VERSION - 1, 1, NO_TIME - 1, 1)
+    txn = create_txn(filling, number, now_ms)
+    (share,) = fill_batch(line, [Member(txn, None)], now_ms, members_max=1).batch.shares
+    table_id = FIRST["table_id"] + number
+    names = {
+        name_of(number).encode(): b"name",
+        b"%d" % table_id: b"table",
+        b"%d" % NO_VERSION: b"version",
+        b"%020d" % NO_VERSION: b"padded",
+        b"%d" % NO_TIME: b"at",
+    }
+    for region in range(filling.regions):
+        names[b"%d" % region_id(TableId(table_id), region)] = b"region%d" % region
+    return Mould.of((one for one in share.writes if isinstance(one, Put)), names)
+
+
+def in_parts(tables: Iterable[list[Put]]) -> Iterator[tuple[Put, ...]]:
+    """As many whole tables as one transaction takes."""
+    part: list[Put] = []
+    for puts in tables:
+        if len(part) + len(puts) > TXN_OPS_MAX:
+            yield tuple(part)
+            part = []
+        part += puts
+    yield tuple(part)
+
+
 @asynccontextmanager
-async def leading(kv: Kv, clock: Clock) -> AsyncIterator[Committer]:
-    """The committer of a term, which ends with the context."""
+async def leading(kv: Kv, clock: Clock) -> AsyncIterator[tuple[Committer, Line]]:
+    """The committer of a term, which ends with the context, and the line that it began with."""
     me = Identity("filler", "http://127.0.0.1:1", "0")
     election = Election(kv, clock, me, Timing(LEASE_MS, LEASE_MS // 4, DEADLINE_MS))
     session = await election.open_session()
@@ -100,7 +169,7 @@ async def leading(kv: Kv, clock: Clock) -> AsyncIterator[Committer]:
     committer = Committer(kv, clock, line, deadline_ms=DEADLINE_MS)
     async with asyncio.TaskGroup() as tasks:
         work = (tasks.create_task(election.keep_alive(session)), tasks.create_task(committer.run()))
-        yield committer
+        yield committer, line
         for task in work:
             task.cancel()
     await election.resign(session)
@@ -123,19 +192,12 @@ async def _register(committer: Committer, clock: Clock, view: NodeView) -> None:
     await committer.commit(Txn().expecting(key, 0).put(key, node))
 
 
-async def _reserve(committer: Committer, tables: int, kv: Kv) -> None:
-    key = SequenceKey("table_id")
-    seen = await snapshot(kv, key, deadline_ms=DEADLINE_MS)
-    taken = Sequence(next=FIRST["table_id"] + tables)
-    await committer.commit(Txn.on(seen).put(key, taken))
-
-
-async def _create(
-    committer: Committer, filling: Filling, views: list[NodeView], number: int, clock: Clock
-) -> None:
+def create_txn(filling: Filling, number: int, now_ms: int) -> Txn:
+    """What the create of a table writes at its end."""
+    views = filling.views
     table_id = FIRST["table_id"] + number
     name = wishes.TableName(DEFAULT_CATALOG, DEFAULT_SCHEMA, name_of(number))
-    info = table_info(TableToCreate(name, filling.spec(number)), table_id, clock.wall_ms())
+    info = table_info(TableToCreate(name, filling.spec(number)), table_id, now_ms)
     first = number * filling.regions
     chosen = tuple(views[(first + n) % len(views)] for n in range(filling.regions))
     route = table_route(table_id, chosen)
@@ -143,7 +205,7 @@ async def _create(
     name_key = TableNameKey(name.catalog, name.schema, name.table)
     txn = Txn().expecting(keys[0], 0).expecting(keys[1], 0).expecting(name_key, 0)
     txn = txn.put(keys[0], info).put(name_key, TableName(table_id=table_id))
-    await committer.commit(put_route(txn, None, route).log(TableCreated(info=info, route=route)))
+    return put_route(txn, None, route).log(TableCreated(info=info, route=route))
 
 
 def _view(node_id: str) -> NodeView:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 from immutables import Map
 
 from base.errors import Corrupt, NotFound
+from base.slim import Shapes, slim
 from keys.catalogs import CatalogInfo, SchemaInfo
 from keys.log import (
     CatalogCreated,
@@ -27,8 +28,7 @@ from keys.log import (
     TableUndropped,
 )
 from keys.ordered import Names
-from keys.tables import RegionState, TableInfo, TableRoute
-from keys.value import slim
+from keys.tables import Column, RegionState, TableInfo, TableRoute
 
 SchemaName = tuple[str, str]
 K = TypeVar("K")
@@ -73,6 +73,8 @@ class Catalog:
     """Node -> the sum of those: every DDL asks, and a node may have regions of all tables."""
     states: Map[RegionState, int] = field(default_factory=Map)
     """Regions of living tables by state."""
+    shapes: Shapes[Column] = field(default_factory=Shapes, compare=False)
+    """Columns that tables share in memory."""
 
     def apply(self, update: CatalogUpdate, revision: int) -> "Catalog":
         """The next version. Raises Corrupt for a gap or an entry that cannot follow."""
@@ -133,6 +135,10 @@ class Catalog:
         gone = self.gone.get((catalog, schema), Map())
         for table_id in sorted(one for one, bore in gone.items() if name in (None, bore)):
             yield self.tables[table_id]
+
+    def all_dropped(self) -> Iterator[Table]:
+        """Without a look at the living, which are many more."""
+        return (self.tables[table_id] for gone in self.gone.values() for table_id in gone)
 
     def on_node(self, node: str) -> Iterator[Table]:
         """Living tables of which *node* has a region."""
@@ -257,7 +263,7 @@ class Catalog:
 
     def _named(self, table: Table) -> "Catalog":
         info, route = table.info, table.route
-        slim(info, *info.columns, route, *route.region_routes)
+        shapes = self._slimmed(table)
         schema = (info.catalog, info.schema_name)
         if schema not in self.schemas and schema not in self.leaving:
             raise Corrupt(name=info.full_name, schema=schema)
@@ -276,7 +282,15 @@ class Catalog:
             nodes=nodes,
             led=led,
             states=_counted(self.states, route, 1),
+            shapes=shapes,
         )
+
+    def _slimmed(self, table: Table) -> Shapes[Column]:
+        info, route = table.info, table.route
+        slim(info, info.partition, *info.indexes, *info.constraints, route, *route.region_routes)
+        shapes, columns = self.shapes.met(info.columns)
+        vars(info)["columns"] = columns  # equal ones
+        return shapes
 
     def _unnamed(self, table: Table) -> "Catalog":
         info = table.info

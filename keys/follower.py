@@ -11,7 +11,7 @@ from base.errors import Conflict, Corrupt, Unavailable
 from keys.batch import VERSION_KEY
 from keys.catalog import Catalog
 from keys.key import Range
-from keys.kv import Event, Get, Kv, Watched
+from keys.kv import PAGE_KEYS_MAX, Event, Get, Kv, Watched
 from keys.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion
 from keys.scan import pages
 from keys.value import decode
@@ -101,21 +101,26 @@ class Follower:
     async def load(self) -> int:
         """Applies what the log holds beyond this catalog; the revision it was read at.
 
-        Page by page: whoever else is to run has a turn in between.
+        Part by part: whoever else is to run has a turn in between. The parts are cut by number, for
+        of a range that has many pages etcd counts all that is left for each of them.
         """
-        log = CatalogUpdateKey.under()
-        start = bytes(CatalogUpdateKey(self.catalog.version + 1))
-        before, revision = self._clock.mono_ms(), 0
-        rest = Range(start, log.end)
+        before = self._clock.mono_ms()
+        head = await self._kv.range(Get(VERSION_KEY), deadline_ms=self._deadline_ms)
+        newest = _version_in(head.items[0].value).version if head.items else 0
         with _uncollected():
-            async for page in pages(self._kv, rest, deadline_ms=self._deadline_ms):
-                revision = page.revision
-                for item in page.items:
-                    update = decode(CatalogUpdate, item.value, key=item.key.decode())
-                    self.offer(update, item.mod_revision)
+            for first in range(self.catalog.version + 1, newest + 1, PAGE_KEYS_MAX):
+                await self._load_part(first, head.revision)
         self.heard_at_ms = before
         self.loaded.set()
-        return revision
+        return head.revision
+
+    async def _load_part(self, first: int, revision: int) -> None:
+        behind = CatalogUpdateKey(first + PAGE_KEYS_MAX)
+        part = Range(bytes(CatalogUpdateKey(first)), bytes(behind))
+        async for page in pages(self._kv, part, deadline_ms=self._deadline_ms, revision=revision):
+            for item in page.items:
+                update = decode(CatalogUpdate, item.value, key=item.key.decode())
+                self.offer(update, item.mod_revision)
 
     async def follow(self) -> None:
         """Loads, then follows for ever. Raises Corrupt if the log contradicts itself."""

@@ -1,24 +1,27 @@
-"""Names in order, as an immutable value: the next one shares all but the chunk that changed.
+"""Names in order, as an immutable value: the next one shares all but what holds the name.
 
-A page of a list begins anywhere and costs what it shows; a name that comes or goes costs one chunk
-and the list of chunks, not a sort of all names.
+A page of a list begins anywhere and costs what it shows; a name that comes or goes costs one chunk,
+one group of chunks and the list of groups, not a sort of all names: some 400 places of a million.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeVar
 
-CHUNK_MAX = 512  # names; 100,000 names are some 300 chunks
+CHUNK_MAX = 128  # names of a chunk, and chunks of a group: a million names are some 60 groups
 
+T = TypeVar("T")
 Chunk = tuple[str, ...]
+Group = tuple[Chunk, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """No name twice, no chunk empty, and each chunk below the next."""
+    """No name twice, no chunk or group empty, and each below the next."""
 
-    chunks: tuple[Chunk, ...] = ()
+    groups: tuple[Group, ...] = ()
 
     def __len__(self) -> int:
         return sum(map(len, self.chunks))
@@ -26,41 +29,59 @@ class Names:
     def __iter__(self) -> Iterator[str]:
         return self.starting("")
 
+    @property
+    def chunks(self) -> Iterator[Chunk]:
+        return (chunk for group in self.groups for chunk in group)
+
     def starting(self, low: str) -> Iterator[str]:
         """From *low* on, itself included."""
-        at = self._chunk_of(low)
-        for chunk in islice(self.chunks, at, None):
-            yield from islice(chunk, bisect_left(chunk, low), None)
+        at = self._group_of(low)
+        for group in islice(self.groups, at, None):
+            for chunk in islice(group, _chunk_of(group, low), None):
+                yield from islice(chunk, bisect_left(chunk, low), None)
 
     def added(self, name: str) -> "Names":
-        if not self.chunks:
-            return Names(((name,),))
-        at = self._chunk_of(name)
-        chunk = self.chunks[at]
+        if not self.groups:
+            return Names((((name,),),))
+        at = self._group_of(name)
+        group = self.groups[at]
+        within = _chunk_of(group, name)
+        chunk = group[within]
         place = bisect_left(chunk, name)
         assert chunk[place : place + 1] != (name,), name
-        grown = (*chunk[:place], name, *chunk[place:])
-        return self._with(at, _split(grown, is_last=at == len(self.chunks) - 1))
+        is_last = at == len(self.groups) - 1 and within == len(group) - 1
+        grown = _split(_with(chunk, place, place, (name,)), is_last=is_last)
+        groups = _split(_with(group, within, within + 1, grown), is_last=is_last)
+        return Names(_with(self.groups, at, at + 1, groups))
 
     def without(self, name: str) -> "Names":
-        at = self._chunk_of(name)
-        chunk = self.chunks[at]
+        at = self._group_of(name)
+        group = self.groups[at]
+        within = _chunk_of(group, name)
+        chunk = group[within]
         place = bisect_left(chunk, name)
         assert chunk[place] == name, name
-        left = chunk[:place] + chunk[place + 1 :]
-        return self._with(at, (left,) if left else ())
+        left = _with(chunk, place, place + 1, ())
+        rest = _with(group, within, within + 1, (left,) if left else ())
+        return Names(_with(self.groups, at, at + 1, (rest,) if rest else ()))
 
-    def _chunk_of(self, name: str) -> int:
-        """Of the only chunk that may hold it."""
-        return max(0, bisect_right(self.chunks, name, key=lambda chunk: chunk[0]) - 1)
-
-    def _with(self, at: int, instead: tuple[Chunk, ...]) -> "Names":
-        return Names((*self.chunks[:at], *instead, *self.chunks[at + 1 :]))
+    def _group_of(self, name: str) -> int:
+        """Of the only group that may hold it."""
+        return max(0, bisect_right(self.groups, name, key=lambda group: group[0][0]) - 1)
 
 
-def _split(chunk: Chunk, *, is_last: bool) -> tuple[Chunk, ...]:
+def _chunk_of(group: Group, name: str) -> int:
+    return max(0, bisect_right(group, name, key=lambda chunk: chunk[0]) - 1)
+
+
+def _with(known: tuple[T, ...], first: int, behind: int, instead: tuple[T, ...]) -> tuple[T, ...]:
+    """*known* with others in the place of those from *first* on and before *behind*."""
+    return known[:first] + instead + known[behind:]
+
+
+def _split(known: tuple[T, ...], *, is_last: bool) -> tuple[tuple[T, ...], ...]:
     """Names that come in rising order fill their chunks; others leave halves to grow in."""
-    if len(chunk) <= CHUNK_MAX:
-        return (chunk,)
+    if len(known) <= CHUNK_MAX:
+        return (known,)
     cut = CHUNK_MAX if is_last else CHUNK_MAX // 2
-    return chunk[:cut], chunk[cut:]
+    return known[:cut], known[cut:]

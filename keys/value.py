@@ -1,6 +1,5 @@
 """The base of everything stored: explicit names, unknown fields refused, a format number."""
 
-from functools import cache
 from typing import ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -44,21 +43,6 @@ class StoredModel(StoredPart):
 
 class NewerFormat(Corrupt):
     """Written by a newer server: readable by nobody here, and never rewritten (DESIGN 3)."""
-
-
-def slim(*values: StoredPart) -> None:
-    """Makes values that stay in memory smaller by two thirds. What they say is the same.
-
-    Each keeps a set of the names of the fields it was given, which is larger than all the rest of
-    it; nobody here asks for it, so all of one class may share one.
-    """
-    for value in values:
-        object.__setattr__(value, "__pydantic_fields_set__", _all_fields(type(value)))
-
-
-@cache
-def _all_fields(value_type: type[StoredPart]) -> set[str]:
-    return set(value_type.model_fields)
 
 
 def encode(value: StoredModel) -> bytes:

@@ -26,7 +26,7 @@ def due(catalog: Catalog, before_ms: int, away: Collection[str], limit: int) -> 
     that are registered, and cannot be told anything now."""
     over = (
         (table.dropped_at_ms, table.info.table_id, table)
-        for table in catalog.tables.values()
+        for table in catalog.all_dropped()
         if table.dropped_at_ms is not None
         and table.dropped_at_ms <= before_ms
         and not any(region.leader in away for region in table.route.region_routes)

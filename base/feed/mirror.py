@@ -10,7 +10,17 @@ from immutables import Map
 
 from base.elements.states import ElementState
 from base.errors import Corrupt
-from base.wire.feed import AddressChange, Alive, FeedLine, FeedTable, Goaway, Snapshot, Update
+from base.slim import Shapes, slim
+from base.wire.feed import (
+    AddressChange,
+    Alive,
+    FeedColumn,
+    FeedLine,
+    FeedTable,
+    Goaway,
+    Snapshot,
+    Update,
+)
 
 FullName = tuple[str, str, str]
 """Catalog, schema, table."""
@@ -26,6 +36,8 @@ class Mirror:
     """Of the tables that statements may find."""
     addresses: Map[str, str] = field(default_factory=Map)
     """Node id -> base URL. Not of the version: as last heard."""
+    shapes: Shapes[FeedColumn] = field(default_factory=Shapes, compare=False)
+    """Columns that tables share in memory."""
 
     def find(self, catalog: str, schema: str, name: str) -> FeedTable | None:
         table_id = self.names.get((catalog, schema, name))
@@ -74,12 +86,14 @@ class Mirror:
         return replace(self, tables=tables, names=names)
 
     def _with(self, changed: tuple[FeedTable, ...]) -> "Mirror":
-        tables, names = self.tables, self.names
+        tables, names, shapes = self.tables, self.names, self.shapes
         for table in changed:
+            slim(table, table.partition, *table.indexes, *table.constraints, *table.regions)
+            shapes, vars(table)["columns"] = shapes.met(tuple(table.columns))  # equal ones
             tables = tables.set(table.id, table)
             if _is_found(table):
                 names = names.set(_name_of(table), table.id)
-        return replace(self, tables=tables, names=names)
+        return replace(self, tables=tables, names=names, shapes=shapes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +101,8 @@ class Reading:
     """A reader in the middle of a stream, or between two."""
 
     mirror: Mirror | None = None
-    _parts: tuple[FeedTable, ...] = ()
+    _coming: Mirror | None = None
     """Of a snapshot whose last part has not come yet."""
-    _parts_version: int | None = None
 
     def ended(self) -> "Reading":
         """The stream is gone: a snapshot that was not whole never was."""
@@ -108,21 +121,21 @@ class Reading:
                 return self
 
     def _known(self, line: str) -> Mirror:
-        if self.mirror is None or self._parts_version is not None:
+        if self.mirror is None or self._coming is not None:
             raise Corrupt(log="a line before the snapshot is whole", line=line)
         return self.mirror
 
     def _heard_part(self, part: Snapshot) -> "Reading":
         """An older snapshot than what is known is Corrupt: a reader asks from what it has."""
-        if self._parts_version not in (None, part.version):
-            raise Corrupt(log="torn", expected=self._parts_version, found=part.version)
-        parts = (*self._parts, *part.tables)
+        coming = self._coming or Mirror(part.version)
+        if coming.version != part.version:
+            raise Corrupt(log="torn", expected=coming.version, found=part.version)
+        coming = coming._with(tuple(part.tables))
         if not part.is_last:
-            return replace(self, _parts=parts, _parts_version=part.version)
+            return replace(self, _coming=coming)
         if self.mirror is not None and part.version < self.mirror.version:
             raise Corrupt(log="back", known=self.mirror.version, found=part.version)
-        empty = Mirror(part.version, addresses=Map(part.addresses))
-        return Reading(empty._with(parts))
+        return Reading(replace(coming, addresses=Map(part.addresses)))
 
 
 def _is_other(old: FeedTable, new: FeedTable) -> bool:

@@ -1,7 +1,7 @@
 """A whole server in one process: MemoryKv, real committer, follower, manager and NodeBook."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
+from base.clock import Clock
 from base.ids import RandomIds
 from base.rng import SystemRng
 from base.wire.nodes import HeartbeatRequest, NodeResources, RegisterRequest
@@ -20,7 +21,6 @@ from keys.follower import Follower
 from keys.kv import Compare, Kv, Put, Request
 from keys.line import read_line
 from keys.memory import MemoryKv
-from keys.quota import QUOTA_BYTES
 from keys.sequence import Sequences
 from keys.value import encode
 from metasrv.api.body import BodyLimits
@@ -132,20 +132,30 @@ def state_of(name: str, kv: Kv, clock: ShiftedClock) -> ServerState:
     return ServerState(facts, kv, follower, clock, RandomIds(clock), addresses)
 
 
+Given = Callable[[MemoryKv, Compare], Awaitable[None]]
+"""Writes, under the fence, what is there before the term begins."""
+
+
+async def nothing(kv: MemoryKv, fence: Compare) -> None:
+    pass
+
+
 @asynccontextmanager
 async def leader(
     *,
     nodes: int = 2,
     limits: BodyLimits | None = None,
     queue_max: int = 100,
-    quota_bytes: int = QUOTA_BYTES,
+    make_kv: Callable[[Clock], MemoryKv] = MemoryKv,
+    given: Given = nothing,
 ) -> AsyncIterator[Server]:
     """A server that leads a fresh cluster, with *nodes* registered."""
     clock = ShiftedClock()
-    kv = MemoryKv(clock, quota_bytes=quota_bytes)
+    kv = make_kv(clock)
     server = Server(state_of("ms-1", kv, clock), kv, clock, limits=limits or BodyLimits())
     fence = await _elect(kv, server)
     await kv.txn(bootstrap_request(fence, CLUSTER, clock.wall_ms()), deadline_ms=DEADLINE_MS)
+    await given(kv, fence)
     await server.state.follower.load()
     term = await _term(server, fence, queue_max)
     async with asyncio.TaskGroup() as tasks:

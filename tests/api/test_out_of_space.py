@@ -4,12 +4,14 @@ is room again."""
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from httpx import Response
 
 from base.errors import Unknown
 from keys.kv import Put, Request
+from keys.memory import MemoryKv
 from tests.api.rig import DEADLINE_MS, TABLES, Server, leader, registration, spec
 from tests.api.test_waiting import end_of
 
@@ -36,7 +38,7 @@ async def asked_again(one: Server) -> Response:
 
 @pytest.mark.case("input 79-80")
 async def test_given_no_space_when_changed_then_507_unless_it_was_sent_and_room_heals_all() -> None:
-    async with leader(quota_bytes=QUOTA_BYTES) as one:
+    async with leader(make_kv=partial(MemoryKv, quota_bytes=QUOTA_BYTES)) as one:
         await one.make("held")
         await fill(one)
         one.state.facts = replace(one.state.facts, store_deadline_ms=10)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from keys.ordered import CHUNK_MAX, Names
 
-NAMES = [f"t_{number:05}" for number in range(4 * CHUNK_MAX)]
+NAMES = [f"t_{number:05}" for number in range(CHUNK_MAX * CHUNK_MAX + CHUNK_MAX)]
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=3)), st.text("abc", max_size=3))
@@ -29,7 +29,8 @@ def test_given_many_names_in_any_order_when_all_are_added_and_removed_then_order
         for name in order:
             names = names.added(name)
         assert list(names) == NAMES
-        assert all(0 < len(chunk) <= CHUNK_MAX for chunk in names.chunks)
+        assert all(0 < len(part) <= CHUNK_MAX for part in (*names.chunks, *names.groups))
+        assert len(names.groups) > 1
         assert list(names.starting(NAMES[CHUNK_MAX])) == NAMES[CHUNK_MAX:]
 
         for name in order:
