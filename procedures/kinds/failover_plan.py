@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from keys.tables import RegionRoute, RegionState, TableRoute
-from procedures.placing import place, region_root
+from procedures.placing import place, region_root, why_not
 from procedures.ports import NodeView
 
 
@@ -19,14 +19,23 @@ class Rerouted:
     """Folders that nobody needs once the region owns what it borrows."""
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to leave, and where it may go."""
+
+    source: str
+    region_ids: Collection[str]
+    targets: Collection[str] = ()
+    """Nodes the operator wants; empty: any."""
+    moving: Collection[str] = ()
+    """Regions that have left the source before: if it is back, it is a node like any other for
+    them, and takes them if nobody else can."""
+
+
 def reroute_plan(
-    route: TableRoute | None,
-    nodes: Sequence[NodeView],
-    source: str,
-    region_ids: Collection[str],
-    targets: Collection[str],
+    route: TableRoute | None, nodes: Sequence[NodeView], wanted: Wanted
 ) -> tuple[Rerouted, ...]:
-    """The regions among *region_ids* that *source*, or a node that is not alive, still leads.
+    """The wanted regions that the source, or a node that is not alive, still leads.
 
     Raises Unavailable("node-not-eligible") with the reason of every node if there is no room.
     """
@@ -36,12 +45,26 @@ def reroute_plan(
     leaving = [
         region
         for region in route.region_routes
-        if region.region_id in region_ids
-        and (region.leader == source or region.leader not in alive)
+        if region.region_id in wanted.region_ids
+        and (region.leader not in alive or _is_to_leave(region, wanted))
     ]
-    excluded = {source} | ({node.node_id for node in nodes} - set(targets) if targets else set())
-    chosen = place(nodes, len(leaving), excluded) if leaving else ()
+    chosen = place(nodes, len(leaving), _excluded(leaving, nodes, wanted)) if leaving else ()
     return tuple(_onto(region, node) for region, node in zip(leaving, chosen, strict=True))
+
+
+def _is_to_leave(region: RegionRoute, wanted: Wanted) -> bool:
+    return region.leader == wanted.source and region.region_id not in wanted.moving
+
+
+def _excluded(
+    leaving: Sequence[RegionRoute], nodes: Sequence[NodeView], wanted: Wanted
+) -> set[str]:
+    all_nodes = {node.node_id for node in nodes}
+    unwanted = all_nodes - set(wanted.targets) if wanted.targets else set[str]()
+    elsewhere = unwanted | {wanted.source}
+    may_return = all(region.region_id in wanted.moving for region in leaving)
+    is_alone = all(why_not(node, elsewhere) for node in nodes)
+    return unwanted if may_return and is_alone else elsewhere
 
 
 def _onto(region: RegionRoute, node: NodeView) -> Rerouted:

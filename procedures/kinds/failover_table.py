@@ -14,7 +14,7 @@ from keys.tables import RegionRoute, TableRouteKey
 from keys.txn import Txn
 from procedures.announcing import grant, open_and_announce
 from procedures.context import Context
-from procedures.kinds.failover_plan import reroute_plan
+from procedures.kinds.failover_plan import Wanted, reroute_plan
 from procedures.leaving import discard_roots, leader_is_gone, leaving, outwait_leases
 from procedures.locks import exclusive, region_key, route_key, shared
 from procedures.machine import Done, Goto, Kind, Lane, Outcome, ProcedureState, Step
@@ -71,7 +71,8 @@ async def reroute(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
         found = [r.epoch for r in route.region_routes if r.region_id in state.region_ids]
         if any(epoch != state.expected_epoch for epoch in found):
             raise Conflict("epoch-mismatch", expected=state.expected_epoch, found=found)
-    plan = reroute_plan(route, nodes, state.source, state.region_ids, state.targets)
+    wanted = Wanted(state.source, state.region_ids, state.targets, state.moving)
+    plan = reroute_plan(route, nodes, wanted)
     if route is None or not (plan or state.moving):
         return Done(state, {"table_id": state.table_id, "regions": []})
     changed = tuple(one.region for one in plan)

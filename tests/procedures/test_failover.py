@@ -1,17 +1,19 @@
 """Failover where it is hard: storage that is gone, nodes that come back, jobs that fail, undrop."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from base.errors import Unavailable
 from base.wire.jobs import MoveJob, MoveResult
 from keys.kv import Compare
-from keys.records import Outcome, Submission
+from keys.records import Outcome, ProcedureHistory, Submission
 from keys.tables import RegionState, TableRouteKey
 from keys.txn import snapshot
 from procedures.context import Context, Live, Ports
 from procedures.control import Control
-from procedures.kinds.failover_plan import reroute_plan
+from procedures.kinds.failover_plan import Wanted, reroute_plan
 from procedures.kinds.failover_table import FAILOVER_TABLE
 from procedures.kinds.registry import KINDS
 from procedures.machine import Goto, ProcedureState
@@ -40,9 +42,18 @@ async def start(cluster: Cluster, kind: str, state: ProcedureState) -> str:
     return wish.procedure
 
 
-def states(cluster: Cluster) -> list[str]:
+def routes(cluster: Cluster) -> list[dict[str, Any]]:
     route = history_of(cluster.kv._store.log_from(1)).family("__table_route")[(str(TABLE),)]
-    return [region["state"] for region in route["region_routes"]]
+    return list(route["region_routes"])
+
+
+def states(cluster: Cluster) -> list[str]:
+    return [region["state"] for region in routes(cluster)]
+
+
+def leaders(cluster: Cluster) -> list[str]:
+    """Of the regions that move."""
+    return [one["leader"] for one in routes(cluster) if one["region_id"] in MOVED.region_ids]
 
 
 @pytest.mark.case("greptime 77")
@@ -133,6 +144,32 @@ def test_given_a_job_that_has_written_when_paused_and_resumed_then_another_folde
         cluster.jobs.may_end.set()
 
         assert await cluster.quiet()
+        assert cluster.plane.rows(FIRST) == rows_of(FIRST)
+        assert cluster.plane.violations == []
+
+    run(main, 1)
+
+
+def test_given_two_nodes_that_fail_in_turn_then_who_is_back_serves_what_it_lost() -> None:
+    """The second one goes while Spark brings over what the first one had."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_held_moves, {})
+        first, second, third = (cluster.plane.nodes[f"dn-{number}"] for number in (1, 2, 3))
+        third.die()
+        procedure = await start(cluster, "failover_table", MOVED)
+        await cluster.clock.sleep_ms(60_000)
+        assert leaders(cluster) == ["dn-2"] * len(MOVED.region_ids)
+
+        first.alive = True
+        second.die()
+        assert isinstance(cluster.jobs, HeldMoves)
+        cluster.jobs.may_end.set()
+        ended = await cluster.leader.manager.wait(procedure, deadline_ms=600_000)
+
+        assert isinstance(ended, ProcedureHistory)
+        assert ended.outcome is Outcome.SUCCEEDED
+        assert leaders(cluster) == ["dn-1"] * len(MOVED.region_ids)
         assert cluster.plane.rows(FIRST) == rows_of(FIRST)
         assert cluster.plane.violations == []
 
@@ -248,12 +285,30 @@ def test_given_a_route_then_only_regions_of_the_source_or_of_dead_nodes_leave() 
     route = table_route(TABLE, ("dn-1", "dn-2", "dn-3"))
     nodes = [view("dn-1"), view("dn-2"), view("dn-3", alive=False)]
 
-    plan = reroute_plan(route, nodes, "dn-1", region_ids(TABLE, 3), ())
+    plan = reroute_plan(route, nodes, Wanted("dn-1", region_ids(TABLE, 3)))
 
     assert [one.led_by for one in plan] == ["dn-1", "dn-3"]
     assert {one.region.leader for one in plan} == {"dn-2"}
     assert all(one.region.epoch == 2 for one in plan)
     assert all(one.region.borrows == one.leaves for one in plan)
+
+
+def test_given_regions_that_had_left_then_the_source_takes_them_back_if_nobody_else_can() -> None:
+    route = table_route(TABLE, ("dn-2", "dn-2"))
+    ids = region_ids(TABLE, 2)
+    nodes = [view("dn-1"), view("dn-2", alive=False)]
+
+    plan = reroute_plan(route, nodes, Wanted("dn-1", ids, (), ids))
+    others = reroute_plan(route, [*nodes, view("dn-3")], Wanted("dn-1", ids, (), ids))
+    back = route.with_regions(tuple(one.region for one in plan))
+
+    assert {one.region.leader for one in plan} == {"dn-1"}
+    assert {one.region.leader for one in others} == {"dn-3"}
+    assert reroute_plan(back, nodes, Wanted("dn-1", ids, (), ids)) == (), "it has come to stay"
+    for targets, moving in ((("dn-2",), ids), ((), ids[:1])):
+        with pytest.raises(Unavailable) as raised:
+            reroute_plan(route, nodes, Wanted("dn-1", ids, targets, moving))
+        assert "excluded" in str(raised.value.facts["reasons"])
 
 
 def test_given_a_root_that_was_never_announced_then_it_is_left_and_not_borrowed() -> None:
@@ -263,7 +318,7 @@ def test_given_a_root_that_was_never_announced_then_it_is_left_and_not_borrowed(
     )
     route = table_route(TABLE, ("dn-1",)).with_regions((opening,))
 
-    (moved,) = reroute_plan(route, [view("dn-2")], "dn-1", (region.region_id,), ())
+    (moved,) = reroute_plan(route, [view("dn-2")], Wanted("dn-1", (region.region_id,)))
 
     assert moved.region.borrows == ("/old",)
     assert moved.leaves == (region.root,)
