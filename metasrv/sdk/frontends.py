@@ -63,6 +63,8 @@ class Frontends:
         """Whether metasrv has ever said who there is."""
         self._look_at = 0.0
         """Seconds of the loop's clock."""
+        self._looking: asyncio.Event | None = None
+        """Set once the newest look is over; None: nobody looks."""
 
     async def are_there(self) -> bool:
         """Whether there was one when metasrv said so last; False if it never did."""
@@ -129,10 +131,23 @@ class Frontends:
             self._look_at = 0.0
 
     async def _look(self) -> None:
+        while self._looking is not None and not self.is_told:
+            await self._looking.wait()  # not knowing yet is not knowing that there is none
         now = asyncio.get_running_loop().time()
         if now < self._look_at:
             return
         self._look_at = now + LOOK_AGAIN_S
+        looking = self._looking = asyncio.Event()
+        try:
+            await self._read(now)
+        except asyncio.CancelledError:
+            self._look_at = 0.0  # another task looks
+            raise
+        finally:
+            looking.set()
+            self._looking = None
+
+    async def _read(self, now: float) -> None:
         try:
             async with asyncio.timeout(LOOK_S_MAX):
                 found = await self._service.read(SchemaLeaseList, "/v1/schema-leases")

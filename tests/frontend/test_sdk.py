@@ -35,9 +35,13 @@ class Frontends(FakeCatalog):
     """Hosts that were asked."""
     at_least: list[str | None] = field(default_factory=list)
     """The schema version that each had to know."""
+    held: asyncio.Event | None = None
+    """Until then nobody hears which there are."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         if str(request.url).startswith(URL):
+            if self.held is not None and request.url.path == "/v1/schema-leases":
+                await self.held.wait()
             return await super().handle_async_request(request)
         assert self.bench is not None
         assert request.url.host in ("fe-1.test", "fe-2.test"), "never straight to a node"
@@ -190,6 +194,24 @@ async def test_given_many_statements_at_once_then_no_frontend_has_more_than_its_
             group.create_task(table.insert([row]))
 
     assert {frontends.told.count(one) for one in ("fe-1.test", "fe-2.test")} == {len(ROWS) // 2}
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_given_a_new_client_of_many_tasks_then_all_wait_for_the_first_word_of_frontends(
+    is_cancelled: bool,
+) -> None:
+    async with scene() as (frontends, table), asyncio.TaskGroup() as group:
+        frontends.held = asyncio.Event()
+        first = group.create_task(table.insert(ROWS[:1]))
+        await asyncio.sleep(0)
+        for row in ROWS[1:]:
+            group.create_task(table.insert([row]))
+        await asyncio.sleep(0)
+        if is_cancelled:
+            first.cancel()
+        frontends.held.set()
+
+    assert len(frontends.told) == len(ROWS) - is_cancelled, "nodes alone take no row of an index"
 
 
 async def test_given_a_schema_that_one_frontend_has_shown_then_it_is_asked_of_the_others() -> None:
