@@ -1,4 +1,4 @@
-"""A store that holds so many tables: filled as a leader fills it, before any server.
+"""`python -m benchmarks.filled URL`: a store that holds so many tables, filled before any server.
 
 Each table is written as its create writes it at its end: info, name, route, what each node has, and
 the log's entry, all in one transaction; many tables travel in one. What is written is made by the
@@ -7,6 +7,7 @@ procedure, and no node has heard of the regions. `metasrv check --etcd URL` look
 at any other.
 """
 
+import argparse
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -217,3 +218,12 @@ def _view(node_id: str) -> NodeView:
         regions=0,
         disk_free_bytes=1 << 40,
     )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("etcd", help="its URL; the store is empty")
+    parser.add_argument("--tables", type=int, default=1_000_000)
+    parser.add_argument("--regions", type=int, default=1, help="of each of them")
+    given = parser.parse_args()
+    asyncio.run(fill(given.etcd.removeprefix("http://"), Filling(given.tables, given.regions)))

@@ -3,7 +3,8 @@
 Two clusters, each of one etcd, one metasrv and one node that acknowledges at once; the tables are
 filled in before, on nodes that are silent: so no heartbeat of them is part of any figure here.
 Measured: start until reads and until the first create, resident memory, one read and one page of
-the list from one connection, and creates of one region by 32 clients, round by round.
+the list from one connection, creates of one region by 32 clients and added columns by as many,
+round by round; then a frontend, from its start until it has the catalog.
 """
 
 import argparse
@@ -12,22 +13,25 @@ import json
 import os
 import random
 import signal
+import sys
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlencode
 
 import httpx
 
 from base.clock import Clock, SystemClock
+from base.rng import SystemRng
 from benchmarks.creates import MANY, PATH, SPEC, WARM, Place, cpu_ms, create, stub_node
 from benchmarks.filled import Filling, fill, name_of
-from benchmarks.load import Connection, closed_loop, connected, request_of
+from benchmarks.load import Connection, Load, closed_loop, connected, request_of
 from benchmarks.report import ROUNDS, head, line, ratio, resident_mib
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
+from metasrv.playground.ports import free_ports
 
 FEW = 100
 QUOTA_BYTES = 8 << 30
@@ -37,6 +41,7 @@ PAGES = 50
 READS = 500
 NODES = 4
 SERVER = "m-1"
+READY_S_MAX = 900.0  # of a server, or a frontend, of a million tables
 
 
 @dataclass(slots=True)
@@ -54,37 +59,61 @@ class Cluster:
     page_ms: list[float] = field(default_factory=list)
     creates: list[float] = field(default_factory=list)
     create_cpu_ms: list[float] = field(default_factory=list)
+    alters: list[float] = field(default_factory=list)
+    frontend_ms: list[float] = field(default_factory=list)
+    frontend_mib: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What was asked for."""
+
+    tables: int
+    regions: int
+    creates: int
+    rounds: int
+    etcd: str | None
+    """Of a store that holds the many tables already; None: one is filled."""
+
+    def of_few(self) -> "Plan":
+        return replace(self, tables=FEW, etcd=None)
 
 
 @asynccontextmanager
-async def cluster(tables: int, folder: Path) -> AsyncIterator[Cluster]:
+async def cluster(asked: Plan, folder: Path) -> AsyncIterator[Cluster]:
     """Filled before its server starts; its node is there."""
     async with AsyncExitStack() as stack:
-        store = Settings(data_dir=folder / "store", metasrvs=0, datanodes=0)
-        etcd = (await stack.enter_async_context(Playground(store))).etcd_urls[0]
-        await fill(etcd.removeprefix("http://"), Filling(tables, nodes=NODES))
+        etcd, tables = asked.etcd, asked.tables
+        if etcd is None:
+            store = Settings(data_dir=folder / "store", metasrvs=0, datanodes=0)
+            etcd = (await stack.enter_async_context(Playground(store))).etcd_urls[0]
+            await fill(etcd.removeprefix("http://"), Filling(tables, asked.regions, NODES))
         settings = Settings(data_dir=folder / "servers", datanodes=0, etcd=(etcd,))
-        servers = await stack.enter_async_context(Playground(settings))
+        made = Playground(settings, ready_s_max=READY_S_MAX)
+        servers = await stack.enter_async_context(made)
         place = Place(servers.metasrv_urls[0], etcd, "", servers.pid(SERVER))
         yield Cluster(tables, servers, place)
 
 
-async def measure(tables: int, creates: int, folder: Path) -> None:
+async def measure(asked: Plan, folder: Path) -> None:
     os.environ["ETCD_QUOTA_BACKEND_BYTES"] = str(QUOTA_BYTES)
     clock = SystemClock()
-    async with cluster(FEW, folder / "few") as few, cluster(tables, folder / "many") as many:
+    async with cluster(asked.of_few(), folder / "few") as few, cluster(asked, folder / "n") as many:
         for one in (few, many):
-            for _ in range(ROUNDS):
+            for _ in range(asked.rounds):
                 await start(one, folder, clock)
             async with stub_node(one.servers.metasrv_urls, folder):
                 await first_create(one.place, "warm_up")
                 await create(one.place, "warm", range(WARM), clients=4)
-        for number in range(ROUNDS):
+        for number in range(asked.rounds):
             for one in (few, many):
                 await reads(one)
                 async with stub_node(one.servers.metasrv_urls, folder):
-                    await ddl(one, number, creates)
-        head(f"python -m benchmarks.many_tables --tables {tables} --creates {creates}")
+                    await ddl(one, number, asked.creates)
+        for one in (few, many):
+            await frontend(one, clock)
+        given = f"--tables {asked.tables} --regions {asked.regions} --creates {asked.creates}"
+        head(f"python -m benchmarks.many_tables {given} --rounds {asked.rounds}", asked.rounds)
         show(few, many)
 
 
@@ -147,6 +176,47 @@ async def ddl(one: Cluster, number: int, count: int) -> None:
     load = await create(one.place, f"r{number}", range(count), clients=MANY)
     one.creates.append(load.per_second)
     one.create_cpu_ms.append((cpu_ms(one.place.pid) - before) / count)
+    one.alters.append((await alter(one, number, count)).per_second)
+
+
+async def alter(one: Cluster, number: int, count: int) -> Load:
+    """An optional column for each of the tables that were just made: three versions of a schema."""
+    operation = {"op": "add_column", "column": {"name": "more", "type": "string"}}
+    body = json.dumps({"operations": [operation]}).encode()
+    headers = {"content-type": "application/json", "prefer": "wait=30"}
+
+    def make(which: int) -> bytes:
+        return request_of("POST", f"{PATH}/r{number}_{which}/alter", headers, body)
+
+    return await closed_loop(one.place.metasrv, make, range(count), clients=MANY, status=b"200")
+
+
+async def frontend(one: Cluster, clock: Clock) -> None:
+    """From the start of the process until it has the catalog, and is ready."""
+    (port,) = free_ports(1, SystemRng())
+    began, where = clock.mono_ms(), f"127.0.0.1:{port}"
+    flags = {"frontend-id": "fe-1", "metasrv": one.place.metasrv, "listen": where}
+    argv = [f"--{name}={value}" for name, value in flags.items()]
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "dataplane.frontend.main", *argv
+    )
+    try:
+        await _serves(f"http://{where}/readyz")
+        one.frontend_ms.append(clock.mono_ms() - began)
+        one.frontend_mib.append(resident_mib(child.pid))
+    finally:
+        child.terminate()
+        await child.wait()
+
+
+async def _serves(url: str) -> None:
+    async with httpx.AsyncClient(trust_env=False, timeout=READY_S_MAX) as http:
+        for _ in range(int(READY_S_MAX / TRY_AGAIN_S)):
+            with suppress(httpx.TransportError):
+                if (await http.get(url)).status_code == 200:
+                    return
+            await asyncio.sleep(TRY_AGAIN_S)
+    raise AssertionError(url)
 
 
 def show(few: Cluster, many: Cluster) -> None:
@@ -160,6 +230,9 @@ def show(few: Cluster, many: Cluster) -> None:
         line(f"  a page of {PAGE} of the list, one connection", one.page_ms, "ms", 2)
         line(f"  creates, {MANY} clients", one.creates, "/s")
         line("  a create, processor of metasrv", one.create_cpu_ms, "ms", 2)
+        line(f"  columns added, {MANY} clients", one.alters, "/s")
+        line("  start of a frontend until it is ready", one.frontend_ms, "ms")
+        line("  resident memory of the frontend", one.frontend_mib, "MiB")
     ratio(f"creates: {many.tables} tables / {few.tables} (at least 0.8)", many.creates, few.creates)
     ratio("the same by processor time", few.create_cpu_ms, many.create_cpu_ms)
 
@@ -167,7 +240,10 @@ def show(few: Cluster, many: Cluster) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=100_000)
+    parser.add_argument("--regions", type=int, default=4, help="of each of them")
     parser.add_argument("--creates", type=int, default=400, help="in each round")
-    given = parser.parse_args()
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--etcd", help="URL of a store that benchmarks.filled has filled so")
+    asked = Plan(**vars(parser.parse_args()))
     with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as root:
-        asyncio.run(measure(given.tables, given.creates, Path(root)))
+        asyncio.run(measure(asked, Path(root)))

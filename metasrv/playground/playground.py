@@ -39,12 +39,18 @@ class Playground:
     """
 
     def __init__(
-        self, settings: Settings, *, clock: Clock | None = None, on_ready: OnReady | None = None
+        self,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        on_ready: OnReady | None = None,
+        ready_s_max: float = READY_S_MAX,
     ) -> None:
         self.settings = settings
         self.children: dict[str, Child] = {}
         self._clock = clock or SystemClock()
         self._on_ready = on_ready or (lambda _: None)
+        self._ready_s_max = ready_s_max
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -120,7 +126,7 @@ class Playground:
     async def ready(self, id: str) -> None:
         """Until it serves. Raises Unavailable with its last words if it ends or takes too long."""
         child = self.children[id]
-        until = self._clock.mono_ms() + READY_S_MAX * 1000
+        until = self._clock.mono_ms() + self._ready_s_max * 1000
         while not await self._serves(child):
             if child.returncode is not None or self._clock.mono_ms() > until:
                 told = await asyncio.to_thread(child.last_words)
