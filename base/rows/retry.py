@@ -13,6 +13,8 @@ from base.errors import Conflict, MetaError, NotFound, NotLeader, Unavailable, U
 from base.rng import Rng
 
 MOVED = frozenset({"stale-epoch", "epoch-mismatch", "schema-version-stale"})
+JUDGED = frozenset({"already-exists", "version-mismatch"})
+"""What a region says once it has held a batch against its rows: it remembers no copy of it."""
 SERVICE_BACKOFF = Backoff(first_ms=100, max_ms=2_000)
 REGION_BACKOFF = Backoff(first_ms=50, max_ms=1_000)
 """A failover takes seconds; asking every second for the new route is soon enough."""

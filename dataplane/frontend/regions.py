@@ -13,7 +13,7 @@ from base.fanout import fan_out
 from base.offload import is_short, offload
 from base.rng import Rng
 from base.rows.nodes import Nodes
-from base.rows.retry import MOVED, REGION_BACKOFF, at_the_end, attempts, may_send_again
+from base.rows.retry import JUDGED, REGION_BACKOFF, at_the_end, attempts, may_send_again
 from base.rows.split import body_of
 from base.wire.batches import (
     BatchHeader,
@@ -49,7 +49,7 @@ class Sent:
 
     def refused(self, epoch: int, error: Conflict) -> None:
         """Who says that it does not lead, or that the schema has moved, has not looked for one."""
-        if error.code not in MOVED:
+        if error.code in JUDGED:
             self.judged_epoch = max(self.judged_epoch, epoch)
 
     @property

@@ -19,6 +19,7 @@ from base.ids import TableId, region_id
 from base.offload import is_short, offload
 from base.rows.layout import Layout
 from base.rows.outcome import RegionOutcome, WriteResult, outcome_of, settle
+from base.rows.retry import JUDGED
 from base.rows.split import PART_ROWS_MAX
 from base.rows.statement_ids import id_of_part
 from base.wire.batches import BATCH_BYTES_MAX, OP_DELETE
@@ -34,8 +35,6 @@ CONFLICTS_MAX = 10
 REGIONS_AT_ONCE = 16
 NO_VERSION = -1
 """Of a row: none is negative."""
-_CHANGED = frozenset({"already-exists", "version-mismatch"})
-"""What a region says when an expectation does not hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ class Writing:
         try:
             done = await self.regions.write(at.schema, at.part.number, batch, at.sent, call)
         except Conflict as error:
-            if error.code not in _CHANGED:
+            if error.code not in JUDGED:
                 raise
             at.careful, at.conflicts = True, at.conflicts + 1
             if at.conflicts == CONFLICTS_MAX:
@@ -164,7 +163,7 @@ class Writing:
         try:
             done = await self.regions.write(at.schema, at.part.number, question, asked, call)
         except Conflict as error:
-            if error.code not in _CHANGED:
+            if error.code not in JUDGED:
                 raise
             at.sent.refused(asked.judged_epoch, error)
             raise against from error

@@ -12,7 +12,7 @@ from base.rng import Rng
 from base.rows.layout import Column
 from base.rows.nodes import Nodes
 from base.rows.outcome import RegionOutcome, outcome_of
-from base.rows.retry import MOVED, REGION_BACKOFF, at_the_end, attempts, may_send_again
+from base.rows.retry import JUDGED, REGION_BACKOFF, at_the_end, attempts, may_send_again
 from base.rows.split import Part, body_of
 from base.wire.batches import BatchHeader, BatchResult, ReadHeader
 from base.wire.tables import RegionRouteBody
@@ -57,7 +57,7 @@ class Statement:
             return RegionOutcome(region_id, "applied", done.rows, done.version, done.repeated)
         # A leader of a higher epoch has read all that an older one can ever have applied (P5), so
         # its refusal is the truth; at the same epoch a copy may still be on its way.
-        judged = isinstance(done, Conflict) and done.code not in MOVED and epoch > unknown_epoch
+        judged = isinstance(done, Conflict) and done.code in JUDGED and epoch > unknown_epoch
         perhaps = unknown_epoch >= 0 and not judged
         return outcome_of(region_id, part.rows.num_rows, done, perhaps)
 

@@ -101,6 +101,7 @@ def test_given_a_silent_leader_then_only_a_later_ones_word_settles_it(
     sent.lost(1)
     for epoch in judged:
         sent.refused(epoch, Conflict("already-exists"))
-    sent.refused(3, Conflict("schema-version-stale"))
+    for code in ("schema-version-stale", "stale-epoch", "wrong-cluster"):
+        sent.refused(3, Conflict(code))
 
     assert sent.perhaps is perhaps
