@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from base.errors import Refused
+from base.rows.exact import exactly
 from base.rows.layout import Column, Layout
 from base.schema.arrays import arrow_array, has_nameless
-from base.schema.conversion import cast_to_decimals
 from base.schema.types import ColumnType
 from base.schema.values import JsonScalar, Value, from_python, to_json
 
@@ -104,9 +104,7 @@ def cast_column(column: Column, found: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def _exactly(column: Column, found: pa.Array) -> pa.Array:
     try:
-        if pa.types.is_decimal(found.type) and column.type.name == "decimal":
-            return cast_to_decimals(found, column.type)
-        return found.cast(column.type.arrow)
+        return exactly(column.type, found)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise Refused(
             "invalid-request",

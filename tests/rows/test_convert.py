@@ -155,3 +155,42 @@ def test_given_a_key_in_any_form_then_it_is_the_same_key(key: object) -> None:
 def test_given_no_key_of_the_table_then_it_is_refused(key: object) -> None:
     with pytest.raises(Refused):
         layout().key_bytes(key)
+
+
+LOSSES = {
+    "007": ("int64", pa.array(["007"])),
+    "7 as true": ("boolean", pa.array([7])),
+    "rounded": ("decimal(10,2)", pa.array([0.125])),
+    "too many digits": ("float64", pa.array([Decimal("0.12345678901234567890123")])),
+    "an hour of a day": ("date", pa.array([datetime(2020, 1, 1, 5)])),  # noqa: DTZ001
+    "no text": ("string", pa.array([b"\xff"])),
+}
+
+
+@pytest.mark.parametrize("why", LOSSES)
+def test_given_values_of_a_former_type_when_they_do_not_fit_then_they_are_refused(why: str) -> None:
+    """Arrow would round, cut off or guess."""
+    type, values = LOSSES[why]
+
+    with pytest.raises(Refused, match="x"):
+        cast_column(Column(1, "x", parse_type(type), True, None), values)
+
+
+@pytest.mark.parametrize(
+    ("type", "values", "said"),
+    [
+        ("int64", pa.array(["-5", None]), [-5, None]),
+        ("string", pa.array([1e20, 0.1]), ["1e+20", "0.1"]),
+        ("string", pa.array([5]), ["5"]),
+        ("decimal(10,2)", pa.array([0.1]), [Decimal("0.10")]),
+        ("int32", pa.array([1.0]), [1]),
+        ("string", pa.array(["a", "a"]).dictionary_encode(), ["a", "a"]),
+        ("int64", pa.nulls(1), [None]),
+        ("float64", pa.array([5], pa.uint8()), [5.0]),
+    ],
+    ids=str,
+)
+def test_given_values_of_a_former_type_when_they_fit_then_they_are_what_a_change_makes_of_them(
+    type: str, values: pa.Array, said: list[object]
+) -> None:
+    assert cast_column(Column(1, "x", parse_type(type), True, None), values).to_pylist() == said
