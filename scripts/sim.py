@@ -2,7 +2,7 @@
 
 Prints each seed that went wrong, with its faults and the digest of its trace, and at the end how
 often every rare state was reached. Exit 1 if one went wrong, or a rare state was never reached.
-`--bug` plants a mistake, which must be found: exit 0 as soon as it is.
+`--short` lives short lives. `--bug` plants a mistake, which must be found: exit 0 as soon as it is.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
+from tests.sim.length import LONG, SHORT, Life
 from tests.sim.planted import BUGS, Bugs
 from tests.sim.plot import live
 from tests.sim.report import never, shown
@@ -23,11 +24,13 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="sim", description=__doc__)
     parser.add_argument("--seeds", type=int, default=100, help="How many.")
     parser.add_argument("--first", type=int, default=1, help="The first of them.")
+    parser.add_argument("--short", action="store_true", help="Short lives: a quarter of the time.")
     parser.add_argument("--bug", choices=sorted(BUGS), help="Plant it, and look for it.")
     asked = parser.parse_args(argv)
     _fix_hashes(argv)
-    seeds = range(asked.first, asked.first + asked.seeds)
-    return _hunt(seeds, BUGS[asked.bug]) if asked.bug else _live(seeds)
+    length = SHORT if asked.short else LONG
+    lives = [Life(asked.first + number, length) for number in range(asked.seeds)]
+    return _hunt(lives, BUGS[asked.bug]) if asked.bug else _live(lives)
 
 
 def _fix_hashes(argv: Sequence[str]) -> None:
@@ -37,10 +40,10 @@ def _fix_hashes(argv: Sequence[str]) -> None:
         os.execve(sys.executable, command, {**os.environ, "PYTHONHASHSEED": HASHES})
 
 
-def _live(seeds: range) -> int:
+def _live(lives: Sequence[Life]) -> int:
     sometimes, wrong, operations = Counter[str](), 0, 0
-    for done, seed in enumerate(seeds, start=1):
-        outcome = live(seed)
+    for done, life in enumerate(lives, start=1):
+        outcome = live(life)
         sometimes += outcome.sometimes
         operations += outcome.operations
         if outcome.violations:
@@ -50,19 +53,19 @@ def _live(seeds: range) -> int:
             print(f"{done} seeds, {operations} operations, {wrong} wrong", flush=True)
     for what, count in sorted(sometimes.items()):
         print(f"{count:8} {what}")
-    missed = never(sometimes, len(seeds))
-    counted = f"{len(seeds)} seeds, {operations} operations, {wrong} wrong"
+    missed = never(sometimes, operations)
+    counted = f"{len(lives)} seeds, {operations} operations, {wrong} wrong"
     print(f"{counted}; never: {missed or 'nothing'}")
     return 1 if wrong or missed else 0
 
 
-def _hunt(seeds: range, bugs: Bugs) -> int:
-    for tried, seed in enumerate(seeds, start=1):
-        outcome = live(seed, bugs, until="")
+def _hunt(lives: Sequence[Life], bugs: Bugs) -> int:
+    for tried, life in enumerate(lives, start=1):
+        outcome = live(life, bugs, until="")
         if outcome.violations:
             print(f"found after {tried} seeds\n{shown(outcome)}")
             return 0
-    print(f"not found in {len(seeds)} seeds")
+    print(f"not found in {len(lives)} seeds")
     return 1
 
 

@@ -1,6 +1,7 @@
 """The ASGI app as a function of a ready service. Opens nothing and starts no task."""
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
+from starlette.routing import BaseRoute
 
 from dataplane.datanode.api import admin, node
 from dataplane.datanode.door import doorway
@@ -9,6 +10,17 @@ from serving.answers import PROBLEM, answer_errors
 from serving.door import Door
 
 TITLE = "metasrv datanode"
+
+
+def _included() -> tuple[BaseRoute, ...]:
+    """Made once: FastAPI builds what it includes anew for each app, and that takes long."""
+    every = APIRouter()
+    for router in (node, admin):
+        every.include_router(router, responses=dict(PROBLEM))
+    return tuple(every.routes)
+
+
+ROUTES = _included()
 
 
 def build_app(service: Service) -> FastAPI:
@@ -21,7 +33,6 @@ def build_app(service: Service) -> FastAPI:
 def bare_app() -> FastAPI:
     """Routes and error answers without a service: what the document is made of."""
     app = FastAPI(title=TITLE, version="1", docs_url=None, redoc_url=None, openapi_url=None)
-    app.include_router(node, responses=dict(PROBLEM))
-    app.include_router(admin, responses=dict(PROBLEM))
+    app.router.routes.extend(ROUTES)
     answer_errors(app)
     return app

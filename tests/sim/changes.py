@@ -43,8 +43,12 @@ class Alterer:
 
     session: Session
     table: Shaped
+    steered: float = STEERED
+    """The chance of a change to be steered on its way."""
     changes: int = 0
     names: int = 0
+    has_met_twins: bool = False
+    """Whether a unique index was asked for over rows that share values."""
 
     def __post_init__(self) -> None:
         self.indexes = Indexes(self.session.service)
@@ -52,7 +56,11 @@ class Alterer:
     async def run(self, changes: int) -> None:
         while self.changes < changes:
             await self.session.think(THINK_MS)
-            await self._change()
+            if self._is_to_meet_twins():
+                self.has_met_twins = True
+                await self.index(SPARSE, unique=True)
+            else:
+                await self._change()
 
     async def index(self, *columns: str, unique: bool = False) -> None:
         """Makes one."""
@@ -67,6 +75,10 @@ class Alterer:
             await self._index_not_valid(name, wish, plan)
         elif not await self._pursued(wish, plan):
             self.session.count("an index was not made")
+
+    async def column(self, default: int) -> None:
+        """Adds one that is required."""
+        await self._alter([lambda plan: self._operations().add(plan, True, default)])
 
     async def _index_not_valid(self, name: str, wish: Wish, plan: Plan) -> None:
         """Write-only, if values stand twice; then it is validated, or goes."""
@@ -119,6 +131,12 @@ class Alterer:
             self.session.wrong(f"{self.table.name} cannot be checked")
 
     # ---- what is changed
+
+    def _is_to_meet_twins(self) -> bool:
+        """Once, when rows have come."""
+        table = self.table
+        is_due = table.is_crowded and not self.has_met_twins and self.changes > 1
+        return is_due and SPARSE in standing(table.columns.values(), self.session.now)
 
     async def _change(self) -> None:
         drawn, say = self.session.random.random(), self._operations()
@@ -196,7 +214,7 @@ class Alterer:
         session, random = self.session, self.session.random
         if wish.undrop is not None and random.random() < KEPT:
             wish = kept(wish, random.randint(*GRACE_S))
-        is_steered = random.random() < STEERED
+        is_steered = random.random() < self.steered
         steering: Steering | None = None
 
         async def pursue(key: str) -> object:

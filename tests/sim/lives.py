@@ -4,15 +4,18 @@ A process fixes how texts are hashed when it starts, and sets of texts are in th
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from typing import NamedTuple
 
+from tests.sim.length import Life
 from tests.sim.planted import BUGS
-from tests.sim.plot import Outcome, live
+from tests.sim.plot import Outcome, Plot, live
+from tests.sim.world import World
 
 HASHES = "0"
 AT_ONCE = 2
@@ -31,9 +34,11 @@ class Processes:
 
     pool: ProcessPoolExecutor
 
-    def lives(self, seeds: Sequence[int]) -> list[Outcome]:
-        """In order of *seeds*."""
-        return list(self.pool.map(live, seeds))
+    def lives(
+        self, lives: Sequence[Life], plot: Callable[[World, Life], Plot] = Plot
+    ) -> list[Outcome]:
+        """In order of *lives*."""
+        return list(self.pool.map(partial(live, plot=plot), lives))
 
     def hunts(self, wanted: Sequence[Hunt], seeds_max: int) -> list[int | None]:
         """Of each: after how many seeds it was found."""
@@ -43,7 +48,7 @@ class Processes:
 
 def _hunted(hunt: Hunt, seeds_max: int) -> int | None:
     for seed in range(1, seeds_max + 1):
-        found = live(seed, BUGS[hunt.bug], until=hunt.check).violations
+        found = live(Life(seed), BUGS[hunt.bug], until=hunt.check).violations
         if any(hunt.check in text for text in found):
             return seed
     return None

@@ -289,6 +289,8 @@ class SimLoop(asyncio.BaseEventLoop):
             if not task.done():
                 _close(task)
         self.close()
+        self._tasks.clear()  # a library may know one for ever, and so this loop
+        self._scheduled.clear()
 
 
 def _close(task: SimTask) -> None:

@@ -9,7 +9,7 @@ from tests.sim.elements import NULL, Way, standing, text_of
 from tests.sim.oracle import Written
 from tests.sim.rules import Rule
 from tests.sim.shaped import SPARSE, Column, Shaped
-from tests.sim.users import SPREAD, VALUES
+from tests.sim.users import VALUES
 
 COLUMNS_MAX = 4
 NOT_VALID = 0.4
@@ -65,9 +65,13 @@ class Operations:
         if len(standing(self.table.columns.values(), self.session.now)) >= COLUMNS_MAX:
             return self.drop_column(plan)
         random = self.session.random
-        name, way = self.name("c"), Way(self.session.now)
         required = random.random() < 0.4
         default = random.randrange(100, 200) if required or random.random() < 0.5 else None
+        self.add(plan, required, default)
+
+    def add(self, plan: Plan, required: bool, default: int | None) -> None:
+        """A column."""
+        name, way = self.name("c"), Way(self.session.now)
         column = {"name": name, "type": "int64", "nullable": not required, "default": default}
         self.table.add(Column(name, way, origin=default))
         if required:
@@ -141,7 +145,7 @@ class Operations:
             return
         random, way = self.session.random, Way(self.session.now)
         column = random.choice(names)
-        value = random.randrange(SPREAD if column == SPARSE else VALUES + 2)
+        value = random.randrange(self.table.spread if column == SPARSE else VALUES + 2)
         not_valid = random.random() < NOT_VALID
         holds = Way(self.session.now) if not_valid else way
         rule = Rule(name=self.name("k"), comes=way, column=column, refuses=str(value), holds=holds)

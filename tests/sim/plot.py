@@ -1,6 +1,6 @@
 """One seed: calm, then faults among the clients' work, then peace, and what everybody finds.
 
-outcome = live(seed)
+outcome = live(Life(17))
 """
 
 import asyncio
@@ -28,6 +28,7 @@ from tests.sim.eyes import SimEyes
 from tests.sim.faults import FAULTS, Fault
 from tests.sim.frontends import Frontend
 from tests.sim.ghosts import look_at_leaders
+from tests.sim.length import Life
 from tests.sim.line import Line
 from tests.sim.loop import WORLD, SimLoop, run
 from tests.sim.nodes import Datanode
@@ -43,35 +44,31 @@ START_MS_MAX = 60_000
 SETTLE_MS_MAX = 300_000
 """In which all is over once the faults are: leases, elections and retries end long before."""
 QUIET_MS = 6_000
-FAULTS_MIN, FAULTS_MAX = 8, 14
-FAULTS_MS = 25_000
-"""In which they begin."""
 TABLES = 1
-WRITERS = 2
-USERS = 3
-"""Of frontends."""
-STATEMENTS = 38
-"""Of one writer, or user."""
-CHANGES = 8
-"""Of one owner of tables."""
-READS = 6
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What a seed came to."""
 
-    seed: int
+    life: Life
     digest: str
     violations: tuple[str, ...]
     sometimes: Counter[str]
     operations: int
+    changes: int
+    """Of the table that changes its shape."""
     faults: tuple[str, ...]
     virtual_s: float
     steps: int
 
 
-def live(seed: int, bugs: Bugs | None = None, until: str | None = None) -> Outcome:
+def live(
+    life: Life,
+    bugs: Bugs | None = None,
+    until: str | None = None,
+    plot: "Callable[[World, Life], Plot] | None" = None,
+) -> Outcome:
     """Raises nothing of the world's: what went wrong in it is in the outcome.
 
     *until*: the world ends as soon as something goes wrong that is told with these words.
@@ -80,7 +77,7 @@ def live(seed: int, bugs: Bugs | None = None, until: str | None = None) -> Outco
     plots: list[Plot] = []
 
     async def main(loop: SimLoop) -> None:
-        plots.append(Plot(World(loop, seed, bugs, until), seed))
+        plots.append((plot or Plot)(World(loop, life.seed, bugs, until), life))
         playing = loop.spawn(WORLD, plots[0].play())
         await asyncio.wait([playing, plots[0].world.found], return_when=asyncio.FIRST_COMPLETED)
         if playing.done():
@@ -90,18 +87,21 @@ def live(seed: int, bugs: Bugs | None = None, until: str | None = None) -> Outco
         if not plots[0].world.loop.is_over:  # what is closed then complains of it
             plots[0].world.wrong(text)
 
-    with quiet(tell), bugs.planted(), seeded_ids(seed), uncollected():
+    with quiet(tell), bugs.planted(), seeded_ids(life.seed), uncollected():
         try:
-            run(main, seed)
+            run(main, life.seed)
         except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - whatever ends a world
             plots[0].world.wrong(f"ended by {error!r}")
     return plots[0].outcome()
 
 
 class Plot:
-    def __init__(self, world: World, seed: int) -> None:
+    look_ms = LOOK_MS
+
+    def __init__(self, world: World, life: Life) -> None:
         self.world = world
-        self.seed = seed
+        self.life = life
+        self.length = life.length
         self.faults: list[str] = []
         self.owners: list[Owner] = []
         self.forgetters: list[Forgetter] = []
@@ -116,7 +116,7 @@ class Plot:
         if await self._prepared():
             storms = world.loop.spawn(WORLD, self._trouble())
             work = [world.loop.spawn(name, actor) for name, actor in self._actors()]
-            for task in work[: WRITERS + USERS]:
+            for task in work[: self.length.writers + self.length.users]:
                 await task
             await storms
             self._make_peace()
@@ -126,15 +126,16 @@ class Plot:
 
     def outcome(self) -> Outcome:
         world = self.world
-        changes = sum(owner.changes for owner in self.owners)
+        shaping = sum(alterer.changes for alterer in self.alterers)
+        changes = sum(owner.changes for owner in self.owners) + shaping
         changes += sum(forgetter.changes for forgetter in self.forgetters)
-        changes += sum(alterer.changes for alterer in self.alterers)
         return Outcome(
-            seed=self.seed,
+            life=self.life,
             digest=world.loop.digest(),
             violations=tuple(world.violations),
             sometimes=world.weather.sometimes,
             operations=world.oracle.statements + changes,
+            changes=shaping,
             faults=tuple(self.faults),
             virtual_s=world.loop.time(),
             steps=world.loop.steps,
@@ -170,16 +171,19 @@ class Plot:
     async def _shaped(self) -> bool:
         """The table that changes its shape, with an index over all of its rows to come."""
         session, regions = self.world.session("alterer"), self.world.random.choice([1, 2])
+        is_crowded = regions == 1 and self.world.random.random() < 0.5
         body = shaped_spec("shaped", regions)
         end = await pursued(session, lambda key: session.tables.create(body, idempotency_key=key))
         if end.value is None:
             session.wrong("shaped cannot be made")
             return False
-        shaped = Shaped(end.value.id, "shaped", session.oracle.rows(end.value.id), regions)
+        shaped = Shaped(
+            end.value.id, "shaped", session.oracle.rows(end.value.id), regions, is_crowded
+        )
         alterer = Alterer(session, shaped)
         self.alterers.append(alterer)
         await alterer.index(TOKEN)
-        if regions == 1:
+        if regions == 1 and not is_crowded:
             await alterer.index(SPARSE, unique=True)
         return True
 
@@ -188,25 +192,25 @@ class Plot:
         return self.owners[-1]
 
     def _actors(self) -> "list[tuple[str, Coroutine[Any, Any, None]]]":
-        world = self.world
+        world, length = self.world, self.length
         actors: list[tuple[str, Coroutine[Any, Any, None]]] = []
-        for number in range(WRITERS):
+        for number in range(length.writers):
             writer = Writer(world.session(f"writer-{number}"), number, self.names)
-            actors.append((f"writer-{number}", writer.run(STATEMENTS)))
+            actors.append((f"writer-{number}", writer.run(length.statements)))
         (alterer,) = self.alterers
-        for number in range(USERS):
+        for number in range(length.users):
             user = User(self._line(f"user-{number}"), alterer.table, number)
-            actors.append((user.session.name, user.run(STATEMENTS)))
-        actors.append(("alterer", alterer.run(CHANGES)))
+            actors.append((user.session.name, user.run(length.statements)))
+        actors.append(("alterer", alterer.run(length.changes)))
         for number, known in enumerate(self.known):
             owner = self._owner(f"steward-{number + 1}")
             owner.known[known.table_id] = self.owners[0].known.pop(known.table_id)
-            actors.append((owner.session.name, steward(owner, known, CHANGES // 2)))
+            actors.append((owner.session.name, steward(owner, known, length.owned // 2)))
         owner = self._owner("builder")
-        actors.append((owner.session.name, builder(owner, CHANGES)))
+        actors.append((owner.session.name, builder(owner, length.owned)))
         forgetter = Forgetter(world.session("forgetter"))
         self.forgetters.append(forgetter)
-        actors.append((forgetter.session.name, forgetter.run(CHANGES)))
+        actors.append((forgetter.session.name, forgetter.run(length.owned)))
         actors.append(("reader", self._read(world.session("reader"))))
         return actors
 
@@ -215,7 +219,7 @@ class Plot:
 
     async def _read(self, session: Session) -> None:
         tables = {name: session.rows(name) for name in self.names}
-        for _ in range(READS):
+        for _ in range(self.length.reads):
             await session.think(5_000)
             await read_all(session, tables[session.random.choice(self.names)], must=False)
 
@@ -225,8 +229,8 @@ class Plot:
         world, random = self.world, self.world.random
         world.weather.storm = world.weather.store_storm = 0.5
         world.weather.job_fails = 0.2
-        count = random.randint(FAULTS_MIN, FAULTS_MAX)
-        starts = sorted(random.uniform(0, FAULTS_MS) for _ in range(count))
+        count = random.randint(self.length.faults_min, self.length.faults_max)
+        starts = sorted(random.uniform(0, self.length.faults_ms) for _ in range(count))
         begun: list[Awaitable[None]] = []
         before = 0.0
         for start in starts:
@@ -260,7 +264,7 @@ class Plot:
             world.shapes.look(world.nodes, world.frontends)
             look_at_leaders(world.servers, world.weather.sometimes)
             self._restart_those_who_gave_up()
-            await world.sleep_ms(LOOK_MS)
+            await world.sleep_ms(self.look_ms)
 
     def _restart_those_who_gave_up(self) -> None:
         """As whatever runs the programs does; faults restart what they have killed."""
@@ -314,7 +318,8 @@ class Plot:
                 world.wrong(f"check: {violation.line}")
 
     async def _judge_shaped(self) -> None:
-        """Every frontend has the table of the model, whichever way it is read."""
+        """Every frontend has the table of the model, whichever way it is read; entries of an index
+        are asked of any."""
         (alterer,) = self.alterers
         await alterer.judge()
         self.world.shapes.end(self.world.nodes)
@@ -322,7 +327,7 @@ class Plot:
         for frontend in self.world.frontends:
             line = Line(self.world.session(f"judge-{frontend.name}"), [frontend])
             await read_whole(line, table, must=True)
-            await read_by_indexes(line, table)
+        await read_by_indexes(self._line("judge"), table)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ SOMETIMES = (
     "two servers that believe they lead",
     "twice: node",
 )
-"""Rare states that a handful of seeds must reach: what is never reached is not proved."""
+"""Rare states that a handful of long lives must reach: what is never reached is not proved."""
 
 RARELY = (
     "a write of a deposed leader was refused",
@@ -46,13 +46,13 @@ RARELY = (
     "twice: rows",
 )
 """Rarer ones, of which a long run must have reached each."""
-RARELY_SEEDS = 40
-"""So many seeds are a long run."""
+RARELY_OPERATIONS = 7_000
+"""So many are a long run: of forty long lives, or of two hundred short ones."""
 
 
-def never(sometimes: Counter[str], seeds: int) -> list[str]:
-    """What so many seeds should have reached, and did not."""
-    expected = SOMETIMES + (RARELY if seeds >= RARELY_SEEDS else ())
+def never(sometimes: Counter[str], operations: int) -> list[str]:
+    """What a run of so many should have reached, and did not."""
+    expected = SOMETIMES + (RARELY if operations >= RARELY_OPERATIONS else ())
     return [what for what in expected if not sometimes[what]]
 
 
@@ -61,9 +61,9 @@ def shown(outcome: Outcome) -> str:
 
 
 def _lines(outcome: Outcome) -> Iterator[str]:
-    yield f"seed {outcome.seed}, trace {outcome.digest}, {outcome.virtual_s:.0f} s of virtual time"
+    yield f"{outcome.life}, trace {outcome.digest}, {outcome.virtual_s:.0f} s of virtual time"
     yield f"faults: {', '.join(outcome.faults)}"
-    yield f"again: make sim SEEDS=1 FIRST={outcome.seed}; for ever: a line in tests/sim/corpus.py"
+    yield f"again: {outcome.life.command}; for ever: a line in tests/sim/corpus.py"
     yield from outcome.violations[:SHOWN_MAX]
     left = len(outcome.violations) - SHOWN_MAX
     if left > 0:

@@ -24,6 +24,9 @@ from tests.sim.loop import SimLoop
 from tests.sim.net import Network, Wire
 from tests.sim.store import FaultyStore, Ghost
 
+CONFIG = ServerConfig(server_id="unnamed", data_dir=Path("unused"))
+"""Made once: to look for it in files and in the environment takes longer than to start."""
+
 
 @dataclass(frozen=True)
 class Outside:
@@ -81,7 +84,7 @@ class Metasrv:
     async def _run(self, seed: int) -> None:
         """As metasrv.main puts it together."""
         outside, clock = self.outside, self.clock
-        config = ServerConfig(server_id=self.name, data_dir=Path("unused"))
+        config = CONFIG.model_copy(update={"server_id": self.name})
         weather, wire = outside.network.weather, Wire(outside.network)
         store = FaultyStore(
             outside.loop, outside.kv, weather, self.name, outside.ghost, outside.alter

@@ -17,7 +17,9 @@ Said = Mapping[str, int | str | None]
 BY_DEFAULT = "by default"
 GONE = "gone"
 SPARSE = "u"
-"""A column from the beginning on, with values that rows seldom share."""
+"""A column from the beginning on; unless the table is crowded, rows seldom share its values."""
+SPREAD, CROWD = 60, 6
+"""How many values it has."""
 TOKEN, COPY = "v", "w"
 """Columns that every statement that puts a row writes, with one value that no other one writes: a
 row of which they differ was torn."""
@@ -78,12 +80,18 @@ class Shaped:
     rows: Rows
     """By their tokens."""
     regions: int
+    is_crowded: bool = False
+    """Whether rows share values of SPARSE, so that a unique index finds some twice."""
     columns: dict[str, Column] = field(default_factory=dict)
     indexes: dict[str, Index] = field(default_factory=dict)
     rules: Rules = field(default_factory=lambda: Rules([]))
 
     def __post_init__(self) -> None:
         self.columns[SPARSE] = Column(SPARSE, Way(-2.0, -1.0))
+
+    @property
+    def spread(self) -> int:
+        return CROWD if self.is_crowded else SPREAD
 
     def known(self, now: float) -> list[Column]:
         """Columns that a client may name."""

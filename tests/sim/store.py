@@ -77,7 +77,10 @@ class FaultyStore:
     async def watch(
         self, key: bytes, end: bytes, *, start_revision: int
     ) -> AsyncGenerator[Watched, None]:
+        downs = self.weather.downs
         async for watched in self.kv.watch(key, end, start_revision=start_revision):
+            if self.weather.downs != downs:
+                raise Unavailable(what="watch")
             while self.weather.is_cut(STORE, self.host):
                 await self._pause(LOOK_MS)
             await self._pause(self.weather.way_ms(Fate.FINE))

@@ -1,6 +1,7 @@
 """The system under seeds: every one a cluster, its clients and its faults, in virtual time.
 
-More of them: `make sim SEEDS=10000`; one of them again: `make sim SEEDS=1 FIRST=17`.
+Twenty long lives, and many short ones. More of them: `make sim SEEDS=10000`, or with
+`ARGS=--short`; one of them again: `make sim SEEDS=1 FIRST=17`.
 """
 
 from collections import Counter
@@ -9,53 +10,62 @@ from collections.abc import Callable
 import pytest
 
 from tests.sim.corpus import FOUND
+from tests.sim.length import LONG, SHORT, Length, Life
 from tests.sim.lives import Processes
 from tests.sim.plot import Outcome
 from tests.sim.report import never, shown
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
 
-SEEDS = range(1, 21)
-OPERATIONS_MIN, FAULTS_MIN = 200, 8
-Lived = Callable[[int], Outcome]
+LIVES = [
+    *(Life(seed, LONG) for seed in range(1, 21)),
+    *(Life(seed, SHORT) for seed in range(21, 301)),
+]
+EVERY = list(dict.fromkeys([*LIVES, *FOUND]))
+OPERATIONS_MIN = {LONG: 200, SHORT: 34}
+Lived = Callable[[Life], Outcome]
 
 
 @pytest.fixture(scope="module")
 def lived(sim_processes: Processes) -> Lived:
-    """A seed's outcome; each was lived once."""
-    seeds = sorted({*SEEDS, *FOUND})
-    return dict(zip(seeds, sim_processes.lives(seeds), strict=True)).__getitem__
+    """What became of a life; each was lived once."""
+    return dict(zip(EVERY, sim_processes.lives(EVERY), strict=True)).__getitem__
 
 
 @pytest.mark.case("online 76")
-@pytest.mark.parametrize("seed", sorted({*SEEDS, *FOUND}))
+@pytest.mark.parametrize("life", EVERY, ids=str)
 def test_given_a_seed_when_it_has_been_lived_then_nothing_was_wrong(
-    seed: int, lived: Lived
+    life: Life, lived: Lived
 ) -> None:
-    outcome = lived(seed)
+    outcome = lived(life)
 
     assert not outcome.violations, shown(outcome)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("life", LIVES, ids=str)
 def test_given_a_seed_when_it_has_been_lived_then_much_had_happened(
-    seed: int, lived: Lived
+    life: Life, lived: Lived
 ) -> None:
-    outcome = lived(seed)
+    outcome = lived(life)
 
-    assert outcome.operations >= OPERATIONS_MIN
-    assert len(outcome.faults) >= FAULTS_MIN
+    assert outcome.operations >= OPERATIONS_MIN[life.length]
+    assert outcome.changes >= life.length.changes
+    assert len(outcome.faults) >= life.length.faults_min
 
 
 def test_given_all_seeds_when_lived_then_every_rare_state_was_reached(lived: Lived) -> None:
-    total = sum((lived(seed).sometimes for seed in SEEDS), Counter[str]())
+    outcomes = [lived(life) for life in LIVES]
+    total = sum((outcome.sometimes for outcome in outcomes), Counter[str]())
 
-    assert not never(total, len(SEEDS)), total
+    assert not never(total, sum(outcome.operations for outcome in outcomes)), total
 
 
+@pytest.mark.parametrize("length", [LONG, SHORT], ids=lambda length: length.name)
 def test_given_one_seed_when_lived_again_then_its_history_is_the_same(
-    lived: Lived, sim_processes: Processes
+    length: Length, lived: Lived, sim_processes: Processes
 ) -> None:
-    (again,) = sim_processes.lives([SEEDS[-1]])
+    life = next(one for one in LIVES if one.length is length)
 
-    assert again.digest == lived(SEEDS[-1]).digest
+    (again,) = sim_processes.lives([life])
+
+    assert again.digest == lived(life).digest

@@ -18,7 +18,6 @@ KEYS = 8
 """Of one user; as many are everybody's."""
 VALUES = 4
 """Of a column, so that entries of an index share them."""
-SPREAD = 60
 TRIES_MAX = 3
 Row = Mapping[str, Any]
 
@@ -82,10 +81,13 @@ class User:
         for column in self.table.known(self.session.now):
             drawn = random.random()
             if drawn < 0.45:
-                row[column.name] = random.randrange(SPREAD if column.name == SPARSE else VALUES)
+                row[column.name] = random.randrange(self._spread(column.name))
             elif drawn < 0.5:
                 row[column.name] = None
         return row
+
+    def _spread(self, column: str) -> int:
+        return self.table.spread if column == SPARSE else VALUES
 
     async def _write(self, op: Op, count: int) -> None:
         session = self.session
@@ -166,7 +168,7 @@ class User:
             return
         name = random.choice(names)
         first = self.table.indexes[name].columns[0]
-        value: str | int = random.randrange(SPREAD if first == SPARSE else VALUES)
+        value: str | int = random.randrange(self._spread(first))
         if first in (TOKEN, COPY):
             possible = self.table.rows.possible(self._key(), now, now)
             value = random.choice(sorted(map(str, possible)))

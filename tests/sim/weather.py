@@ -47,6 +47,10 @@ class Weather:
     """0: nothing is lost; 1: as `BAD` says."""
     store_storm: float = 0.0
     """The same for messages to the store."""
+    is_down: bool = False
+    """The store refuses every call."""
+    downs: int = 0
+    """How often it went down: a watch of before does not go on."""
     is_full: bool = False
     """The store takes no puts."""
     job_fails: float = 0.0
@@ -61,6 +65,8 @@ class Weather:
         if self.is_cut(source, target):
             self.sometimes["a message into a cut link"] += 1
             return Fate.LOST
+        if target == STORE and self.is_down:
+            return Fate.REFUSED
         strength = self.store_storm if target == STORE else self.storm
         drawn = self.random.random()
         for fate, chance in BAD.items():

@@ -1,0 +1,67 @@
+"""How much happens in a world: a long life, or a short one, of which many can be lived."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+@dataclass(frozen=True)
+class Length:
+    """Of a life. What is one client's is so much at most."""
+
+    name: str
+    writers: int
+    users: int
+    """Of frontends."""
+    statements: int
+    """Of one writer, or user."""
+    changes: int
+    """Of the table that changes its shape."""
+    owned: int
+    """Changes of one owner of tables."""
+    reads: int
+    faults_min: int
+    faults_max: int
+    faults_ms: int
+    """In which they begin."""
+
+
+LONG = Length(
+    name="long",
+    writers=2,
+    users=3,
+    statements=38,
+    changes=8,
+    owned=8,
+    reads=6,
+    faults_min=8,
+    faults_max=14,
+    faults_ms=25_000,
+)
+SHORT = Length(
+    name="short",
+    writers=1,
+    users=2,
+    statements=9,
+    changes=4,
+    owned=1,
+    reads=1,
+    faults_min=2,
+    faults_max=3,
+    faults_ms=5_000,
+)
+
+
+class Life(NamedTuple):
+    """Which it is: with the code, all that its history depends on."""
+
+    seed: int
+    length: Length = LONG
+
+    def __str__(self) -> str:
+        return f"{self.length.name}-{self.seed}"
+
+    @property
+    def command(self) -> str:
+        """Lives it again."""
+        again = f"make sim SEEDS=1 FIRST={self.seed}"
+        return again if self.length is LONG else f"{again} ARGS=--{self.length.name}"
