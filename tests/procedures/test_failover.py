@@ -5,20 +5,17 @@ from typing import Any
 
 import pytest
 
-from base.errors import Unavailable
 from base.wire.jobs import MoveJob, MoveResult
 from keys.kv import Compare
 from keys.records import Outcome, ProcedureHistory, Submission
-from keys.tables import RegionState, TableRouteKey
+from keys.tables import TableRouteKey
 from keys.txn import snapshot
 from procedures.context import Context, Live, Ports
 from procedures.control import Control
-from procedures.kinds.failover_plan import Wanted, reroute_plan
 from procedures.kinds.failover_table import FAILOVER_TABLE
 from procedures.kinds.registry import KINDS
 from procedures.machine import Goto, ProcedureState
-from procedures.placing import place
-from procedures.ports import NodeView, Progress
+from procedures.ports import Progress
 from procedures.steering import Command
 from procedures.submit import Submission as Wish
 from tests.fakes.chance import SeededIds, SeededRng
@@ -27,7 +24,7 @@ from tests.fakes.plane import FakeJobs, FakeLeases, FakeNodes, FakePlacement, Pl
 from tests.procedures.agree import history_of
 from tests.procedures.ends import TABLE
 from tests.procedures.scenarios import MOVED, with_dead_node, with_dropped_table
-from tests.procedures.tables import region_ids, rows_of, table_route
+from tests.procedures.tables import region_ids, rows_of
 from tests.procedures.test_kinds import begun, finish, undrop
 from tests.sim.loop import SimLoop, run
 
@@ -272,72 +269,6 @@ class NoChildren:
 
     async def wait(self, procedures: object) -> tuple[()]:
         return ()
-
-
-# ---- pure: where regions go
-
-
-def view(name: str, *, alive: bool = True, regions: int = 0, zone: str = "a") -> NodeView:
-    return NodeView(name, zone, f"/disks/{name}", alive, regions, 1 << 40)
-
-
-def test_given_a_route_then_only_regions_of_the_source_or_of_dead_nodes_leave() -> None:
-    route = table_route(TABLE, ("dn-1", "dn-2", "dn-3"))
-    nodes = [view("dn-1"), view("dn-2"), view("dn-3", alive=False)]
-
-    plan = reroute_plan(route, nodes, Wanted("dn-1", region_ids(TABLE, 3)))
-
-    assert [one.led_by for one in plan] == ["dn-1", "dn-3"]
-    assert {one.region.leader for one in plan} == {"dn-2"}
-    assert all(one.region.epoch == 2 for one in plan)
-    assert all(one.region.borrows == one.leaves for one in plan)
-
-
-def test_given_regions_that_had_left_then_the_source_takes_them_back_if_nobody_else_can() -> None:
-    route = table_route(TABLE, ("dn-2", "dn-2"))
-    ids = region_ids(TABLE, 2)
-    nodes = [view("dn-1"), view("dn-2", alive=False)]
-
-    plan = reroute_plan(route, nodes, Wanted("dn-1", ids, (), ids))
-    others = reroute_plan(route, [*nodes, view("dn-3")], Wanted("dn-1", ids, (), ids))
-    back = route.with_regions(tuple(one.region for one in plan))
-
-    assert {one.region.leader for one in plan} == {"dn-1"}
-    assert {one.region.leader for one in others} == {"dn-3"}
-    assert reroute_plan(back, nodes, Wanted("dn-1", ids, (), ids)) == (), "it has come to stay"
-    for targets, moving in ((("dn-2",), ids), ((), ids[:1])):
-        with pytest.raises(Unavailable) as raised:
-            reroute_plan(route, nodes, Wanted("dn-1", ids, targets, moving))
-        assert "excluded" in str(raised.value.facts["reasons"])
-
-
-def test_given_a_root_that_was_never_announced_then_it_is_left_and_not_borrowed() -> None:
-    (region,) = table_route(TABLE, ("dn-1",)).region_routes
-    opening = region.model_copy(
-        update={"announced": False, "state": RegionState.OPENING, "borrows": ("/old",)}
-    )
-    route = table_route(TABLE, ("dn-1",)).with_regions((opening,))
-
-    (moved,) = reroute_plan(route, [view("dn-2")], Wanted("dn-1", (region.region_id,)))
-
-    assert moved.region.borrows == ("/old",)
-    assert moved.leaves == (region.root,)
-
-
-def test_given_nodes_then_the_one_with_fewest_regions_takes_the_next() -> None:
-    nodes = [view("b", regions=1), view("a", regions=1), view("c", regions=0, zone="z")]
-
-    chosen = place(nodes, 4)
-
-    assert [node.node_id for node in chosen] == ["c", "a", "b", "c"]
-
-
-def test_given_a_node_that_came_back_empty_then_it_does_not_take_a_whole_table() -> None:
-    nodes = [view("a", regions=90), view("b", regions=90), view("c", regions=0)]
-
-    chosen = place(nodes, 4)
-
-    assert [node.node_id for node in chosen] == ["c", "a", "b", "c"]
 
 
 # ---- undrop
