@@ -185,7 +185,12 @@ def hot(scenario: Callable[[HotTable], Awaitable[None]]) -> None:
 
 
 def is_ready(world: World) -> bool:
-    """The server leads and has heard of every node."""
-    state = world.servers[0].state
+    """The server leads and has heard of every node, and the frontend serves."""
+    state, service = world.servers[0].state, world.frontends[0].service
     term = state.term if state is not None and state.leads else None
-    return term is not None and len(term.nodes.nodes()) == len(world.nodes)
+    if service is None or term is None or len(term.nodes.nodes()) < len(world.nodes):
+        return False
+    with suppress(MetaError):
+        service.holder.check()
+        return True
+    return False
