@@ -52,6 +52,7 @@ RARE = {
 # Functions that call a port, and yet no life of a procedure passes through them. Each has tests.
 NOT_IN_A_LIFE = {
     "committer:_read_line_again": "only where a term began with a stale read (test_committer)",
+    "follower:load": "a server's own clockwork (test_follower)",
     "follower:look": "a server's own clockwork (test_follower)",
     "measured:txn": "passes on, and counts (test_metrics)",
     "measured:range": "passes on, and counts (test_metrics)",
