@@ -33,6 +33,7 @@ from tests.sim.loop import SimLoop, run
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 SUCCESSORS = ("same", "another")
 SECOND_CALL_MAX = 12  # a second fault comes early in the next term, or it would rarely come at all
+LOOK_MS_MAX = 320  # between looks of a client whether it was answered
 CORE = (Mode.CRASH_BEFORE, Mode.APPLIED_CRASH, Mode.ANSWER_LOST, Mode.RIVAL, Mode.LATE)
 """Of every call, whoever leads on."""
 STOPS = (Mode.PAUSED_BEFORE, Mode.PAUSED_AFTER)
@@ -205,11 +206,18 @@ async def submit(cluster: Cluster, server: Server, scenario: Scenario) -> str | 
     The procedure, if the client was told one.
     """
     asked = cluster.ask(server, lambda manager: wish(manager, scenario, cluster.kinds, cluster.ids))
-    while not asked.done() and not cluster.is_down(server):
-        await cluster.clock.sleep_ms(10)
+    await _answered(cluster, server, asked)
     with suppress(MetaError, asyncio.InvalidStateError):
         return asked.result().procedure
     return None
+
+
+async def _answered(cluster: Cluster, server: Server, asked: "asyncio.Task[Any]") -> None:
+    """Or never will be. A server may stand still for longer than a lease: looks are ever rarer."""
+    look_ms = 10
+    while not asked.done() and not cluster.is_down(server):
+        await cluster.clock.sleep_ms(look_ms)
+        look_ms = min(2 * look_ms, LOOK_MS_MAX)
 
 
 async def wish(
@@ -226,8 +234,7 @@ async def _cancel(cluster: Cluster, procedure: str | None) -> None:
         return
     cancel = Command(Control.CANCEL, by="anna")
     asked = cluster.ask(server, lambda manager: manager.control(procedure, cancel))
-    while not asked.done() and not cluster.is_down(server):
-        await cluster.clock.sleep_ms(10)
+    await _answered(cluster, server, asked)
     with suppress(MetaError, asyncio.InvalidStateError):
         asked.result()
 
