@@ -1,8 +1,36 @@
 """What the client required at submit, compared again under the locks (PROTOCOLS P1)."""
 
+from typing import Protocol
+
 from base.errors import Conflict, NotFound
 from keys.records import Submission
-from keys.tables import TableInfo, TableName, TableNameKey
+from keys.tables import TableInfo, TableInfoKey, TableName, TableNameKey
+from keys.txn import Snapshot
+from procedures.context import Context
+
+
+class OfTable(Protocol):
+    """The state of a procedure about one table."""
+
+    @property
+    def catalog(self) -> str: ...
+    @property
+    def schema_name(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def table_id(self) -> int: ...
+
+
+async def required_table(at: Context, state: OfTable) -> tuple[Snapshot, TableInfo]:
+    """The table, and the snapshot that it was read in, if all that was required still holds."""
+    key = TableInfoKey(state.table_id)
+    name = TableNameKey(state.catalog, state.schema_name, state.name)
+    seen = await at.snapshot(key, name)
+    require_same_table(at.client, name, seen.get(name))
+    info = seen.must(key)
+    require_version(at.client, info)
+    return seen, info
 
 
 def require_same_table(client: Submission, key: TableNameKey, found: TableName | None) -> None:

@@ -10,7 +10,7 @@ from base.elements.states import ElementState
 from keys.elements import STORED_GRAPHS
 from keys.log import TableAltered
 from keys.records import Lock, Resource
-from keys.tables import TableInfo, TableInfoKey, TableNameKey
+from keys.tables import TableInfo, TableInfoKey
 from keys.txn import Snapshot, Txn
 from procedures.context import Context
 from procedures.kinds.alter_operations import (
@@ -27,7 +27,7 @@ from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, 
 from procedures.marks import close_marks, open_marks
 from procedures.moves import Move, What, back, moved, over_brink, to_brink, to_end
 from procedures.reorg import Reorg, Runs, has, joined, summary
-from procedures.requirements import require_same_table, require_version
+from procedures.requirements import required_table
 from procedures.transitions import is_settled, publish, read_table, settle, tell
 from procedures.validation import REGIONS_AT_ONCE, look_at
 
@@ -104,12 +104,7 @@ class AlterTable(ProcedureState):
 
 async def judged(state: AlterTable, at: Context) -> tuple[Snapshot, TableInfo, Draft]:
     """What the operations come to, under the lock. Raises what they are refused with."""
-    key = TableInfoKey(state.table_id)
-    name = TableNameKey(state.catalog, state.schema_name, state.name)
-    seen = await at.snapshot(key, name)
-    require_same_table(at.client, name, seen.get(name))
-    info = seen.must(key)
-    require_version(at.client, info)
+    seen, info = await required_table(at, state)
     return seen, info, drafted(info, state.operations)
 
 

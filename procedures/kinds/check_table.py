@@ -18,13 +18,13 @@ from base.fanout import fan_out
 from base.wire.checks import CheckedIndex, DataFault, DataRule, TableCheckBody, TableFault
 from base.wire.jobs import CheckJob, CheckResult
 from keys.records import Lock, Resource
-from keys.tables import RegionRoute, TableInfo, TableInfoKey, TableNameKey
+from keys.tables import RegionRoute, TableInfo
 from procedures.context import Context
 from procedures.locks import exclusive, in_schema, table_key
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.marks import close_marks, current_snapshot, mark_everywhere
 from procedures.reorg import Runs, has, joined
-from procedures.requirements import require_same_table, require_version
+from procedures.requirements import required_table
 from procedures.transitions import is_settled, read_table, settle
 from procedures.validation import REGIONS_AT_ONCE, named_key, named_values, row_check
 
@@ -51,11 +51,7 @@ class CheckTable(ProcedureState):
 
 
 async def begin(state: CheckTable, at: Context) -> Outcome[CheckTable]:
-    key = TableInfoKey(state.table_id)
-    name = TableNameKey(state.catalog, state.schema_name, state.name)
-    seen = await at.snapshot(key, name)
-    require_same_table(at.client, name, seen.get(name))
-    require_version(at.client, seen.must(key))
+    await required_table(at, state)
     return Goto("settle", state)
 
 

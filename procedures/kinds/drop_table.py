@@ -32,7 +32,7 @@ from procedures.locks import exclusive, route_key, whole_table
 from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.opening import close_order, order_all
 from procedures.passages import hidden
-from procedures.requirements import require_same_table, require_version
+from procedures.requirements import required_table
 
 WAIT_MS = 600_000
 """For holders of schema leases, whose leases end long before; then it is undone."""
@@ -51,12 +51,8 @@ class DropTable(ProcedureState):
 
 
 async def hide(state: DropTable, at: Context) -> Outcome[DropTable]:
-    name = TableNameKey(state.catalog, state.schema_name, state.name)
+    seen, info = await required_table(at, state)
     key = TableInfoKey(state.table_id)
-    seen = await at.snapshot(key, name)
-    require_same_table(at.client, name, seen.get(name))
-    info = seen.must(key)
-    require_version(at.client, info)
     new = _in_state(info, TABLE.after(info.state, TABLE.drop))
     at.note(hidden(info))
     return Goto("remove", state, Txn.on(seen).put(key, new).log(TableAltered(info=new)))

@@ -9,7 +9,6 @@ written since the version was reserved.
 from base.errors import Refused
 from base.wire.imports import ImportBody
 from keys.records import Lock, Resource
-from keys.tables import TableInfoKey, TableNameKey
 from procedures.context import Context
 from procedures.importing import (
     Input,
@@ -27,7 +26,7 @@ from procedures.locks import exclusive, in_schema, table_key
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.marks import close_marks, reserve_versions
 from procedures.reorg import Runs, joined
-from procedures.requirements import require_same_table, require_version
+from procedures.requirements import required_table
 from procedures.transitions import read_table
 
 IMPORT_MS = 86_400_000
@@ -54,12 +53,8 @@ class ImportTable(ProcedureState):
 
 
 async def begin(state: ImportTable, at: Context) -> Outcome[ImportTable]:
-    key = TableInfoKey(state.table_id)
-    name = TableNameKey(state.catalog, state.schema_name, state.name)
-    seen = await at.snapshot(key, name)
-    require_same_table(at.client, name, seen.get(name))
-    require_version(at.client, seen.must(key))
-    refuse_indexes(seen.must(key))
+    _, info = await required_table(at, state)
+    refuse_indexes(info)
     return Goto("mark", state)
 
 
