@@ -4,6 +4,7 @@ A test that uses `etcd` carries the mark of that name (or of a later part, scrip
 An area's own fixtures are in its own `conftest.py`.
 """
 
+import gc
 from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
@@ -22,6 +23,16 @@ settings.register_profile(
     "search", settings.get_profile("house"), derandomize=False, max_examples=10_000
 )
 settings.load_profile("house")
+
+YOUNG_MAX = 50_000
+"""New objects before garbage is looked for: by default 700, which was a quarter of all the time."""
+
+
+def pytest_collection_finish() -> None:
+    """Modules, models and tests stay: they are not looked through again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG_MAX)
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
