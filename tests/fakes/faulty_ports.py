@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 from base.errors import Unknown
@@ -47,16 +48,20 @@ def site() -> tuple[str, ...]:
     """The functions of ours that are running, innermost first, without the ports themselves."""
     names, frame = [], sys._getframe(2)
     while frame is not None:
-        path = frame.f_code.co_filename
-        for package in OURS:
-            _, found, inner = path.partition(f"/{package}/")
-            if found and "/tests/" not in path:
-                names.append(f"{inner.removesuffix('.py')}:{frame.f_code.co_name}")
+        if module := _module(frame.f_code.co_filename):
+            names.append(f"{module}:{frame.f_code.co_name}")
         parent = frame.f_back
         if parent is None:
             break
         frame = parent
     return tuple(names)
+
+
+@cache
+def _module(path: str) -> str:
+    """Of ours, below its package; or nothing."""
+    inner = (path.partition(f"/{package}/")[2] for package in OURS if "/tests/" not in path)
+    return next(filter(None, inner), "").removesuffix(".py")
 
 
 @dataclass(slots=True)

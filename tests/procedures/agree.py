@@ -4,10 +4,11 @@ Written from DESIGN 3 and GUARANTEES G2, G5, G7, G10, without any model of the p
 got wrong in the same way would not be seen. (`metasrv check` is another checker, for operators.)
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+import orjson
 
 from keys.kv import Event, Watched
 from tests.procedures import transitions
@@ -16,9 +17,12 @@ Parts = tuple[str, ...]
 SEQUENCED = {"table_id": "table_id", "schema_id": "schema_id", "catalog_id": "catalog_id"}
 
 
-def history_of(log: Iterable[Watched]) -> "Agreement":
-    """The agreement after every revision of *log*, with all that was wrong on the way."""
-    agreement = Agreement()
+def history_of(log: Iterable[Watched], so_far: "Agreement | None" = None) -> "Agreement":
+    """The agreement after every revision of *log*, with all that was wrong on the way.
+
+    *so_far*: of the revisions before, which goes on.
+    """
+    agreement = so_far or Agreement()
     for entry in log:
         agreement.move(entry.revision, entry.events)
     return agreement
@@ -55,7 +59,7 @@ class Agreement:
         for event in events:
             head, *parts = event.key.decode().split("/")
             where = tuple(parts)
-            value = None if event.value is None else json.loads(event.value)
+            value = None if event.value is None else orjson.loads(event.value)
             self._changed(head, where, value)
             if head == "__catalog" and where[0] == "update" and value is not None:
                 updates.append(value)

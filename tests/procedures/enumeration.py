@@ -168,9 +168,15 @@ async def _live(
     for server in cluster.servers:
         server.plan.armed = False
     wrong += await _arrive(cluster)
-    wrong += await ask_again(cluster, scenario, answered)
-    wrong += _judge(cluster, scenario, cell)
-    outcomes = _outcomes(cluster)
+    store = cluster.kv._store
+    agreement = history_of(store.log_from(1))
+    over, revision = set(outcomes_of(agreement)), store.revision
+    wrong += await ask_again(cluster, scenario, answered, over)
+    agreement = history_of(store.log_from(revision + 1), agreement)
+    wrong += judge(cluster, agreement, scenario, cell)
+    if cluster.leader.manager.living():
+        wrong.append("locks are held at the end")
+    outcomes = outcomes_of(agreement)
     second = cluster.servers[1].plan.happened if len(cluster.servers) > 1 else False
     sometimes = cluster.sometimes + Counter(outcomes.values()) + Counter({SECOND_CAME: second})
     return Run(tuple(plan.calls), tuple(wrong), str(outcomes), sometimes)
@@ -239,9 +245,13 @@ async def _cancel(cluster: Cluster, procedure: str | None) -> None:
         asked.result()
 
 
-async def ask_again(cluster: Cluster, scenario: Scenario, answered: str | None) -> list[str]:
-    """The client's repeat under the same key: the same procedure, or one that never was before."""
-    known = set(_outcomes(cluster))
+async def ask_again(
+    cluster: Cluster, scenario: Scenario, answered: str | None, over: Set[str]
+) -> list[str]:
+    """The client's repeat under the same key: the same procedure, or one that never was before.
+
+    *over*: procedures that have ended.
+    """
     leader = cluster.leader
     await leader.ready.wait()
     again = await cluster.ask(
@@ -249,7 +259,7 @@ async def ask_again(cluster: Cluster, scenario: Scenario, answered: str | None) 
     )
     if not await cluster.quiet():
         return ["the repeat never ends"]
-    return repeated(again, answered, known)
+    return repeated(again, answered, over)
 
 
 def repeated(again: Submitted, answered: str | None, known: Set[str]) -> list[str]:
@@ -261,22 +271,10 @@ def repeated(again: Submitted, answered: str | None, known: Set[str]) -> list[st
     return [f"told {answered}, over {known}, the repeat is {again}"]
 
 
-def _outcomes(cluster: Cluster) -> dict[str, str]:
-    return outcomes_of(history_of(cluster.kv._store.log_from(1)))
-
-
 def outcomes_of(agreement: Agreement) -> dict[str, str]:
     """Root procedures that are over, with their outcomes."""
     found = agreement.family("__procedure_history").items()
     return {name: end["outcome"] for (name,), end in found if end["last"]["parent"] is None}
-
-
-def _judge(cluster: Cluster, scenario: Scenario, cell: Cell | None) -> list[str]:
-    agreement = history_of(cluster.kv._store.log_from(1))
-    wrong = judge(cluster, agreement, scenario, cell)
-    if cluster.leader.manager.living():
-        wrong.append("locks are held at the end")
-    return wrong
 
 
 def judge(

@@ -16,7 +16,14 @@ from tests.fakes.cluster import DEADLINE_MS, TAKEOVER_MS, Cluster
 from tests.fakes.picture import restore
 from tests.procedures.agree import Agreement, history_of
 from tests.procedures.ends import Check, End, all_dropped, effects
-from tests.procedures.enumeration import BY_NAME, ask_again, judge, kinds_of, meet_holders
+from tests.procedures.enumeration import (
+    BY_NAME,
+    ask_again,
+    judge,
+    kinds_of,
+    meet_holders,
+    outcomes_of,
+)
 from tests.procedures.scenario import FULL, Scenario
 from tests.procedures.tapes import Commit, Cut, Line, Tape, living_at, read, value_bytes
 from tests.sim.loop import SimLoop, run
@@ -57,7 +64,8 @@ async def _lead_on(
     await cluster.start("meta-2")
     if not await cluster.quiet():
         return (f"never ends: {cluster.living()}",)
-    wrong = await ask_again(cluster, scenario, _asked(tape))
+    over = set(outcomes_of(_agreement(cluster)))
+    wrong = await ask_again(cluster, scenario, _asked(tape), over)
     wrong += judge(cluster, _agreement(cluster), scenario, None)
     if cluster.leader.manager.living():
         wrong.append("locks are held at the end")
