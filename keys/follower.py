@@ -17,6 +17,7 @@ from keys.scan import pages
 from keys.value import decode
 
 VERSIONS_KEPT = 1_024  # older versions in memory, for pages bound to one; they share what is equal
+HELD_MAX = 65_536  # versions kept for a reader of a snapshot: a quarter of an hour of many changes
 PAUSE_MS = 200  # between attempts to reach a silent store
 
 
@@ -33,6 +34,8 @@ class Follower:
         self._deadline_ms = deadline_ms
         self._kept: OrderedDict[int, Catalog] = OrderedDict({0: Catalog()})
         self._updates: OrderedDict[int, CatalogUpdate] = OrderedDict()
+        self._held: list[int] = []
+        """Versions beyond which everything is kept."""
         self._moved = asyncio.Event()
         self.loaded = asyncio.Event()
         """Set once everything that stood in the log at the start has been applied."""
@@ -91,12 +94,27 @@ class Follower:
         self.catalog = self.catalog.apply(update, revision)
         self._kept[self.catalog.version] = self.catalog
         self._updates[self.catalog.version] = update
-        while len(self._kept) > VERSIONS_KEPT:
-            self._kept.popitem(last=False)
-        while len(self._updates) >= VERSIONS_KEPT:
-            self._updates.popitem(last=False)
+        self._forget()
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
+
+    @contextmanager
+    def hold(self, version: int) -> Iterator[None]:
+        """Keeps what follows *version*, as far as HELD_MAX versions hold it."""
+        self._held.append(version)
+        try:
+            yield
+        finally:
+            self._held.remove(version)
+
+    def _forget(self) -> None:
+        """Versions that are neither among the newest nor held; each update goes with its own."""
+        newest = self.catalog.version
+        before = min([newest - VERSIONS_KEPT, *self._held])
+        oldest = max(before, newest - HELD_MAX)
+        while next(iter(self._kept)) <= oldest:
+            version, _ = self._kept.popitem(last=False)
+            self._updates.pop(version, None)
 
     async def load(self) -> int:
         """Applies what the log holds beyond this catalog; the revision it was read at.

@@ -107,6 +107,7 @@ async def run(config: DatanodeConfig, ready_file: Path | None) -> None:
         serving = group.create_task(server.serve(sockets=[listening]))
         await server.is_up.wait()
         announce(_facts(identity), ready_file)
+        gc.freeze()  # modules and models stay: they are not looked through again and again
         background = [group.create_task(work) for work in node.background()]
         await stop.wait()
         server.should_exit = True

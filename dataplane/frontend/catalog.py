@@ -17,10 +17,16 @@ Name = tuple[str, str, str] | int
 class LiveCatalog:
     """Moved forward by the lines of the feed, one task's; read by everybody else."""
 
-    def __init__(self, on_change: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        on_change: Callable[[], None] = lambda: None,
+        on_part: Callable[[], None] = lambda: None,
+    ) -> None:
         self._reading = Reading()
         self._on_change = on_change
         """Told when tables have changed: a change may be waiting for our word."""
+        self._on_part = on_part
+        """Told when a part of a snapshot was read: it stays, and all of it may be much."""
         self.snapshots = 0
         """Read to their ends."""
         self._moved = asyncio.Event()
@@ -44,6 +50,7 @@ class LiveCatalog:
         before = self._reading.mirror
         self._reading = self._reading.heard(line)
         if isinstance(line, Snapshot):
+            self._on_part()
             self.snapshots += line.is_last
             self._schemas.clear()
         for table_id in line.gone if isinstance(line, Update) else ():

@@ -98,8 +98,9 @@ class Holder:
     _perhaps: tuple[str, ...] = ()
     """Incarnations that the leader may have registered, the newest first."""
     _due: asyncio.Event = field(default_factory=asyncio.Event)
-    _snapshots: int = 0
-    """Of the catalog that must have been read before it registers: the last one anew."""
+    _snapshots: int = 1
+    """Of the catalog that must have been read before it registers, the last one anew: the first may
+    take longer than a lease."""
     _begun: int = 0
     """Acknowledgements so far."""
     _answered: int = 0

@@ -95,6 +95,7 @@ async def run(config: FrontendConfig, ready_file: Path | None) -> int:
         announce(
             {"frontend_id": config.frontend_id, "url": address, "pid": os.getpid()}, ready_file
         )
+        gc.freeze()  # modules and models stay: they are not looked through again and again
         background = [group.create_task(work) for work in frontend.background()]
         over = group.create_task(frontend.holder.until_over())
         stopping = group.create_task(stop.wait())
@@ -120,7 +121,9 @@ class _Frontend:
         self, config: FrontendConfig, address: str, client: HttpClient, token: str | None
     ) -> None:
         clock, rng = SystemClock(), SystemRng()
-        catalog = LiveCatalog(lambda: self.holder.tell())
+        # What is read stays: the collector passes over it, or it would look through all of it,
+        # again and again as it grows, and stand still for seconds.
+        catalog = LiveCatalog(lambda: self.holder.tell(), on_part=gc.freeze)
         transactions = Transactions(lambda table, version: self.holder.freed(table, version))
         feed = Feed(catalog, Servers(config.metasrv_urls, token), clock, rng)
         latency = Latency()

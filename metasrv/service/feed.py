@@ -1,12 +1,13 @@
 """The catalog as a stream for whoever computes from it: a reader is no more than a position.
 
-Fed from what this server has applied: a reader costs the store nothing, and this server a position
-and the line that is on its way. Who is behind what is kept is given a new snapshot.
+Fed from what this server has applied: a reader costs the store nothing, and this server a position,
+the line that is on its way and the versions that come while it reads a snapshot, which may take
+minutes. Who falls behind what is kept later is given a new one.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from base.errors import Unavailable
@@ -32,7 +33,7 @@ def must_be_loaded(state: ServerState) -> None:
 
 async def lines(state: ServerState, start: Start) -> AsyncGenerator[bytes]:
     """From *start* on until this server ends. Each line is made when the one before is sent."""
-    with counted(state):
+    with counted(state), ExitStack() as held:
         position = start.version
         known: Mapping[str, str] = {}
         due_ms = state.clock.mono_ms()
@@ -40,6 +41,7 @@ async def lines(state: ServerState, start: Start) -> AsyncGenerator[bytes]:
             addresses = await state.addresses.known()
             if position is None or _is_behind(state, position):
                 catalog = state.follower.catalog
+                held.enter_context(state.follower.hold(catalog.version))
                 for part in state.feed.snapshot(catalog, start.wanted, addresses):
                     yield part
                     await asyncio.sleep(0)  # a large catalog is many parts, and others have work
@@ -53,6 +55,7 @@ async def lines(state: ServerState, start: Start) -> AsyncGenerator[bytes]:
             while not state.is_stopping and (update := _next(state, position, start.wanted)):
                 yield update
                 position += 1
+            held.close()
             if not _is_behind(state, position):
                 now_ms = state.clock.mono_ms()
                 if now_ms >= due_ms:

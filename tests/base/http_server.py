@@ -35,9 +35,11 @@ class Asked:
 
 @dataclass(slots=True)
 class HttpServer:
-    """`script` answers each request in turn; the last answer is repeated."""
+    """`script` answers each request in turn; the last answer is repeated. A method that is in
+    *always* is answered so every time."""
 
     script: list[Reply | str]
+    always: Mapping[str, Reply | str] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
     url: str = ""
 
@@ -59,7 +61,8 @@ class HttpServer:
         }
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         self.asked.append(Asked(method, target, headers, body))
-        reply = self.script[min(len(self.asked), len(self.script)) - 1]
+        in_turn = self.script[min(len(self.asked), len(self.script)) - 1]
+        reply = self.always.get(method, in_turn)
         if isinstance(reply, Reply):
             writer.write(reply.encoded())
             await writer.drain()
@@ -70,8 +73,8 @@ class HttpServer:
 
 
 @asynccontextmanager
-async def serving(*script: Reply | str) -> AsyncIterator[HttpServer]:
-    server = HttpServer(list(script))
+async def serving(*script: Reply | str, **always: Reply | str) -> AsyncIterator[HttpServer]:
+    server = HttpServer(list(script), always)
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
     server.url = f"http://127.0.0.1:{port}"

@@ -66,7 +66,7 @@ class Reloaded:
             self.catalog.take(Snapshot(version=version, tables=(table,), is_last=True))
 
 
-def play(scenario: Callable[[Scene], Awaitable[None]]) -> None:
+def play(scenario: Callable[[Scene], Awaitable[None]], *, has_catalog: bool = True) -> None:
     async def main(loop: SimLoop) -> None:
         clock = SimClock(loop)
         leader = FakeLeader(clock)
@@ -75,7 +75,8 @@ def play(scenario: Callable[[Scene], Awaitable[None]]) -> None:
         feed = Reloaded(catalog, clock, [])
         world = World(leader, clock, feed.reload, lambda urls: None)
         holder = Holder("fe-1", "http://127.0.0.1:2", catalog, transactions, Latency(), world)
-        catalog.take(Snapshot(version=1, tables=(feed_table(),), is_last=True))
+        if has_catalog:
+            catalog.take(Snapshot(version=1, tables=(feed_table(),), is_last=True))
         task = loop.spawn(WORLD, holder.run())
         await clock.sleep_ms(1)
         await scenario(Scene(clock, leader, catalog, transactions, holder, task, feed))
@@ -96,6 +97,24 @@ def test_given_a_leader_that_answers_when_time_passes_then_the_lease_is_kept() -
         assert len(at.leader.registrations) == 1
 
     play(scenario)
+
+
+@pytest.mark.case("online 79")
+def test_given_a_first_snapshot_that_takes_longer_than_a_lease_then_it_registers_behind_it() -> (
+    None
+):
+    async def scenario(at: Scene) -> None:
+        at.catalog.take(Snapshot(version=1, tables=(), is_last=False))
+        await at.wait(4 * LEASE_MS)
+        before = len(at.leader.registrations)
+        at.catalog.take(Snapshot(version=1, tables=(feed_table(),), is_last=True))
+        await at.wait(LEASE_MS)
+
+        assert (before, len(at.leader.registrations)) == (0, 1)
+        assert at.reloads == []
+        at.holder.check()
+
+    play(scenario, has_catalog=False)
 
 
 def test_given_a_version_that_was_applied_when_it_changes_a_table_then_it_is_told_at_once() -> None:

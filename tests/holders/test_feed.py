@@ -1,5 +1,6 @@
 """The stream of the catalog: what its lines add up to is the catalog, wherever a reader begins."""
 
+from collections import Counter
 from random import Random
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from base.elements.states import ElementState
 from base.feed.mirror import Mirror, Reading
 from base.wire.feed import Snapshot, Update
+from keys import follower
 from keys.catalogs import CatalogInfo, SchemaInfo
 from keys.follower import VERSIONS_KEPT
 from keys.log import CatalogDropping, SchemaDropping, TableAltered, TableCreated, TableRenamed
@@ -102,12 +104,44 @@ async def test_given_a_reader_that_falls_far_behind_then_a_snapshot_and_no_queue
     assert same(reader.mirror, whole(one.follower))
 
 
+@pytest.mark.case("online 79")
+async def test_given_many_versions_while_a_snapshot_is_read_then_they_follow_it() -> None:
+    one = state()
+    make(one, 100)
+    reader = Reader.of(one)
+    await reader.next()
+
+    await reader.at(alter(one, 3 * VERSIONS_KEPT))
+    await reader.until("alive")
+    behind = one.follower.at(101)
+    alter(one, 1)
+
+    assert Counter(reader.types) == {"snapshot": 2, "update": 3 * VERSIONS_KEPT, "alive": 1}
+    assert same(await reader.at(one.follower.catalog.version), whole(one.follower))
+    assert behind is None, "it was kept for no longer than it took"
+
+
+async def test_given_more_versions_than_are_ever_kept_when_a_snapshot_is_read_then_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(follower, "HELD_MAX", 2 * VERSIONS_KEPT)
+    one = state()
+    make(one, 100)
+    reader = Reader.of(one)
+    await reader.next()
+
+    await reader.at(alter(one, 3 * VERSIONS_KEPT))
+
+    assert Counter(reader.types) == {"snapshot": 4}
+    assert same(reader.mirror, whole(one.follower))
+
+
 async def test_given_a_version_that_is_kept_no_more_when_asked_from_it_then_a_snapshot() -> None:
     one = state()
     make(one, 1)
     version = alter(one, VERSIONS_KEPT)
 
-    late, just = Reader.of(one, start=2), Reader.of(one, start=version - VERSIONS_KEPT + 1)
+    late, just = Reader.of(one, start=1), Reader.of(one, start=version - VERSIONS_KEPT + 1)
 
     assert isinstance(await late.next(), Snapshot)
     just.reading = Reading(mirror_of_version(one, version - VERSIONS_KEPT + 1))

@@ -9,12 +9,14 @@ from typing import Any
 import httpx
 import pytest
 
+from base.wire.feed import Snapshot
 from base.wire.holders import HolderRegisterAnswer
 from dataplane.frontend.main import EXIT_LEASE
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
 from metasrv.sdk.connect import connect_async
-from tests.base.http_server import Reply, serving
+from metasrv.service.feed_lines import line_of
+from tests.base.http_server import SILENCE, Reply, serving
 from tests.process.rig import CALM, Rig, table_spec
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
@@ -66,13 +68,13 @@ async def test_given_two_frontends_when_one_dies_and_one_ends_then_each_serves_w
         rig = Rig(playground, http)
         document = playground.document
 
-        async def holders() -> list[str]:
+        async def holders_are(*expected: str) -> bool:
             found = await rig.told(f"{playground.metasrv_urls[0]}/v1/schema-leases")
-            return [one["holder_id"] for one in found["holders"]]
+            return [one["holder_id"] for one in found["holders"]] == [*expected]
 
         await db.tables.create(table_spec("t"))
         one, other = Frontend(rig, "fe-1"), Frontend(rig, "fe-2")
-        assert await holders() == ["fe-1", "fe-2"]
+        await rig.until(lambda: holders_are("fe-1", "fe-2"))
 
         written = await one.write("insert", ROWS[:3])
         seen = await other.rows()
@@ -85,11 +87,7 @@ async def test_given_two_frontends_when_one_dies_and_one_ends_then_each_serves_w
         await playground.kill("fe-2", signal.SIGTERM)
         await one.write("delete", [{"id": 5}])
         last = await one.rows()
-
-        async def only_one() -> bool:
-            return await holders() == ["fe-1"]
-
-        await rig.until(only_one)
+        await rig.until(lambda: holders_are("fe-1"))
         ended = playground.children["fe-2"].returncode
 
     assert {id: entry.pid for id, entry in document.frontends.items()} == document.pids.frontend
@@ -101,10 +99,11 @@ async def test_given_two_frontends_when_one_dies_and_one_ends_then_each_serves_w
     assert ended == 0
 
 
-async def test_given_no_catalog_and_no_leader_when_the_lease_has_ended_then_it_exits_75(
+async def test_given_a_leader_that_falls_silent_when_the_lease_has_ended_then_it_exits_75(
     tmp_path: Path,
 ) -> None:
-    """Whoever it asks says the same: a lease once, and never anything of the catalog."""
+    """Whoever it asks says the same: a catalog, a lease, and then no word more."""
+    catalog = Snapshot(version=1, tables=(), is_last=True)
     lease = HolderRegisterAnswer(
         cluster_id="c",
         term=1,
@@ -113,7 +112,8 @@ async def test_given_no_catalog_and_no_leader_when_the_lease_has_ended_then_it_e
         transaction_age_max_ms=500,
         catalog_version=1,
     )
-    async with serving(Reply(body=lease.model_dump())) as metasrv:
+    said = {"GET": Reply(body=line_of(catalog)), "POST": Reply(body=lease.model_dump())}
+    async with serving(SILENCE, **said) as metasrv:
         flags = ("--frontend-id=fe-1", f"--metasrv={metasrv.url}")
         with (tmp_path / "log").open("wb") as log:
             frontend = await asyncio.create_subprocess_exec(
