@@ -133,3 +133,13 @@ def test_given_a_reload_when_the_next_line_comes_then_a_snapshot_is_read_elsewhe
 
     assert seen.version == 5
     assert seen.asked == [("one", None), ("two", None)]
+
+
+def test_given_a_snapshot_in_parts_when_each_is_read_then_it_is_told_and_no_other_line_is() -> None:
+    told: list[int | None] = []
+    catalog = LiveCatalog(on_part=lambda: told.append(catalog.version))
+
+    for line in (FIRST.model_copy(update={"is_last": False}), FIRST, update(2), ALIVE):
+        catalog.take(line)
+
+    assert told == [None, 1]
