@@ -15,9 +15,11 @@ from hypothesis import settings
 from scripts.parts import MARKS, files_of
 from tests.keys.etcd_process import EtcdProcess
 
-# The same examples each time: a longer search is a run of its own. Time limits are pytest's alone,
-# and a failure prints what repeats it anywhere.
-settings.register_profile("house", deadline=None, database=None, print_blob=True, derandomize=True)
+# The same examples each time, fifty where a test does not say: a longer search is a run of its own.
+# Time limits are pytest's alone, and a failure prints what repeats it anywhere.
+settings.register_profile(
+    "house", deadline=None, database=None, print_blob=True, derandomize=True, max_examples=50
+)
 # `make search`: other examples each time, and a hundred times as many.
 settings.register_profile(
     "search", settings.get_profile("house"), derandomize=False, max_examples=10_000

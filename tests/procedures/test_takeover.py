@@ -4,6 +4,7 @@ The tapes are what each version has left, and are kept (docs/decisions/0106). Wh
 server could not go on with the work of one that it follows in a rolling upgrade.
 """
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -30,6 +31,8 @@ TAPES = [
     if path_of(version, scenario.name).exists()
 ]
 SHOWN_MAX = 3
+STRIDE = int(os.environ.get("STRIDE", "2"))
+"""One cut in so many is lived."""
 
 
 @pytest.fixture(autouse=True)
@@ -48,13 +51,14 @@ def cuts(version: str, scenario: str) -> list[Cut]:
 def test_given_a_server_of_another_version_that_died_anywhere_when_led_on_then_a_legal_end(
     version: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tried = [cut for of, scenario in TAPES if of == version for cut in cuts(of, scenario)]
+    every = [cut for of, scenario in TAPES if of == version for cut in cuts(of, scenario)]
+    tried = every[::STRIDE]
 
     ended = zip(tried, side_by_side(led_on, tried), strict=True)
     wrong = [(cut, found) for cut, found in ended if found]
 
     with capsys.disabled():
-        print(f"\n{version}: {len(tried)} lives, {len(wrong)} wrong", end="")
+        print(f"\n{version}: {len(every)} cuts, {len(tried)} lives, {len(wrong)} wrong", end="")
     assert wrong[:SHOWN_MAX] == []
     assert len({cut.scenario for cut in tried}) == len(list((FOLDER / version).iterdir()))
 

@@ -16,11 +16,11 @@ from tests.process.writer import Writer, wrong_rows
 pytestmark = [pytest.mark.process, pytest.mark.timeout(500)]
 
 
-async def test_given_writers_when_node_leader_and_spark_are_killed_then_no_row_needs_the_old_disk(
+async def test_given_writers_when_node_and_spark_are_killed_then_no_row_needs_the_old_disk(
     tmp_path: Path,
 ) -> None:
     """Every stage of the failover is in the long form, scripts/chaos.py."""
-    seen = await node_killed(tmp_path, beside=partial(killed_at, stages=("open", SPARK)))
+    seen = await node_killed(tmp_path, beside=partial(killed_at, stages=(SPARK,)))
 
     print(seen)
     assert seen.wrong == ()
