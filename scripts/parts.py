@@ -26,7 +26,7 @@ class Part:
 # What computes, most of it in virtual time. It gives way to the other lane, so its limits are wide.
 IN_MEMORY = (
     Part("fast", 600),
-    Part("crash", 900),
+    Part("crash", 1_200),
     Part("badinput", 480),
     Part("slow", 480),
     Part("sim", 900),
@@ -35,7 +35,7 @@ IN_MEMORY = (
 # is down are given to nobody else.
 IN_REAL_TIME = (
     Part("etcd", 420),
-    Part("process", 900),
+    Part("process", 1_200),
     Part("demo", 240),
     Part("story", 300, ("metasrv", "demo", "--rows", "20000")),
 )
