@@ -97,11 +97,14 @@ def _raise_own(place: RegionPlace, order: OpenOrder) -> FenceContent:
 
 
 def _raise_in(disk: Disk, roots: Sequence[str], mine: FenceContent) -> list[str]:
-    """The same fence in those of *roots* that exist; which are returned."""
-    found = [root for root in roots if _exists(disk, root)]
-    for root in found:
-        with lost_if_unreadable(root):
-            raise_borrowed_fence(disk, root, mine)
+    """The same fence in those of *roots* that exist, which are returned. Each is looked for in its
+    turn: a leader that came before our fence in an older one has made its own root by then."""
+    found = []
+    for root in roots:
+        if _exists(disk, root):
+            with lost_if_unreadable(root):
+                raise_borrowed_fence(disk, root, mine)
+            found.append(root)
     return found
 
 
