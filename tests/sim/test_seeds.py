@@ -1,6 +1,6 @@
 """The system under seeds: every one a cluster, its clients and its faults, in virtual time.
 
-Ten long lives, and many short ones. More of them: `make sim SEEDS=10000`, or with
+Ten long lives, and 290 short ones. More of them: `make sim SEEDS=10000`, or with
 `ARGS=--short`; one of them again: `make sim SEEDS=1 FIRST=17`.
 """
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
 
 LIVES = [
     *(Life(seed, LONG) for seed in range(1, 11)),
-    *(Life(seed, SHORT) for seed in range(21, 121)),
+    *(Life(seed, SHORT) for seed in range(21, 311)),
 ]
 EVERY = list(dict.fromkeys([*LIVES, *FOUND]))
 OPERATIONS_MIN = {LONG: 200, SHORT: 34}
