@@ -58,7 +58,8 @@ def test_given_a_server_of_another_version_that_died_anywhere_when_led_on_then_a
     wrong = [(cut, found) for cut, found in ended if found]
 
     with capsys.disabled():
-        print(f"\n{version}: {sum(map(len, every))} cuts, {len(tried)} lives, {len(wrong)} wrong", end="")
+        cut = sum(map(len, every))
+        print(f"\n{version}: {cut} cuts, {len(tried)} lives, {len(wrong)} wrong", end="")
     assert wrong[:SHOWN_MAX] == []
     assert len({cut.scenario for cut in tried}) == len(list((FOLDER / version).iterdir()))
 
