@@ -141,6 +141,12 @@ def test_given_two_leaders_when_the_old_one_stops_anywhere_then_nothing_acknowle
         run_case(case, (stop, NEVER))
 
 
+def test_given_a_leader_that_makes_its_root_while_a_newer_opens_then_it_is_no_lost_one() -> None:
+    """It begins between the newer one's first look and its fences."""
+    for new_stop in range(1, 21):
+        run_case("both elsewhere", (1, new_stop))
+
+
 @pytest.mark.crash
 @pytest.mark.parametrize("case", CASES)
 def test_given_two_leaders_when_both_stop_anywhere_then_nothing_acknowledged_is_lost(
