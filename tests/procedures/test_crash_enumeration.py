@@ -3,9 +3,10 @@
 Kind x store call, node call and job x {crash before, applied then crash, answer lost, rival
 elected, applied late, request lost, applied in the next term, refused, no space, paused beyond the
 lease} x {the same server leads again, another}, on MemoryKv in virtual time; and pairs of faults.
-The first six are tried whole each time. In a long life each call dies once, and meets the other
-five in turn with its neighbour, as the two leaders take turns. Of the rest one in STRIDE is drawn
-by seed: STRIDE=1 in the environment tries all.
+The first six are tried whole each time, of a read without the two that leave what another leaves.
+In a long life each call dies once, and meets the other five in turn with its neighbour, as the two
+leaders take turns. Of the rest one in STRIDE is drawn by seed: STRIDE=1 in the environment tries
+all.
 """
 
 import ast
