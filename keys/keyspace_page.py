@@ -8,6 +8,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from base.described import descriptions
 from keys.families import FAMILIES, Family
 
 PATH = "docs/keyspace.md"
@@ -66,8 +67,9 @@ def _model_lines(model: type[BaseModel]) -> Iterator[str]:
         yield from (cleandoc(written), "")
     yield "| field | type | |"
     yield "| --- | --- | --- |"
+    texts = descriptions(model)
     for name, field in model.model_fields.items():
-        prose = " ".join((field.description or "").split())
+        prose = " ".join(texts.get(name, "").split())
         yield f"| `{field.alias or name}` | {_type_text(field.annotation)} | {prose} |"
 
 

@@ -2,16 +2,17 @@
 
 from typing import ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
+from base.described import Described
 from base.errors import Corrupt
 
 M = TypeVar("M", bound="StoredModel")
 NEWER = "newer_format"  # type of the validation error
 
 
-class StoredPart(BaseModel):
+class StoredPart(Described):
     """A piece of a stored value; it has no format number of its own."""
 
     model_config = ConfigDict(
@@ -20,7 +21,6 @@ class StoredPart(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
         serialize_by_alias=True,
-        use_attribute_docstrings=True,
     )
 
 

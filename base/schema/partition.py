@@ -15,8 +15,9 @@ from hashlib import blake2b
 from typing import Annotated, Literal
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from base.described import Described
 from base.errors import Refused
 from base.schema.keybatch import encode_batch
 from base.schema.keycodec import encode
@@ -27,8 +28,8 @@ PARTITIONS_MAX = 1024  # a route of more regions outgrows 256 KiB (PROTOCOLS P1)
 DIGEST_BYTES = 8
 
 
-class _Rule(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+class _Rule(Described):
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     columns: tuple[int, ...]
     """Ids of the partition columns, all of them in the primary key."""

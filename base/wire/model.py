@@ -2,7 +2,9 @@
 
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Strict
+from pydantic import ConfigDict, Strict
+
+from base.described import Described
 
 T = TypeVar("T")
 
@@ -11,9 +13,7 @@ Listed = Annotated[tuple[T, ...], Strict(False)]
 one are as strict as ever."""
 
 
-class WireModel(BaseModel):
+class WireModel(Described):
     """`true` is not 1, `"7"` is not 7, an unknown field is an error, NaN does not exist."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)

@@ -1,0 +1,49 @@
+"""What stands below a field is its description in every document, and costs a start nothing."""
+
+from pydantic import Field
+
+from base.described import Described, descriptions
+
+
+class Part(Described):
+    size: int
+    """In bytes.
+    Never negative."""
+    plain: int = 0
+
+
+class Whole(Part):
+    part: Part
+    """What it
+    is made of."""
+    of: int = Field(alias="schema")
+    """By its other name."""
+    told: int = Field(description="Told in place.")
+    """Not this."""
+
+
+def test_given_texts_below_fields_when_asked_then_each_is_that_of_its_field() -> None:
+    assert descriptions(Whole) == {
+        "size": "In bytes.\nNever negative.",
+        "part": "What it\nis made of.",
+        "of": "By its other name.",
+        "told": "Not this.",
+    }
+
+
+def test_given_a_schema_when_made_then_it_has_the_texts_by_the_names_that_travel() -> None:
+    shape = Whole.model_json_schema()
+
+    shown = {name: field.get("description") for name, field in shape["properties"].items()}
+    assert shown == {
+        "size": "In bytes.\nNever negative.",
+        "plain": None,
+        "part": "What it\nis made of.",
+        "schema": "By its other name.",
+        "told": "Told in place.",
+    }
+    assert shape["$defs"]["Part"]["properties"]["size"]["description"] == shown["size"]
+
+
+def test_given_a_model_when_made_then_its_source_was_not_read() -> None:
+    assert {field.description for field in Part.model_fields.values()} == {None}
