@@ -13,7 +13,6 @@ import json
 import os
 import random
 import signal
-import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -32,6 +31,7 @@ from benchmarks.report import ROUNDS, head, line, ratio, resident_mib
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
 from metasrv.playground.ports import free_ports
+from serving.begin import program
 
 FEW = 100
 QUOTA_BYTES = 8 << 30
@@ -197,9 +197,7 @@ async def frontend(one: Cluster, clock: Clock) -> None:
     began, where = clock.mono_ms(), f"127.0.0.1:{port}"
     flags = {"frontend-id": "fe-1", "metasrv": one.place.metasrv, "listen": where}
     argv = [f"--{name}={value}" for name, value in flags.items()]
-    child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "dataplane.frontend.main", *argv
-    )
+    child = await asyncio.create_subprocess_exec(*program("dataplane.frontend.main"), *argv)
     try:
         await _serves(f"http://{where}/readyz")
         one.frontend_ms.append(clock.mono_ms() - began)

@@ -5,6 +5,8 @@ import sys
 
 import typer
 
+from serving.begin import program
+
 settings = {
     "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True},
     "add_help_option": False,
@@ -12,4 +14,4 @@ settings = {
 
 
 def command(context: typer.Context) -> None:
-    os.execv(sys.executable, [sys.executable, "-m", "dataplane.datanode.main", *context.args])
+    os.execv(sys.executable, [*program("dataplane.datanode.main"), *context.args])

@@ -1,10 +1,11 @@
 """What a playground consists of: each program with its command line, address and folders. Pure."""
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from serving.begin import program
 
 HOST = "127.0.0.1"
 KEY_PREFIX = "metasrv/"
@@ -164,7 +165,7 @@ def _frontend(settings: Settings, id: str, port: int, servers: Sequence[str]) ->
 
 
 def _ours(role: Role, url: str, folder: Path, flags: Mapping[str, str]) -> Program:
-    argv = (sys.executable, "-m", MODULES[role], *_flags(flags))
+    argv = (*program(MODULES[role]), *_flags(flags))
     return Program(folder.name, role, argv, url, folder, folder / READY, url + "/readyz")
 
 

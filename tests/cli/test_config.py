@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from pydantic import BaseModel
 from dataplane.datanode.config import DatanodeConfig
 from dataplane.frontend.config import FrontendConfig
 from metasrv.config import ServerConfig
+from serving.begin import program
 from tests.cli.conftest import Run
 
 REQUIRED = {"--server-id", "--data-dir", "--node-id", "--root", "--metasrv", "--frontend-id"}
@@ -25,9 +25,9 @@ def test_given_the_models_then_each_setting_is_told_with_its_meaning(run: Run) -
     told = json.loads(run("config", "--format", "json").stdout)
 
     assert told.keys() == PROGRAMS.keys()
-    for program, model in PROGRAMS.items():
-        assert len(told[program]) == len(model.model_fields)
-        for setting in told[program]:
+    for name, model in PROGRAMS.items():
+        assert len(told[name]) == len(model.model_fields)
+        for setting in told[name]:
             assert setting["meaning"], setting
             assert setting["required"] == (setting["flag"] in REQUIRED)
     ttl = next(one for one in told["server"] if one["flag"] == "--leader-ttl-ms")
@@ -70,8 +70,8 @@ def test_given_a_person_then_a_table_of_flags_and_variables(run: Run) -> None:
 def test_given_the_flags_that_are_told_then_the_programs_take_them(run: Run) -> None:
     told = json.loads(run("config", "--format", "json").stdout)
 
-    for program, module in (("server", "metasrv.main"), ("datanode", "dataplane.datanode.main")):
-        argv = [sys.executable, "-m", module, "--help"]
+    for name, module in (("server", "metasrv.main"), ("datanode", "dataplane.datanode.main")):
+        argv = [*program(module), "--help"]
         help_text = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
-        for setting in told[program]:
+        for setting in told[name]:
             assert setting["flag"] in help_text

@@ -4,11 +4,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from serving.begin import program
 
 START_S_MAX = 60
 
@@ -32,7 +33,7 @@ class DatanodeProcess:
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / "log").open("a") as log:
             self._child = subprocess.Popen(
-                [sys.executable, "-m", "dataplane.datanode.main", *flags],
+                [*program("dataplane.datanode.main"), *flags],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,

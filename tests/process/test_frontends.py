@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
 from metasrv.sdk.connect import connect_async
 from metasrv.service.feed_lines import line_of
+from serving.begin import program
 from tests.base.http_server import SILENCE, Reply, serving
 from tests.process.rig import CALM, Rig, table_spec
 
@@ -117,7 +117,7 @@ async def test_given_a_leader_that_falls_silent_when_the_lease_has_ended_then_it
         flags = ("--frontend-id=fe-1", f"--metasrv={metasrv.url}")
         with (tmp_path / "log").open("wb") as log:
             frontend = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "dataplane.frontend.main", *flags),
+                *(*program("dataplane.frontend.main"), *flags),
                 stdout=log,
                 stderr=log,
             )
