@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from scripts.parts import MARKS, files_of
+from serving.no_pandas import leave_out_pandas
 from tests.keys.etcd_process import EtcdProcess
 
 # The same examples each time, fifty where a test does not say: a longer search is a run of its own.
@@ -25,6 +26,8 @@ settings.register_profile(
     "search", settings.get_profile("house"), derandomize=False, max_examples=10_000
 )
 settings.load_profile("house")
+
+leave_out_pandas()  # as the programs do: each forked process of lives would import it anew
 
 YOUNG_MAX = 50_000
 """New objects before garbage is looked for: by default 700, which was a quarter of all the time."""

@@ -1,7 +1,7 @@
 """What lies on the nodes' disks: region folders with a fence, files, attempts and a manifest."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from base.errors import Conflict, Unavailable
 from base.wire.orders import RegionColumn
@@ -30,6 +30,18 @@ class Folder:
     columns: tuple[RegionColumn, ...] = ()
     entries: dict[int, Rows] = field(default_factory=dict)
     """That were ingested, by index: as `index_rows.backfilled`."""
+
+    def copied(self) -> "Folder":
+        """What is in it now; what changes later changes only one of the two."""
+        return replace(
+            self,
+            files=dict(self.files),
+            inputs=dict(self.inputs),
+            attempts={attempt: dict(files) for attempt, files in self.attempts.items()},
+            adopted=list(self.adopted),
+            marks=dict(self.marks),
+            entries=dict(self.entries),
+        )
 
     def set_schema(
         self, version: int, floor: int, dead: frozenset[int], columns: Sequence[RegionColumn]

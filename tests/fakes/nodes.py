@@ -139,8 +139,9 @@ class FakeNode:
 
     def _picture(self, region_id: str) -> tuple[object, ...]:
         serving = self.serving.get(region_id)
-        folders = {root: repr(folder) for root, folder in self.storage.folders.items()}
-        return (repr(serving), region_id in self.tombstones, folders)
+        at = serving and (serving.epoch, serving.root)
+        folders = {root: folder.copied() for root, folder in self.storage.folders.items()}
+        return (at, region_id in self.tombstones, folders)
 
     def _create(self, order: CreateRegion) -> None:
         serving = self._not_above(order)
