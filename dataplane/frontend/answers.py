@@ -12,7 +12,7 @@ from base.rows.convert import to_json_rows
 from base.rows.layout import Column, Layout
 from base.wire.model import WireModel
 from base.wire.rows import SCHEMA_VERSION, SCHEMA_VERSION_KEY
-from dataplane.frontend.service import PageOf
+from dataplane.frontend.reads import PageOf
 
 
 class Form(StrEnum):

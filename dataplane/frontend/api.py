@@ -55,9 +55,11 @@ from dataplane.frontend.query import (
     region_of,
     rows_asked,
 )
+from dataplane.frontend.reads import PageOf
 from dataplane.frontend.scans import IndexScan, OpenScan, Place, Scan, read_token
 from dataplane.frontend.schema import Schema
-from dataplane.frontend.service import PageOf, Service, Written
+from dataplane.frontend.service import Service
+from dataplane.frontend.writes import Written
 from serving.door import media_type
 
 M = TypeVar("M", bound=BaseModel)
@@ -86,7 +88,7 @@ async def _asked(request: Request) -> tuple[Service, Name]:
     if at_least is not None:
         if not _ID.fullmatch(at_least):
             raise Refused("invalid-request", found=at_least[:64], expected=MIN_SCHEMA_VERSION)
-        await reached(service.catalog, found, int(at_least))
+        await reached(service.statements.catalog, found, int(at_least))
     return service, found
 
 
@@ -109,10 +111,10 @@ async def write_rows(request: Request) -> Response:
     if media_type(request.scope) == Form.ARROW:
         op = _op(read_query(query, OP).get("op", [""])[0])
         stream = partial(_batches, request)
-        return _written(await service.write_stream(name, op, stream, statement_id))
+        return _written(await service.writes.stream(name, op, stream, statement_id))
     read_query(query, NONE)
     wanted = await _json_body(request, RowsRequest)
-    return _written(await service.write(name, Op(wanted.op), wanted.rows, statement_id))
+    return _written(await service.writes.rows(name, Op(wanted.op), wanted.rows, statement_id))
 
 
 @rows.get("/rows", response_model=RowsAnswer)
@@ -130,7 +132,7 @@ async def get_rows(request: Request) -> Response:
         def key(layout: Layout) -> Sequence[Value]:
             return key_of(layout.key, asked["key"])
 
-        return page_answer(await service.by_key(name, key), form)
+        return page_answer(await service.reads.by_key(name, key), form)
     if "index" not in asked:
         raise Refused("invalid-request", expected="key, or index, in the query")
     limit = limit_of(asked) or LIMIT
@@ -142,8 +144,8 @@ async def get_rows(request: Request) -> Response:
 
     if is_apart(asked):
         return page_answer(await _page_apart(service, name, entries, asked), form)
-    opened = await service.begin(name, entries)
-    return page_answer((await service.page(opened, opened.scan.start, limit))[0], form)
+    opened = await service.scans.begin(name, entries)
+    return page_answer((await service.scans.page(opened, opened.scan.start, limit))[0], form)
 
 
 @rows.post("/rows/get", response_model=RowsAnswer)
@@ -154,7 +156,7 @@ async def get_rows_by_keys(request: Request) -> Response:
     read_query(request.scope["query_string"], NONE)
     wanted = await _json_body(request, KeysRequest)
     asked = wanted.keys
-    page = await service.by_keys(name, lambda layout: keys_of(layout.key, asked), len(asked))
+    page = await service.reads.by_keys(name, lambda layout: keys_of(layout.key, asked), len(asked))
     return page_answer(page, form)
 
 
@@ -174,8 +176,10 @@ async def scan_rows(request: Request) -> Response:
         return page_answer(await _page_apart(service, name, some, asked), form)
     if "page_token" in asked:
         return page_answer(await _resumed(service, read_query(query, PAGE)), form)
-    opened = await service.begin(name, some)
-    first, following = await service.page(opened, opened.scan.start, limit or _page_rows(form))
+    opened = await service.scans.begin(name, some)
+    first, following = await service.scans.page(
+        opened, opened.scan.start, limit or _page_rows(form)
+    )
     if form is Form.JSON or limit is not None:
         return page_answer(first, form)
     headers = {SCHEMA_VERSION: str(first.schema_version)}
@@ -188,7 +192,7 @@ async def checksum(request: Request) -> Response:
     """All rows, or those of one `region`, counted and summed up where they are."""
     service, name = await _asked(request)
     asked = read_query(request.scope["query_string"], REGION)
-    found = await service.checksum(name, lambda layout: region_of(layout, asked))
+    found = await service.reads.checksum(name, lambda layout: region_of(layout, asked))
     return _json(found)
 
 
@@ -202,7 +206,7 @@ async def livez(request: Request) -> Alive:
 @admin.get("/readyz")
 async def readyz(request: Request) -> Alive:
     """It holds a schema lease, and has read the catalog."""
-    service_of(request).holder.check()
+    service_of(request).statements.holder.check()
     return Alive()
 
 
@@ -210,13 +214,13 @@ async def readyz(request: Request) -> Alive:
 async def version(request: Request) -> VersionBody:
     """Who this process is, and in which cluster."""
     service = service_of(request)
-    me = service.holder
+    me = service.statements.holder
     return VersionBody(
         version=VERSION,
         frontend_id=me.holder_id,
         incarnation=None if me.now is None else me.now.incarnation,
         cluster_id=me.cluster_id,
-        catalog_version=service.catalog.version,
+        catalog_version=service.statements.catalog.version,
     )
 
 
@@ -227,15 +231,15 @@ async def metrics(request: Request) -> Response:
 
 
 async def _resumed(service: Service, asked: Asked) -> PageOf:
-    opened, place = service.resume_scan(asked["page_token"][0])
-    return (await service.page(opened, place, limit_of(asked) or LIMIT))[0]
+    opened, place = service.scans.resume(asked["page_token"][0])
+    return (await service.scans.page(opened, place, limit_of(asked) or LIMIT))[0]
 
 
 async def _page_apart(
     service: Service, name: Name, make: Callable[[Schema], Scan], asked: Asked
 ) -> PageOf:
     at = read_token(asked["page_token"][0])[1] if "page_token" in asked else None
-    return await service.page_apart(name, make, at, limit_of(asked) or LIMIT)
+    return await service.reads.page(name, make, at, limit_of(asked) or LIMIT)
 
 
 async def _rest(
@@ -244,10 +248,10 @@ async def _rest(
     """Every page after the first; whoever stops listening ends the scan."""
     try:
         while at is not None:
-            page, at = await service.page(service.current(opened), at, ROWS_MAX)
+            page, at = await service.scans.page(service.scans.current(opened), at, ROWS_MAX)
             yield page
     finally:
-        service.end_scan(opened)
+        service.scans.end(opened)
 
 
 def _batches(request: Request, left_s: Callable[[], float]) -> AsyncIterator[pa.RecordBatch]:

@@ -19,7 +19,11 @@ def build_app(service: Service) -> FastAPI:
     app.state.service = service
     metrics = service.metrics
     doorway = Doorway(
-        service.clock, metrics.requests, metrics.request_seconds, _call_of, _json_bytes_max
+        service.statements.clock,
+        metrics.requests,
+        metrics.request_seconds,
+        _call_of,
+        _json_bytes_max,
     )
     app.add_middleware(Door, doorway=doorway)
     return app

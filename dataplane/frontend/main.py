@@ -32,8 +32,8 @@ from dataplane.frontend.metasrv import HttpLeader
 from dataplane.frontend.metrics import FrontendMetrics
 from dataplane.frontend.regions import Regions
 from dataplane.frontend.service import Service
+from dataplane.frontend.statements import Statements
 from dataplane.frontend.transactions import Transactions
-from dataplane.frontend.writing import Writing
 from serving.no_pandas import leave_out_pandas
 from serving.server import Server
 from serving.tokens import guarded
@@ -131,16 +131,8 @@ class _Frontend:
         self.holder = Holder(config.frontend_id, address, catalog, transactions, latency, world)
         self.nodes = Nodes(token=token)
         regions = Regions(catalog, self.nodes, rng, self.holder.check_lease, config.frontend_id)
-        self.service = Service(
-            holder=self.holder,
-            catalog=catalog,
-            transactions=transactions,
-            regions=regions,
-            writing=Writing(catalog, regions),
-            clock=clock,
-            latency=latency,
-            metrics=FrontendMetrics(),
-        )
+        statements = Statements(self.holder, catalog, transactions, clock, latency)
+        self.service = Service.of(statements, regions, FrontendMetrics())
         self._feed = feed
 
     def background(self) -> Iterator[Any]:
@@ -150,8 +142,8 @@ class _Frontend:
 
     async def _end_old_scans(self) -> None:
         while True:
-            await self.service.clock.sleep_ms(OLD_SCANS_MS)
-            self.service.end_old_scans()
+            await self.service.statements.clock.sleep_ms(OLD_SCANS_MS)
+            self.service.scans.end_old()
 
 
 if __name__ == "__main__":

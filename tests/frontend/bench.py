@@ -35,8 +35,8 @@ from dataplane.frontend.latency import Latency
 from dataplane.frontend.metrics import FrontendMetrics
 from dataplane.frontend.regions import Regions
 from dataplane.frontend.service import Service
+from dataplane.frontend.statements import Statements
 from dataplane.frontend.transactions import Transactions
-from dataplane.frontend.writing import Writing
 from dataplane.region.memory_disk import MemoryDisk, MemoryStore
 from tests.fakes.chance import SeededRng
 from tests.frontend.leader import FakeLeader
@@ -161,16 +161,8 @@ def _frontend(clock: FakeClock, node: NodeRegions, way: Meeting, table: FeedTabl
     world = World(FakeLeader(clock), clock, lambda: None, lambda urls: None)
     holder = Holder("fe-1", "http://127.0.0.1:2", catalog, transactions, latency, world)
     regions = Regions(catalog, Nodes(way), SeededRng(), holder.check_lease, "fe-1")
-    service = Service(
-        holder=holder,
-        catalog=catalog,
-        transactions=transactions,
-        regions=regions,
-        writing=Writing(catalog, regions),
-        clock=clock,
-        latency=latency,
-        metrics=FrontendMetrics(),
-    )
+    statements = Statements(holder, catalog, transactions, clock, latency)
+    service = Service.of(statements, regions, FrontendMetrics())
     return Bench(clock, node, way, catalog, holder, transactions, service, table)
 
 

@@ -41,7 +41,7 @@ async def nobody_finds_it(bench: Bench) -> None:
             lambda: write(bench, Op.INSERT, ROWS),
             lambda: row(bench, 0),
             lambda: all_rows(bench),
-            lambda: bench.service.begin_scan(TABLE_ID, None),
+            lambda: bench.service.scans.begin_rows(TABLE_ID, None),
         ]
         for ask in asks:
             with pytest.raises(NotFound, match="table-not-found"):
@@ -84,8 +84,8 @@ async def under_way(bench: Bench, meanwhile: Act, op: Op, changed: dict[str, Any
 async def test_given_a_scan_and_a_stream_when_their_table_is_hidden_then_they_end_with_it() -> None:
     async with running() as bench:
         await write(bench, Op.INSERT, ROWS)
-        opened = await bench.service.begin_scan(T, None)
-        page, place = await bench.service.page(opened, Place(), 1)
+        opened = await bench.service.scans.begin_rows(T, None)
+        page, place = await bench.service.scans.page(opened, Place(), 1)
         assert place is not None
 
         async def batches(left_s: Callable[[], float]) -> Any:
@@ -93,9 +93,9 @@ async def test_given_a_scan_and_a_stream_when_their_table_is_hidden_then_they_en
             await hide(bench)
             yield batch(61)
 
-        written = await bench.service.write_stream(T, Op.INSERT, batches, "s-1")
-        current = bench.service.current(opened)
-        rest, _ = await bench.service.page(current, place, 100)
+        written = await bench.service.writes.stream(T, Op.INSERT, batches, "s-1")
+        current = bench.service.scans.current(opened)
+        rest, _ = await bench.service.scans.page(current, place, 100)
         pins = bench.transactions.pins(0)
 
         assert (written.rows, written.schema_version, pins) == (2, 1, ())
@@ -115,8 +115,8 @@ def batch(id: int) -> pa.RecordBatch:
 async def test_given_a_scan_when_its_table_is_hidden_and_then_gone_then_it_ends_not_found() -> None:
     async with running() as bench:
         await write(bench, Op.INSERT, ROWS)
-        opened = await bench.service.begin_scan(T, None)
-        _, place = await bench.service.page(opened, Place(), 1)
+        opened = await bench.service.scans.begin_rows(T, None)
+        _, place = await bench.service.scans.page(opened, Place(), 1)
         assert place is not None
         sent: list[httpx.Request] = []
 
@@ -127,7 +127,7 @@ async def test_given_a_scan_when_its_table_is_hidden_and_then_gone_then_it_ends_
         await bench.drop()
         bench.way.meet = meet
         with pytest.raises(NotFound, match="table-not-found"):
-            await bench.service.page(bench.service.current(opened), place, 1)
+            await bench.service.scans.page(bench.service.scans.current(opened), place, 1)
 
         assert sent == []
         assert bench.transactions.pins(0) == ()

@@ -27,7 +27,7 @@ async def insert(bench: Bench, until_s: float = 10.0) -> WriteResult:
 
     until = asyncio.get_running_loop().time() + until_s
     wish = Wish(Op.INSERT, read, "one", until, lambda schema: None)
-    done, _ = await bench.service.writing.run(bench.catalog.named(T), wish)
+    done, _ = await bench.service.writes.writing.run(bench.catalog.named(T), wish)
     return done
 
 

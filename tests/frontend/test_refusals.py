@@ -21,11 +21,11 @@ async def test_given_a_floor_that_rose_when_late_statements_come_then_they_are_c
             bench.tell(later)
 
         bench.way.meet = meet
-        written = await bench.service.write(T, Op.INSERT, [ROW], "one")
+        written = await bench.service.writes.rows(T, Op.INSERT, [ROW], "one")
         newest = bench.node.refusals.stats()
         bench.tell(feed_table(schema_version=1))
         bench.way.meet = meet
-        read = await bench.service.by_key(T, lambda layout: key_of(layout.key, ["1"]))
+        read = await bench.service.reads.by_key(T, lambda layout: key_of(layout.key, ["1"]))
 
         assert (written.schema_version, read.schema_version) == (2, 2)
         mine = RefusedStat(table_id=TABLE_ID, holder_id="fe-1", count=1)

@@ -7,7 +7,7 @@ import pytest
 
 from base.errors import Conflict
 from dataplane.frontend.given import Op
-from dataplane.frontend.service import Written
+from dataplane.frontend.writes import Written
 from tests.frontend.bench import Bench, T, running
 from tests.frontend.tables import A, B, feed_table, index
 
@@ -16,7 +16,7 @@ ROWS: list[dict[str, Any]] = [{"id": number, "a": 0, "b": f"w{number}"} for numb
 
 
 async def write(bench: Bench, op: Op, rows: list[dict[str, Any]], id: str) -> Written:
-    return await bench.service.write(T, op, rows, id)
+    return await bench.service.writes.rows(T, op, rows, id)
 
 
 def batches_met(bench: Bench) -> list[str]:

@@ -16,9 +16,9 @@ from base.wire.feed import FeedTable
 from base.wire.tables import RegionRouteBody
 from dataplane.frontend.given import Op
 from dataplane.frontend.query import key_of, range_of
+from dataplane.frontend.reads import PageOf
 from dataplane.frontend.regions import Call
 from dataplane.frontend.scans import Place
-from dataplane.frontend.service import PageOf
 from tests.frontend.bench import AGE_MAX_MS, LEASE_MS, Bench, T, running
 from tests.frontend.tables import A, B, column, feed_table, index, schema_of
 
@@ -35,29 +35,29 @@ def rows_of(page: PageOf) -> list[dict[str, Any]]:
 
 async def write(bench: Bench, op: Op, rows: Sequence[dict[str, Any]]) -> int:
     """The schema version it was done with."""
-    done = await bench.service.write(T, op, rows, f"s{next(bench.statements)}")
+    done = await bench.service.writes.rows(T, op, rows, f"s{next(bench.statements)}")
     return done.schema_version
 
 
 async def all_rows(bench: Bench, limit: int = 1_000) -> list[dict[str, Any]]:
     """By id."""
-    opened = await bench.service.begin_scan(T, None)
-    page, at = await bench.service.page(opened, Place(), limit)
+    opened = await bench.service.scans.begin_rows(T, None)
+    page, at = await bench.service.scans.page(opened, Place(), limit)
     found = rows_of(page)
     while at is not None:
-        page, at = await bench.service.page(bench.service.current(opened), at, limit)
+        page, at = await bench.service.scans.page(bench.service.scans.current(opened), at, limit)
         found += rows_of(page)
     return sorted(found, key=lambda row: int(row["id"]))
 
 
 async def indexed(bench: Bench, name: str, limit: int = 100, **asked: list[str]) -> list[Any]:
-    opened, place = await bench.service.begin_index_scan(
+    opened, place = await bench.service.scans.begin_index(
         T, name, lambda schema: range_of(schema.index(name), asked)
     )
-    page, at = await bench.service.page(opened, place, limit)
+    page, at = await bench.service.scans.page(opened, place, limit)
     found = rows_of(page)
     while at is not None:
-        page, at = await bench.service.page(bench.service.current(opened), at, limit)
+        page, at = await bench.service.scans.page(bench.service.scans.current(opened), at, limit)
         found += rows_of(page)
     return found
 
@@ -66,7 +66,7 @@ async def row(bench: Bench, id: int) -> list[dict[str, Any]]:
     def key(layout: Any) -> Sequence[Value]:
         return key_of(layout.key, [str(id)])
 
-    return rows_of(await bench.service.by_key(T, key))
+    return rows_of(await bench.service.reads.by_key(T, key))
 
 
 async def test_given_rows_of_several_regions_when_written_then_every_read_finds_them() -> None:
@@ -244,18 +244,18 @@ async def test_given_a_scan_when_its_pages_are_fetched_then_it_is_pinned_until_i
 ):
     async with running() as bench:
         await write(bench, Op.INSERT, ROWS)
-        opened = await bench.service.begin_scan(T, ["id"])
-        page, _ = await bench.service.page(opened, Place(), 2)
+        opened = await bench.service.scans.begin_rows(T, ["id"])
+        page, _ = await bench.service.scans.page(opened, Place(), 2)
         token = page.next_page_token
         assert token is not None
         pinned = bench.transactions.pins(bench.clock.mono_ms())
         bench.clock.advance(AGE_MAX_MS)
 
-        again, place = bench.service.resume_scan(token)
+        again, place = bench.service.scans.resume(token)
         with pytest.raises(Conflict, match="transaction-too-old"):
-            await bench.service.page(again, place, 2)
+            await bench.service.scans.page(again, place, 2)
         with pytest.raises(Refused, match="page-token-expired"):
-            bench.service.resume_scan(token)
+            bench.service.scans.resume(token)
 
         assert [one.transaction for one in pinned] == [opened.transaction.id]
         assert bench.transactions.pins(0) == ()
@@ -264,13 +264,13 @@ async def test_given_a_scan_when_its_pages_are_fetched_then_it_is_pinned_until_i
 async def test_given_a_scan_that_nobody_goes_on_with_when_it_is_too_old_then_it_is_let_go() -> None:
     async with running() as bench:
         await write(bench, Op.INSERT, ROWS)
-        opened = await bench.service.begin_scan(T, None)
-        await bench.service.page(opened, Place(), 2)
-        bench.service.end_old_scans()
+        opened = await bench.service.scans.begin_rows(T, None)
+        await bench.service.scans.page(opened, Place(), 2)
+        bench.service.scans.end_old()
         assert len(bench.transactions) == 1
 
         bench.clock.advance(AGE_MAX_MS)
-        bench.service.end_old_scans()
+        bench.service.scans.end_old()
 
         assert len(bench.transactions) == 0
 
@@ -303,9 +303,9 @@ async def test_given_batches_of_a_stream_when_one_conflicts_then_those_before_ar
         return come
 
     async with running(feed_table(regions=2)) as bench:
-        done = await bench.service.write_stream(T, Op.INSERT, batches(ROWS[:3], ROWS[3:5]), "a")
+        done = await bench.service.writes.stream(T, Op.INSERT, batches(ROWS[:3], ROWS[3:5]), "a")
         with pytest.raises(Conflict, match="already-exists") as told:
-            await bench.service.write_stream(T, Op.INSERT, batches(ROWS[5:7], ROWS[:1]), "b")
+            await bench.service.writes.stream(T, Op.INSERT, batches(ROWS[5:7], ROWS[:1]), "b")
 
         assert (done.rows, len(done.region_ids)) == (5, 2)
         assert told.value.facts["rows_applied"] == 2
@@ -321,7 +321,7 @@ async def test_given_a_stream_that_is_too_slow_when_time_is_up_then_it_is_too_ol
 
     async with running() as bench:
         with pytest.raises(Conflict, match="transaction-too-old") as told:
-            await bench.service.write_stream(T, Op.INSERT, come, "a")
+            await bench.service.writes.stream(T, Op.INSERT, come, "a")
 
         assert told.value.facts["rows_applied"] == 3
         assert await all_rows(bench) == ROWS[:3]
@@ -329,8 +329,8 @@ async def test_given_a_stream_that_is_too_slow_when_time_is_up_then_it_is_too_ol
 
 async def test_given_a_statement_id_when_it_comes_again_then_it_is_done_once() -> None:
     async with running() as bench:
-        first = await bench.service.write(T, Op.INSERT, ROWS[:2], "same")
-        again = await bench.service.write(T, Op.INSERT, ROWS[:2], "same")
+        first = await bench.service.writes.rows(T, Op.INSERT, ROWS[:2], "same")
+        again = await bench.service.writes.rows(T, Op.INSERT, ROWS[:2], "same")
 
         assert [one.version for one in again.regions] == [one.version for one in first.regions]
         assert {one.repeated for one in again.regions} == {True}
@@ -341,10 +341,10 @@ async def test_given_a_delete_of_a_missing_row_when_it_comes_again_then_what_cam
     None
 ):
     async with running(feed_table(*INDEXED)) as bench:
-        await bench.service.write(T, Op.DELETE, [{"id": ROWS[0]["id"]}], "same")
+        await bench.service.writes.rows(T, Op.DELETE, [{"id": ROWS[0]["id"]}], "same")
         await write(bench, Op.INSERT, ROWS[:1])
 
-        again = await bench.service.write(T, Op.DELETE, [{"id": ROWS[0]["id"]}], "same")
+        again = await bench.service.writes.rows(T, Op.DELETE, [{"id": ROWS[0]["id"]}], "same")
 
         assert {one.repeated for one in again.regions} == {True}
         assert await all_rows(bench) == ROWS[:1]
@@ -360,7 +360,7 @@ async def test_given_a_region_that_no_node_has_when_time_is_up_then_it_is_not_th
         now = Call("s", asyncio.get_running_loop().time())
 
         with pytest.raises(Unavailable, match="not-ready"):
-            await bench.service.regions._until_final(bench.catalog.named(T), 0, now, nowhere)
+            await bench.service.reads.regions._until_final(bench.catalog.named(T), 0, now, nowhere)
         await bench.drop()
         with pytest.raises(NotFound, match="table-not-found"):
-            await bench.service.regions._until_final(schema_of(A), 0, now, nowhere)
+            await bench.service.reads.regions._until_final(schema_of(A), 0, now, nowhere)

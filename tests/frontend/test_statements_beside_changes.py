@@ -10,7 +10,7 @@ import pytest
 
 from base.elements.states import ElementState
 from base.errors import Conflict, NotFound, Refused
-from dataplane.frontend import service
+from dataplane.frontend import statements
 from dataplane.frontend.given import Op
 from dataplane.frontend.scans import Place
 from tests.frontend.bench import Bench, T, running
@@ -25,7 +25,7 @@ RENAMED = B.model_copy(update={"name": "c"})
 async def hearing(bench: Bench) -> AsyncIterator[None]:
     """The frontend hears from the leader that there is no newer catalog, however late."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(service, "CATCH_UP_S_MAX", 60.0)
+        patch.setattr(statements, "CATCH_UP_S_MAX", 60.0)
         async with asyncio.TaskGroup() as group:
             holding = group.create_task(bench.holder.run())
             yield
@@ -53,15 +53,15 @@ async def test_given_transactions_that_began_when_a_version_comes_then_they_end_
     later = feed_table(A, LEAVING, schema_version=2)
     async with running() as bench:
         await write(bench, Op.INSERT, ROWS[:3])
-        opened = await bench.service.begin_scan(T, None)
-        _, place = await bench.service.page(opened, Place(), 1)
+        opened = await bench.service.scans.begin_rows(T, None)
+        _, place = await bench.service.scans.page(opened, Place(), 1)
         assert place is not None
 
         mine = {"id": 1, "b": "mine"}
         written = await write_while(bench, lambda: bench.publish(later), Op.UPDATE, mine)
         following = await write(bench, Op.UPDATE, [{"id": 2, "a": 7}])
         pins = bench.transactions.pins(bench.clock.mono_ms())
-        rest, _ = await bench.service.page(bench.service.current(opened), place, 10)
+        rest, _ = await bench.service.scans.page(bench.service.scans.current(opened), place, 10)
 
         assert (written, following, rest.schema_version) == (1, 2, 1)
         assert rows_of(rest) == [{**ROWS[1], "b": "mine"}, {**ROWS[2], "a": 7}]
@@ -80,8 +80,8 @@ async def test_given_a_change_that_waits_for_a_scan_when_others_come_then_none_o
     elements = (index(1, 2), index(2, 3, unique=True))
     async with running(feed_table(A, B, *elements)) as bench:
         await write(bench, Op.INSERT, ROWS)
-        opened = await bench.service.begin_scan(T, None)
-        await bench.service.page(opened, Place(), 1)
+        opened = await bench.service.scans.begin_rows(T, None)
+        await bench.service.scans.page(opened, Place(), 1)
         await bench.publish(feed_table(A, LEAVING, *elements[:1], schema_version=2))
 
         await write(bench, Op.DELETE, [{"id": 0}])
@@ -108,7 +108,7 @@ async def test_given_a_column_that_is_renamed_when_its_old_name_is_used_then_a_d
         with pytest.raises(Refused, match="invalid-request"):
             await write(bench, Op.UPDATE, [{"id": 0, "b": "late"}])
         with pytest.raises(Refused, match="invalid-request"):
-            await bench.service.begin_scan(T, ["b"])
+            await bench.service.scans.begin_rows(T, ["b"])
 
         assert await row(bench, 0) == [{"id": 0, "a": 0, "c": "mine"}]
         assert bench.transactions.pins(0) == ()
@@ -121,8 +121,8 @@ async def test_given_a_column_that_is_renamed_when_old_versions_end_then_its_use
     later = feed_table(A, RENAMED, schema_version=2)
     async with running() as bench:
         await write(bench, Op.INSERT, ROWS[:2])
-        opened = await bench.service.begin_scan(T, ["id", "b"])
-        _, place = await bench.service.page(opened, Place(), 1)
+        opened = await bench.service.scans.begin_rows(T, ["id", "b"])
+        _, place = await bench.service.scans.page(opened, Place(), 1)
         assert place is not None
 
         async def rename() -> None:
@@ -134,7 +134,7 @@ async def test_given_a_column_that_is_renamed_when_old_versions_end_then_its_use
         bench.transactions.age_max_ms = 3_600_000  # so that who waits for a version 3 is seen
         async with asyncio.timeout(60):
             with pytest.raises(Conflict, match="schema-version-stale"):
-                await bench.service.page(bench.service.current(opened), place, 1)
+                await bench.service.scans.page(bench.service.scans.current(opened), place, 1)
 
         assert outcomes(told.value) == ["not-applied"]
         assert await row(bench, 0) == [{"id": 0, "a": 0, "c": "w0"}]
@@ -147,22 +147,22 @@ async def test_given_a_table_that_is_renamed_when_its_old_name_is_used_then_it_i
 ):
     async with running() as bench, hearing(bench):
         await write(bench, Op.INSERT, ROWS[:2])
-        opened = await bench.service.begin_scan(T, None)
-        _, place = await bench.service.page(opened, Place(), 1)
+        opened = await bench.service.scans.begin_rows(T, None)
+        _, place = await bench.service.scans.page(opened, Place(), 1)
         assert place is not None
 
         async def rename() -> None:
             bench.tell(feed_table().model_copy(update={"name": "u"}))
 
         await write_while(bench, rename, Op.UPDATE, {"id": 1, "a": 7})
-        rest, _ = await bench.service.page(bench.service.current(opened), place, 10)
+        rest, _ = await bench.service.scans.page(bench.service.scans.current(opened), place, 10)
         for ask in (write(bench, Op.INSERT, ROWS[2:]), row(bench, 0), all_rows(bench)):
             with pytest.raises(NotFound, match="table-not-found"):
                 await ask
 
         assert rows_of(rest) == [{**ROWS[1], "a": 7}], "who began before goes on"
-        found = await bench.service.begin_scan(("main", "public", "u"), ["id"])
-        page, _ = await bench.service.page(found, Place(), 10)
+        found = await bench.service.scans.begin_rows(("main", "public", "u"), ["id"])
+        page, _ = await bench.service.scans.page(found, Place(), 10)
         assert rows_of(page) == [{"id": 0}, {"id": 1}]
 
 
@@ -172,8 +172,8 @@ async def test_given_a_table_that_is_gone_when_statements_come_then_none_of_them
 ):
     async with running() as bench, hearing(bench):
         await write(bench, Op.INSERT, ROWS)
-        opened = await bench.service.begin_scan(T, None)
-        _, place = await bench.service.page(opened, Place(), 1)
+        opened = await bench.service.scans.begin_rows(T, None)
+        _, place = await bench.service.scans.page(opened, Place(), 1)
         assert place is not None
 
         with pytest.raises(NotFound, match="table-not-found"):
@@ -184,12 +184,12 @@ async def test_given_a_table_that_is_gone_when_statements_come_then_none_of_them
             sent.append(request)
 
         bench.way.meet = meet
-        current = bench.service.current(opened)
+        current = bench.service.scans.current(opened)
         for ask in (
             write(bench, Op.INSERT, ROWS),
             row(bench, 0),
             all_rows(bench),
-            bench.service.page(current, place, 1),
+            bench.service.scans.page(current, place, 1),
         ):
             with pytest.raises(NotFound, match="table-not-found"):
                 await ask
@@ -204,8 +204,8 @@ async def test_given_a_table_that_is_dropped_and_made_anew_then_no_statement_see
 ):
     async with running(feed_table(A, B, index(1, 2), regions=2)) as bench:
         await write(bench, Op.INSERT, ROWS)
-        opened = await bench.service.begin_scan(T, None)
-        page, place = await bench.service.page(opened, Place(), 1)
+        opened = await bench.service.scans.begin_rows(T, None)
+        page, place = await bench.service.scans.page(opened, Place(), 1)
         assert place is not None
 
         async def make_anew() -> None:
@@ -215,7 +215,7 @@ async def test_given_a_table_that_is_dropped_and_made_anew_then_no_statement_see
         with pytest.raises(NotFound, match="table-not-found"):
             await write_while(bench, make_anew, Op.UPDATE, {"id": 1, "a": 7})
         with pytest.raises(NotFound, match="table-not-found"):
-            await bench.service.page(bench.service.current(opened), place, 10)
+            await bench.service.scans.page(bench.service.scans.current(opened), place, 10)
 
         assert len(rows_of(page)) == 1
         assert await all_rows(bench) == await indexed(bench, "by_2") == await row(bench, 1) == []

@@ -20,8 +20,8 @@ from dataplane.frontend.metasrv import HttpLeader
 from dataplane.frontend.metrics import FrontendMetrics
 from dataplane.frontend.regions import Regions
 from dataplane.frontend.service import Service
+from dataplane.frontend.statements import Statements
 from dataplane.frontend.transactions import Transaction, Transactions
-from dataplane.frontend.writing import Writing
 from tests.fakes.chance import SeededRng
 from tests.sim.loop import SimLoop
 from tests.sim.net import Network, Wire
@@ -112,10 +112,8 @@ class Frontend:
         world = World(HttpLeader(client), self.clock, feed.reload, feed.learn)
         holder = Holder(self.name, self.url, catalog, transactions, latency, world)
         regions = Regions(catalog, Nodes(wire), rng, holder.check_lease, self.name)
-        writing, metrics = Writing(catalog, regions), FrontendMetrics()
-        service = self.service = Service(
-            holder, catalog, transactions, regions, writing, self.clock, latency, metrics
-        )
+        statements = Statements(holder, catalog, transactions, self.clock, latency)
+        service = self.service = Service.of(statements, regions, FrontendMetrics())
         self.network.listen(self.url, self.node, build_app(service))
         async with asyncio.TaskGroup() as tasks:
             background = [feed.run(), holder.run(), self._end_old_scans(service)]
@@ -129,4 +127,4 @@ class Frontend:
     async def _end_old_scans(self, service: Service) -> None:
         while True:
             await self.clock.sleep_ms(OLD_SCANS_MS)
-            service.end_old_scans()
+            service.scans.end_old()

@@ -15,7 +15,8 @@ from base.wire.inputs import Snapshot
 from base.wire.jobs import BackfillJob, BackfillResult, ValidateJob, ValidateResult
 from base.wire.procedures import ProcedureBody
 from dataplane.frontend.given import Op
-from dataplane.frontend.service import PageOf, Service
+from dataplane.frontend.reads import PageOf
+from dataplane.frontend.service import Service
 from keys.tables import TableInfo
 from metasrv.sdk.operations import Settings
 from procedures.ports import Progress
@@ -106,7 +107,7 @@ class HotTable:
 
     async def rows(self) -> list[dict[str, Any]]:
         async def act(service: Service) -> PageOf:
-            return await service.by_keys(NAME, lambda _: keys, keys=len(keys))
+            return await service.reads.by_keys(NAME, lambda _: keys, keys=len(keys))
 
         keys = [(part, id) for part in range(REGIONS) for id in range(ROWS)]
         found: list[dict[str, Any]] = (await self.line.ask(act)).rows.to_pylist()
@@ -129,7 +130,7 @@ class HotTable:
         statement = self.session.key().ljust(16, "-")
 
         async def act(service: Service) -> object:
-            return await service.write(NAME, op, rows, statement)
+            return await service.writes.rows(NAME, op, rows, statement)
 
         await self.line.ask(act)
 
@@ -191,6 +192,6 @@ def is_ready(world: World) -> bool:
     if service is None or term is None or len(term.nodes.nodes()) < len(world.nodes):
         return False
     with suppress(MetaError):
-        service.holder.check()
+        service.statements.holder.check()
         return True
     return False

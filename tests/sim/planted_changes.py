@@ -16,8 +16,8 @@ from dataplane.frontend import entries
 from dataplane.frontend.cases import Cases
 from dataplane.frontend.holder import Holder
 from dataplane.frontend.lease import SchemaLease
-from dataplane.frontend.service import Service
 from dataplane.frontend.transactions import Transaction, Transactions
+from dataplane.frontend.writes import Writes
 from dataplane.frontend.writing import Writing
 from dataplane.region import conforming, content, group, opening, reading, rewrite
 from dataplane.region.disk import Disk
@@ -158,13 +158,13 @@ def _all_freed(removed: Sequence[tuple[bytes, bytes]], known: Any) -> Any:
         yield key, known[key].version if key in known else ABSENT
 
 
-_WISH = Service._wish
+_WISH = Writes._wish
 
 
-def _let_go(self: Service, transaction: Transaction, *asked: Any) -> Any:
+def _let_go(self: Writes, transaction: Transaction, *asked: Any) -> Any:
     """A holder that tells of transactions until their rows are sent, not until that is answered."""
     wish = _WISH(self, transaction, *asked)
-    self.transactions.end(transaction)
+    self.statements.transactions.end(transaction)
     return wish
 
 
@@ -221,7 +221,7 @@ PATCHES: dict[str, Iterable[Patch]] = {
         (rewrite, "_without_tombstones", _without_tombstones)
     ),
     "unique delete without a look": _patched((entries, "_freed", _all_freed)),
-    "pin let go in flight": _patched((Service, "_wish", _let_go)),
+    "pin let go in flight": _patched((Writes, "_wish", _let_go)),
     "cancel after commit": _patched((control, "_refusal", _cancelled_late)),
     "absence taken for not done": _patched((batch, "_effect", _absent_is_not_done)),
     "replay past the seal": _patched((opening, "read_sealed", _beyond_the_seal)),

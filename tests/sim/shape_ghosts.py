@@ -56,8 +56,8 @@ class ShapeGhost:
             frontend.is_up
             and service is not None
             and not frontend.loop.is_paused(node)
-            and service.holder.lease.deadline_ms is not None
-            and frontend.clock.mono_ms() >= service.holder.lease.deadline_ms
+            and service.statements.holder.lease.deadline_ms is not None
+            and frontend.clock.mono_ms() >= service.statements.holder.lease.deadline_ms
         )
         if not is_over:
             self._over_s.pop(node, None)
@@ -152,7 +152,7 @@ def _in_use(frontend: Frontend, infos: dict[int, TableInfo]) -> Iterator[str]:
     service, transactions = frontend.service, frontend.transactions
     if not frontend.is_up or service is None or transactions is None:
         return
-    if not service.holder.lease.is_held(frontend.clock.mono_ms()):
+    if not service.statements.holder.lease.is_held(frontend.clock.mono_ms()):
         return
     for table_id, version in transactions.in_use():
         info = infos.get(table_id)

@@ -7,8 +7,9 @@ from typing import Any
 from base.errors import Conflict, MetaError, Unknown
 from dataplane.frontend.given import Op
 from dataplane.frontend.query import LIMIT, range_of
+from dataplane.frontend.reads import PageOf
 from dataplane.frontend.scans import Place
-from dataplane.frontend.service import PageOf, Service
+from dataplane.frontend.service import Service
 from tests.sim.clients import Session
 from tests.sim.line import Line
 from tests.sim.shaped import COPY, SPARSE, TOKEN, Shaped, Statement
@@ -97,7 +98,7 @@ class User:
         id = session.key().ljust(16, "-")
 
         async def act(service: Service) -> object:
-            return await service.write(self.name, op, rows, id)
+            return await service.writes.rows(self.name, op, rows, id)
 
         for tried in range(TRIES_MAX):
             try:
@@ -147,7 +148,7 @@ class User:
         began = self.session.now
 
         async def act(service: Service) -> PageOf:
-            return await service.by_key(self.name, lambda layout: (key,))
+            return await service.reads.by_key(self.name, lambda layout: (key,))
 
         found = await read(self.line, act)
         if found is None:
@@ -192,10 +193,10 @@ async def read_by_index(line: Line, table: Shaped, name: str, value: str | int) 
     names = ("main", "public", table.name)
 
     async def act(service: Service) -> PageOf:
-        opened, place = await service.begin_index_scan(
+        opened, place = await service.scans.begin_index(
             names, name, lambda schema: range_of(schema.index(name), {"eq": [str(value)]})
         )
-        return (await service.page(opened, place, LIMIT))[0]
+        return (await service.scans.page(opened, place, LIMIT))[0]
 
     found = await read(line, act)
     if found is None:
@@ -223,8 +224,8 @@ async def read_whole(line: Line, table: Shaped, *, must: bool) -> None:
     session, began = line.session, line.session.now
 
     async def act(service: Service) -> PageOf:
-        opened = await service.begin_scan(("main", "public", table.name), None)
-        return (await service.page(opened, Place(), LIMIT))[0]
+        opened = await service.scans.begin_rows(("main", "public", table.name), None)
+        return (await service.scans.page(opened, Place(), LIMIT))[0]
 
     found = await read(line, act)
     if found is None:

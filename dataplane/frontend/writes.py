@@ -1,0 +1,108 @@
+"""Statements that write: rows of one body, or a stream of batches."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+
+from base.errors import Conflict, MetaError
+from base.offload import is_short
+from base.rows.layout import Layout
+from base.rows.outcome import RegionOutcome, WriteResult
+from base.rows.statement_ids import id_of_batch
+from dataplane.frontend.catalog import Name
+from dataplane.frontend.given import Given, JsonRows, Op, from_arrow, from_rows
+from dataplane.frontend.metrics import FrontendMetrics
+from dataplane.frontend.schema import Schema
+from dataplane.frontend.statements import Statements
+from dataplane.frontend.transactions import Transaction
+from dataplane.frontend.writing import Wish, Writing
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    rows: int
+    schema_version: int
+    regions: tuple[RegionOutcome, ...]
+
+    @property
+    def region_ids(self) -> tuple[str, ...]:
+        return tuple(one.region_id for one in self.regions)
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    statements: Statements
+    writing: Writing
+    metrics: FrontendMetrics
+
+    async def rows(self, name: Name, op: Op, rows: JsonRows, statement_id: str) -> Written:
+        """Raises what `settle` says (base/rows/outcome.py), and Refused before anything is sent."""
+        with self.statements.running() as transaction:
+            schema = await self.statements.bound(transaction, name)
+            read = partial(_from_rows, rows, op)
+            short = is_short(len(rows), 0)
+            wish = replace(self._wish(transaction, op, read, statement_id), is_short=short)
+            done, version = await self._write(schema, wish)
+        return Written(done.rows, version, done.regions)
+
+    async def stream(
+        self,
+        name: Name,
+        op: Op,
+        batches: Callable[[Callable[[], float]], AsyncIterator[pa.RecordBatch]],
+        statement_id: str,
+    ) -> Written:
+        """Batch by batch as they come, each atomic within a region. Ends at the first that cannot
+        be applied; the error says how many rows were."""
+        rows, regions = 0, dict[str, RegionOutcome]()
+        statements = self.statements
+        with statements.running() as transaction:
+            schema = await statements.bound(transaction, name)
+            try:
+                number = 0
+                async for batch in batches(partial(statements.left_s, transaction)):
+                    statements.check_age(transaction)
+                    read = partial(_from_arrow, batch, op)
+                    id = id_of_batch(statement_id, number)
+                    short = is_short(batch.num_rows, batch.nbytes)
+                    wish = replace(self._wish(transaction, op, read, id), is_short=short)
+                    done, _ = await self._write(schema, wish)
+                    schema = statements.catalog.latest(schema)
+                    rows, number = rows + done.rows, number + 1
+                    regions |= {one.region_id: _added(regions, one) for one in done.regions}
+            except TimeoutError as error:
+                limit_s = statements.transactions.age_max_ms / 1000
+                raise Conflict("transaction-too-old", limit_s=limit_s, rows_applied=rows) from error
+            except MetaError as error:
+                raise type(error)(error.code, **{**error.facts, "rows_applied": rows}) from error
+        return Written(rows, schema.version, tuple(regions.values()))
+
+    def _wish(
+        self, transaction: Transaction, op: Op, read: Callable[[Layout], Given], id: str
+    ) -> Wish:
+        bind = partial(self.statements.bind, transaction)
+        return Wish(op, read, id, self.statements.call(transaction).until, bind)
+
+    async def _write(self, schema: Schema, wish: Wish) -> tuple[WriteResult, int]:
+        done, version = await self.writing.run(schema, wish)
+        self.metrics.rows.labels(wish.op).inc(done.rows)
+        return done, version
+
+
+def _from_rows(rows: JsonRows, op: Op, layout: Layout) -> Given:
+    return from_rows(layout, rows, op)
+
+
+def _from_arrow(batch: pa.RecordBatch, op: Op, layout: Layout) -> Given:
+    return from_arrow(layout, batch, op)
+
+
+def _added(known: Mapping[str, RegionOutcome], one: RegionOutcome) -> RegionOutcome:
+    """What a region did of all batches of a stream so far."""
+    before = known.get(one.region_id)
+    if before is None:
+        return one
+    repeated = before.repeated and one.repeated
+    return replace(one, rows=before.rows + one.rows, repeated=repeated)
