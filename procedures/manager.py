@@ -7,13 +7,13 @@ from the records (locks.py), so the leader that comes after computes the same.
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar, TypeVarTuple
+from typing import Any, TypeVar
 
 import structlog
 
-from base.errors import Conflict, MetaError, NotFound, NotLeader, Unavailable, Unknown
+from base.errors import Conflict, NotFound, NotLeader, Unavailable, Unknown
 from base.log import lines_of_request
-from keys.committer import Committer, StaleRead
+from keys.committer import Committer
 from keys.kv import Compare
 from keys.records import ProcedureHistory, ProcedureHistoryKey, ProcedureKey
 from keys.txn import snapshot
@@ -25,6 +25,7 @@ from procedures.floor import Floor
 from procedures.gate import Gate
 from procedures.holding import LockTable
 from procedures.machine import Kind, Lane, ProcedureState
+from procedures.outlive import outlive
 from procedures.recovery import entries_of, read_records
 from procedures.runner import Held, Moved, Runner
 from procedures.steering import Command, Steering, has_expired
@@ -39,7 +40,6 @@ RECENT_MAX = 1_024  # ended procedures kept in memory, for clients that ask at o
 _NOT_INHERITED = dict.fromkeys(("idempotency", "if_version", "table_id", "expected_epoch"))
 
 T = TypeVar("T")
-Args = TypeVarTuple("Args")
 
 log = structlog.get_logger()
 
@@ -167,7 +167,7 @@ class Manager:
         self._must_be_open()
         overtakes = self._floor.announce(submission.procedure, kind.locks(state))
         wish = replace(submission, overtakes=overtakes)
-        return await self._outlive(self._submit, kind, state, wish)
+        return await self._outlive(self._submit(kind, state, wish))
 
     async def _submit(
         self, kind: Kind[Any], state: ProcedureState, submission: Submission
@@ -197,7 +197,8 @@ class Manager:
 
     async def control(self, procedure: str, command: Command) -> Entry | ProcedureHistory:
         """Answered once it is stored. Raises as `Steering.apply`."""
-        return await self._outlive(Steering(self).apply, procedure, command)
+        self._must_be_open()
+        return await self._outlive(Steering(self).apply(procedure, command))
 
     def entry(self, procedure: str) -> Entry | None:
         return self._floor.entries.get(procedure)
@@ -233,57 +234,14 @@ class Manager:
         self._floor.offer(entry)
         self._schedule()
 
-    async def _expire(self, entry: Entry) -> None:
-        """Its deadline came while it waited, for its locks or a place."""
-        entry.controlled = True
-        try:
-            await self._turn_back(entry)
-        except (Unavailable, Unknown):
-            return  # the next look tries again
-        finally:
-            entry.controlled = False
-            if not entry.over.is_set():
-                self.release(entry)
-
-    async def _turn_back(self, entry: Entry) -> None:
-        waits = [blocked.by for blocked in entry.blocked] or "a place among those that run"
-        error = Unavailable("deadline-exceeded", waiting_for=waits)
-        back = self.runner.abandon if entry.never_began else self.runner.turn_back
-        try:
-            after: Moved = await back(entry.held, error)
-        except StaleRead:
-            await self.read_again(entry)
-        else:
-            self.take_over(entry, after)
-
     # Running -----------------------------------------------------------------------------------
 
-    async def _outlive(self, work: Callable[[*Args], Coroutine[Any, Any, T]], *args: *Args) -> T:
-        """Runs *work* to its end even if whoever asked hangs up: what is stored is also known here.
-
-        Raises Unavailable before every record has been read (G21), Unknown if the term ends first.
-        """
-        self._must_be_open()
-        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-
-        async def run() -> None:
-            try:
-                result = await work(*args)
-            except MetaError as error:
-                if not answer.done():
-                    answer.set_exception(error)
-            else:
-                if not answer.done():
-                    answer.set_result(result)
-
-        def lost(_: "asyncio.Task[None]") -> None:
-            if not answer.done():
-                answer.set_exception(Unknown(term=self._committer.term))
-
-        self._tasks.create_task(run()).add_done_callback(lost)
-        return await answer
+    async def _outlive(self, work: Coroutine[Any, Any, T]) -> T:
+        """To its end, unless the term ends first: what is stored is also known here."""
+        return await outlive(self._tasks, work, Unknown(term=self._committer.term))
 
     def _must_be_open(self) -> None:
+        """Raises Unavailable before every record has been read (G21)."""
         if not self._is_open:
             raise Unavailable(what="procedures", reason="this term has not begun, or is over")
 
@@ -377,7 +335,7 @@ class Manager:
         now_ms = self._ports.clock.wall_ms()
         for entry in list(self._floor.entries.values()):
             if has_expired(entry, now_ms) and not entry.controlled:
-                await self._expire(entry)
+                await Steering(self).expire(entry)
         for procedure, entry in self._floor.running.items():
             stalled = now_ms - entry.last_moved_ms() > self._limits.stalled_ms
             if stalled and not entry.stalled:

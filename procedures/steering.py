@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from base.errors import Unavailable, Unknown
 from keys.committer import StaleRead
 from keys.poison import PoisonKey
 from keys.records import Controlled, ProcedureHistory, ProcedureRecord
@@ -117,6 +118,31 @@ class Steering:
             if not entry.over.is_set():
                 self.house.release(entry)
         return True
+
+    async def expire(self, entry: Entry) -> None:
+        """Its deadline came while it waited, for its locks or a place. If the store is silent, the
+        caller asks again."""
+        entry.controlled = True
+        try:
+            await self._turn_back(entry)
+        except (Unavailable, Unknown):
+            return
+        finally:
+            entry.controlled = False
+            if not entry.over.is_set():
+                self.house.release(entry)
+
+    async def _turn_back(self, entry: Entry) -> None:
+        waits = [blocked.by for blocked in entry.blocked] or "a place among those that run"
+        error = Unavailable("deadline-exceeded", waiting_for=waits)
+        runner = self.house.runner
+        back = runner.abandon if entry.never_began else runner.turn_back
+        try:
+            after: Moved = await back(entry.held, error)
+        except StaleRead:
+            await self.house.read_again(entry)
+        else:
+            self.house.take_over(entry, after)
 
     async def _carry_out(self, entry: Entry, command: Command) -> None:
         if moves_its_record(entry, command):
