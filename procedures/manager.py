@@ -7,6 +7,7 @@ from the records (locks.py), so the leader that comes after computes the same.
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import structlog
@@ -167,7 +168,7 @@ class Manager:
         self._must_be_open()
         overtakes = self._floor.announce(submission.procedure, kind.locks(state))
         wish = replace(submission, overtakes=overtakes)
-        return await self._outlive(self._submit(kind, state, wish))
+        return await self._outlive(partial(self._submit, kind, state, wish))
 
     async def _submit(
         self, kind: Kind[Any], state: ProcedureState, submission: Submission
@@ -198,7 +199,7 @@ class Manager:
     async def control(self, procedure: str, command: Command) -> Entry | ProcedureHistory:
         """Answered once it is stored. Raises as `Steering.apply`."""
         self._must_be_open()
-        return await self._outlive(Steering(self).apply(procedure, command))
+        return await self._outlive(partial(Steering(self).apply, procedure, command))
 
     def entry(self, procedure: str) -> Entry | None:
         return self._floor.entries.get(procedure)
@@ -236,7 +237,7 @@ class Manager:
 
     # Running -----------------------------------------------------------------------------------
 
-    async def _outlive(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _outlive(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """To its end, unless the term ends first: what is stored is also known here."""
         return await outlive(self._tasks, work, Unknown(term=self._committer.term))
 

@@ -1,7 +1,7 @@
 """Work that goes on when whoever asked for it hangs up."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from base.errors import MetaError
@@ -9,14 +9,16 @@ from base.errors import MetaError
 T = TypeVar("T")
 
 
-async def outlive(tasks: asyncio.TaskGroup, work: Coroutine[Any, Any, T], lost: MetaError) -> T:
+async def outlive(
+    tasks: asyncio.TaskGroup, work: Callable[[], Coroutine[Any, Any, T]], lost: MetaError
+) -> T:
     """What *work* returns or raises; it is one of *tasks*, and is cancelled only with them: then
     raises *lost*. Any other than a MetaError ends them all."""
     answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
     async def run() -> None:
         try:
-            result = await work
+            result = await work()
         except MetaError as error:
             if not answer.done():
                 answer.set_exception(error)

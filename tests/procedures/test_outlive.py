@@ -11,13 +11,16 @@ LOST = Unknown(term=7)
 
 
 async def test_given_work_when_it_ends_then_its_answer_or_its_error_is_ours() -> None:
+    async def told() -> str:
+        return "done"
+
     async def refused() -> None:
         raise Conflict("stale-epoch")
 
     async with asyncio.TaskGroup() as tasks:
-        assert await outlive(tasks, asyncio.sleep(0, "done"), LOST) == "done"
+        assert await outlive(tasks, told, LOST) == "done"
         with pytest.raises(Conflict, match="stale-epoch"):
-            await outlive(tasks, refused(), LOST)
+            await outlive(tasks, refused, LOST)
 
 
 async def test_given_a_caller_that_hangs_up_then_the_work_is_done_all_the_same() -> None:
@@ -28,7 +31,7 @@ async def test_given_a_caller_that_hangs_up_then_the_work_is_done_all_the_same()
         done.set()
 
     async with asyncio.TaskGroup() as tasks:
-        caller = asyncio.create_task(outlive(tasks, work(), LOST))
+        caller = asyncio.create_task(outlive(tasks, work, LOST))
         await asyncio.sleep(0)
         caller.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -41,9 +44,8 @@ async def test_given_a_caller_that_hangs_up_then_the_work_is_done_all_the_same()
 async def test_given_tasks_that_end_first_then_it_is_not_known_what_became_of_it() -> None:
     async def term() -> None:
         async with asyncio.TaskGroup() as tasks:
-            callers.append(asyncio.create_task(outlive(tasks, asyncio.Event().wait(), LOST)))
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
+            callers.append(asyncio.create_task(outlive(tasks, asyncio.Event().wait, LOST)))
+            await asyncio.sleep(0)  # it has asked; the work has not begun
             raise RuntimeError("it is over")
 
     callers: list[asyncio.Task[bool]] = []
