@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -70,6 +70,10 @@ class Constant:
     def type(self) -> pa.DataType:
         return self.value.type
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As an array of one: Arrow sends a scalar as a Python value, which has no nanoseconds."""
+        return _constant, (pa.repeat(self.value, 1),)
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -78,6 +82,10 @@ class Call:
     function: str
     of: tuple["Typed", ...]
     type: pa.DataType
+
+
+def _constant(array: pa.Array) -> Constant:
+    return Constant(array[0])
 
 
 Typed: TypeAlias = Values | Constant | Call
