@@ -239,7 +239,7 @@ class Manager:
 
     async def _outlive(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """To its end, unless the term ends first: what is stored is also known here."""
-        return await outlive(self._tasks, work, Unknown(term=self._committer.term))
+        return await outlive(self._tasks.create_task, work, Unknown(term=self._committer.term))
 
     def _must_be_open(self) -> None:
         """Raises Unavailable before every record has been read (G21)."""

@@ -2,18 +2,18 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from base.errors import MetaError
 
 T = TypeVar("T")
+Begin: TypeAlias = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
+"""As `create_task` of a TaskGroup, which owns what it begins."""
 
 
-async def outlive(
-    tasks: asyncio.TaskGroup, work: Callable[[], Coroutine[Any, Any, T]], lost: MetaError
-) -> T:
-    """What *work* returns or raises; it is one of *tasks*, and is cancelled only with them: then
-    raises *lost*. Any other than a MetaError ends them all."""
+async def outlive(begin: Begin, work: Callable[[], Coroutine[Any, Any, T]], lost: MetaError) -> T:
+    """What *work* returns or raises. Only the owner of the task can cancel it: then raises *lost*.
+    Any other than a MetaError is the owner's to see."""
     answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
     async def run() -> None:
@@ -30,5 +30,5 @@ async def outlive(
         if not answer.done():
             answer.set_exception(lost)
 
-    tasks.create_task(run()).add_done_callback(ended)
+    begin(run()).add_done_callback(ended)
     return await answer

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from base.errors import Conflict, Unknown
-from procedures.outlive import outlive
+from procedures.outlive import Begin, outlive
 
 LOST = Unknown(term=7)
 
@@ -18,9 +18,9 @@ async def test_given_work_when_it_ends_then_its_answer_or_its_error_is_ours() ->
         raise Conflict("stale-epoch")
 
     async with asyncio.TaskGroup() as tasks:
-        assert await outlive(tasks, told, LOST) == "done"
+        assert await outlive(tasks.create_task, told, LOST) == "done"
         with pytest.raises(Conflict, match="stale-epoch"):
-            await outlive(tasks, refused, LOST)
+            await outlive(tasks.create_task, refused, LOST)
 
 
 async def test_given_a_caller_that_hangs_up_then_the_work_is_done_all_the_same() -> None:
@@ -31,26 +31,27 @@ async def test_given_a_caller_that_hangs_up_then_the_work_is_done_all_the_same()
         done.set()
 
     async with asyncio.TaskGroup() as tasks:
-        caller = asyncio.create_task(outlive(tasks, work, LOST))
+        caller = tasks.create_task(outlive(tasks.create_task, work, LOST))
         await asyncio.sleep(0)
         caller.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await caller
+        await asyncio.wait([caller])
         goes_on.set()
 
+    assert caller.cancelled()
     assert done.is_set()
 
 
-async def test_given_tasks_that_end_first_then_it_is_not_known_what_became_of_it() -> None:
-    async def term() -> None:
-        async with asyncio.TaskGroup() as tasks:
-            callers.append(asyncio.create_task(outlive(tasks, asyncio.Event().wait, LOST)))
+async def test_given_an_owner_that_ends_first_then_it_is_not_known_what_became_of_it() -> None:
+    async def ask(begin: Begin) -> None:
+        with pytest.raises(Unknown):
+            await outlive(begin, asyncio.Event().wait, LOST)
+
+    async def term(callers: asyncio.TaskGroup) -> None:
+        async with asyncio.TaskGroup() as owner:
+            callers.create_task(ask(owner.create_task))
             await asyncio.sleep(0)  # it has asked; the work has not begun
             raise RuntimeError("it is over")
 
-    callers: list[asyncio.Task[bool]] = []
-    with pytest.raises(ExceptionGroup):
-        await term()
-
-    with pytest.raises(Unknown):
-        await callers[0]
+    async with asyncio.TaskGroup() as callers:
+        with pytest.raises(ExceptionGroup):
+            await term(callers)
