@@ -17,8 +17,6 @@ class Catalogue:
     """Title -> its cases, one a line: number, and what it is about."""
     why_not: Mapping[int, str]
     """Case -> why it cannot apply here."""
-    is_complete: bool = True
-    """False: what it is about is still being built; a case without a test is no fault."""
 
     def cases(self) -> Mapping[int, str]:
         """Every case by its number."""
