@@ -41,7 +41,11 @@ def descriptions(model: type[BaseModel]) -> Mapping[str, str]:
 
 
 def _written_in(model: type[BaseModel]) -> dict[str, str]:
-    (tree,) = ast.parse(dedent(inspect.getsource(model))).body
+    try:
+        source = inspect.getsource(model)
+    except OSError:  # only what is compiled was installed
+        return {}
+    (tree,) = ast.parse(dedent(source)).body
     assert isinstance(tree, ast.ClassDef)
     return {
         field.target.id: inspect.cleandoc(below.value.value)

@@ -1,5 +1,8 @@
 """What stands below a field is its description in every document, and costs a start nothing."""
 
+import inspect
+
+import pytest
 from pydantic import Field
 
 from base.described import Described, descriptions
@@ -47,3 +50,16 @@ def test_given_a_schema_when_made_then_it_has_the_texts_by_the_names_that_travel
 
 def test_given_a_model_when_made_then_its_source_was_not_read() -> None:
     assert {field.description for field in Part.model_fields.values()} == {None}
+
+
+def test_given_no_source_then_there_are_no_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_source(_: object) -> str:
+        raise OSError("could not get source code")
+
+    class Compiled(Described):
+        size: int
+        """In bytes."""
+
+    monkeypatch.setattr(inspect, "getsource", no_source)
+
+    assert descriptions(Compiled) == {}
