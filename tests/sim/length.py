@@ -49,6 +49,8 @@ SHORT = Length(
     faults_max=3,
     faults_ms=5_000,
 )
+FIRST_SHORT = 21
+"""The first seed that CI lives short; those before it are lived long."""
 
 
 class Life(NamedTuple):

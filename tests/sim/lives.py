@@ -12,7 +12,7 @@ from functools import partial
 from multiprocessing import get_context
 from typing import NamedTuple
 
-from tests.sim.length import Life
+from tests.sim.length import FIRST_SHORT, SHORT, Life
 from tests.sim.planted import BUGS
 from tests.sim.plot import Outcome, Plot, live
 from tests.sim.world import World
@@ -41,16 +41,17 @@ class Processes:
         return list(self.pool.map(partial(live, plot=plot), lives))
 
     def hunts(self, wanted: Sequence[Hunt], seeds_max: int) -> list[int | None]:
-        """Of each: after how many seeds it was found."""
+        """Of each: after how many short lives it was found."""
         tasks = [self.pool.submit(_hunted, hunt, seeds_max) for hunt in wanted]
         return [task.result() for task in tasks]
 
 
 def _hunted(hunt: Hunt, seeds_max: int) -> int | None:
-    for seed in range(1, seeds_max + 1):
-        found = live(Life(seed), BUGS[hunt.bug], until=hunt.check).violations
+    for number in range(seeds_max):
+        life = Life(FIRST_SHORT + number, SHORT)
+        found = live(life, BUGS[hunt.bug], until=hunt.check).violations
         if any(hunt.check in text for text in found):
-            return seed
+            return number + 1
     return None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.sim.corpus import FOUND
-from tests.sim.length import LONG, SHORT, Length, Life
+from tests.sim.length import FIRST_SHORT, LONG, SHORT, Length, Life
 from tests.sim.lives import Processes
 from tests.sim.plot import Outcome
 from tests.sim.report import never, shown
@@ -23,7 +23,7 @@ LONG_LIVES = 10
 SHORT_LIVES = int(os.environ.get("LIVES", "300")) - LONG_LIVES
 LIVES = [
     *(Life(seed, LONG) for seed in range(1, 1 + LONG_LIVES)),
-    *(Life(seed, SHORT) for seed in range(21, 21 + SHORT_LIVES)),
+    *(Life(seed, SHORT) for seed in range(FIRST_SHORT, FIRST_SHORT + SHORT_LIVES)),
 ]
 EVERY = list(dict.fromkeys([*LIVES, *FOUND]))
 OPERATIONS_MIN = {LONG: 200, SHORT: 34}
