@@ -98,6 +98,7 @@ class EtcdProcess:
     def pause(self) -> None:
         assert self._process
         self._process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)  # until its last thread stands still
 
     def resume(self) -> None:
         assert self._process
