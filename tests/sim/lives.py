@@ -40,14 +40,14 @@ class Processes:
         """In order of *lives*."""
         return list(self.pool.map(partial(live, plot=plot), lives))
 
-    def hunts(self, wanted: Sequence[Hunt], seeds_max: int) -> list[int | None]:
+    def hunts(self, wanted: Sequence[Hunt], lives_max: int) -> list[int | None]:
         """Of each: after how many short lives it was found."""
-        tasks = [self.pool.submit(_hunted, hunt, seeds_max) for hunt in wanted]
+        tasks = [self.pool.submit(_hunted, hunt, lives_max) for hunt in wanted]
         return [task.result() for task in tasks]
 
 
-def _hunted(hunt: Hunt, seeds_max: int) -> int | None:
-    for number in range(seeds_max):
+def _hunted(hunt: Hunt, lives_max: int) -> int | None:
+    for number in range(lives_max):
         life = Life(FIRST_SHORT + number, SHORT)
         found = live(life, BUGS[hunt.bug], until=hunt.check).violations
         if any(hunt.check in text for text in found):

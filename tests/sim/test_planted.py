@@ -1,4 +1,4 @@
-"""Planted mistakes that a simulation finds within a few seeds; the slow ones are for `make sim`:
+"""Planted mistakes that a simulation finds within a few short lives. The slow ones: `make sim`.
 
 make sim SEEDS=50 ARGS="--bug 'no wait after an election'"
 """
@@ -9,7 +9,7 @@ from tests.sim.lives import Hunt, Processes
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
 
-SEEDS_MAX = 12  # of short lives; six are enough for the slowest
+LIVES_MAX = 12  # six are enough for the slowest
 QUICK = [
     Hunt("no fence", "fence"),
     Hunt("reverse index forgotten", "catalog"),
@@ -32,9 +32,9 @@ QUICK = [
 def test_given_planted_mistakes_when_seeds_are_lived_then_each_is_found(
     sim_processes: Processes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = dict(zip(QUICK, sim_processes.hunts(QUICK, SEEDS_MAX), strict=True))
+    found = dict(zip(QUICK, sim_processes.hunts(QUICK, LIVES_MAX), strict=True))
 
     assert None not in found.values(), found
     with capsys.disabled():
-        for hunt, seeds in found.items():
-            print(f"\n{hunt.bug}: short life {seeds}, by {hunt.check!r}", end="")
+        for hunt, lives in found.items():
+            print(f"\n{hunt.bug}: short life {lives}, by {hunt.check!r}", end="")
