@@ -27,6 +27,7 @@ from procedures.gate import Gate
 from procedures.holding import LockTable
 from procedures.machine import Kind, Lane, ProcedureState
 from procedures.outlive import outlive
+from procedures.recent import Recent
 from procedures.recovery import entries_of, read_records
 from procedures.runner import Held, Moved, Runner
 from procedures.steering import Command, Steering, has_expired
@@ -35,7 +36,6 @@ from procedures.submit import Submission, Submitted, Submitter
 SWEEP_MS = 5_000  # between looks at the store for records that nobody here runs
 LOOK_MS = 1_000  # between looks at deadlines, and at who does not move
 PAUSE_MS = 200  # before a store that did not answer is asked again
-RECENT_MAX = 1_024  # ended procedures kept in memory, for clients that ask at once
 
 # What a client required of its own procedure; its children are asked for by the parent.
 _NOT_INHERITED = dict.fromkeys(("idempotency", "if_version", "table_id", "expected_epoch"))
@@ -58,7 +58,7 @@ class Manager:
         self.runner = Runner(ports, committer)
         self._submitter = Submitter(ports, committer)
         self._floor = Floor()
-        self._recent: dict[str, ProcedureHistory] = {}
+        self._recent = Recent()
         self._told_of_ends: list[Callable[[ProcedureHistory], None]] = []
         self._tasks = asyncio.TaskGroup()
         self._is_open = False
@@ -312,9 +312,7 @@ class Manager:
 
     def _finish(self, entry: Entry, history: ProcedureHistory) -> None:
         procedure = entry.held.procedure
-        self._recent[procedure] = history
-        while len(self._recent) > RECENT_MAX:
-            self._recent.pop(next(iter(self._recent)))
+        self._recent.add(procedure, history)
         self._floor.forget(entry)
         log.info(
             "procedure_ended",
