@@ -37,8 +37,9 @@ class Content:
 
     @property
     def memories(self) -> list[Memory]:
-        """Newest first."""
-        return [self.memory, *([self.frozen.memory] if self.frozen else [])]
+        """Newest first. Without the lock too: a flush that begins meanwhile moves one of them."""
+        memory, frozen = self.memory, self.frozen
+        return [memory] if frozen is None or frozen.memory is memory else [memory, frozen.memory]
 
     @contextmanager
     def view(

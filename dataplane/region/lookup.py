@@ -18,18 +18,26 @@ from dataplane.region.merge import MergeSource
 WINDOW_BYTES = 4 << 20
 """Of rows of all files that a scan or a merge has in hand; sorting them takes as much again."""
 
+Counted = tuple[tuple[Memtable, int], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class View:
     """Memtables, each up to the number of batches seen, newest first; files, newest first.
 
     A scan sees exactly this, and so do rows by key `as_seen`. Otherwise they come from the
-    memtables as they are when asked, under `guard`, which keeps a batch from being seen in part.
+    memtables as they are when asked. `guard` is held while batches are counted, and no longer: it
+    keeps a batch from being seen in part.
     """
 
-    memtables: tuple[tuple[Memtable, int], ...]
+    memtables: Counted
     files: tuple[FileReader, ...]
     guard: Lock = field(default_factory=Lock)
+
+    def counted_now(self) -> Counted:
+        """The same memtables, up to the batches that they have now."""
+        with self.guard:
+            return tuple((memtable, memtable.batches) for memtable, _ in self.memtables)
 
 
 def newest_rows(
@@ -39,8 +47,8 @@ def newest_rows(
 
     `keys` are sorted and distinct.
     """
-    with view.guard:
-        parts, known = _newest_in_memory(view, keys, columns, as_seen)
+    memtables = view.memtables if as_seen else view.counted_now()
+    parts, known = _newest_in_memory(memtables, keys, columns)
     in_files = _newest_in_files(view.files, keys, columns, known)
     return newest_by_key(pa.concat_tables([*parts, in_files]))
 
@@ -78,18 +86,18 @@ def merge_sources(view: View, keys: KeyRange, columns: Sequence[ColumnDef]) -> l
 
 
 def _newest_in_memory(
-    view: View, keys: Sequence[bytes], columns: Sequence[ColumnDef], as_seen: bool
+    memtables: Counted, keys: Sequence[bytes], columns: Sequence[ColumnDef]
 ) -> tuple[list[pa.Table], dict[bytes, int]]:
     """Rows found, and their versions."""
     schema = file_schema(columns)
     parts = []
     known: dict[bytes, int] = {}
     rest = list(keys)
-    for memtable, batches in view.memtables:
+    for memtable, batches in memtables:
         found: list[Position] = []
         missing: list[bytes] = []
         for key in rest:
-            position = memtable.find(key, batches if as_seen else None)
+            position = memtable.find(key, batches)
             if position is None:
                 missing.append(key)
             else:

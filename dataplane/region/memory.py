@@ -8,7 +8,8 @@ from dataplane.region.memtable import Memtable
 
 
 class Memory:
-    """As a memtable: one thread adds, under the lock of the region's content."""
+    """As a memtable: one thread adds, under the lock of the region's content. Sizes may be asked
+    for without it."""
 
     def __init__(self, columns: Sequence[ColumnDef]) -> None:
         self._columns = columns
@@ -18,12 +19,12 @@ class Memory:
 
     @property
     def bytes(self) -> int:
-        return sum(memtable.bytes for memtable in self._memtables.values())
+        return sum(memtable.bytes for memtable in tuple(self._memtables.values()))
 
     @property
     def rows(self) -> int:
         """Entries too."""
-        return sum(memtable.rows for memtable in self._memtables.values())
+        return sum(memtable.rows for memtable in tuple(self._memtables.values()))
 
     def add(self, version: int, parts: Sequence[Part], wall_ms: int) -> None:
         """One batch. Raises Corrupt if the version does not rise."""

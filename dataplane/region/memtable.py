@@ -1,5 +1,6 @@
 """The newest rows of one family in memory: the logged batches as they are, an index by key."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from dataplane.region.conforming import conformed
 from dataplane.region.families import ROWS
 
 _INDEX_ENTRY_BYTES = 150  # measured: slot, key object and number of one row of the index
+_OLDER_VERSION_BYTES = 50  # measured: a place in the list of its key's versions, and its number
 _ROW_BITS = 32
 
 
@@ -35,13 +37,16 @@ class _Run(NamedTuple):
 
 class Memtable:
     """Batches in order of version. One thread adds, under the region's lock; batches never change,
-    so a reader keeps the number of batches it saw and needs no lock."""
+    so a reader keeps the number of batches it saw and needs no lock. A key is found in a time that
+    does not depend on how many batches there are, or came since."""
 
     def __init__(self, columns: Sequence[ColumnDef], family: int = ROWS) -> None:
         self.family = family
         self._schema = file_schema(columns)
         self._batches: list[tuple[int, pa.RecordBatch]] = []
         self._index: dict[bytes, int] = {}
+        self._versions: dict[bytes, list[int]] = {}
+        """Positions of all versions, ascending, of keys that have more than one."""
         self._runs: tuple[_Run, ...] = ()
         self.bytes = 0
         self.rows = 0
@@ -65,31 +70,46 @@ class Memtable:
             self.first_ms = wall_ms
         base = len(self._batches) << _ROW_BITS
         self._batches.append((version, rows))
+        older = self._keep_older(keys, base)
         self._index.update(zip(keys, range(base, base + len(keys)), strict=True))
         self.rows += rows.num_rows
         self.bytes += rows.nbytes + sum(map(len, keys)) + _INDEX_ENTRY_BYTES * len(keys)
+        self.bytes += _OLDER_VERSION_BYTES * older
+
+    def _keep_older(self, keys: Sequence[bytes], base: int) -> int:
+        """Before the index leads to the new versions: a reader without a lock that finds one of
+        them finds those before it too. Returns how many keys had one."""
+        if self._index.keys().isdisjoint(keys):
+            return 0
+        older = 0
+        for at, key in enumerate(keys, start=base):
+            known = self._index.get(key)
+            if known is not None:
+                older += 1
+                if key in self._versions:
+                    self._versions[key].append(at)
+                else:
+                    self._versions[key] = [known, at]
+        return older
 
     def reshape(self, columns: Sequence[ColumnDef]) -> None:
         """Batches that come from now on have these; those before read as null in new ones."""
         self._schema = file_schema(columns)
 
-    def find(self, key: bytes, batches: int | None = None) -> Position | None:
-        """Where its newest version among the first `batches` stands; None: among all."""
+    def find(self, key: bytes, batches: int) -> Position | None:
+        """Where its newest version among the first `batches` stands."""
         at = self._index.get(key)
+        end = batches << _ROW_BITS
+        if at is not None and at >= end:
+            at = self._last_before(key, end)
         if at is None:
             return None
-        batch, row = at >> _ROW_BITS, at & ((1 << _ROW_BITS) - 1)
-        if batches is not None and batch >= batches:
-            return self._find_older(key, batches)
-        return self._position(batch, row)
+        return self._position(at >> _ROW_BITS, at & ((1 << _ROW_BITS) - 1))
 
-    def _find_older(self, key: bytes, batches: int) -> Position | None:
-        """Looks through the batches: only for a key that was written after they were counted."""
-        for batch in reversed(range(batches)):
-            row = pc.index(self._batches[batch][1].column(KEY), key).as_py()
-            if row >= 0:
-                return self._position(batch, row)
-        return None
+    def _last_before(self, key: bytes, end: int) -> int | None:
+        versions = self._versions.get(key, ())
+        place = bisect_left(versions, end)
+        return versions[place - 1] if place else None
 
     def _position(self, batch: int, row: int) -> Position:
         version, rows = self._batches[batch]

@@ -18,13 +18,13 @@ class Tended(Core):
     """Runs beside readers and writers, each in a thread of its own."""
 
     def needs_flush(self) -> bool:
-        """By bytes or by age; the node asks now and then and calls `flush` in a thread."""
-        with self._content.lock:
-            limits, memory = self.place.limits, self._content.memory
-            if self._content.frozen is not None or memory.bytes >= limits.memtable_bytes:
-                return True
-            age_ms = self.place.clock.wall_ms() - memory.first_ms
-            return memory.rows > 0 and age_ms >= limits.flush_age_ms
+        """By bytes or by age; the node asks now and then and calls `flush` in a thread. Waits for
+        nothing."""
+        limits, memory = self.place.limits, self._content.memory
+        if self._content.frozen is not None or memory.bytes >= limits.memtable_bytes:
+            return True
+        age_ms = self.place.clock.wall_ms() - memory.first_ms
+        return memory.rows > 0 and age_ms >= limits.flush_age_ms
 
     def flush(self) -> bool:
         """Memory to files, one for each family, then a manifest that names them, then the look,
