@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from keys.tables import RegionRoute, TableInfoKey, TableRouteKey
+from keys.tables import RegionRoute, TableInfo, TableInfoKey, TableRouteKey
 from procedures.context import Context
-from procedures.opening import discard_order, order_all
+from procedures.opening import MakeOrder, discard_order, order_all
 
 
 def leader_is_gone(at: Context, regions: Iterable[RegionRoute]) -> bool:
@@ -52,17 +52,24 @@ def rounds(
 
 
 async def discard_roots(at: Context, table_id: int, leavings: Iterable[str]) -> list[str]:
-    """Deletes what was left, by orders to those who lead now.
-
-    A folder whose leader is gone meanwhile stays, and is returned.
-    """
+    """Deletes what was left, by orders to those who lead now, and returns what stays."""
     info_key, key = TableInfoKey(table_id), TableRouteKey(table_id)
     seen = await at.snapshot(info_key, key)
-    alive = at.alive_nodes()
     stays = []
     for claims in rounds(seen.must(key).region_routes, roots_left(leavings)):
-        here = [region for region in claims if region.leader in alive]
-        answers = await order_all(at, seen.must(info_key), here, discard_order)
-        answers.must_all_succeed()
-        stays += [region.root for region in claims if region.leader not in alive]
+        stays += await delete_roots(at, seen.must(info_key), claims, discard_order)
     return stays
+
+
+async def delete_roots(
+    at: Context, info: TableInfo, claims: Iterable[RegionRoute], make: MakeOrder
+) -> list[str]:
+    """Orders each leader to delete the root of its region, and returns the folders that stay: the
+    leader is gone, or will not delete a folder that is not the region's alone."""
+    alive = at.alive_nodes()
+    claims = list(claims)
+    here = [region for region in claims if region.leader in alive]
+    answers = await order_all(at, info, here, make)
+    kept = answers.kept()
+    answers.without(kept).must_all_succeed()
+    return [one.root for one in claims if one.leader not in alive or one.region_id in kept]

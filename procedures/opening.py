@@ -1,6 +1,6 @@
 """Regions and the orders that make, open, close and drop them: one request per node."""
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -154,6 +154,15 @@ class Answers:
     def failed(self) -> dict[str, str]:
         """Region id -> code of the error it answered with."""
         return {region: r.error.code for region, r in self.results.items() if r.error is not None}
+
+    def kept(self) -> set[str]:
+        """Ids of regions whose node will not delete the folder: it is below none that it may delete
+        in, or holds what no region makes. Asking again is no use; a person must look."""
+        return {region for region, code in self.failed().items() if code == "invalid-request"}
+
+    def without(self, regions: Collection[str]) -> "Answers":
+        rest = {region: r for region, r in self.results.items() if region not in regions}
+        return Answers(rest, self.silent)
 
     def must_all_succeed(self) -> None:
         """Raises Unavailable with every region that failed and every node that was silent:

@@ -20,6 +20,10 @@ class DatanodeConfig(ProgramConfig):
     """Names this node in routes; never given to another one."""
     root: str
     """Absolute folder of its regions and of its own memory. One process at a time."""
+    shared_roots: str = ""
+    """Absolute folders, separated by commas, that the nodes of the cluster share: below them, and
+    below its root, the node deletes folders that regions have left. Default: below its root alone;
+    what a failover leaves in other nodes' roots then stays there, and is reported."""
     zone: str = "default"
     """Where the node stands, for placement."""
     memtable_bytes: int = Field(default=32 << 20, ge=MEMTABLE_BYTES_MIN)
@@ -37,6 +41,25 @@ class DatanodeConfig(ProgramConfig):
     @field_validator("root")
     @classmethod
     def _is_a_root(cls, value: str) -> str:
-        if not posixpath.isabs(value) or posixpath.normpath(value) != value or value == "/":
-            raise ValueError("an absolute path without . or .. or a slash at its end")
+        return _checked_folder(value)
+
+    @field_validator("shared_roots")
+    @classmethod
+    def _are_folders(cls, value: str) -> str:
+        for folder in _folders(value):
+            _checked_folder(folder)
         return value
+
+    @property
+    def shared_folders(self) -> tuple[str, ...]:
+        return _folders(self.shared_roots)
+
+
+def _folders(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _checked_folder(value: str) -> str:
+    if not posixpath.isabs(value) or posixpath.normpath(value) != value or value == "/":
+        raise ValueError("an absolute path without . or .. or a slash at its end")
+    return value

@@ -134,7 +134,7 @@ class _Node:
         leases = RegionLeases(identity.incarnation)
         limits = RegionLimits(config.memtable_bytes, config.flush_age_ms)
         cache = BlockCache(config.block_cache_bytes)
-        store = DiskStore(LocalDisk(), clock, config.root, limits, cache)
+        store = DiskStore(LocalDisk(), clock, config.root, limits, cache, config.shared_folders)
         regions = Regions(store, leases, clock, spawn)
         desk = OrderDesk(journal, regions)
         membership = Membership(identity, journal.state.cluster_id)

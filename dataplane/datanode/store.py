@@ -1,11 +1,10 @@
 """Orders as operations on folders: regions are made, opened and deleted here, and nowhere else."""
 
 import posixpath
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from base.clock import Clock
-from base.errors import Conflict, NotFound, Refused
+from base.errors import Conflict, Refused
 from base.wire.orders import (
     CreateRegion,
     DiscardRoot,
@@ -13,11 +12,10 @@ from base.wire.orders import (
     OpenRegion,
     SetSchema,
 )
+from dataplane.datanode.deletion import delete_region_root, is_below
 from dataplane.region.block_cache import BlockCache
 from dataplane.region.columns import RegionSpec, columns_told
 from dataplane.region.disk import Disk
-from dataplane.region.fence import highest_fence, read_fence
-from dataplane.region.names import ATTEMPTS, DATA, UNFINISHED, fences, manifests, segments
 from dataplane.region.place import OpenOrder, RegionLimits, RegionPlace
 from dataplane.region.region import Region
 from dataplane.region.schema import RegionSchema
@@ -32,11 +30,13 @@ class DiskStore:
     node_root: str
     limits: RegionLimits = field(default_factory=RegionLimits)
     cache: BlockCache = field(default_factory=BlockCache)
+    shared_roots: tuple[str, ...] = ()
+    """Folders beside the node's own below which it may delete what regions have left."""
 
     def create(self, order: CreateRegion) -> Region:
         """Raises Refused for a root that does not lie under the node's own."""
         root = checked_root(order.root)
-        if not root.startswith(self.node_root + "/"):
+        if not is_below(root, self.node_root):
             raise Refused("invalid-request", reason=f"{root} is not under {self.node_root}")
         spec = RegionSpec(
             region_id=int(order.region_id),
@@ -76,28 +76,12 @@ class DiskStore:
         return RegionPlace(self.disk, root, self.clock, self.limits, self.cache)
 
     def _delete(self, root: str, region_id: int) -> None:
-        """Only a folder that is this region's, or what an interrupted deletion left of one."""
-        try:
-            names = self.disk.list(root)
-        except NotFound:
-            return
-        fence = highest_fence(self.disk, root)
-        raised = read_fence(self.disk, root, fence) if fence is not None else None
-        is_other = raised is not None and raised.region_id != region_id
-        if is_other or strangers(names):
-            raise Refused("invalid-request", reason=f"{root} is not the folder of this region")
-        self.disk.remove_tree(root)
-
-
-def strangers(names: Sequence[str]) -> list[str]:
-    """Names that no region would have in its root."""
-    whole = [name.removesuffix(UNFINISHED) for name in names]
-    return [
-        name
-        for name in whole
-        if name not in (DATA, ATTEMPTS)
-        and not (fences([name]) or manifests([name]) or segments([name]))
-    ]
+        """Raises Refused for a folder that this node may not delete, with nothing deleted."""
+        allowed = (self.node_root, *self.shared_roots)
+        if not any(is_below(root, folder) for folder in allowed):
+            reason = f"{root} is below no folder in which this node deletes"
+            raise Refused("invalid-request", reason=reason, root=root, allowed=list(allowed))
+        delete_region_root(self.disk, root, region_id)
 
 
 def checked_root(root: str) -> str:

@@ -51,6 +51,11 @@ class Disk(Protocol):
         """Within one folder; never replaces a target."""
         ...
 
+    def walk(self, folder: str) -> list[str]:
+        """Everything below a folder, as paths relative to it, sorted; those of folders end in `/`.
+        A link is listed like a file and never followed."""
+        ...
+
     def list(self, folder: str) -> list[str]:
         """Names in the folder, files and folders, sorted."""
         ...

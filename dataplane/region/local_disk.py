@@ -130,6 +130,10 @@ class LocalDisk:
             os.link(source, target)
             os.unlink(source)
 
+    def walk(self, folder: str) -> list[str]:
+        with translated(folder, "read"):
+            return sorted(_below(folder, ""))
+
     def list(self, folder: str) -> list[str]:
         with translated(folder, "read"):
             return sorted(os.listdir(folder))
@@ -153,6 +157,16 @@ class LocalDisk:
         parent = os.path.dirname(path)
         if os.path.isdir(parent):
             self.sync_folder(parent)
+
+
+def _below(folder: str, prefix: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield f"{prefix}{entry.name}/"
+                yield from _below(entry.path, f"{prefix}{entry.name}/")
+            else:
+                yield prefix + entry.name
 
 
 def _read_fully(descriptor: int, offset: int, length: int) -> bytes:

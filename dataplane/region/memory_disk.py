@@ -119,6 +119,14 @@ class MemoryDisk:
         del self.store.live[source]
         self.store.live[target] = inode
 
+    def walk(self, folder: str) -> list[str]:
+        self._hook("list", folder)
+        if folder not in self.store.folders:
+            raise NotFound("not-found", path=folder)
+        known = [*self.store.live, *(f"{path}/" for path in self.store.folders)]
+        below = (path.removeprefix(folder + "/") for path in known if path.startswith(folder + "/"))
+        return sorted(path for path in below if path)
+
     def list(self, folder: str) -> list[str]:
         self._hook("list", folder)
         if folder not in self.store.folders:

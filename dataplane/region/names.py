@@ -110,6 +110,12 @@ def is_ours(name: str) -> bool:
     return any(one.fullmatch(whole) for one in (_FENCE, _MANIFEST, _SEGMENT))
 
 
+def is_our_folder(name: str) -> bool:
+    """Whether a region would make this folder in its root; `name` ends in `/`."""
+    parent, _, last = name.removesuffix("/").rpartition("/")
+    return (parent == ATTEMPTS and is_attempt(last)) or name in (f"{DATA}/", f"{ATTEMPTS}/")
+
+
 def _numbered(pattern: re.Pattern[str], names: Iterable[str]) -> list[Numbered]:
     found = (pattern.fullmatch(name) for name in names)
     return sorted(Numbered(int(hit[1]), int(hit[2]), int(hit[3])) for hit in found if hit)

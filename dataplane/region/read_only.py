@@ -18,6 +18,9 @@ class ReadOnlyDisk:
     def size(self, path: str) -> int:
         return self.disk.size(path)
 
+    def walk(self, folder: str) -> list[str]:
+        return self.disk.walk(folder)
+
     def list(self, folder: str) -> list[str]:
         return self.disk.list(folder)
 

@@ -143,6 +143,7 @@ def _datanode(settings: Settings, id: str, port: int, servers: Sequence[str]) ->
     flags = {
         "node-id": id,
         "root": str(folder / "root"),
+        "shared-roots": str(settings.data_dir),
         "metasrv": ",".join(servers),
         "listen": f"{HOST}:{port}",
         "zone": "local",

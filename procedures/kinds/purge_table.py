@@ -11,10 +11,10 @@ from keys.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableR
 from keys.tables import TableInfo, TableRoute
 from keys.txn import Txn
 from procedures.context import Context
-from procedures.leaving import rounds
+from procedures.leaving import delete_roots, rounds
 from procedures.locks import exclusive, route_key, table_key
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
-from procedures.opening import drop_order, order_all
+from procedures.opening import drop_order
 
 
 class PurgeTable(ProcedureState):
@@ -45,19 +45,16 @@ async def forget(state: PurgeTable, at: Context) -> Outcome[PurgeTable]:
 
 
 async def delete(state: PurgeTable, at: Context) -> Outcome[PurgeTable]:
-    """A folder whose node is away stays, and is told of: nobody else may reach that disk."""
+    """A folder whose node is away stays, and is told of: nobody else may reach that disk. So does
+    one that its node will not delete."""
     assert state.info is not None
     assert state.route is not None
-    alive = at.alive_nodes()
-    left, done = [], 0
+    left: list[str] = []
+    done = 0
     regions = state.route.region_routes
     total = sum(1 + len(one.borrows) for one in regions)
     for claims in rounds(regions, {one.region_id: (one.root, *one.borrows) for one in regions}):
-        answers = await order_all(
-            at, state.info, [one for one in claims if one.leader in alive], drop_order
-        )
-        answers.must_all_succeed()
-        left += [one.root for one in claims if one.leader not in alive]
+        left += await delete_roots(at, state.info, claims, drop_order)
         done += len(claims)
         at.progress(done, total, "folders")
     result = {"table_id": state.table_id, "name": state.info.full_name, "left_behind": left}

@@ -23,7 +23,7 @@ class DatanodeProcess:
         self.url = ""
         self.incarnation = ""
         self._folder = folder
-        self._flags = {"metasrv": metasrv_url, **flags}
+        self._flags = {"metasrv": metasrv_url, "shared_roots": str(folder.parent), **flags}
         self._child: subprocess.Popen[str] | None = None
 
     def start(self) -> "DatanodeProcess":

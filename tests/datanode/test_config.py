@@ -32,6 +32,8 @@ def test_given_flag_environment_and_file_when_read_then_in_that_order(tmp_path: 
         {"root": "relative"},
         {"root": "/n/../m"},
         {"root": "/"},
+        {"shared_roots": "/a,relative"},
+        {"shared_roots": "/"},
         {"node_id": "dn 1"},
         {"node_id": ""},
         {"metasrv": ""},

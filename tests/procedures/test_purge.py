@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from base.errors import Refused
 from base.wire.orders import DropRegion
 from keys.kv import Compare
 from keys.records import Outcome
@@ -116,6 +117,20 @@ def test_given_a_node_that_is_away_when_purged_then_its_folders_are_told_of() ->
         roots = [f"/disks/dn-1/regions/{region}-1" for region in region_ids(TABLE, 2)]
         assert left_behind(history.result) == roots
         assert sorted(cluster.plane.storage.folders) == roots
+
+    run(main, 1)
+
+
+def test_given_a_node_that_will_not_delete_when_purged_then_its_folders_are_told_of() -> None:
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_dropped_table, {})
+        cluster.plane.nodes["dn-1"].refuses["drop"] = Refused("invalid-request", reason="strange")
+
+        history = await finish(cluster, "purge_table", PURGE, {})
+
+        assert history.outcome is Outcome.SUCCEEDED
+        roots = [f"/disks/dn-1/regions/{region}-1" for region in region_ids(TABLE, 2)]
+        assert left_behind(history.result) == roots
 
     run(main, 1)
 

@@ -73,6 +73,9 @@ class ProcessDisk:
     def rename(self, source: str, target: str) -> None:
         self._at(source).rename(source, target)
 
+    def walk(self, folder: str) -> list[str]:
+        return self._at(folder).walk(folder)
+
     def list(self, folder: str) -> list[str]:
         return self._at(folder).list(folder)
 

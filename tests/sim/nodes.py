@@ -112,7 +112,7 @@ class Datanode:
         client = HttpClient(self.metasrvs, transport=Wire(self.network))
         leases = RegionLeases(incarnation)
         limits = RegionLimits(MEMTABLE_BYTES, FLUSH_AGE_MS)
-        store = DiskStore(disk, self.clock, self.root, limits, BlockCache(1 << 20))
+        store = DiskStore(disk, self.clock, self.root, limits, BlockCache(1 << 20), ("/",))
         async with asyncio.TaskGroup() as tasks:
 
             def spawn(work: Coroutine[Any, Any, None]) -> object:
