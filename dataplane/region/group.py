@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from base.errors import Conflict, MetaError, Refused
+from base.errors import Conflict, MetaError, Refused, Unavailable
 from base.wire.batches import BatchHeader
 from dataplane.region.batch_format import BatchHead, LoggedBatch, decode_batch, encode_batch
 from dataplane.region.columns import DELETE, OP, ColumnDef
@@ -65,6 +65,8 @@ class Group:
         self._statements = statements
         self._current: dict[int, dict[bytes, int]] = {family: {} for family in views}
         self._slots: dict[str, int] = {}
+        self._resting: set[int] = set()
+        """Slots of refusals that rest on what this very group has staged."""
         self._results: list[Applied | MetaError] = []
         self.staged: list[Staged] = []
 
@@ -80,15 +82,21 @@ class Group:
         return self.staged[-1].version if self.staged else last
 
     def results(self, failure: MetaError | None = None) -> list[Applied | MetaError]:
-        """One answer for each batch, in order. `failure`: why nothing staged is acknowledged."""
+        """One answer for each batch, in order. `failure`: why nothing staged is acknowledged.
+
+        A refusal that rests on a staged batch is not given then: nobody knows the batch."""
         if failure is None:
             return self._results
         # A repeat of a statement of this very group bears its version: no answer is out yet.
         staged = {batch.version for batch in self.staged}
-        return [
-            failure if isinstance(result, Applied) and result.version in staged else result
-            for result in self._results
-        ]
+        not_judged = failure if isinstance(failure, Unavailable) else Unavailable(**failure.facts)
+        results: list[Applied | MetaError] = []
+        for slot, result in enumerate(self._results):
+            if isinstance(result, Applied):
+                results.append(failure if result.version in staged else result)
+            else:
+                results.append(not_judged if slot in self._resting else result)
+        return results
 
     def _judge(self, header: BatchHeader, batch: pa.RecordBatch, version: int) -> Applied:
         if header.epoch != self._terms.epoch:
@@ -133,6 +141,8 @@ class Group:
         for family, versions in expected.items():
             failed = self._failed(family, versions)
             if failed:
+                if not self._current[family].keys().isdisjoint(failed):
+                    self._resting.add(len(self._results))
                 exists = all(versions[key] == ABSENT for key in failed)
                 where = {} if family == ROWS else {"index": family}
                 raise Conflict(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import MetaError, Unavailable, Unknown
+from base.errors import Conflict, MetaError, Unavailable, Unknown
 from dataplane.region.disk import Disk
 from dataplane.region.local_disk import LocalDisk
 from dataplane.region.manifest import Remembered
@@ -13,7 +13,7 @@ from dataplane.region.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.place import RegionLimits
 from dataplane.region.region import Region
 from dataplane.region.statements import STATEMENTS_MAX, StatementMemory
-from tests.region.rig import SPEC, contents, order, place, write
+from tests.region.rig import SPEC, batch, contents, header, order, place, write
 
 ROUNDS = 60
 
@@ -53,6 +53,32 @@ def test_given_a_full_disk_when_written_then_nothing_is_done_and_it_goes_on_with
     write(region, "s-2", {b"b": (2, None)})
     assert len([name for name in trouble.store.live if "wal-" in name]) <= 2
     assert contents(Region.open(place(trouble.disk), order(1))) == contents(region)
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+def test_given_a_log_that_fails_when_a_group_has_a_key_twice_then_no_refusal_speaks_of_it(
+    is_full: bool,
+) -> None:
+    trouble = TroubledDisk()
+    region = Region.create(place(trouble.disk), SPEC, epoch=1)
+    write(region, "s-0", {b"z": (0, None)})
+    trouble.operation, trouble.path = "append", "wal-"
+    if not is_full:
+        trouble.error = Unavailable("not-ready")
+    absent = {b"k": 0}
+
+    first, second, third = region.apply(
+        [
+            (header("s-1"), batch({b"k": (1, None)}, absent)),
+            (header("s-2"), batch({b"k": (2, None)}, absent)),
+            (header("s-3"), batch({b"z": (3, None)}, {b"z": 0})),
+        ]
+    )
+
+    assert isinstance(first, Unavailable if is_full else Unknown)
+    assert isinstance(second, Unavailable), "nobody knows whether the key is there"
+    assert isinstance(third, Conflict), "it was there before"
+    assert third.code == "already-exists"
 
 
 def test_given_a_full_disk_when_a_segment_was_begun_and_flushed_over_then_the_log_goes_on() -> None:
