@@ -1,6 +1,6 @@
 """Rows of users as one Arrow batch in the table's exact types, and back. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -119,11 +119,14 @@ def _repeated(column: Column, count: int) -> pa.Array:
     return _column_of(column, [{}] * count)
 
 
-def check_nulls(column: Column, array: pa.Array) -> None:
-    """Raises Refused for a null where there must be a value."""
+def check_nulls(
+    column: Column, array: pa.Array, place_of: Callable[[int], int] = lambda row: row
+) -> None:
+    """Raises Refused for a null where there must be a value. *place_of*: of a row of *array* in the
+    request."""
     if column.nullable or not array.null_count:
         return
-    place = pc.index(array.is_null(), True).as_py()
+    place = place_of(pc.index(array.is_null(), True).as_py())
     raise Refused(
         "invalid-request",
         pointer=f"/rows/{place}/{column.name}",

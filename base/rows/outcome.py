@@ -22,7 +22,8 @@ class RegionOutcome:
     repeated: bool = False
     """It was applied by an earlier copy of the same statement."""
     error: MetaError | None = None
-    """Why it was not applied, or is not known to be."""
+    """Why it was not applied, or is not known to be; None: it was, or was not sent because the part
+    of another region was refused."""
 
     def shown(self) -> dict[str, Any]:
         """As API.md has it."""
@@ -39,16 +40,17 @@ class WriteResult:
 
 
 def settle(outcomes: Sequence[RegionOutcome]) -> WriteResult:
-    """Raises unless all were applied, with `regions` among the facts.
+    """Raises unless all were applied, with `regions` and `rows_applied` among the facts.
 
     Unknown: one is perhaps done, or only some were done and the rest may be sent again with the
     same statement id. Conflict, Refused: one was refused for good; `regions` says which others
     were applied. Unavailable, NotFound: nothing was done anywhere.
     """
-    failed = [one for one in outcomes if one.error is not None]
+    failed = [one for one in outcomes if one.outcome != "applied"]
     if not failed:
         return WriteResult(sum(one.rows for one in outcomes), tuple(outcomes))
-    shown = [one.shown() for one in outcomes]
+    applied = sum(one.rows for one in outcomes if one.outcome == "applied")
+    shown = {"rows_applied": applied, "regions": [one.shown() for one in outcomes]}
     for kind in (Unknown, Conflict, Refused):
         errors = [
             one.error
@@ -56,11 +58,10 @@ def settle(outcomes: Sequence[RegionOutcome]) -> WriteResult:
             if isinstance(one.error, kind) and not isinstance(one.error, NotFound)
         ]
         if errors:
-            raise _again(errors[0], shown, _keys(errors)) from errors[0]
-    first = failed[0].error
-    assert first is not None
-    if any(one.outcome == "applied" for one in outcomes):
-        raise Unknown("outcome-unknown", reason="some regions did it", regions=shown) from first
+            raise _again(errors[0], {**_keys(errors), **shown}) from errors[0]
+    first = next(one.error for one in failed if one.error is not None)
+    if applied:
+        raise Unknown("outcome-unknown", reason="some regions did it", **shown) from first
     raise _again(first, shown) from first
 
 
@@ -82,7 +83,5 @@ def _keys(errors: Sequence[MetaError]) -> dict[str, Any]:
     return {"keys": keys} if keys else {}
 
 
-def _again(
-    error: MetaError, regions: list[dict[str, Any]], more: Mapping[str, Any] | None = None
-) -> MetaError:
-    return type(error)(error.code, **{**error.facts, **(more or {}), "regions": regions})
+def _again(error: MetaError, more: Mapping[str, Any]) -> MetaError:
+    return type(error)(error.code, **{**error.facts, **more})

@@ -206,7 +206,12 @@ REFUSALS = (
         422,
         Refused,
         "A constraint does not hold",
-        ("{name} does not hold: {reason}.", "{name} does not hold.", "A constraint does not hold."),
+        (
+            "At {pointer}: {name} does not hold: {reason}.",
+            "{name} does not hold: {reason}.",
+            "{name} does not hold.",
+            "A constraint does not hold.",
+        ),
         "Correct the rows, or drop the constraint.",
     ),
     ProblemKind(

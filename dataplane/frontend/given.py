@@ -47,15 +47,21 @@ class Given:
     """Encoded, each once."""
     columns: Mapping[int, Said]
     """By column id; those of the key are among them, and of others those that a row names."""
+    places: pa.Int64Array
+    """Of each row in the request; 0 is the first."""
 
     @property
     def count(self) -> int:
         return len(self.keys)
 
     def taken(self, places: pa.Array) -> "Given":
-        return Given(
-            self.keys.take(places), {id: one.taken(places) for id, one in self.columns.items()}
-        )
+        columns = {id: one.taken(places) for id, one in self.columns.items()}
+        return Given(self.keys.take(places), columns, self.places.take(places))
+
+    def place(self, row: int) -> int:
+        """In the request, of one of these rows."""
+        found: int = self.places[row].as_py()
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,4 +144,4 @@ def _keyed(layout: Layout, columns: Mapping[int, Said]) -> Given:
     keys = encode_batch(layout.key_types, [columns[one.id].values for one in layout.key])
     if pc.count_distinct(keys).as_py() < len(keys):
         raise Refused("invalid-request", pointer="/rows", reason="a key stands twice in the rows")
-    return Given(keys, columns)
+    return Given(keys, columns, pa.array(range(len(keys)), pa.int64()))

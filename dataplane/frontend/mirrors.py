@@ -31,16 +31,16 @@ def check_mirrors(schema: Schema, cases: Cases, given: Given, new: Columns) -> N
         )
         comes = Act.CHECK in one.acts
         wrong = in_its_type(one, new).misfits if comes else _comes_back_otherwise(one, new)
-        place = pc.index(pc.and_(mirrored, wrong), True).as_py()
-        if place < 0:
+        row = pc.index(pc.and_(mirrored, wrong), True).as_py()
+        if row < 0:
             continue
         if comes:
             source, column = one.mirror.column, one.column
             raise Refused(
                 "constraint-violated",
-                pointer=f"/rows/{place}/{source.name}",
+                pointer=f"/rows/{given.place(row)}/{source.name}",
                 name=f"{column.type.text}, to which the type of {column.name} is being changed,",
-                reason=f"the value of the row at {place} does not fit",
+                reason="the value does not fit",
             )
         raise Conflict("schema-version-stale", table=schema.layout.name, seen=schema.version)
 

@@ -129,7 +129,7 @@ class Statement:
         """What users cannot name they cannot mend: of that the filler is all there is."""
         for one in self.schema.columns:
             if one.does.visible:
-                check_nulls(one.column, new[one.column.id])
+                check_nulls(one.column, new[one.column.id], self.given.place)
         check_rules(self.schema.rules, cases, self.given, new)
         check_mirrors(self.schema, cases, self.given, new)
 

@@ -24,14 +24,15 @@ def check_rules(rules: Sequence[Rule], cases: Cases, given: Given, new: Columns)
         broken = _BREAKS[rule.kind](rule, new)
         if broken is None:
             continue
-        place = pc.index(pc.and_(checked, broken), True).as_py()
-        if place >= 0:
+        row = pc.index(pc.and_(checked, broken), True).as_py()
+        if row >= 0:
             names = ", ".join(column.name for column in rule.columns)
+            is_null = rule.kind == NOT_NULL.name
             raise Refused(
                 "constraint-violated",
-                pointer=f"/rows/{place}",
+                pointer=f"/rows/{given.place(row)}",
                 name=rule.name,
-                reason=f"{names} of the row at {place}",
+                reason=f"{names} is null" if is_null else f"its condition on {names} is false",
             )
 
 

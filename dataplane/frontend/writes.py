@@ -10,6 +10,7 @@ from base.errors import Conflict, MetaError
 from base.offload import is_short
 from base.rows.layout import Layout
 from base.rows.outcome import RegionOutcome, WriteResult
+from base.rows.places import moved
 from base.rows.statement_ids import id_of_batch
 from dataplane.frontend.catalog import Name
 from dataplane.frontend.given import Given, JsonRows, Op, from_arrow, from_rows
@@ -56,7 +57,7 @@ class Writes:
     ) -> Written:
         """Batch by batch as they come, each atomic within a region. Ends at the first that cannot
         be applied; the error says how many rows were."""
-        rows, regions = 0, dict[str, RegionOutcome]()
+        rows, seen, regions = 0, 0, dict[str, RegionOutcome]()
         statements = self.statements
         with statements.running() as transaction:
             schema = await statements.bound(transaction, name)
@@ -68,15 +69,18 @@ class Writes:
                     id = id_of_batch(statement_id, number)
                     short = is_short(batch.num_rows, batch.nbytes)
                     wish = replace(self._wish(transaction, op, read, id), is_short=short)
-                    done, _ = await self._write(schema, wish)
+                    try:
+                        done, _ = await self._write(schema, wish)
+                    except MetaError as error:
+                        raise moved(error, seen, batch.num_rows) from error
                     schema = statements.catalog.latest(schema)
-                    rows, number = rows + done.rows, number + 1
+                    rows, number, seen = rows + done.rows, number + 1, seen + batch.num_rows
                     regions |= {one.region_id: _added(regions, one) for one in done.regions}
             except TimeoutError as error:
                 limit_s = statements.transactions.age_max_ms / 1000
                 raise Conflict("transaction-too-old", limit_s=limit_s, rows_applied=rows) from error
             except MetaError as error:
-                raise type(error)(error.code, **{**error.facts, "rows_applied": rows}) from error
+                raise _counted(error, rows) from error
         return Written(rows, schema.version, tuple(regions.values()))
 
     def _wish(
@@ -97,6 +101,13 @@ def _from_rows(rows: JsonRows, op: Op, layout: Layout) -> Given:
 
 def _from_arrow(batch: pa.RecordBatch, op: Op, layout: Layout) -> Given:
     return from_arrow(layout, batch, op)
+
+
+def _counted(error: MetaError, before: int) -> MetaError:
+    """With the rows that the batches before it applied, and the regions that took their part."""
+    some = error.facts.get("rows_applied", 0)
+    applied = before + (some if isinstance(some, int) else 0)
+    return type(error)(error.code, **{**error.facts, "rows_applied": applied})
 
 
 def _added(known: Mapping[str, RegionOutcome], one: RegionOutcome) -> RegionOutcome:

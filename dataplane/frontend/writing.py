@@ -1,13 +1,16 @@
 """Statements that write: planned for each region on what was read of it, and sent until they hold.
 
-A version conflict is read and planned again, within a budget; so is a schema version that has
-ended, under the new one. Every attempt bears the same statement id, and a region applies a
-statement once: whichever copy comes first, no other has an effect.
+Nothing is sent before the parts of all regions are planned: a row that is wrong refuses the whole
+request, and no region applies its part. A version conflict is read and planned again, within a
+budget; so is a schema version that has ended, under the new one. Every attempt bears the same
+statement id, and a region applies a statement once: whichever copy comes first, no other has an
+effect.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -33,6 +36,8 @@ from dataplane.frontend.schema import Schema
 CONFLICTS_MAX = 10
 """Attempts on rows that others change at the same time; then the statement conflicts."""
 REGIONS_AT_ONCE = 16
+LOOK_S = 2.0
+"""Until a refusal waits no longer for regions that do not say whether an earlier copy came."""
 NO_VERSION = -1
 """Of a row: none is negative."""
 
@@ -57,6 +62,14 @@ class Wish:
         return self.is_short and (found is None or is_short(0, found.nbytes))
 
 
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """Applied."""
+
+    version: int
+    repeated: bool
+
+
 @dataclass(slots=True)
 class _Progress:
     """Of one region's part."""
@@ -64,17 +77,31 @@ class _Progress:
     schema: Schema
     part: Part
     sent: Sent
+    batch: pa.RecordBatch | None = None
+    """As planned, and not sent yet; None: it has to be planned, anew."""
+    done: _Done | None = None
+    error: MetaError | None = None
     careful: bool = False
     """What must not be there is looked up before it is written: a region has said that it is."""
     conflicts: int = 0
 
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Each part says for itself what became of it."""
+        try:
+            yield
+        except MetaError as error:
+            self.error = error
 
-@dataclass(frozen=True, slots=True)
-class _Done:
-    """Applied."""
-
-    version: int
-    repeated: bool
+    @property
+    def outcome(self) -> RegionOutcome:
+        id = str(region_id(TableId(self.schema.layout.table_id), self.part.number))
+        count = self.part.given.count
+        if self.error is not None:
+            return outcome_of(id, count, self.error, self.sent.perhaps)
+        if self.done is None:
+            return RegionOutcome(id, "not-applied", count)
+        return RegionOutcome(id, "applied", count, self.done.version, self.done.repeated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,44 +112,67 @@ class Writing:
     async def run(self, schema: Schema, wish: Wish) -> tuple[WriteResult, int]:
         """What was done, and the newest schema version that it was computed with.
 
-        Raises what `settle` says, with `regions`; Refused before anything was sent.
+        Every part is planned before the first is sent, so that what can be judged by the request
+        and by the rows as they were read refuses all of it. Raises what `settle` says.
         """
         wish.bind(schema)
         given = await offload(wish.is_short, wish.read, schema.layout)
         parts = await offload(wish.is_short, by_region, schema.layout, given)
         states = [_Progress(schema, part, Sent()) for part in parts]
-        calls = [partial(self._part, wish, state) for state in states]
-        outcomes = await fan_out(calls, at_once=REGIONS_AT_ONCE)
+        await _each(partial(self._planned, wish), states)
+        is_refused = any(state.error is not None for state in states)
+        await _each(partial(self._looked_up if is_refused else self._written, wish), states)
         versions = [state.schema.version for state in states]
-        return settle(outcomes), max(versions, default=schema.version)
+        return settle([state.outcome for state in states]), max(versions, default=schema.version)
 
-    async def _part(self, wish: Wish, at: _Progress) -> RegionOutcome:
-        """Never raises one of our errors: each part says for itself what became of it."""
-        id = str(region_id(TableId(at.schema.layout.table_id), at.part.number))
-        count = at.part.given.count
+    async def _planned(self, wish: Wish, at: _Progress) -> None:
+        with at.noted():
+            while at.batch is None and at.done is None:
+                await self._plan(wish, at)
+
+    async def _written(self, wish: Wish, at: _Progress) -> None:
+        with at.noted():
+            while at.done is None:
+                if at.batch is None:
+                    await self._plan(wish, at)
+                else:
+                    await self._send(wish, at, at.batch)
+
+    async def _looked_up(self, wish: Wish, at: _Progress) -> None:
+        """Whether an earlier copy of what is refused now was applied here."""
+        if at.error is not None or at.done is not None:
+            return
+        until = min(wish.until, asyncio.get_running_loop().time() + LOOK_S)
+        nothing = Refused(reason="the part of another region is refused")
         try:
-            while (done := await self._attempt(wish, at)) is None:
-                pass
-        except MetaError as error:
-            return outcome_of(id, count, error, at.sent.perhaps)
-        return RegionOutcome(id, "applied", count, done.version, done.repeated)
+            at.done = await self._remembered(at, _call(replace(wish, until=until), at), nothing)
+        except MetaError:
+            return  # nothing was sent to it
 
-    async def _attempt(self, wish: Wish, at: _Progress) -> _Done | None:
-        """None: what it was planned on has changed meanwhile."""
-        call = Call(id_of_part(wish.statement_id, at.part.number), wish.until)
+    async def _plan(self, wish: Wish, at: _Progress) -> None:
+        """One attempt; neither a batch nor done: it was made for a schema that has ended."""
+        call = _call(wish, at)
         try:
             known = await self._known(wish, at, call)
             try:
                 short = wish.is_short_with(known.rows)
-                batch = await offload(short, _batch, wish.op, at, known)
+                at.batch = await offload(short, _batch, wish.op, at, known)
             except (Conflict, Refused) as error:
-                return await self._remembered(at, call, error)
-            return await self._sent(at, batch, call)
+                at.done = await self._remembered(at, call, error)
         except Conflict as error:
             if error.code != "schema-version-stale":
                 raise
             await self._rebind(wish, at, error)
-            return None
+
+    async def _send(self, wish: Wish, at: _Progress, batch: pa.RecordBatch) -> None:
+        """One attempt; not done: what it was planned on has changed meanwhile."""
+        at.batch = None
+        try:
+            at.done = await self._sent(at, batch, _call(wish, at))
+        except Conflict as error:
+            if error.code != "schema-version-stale":
+                raise
+            await self._rebind(wish, at, error)
 
     async def _sent(self, at: _Progress, batch: pa.RecordBatch, call: Call) -> _Done | None:
         try:
@@ -186,6 +236,14 @@ class Writing:
             raise stale
         wish.bind(schema)
         at.schema, at.part = schema, Part(at.part.number, given.taken(places))
+
+
+async def _each(work: Callable[[_Progress], Awaitable[None]], states: Sequence[_Progress]) -> None:
+    await fan_out([partial(work, state) for state in states], at_once=REGIONS_AT_ONCE)
+
+
+def _call(wish: Wish, at: _Progress) -> Call:
+    return Call(id_of_part(wish.statement_id, at.part.number), wish.until)
 
 
 def _batch(op: Op, at: _Progress, known: Known) -> pa.RecordBatch:
