@@ -19,6 +19,7 @@ from base.rows.convert import to_batch, to_dicts, to_users
 from base.rows.layout import Column, KeyLike, Layout
 from base.rows.nodes import Nodes
 from base.rows.outcome import RegionOutcome, WriteResult, settle
+from base.rows.places import PLACE, numbered, placed
 from base.rows.split import Op as StoredOp
 from base.rows.split import Part, by_region, split, with_keys
 from base.rows.statement_ids import id_of_batch, id_of_key, id_of_part
@@ -126,16 +127,19 @@ class Direct:
 
         return await statement.read(bound, number, send)
 
-    def parts(self, layout: Layout, rows: pa.RecordBatch, op: Op) -> list[Part]:
+    def parts(self, layout: Layout, rows: pa.RecordBatch, op: Op, first: int) -> list[Part]:
         stored = to_batch(layout, rows)
-        return by_region(layout, stored, with_keys(layout, stored, _stored_op(op)))
+        keyed = numbered(with_keys(layout, stored, _stored_op(op)), first)
+        return by_region(layout, stored, keyed)
 
     async def put(self, bound: Bound, part: Part, op: Op, key: str) -> RegionOutcome:
         until = asyncio.get_running_loop().time() + PAGE_S
-        done = await self._statement(until).write(bound, part, id_of_key(key))
+        sent = replace(part, rows=part.rows.drop_columns([PLACE]))
+        done = await self._statement(until).write(bound, sent, id_of_key(key))
         if done.error is None:
             return done
-        return replace(done, error=with_keys_shown(done.error, bound.layout))
+        told = placed(done.error, part.rows.column(PLACE))
+        return replace(done, error=with_keys_shown(told, bound.layout))
 
     # -- inside
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from base.errors import MetaError, Refused
 from base.fanout import fan_out
 from base.rows.outcome import RegionOutcome, settle
+from base.rows.places import moved
 from base.rows.split import Part, newest_of_each_key
 from metasrv.sdk.binding import Bound
 from metasrv.sdk.way import Way
@@ -57,6 +58,8 @@ class Load:
     plan: LoadPlan
     outcomes: list[RegionOutcome] = field(default_factory=list)
     """In order of time."""
+    read: int = 0
+    """Rows of the source so far."""
 
     async def run(self, source: Source) -> LoadResult:
         """Stops at the first batch that is not applied; what is under way then is waited for.
@@ -112,7 +115,11 @@ class Load:
             raise Refused("invalid-request", reason=str(error).partition("\n")[0]) from error
         if batch is None:
             return None
-        return self.plan.way.parts(self.bound.layout, batch, self.plan.op)
+        first, self.read = self.read, self.read + batch.num_rows
+        try:
+            return self.plan.way.parts(self.bound.layout, batch, self.plan.op, first)
+        except Refused as error:
+            raise moved(error, first, batch.num_rows) from error
 
     async def _write_region(self, number: int, queue: Queue) -> None:
         while (rows := await queue.get()) is not None:

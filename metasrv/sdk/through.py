@@ -14,6 +14,7 @@ from base.rows.layout import Column, KeyLike, Layout
 from base.rows.named import dicts_of, named_batch
 from base.rows.nodes import ARROW, END_OF_STREAM
 from base.rows.outcome import RegionOutcome, WriteResult, outcome_of
+from base.rows.places import PLACE, numbered, placed
 from base.rows.split import Part, by_region
 from base.schema.keybatch import encode_batch
 from base.schema.values import from_json, from_python, to_json
@@ -150,20 +151,21 @@ class Through:
         (found,) = answer.body(ChecksumAnswer).regions
         return ChecksumResult(**found.model_dump())
 
-    def parts(self, layout: Layout, rows: pa.RecordBatch, op: Op) -> list[Part]:
+    def parts(self, layout: Layout, rows: pa.RecordBatch, op: Op, first: int) -> list[Part]:
         named = named_batch(layout, rows, fills=True)
         key = [named.column(column.name) for column in _key_of(layout, named)]
         routed = pa.RecordBatch.from_arrays(key, names=[column.field for column in layout.key])
         keyed = named.add_column(0, "_key", encode_batch(layout.key_types, key))
-        return by_region(layout, routed, keyed)
+        return by_region(layout, routed, numbered(keyed, first))
 
     async def put(self, bound: Bound, part: Part, op: Op, key: str) -> RegionOutcome:
         keyed = _Keyed(key, asyncio.get_running_loop().time() + PAGE_S, Copies())
         id = str(region_id(TableId(bound.layout.table_id), part.number))
         try:
-            await self._send(bound, part.rows.drop_columns(["_key"]), op, keyed)
+            await self._send(bound, part.rows.drop_columns(["_key", PLACE]), op, keyed)
         except MetaError as error:
-            return outcome_of(id, part.rows.num_rows, error, keyed.copies.perhaps)
+            told = placed(error, part.rows.column(PLACE))
+            return outcome_of(id, part.rows.num_rows, told, keyed.copies.perhaps)
         return RegionOutcome(id, "applied", part.rows.num_rows)
 
     # -- inside

@@ -63,12 +63,14 @@ class Way(Protocol):
 
     async def checksum(self, bound: Bound, number: int, until: float) -> ChecksumResult: ...
 
-    def parts(self, layout: Layout, rows: pa.RecordBatch, op: Op) -> list[Part]:
-        """A batch of a load by region; each part has `_key`. Raises Refused."""
+    def parts(self, layout: Layout, rows: pa.RecordBatch, op: Op, first: int) -> list[Part]:
+        """A batch of a load by region; each part has `_key`, and the place of each row in the whole
+        load, where the batch begins at *first*. Raises Refused."""
         ...
 
     async def put(self, bound: Bound, part: Part, op: Op, key: str) -> RegionOutcome:
-        """One of those, written. Never raises one of the five."""
+        """One of those, written. Never raises one of the five. An error points to the place of
+        the row in the load."""
         ...
 
 

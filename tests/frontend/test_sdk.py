@@ -1,7 +1,7 @@
 """The SDK through frontends: tables with indexes, and statements that are done once."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,17 +11,19 @@ import pyarrow as pa
 import pytest
 
 from base.errors import Conflict, NotFound, Refused, Unavailable, Unknown
+from base.wire.feed import FeedColumn, FeedConstraint
 from base.wire.rows import MIN_SCHEMA_VERSION
 from base.wire.tables import TableBody
 from dataplane.frontend.app import build_app
 from metasrv.sdk.client import AsyncClient
 from metasrv.sdk.table import AsyncTable
 from tests.frontend.bench import Bench, running
-from tests.frontend.tables import feed_table, index
+from tests.frontend.tables import feed_table, index, rule
 from tests.sdk.catalog import URL, FakeCatalog
 
 ONE, OTHER = "http://fe-1.test", "http://fe-2.test"
 ROWS: list[dict[str, Any]] = [{"id": id, "a": id, "b": f"w{id}"} for id in range(10)]
+Elements = Sequence[FeedColumn | FeedConstraint]
 COLUMNS = [("id", "int64", False), ("a", "int64", True), ("b", "string", True)]
 
 
@@ -81,9 +83,9 @@ class Frontends(FakeCatalog):
 
 @asynccontextmanager
 async def scene(
-    *addresses: str, regions: int = 3, unique: bool = False
+    *addresses: str, regions: int = 3, unique: bool = False, elements: Elements = ()
 ) -> AsyncIterator[tuple[Frontends, AsyncTable]]:
-    feed = feed_table(index(1, 2, unique=unique), regions=regions)
+    feed = feed_table(index(1, 2, unique=unique), *elements, regions=regions)
     async with running(feed) as bench:
         frontends = Frontends(bench=bench, table=body(bench))
         frontends.lead(*addresses or (ONE, OTHER))
@@ -143,6 +145,16 @@ async def test_given_an_indexed_table_when_used_then_all_goes_through_a_frontend
     assert sorted(whole.column("id").to_pylist()) == list(range(9))
     assert (digest.rows, len(digest.regions)) == (9, 3)
     assert set(frontends.told) <= {"fe-1.test", "fe-2.test"}
+
+
+async def test_given_a_row_that_breaks_a_rule_when_loaded_then_its_place_is_told() -> None:
+    rows = [{**row, "a": None} if row["id"] == 8 else row for row in ROWS]
+
+    async with scene(elements=(rule("not-null", 2),)) as (_, table):
+        with pytest.raises(Refused, match="constraint-violated") as told:
+            await table.load(pa.Table.from_pylist(rows), batch_rows=2)
+
+    assert told.value.facts["pointer"] == "/rows/8"
 
 
 @pytest.mark.parametrize("unique", [False, True])
