@@ -8,14 +8,14 @@ import pyarrow.compute as pc
 
 from base.errors import Refused, Unavailable
 from base.rows.layout import Layout
+from base.rows.limited import check_keys, check_rows
 from base.schema.keybatch import encode_batch
-from base.wire.batches import BATCH_BYTES_MAX, HEADER_KEY, OP_DELETE, OP_PUT, BatchHeader
+from base.wire.batches import HEADER_KEY, OP_DELETE, OP_PUT, BatchHeader
+from base.wire.limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 
 Op = Literal["insert", "upsert", "delete"]
 ABSENT = 0
 """Expected version of a key that must not be there."""
-PART_ROWS_MAX = 1_000_000
-"""What a region takes in one batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,14 @@ def split(layout: Layout, rows: pa.RecordBatch, op: Op) -> list[Part]:
     if not rows.num_rows:
         return []
     keyed = with_keys(layout, rows, op)
+    check_keys(keyed.column("_key"))
+    check_rows(keyed)
     if pc.count_distinct(keyed.column("_key")).as_py() < keyed.num_rows:
         raise Refused("invalid-request", pointer="/rows", reason="a key stands twice in the rows")
     parts = by_region(layout, rows, keyed)
     for part in parts:
-        if part.rows.nbytes > BATCH_BYTES_MAX or part.rows.num_rows > PART_ROWS_MAX:
-            raise Refused("body-too-large", limit_bytes=BATCH_BYTES_MAX, limit_rows=PART_ROWS_MAX)
+        if part.rows.nbytes > BATCH_BYTES_MAX or part.rows.num_rows > BATCH_ROWS_MAX:
+            raise Refused("body-too-large", limit_bytes=BATCH_BYTES_MAX, limit_rows=BATCH_ROWS_MAX)
     return parts
 
 

@@ -16,7 +16,6 @@ from base.wire.model import WireModel
 HEADER_KEY = b"metasrv.batch"
 OP_PUT = 0
 OP_DELETE = 1
-BATCH_BYTES_MAX = 64 << 20  # one Arrow batch (API.md, Rows)
 
 
 class BatchHeader(WireModel):

@@ -199,8 +199,9 @@ class DataFile(WireModel):
     rows: int
     bytes: int
     min_key: str
-    """Hexadecimal, like every key in JSON."""
+    """Hexadecimal, like every key in JSON. At or below every key of the file: long keys are cut."""
     max_key: str
+    """At or above every key of the file."""
     min_version: int
     max_version: int
     checksum: str

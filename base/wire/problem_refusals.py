@@ -138,6 +138,19 @@ REFUSALS = (
         "Split it, or use fewer regions.",
     ),
     ProblemKind(
+        "limit-exceeded",
+        422,
+        Refused,
+        "A row or key is larger than its limit",
+        (
+            "Its {limit} are {found_bytes}; the limit is {limit_bytes}.",
+            "A row or key is larger than its limit.",
+        ),
+        "Store large values elsewhere and their address in the row; keep keys short. `facts.limit` "
+        "names the limit: `key_bytes` of a row, `entry_key_bytes` of an index entry, or "
+        "`row_bytes`; docs/limits.md lists them all.",
+    ),
+    ProblemKind(
         "unsupported",
         422,
         Refused,

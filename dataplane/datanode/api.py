@@ -11,7 +11,6 @@ from fastapi.responses import StreamingResponse
 from base.errors import NotFound
 from base.wire.asgi import read_body
 from base.wire.batches import (
-    BATCH_BYTES_MAX,
     BatchResult,
     ChecksumRequest,
     ChecksumResult,
@@ -20,6 +19,7 @@ from base.wire.batches import (
     ScanRows,
 )
 from base.wire.inputs import Borrowed, Snapshot
+from base.wire.limits import BATCH_BYTES_MAX
 from base.wire.orders import OrderRequest, OrderResponse
 from dataplane.datanode.answers import Alive, NodeRegions, RegionBody, VersionBody
 from dataplane.datanode.row_answers import arrow_bytes

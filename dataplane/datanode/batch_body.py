@@ -6,11 +6,9 @@ from pydantic import ValidationError
 from base.errors import Refused
 from base.rows.arrow_guard import check_messages
 from base.wire import strict_json
-from base.wire.batches import BATCH_BYTES_MAX, HEADER_KEY, BatchHeader
+from base.wire.batches import HEADER_KEY, BatchHeader
+from base.wire.limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from base.wire.problems import field_errors
-
-ROWS_MAX = 1_000_000
-"""Rows of one batch: what a group sync may take is bounded by bytes, this bounds empty rows."""
 
 
 def read_batch(body: bytes) -> tuple[BatchHeader, pa.RecordBatch]:
@@ -45,8 +43,8 @@ def _whole(reader: pa.RecordBatchReader) -> pa.RecordBatch:
     for part in reader:
         part.validate(full=True)
         total_bytes, total_rows = total_bytes + part.nbytes, total_rows + part.num_rows
-        if total_bytes > BATCH_BYTES_MAX or total_rows > ROWS_MAX:
-            raise Refused("body-too-large", limit_bytes=BATCH_BYTES_MAX, limit_rows=ROWS_MAX)
+        if total_bytes > BATCH_BYTES_MAX or total_rows > BATCH_ROWS_MAX:
+            raise Refused("body-too-large", limit_bytes=BATCH_BYTES_MAX, limit_rows=BATCH_ROWS_MAX)
         parts.append(part)
     if len(parts) == 1:
         return parts[0]

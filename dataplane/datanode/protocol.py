@@ -97,6 +97,7 @@ CALLS: Mapping[str, Call] = {
         (
             *BOUNDS,
             "body-too-large",
+            "limit-exceeded",
             *ROUTED,
             "already-exists",
             "version-mismatch",

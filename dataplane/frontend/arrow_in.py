@@ -10,7 +10,7 @@ from base.errors import Refused, Unavailable
 from base.offload import is_short, offload
 from base.rows.arrow_guard import body_bytes, check_messages
 from base.wire.asgi import Receive
-from base.wire.batches import BATCH_BYTES_MAX
+from base.wire.limits import BATCH_BYTES_MAX
 
 METADATA_BYTES_MAX = 1 << 20
 """Of one message: a schema of 1,024 columns takes a tenth of it."""

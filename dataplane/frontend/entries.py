@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from base.elements.graph import Act
 from base.errors import Conflict
+from base.rows.limited import check_entry_keys, fit_entry_keys
 from base.rows.split import ABSENT
 from base.schema.entrycodec import encode_entries
 from base.wire.batches import OP_DELETE, OP_PUT
@@ -55,14 +56,19 @@ class Change:
         old: Mapping[int, pa.Array] | None,
         new: Mapping[int, pa.Array] | None,
     ) -> "Change":
-        """*old* and *new*: columns by id."""
+        """*old* and *new*: columns by id. Raises Refused `limit-exceeded` for an entry's key."""
         before = None if old is None else _keys(index, old, rows)
         after = None if new is None else _keys(index, new, rows)
         touched = pa.repeat(False, len(rows))
         if before is not None and after is not None:
             touched = pc.not_equal(before, after)
         masks = [cases.where(index.does, touched, act) for act in (Act.REMOVE, Act.PUT, Act.CHECK)]
-        return cls(index, rows, before, after, *masks)
+        removes, puts, checks = masks
+        if before is not None:
+            removes = pc.and_(removes, fit_entry_keys(before))
+        if after is not None:
+            check_entry_keys(after.filter(puts), index.name)
+        return cls(index, rows, before, after, removes, puts, checks)
 
     @property
     def removed(self) -> list[tuple[bytes, bytes]]:

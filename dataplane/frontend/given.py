@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from base.errors import Refused
 from base.rows.convert import array_of, cast_column
 from base.rows.layout import Column, Layout
+from base.rows.limited import check_keys
 from base.schema.keybatch import encode_batch
 from base.schema.values import Value, from_json
 
@@ -142,6 +143,7 @@ def _keyed(layout: Layout, columns: Mapping[int, Said]) -> Given:
                 expected=f"a value: {column.name} is part of the primary key",
             )
     keys = encode_batch(layout.key_types, [columns[one.id].values for one in layout.key])
+    check_keys(keys)
     if pc.count_distinct(keys).as_py() < len(keys):
         raise Refused("invalid-request", pointer="/rows", reason="a key stands twice in the rows")
     return Given(keys, columns, pa.array(range(len(keys)), pa.int64()))

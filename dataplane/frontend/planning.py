@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from base.elements.graph import Act
 from base.errors import Conflict
 from base.rows.convert import check_nulls
+from base.rows.limited import check_rows
 from base.wire.batches import OP_DELETE, OP_PUT
 from dataplane.frontend.cases import Cases, cases_of, new_values
 from dataplane.frontend.entries import Change, Entry
@@ -143,7 +144,9 @@ class Statement:
         if expected is not None:
             columns["_expect"] = expected
         columns |= {f"c{id}": values for id, values in new.items()}
-        return pa.RecordBatch.from_pydict(columns)
+        batch = pa.RecordBatch.from_pydict(columns)
+        check_rows(batch)
+        return batch
 
     def _changes(
         self, cases: Cases, rows: pa.RecordBatch | None, new: Mapping[int, pa.Array] | None

@@ -23,9 +23,9 @@ from base.offload import is_short, offload
 from base.rows.layout import Layout
 from base.rows.outcome import RegionOutcome, WriteResult, outcome_of, settle
 from base.rows.retry import JUDGED
-from base.rows.split import PART_ROWS_MAX
 from base.rows.statement_ids import id_of_part
-from base.wire.batches import BATCH_BYTES_MAX, OP_DELETE
+from base.wire.batches import OP_DELETE
+from base.wire.limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from dataplane.frontend.catalog import LiveCatalog
 from dataplane.frontend.entries import Entry
 from dataplane.frontend.given import Given, Op, Part, by_region
@@ -248,8 +248,8 @@ def _call(wish: Wish, at: _Progress) -> Call:
 
 def _batch(op: Op, at: _Progress, known: Known) -> pa.RecordBatch:
     batch = Statement(at.schema, op, at.part.given).plan(known)
-    if batch.nbytes > BATCH_BYTES_MAX or batch.num_rows > PART_ROWS_MAX:
-        raise Refused("body-too-large", limit_bytes=BATCH_BYTES_MAX, limit_rows=PART_ROWS_MAX)
+    if batch.nbytes > BATCH_BYTES_MAX or batch.num_rows > BATCH_ROWS_MAX:
+        raise Refused("body-too-large", limit_bytes=BATCH_BYTES_MAX, limit_rows=BATCH_ROWS_MAX)
     return batch
 
 

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from base.errors import Refused, Unavailable
 from base.rows.convert import array_of, cast_column
 from base.rows.layout import Column
+from base.rows.limited import check_keys, check_rows
 from base.schema.keybatch import encode_batch
 from base.schema.partition import Router, router
 from base.schema.types import FLOATS, INTEGER_BITS, ColumnType, parse_type
@@ -155,7 +156,10 @@ class Reader:
             if column.field not in found:
                 found[column.field] = self._values(path, column, batch)
         names = [REGION, KEY, *(column.name for column in self.columns)]
-        return pa.table([found[name] for name in names], names=names)
+        stored = pa.RecordBatch.from_arrays([found[name] for name in names], names=names)
+        with _naming(path):
+            check_rows(stored)
+        return pa.Table.from_batches([stored])
 
     def _keyed(self, path: str, batch: pa.RecordBatch) -> dict[str, pa.Array]:
         """Region and key of each row, and the columns that make them."""
@@ -166,6 +170,7 @@ class Reader:
                 raise _refused(path, f"null in {column.name}", "a value: it is of the primary key")
         with _naming(path):
             keys = encode_batch([one.type for one in key], [found[one.field] for one in key])
+            check_keys(keys)
         routed_by = [found[self._known[id].field] for id in self.job.partition.columns]
         return {REGION: self._router.numbers(routed_by), KEY: keys, **found}
 

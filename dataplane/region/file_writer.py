@@ -22,6 +22,7 @@ from dataplane.region.conforming import conformed
 from dataplane.region.disk import AppendFile, Disk
 from dataplane.region.families import ROWS
 from dataplane.region.footer import BLOCK_SUMS, GROUP_BYTES, encode_numbers
+from dataplane.region.key_range import lower_bound, upper_bound
 from dataplane.region.manifest import FileEntry
 from dataplane.region.parts import PartSize, gathered
 
@@ -113,8 +114,8 @@ def _written(target: FileTarget, sink: "_Sink", tables: Iterable[pa.Table]) -> F
         footer_crc32=f"{sink.footer_crc:08x}",
         rows=stats.digest.rows,
         row_checksum=stats.digest.hex,
-        min_key=stats.min_key.hex(),
-        max_key=stats.max_key.hex(),
+        min_key=lower_bound(stats.min_key).hex(),
+        max_key=upper_bound(stats.max_key).hex(),
         min_version=stats.min_version,
         max_version=stats.max_version,
     )

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from base.errors import Refused
+from base.rows.limited import check_entry_keys
 from base.schema.entrycodec import decode_values, encode_entries
 from base.schema.types import ColumnType, parse_type
 from base.schema.values import to_json
@@ -46,9 +47,12 @@ class IndexDef:
 
 
 def entry_keys(rows: pa.Table, index: IndexDef) -> pa.BinaryArray:
-    """Of each row, in the order of *rows*: `_key` and the index's columns."""
+    """Of each row, in the order of *rows*: `_key` and the index's columns. Raises Refused
+    `limit-exceeded` for a key that no entry may have."""
     arrays = [whole(rows.column(column.name)) for column in index.columns]
-    return encode_entries(index.types, arrays, whole(rows.column(KEY)), unique=index.unique)
+    keys = encode_entries(index.types, arrays, whole(rows.column(KEY)), unique=index.unique)
+    check_entry_keys(keys, index.family)
+    return keys
 
 
 def entries_of(rows: pa.Table, index: IndexDef) -> pa.Table:

@@ -13,7 +13,7 @@ from dataplane.region.checksum import RowsDigest, digest_stored
 from dataplane.region.columns import KEY, VERSION
 from dataplane.region.disk import Disk
 from dataplane.region.file_reader import FileReader, FileSource
-from dataplane.region.key_range import KeyRange
+from dataplane.region.key_range import KeyRange, lower_bound, upper_bound
 from dataplane.region.manifest import FileEntry, SealedEntry
 from dataplane.region.names import Numbered, segment_name
 from dataplane.region.sealed_log import SealedLog, read_sealed, seal_segment
@@ -112,8 +112,8 @@ class _Seen:
         return {
             "rows": self.rows,
             "row_checksum": self.digest.hex if deep else None,
-            "min_key": self.first.hex(),
-            "max_key": self.last[0].hex() if self.last else "",
+            "min_key": lower_bound(self.first).hex(),
+            "max_key": upper_bound(self.last[0]).hex() if self.last else "",
             "min_version": low,
             "max_version": high,
         }

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from base.errors import Refused
+from base.rows.limited import check_entry_keys, check_keys, check_rows
 from base.schema.types import arrow_type
 from dataplane.region.columns import (
     DELETE,
@@ -48,8 +49,8 @@ class Intake:
 
 
 def take_in(batch: pa.RecordBatch, columns: Sequence[ColumnDef]) -> Intake:
-    """Raises Refused `invalid-request` with what is wrong. Whether the region has the families is
-    not asked here."""
+    """Raises Refused: `invalid-request` with what is wrong, or `limit-exceeded`. Whether the region
+    has the families is not asked here."""
     _check_shape(batch, columns)
     parts, expected = [], {}
     for family, some in _by_family(batch):
@@ -106,6 +107,7 @@ def _part(family: int, batch: pa.RecordBatch, columns: Sequence[ColumnDef]) -> P
     rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
     # What does not convert is for the change of type to find, and no fault of who knows none.
     _check_values(rows, [one for one in own if one.name_in(present) in (one.name, None)])
+    _check_sizes(family, rows)
     keys = rows.column(KEY).to_pylist()
     if len(set(keys)) < len(keys):
         raise Refused("invalid-request", family=family, reason="a key stands twice in one batch")
@@ -125,6 +127,14 @@ def _check_values(rows: pa.RecordBatch, columns: Sequence[ColumnDef]) -> None:
             continue
         if pc.any(pc.and_(puts, values.is_null())).as_py():
             raise Refused("invalid-request", column=column.name, reason="null in a put")
+
+
+def _check_sizes(family: int, rows: pa.RecordBatch) -> None:
+    if family == ROWS:
+        check_keys(rows.column(KEY))
+        check_rows(rows)
+    else:
+        check_entry_keys(rows.column(KEY), family)
 
 
 def _expectations(batch: pa.RecordBatch, keys: Sequence[bytes]) -> Mapping[bytes, int]:

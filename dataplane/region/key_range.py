@@ -25,6 +25,23 @@ def key_after(key: bytes) -> bytes:
     return key + b"\x00"
 
 
+BOUND_BYTES_MAX = 64
+"""Of a file's bound in manifests, orders and records of jobs."""
+
+
+def lower_bound(key: bytes) -> bytes:
+    """At or below *key*, and short: its first bytes."""
+    return key[:BOUND_BYTES_MAX]
+
+
+def upper_bound(key: bytes) -> bytes:
+    """At or above *key*, and short, unless its first bytes are the last there are."""
+    if len(key) <= BOUND_BYTES_MAX:
+        return key
+    kept = key[:BOUND_BYTES_MAX].rstrip(b"\xff")
+    return kept[:-1] + bytes([kept[-1] + 1]) if kept else key
+
+
 def rows_below(table: pa.Table, key: bytes) -> int:
     """How many rows of a table sorted by key have a lower one."""
     keys = table.column(KEY)

@@ -21,6 +21,7 @@ from dataplane.region.names import UNFINISHED, Numbered, manifest_name, manifest
 from dataplane.region.schema import RegionSchema
 
 MANIFEST_BYTES_MAX = 64 << 20
+"""Of a manifest that is published. Reading knows no limit: what was published is never cut."""
 _CRC_LINE_BYTES = 10  # newline, 8 digits, newline
 
 
@@ -49,7 +50,9 @@ class FileEntry(Stored):
     rows: int
     row_checksum: str
     min_key: str
+    """At or below every key of the file: `key_range.lower_bound` of the first."""
     max_key: str
+    """At or above every key of the file: `key_range.upper_bound` of the last."""
     min_version: int
     max_version: int
 
@@ -152,13 +155,22 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
 
 def publish_manifest(disk: Disk, root: str, manifest: Manifest) -> None:
     """Durable on return. The caller must look at the fence before it acts on what it says."""
+    data = encode_manifest(manifest)
+    assert len(data) <= MANIFEST_BYTES_MAX, "limits of keys and merges keep manifests small"
     target = posixpath.join(root, manifest_name(manifest.id))
     file = disk.create(target + UNFINISHED)
-    file.append(encode_manifest(manifest))
+    file.append(data)
     file.sync()
     file.close()
     disk.rename(target + UNFINISHED, target)
     disk.sync_folder(root)
+
+
+def _read_whole(disk: Disk, path: str) -> bytes:
+    parts = [disk.read(path, 0, MANIFEST_BYTES_MAX)]
+    while len(parts[-1]) == MANIFEST_BYTES_MAX:
+        parts.append(disk.read(path, len(parts) * MANIFEST_BYTES_MAX, MANIFEST_BYTES_MAX))
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def read_current_manifest(disk: Disk, root: str, region_id: int) -> Manifest | None:
@@ -176,7 +188,7 @@ def read_current_manifest(disk: Disk, root: str, region_id: int) -> Manifest | N
             return None
         path = posixpath.join(root, manifest_name(found[-1]))
         try:
-            data = disk.read(path, 0, MANIFEST_BYTES_MAX)
+            data = _read_whole(disk, path)
         except NotFound:
             continue  # an older leader was still deleting superseded ones: there is a higher one
         manifest = decode_manifest(data, path)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from base.errors import Refused
-from base.rows.split import PART_ROWS_MAX
+from base.wire.limits import BATCH_ROWS_MAX
 from metasrv.sdk.loader import Load, LoadOp, LoadPlan, LoadResult, OnRows, Source
 from metasrv.sdk.rows import AsyncRows
 
@@ -27,9 +27,9 @@ class AsyncTable(AsyncRows):
         that were. `on_progress` is called with the rows applied so far. An upsert can be loaded
         again from the start; an insert cannot.
         """
-        if op not in LOAD_OPS or not 1 <= batch_rows <= PART_ROWS_MAX:
+        if op not in LOAD_OPS or not 1 <= batch_rows <= BATCH_ROWS_MAX:
             raise Refused(
-                "invalid-request", expected=f"1 to {PART_ROWS_MAX} rows, and insert or upsert"
+                "invalid-request", expected=f"1 to {BATCH_ROWS_MAX} rows, and insert or upsert"
             )
         plan = LoadPlan(op, batch_rows, await self._way(), on_progress)
         return await Load(await self.binding.get(), plan).run(source)

@@ -40,6 +40,7 @@ CLOSED_LIST = [
     "headers-too-large",
     "unsupported-media-type",
     "invalid-request",
+    "limit-exceeded",
     "invalid-identifier",
     "reserved-name",
     "bad-path",
