@@ -21,7 +21,7 @@ def exactly(type: ColumnType, found: pa.Array) -> pa.Array:
         return cast_to_decimals(found, type)
     source = holding(found.type)
     if source is None or family(source) == family(type):
-        return found.cast(type.arrow)
+        return _cast_within(type, found)
     if (family(source), family(type)) not in WAYS:
         return found.cast(type.arrow)  # as a number of units, of which nothing is lost
     converted = Conversion(source, type).of_array(found.cast(source.arrow))
@@ -29,3 +29,15 @@ def exactly(type: ColumnType, found: pa.Array) -> pa.Array:
     if place >= 0:
         raise pa.ArrowInvalid(f"the value at {place} is none of {type.text}")
     return converted.values
+
+
+def _cast_within(type: ColumnType, found: pa.Array) -> pa.Array:
+    """To another type of its family. A float is rounded to the nearest, as in JSON; one beyond the
+    greatest float32 would become infinite."""
+    values = found.cast(type.arrow)
+    if values.type == pa.float32() and found.type == pa.float64():
+        overflows = pc.and_(pc.is_inf(values), pc.is_finite(found))
+        place = pc.index(overflows, True).as_py()
+        if place >= 0:
+            raise pa.ArrowInvalid(f"the value at {place} is none of {type.text}")
+    return values

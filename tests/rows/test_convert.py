@@ -1,5 +1,6 @@
 """Rows in and out: every type, defaults, and each way in which a row can be wrong."""
 
+import math
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -124,6 +125,29 @@ def test_given_a_year_that_no_text_can_name_when_converted_then_it_is_refused(
     for beyond in (last + 1, -last):
         with pytest.raises(Refused):
             to_batch(layout(), rows(beyond))
+
+
+@pytest.mark.parametrize("number", [1e39, -1e39, 3.4028235677973366e38])
+@pytest.mark.parametrize("is_dictionary", [False, True])
+def test_given_a_number_beyond_the_greatest_float32_when_it_comes_as_arrow_then_it_is_refused(
+    number: float, is_dictionary: bool
+) -> None:
+    column = Column(1, "n", parse_type("float32"), nullable=True, default=None)
+    wide = pa.array([0.1, number], pa.float64())
+
+    with pytest.raises(Refused, match="none of float32"):
+        cast_column(column, wide.dictionary_encode() if is_dictionary else wide)
+
+
+def test_given_floats_that_a_float32_can_hold_when_they_come_as_arrow_then_they_are_rounded() -> (
+    None
+):
+    column = Column(1, "n", parse_type("float32"), nullable=True, default=None)
+    wide = pa.array([0.1, 3.4028234663852886e38, math.inf, -math.inf, None], pa.float64())
+
+    found = cast_column(column, wide)
+
+    assert found == wide.cast(pa.float32())
 
 
 @pytest.mark.parametrize(
