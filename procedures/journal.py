@@ -50,16 +50,24 @@ def follow(
     """The record after *outcome*; an edge that is not in the table is a bug."""
     assert record.phase is Phase.FORWARD
     assert kind.may_follow(outcome.step, record.step), f"{record.step} -> {outcome.step}"
-    repeats = outcome.step == record.step
     return record.model_copy(
         update={
             "step": outcome.step,
+            "kind_format": kind.state.format,
             "state": _dump(outcome.state),
-            "trail": record.trail if repeats else (*record.trail, record.step),
+            "trail": _trail(kind, record, outcome.step),
             "timeline": _with(record, beat),
             "catalog_version": stamp.catalog_version or record.catalog_version,
         }
     )
+
+
+def _trail(kind: Kind[S], record: ProcedureRecord, following: str) -> tuple[str, ...]:
+    """Past the point of no return nobody walks it backwards: a step that goes round again is in it
+    once, so that a record does not grow with its rounds."""
+    trail = record.trail
+    goes_round = record.step in trail and kind.has_passed(trail)
+    return trail if following == record.step or goes_round else (*trail, record.step)
 
 
 def passed(record: ProcedureRecord, passages: Iterable[Passage], stamp: Stamp) -> ProcedureRecord:

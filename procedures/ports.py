@@ -207,14 +207,23 @@ class ChildEnd:
 
 
 class Children(Protocol):
-    """Child procedures under ids that the parent's record already holds."""
+    """Child procedures under ids that the parent's record holds, or that follow from it."""
 
     async def submit(self, procedure: str, kind: str, state: dict[str, object]) -> None:
         """Does nothing if a procedure of that id exists or has existed."""
         ...
 
-    async def exists(self, procedure: str) -> bool:
-        """Whether it was submitted, by this run of the step or by one before a crash."""
+    async def end_of(self, procedure: str) -> ChildEnd | None:
+        """None: it is not over, or was never submitted."""
+        ...
+
+    async def under_way(self) -> tuple[str, ...]:
+        """Those that are not over, whichever run of whichever step has submitted them, oldest
+        first."""
+        ...
+
+    async def at_most(self, left: int) -> None:
+        """Returns once no more than *left* are under way."""
         ...
 
     async def wait(self, procedures: Sequence[str]) -> tuple[ChildEnd, ...]:

@@ -1,6 +1,6 @@
 """A procedure as the wire shows it, from its entry while it lives and its history after. Pure."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from base.wire.problems import KINDS, detail_of, safe
@@ -19,9 +19,6 @@ from metasrv.service.transition_shapes import transition_body
 from procedures.context import Live
 from procedures.control import Control, State, allowed
 from procedures.entry import Entry
-from procedures.kinds.drop_catalog import DROP_CATALOG
-from procedures.kinds.drop_schema import DROP_SCHEMA
-from procedures.kinds.failover_node import FAILOVER_NODE
 from procedures.kinds.undrop_table import UNDROP_TABLE
 
 
@@ -196,32 +193,10 @@ def _error(code: str, facts: Mapping[str, object]) -> ProcedureError:
 
 
 def _children(procedure: str, record: ProcedureRecord, living: Living) -> tuple[str, ...]:
-    """Those that its record names, and those that name it."""
-    named = _NAMED.get(record.kind, _none)(record.state)
+    """Those that its record names, and those under way that name it. The others that are over are
+    listed by their parent."""
+    named = (
+        tuple(record.state.get("moves", {}).values()) if record.kind == UNDROP_TABLE.name else ()
+    )
     mine = [child for child, entry in living if entry.held.record.parent == procedure]
     return tuple(dict.fromkeys((*named, *mine)))
-
-
-def _none(state: Mapping[str, Any]) -> tuple[str, ...]:
-    return ()
-
-
-def _of_failover_node(state: Mapping[str, Any]) -> tuple[str, ...]:
-    parts = (state.get("done", {}), state.get("running", {}))
-    return tuple(child for part in parts for child in part.values())
-
-
-def _of_undrop(state: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(state.get("moves", {}).values())
-
-
-def _of_cascade(state: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(state.get("children", {}).values())
-
-
-_NAMED: Mapping[str, Callable[[Mapping[str, Any]], tuple[str, ...]]] = {
-    FAILOVER_NODE.name: _of_failover_node,
-    UNDROP_TABLE.name: _of_undrop,
-    DROP_SCHEMA.name: _of_cascade,
-    DROP_CATALOG.name: _of_cascade,
-}

@@ -6,20 +6,32 @@ with their tables, the last transaction deletes the name.
 
 from base.errors import Conflict, NotFound
 from keys.catalogs import CatalogInfo, CatalogNameKey, SchemaInfo, SchemaNameKey
+from keys.kv import KeyValue
 from keys.log import CatalogDropped, CatalogDropping
 from keys.records import Lock, Resource
 from keys.txn import Txn
 from keys.value import decode
-from procedures.cascade import BATCH, Cascade, first_inside, gathered, submit_each, with_children
 from procedures.context import Context
-from procedures.kinds.drop_schema import DROP_SCHEMA, DropSchema
+from procedures.kinds.drop_schema import DROP_SCHEMA, WIDTH, DropSchema
 from procedures.locks import catalog_key, exclusive
 from procedures.machine import Done, Goto, Kind, Outcome, Step
+from procedures.paged_children import (
+    Family,
+    Paged,
+    at_most,
+    child_id,
+    first_inside,
+    next_round,
+    nothing_spared,
+    submit_page,
+)
 
 
-class DropCatalog(Cascade):
+class DropCatalog(Paged):
     name: str
     catalog_id: int
+    cascade: bool = False
+    """False: refused while it has schemas."""
 
 
 async def drop(state: DropCatalog, at: Context) -> Outcome[DropCatalog]:
@@ -37,34 +49,32 @@ async def drop(state: DropCatalog, at: Context) -> Outcome[DropCatalog]:
 
 
 async def look(state: DropCatalog, at: Context) -> Outcome[DropCatalog]:
-    """The next schemas; when none is left, the catalog itself goes."""
-    found = await first_inside(at, SchemaNameKey.under(state.name), BATCH)
-    if found:
-        keys = [SchemaNameKey.parse(item.key) for item in found]
-        return Goto("submit", with_children(state, keys, at))
+    """Another round over the schemas that are left; when none is, the catalog itself goes."""
+    if await first_inside(at, SchemaNameKey.under(state.name), 1):
+        return await next_round(state, at)
     return _gone(state, Txn.on(await at.snapshot(CatalogNameKey(state.name))))
 
 
 async def submit(state: DropCatalog, at: Context) -> Outcome[DropCatalog]:
-    """One drop_schema, with cascade, for each of the next schemas."""
-    states = {}
-    for item in await first_inside(at, SchemaNameKey.under(state.name), BATCH):
+    """One drop_schema, with cascade, for each schema of a page."""
+
+    async def begin(item: KeyValue) -> None:
         key = SchemaNameKey.parse(item.key)
-        if str(key) in state.children:
-            states[str(key)] = DropSchema(
-                catalog=key.catalog,
-                name=key.schema,
-                schema_id=decode(SchemaInfo, item.value, key=str(key)).schema_id,
-                cascade=True,
-                covered=True,
-            )
-    await submit_each(state, DROP_SCHEMA.name, states, at)
-    return Goto("gather", state)
+        schema_id = decode(SchemaInfo, item.value, key=str(key)).schema_id
+        child = DropSchema(
+            catalog=key.catalog, name=key.schema, schema_id=schema_id, cascade=True, covered=True
+        )
+        number = child_id(at.procedure, state.rounds, schema_id)
+        await at.children.submit(number, DROP_SCHEMA.name, child.model_dump(mode="json"))
+
+    schemas = SchemaNameKey.under(state.name)
+    return await submit_page(state, at, Family(schemas, begin, nothing_spared, WIDTH))
 
 
 async def gather(state: DropCatalog, at: Context) -> Outcome[DropCatalog]:
-    """Until they are over; a schema whose drop failed is found again."""
-    return Goto("look", await gathered(state, at))
+    """Until they are over; a schema whose drop failed is found by the next round."""
+    await at_most(at, 0)
+    return Goto("look", state)
 
 
 def _same(state: DropCatalog, info: CatalogInfo | None) -> CatalogInfo:
@@ -94,8 +104,8 @@ DROP_CATALOG = Kind(
     state=DropCatalog,
     steps={
         "drop": Step(drop, to=frozenset({"look"}), ends=True),
-        "look": Step(look, to=frozenset({"submit"}), ends=True),
-        "submit": Step(submit, to=frozenset({"gather"})),
+        "look": Step(look, to=frozenset({"submit"}), ends=True, waits=True),
+        "submit": Step(submit, to=frozenset({"submit", "gather"}), waits=True),
         "gather": Step(gather, to=frozenset({"look"}), waits=True),
     },
     no_return="drop",

@@ -7,22 +7,39 @@ the last transaction deletes the name.
 
 from base.errors import Conflict, NotFound
 from keys.catalogs import SchemaInfo, SchemaNameKey
+from keys.kv import KeyValue
 from keys.log import SchemaDropped, SchemaDropping
 from keys.records import Lock, Resource
 from keys.tables import TableName, TableNameKey
 from keys.txn import Txn
 from keys.value import decode
-from procedures.cascade import BATCH, Cascade, first_inside, gathered, submit_each, with_children
 from procedures.context import Context
 from procedures.kinds.drop_table import DROP_TABLE, DropTable
 from procedures.locks import catalog_key, exclusive, schema_key, shared
 from procedures.machine import Done, Goto, Kind, Outcome, Step
+from procedures.paged_children import (
+    Family,
+    Paged,
+    at_most,
+    child_id,
+    first_inside,
+    next_round,
+    nothing_spared,
+    submit_page,
+)
+
+WIDTH = 32  # children under way at once: each keeps a record until it is over
 
 
-class DropSchema(Cascade):
+class DropSchema(Paged):
+    """Its children take no lock of the schema side of their own: they would queue behind strangers
+    who wait for their parent, which holds the lock that everybody needs who wants a table of it."""
+
     catalog: str
     name: str
     schema_id: int
+    cascade: bool = False
+    """False: refused while it has tables."""
     covered: bool = False
     """A parent holds its catalog exclusively."""
 
@@ -43,35 +60,36 @@ async def drop(state: DropSchema, at: Context) -> Outcome[DropSchema]:
 
 
 async def look(state: DropSchema, at: Context) -> Outcome[DropSchema]:
-    """The next tables; when none is left, the schema itself goes."""
-    found = await first_inside(at, TableNameKey.under(state.catalog, state.name), BATCH)
-    if found:
-        keys = [TableNameKey.parse(item.key) for item in found]
-        return Goto("submit", with_children(state, keys, at))
+    """Another round over the tables that are left; when none is, the schema itself goes."""
+    if await first_inside(at, TableNameKey.under(state.catalog, state.name), 1):
+        return await next_round(state, at)
     return _gone(state, Txn.on(await at.snapshot(SchemaNameKey(state.catalog, state.name))))
 
 
 async def submit(state: DropSchema, at: Context) -> Outcome[DropSchema]:
-    """One drop_table for each of the next tables."""
-    found = await first_inside(at, TableNameKey.under(state.catalog, state.name), BATCH)
-    states = {}
-    for item in found:
+    """One drop_table for each table of a page."""
+
+    async def begin(item: KeyValue) -> None:
         key = TableNameKey.parse(item.key)
-        if str(key) in state.children:
-            states[str(key)] = DropTable(
-                catalog=key.catalog,
-                schema_name=key.schema,
-                name=key.table,
-                table_id=decode(TableName, item.value, key=str(key)).table_id,
-                covered=True,
-            )
-    await submit_each(state, DROP_TABLE.name, states, at)
-    return Goto("gather", state)
+        table_id = decode(TableName, item.value, key=str(key)).table_id
+        child = DropTable(
+            catalog=key.catalog,
+            schema_name=key.schema,
+            name=key.table,
+            table_id=table_id,
+            covered=True,
+        )
+        number = child_id(at.procedure, state.rounds, table_id)
+        await at.children.submit(number, DROP_TABLE.name, child.model_dump(mode="json"))
+
+    tables = TableNameKey.under(state.catalog, state.name)
+    return await submit_page(state, at, Family(tables, begin, nothing_spared, WIDTH))
 
 
 async def gather(state: DropSchema, at: Context) -> Outcome[DropSchema]:
-    """Until they are over; a table whose drop failed is found again."""
-    return Goto("look", await gathered(state, at))
+    """Until they are over; a table whose drop failed is found by the next round."""
+    await at_most(at, 0)
+    return Goto("look", state)
 
 
 def _same(state: DropSchema, info: SchemaInfo | None) -> SchemaInfo:
@@ -108,8 +126,8 @@ DROP_SCHEMA = Kind(
     state=DropSchema,
     steps={
         "drop": Step(drop, to=frozenset({"look"}), ends=True),
-        "look": Step(look, to=frozenset({"submit"}), ends=True),
-        "submit": Step(submit, to=frozenset({"gather"})),
+        "look": Step(look, to=frozenset({"submit"}), ends=True, waits=True),
+        "submit": Step(submit, to=frozenset({"submit", "gather"}), waits=True),
         "gather": Step(gather, to=frozenset({"look"}), waits=True),
     },
     no_return="drop",

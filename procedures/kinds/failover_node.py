@@ -1,75 +1,118 @@
 """failover_node: every region leaves a node, one child for each table it has regions of.
 
 The parent holds no lock that a child of another parent could want, and takes no place while it
-waits. Tables that arrive meanwhile are found by looking again before the end.
+waits. Tables that arrive meanwhile are found by looking again before the end. Its record and its
+history are of one size, however many tables there are.
 """
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
-from pydantic import Field
+from pydantic import model_validator
 
-from base.fanout import fan_out
 from base.wire.procedures import PARALLEL_MAX
+from keys.kv import KeyValue
 from keys.records import Lock, Resource
 from keys.records import Outcome as Ended
-from keys.scan import scan
+from keys.scan import pages
 from keys.tables import DatanodeTableKey, TableInfoKey, TableRouteKey
 from procedures.context import Context
 from procedures.kinds.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.locks import exclusive, node_key
-from procedures.machine import Done, Goto, Kind, Lane, Outcome, ProcedureState, Step
+from procedures.machine import Done, Goto, Kind, Lane, Outcome, Step
+from procedures.paged_children import (
+    Family,
+    Paged,
+    at_most,
+    child_id,
+    first_inside,
+    next_round,
+    submit_page,
+)
 
-SUBMITS_AT_ONCE_MAX = 64
-ROUNDS_MAX = 8  # looks at the node; a table that fails that often is reported, not tried for ever
+ROUNDS_MAX = 8  # over the tables of the node; one that fails that often is reported
+LEFT_TOLD_MAX = 64  # tables that stay on the node and are named in the result
 
 
-class FailoverNode(ProcedureState):
+class FailoverNode(Paged):
     node: str
     reason: str
     force: bool = False
     targets: tuple[str, ...] = ()
     max_parallel: int = PARALLEL_MAX
-    """Tables at once: all, so that no table waits to be opened until the rows of others are
-    moved, or while the storage of others is gone."""
-    rounds: int = 0
-    waiting: dict[int, str] = Field(default_factory=dict)
-    """Table id -> id of the child that will fail it over: chosen before it is submitted."""
-    running: dict[int, str] = Field(default_factory=dict)
-    done: dict[int, str] = Field(default_factory=dict)
+    """Tables at once: many, so that few wait to be opened until the rows of others are moved, or
+    while the storage of others is gone."""
     cancelled: tuple[int, ...] = ()
-    """Tables whose child was cancelled by request: they are left where they are."""
+    """Tables that a server of format 1 was told to leave where they are."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_named_children(cls, data: Any) -> Any:
+        """Format 1: `waiting`, `running` and `done`, each a map of table ids to children."""
+        if not isinstance(data, Mapping) or "waiting" not in data:
+            return data
+        rest = {name: data[name] for name in data if name not in ("waiting", "running", "done")}
+        begun = len(data["running"]) + len(data["done"])
+        return {**rest, "named": bool(data["waiting"]), "begun": begun, "rounds": 0}
 
 
 async def look(state: FailoverNode, at: Context) -> Outcome[FailoverNode]:
-    """Which tables still have a region led by the node."""
-    held = DatanodeTableKey.under(state.node)
-    items, _ = await scan(at.ports.kv, held, deadline_ms=at.ports.deadline_ms)
-    tables = [DatanodeTableKey.parse(item.key).table_id for item in items]
-    left = [table for table in tables if table not in state.cancelled]
-    if not left or state.rounds == ROUNDS_MAX:
-        done = [{"table_id": table, "procedure_id": child} for table, child in state.done.items()]
-        return Done(state, {"node": state.node, "tables": done, "left": tables})
-    children = {table: at.ports.ids.procedure_id() for table in left}
-    new = state.model_copy(update={"waiting": children, "rounds": state.rounds + 1})
-    return Goto("submit", new)
+    """Whether a table still has a region on the node that a child may move."""
+    tried = state.rounds > 0 and state.begun == state.begun_before
+    empty = not await first_inside(at, DatanodeTableKey.under(state.node), 1)
+    if empty or tried or state.rounds == ROUNDS_MAX:
+        return Done(state, await _result(state, at))
+    return await next_round(state, at)
+
+
+async def _result(state: FailoverNode, at: Context) -> dict[str, Any]:
+    """`left`: the first of those that stay, by id as it is in keys."""
+    first: list[int] = []
+    count = 0
+    async for page in pages(
+        at.ports.kv, DatanodeTableKey.under(state.node), deadline_ms=at.ports.deadline_ms
+    ):
+        keys = [item.key for item in page.items]
+        first += [
+            DatanodeTableKey.parse(key).table_id for key in keys[: LEFT_TOLD_MAX - len(first)]
+        ]
+        count += len(keys)
+    return {"node": state.node, "tables": state.begun, "left": first, "left_count": count}
 
 
 async def submit(state: FailoverNode, at: Context) -> Outcome[FailoverNode]:
-    """The next few children. Their ids are in the record, so a resumed parent finds the same."""
-    batch = dict(list(state.waiting.items())[: state.max_parallel])
-    running: dict[int, str] = {}
+    """The children of one page of tables."""
+    return await submit_page(
+        state,
+        at,
+        Family(
+            inside=DatanodeTableKey.under(state.node),
+            begin=partial(_begin, state, at),
+            is_spared=partial(_is_spared, state, at),
+            width=state.max_parallel,
+        ),
+    )
 
-    async def begin(table: int, child: str) -> None:
-        move = await _move_of(state, table, at)
-        if move is not None:
-            await at.children.submit(child, FAILOVER_TABLE.name, move.model_dump(mode="json"))
-        if move is not None or await at.children.exists(child):
-            running[table] = child
 
-    # Not one after the other: the last would wait behind every commit of the first.
-    await fan_out([partial(begin, *one) for one in batch.items()], at_once=SUBMITS_AT_ONCE_MAX)
-    rest = {table: child for table, child in state.waiting.items() if table not in batch}
-    return Goto("gather", state.model_copy(update={"waiting": rest, "running": running}))
+async def _begin(state: FailoverNode, at: Context, item: KeyValue) -> None:
+    table = DatanodeTableKey.parse(item.key).table_id
+    move = None if await _is_spared(state, at, item) else await _move_of(state, table, at)
+    if move is not None:
+        child = child_id(at.procedure, state.rounds, table)
+        await at.children.submit(child, FAILOVER_TABLE.name, move.model_dump(mode="json"))
+
+
+async def _is_spared(state: FailoverNode, at: Context, item: KeyValue) -> bool:
+    """A table whose child was cancelled by request stays where it is."""
+    table = DatanodeTableKey.parse(item.key).table_id
+    if table in state.cancelled:
+        return True
+    for before in range(state.rounds):
+        end = await at.children.end_of(child_id(at.procedure, before, table))
+        if end is not None and end.outcome is Ended.CANCELLED:
+            return True
+    return False
 
 
 async def _move_of(state: FailoverNode, table: int, at: Context) -> FailoverTable | None:
@@ -94,18 +137,8 @@ async def _move_of(state: FailoverNode, table: int, at: Context) -> FailoverTabl
 
 
 async def gather(state: FailoverNode, at: Context) -> Outcome[FailoverNode]:
-    with at.waiting_for("child", ", ".join(state.running.values())):
-        ends = await at.children.wait(tuple(state.running.values()))
-    ended = {end.procedure: end.outcome for end in ends}
-    cancelled = [t for t, child in state.running.items() if ended[child] is Ended.CANCELLED]
-    new = state.model_copy(
-        update={
-            "running": {},
-            "done": {**state.done, **state.running},
-            "cancelled": (*state.cancelled, *cancelled),
-        }
-    )
-    return Goto("submit" if state.waiting else "look", new)
+    await at_most(at, 0)
+    return Goto("look", state)
 
 
 def locks(state: FailoverNode) -> tuple[Lock, ...]:
@@ -120,9 +153,9 @@ FAILOVER_NODE = Kind(
     name="failover_node",
     state=FailoverNode,
     steps={
-        "look": Step(look, to=frozenset({"submit"}), ends=True),
-        "submit": Step(submit, to=frozenset({"gather"})),
-        "gather": Step(gather, to=frozenset({"submit", "look"}), waits=True),
+        "look": Step(look, to=frozenset({"submit"}), ends=True, waits=True),
+        "submit": Step(submit, to=frozenset({"submit", "gather"}), waits=True),
+        "gather": Step(gather, to=frozenset({"look"}), waits=True),
     },
     no_return="look",
     locks=locks,

@@ -3,6 +3,8 @@
 Regions whose node is gone go through failover before the table is said to be there.
 """
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from base.elements.states import ElementState
@@ -10,6 +12,7 @@ from base.errors import Conflict, NotFound
 from keys.catalogs import SchemaNameKey
 from keys.log import TableUndropped
 from keys.records import Lock, Resource
+from keys.records import Outcome as Ended
 from keys.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
 from keys.routing import put_route
 from keys.tables import (
@@ -27,9 +30,12 @@ from procedures.context import Context
 from procedures.kinds.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.locks import whole_table
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.paged_children import rest_before_again
 
 
 class UndropTable(ProcedureState):
+    format: ClassVar[int] = 2
+
     table_id: int
     catalog: str
     schema_name: str
@@ -38,6 +44,8 @@ class UndropTable(ProcedureState):
     region_ids: tuple[str, ...] = ()
     moves: dict[str, str] = Field(default_factory=dict)
     """Node that is gone -> id of the child that fails its regions over."""
+    failed: int = 0
+    """Times in a row that children have ended and left a region with its node."""
 
 
 async def publish(state: UndropTable, at: Context) -> Outcome[UndropTable]:
@@ -100,8 +108,11 @@ async def open_regions(state: UndropTable, at: Context) -> Outcome[UndropTable]:
 async def fail_over(state: UndropTable, at: Context) -> Outcome[UndropTable]:
     """The regions of nodes that are gone, by one child for each such node.
 
-    A child that failed left its regions closed: `open` sees them, and another child is made.
+    A child that failed left its regions closed: `open` sees them, and another child is made, after
+    a pause that grows while they fail.
     """
+    if state.failed:
+        await rest_before_again(at, state.failed)
     key = TableRouteKey(state.table_id)
     route = (await at.snapshot(key)).must(key)
     for node, child in state.moves.items():
@@ -117,8 +128,10 @@ async def fail_over(state: UndropTable, at: Context) -> Outcome[UndropTable]:
         )
         await at.children.submit(child, FAILOVER_TABLE.name, move.model_dump(mode="json"))
     with at.waiting_for("child", ", ".join(state.moves.values())):
-        await at.children.wait(tuple(state.moves.values()))
-    return Goto("open", state.model_copy(update={"moves": {}}))
+        ends = await at.children.wait(tuple(state.moves.values()))
+    done = all(end.outcome is Ended.SUCCEEDED for end in ends)
+    failed = 0 if done else state.failed + 1
+    return Goto("open", state.model_copy(update={"moves": {}, "failed": failed}))
 
 
 async def serve(state: UndropTable, at: Context) -> Outcome[UndropTable]:

@@ -85,15 +85,28 @@ class StageChildren:
     async def submit(self, procedure: str, kind: str, state: dict[str, object]) -> None:
         self.ended[procedure] = await self.rehearse(procedure, kind, state)
 
-    async def exists(self, procedure: str) -> bool:
-        return procedure in self.ended
+    async def end_of(self, procedure: str) -> ChildEnd | None:
+        plan = self.ended.get(procedure)
+        return ChildEnd(procedure, Outcome.SUCCEEDED, None, {}) if plan and plan.ends else None
+
+    async def under_way(self) -> tuple[str, ...]:
+        return tuple(one for one, plan in self.ended.items() if not plan.ends)
+
+    async def at_most(self, left: int) -> None:
+        stuck = await self.under_way()
+        if len(stuck) > left:
+            self._must_end(stuck[0])
+
+    def _must_end(self, procedure: str) -> None:
+        """Raises Unavailable for a child that waits for something: so does its parent."""
+        if not self.ended[procedure].ends:
+            resource = self.ended[procedure].resource
+            self.notes.waits.append(Blocker(Obstacle.CHILD, resource.name))
+            raise Unavailable(what="child", name=resource.name)
 
     async def wait(self, procedures: Sequence[str]) -> tuple[ChildEnd, ...]:
         for procedure in procedures:
-            if not self.ended[procedure].ends:
-                resource = self.ended[procedure].resource
-                self.notes.waits.append(Blocker(Obstacle.CHILD, resource.name))
-                raise Unavailable(what="child", name=resource.name)
+            self._must_end(procedure)
         return tuple(ChildEnd(one, Outcome.SUCCEEDED, None, {}) for one in procedures)
 
 

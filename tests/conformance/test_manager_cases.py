@@ -20,6 +20,7 @@ from tests.conformance.looking import puts_of
 from tests.fakes.faults import Mode
 from tests.procedures.gates import Gate
 from tests.procedures.office import OPERATOR, SMALL, Office, office
+from tests.procedures.test_children import children_of
 
 
 @pytest.mark.case("greptime 1")
@@ -210,8 +211,8 @@ def test_given_a_parent_and_its_children_when_the_leader_dies_then_there_is_no_s
 
         assert after == before
         assert isinstance(history, ProcedureHistory)
-        told = {one["procedure_id"] for one in (history.result or {})["tables"]}
-        assert told == set(before) - {parent}
+        children = set(children_of(at.cluster, parent).values())
+        assert children == set(before) - {parent}
         start, end = ProcedureHistoryKey.under()
         assert sum(start <= key < end for key in at.cluster.stored()) == 3
 
@@ -264,7 +265,7 @@ def test_given_a_store_that_refuses_when_a_child_is_submitted_then_it_is_there_o
 
         assert isinstance(history, ProcedureHistory)
         assert history.finished_at_ms >= full_until
-        children = {one["procedure_id"] for one in (history.result or {})["tables"]}
+        children = set(children_of(at.cluster, parent).values())
         assert len(children) == 2
         for child in children:
             assert len(puts_of(at.cluster, ProcedureHistoryKey(child))) == 1

@@ -14,6 +14,7 @@ from tests.conformance.trouble import Trouble, troubled
 from tests.fakes.faults import Mode
 from tests.procedures.ends import OTHER, TABLE
 from tests.procedures.office import OPERATOR, SMALL, Office
+from tests.procedures.test_children import children_of
 
 FOR_A_WHILE = Unavailable(what="test")
 FOR_GOOD = Refused(reason="test")
@@ -54,7 +55,7 @@ def test_given_a_parent_when_its_children_are_over_then_it_goes_on_and_nothing_i
         parent = await manager.wait(wish.procedure, deadline_ms=600_000)
 
         assert isinstance(parent, ProcedureHistory)
-        children = [one["procedure_id"] for one in (parent.result or {})["tables"]]
+        children = children_of(at.cluster, wish.procedure).values()
         assert len(children) == 2
         for child in children:
             found = await manager.find(child)

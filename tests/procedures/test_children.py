@@ -4,6 +4,7 @@ from keys.records import Outcome, ProcedureHistory
 from procedures.kinds.failover_node import FailoverNode
 from tests.fakes.cluster import Cluster
 from tests.fakes.nodes import FakeNode
+from tests.procedures.agree import history_of
 from tests.procedures.ends import OTHER, TABLE
 from tests.procedures.scenarios import with_two_tables_and_dead_node
 from tests.procedures.tables import region_ids
@@ -23,7 +24,7 @@ async def failing_over(cluster: Cluster) -> tuple[str, dict[int, str]]:
     entry = cluster.leader.manager.entry(parent)
     assert entry is not None
     assert entry.held.record.step == "gather"
-    return parent, {int(t): child for t, child in entry.held.record.state["running"].items()}
+    return parent, children_of(cluster, parent)
 
 
 async def ended(cluster: Cluster, procedure: str) -> ProcedureHistory:
@@ -32,10 +33,14 @@ async def ended(cluster: Cluster, procedure: str) -> ProcedureHistory:
     return found
 
 
-def told(parent: ProcedureHistory) -> dict[int, str]:
-    """The children that it waited for, by table."""
-    tables = (parent.result or {})["tables"]
-    return {one["table_id"]: one["procedure_id"] for one in tables}
+def children_of(cluster: Cluster, parent: str) -> dict[int, str]:
+    """Those that are or were, by table."""
+    agreement = history_of(cluster.kv._store.log_from(1))
+    over = agreement.family("__procedure_history")
+    records = {where[0]: one["last"] for where, one in over.items()}
+    records |= {where[0]: one for where, one in agreement.family("__procedure").items()}
+    mine = {name: one for name, one in records.items() if one["parent"] == parent}
+    return {int(one["resource"]["id"]): name for name, one in mine.items()}
 
 
 def test_given_children_under_way_when_the_leader_dies_then_they_go_on_where_they_stood() -> None:
@@ -45,7 +50,7 @@ def test_given_children_under_way_when_the_leader_dies_then_they_go_on_where_the
         loop.kill(cluster.leader.node)
 
         assert await cluster.quiet()
-        assert told(await ended(cluster, parent)) == children
+        assert children_of(cluster, parent) == children
         for child in children.values():
             history = await ended(cluster, child)
             assert (history.outcome, history.last.resumed) == (Outcome.SUCCEEDED, 1)
@@ -69,7 +74,7 @@ def test_given_a_child_that_is_over_when_the_leader_dies_then_the_parent_finds_i
         cluster.plane.storage.lost.clear()
 
         assert await cluster.quiet()
-        assert told(await ended(cluster, parent)) == children
+        assert children_of(cluster, parent) == children
         assert await ended(cluster, children[OTHER]) == first, "nobody has run it again"
         assert (await ended(cluster, children[TABLE])).last.resumed == 1
         epochs = {node.serving[OTHER_REGION].epoch for node in serving(cluster)}

@@ -264,8 +264,14 @@ class NoChildren:
     async def submit(self, procedure: str, kind: str, state: dict[str, object]) -> None:
         raise AssertionError(procedure)
 
-    async def exists(self, procedure: str) -> bool:
-        return False
+    async def end_of(self, procedure: str) -> None:
+        return None
+
+    async def under_way(self) -> tuple[str, ...]:
+        return ()
+
+    async def at_most(self, left: int) -> None:
+        return
 
     async def wait(self, procedures: object) -> tuple[()]:
         return ()

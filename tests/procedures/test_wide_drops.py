@@ -1,6 +1,7 @@
 """A schema of many tables is dropped in bounded transactions, whoever leads meanwhile."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,10 +13,10 @@ from keys.memory import MemoryKv
 from keys.records import Outcome, ProcedureHistory, ProcedureKey, Submission
 from keys.removed import RemovedTableInfoKey
 from keys.tables import TableInfoKey, TableNameKey, TableRouteKey
-from procedures.cascade import BATCH
-from procedures.kinds.drop_schema import DROP_SCHEMA, DropSchema
+from procedures.kinds.drop_schema import DROP_SCHEMA, WIDTH, DropSchema
 from procedures.submit import Submission as Wish
 from tests.fakes.cluster import Cluster
+from tests.procedures.looking import sizes_of
 from tests.procedures.scenarios import with_schema
 from tests.procedures.tables import put_table, table_info
 from tests.sim.loop import SimLoop, run
@@ -75,12 +76,46 @@ def test_given_a_schema_of_many_tables_when_dropped_then_in_bounded_transactions
         assert isinstance(ended, ProcedureHistory)
         assert ended.outcome is Outcome.SUCCEEDED
         assert store.ops <= TXN_OPS_MAX
-        assert 1 < store.under_way <= BATCH + 1
+        assert 1 < store.under_way <= WIDTH + 1
         kept = [count(cluster, one) for one in (TableInfoKey, TableRouteKey, TableNameKey)]
         assert (kept, count(cluster, RemovedTableInfoKey)) == ([0, 0, 0], TABLES)
         assert not cluster.plane.nodes["dn-1"].serving
 
     run(main, 1)
+
+
+def test_given_twice_as_many_tables_when_dropped_then_twice_the_bytes_at_most() -> None:
+    small, large = written(40), written(80)
+
+    assert large.total < 2 * small.total
+    assert large.trail == small.trail
+
+
+@dataclass(frozen=True)
+class Written:
+    """By a drop of a schema, to the parent's record and history."""
+
+    total: int
+    """Bytes."""
+    trail: tuple[str, ...]
+
+
+def written(tables: int) -> Written:
+    async def main(loop: SimLoop) -> Written:
+        cluster = Cluster(loop)
+        fence = await cluster.bootstrap()
+        await with_schema(cluster, fence)
+        for number in range(tables):
+            await put_table(cluster, fence, table_info(2_000 + number, f"t{number}", 1), ("dn-1",))
+        await cluster.started()
+        client = Submission(submitted_by="anna", request_id="r", statement={}, idempotency=None)
+        wish = Wish(cluster.ids.procedure_id(), client, "b")
+        await cluster.leader.manager.submit(DROP_SCHEMA, DROP, wish)
+        ended = await cluster.leader.manager.wait(wish.procedure, deadline_ms=600_000)
+        assert isinstance(ended, ProcedureHistory)
+        return Written(sum(sizes_of(cluster, wish.procedure)), ended.last.trail)
+
+    return run(main, 1)
 
 
 def count(cluster: Cluster, family: type[Key[Any]]) -> int:
