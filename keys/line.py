@@ -1,22 +1,13 @@
 """Where the log stands when a term begins: read in a transaction that carries the fence."""
 
-from pydantic import ConfigDict
-
 from base.errors import Corrupt, NotLeader
 from keys.batch import Line
 from keys.kv import Compare, Get, Kv, Request
 from keys.log import CatalogVersion, CatalogVersionKey
 from keys.records import ProcedureKey
+from keys.salvage import number_in
 from keys.scan import scan
-from keys.value import StoredPart, decode
-
-
-class _Numbered(StoredPart):
-    """What is needed of a record of any format."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    submission: int
+from keys.value import decode
 
 
 async def read_line(kv: Kv, fence: Compare, *, deadline_ms: int) -> Line:
@@ -37,7 +28,7 @@ async def read_line(kv: Kv, fence: Compare, *, deadline_ms: int) -> Line:
     records, _ = await scan(
         kv, ProcedureKey.under(), deadline_ms=deadline_ms, revision=answer.revision
     )
-    numbers = [_Numbered.model_validate_json(record.value).submission for record in records]
+    numbers = [number_in(record.value) for record in records]
     return Line(
         fence=fence,
         version=version.version,

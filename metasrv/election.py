@@ -5,16 +5,19 @@ when to try. A leader steps down before its lease can end, by its own clock, cou
 renewal was sent (G19).
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import structlog
+from pydantic import ConfigDict
 
 from base.clock import Clock
 from base.errors import Conflict, Unavailable, Unknown
 from keys.cluster import Candidate, CandidateKey, Leader, LeaderKey
-from keys.kv import Answer, Compare, Get, Kv, LeaseId, Put, Request
-from keys.value import decode, encode
+from keys.kv import Answer, Compare, Get, KeyValue, Kv, LeaseId, Put, Request
+from keys.value import NewerFormat, decode, encode
 
 DRIFT = 0.05  # our clock's rate against etcd's
 MARGIN_MS = 200  # what a step takes between looking at the clock and being seen
@@ -109,7 +112,7 @@ class Election:
         """Who sits there now. Raises Unavailable."""
         key = LeaderKey()
         page = await self._kv.range(Get(bytes(key)), deadline_ms=self._timing.deadline_ms)
-        return decode(Leader, page.items[0].value, key=str(key)) if page.items else None
+        return _seated(page.items[0]) if page.items else None
 
     async def campaign(self, session: Session) -> Compare | None:
         """The fence, if we won; None if somebody sits there.
@@ -145,12 +148,28 @@ class Election:
         return sent_ms + int(self._timing.ttl_ms * (1 - DRIFT)) - MARGIN_MS
 
 
+class _NewerLeader(Leader):
+    """A leader that is a newer version of this program: it leads all the same."""
+
+    newest_format: ClassVar[int] = sys.maxsize
+
+    model_config = ConfigDict(extra="ignore")
+
+
+def _seated(item: KeyValue) -> Leader:
+    key = str(LeaderKey())
+    try:
+        return decode(Leader, item.value, key=key)
+    except NewerFormat:
+        return decode(_NewerLeader, item.value, key=key)
+
+
 def _fence(answer: Answer, mine: Leader) -> Compare | None:
     key = LeaderKey()
     if answer.succeeded:
         return Compare(bytes(key), answer.revision)
     found = answer.ranges[0]
-    if found and decode(Leader, found[0].value, key=str(key)) == mine:
+    if found and _seated(found[0]) == mine:
         return Compare(bytes(key), found[0].mod_revision)
     return None
 

@@ -9,12 +9,13 @@ from base.errors import Conflict, Unavailable, Unknown
 from base.fanout import fan_out
 from keys.committer import StaleRead
 from keys.kv import Get
+from keys.readable import Tell, readable, untold
 from keys.records import Idempotency, IdempotencyKey, ProcedureHistory, ProcedureHistoryKey
 from keys.scan import scan
 from keys.txn import Txn
-from keys.value import decode
 from metasrv.purging import purge_dropped
 from metasrv.term import Term
+from metasrv.unreadable import Unreadable
 
 EVERY_MS = 60_000
 IDEMPOTENCY_MS = 24 * 3_600_000
@@ -28,31 +29,30 @@ async def housekeeping(term: Term, clock: Clock) -> None:
     Begins once every record has been read: a key may belong to a procedure that is not over.
     """
     await term.ready.wait()
+    tell = Unreadable()
     while True:
         await clock.sleep_ms(EVERY_MS)
         term.nodes.leases.forget(clock.mono_ms())
         with suppress(Unavailable, Unknown, Conflict):  # the next minute is soon enough
-            await expire_idempotency(term, clock.wall_ms())
-            while await expire_history(term, clock.wall_ms()) == HISTORIES_AT_ONCE:
+            await expire_idempotency(term, clock.wall_ms(), tell)
+            while await expire_history(term, clock.wall_ms(), tell) == HISTORIES_AT_ONCE:
                 pass
         await purge_dropped(term, clock.wall_ms())
 
 
-async def expire_idempotency(term: Term, now_ms: int) -> int:
+async def expire_idempotency(term: Term, now_ms: int, tell: Tell = untold) -> int:
     """Deletes keys older than a day, never before their procedure is over; how many it deleted."""
     living = {procedure for procedure, _ in term.manager.living()}
     items, _ = await scan(term.ports.kv, IdempotencyKey.under(), deadline_ms=term.ports.deadline_ms)
     deleted = 0
-    for item in items:
-        key = IdempotencyKey.parse(item.key)
-        known = decode(Idempotency, item.value, key=str(key))
-        if known.procedure in living or known.at_ms + IDEMPOTENCY_MS > now_ms:
+    for row in readable(IdempotencyKey, Idempotency, items, tell):
+        if row.value.procedure in living or row.value.at_ms + IDEMPOTENCY_MS > now_ms:
             continue
-        deleted += await _delete(term, Txn().expecting(key, item.mod_revision).delete(key))
+        deleted += await _delete(term, Txn().expecting(row.key, row.revision).delete(row.key))
     return deleted
 
 
-async def expire_history(term: Term, now_ms: int) -> int:
+async def expire_history(term: Term, now_ms: int, tell: Tell = untold) -> int:
     """Deletes the oldest histories past their retention, one page at most; how many it deleted.
 
     Never one that an idempotency key leads to, nor one of a family that is not over (G17): a parent
@@ -67,11 +67,10 @@ async def expire_history(term: Term, now_ms: int) -> int:
         Get(old.start, old.end, limit=HISTORIES_AT_ONCE), deadline_ms=ports.deadline_ms
     )
     deletions = []
-    for item in page.items:
-        key = ProcedureHistoryKey.parse(item.key)
-        history = decode(ProcedureHistory, item.value, key=str(key))
+    for row in readable(ProcedureHistoryKey, ProcedureHistory, page.items, tell):
+        key, history = row.key, row.value
         if history.finished_at_ms <= before_ms and kept.isdisjoint(_family(key, history)):
-            deletions.append(_deletion(key, item.mod_revision, history))
+            deletions.append(_deletion(key, row.revision, history))
     calls = [partial(_delete, term, txn) for txn in deletions]
     return sum(await fan_out(calls, at_once=DELETES_AT_ONCE))
 

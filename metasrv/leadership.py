@@ -35,6 +35,7 @@ from metasrv.settings import Settings
 from metasrv.supervisor import Supervisor
 from metasrv.term import Term
 from metasrv.tuning import Tuned
+from metasrv.unreadable import Unreadable
 from procedures.admission import Limits
 from procedures.context import Ports
 from procedures.kinds.registry import KINDS
@@ -93,13 +94,16 @@ async def open_term(world: World, fence: Compare) -> AsyncIterator[Term]:
     committer = Committer(world.kv, world.clock, line, deadline_ms=config.store_deadline_ms)
     committer.on_update(world.follower.offer)
     await world.follower.wait_for(line.version, deadline_ms=config.leader_ttl_ms)
-    settings = Settings(world.kv, committer, world.clock, config.store_deadline_ms)
+    unreadable = Unreadable()
+    settings = Settings(
+        world.kv, committer, world.clock, config.store_deadline_ms, unreadable=unreadable
+    )
     await settings.load()
     busy = _Busy(asyncio.Event())
     book = _book(world, cluster.cluster_id, committer, settings, busy)
-    await book.load()
+    await book.load(unreadable)
     holders = _holders(world, cluster.cluster_id, committer)
-    await holders.load()
+    await holders.load(unreadable)
     nodes = HttpNodes(
         cluster.cluster_id,
         fence.mod_revision,

@@ -7,15 +7,23 @@ from base.clock import Clock
 from base.errors import Conflict, Corrupt, Refused
 from keys.cluster import Setting, SettingKey
 from keys.committer import Committer, StaleRead
-from keys.kv import Kv
+from keys.kv import KeyValue, Kv
+from keys.readable import Tell, readable, untold
 from keys.scan import scan
 from keys.txn import Snapshot, Txn, snapshot
-from keys.value import decode
-from metasrv.tunables import Maintenance, Tunables
+from metasrv.tunables import Maintenance, Pause, Tunables
 
 MAINTENANCE = "maintenance"
 PROCEDURES = "procedures"
 RACES_MAX = 5  # operators who change one setting at once; the last one to try is told so
+
+
+_UNREADABLE = "the stored setting cannot be read"
+_WHEN_UNREADABLE: Mapping[str, Maintenance | Pause] = {
+    MAINTENANCE: Maintenance(enabled=True, reason=_UNREADABLE),
+    PROCEDURES: Pause(paused=True, reason=_UNREADABLE),
+}
+"""Switches that may have been thrown: nobody may take them for off. Others have their defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +32,7 @@ class Stored:
 
     values: Tunables = field(default_factory=Tunables)
     changes: Mapping[str, Setting] = field(default_factory=dict)
-    """By name; one that was never changed is not in it."""
+    """By name; one that was never changed, or cannot be read, is not in it."""
 
     @property
     def version(self) -> int:
@@ -45,13 +53,32 @@ class Stored:
                 raise Corrupt("internal", what=f"setting {setting.name}") from error
         return Stored(values, {**self.changes, setting.name: setting})
 
+    def without(self, name: str) -> "Stored":
+        """The setting *name* cannot be read."""
+        if name not in _WHEN_UNREADABLE:
+            return self
+        values = self.values.model_copy(update={name: _WHEN_UNREADABLE[name]})
+        return Stored(values, self.changes)
 
-async def read_settings(kv: Kv, *, deadline_ms: int) -> Stored:
-    """As any server reads them."""
+
+async def read_settings(kv: Kv, *, deadline_ms: int, tell: Tell = untold) -> Stored:
+    """As any server reads them. *tell* hears of those that cannot be read."""
     items, _ = await scan(kv, SettingKey.under(), deadline_ms=deadline_ms)
     found = Stored()
-    for item in items:
-        found = found.changed(decode(Setting, item.value, key=item.key.decode()))
+    lost: list[KeyValue] = []
+
+    def skip(item: KeyValue, error: Corrupt) -> None:
+        lost.append(item)
+        tell(item, error)
+
+    by_key = {item.key: item for item in items}
+    for row in readable(SettingKey, Setting, items, skip):
+        try:
+            found = found.changed(row.value)
+        except Corrupt as error:
+            skip(by_key[bytes(row.key)], error)
+    for item in lost:
+        found = found.without(item.key.removeprefix(SettingKey.under().start).decode("latin-1"))
     return found
 
 
@@ -70,6 +97,7 @@ class Settings:
     clock: Clock
     deadline_ms: int
     stored: Stored = field(default_factory=Stored)
+    unreadable: Tell = untold
     _listeners: list[Listener] = field(default_factory=list)
 
     @property
@@ -91,7 +119,7 @@ class Settings:
         listener(self.values)
 
     async def load(self) -> None:
-        self._take(await read_settings(self.kv, deadline_ms=self.deadline_ms))
+        self._take(await read_settings(self.kv, deadline_ms=self.deadline_ms, tell=self.unreadable))
 
     async def put(
         self, name: str, value: object, by: str, expected_version: int | None = None

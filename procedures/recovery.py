@@ -1,19 +1,20 @@
 """What a new leader finds: every record, read at a revision at which it already led."""
 
-import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
-from pydantic import ConfigDict
+import structlog
 
 from base.errors import Corrupt, NotLeader
 from keys.kv import Compare, Get, KeyValue, Readable, Request
 from keys.records import ProcedureKey, ProcedureRecord
+from keys.salvage import UNREADABLE, salvaged
 from keys.scan import scan
-from keys.value import decode
 from procedures.entry import Entry
 from procedures.machine import Kind
 from procedures.runner import Held
+
+log = structlog.get_logger()
 
 
 async def read_records(kv: Readable, fence: Compare, *, deadline_ms: int) -> tuple[KeyValue, ...]:
@@ -29,15 +30,27 @@ async def read_records(kv: Readable, fence: Compare, *, deadline_ms: int) -> tup
 
 
 def entries_of(items: Iterable[KeyValue], kinds: Mapping[str, Kind[Any]]) -> list[Entry]:
-    """One entry per record. What this server cannot run is parked: it keeps its locks."""
-    return [_entry(item, kinds) for item in items]
+    """One entry per record. What this server cannot run is parked: it keeps its locks. A key that
+    is no procedure's is reported, and left."""
+    found = []
+    for item in items:
+        try:
+            key = ProcedureKey.parse(item.key)
+        except Corrupt:
+            name = item.key.decode("utf-8", "backslashreplace")
+            log.exception("value_unreadable", key=name, revision=item.mod_revision)
+        else:
+            found.append(_entry(key, item, kinds))
+    return found
 
 
-def _entry(item: KeyValue, kinds: Mapping[str, Kind[Any]]) -> Entry:
-    key = ProcedureKey.parse(item.key)
-    record = _lenient(item, str(key))
+def _entry(key: ProcedureKey, item: KeyValue, kinds: Mapping[str, Kind[Any]]) -> Entry:
+    record = salvaged(key, item.value)
     held = Held(key.procedure, record, item.mod_revision)
     kind = kinds.get(record.kind)
+    if record.kind == UNREADABLE:
+        locks = ", ".join(lock.key for lock in record.locks) or "none"
+        return Entry(held, parked=f"its record cannot be read; locks found in it: {locks}")
     if record.format > ProcedureRecord.newest_format:
         return Entry(held, parked=f"record format {record.format} is newer than this server")
     if kind is None or record.step not in kind.steps:
@@ -46,17 +59,3 @@ def _entry(item: KeyValue, kinds: Mapping[str, Kind[Any]]) -> Entry:
         return Entry(held, parked=f"format {record.kind_format} of {record.kind} is newer")
     resumed = record.model_copy(update={"resumed": record.resumed + 1})
     return Entry(Held(key.procedure, resumed, item.mod_revision), kind=kind)
-
-
-def _lenient(item: KeyValue, key: str) -> ProcedureRecord:
-    """A record of a newer format is read as far as it is understood: its locks must be kept."""
-    try:
-        return decode(ProcedureRecord, item.value, key=key)
-    except Corrupt:
-        return decode(_AnyRecord, item.value, key=key)
-
-
-class _AnyRecord(ProcedureRecord):
-    newest_format: ClassVar[int] = sys.maxsize
-
-    model_config = ConfigDict(extra="ignore")

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
 
 from base.clock import Clock
-from base.errors import Conflict, MetaError
+from base.errors import Conflict, Corrupt, MetaError
 from base.wire.holders import (
     AcknowledgeAnswer,
     AcknowledgeRequest,
@@ -22,11 +23,11 @@ from keys.committer import Committer, StaleRead
 from keys.follower import Follower
 from keys.holders import Holder, HolderKey
 from keys.key import Range
-from keys.kv import Kv
+from keys.kv import KeyValue, Kv
+from keys.readable import Tell, readable, untold
 from keys.scan import scan
 from keys.transitions import Late, Went
 from keys.txn import Txn, snapshot
-from keys.value import decode
 from metasrv.holders.audit import SchemaAudit
 from metasrv.holders.book import HolderBook, Wait
 from procedures.ports import Behind, Drain
@@ -75,12 +76,21 @@ class HolderSync:
         """*listener* hears how long each wait for holders was, in ms."""
         self._listeners.append(listener)
 
-    async def load(self) -> None:
-        """What is registered. Called under the fence: no earlier leader registers any more."""
+    async def load(self, tell: Tell = untold) -> None:
+        """What is registered. Called under the fence: no earlier leader registers any more.
+
+        One that cannot be read holds a lease all the same, until that has surely ended.
+        """
         keys: Range = HolderKey.under()
         items, _ = await scan(self.kv, keys, deadline_ms=self.timing.store_deadline_ms)
-        for item in items:
-            self.book.found(decode(Holder, item.value, key=item.key.decode()))
+
+        def skip(item: KeyValue, error: Corrupt) -> None:
+            tell(item, error)
+            with suppress(Corrupt):  # a key that is no holder's
+                self.book.found(_unknown(HolderKey.parse(item.key).holder))
+
+        for row in readable(HolderKey, Holder, items, skip):
+            self.book.found(row.value)
 
     async def run(self) -> None:
         """While the term lasts: ends the registrations of those whose lease has ended."""
@@ -255,6 +265,8 @@ class HolderSync:
         try:
             await self._write(holder_id, lambda stored: _without(stored, incarnation))
             is_gone = True
+        except Corrupt:  # the registration cannot be read, and stays; its lease has ended
+            is_gone = True
         finally:
             if is_gone:
                 self.book.removed(holder_id, incarnation)
@@ -293,11 +305,16 @@ class HolderSync:
         items, _ = await scan(
             self.kv, CandidateKey.under(), deadline_ms=self.timing.store_deadline_ms
         )
-        return [decode(Candidate, item.value, key=item.key.decode()).url for item in items]
+        return [row.value.url for row in readable(CandidateKey, Candidate, items, untold)]
 
     def _same_cluster(self, cluster_id: str) -> None:
         if cluster_id != self.cluster_id:
             raise Conflict("wrong-cluster", expected=self.cluster_id, found=cluster_id)
+
+
+def _unknown(holder_id: str) -> Holder:
+    """A registration that cannot be read."""
+    return Holder(holder_id=holder_id, incarnation="", address="", version="", registered_at_ms=0)
 
 
 def _without(stored: Holder | None, incarnation: str) -> Holder | None:

@@ -21,9 +21,9 @@ from keys.committer import Committer, StaleRead
 from keys.follower import Follower
 from keys.key import Range
 from keys.kv import Kv
+from keys.readable import Tell, readable, untold
 from keys.scan import scan
 from keys.txn import Txn, snapshot
-from keys.value import decode
 from metasrv.nodes.detector import PhiConfig, PhiDetector
 from metasrv.nodes.leases import LeaseBook
 from metasrv.nodes.reconcile import reconcile
@@ -64,14 +64,13 @@ class NodeBook:
     """Whether a living procedure holds the locks of a table id."""
     _entries: dict[str, NodeEntry] = field(default_factory=dict)
 
-    async def load(self) -> None:
-        """What is registered. Every node is taken for alive at first: nobody has had time to say
-        otherwise to this leader."""
+    async def load(self, tell: Tell = untold) -> None:
+        """What is registered and can be read. Every node is taken for alive at first: nobody has
+        had time to say otherwise to this leader."""
         keys: Range = NodeKey.under(DATANODE)
         items, _ = await scan(self.kv, keys, deadline_ms=self.timing.store_deadline_ms)
-        for item in items:
-            node = decode(Node, item.value, key=item.key.decode())
-            self._entries[node.node_id] = self._fresh(node)
+        for row in readable(NodeKey, Node, items, tell):
+            self._entries[row.value.node_id] = self._fresh(row.value)
 
     # Registration and heartbeats ----------------------------------------------------------------
 
@@ -94,7 +93,7 @@ class NodeBook:
         items, _ = await scan(
             self.kv, CandidateKey.under(), deadline_ms=self.timing.store_deadline_ms
         )
-        return [decode(Candidate, item.value, key=item.key.decode()).url for item in items]
+        return [row.value.url for row in readable(CandidateKey, Candidate, items, untold)]
 
     async def _store(self, request: RegisterRequest) -> None:
         node = _node_of(request, self.clock.wall_ms())

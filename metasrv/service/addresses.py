@@ -1,16 +1,16 @@
 """Where each node is reached, for answers that show routes, as any server knows it."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from base.clock import Clock
-from base.errors import Conflict, Corrupt, Unavailable
+from base.errors import Conflict, Unavailable
 from keys.cluster import Node, NodeKey
 from keys.key import Range
-from keys.kv import Kv, Watched
+from keys.kv import KeyValue, Kv, Watched
+from keys.readable import readable, untold
 from keys.scan import scan
-from keys.value import decode
 
 KEPT_MS = 1_000  # a node that moved is found this late by clients that ask; they then ask again
 PAUSE_MS = 200  # between attempts to reach a silent store
@@ -53,23 +53,24 @@ class Addresses:
                 watch = self.kv.watch(*DATANODES, start_revision=revision + 1)
                 async for watched in watch:
                     self._take(watched)
-            except (Unavailable, Conflict, Corrupt):  # else it is read, and who asks is told
+            except (Unavailable, Conflict):  # else it is read, and who asks is told
                 self.followed.clear()
                 await self.clock.sleep_ms(PAUSE_MS)
 
     async def _read(self) -> int:
         """The revision it was read at."""
         items, revision = await scan(self.kv, DATANODES, deadline_ms=self.deadline_ms)
-        self._set(dict(_address(item.key, item.value) for item in items))
+        self._set(_addresses(items))
         return revision
 
     def _take(self, watched: Watched) -> None:
         known = dict(self._known)
         for event in watched.events:
             if event.value is None:
-                known.pop(NodeKey.parse(event.key).node, None)
+                known.pop(event.key.removeprefix(DATANODES.start).decode("latin-1"), None)
             else:
-                known.update((_address(event.key, event.value),))
+                revision = watched.revision
+                known |= _addresses([KeyValue(event.key, event.value, revision, revision)])
         self._set(known)
 
     def _set(self, known: Mapping[str, str]) -> None:
@@ -77,6 +78,7 @@ class Addresses:
             self._known = known
 
 
-def _address(key: bytes, value: bytes) -> tuple[str, str]:
-    node = decode(Node, value, key=key.decode())
-    return node.node_id, node.address
+def _addresses(items: Iterable[KeyValue]) -> dict[str, str]:
+    """Of those that can be read."""
+    nodes = (row.value for row in readable(NodeKey, Node, items, untold))
+    return {node.node_id: node.address for node in nodes}

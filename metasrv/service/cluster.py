@@ -4,6 +4,7 @@ from base.errors import Unavailable
 from base.wire.cluster import ClusterBody, LeaderBody, MetasrvBody
 from keys.cluster import Candidate, CandidateKey, Leader, LeaderKey
 from keys.kv import Get, KeyValue, Request
+from keys.readable import readable, untold
 from keys.value import decode
 from metasrv.service.state import ServerState
 
@@ -38,7 +39,8 @@ async def _election(state: ServerState) -> tuple[LeaderBody | None, tuple[Metasr
     answer = await state.kv.txn(request, deadline_ms=state.facts.store_deadline_ms)
     seat, candidates = answer.ranges
     leader = _seated(seat[0]) if seat else None
-    servers = tuple(_server(item, leader) for item in candidates)
+    rows = readable(CandidateKey, Candidate, candidates, untold)
+    servers = tuple(_server(row.value, leader) for row in rows)
     return leader, servers
 
 
@@ -47,8 +49,7 @@ def _seated(item: KeyValue) -> LeaderBody:
     return LeaderBody(id=stored.server, url=stored.url, term=item.mod_revision)
 
 
-def _server(item: KeyValue, leader: LeaderBody | None) -> MetasrvBody:
-    stored = decode(Candidate, item.value, key=item.key.decode())
+def _server(stored: Candidate, leader: LeaderBody | None) -> MetasrvBody:
     return MetasrvBody(
         id=stored.server,
         url=stored.url,

@@ -11,9 +11,9 @@ from typing import TypeAlias
 from base.ids import uuid7, wall_ms_of
 from keys.key import Range
 from keys.kv import Get, KeyValue, Page, Readable
+from keys.readable import readable, untold
 from keys.records import ProcedureHistory, ProcedureHistoryKey
 from keys.scan import scan
-from keys.value import decode
 
 WINDOW_MS = 60_000  # the first: what people ask for is mostly what has just been
 WINDOW_KEYS = 256  # a window that holds more is made shorter, down to a millisecond
@@ -67,10 +67,8 @@ class History:
     async def _read(self, first: str, end: str, revision: int) -> Ended:
         keys = Range(_key(first), _key(end))
         items, _ = await scan(self.kv, keys, deadline_ms=self.deadline_ms, revision=revision)
-        return {
-            _id_of(item): decode(ProcedureHistory, item.value, key=item.key.decode())
-            for item in items
-        }
+        rows = readable(ProcedureHistoryKey, ProcedureHistory, items, untold)
+        return {row.key.procedure: row.value for row in rows}
 
 
 def first_id(wall_ms: int) -> str:
@@ -82,4 +80,5 @@ def _key(procedure: str) -> bytes:
 
 
 def _id_of(item: KeyValue) -> str:
-    return ProcedureHistoryKey.parse(item.key).procedure
+    """Also of a key that is no history's."""
+    return item.key.removeprefix(ProcedureHistoryKey.under().start).decode("utf-8", "replace")

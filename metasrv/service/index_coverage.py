@@ -2,9 +2,9 @@
 
 from base.wire.coverage import IndexCoverage, IndexDuplicates, RegionCoverage
 from keys.catalog import Table
+from keys.readable import readable, untold
 from keys.records import ProcedureHistory, ProcedureKey, ProcedureRecord
 from keys.scan import scan
-from keys.value import decode
 from metasrv.service.state import ServerState
 from procedures.kinds.alter_table import AlterTable
 from procedures.kinds.index_kinds import CREATE_INDEX, VALIDATE_INDEX
@@ -16,14 +16,13 @@ FILLING = frozenset({CREATE_INDEX.name, VALIDATE_INDEX.name})
 async def coverages(state: ServerState, table: Table) -> dict[int, IndexCoverage]:
     """Of the indexes of *table* that are being filled, by id."""
     found, _ = await scan(state.kv, ProcedureKey.under(), deadline_ms=state.facts.store_deadline_ms)
-    start = len(ProcedureKey.under().start)
     covered = {}
-    for item in found:
-        record = decode(ProcedureRecord, item.value, key=item.key.decode())
+    for row in readable(ProcedureKey, ProcedureRecord, found, untold):
+        record = row.value
         if record.kind in FILLING and record.resource.id == str(table.info.table_id):
             reorg = AlterTable.model_validate(record.state).reorg
             if reorg is not None:
-                covered[reorg.index] = coverage_of(item.key[start:].decode(), reorg, table)
+                covered[reorg.index] = coverage_of(row.key.procedure, reorg, table)
     return covered
 
 

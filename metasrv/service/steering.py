@@ -4,10 +4,10 @@ from base.errors import NotFound
 from base.wire.control import LockBody, LockList, LockPlaceBody, PoisonBody, PoisonList
 from keys.kv import Readable
 from keys.poison import Poison, PoisonKey
+from keys.readable import readable, untold
 from keys.records import LockMode
 from keys.scan import scan
 from keys.txn import snapshot
-from keys.value import decode
 from metasrv.service.changing import only_the_leader
 from metasrv.service.pages import ListName, Token, page_of, seal, unseal
 from metasrv.service.procedure_shapes import error_body, resource_body
@@ -50,8 +50,8 @@ def _lock_body(manager: Manager, key: str) -> LockBody:
 async def poisons(state: ServerState) -> PoisonList:
     deadline_ms = state.facts.store_deadline_ms
     items, _ = await scan(state.kv, PoisonKey.under(), deadline_ms=deadline_ms)
-    found = (decode(Poison, item.value, key=item.key.decode()) for item in items)
-    return PoisonList(poisons=tuple(_poison_body(poison) for poison in found))
+    found = readable(PoisonKey, Poison, items, untold)
+    return PoisonList(poisons=tuple(_poison_body(row.value) for row in found))
 
 
 async def poison(state: ServerState, resource: str) -> PoisonBody:

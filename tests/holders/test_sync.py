@@ -7,7 +7,7 @@ import pytest
 
 from base.errors import MetaError, NotFound, Unavailable
 from keys.holders import HolderKey
-from keys.kv import Answer, Request
+from keys.kv import Answer, Put, Request
 from metasrv.holders.sync import TICK_MS
 from tests.holders.office import LEASE_MS, TABLE, TTL_MS, W_MS, Office, Served
 from tests.holders.samples import pin
@@ -338,5 +338,28 @@ def test_given_a_wall_clock_that_jumps_then_no_lease_is_longer_or_shorter() -> N
             took = await waited_ms(office, one, 2)
 
             assert W_MS <= took <= W_MS + TICK_MS
+
+    run(main, 1)
+
+
+def test_given_a_registration_that_cannot_be_read_then_it_is_waited_for_once_and_left() -> None:
+    async def main(loop: SimLoop) -> None:
+        office = Office(loop)
+        raw = b'{"format":99}'
+        write = Put(b"__schema_holder/fe-1", raw)
+        await office.elect("ms-1")
+        loop.kill("ms-1")
+        await office.kv.txn(Request(writes=(write,)), deadline_ms=1_000)
+        one = await office.elect("ms-2")
+        await one.publish(1)
+
+        await one.publish(2)
+        first = await waited_ms(office, one, 2)
+        await one.publish(3)
+        second = await waited_ms(office, one, 3)
+
+        assert TTL_MS < first <= TTL_MS + W_MS + 2 * TICK_MS
+        assert second == 0
+        assert [item.value for item in office.kv.dump() if item.key == write.key] == [raw]
 
     run(main, 1)

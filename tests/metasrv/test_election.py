@@ -6,7 +6,7 @@ import pytest
 
 from base.errors import Unknown
 from keys.cluster import Leader, LeaderKey
-from keys.kv import Compare, Kv, LeaseId
+from keys.kv import Compare, Kv, LeaseId, Put, Request
 from keys.memory import MemoryKv
 from metasrv.election import Election, Identity, Session, SessionLost, Timing, win
 from tests.keys.faulty import Call, Fault, FaultyKv
@@ -200,3 +200,21 @@ def test_given_a_leader_when_it_resigns_then_the_next_wins_without_waiting_for_t
         assert second.fence.mod_revision > fence.mod_revision
 
     run(main, seed=6)
+
+
+def test_given_a_newer_server_in_the_seat_then_it_is_heard_and_not_campaigned_against() -> None:
+    async def main(loop: SimLoop) -> None:
+        clock = SimClock(loop)
+        kv = MemoryKv(clock)
+        newer = b'{"format":9,"server":"b","url":"http://b","lease":"7","since":1}'
+        await kv.txn(Request(writes=(Put(bytes(LeaderKey()), newer),)), deadline_ms=1_000)
+        one = Server("a", kv, clock)
+        session = await one.election.open_session()
+
+        seen = await one.election.look()
+
+        assert seen is not None
+        assert (seen.server, seen.url) == ("b", "http://b")
+        assert await one.election.campaign(session) is None
+
+    run(main, seed=1)

@@ -9,8 +9,9 @@ from keys.kv import Put, Request
 from keys.records import Outcome, ProcedureHistory, ProcedureKey
 from keys.txn import Stamp, Txn
 from procedures import journal
-from procedures.control import State
+from procedures.control import Control, State
 from procedures.manager import SWEEP_MS
+from procedures.steering import Command
 from tests.procedures.gates import Gate
 from tests.procedures.office import OPERATOR, Office, office
 
@@ -53,6 +54,40 @@ def record_of(at: Office, kind: str, **changes: object) -> dict[str, object]:
     state = Gate(name="x", locks=("table:1",))
     record = journal.begin(gate, state, OPERATOR.model_copy(update={"idempotency": None}), stamp)
     return {**record.model_dump(mode="json"), "kind": kind, **changes}
+
+
+DAMAGED = (
+    b'{"format":1,"kind":"gate","submission":2,"locks":[{"key":"table:1","mode":"exclusive"},{"ke',
+    b'{"locks":[{"key":"table:1","mode":"shared"}],"format":"one"}',
+    b'garbage {"key": "table:1" garbage',
+)
+
+
+@pytest.mark.parametrize("raw", DAMAGED)
+def test_given_a_damaged_record_then_it_is_parked_and_the_locks_in_its_text_are_held(
+    raw: bytes,
+) -> None:
+    async def scenario(at: Office) -> None:
+        at.cluster.loop.kill(at.server.node)
+        procedure = at.cluster.ids.procedure_id()
+        writes = (Put(bytes(ProcedureKey(procedure)), raw), Put(b"__procedure/no-id", b"{}"))
+        await at.cluster.kv.txn(Request(writes=writes), deadline_ms=1_000)
+
+        await at.cluster.started("meta-2")
+        await at.submit("blocked", "table:1")
+        await at.submit("free", "table:2")
+        await at.settle()
+
+        living = dict(at.cluster.leader.manager.living())
+        assert living[procedure].state is State.PARKED
+        assert "table:1" in str(living[procedure].parked)
+        assert at.states("blocked", "free") == ["waiting", "running"]
+        command = Command(Control.CANCEL, by="ops")
+        with pytest.raises(Conflict, match="action-not-allowed"):
+            await at.cluster.leader.manager.control(procedure, command)
+        assert at.cluster.stored()[bytes(ProcedureKey(procedure))] == raw
+
+    office(scenario)
 
 
 @pytest.mark.parametrize(
