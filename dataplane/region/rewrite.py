@@ -38,9 +38,11 @@ def write_compacted(
     first = next(rows, None)
     if first is None:
         return None
+    folder = posixpath.join(place.root, DATA)
+    place.disk.make_folder(folder)  # a region of jobs' files alone has none
     target = FileTarget(place.disk, place.root, data_name(name), own, plan.family)
     entry = write_rows(target, chain([first], rows))
-    place.disk.sync_folder(posixpath.join(place.root, DATA))
+    place.disk.sync_folder(folder)
     return entry
 
 

@@ -1,6 +1,6 @@
 """Rows that a job brings: taken once, in one manifest; whatever was written since wins."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from base.errors import Conflict, Refused
 from dataplane.region.adoption import Ingest, data_file
 from dataplane.region.columns import PUT, file_schema
+from dataplane.region.compaction import FAN_IN
 from dataplane.region.families import ROWS
 from dataplane.region.file_writer import FileTarget, write_rows
 from dataplane.region.marks import version_of_mark
@@ -347,3 +348,22 @@ def test_given_any_writes_around_it_when_rows_are_taken_then_the_region_is_as_th
     for one in after:
         model.act(*one)
         model.check()
+
+
+def test_given_files_of_jobs_alone_when_merged_then_the_region_makes_its_folder() -> None:
+    region = Region.create(place(MemoryDisk(MemoryStore())), SPEC, epoch=1)
+    expected: Contents = {}
+    for number in range(FAN_IN):
+        reserved(region)
+        rows: Contents = {b"%d" % number: (number, "brought")}
+        one = replace(brought(region, rows, f"attempts/p-{number}-x"), procedure=f"p-{number}")
+        region.ingest(one)
+        region.set_schema(KNOWN, close=[MARK])
+        expected |= rows
+
+    merged = region.compact()
+
+    assert merged is not None
+    assert merged.files == FAN_IN
+    assert contents(region) == expected
+    assert contents(Region.open(region.place, order(2))) == expected
