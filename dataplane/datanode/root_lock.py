@@ -20,6 +20,7 @@ class RootLock:
     def __enter__(self) -> Self:
         """Raises Conflict if another process holds it."""
         os.makedirs(self._folder, mode=0o750, exist_ok=True)
+        _sync_path(self._folder)
         flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
         self._descriptor = os.open(f"{self._folder}/{FILE}", flags, 0o640)
         try:
@@ -36,3 +37,19 @@ class RootLock:
         trace: TracebackType | None,
     ) -> None:
         os.close(self._descriptor)
+
+
+def _sync_path(folder: str) -> None:
+    """Syncs the folders above *folder* up to their mount: a process before us may have made them,
+    and died before their names were on stable storage. Where this process may only pass through it
+    has made nothing."""
+    while not os.path.ismount(folder):
+        folder = os.path.dirname(folder)
+        try:
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except PermissionError:
+            return
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
