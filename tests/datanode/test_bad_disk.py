@@ -4,6 +4,7 @@ import re
 import resource
 import shutil
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,18 +15,22 @@ from tests.node_conformance.node import Node, Write
 
 pytestmark = pytest.mark.process
 
-ROW_BYTES = 30_000
+KEY_BYTES, KEYS = 3_000, 10
 SYNC_US = 4_000_000
 """Of the slow sync, in microseconds: many times two heartbeats."""
 
 
 def rows(number: int) -> list[Write]:
-    return [Write(f"{number:03}".encode() + bytes(ROW_BYTES), number)]
+    """Some kilobytes that all bear one number."""
+    padding = bytes(KEY_BYTES)
+    return [Write(b"%03d%d" % (number, one) + padding, number) for one in range(KEYS)]
 
 
 def numbers(node: Node, region: int, epoch: int) -> list[int]:
     found = node.scan(region, epoch=epoch, limit=100).rows
-    return [int(bytes.fromhex(row.key)[:3]) for row in found]
+    counts = Counter(int(bytes.fromhex(row.key)[:3]) for row in found)
+    assert set(counts.values()) == {KEYS}, "a batch is there whole"
+    return list(counts)
 
 
 def test_given_a_full_disk_when_written_then_507_says_where_and_nothing_acknowledged_is_lost(
