@@ -34,6 +34,7 @@ from metasrv.service.state import ServerState
 from metasrv.toolchain import checkout, read_toolchain
 from metasrv.version import VERSION
 from serving.no_pandas import leave_out_pandas
+from serving.open_files import raise_open_files
 from serving.server import Server
 from serving.tokens import guarded
 
@@ -58,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_CONFIG
     log_to_stderr(server=config.server_id)
     leave_out_pandas()
+    raise_open_files()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run(config))
     gc.freeze()  # what is left is not looked through once more, which took longer than all else

@@ -86,8 +86,8 @@ class CreateRegion(OrderBase):
 class OpenRegion(OrderBase):
     """Open over existing files and serve. With `borrows`, read those roots behind raised fences.
 
-    Fails with `region-lost` where storage cannot be read; never makes an empty region. To a region
-    that serves at this epoch already it brings the schema alone.
+    Fails with `region-lost` where storage is gone or damaged; never makes an empty region. To a
+    region that serves at this epoch already it brings the schema alone.
     """
 
     op: Literal["open"] = "open"

@@ -43,6 +43,7 @@ from dataplane.region.block_cache import BlockCache
 from dataplane.region.local_disk import LocalDisk
 from dataplane.region.place import RegionLimits
 from serving.no_pandas import leave_out_pandas
+from serving.open_files import raise_open_files
 from serving.server import Server
 from serving.tokens import guarded
 
@@ -67,6 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_CONFIG
     log_to_stderr(node_id=config.node_id)
     leave_out_pandas()
+    raise_open_files()
     try:
         with RootLock(config.root), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(run(config, ready_file))

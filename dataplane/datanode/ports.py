@@ -11,7 +11,7 @@ Spawn = Callable[[Coroutine[Any, Any, None]], object]
 
 
 class RegionStore(Protocol):
-    """Blocking; called in threads. Unavailable `region-lost`: storage cannot be read."""
+    """Blocking; called in threads. Unavailable `region-lost`: storage is gone."""
 
     def create(self, order: CreateRegion) -> Region: ...
 

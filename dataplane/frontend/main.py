@@ -35,6 +35,7 @@ from dataplane.frontend.service import Service
 from dataplane.frontend.statements import Statements
 from dataplane.frontend.transactions import Transactions
 from serving.no_pandas import leave_out_pandas
+from serving.open_files import raise_open_files
 from serving.server import Server
 from serving.tokens import guarded
 
@@ -61,6 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_CONFIG
     log_to_stderr(frontend_id=config.frontend_id)
     leave_out_pandas()
+    raise_open_files()
     code = EXIT_CONFIG
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -33,7 +33,7 @@ from dataplane.region.footer import read_footer
 from dataplane.region.index_entries import IndexDef, sorted_entries
 from dataplane.region.key_range import KeyRange
 from dataplane.region.local_disk import LocalDisk
-from dataplane.region.lost import lost_if_unreadable
+from dataplane.region.lost import lost_if_missing
 from dataplane.region.names import ATTEMPTS, DATA
 from dataplane.region.row_checks import Judge
 from dataplane.region.table_check import (
@@ -146,7 +146,7 @@ def _values_of(owned: frozenset[int], one: BorrowedFile) -> DataFaults:
     """By the footer: of each column how many rows of the file have a value in it."""
     disk, entry = LocalDisk(), entry_of(one.file, one.root)
     path = FileReader(FileSource(disk, one.root, BlockCache()), entry).path
-    with lost_if_unreadable(one.root, entry.name):
+    with lost_if_missing(one.root, entry.name):
         metadata = read_footer(disk, path, entry).metadata
     counts: dict[int, int] = {}
     for place in range(metadata.num_columns):

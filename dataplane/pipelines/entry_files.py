@@ -24,7 +24,7 @@ from dataplane.region.footer import read_footer
 from dataplane.region.index_entries import IndexDef, entry_keys
 from dataplane.region.key_range import KeyRange
 from dataplane.region.lookup import View, merge_sources
-from dataplane.region.lost import lost_if_unreadable
+from dataplane.region.lost import lost_if_missing
 from dataplane.region.memtable import first_of_each_key
 from dataplane.region.merge import merge_versions
 
@@ -40,7 +40,7 @@ def survey_file(disk: Disk, one: BorrowedFile, index: IndexDef | None) -> Survey
     entry = entry_of(one.file, one.root)
     reader = FileReader(FileSource(disk, one.root, BlockCache()), entry)
     reader.verify_present()
-    with lost_if_unreadable(one.root, entry.name):
+    with lost_if_missing(one.root, entry.name):
         footer = read_footer(disk, reader.path, entry)
     lows = [low for low, _ in footer.bounds]
     rows = [footer.metadata.row_group(group).num_rows for group in range(len(lows))]

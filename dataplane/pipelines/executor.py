@@ -1,6 +1,6 @@
 """What executors do to files: the only code of a move that opens one.
 
-Nothing here knows Spark. An input that cannot be read raises Unavailable `region-lost`, one that is
+Nothing here knows Spark. An input that is gone raises Unavailable `region-lost`, one that is
 not what its manifest says raises Corrupt; both name it. Output that cannot be written, or reads
 otherwise than it was written, raises Unavailable `storage-full` or `not-ready`, or Unknown.
 """
@@ -27,7 +27,7 @@ from dataplane.region.file_reader import FileReader, FileSource
 from dataplane.region.file_writer import FileTarget, write_rows
 from dataplane.region.kept_versions import KeptVersions
 from dataplane.region.key_range import KeyRange
-from dataplane.region.lost import lost_if_unreadable
+from dataplane.region.lost import lost_if_missing
 from dataplane.region.manifest import SealedEntry
 from dataplane.region.sealed_log import read_sealed, sealed_rows
 
@@ -173,12 +173,12 @@ def _verified_chunks(disk: Disk, root: str, file: DataFile) -> Iterator[bytes]:
     """The bytes of a file. Raises Corrupt at their end if they are not those of its manifest."""
     path = posixpath.join(root, file.name)
     crc = 0
-    with lost_if_unreadable(root, file.name):
+    with lost_if_missing(root, file.name):
         size = disk.size(path)
     if size != file.bytes:
         raise Corrupt(path=path, bytes=size, expected=file.bytes)
     for offset in range(0, file.bytes, _CHUNK_BYTES):
-        with lost_if_unreadable(root, file.name):
+        with lost_if_missing(root, file.name):
             data = disk.read(path, offset, _CHUNK_BYTES)
         crc = zlib.crc32(data, crc)
         yield data

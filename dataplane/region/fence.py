@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from base.errors import Conflict, MetaError, NotFound, Unavailable
 from dataplane.region.disk import Disk
-from dataplane.region.lost import lost_if_unreadable
+from dataplane.region.lost import lost_if_missing
 from dataplane.region.names import Opening, fence_name, fences
 
 FENCE_BYTES_MAX = 64 << 10
@@ -79,7 +79,7 @@ def look(disk: Disk, root: str, mine: Opening) -> None:
 
     A root or a fence that is gone is no permission either: Unavailable `region-lost`.
     """
-    with lost_if_unreadable(root):
+    with lost_if_missing(root):
         highest = highest_fence(disk, root)
     if highest is None or highest < mine:
         raise Unavailable("region-lost", root=root)

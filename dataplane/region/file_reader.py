@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from base.errors import Corrupt
+from base.errors import Corrupt, Unavailable
 from dataplane.region.block_cache import BlockCache, BlockKey
 from dataplane.region.block_sums import CheckedBody
 from dataplane.region.columns import KEY, SYSTEM, ColumnDef, file_schema
@@ -21,7 +21,7 @@ from dataplane.region.disk import Disk
 from dataplane.region.file_writer import PAGE_BYTES
 from dataplane.region.footer import Footer, read_footer
 from dataplane.region.key_range import KeyRange, cut_to_range
-from dataplane.region.lost import lost_if_unreadable
+from dataplane.region.lost import lost_if_missing
 from dataplane.region.manifest import FileEntry
 
 SCAN_BYTES = 1 << 20
@@ -52,7 +52,7 @@ class FileReader:
 
     def verify_present(self) -> None:
         """Raises Unavailable `region-lost` if the file is not there in its full size."""
-        with lost_if_unreadable(self.root, self.entry.name):
+        with lost_if_missing(self.root, self.entry.name):
             size = self._disk.size(self.path)
         if size != self.entry.bytes:
             raise Corrupt(path=self.path, bytes=size, expected=self.entry.bytes)
@@ -165,7 +165,10 @@ def _stream_bytes(footer: Footer, columns: int) -> int:
 def _reading(reader: FileReader) -> Iterator[None]:
     """Turns what can go wrong under Arrow into our errors."""
     try:
-        with lost_if_unreadable(reader.root, reader.entry.name):
+        with lost_if_missing(reader.root, reader.entry.name):
             yield
+    except MemoryError as error:  # Arrow's too: the file may be sound
+        reason = "there is no memory to decode it"
+        raise Unavailable("not-ready", path=reader.path, reason=reason) from error
     except (pa.ArrowException, OSError) as error:
         raise Corrupt(path=reader.path, reason="the file cannot be decoded") from error

@@ -11,19 +11,21 @@ from base.errors import Conflict, NotFound, Unavailable, Unknown
 
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """The device is full, or what this user or process may take of it."""
+NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
+"""Nothing was opened, so nothing was done."""
 
 
 @contextmanager
 def translated(path: str, intent: Literal["read", "create", "write"]) -> Iterator[None]:
     try:
         yield
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise NotFound("not-found", path=path) from error
     except FileExistsError as error:
         raise Conflict("already-exists", path=path) from error
     except OSError as error:
         code = errno.errorcode.get(error.errno or 0, "EIO")
-        if intent == "read":
+        if intent == "read" or error.errno in NO_DESCRIPTORS:
             raise Unavailable("not-ready", path=path, errno=code) from error
         if intent == "create" and error.errno in NO_SPACE:
             raise storage_full(path, error) from error

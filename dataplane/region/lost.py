@@ -1,4 +1,9 @@
-"""Storage that cannot be read makes a region *lost*: said loudly, never taken for an empty one."""
+"""Storage that is gone makes a region *lost*: said loudly, never taken for an empty one.
+
+Storage that is there and cannot be read *now* does not: the process has no descriptor left, the
+device answers with an error, a mount is away for a moment. That is Unavailable `not-ready` with the
+`errno`, and is tried again.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,12 +14,10 @@ CODE = "region-lost"
 
 
 @contextmanager
-def lost_if_unreadable(root: str, file: str | None = None) -> Iterator[None]:
-    """Turns a file or folder that is gone or cannot be read into Unavailable `region-lost`."""
+def lost_if_missing(root: str, file: str | None = None) -> Iterator[None]:
+    """Turns a file or folder that does not exist into Unavailable `region-lost`."""
     try:
         yield
-    except (NotFound, Unavailable) as error:
-        if error.code == CODE:
-            raise
+    except NotFound as error:
         where = {"root": root} if file is None else {"root": root, "file": file}
         raise Unavailable(CODE, **where) from error

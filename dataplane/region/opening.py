@@ -11,7 +11,7 @@ from dataplane.region.fence import look, stale_before_wrong
 from dataplane.region.file_reader import FileReader
 from dataplane.region.floor import told
 from dataplane.region.housekeeping import remove_superseded
-from dataplane.region.lost import lost_if_unreadable
+from dataplane.region.lost import lost_if_missing
 from dataplane.region.manifest import (
     FileEntry,
     Manifest,
@@ -89,7 +89,7 @@ def create_or_open(
 
 
 def open_existing(place: RegionPlace, order: OpenOrder) -> Opened:
-    """Raises Unavailable `region-lost` where storage cannot be read, Conflict `stale-epoch` behind
+    """Raises Unavailable `region-lost` where storage is gone, Conflict `stale-epoch` behind
     a higher fence, Corrupt for damage. Never makes an empty region."""
     claim = claim_roots(place, order)
     with stale_before_wrong(place.disk, place.root, claim.mine.of):
@@ -156,7 +156,7 @@ class _Inheritance:
 def _seal_rest(disk: Disk, source: Source) -> Sequence[SealedLog]:
     """Their writers may have died before they synced what can be read: a seal over bytes that the
     next power loss takes would make the region lost."""
-    with lost_if_unreadable(source.root):
+    with lost_if_missing(source.root):
         rest = unsealed_segments(disk.list(source.root), source.manifest)
         for segment in rest:
             disk.sync_file(posixpath.join(source.root, segment_name(segment)))
@@ -169,7 +169,7 @@ def _seal_rest(disk: Disk, source: Source) -> Sequence[SealedLog]:
 
 def _verify_segment_present(disk: Disk, entry: SealedEntry, own_root: str) -> None:
     root = entry.root or own_root
-    with lost_if_unreadable(root, entry.name):
+    with lost_if_missing(root, entry.name):
         size = disk.size(f"{root}/{entry.name}")
     if size < entry.bytes:
         raise Unavailable("region-lost", root=root, file=entry.name)

@@ -14,7 +14,7 @@ from dataplane.region.conforming import conformed
 from dataplane.region.disk import Disk
 from dataplane.region.families import ROWS, sliced
 from dataplane.region.log_format import BATCH, SegmentScan, scan_segment
-from dataplane.region.lost import lost_if_unreadable
+from dataplane.region.lost import lost_if_missing
 from dataplane.region.manifest import Manifest, SealedEntry
 from dataplane.region.names import Numbered, segment_name, segments
 
@@ -36,7 +36,7 @@ def seal_segment(disk: Disk, root: str, name: Numbered, is_last: bool) -> Sealed
     """
     text = segment_name(name)
     path = posixpath.join(root, text)
-    with lost_if_unreadable(root, text):
+    with lost_if_missing(root, text):
         length = disk.size(path)
     data = _read(disk, root, text, length)
     scan = scan_segment(data, path)
@@ -56,7 +56,7 @@ def seal_segment(disk: Disk, root: str, name: Numbered, is_last: bool) -> Sealed
 
 def read_sealed(disk: Disk, root: str, entry: SealedEntry) -> SealedLog:
     """Reads a segment up to its seal. Raises Corrupt if these are not the bytes that were sealed,
-    Unavailable `region-lost` if they cannot be read."""
+    Unavailable `region-lost` if they are gone."""
     path = posixpath.join(root, entry.name)
     data = _read(disk, root, entry.name, entry.bytes)
     if len(data) != entry.bytes or f"{zlib.crc32(data):08x}" != entry.crc32:
@@ -95,7 +95,7 @@ def unsealed_segments(names: Sequence[str], manifest: Manifest) -> list[Numbered
 
 
 def _read(disk: Disk, root: str, name: str, length: int) -> bytes:
-    with lost_if_unreadable(root, name):
+    with lost_if_missing(root, name):
         return disk.read(posixpath.join(root, name), 0, length)
 
 

@@ -16,7 +16,7 @@ from dataplane.region.fence import (
     raise_own_fence,
     read_fence,
 )
-from dataplane.region.lost import lost_if_unreadable
+from dataplane.region.lost import lost_if_missing
 from dataplane.region.manifest import Manifest, read_current_manifest
 from dataplane.region.names import Opening, fences, manifests, segments
 from dataplane.region.place import OpenOrder, RegionPlace
@@ -48,12 +48,12 @@ def claim_new_root(place: RegionPlace, order: OpenOrder) -> FenceContent:
 
 
 def claim_roots(place: RegionPlace, order: OpenOrder) -> Claim:
-    """Raises the fence everywhere. Raises Unavailable `region-lost` for a root that cannot be read,
+    """Raises the fence everywhere. Raises Unavailable `region-lost` for a root that is gone,
     Conflict `stale-epoch` behind a higher fence."""
     borrowed = [root for root in order.borrows if root != place.root]
     if borrowed:
         place.disk.make_folder(place.root)
-    with lost_if_unreadable(place.root):
+    with lost_if_missing(place.root):
         mine = _raise_own(place, replace(order, borrows=tuple(borrowed)))
     return Claim(mine, (place.root, *_raise_in(place.disk, borrowed, mine)))
 
@@ -63,7 +63,7 @@ def find_source(disk: Disk, claim: Claim, order: OpenOrder) -> Source:
     leader newer than it may have served from storage that is gone."""
     newest: Source | None = None
     for root in claim.roots:
-        with lost_if_unreadable(root):
+        with lost_if_missing(root):
             if newest and not _has_newer(disk, root, newest.manifest):
                 continue
             manifest = read_current_manifest(disk, root, order.region_id)
@@ -102,7 +102,7 @@ def _raise_in(disk: Disk, roots: Sequence[str], mine: FenceContent) -> list[str]
     found = []
     for root in roots:
         if _exists(disk, root):
-            with lost_if_unreadable(root):
+            with lost_if_missing(root):
                 raise_borrowed_fence(disk, root, mine)
             found.append(root)
     return found
@@ -135,10 +135,7 @@ def _has_newer(disk: Disk, root: str, manifest: Manifest) -> bool:
 
 def _exists(disk: Disk, root: str) -> bool:
     try:
-        with lost_if_unreadable(root):
-            disk.list(root)
-    except Unavailable as error:
-        if isinstance(error.__cause__, NotFound):
-            return False
-        raise
+        disk.list(root)
+    except NotFound:
+        return False
     return True

@@ -181,8 +181,8 @@ INVARIANTS: tuple[Invariant, ...] = (
         ("tests/holders/test_planted.py", CHECK),
     ),
     Invariant(
-        "A region whose storage cannot be read is `lost`, loudly, and never begun anew.",
-        ("dataplane/region/lost.py::lost_if_unreadable", "procedures/announcing.py"),
+        "A region whose storage is gone or damaged is `lost`, loudly, and never begun anew.",
+        ("dataplane/region/lost.py::lost_if_missing", "procedures/announcing.py"),
         ("region-lost", "region-readable", "unseen"),
         ("tests/region/test_borrow.py", CHECK),
     ),
