@@ -152,7 +152,11 @@ class RegionRoute(StoredPart):
     """Whether the region was ever said to be open there; if not, nobody was granted a lease on it,
     and so nothing in that root was acknowledged."""
     borrows: tuple[str, ...] = ()
-    """Roots of dead leaders that are still read; oldest first (PROTOCOLS P5)."""
+    """Roots of leaders that are gone; oldest first. Acknowledged rows lie in those of them that
+    were announced (PROTOCOLS P5)."""
+    unannounced: tuple[str, ...] = ()
+    """Those of `borrows` that the route never announced. They hold nothing that was acknowledged:
+    whoever opens the region passes over them, and over the fences that their openers raised."""
 
     @property
     def number(self) -> int:

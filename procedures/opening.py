@@ -58,6 +58,7 @@ def open_order(info: TableInfo, region: RegionRoute) -> OpenRegion:
         key_columns=list(info.primary_key),
         indexes=_indexes(info),
         borrows=list(region.borrows),
+        unannounced=list(region.unannounced),
     )
 
 

@@ -100,6 +100,10 @@ class OpenRegion(OrderBase):
     indexes: list[int] = Field(default_factory=list)
     dead_indexes: list[int] = Field(default_factory=list)
     borrows: list[str] = Field(default_factory=list)
+    unannounced: list[str] = Field(default_factory=list)
+    """Those of `borrows` whose openers acknowledged nothing: neither they nor the fences that their
+    openers raised elsewhere say anything about what was lost. A node that does not know this field
+    reads them like the others."""
     lease: LeaseGrant | None = None
 
 

@@ -54,6 +54,7 @@ class DiskStore:
             region_id=int(order.region_id),
             epoch=order.epoch,
             borrows=tuple(checked_root(root) for root in order.borrows),
+            unannounced=frozenset(order.unannounced),
             columns=schema.columns,
             schema_version=schema.version,
             schema_floor=schema.floor,

@@ -55,6 +55,13 @@ class OpenOrder:
     schema_floor: int = 0
     indexes: frozenset[int] = frozenset()
     dead_indexes: frozenset[int] = frozenset()
+    unannounced: frozenset[str] = frozenset()
+    """Those of `borrows` whose openers acknowledged nothing."""
+
+    @property
+    def inherits(self) -> tuple[str, ...]:
+        """The borrowed roots in which something may have been acknowledged, newest last."""
+        return tuple(root for root in self.borrows if root not in self.unannounced)
 
     @property
     def schema(self) -> RegionSchema:

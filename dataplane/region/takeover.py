@@ -5,7 +5,7 @@ leader of an earlier epoch did the same, so behind our fences it is either found
 can list, or it will be refused at an older one and never serve.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from base.errors import NotFound, Unavailable
@@ -50,7 +50,7 @@ def claim_new_root(place: RegionPlace, order: OpenOrder) -> FenceContent:
 def claim_roots(place: RegionPlace, order: OpenOrder) -> Claim:
     """Raises the fence everywhere. Raises Unavailable `region-lost` for a root that is gone,
     Conflict `stale-epoch` behind a higher fence."""
-    borrowed = [root for root in order.borrows if root != place.root]
+    borrowed = [root for root in order.inherits if root != place.root]
     if borrowed:
         place.disk.make_folder(place.root)
     with lost_if_missing(place.root):
@@ -70,9 +70,9 @@ def find_source(disk: Disk, claim: Claim, order: OpenOrder) -> Source:
         if manifest is not None:
             newest = Source(root, manifest)
     if newest is None:
-        missing = [root for root in order.borrows if root not in claim.roots]
+        missing = [root for root in order.inherits if root not in claim.roots]
         raise Unavailable("region-lost", root=(missing or claim.roots)[-1])
-    _refuse_lost_leaders(disk, claim, newest)
+    _refuse_lost_leaders(disk, claim, newest, order.unannounced)
     return newest
 
 
@@ -108,12 +108,15 @@ def _raise_in(disk: Disk, roots: Sequence[str], mine: FenceContent) -> list[str]
     return found
 
 
-def _refuse_lost_leaders(disk: Disk, claim: Claim, source: Source) -> None:
+def _refuse_lost_leaders(
+    disk: Disk, claim: Claim, source: Source, unannounced: Container[str]
+) -> None:
     """A fence newer than the manifest was raised by a leader whose own root must then show the
-    same fence: with it and without a manifest it never served; without it, its storage is gone."""
+    same fence: with it and without a manifest it never served; without it, its storage is gone.
+    An opener that was never announced has lost nothing, whatever became of its root."""
     for root, fence in _newer_fences(disk, claim, source.manifest.epoch):
         raised = read_fence(disk, root, fence)
-        if raised is None:
+        if raised is None or raised.root in unannounced:
             continue
         if raised.root not in claim.roots or read_fence(disk, raised.root, fence) != raised:
             raise Unavailable("region-lost", root=raised.root, epoch=raised.epoch)

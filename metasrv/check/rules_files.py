@@ -119,7 +119,8 @@ def borrows(facts: Facts) -> Iterator[Fault]:
     for region, seen in facts.looked_at():
         if region.state is not RegionState.OPEN or seen.manifest is None:
             continue
-        found, right = sorted(seen.manifest.borrowed_roots), sorted(region.borrows)
+        found = sorted({*seen.manifest.borrowed_roots} - {*region.unannounced})
+        right = sorted({*region.borrows} - {*region.unannounced})
         if found != right:
             path = f"{seen.root}/{seen.manifest.name}"
             yield Fault(path, f"it reads from {found}", f"{right}, as the route says")

@@ -70,10 +70,11 @@ def _excluded(
 def _onto(region: RegionRoute, node: NodeView) -> Rerouted:
     """Borrows the old root, and what that one was borrowing.
 
-    A root that was never announced holds nothing that was acknowledged: it is left, not borrowed.
+    The opener of a root that was never announced may have raised fences already, in every root that
+    it borrowed: the route keeps that root, and says that nothing was acknowledged there.
     """
     epoch = region.epoch + 1
-    borrows = (*region.borrows, region.root) if region.announced else region.borrows
+    unannounced = region.unannounced if region.announced else (*region.unannounced, region.root)
     moved = region.model_copy(
         update={
             "leader": node.node_id,
@@ -81,7 +82,8 @@ def _onto(region: RegionRoute, node: NodeView) -> Rerouted:
             "state": RegionState.OPENING,
             "root": region_root(node, region.region_id, epoch),
             "announced": False,
-            "borrows": borrows,
+            "borrows": (*region.borrows, region.root),
+            "unannounced": unannounced,
         }
     )
     return Rerouted(moved, led_by=region.leader, leaves=(region.root,))

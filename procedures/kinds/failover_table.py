@@ -181,7 +181,7 @@ async def release(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
     seen = await at.snapshot(key)
     route = seen.must(key)
     changed = tuple(
-        region.model_copy(update={"borrows": ()})
+        region.model_copy(update={"borrows": (), "unannounced": ()})
         for region in route.region_routes
         if region.region_id in state.moving and region.borrows
     )

@@ -83,6 +83,7 @@ def _anew(region: RegionRoute, node: NodeView) -> RegionRoute:
         "root": region_root(node, region.region_id, epoch),
         "announced": False,
         "borrows": (),
+        "unannounced": (),
     }
     return region.model_copy(update=update)
 

@@ -14,6 +14,10 @@ class Folder:
     """One root of a region. A file is its name and the rows in it."""
 
     fence: int
+    epoch: int = 0
+    """Of the newest manifest; 0: as the test has made it."""
+    raised: dict[int, str] = field(default_factory=dict)
+    """Epoch -> root of the leader whose fence of it stands here."""
     files: dict[str, Rows] = field(default_factory=dict)
     """Own ones, by name."""
     inputs: dict[tuple[str, str], Rows] = field(default_factory=dict)
@@ -35,6 +39,7 @@ class Folder:
         """What is in it now; what changes later changes only one of the two."""
         return replace(
             self,
+            raised=dict(self.raised),
             files=dict(self.files),
             inputs=dict(self.inputs),
             attempts={attempt: dict(files) for attempt, files in self.attempts.items()},
@@ -64,11 +69,12 @@ class Folder:
         self.files = {name: kept(rows) for name, rows in self.files.items()} | brought
         self.inputs = {at: kept(rows) for at, rows in self.inputs.items()}
 
-    def raise_fence(self, epoch: int) -> None:
-        """Raises Conflict("stale-epoch") behind a higher one."""
+    def raise_fence(self, epoch: int, root: str) -> None:
+        """For a leader that lives in *root*. Raises Conflict("stale-epoch") behind a higher one."""
         if self.fence > epoch:
             raise Conflict("stale-epoch", epoch=epoch, current_epoch=self.fence)
         self.fence = epoch
+        self.raised[epoch] = root
 
     @property
     def rows(self) -> Rows:

@@ -4,10 +4,11 @@ Everything a real node does once and durably happens here at once; what a test m
 way to it and back (tests/fakes/faults.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
-from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable
+from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
 from base.wire.inputs import Borrowed, BorrowedFile, SealedSegment, Snapshot
 from base.wire.orders import (
     AdoptFiles,
@@ -29,6 +30,16 @@ from tests.fakes.index_rows import offenders
 
 LOG = "wal-1"
 """A file of this name stands for a log segment."""
+
+
+class Opening(StrEnum):
+    """How far a node has come with a region that it was ordered to open."""
+
+    ASKED = "before it began"
+    FENCED = "behind its fences"
+    MADE = "before it answered"
+    ANSWERED = "as it answered"
+    ANNOUNCED = "before it was leased"
 
 
 @dataclass
@@ -59,6 +70,8 @@ class FakeNode:
     """Alive for the leader, yet nobody reaches it."""
     refuses: dict[str, MetaError] = field(default_factory=dict)
     """Kind of order, or `prepare` -> what it is answered."""
+    dies_at: "Opening | None" = None
+    """Of the next region that it opens."""
     disk_free_bytes: int = 1 << 40
     term: int = 0
     serving: dict[str, Serving] = field(default_factory=dict)
@@ -149,8 +162,9 @@ class FakeNode:
             return
         for root in order.replaces:
             if root in self.storage.folders:
-                self.storage.read(root).raise_fence(order.epoch)
-        folder = self.storage.folders.setdefault(order.root, Folder(fence=order.epoch))
+                self.storage.read(root).raise_fence(order.epoch, order.root)
+        made = Folder(fence=order.epoch, epoch=order.epoch)
+        folder = self.storage.folders.setdefault(order.root, made)
         folder.set_schema(order.schema_version, order.schema_floor, frozenset(), order.columns)
         self.serving[order.region_id] = Serving(order.epoch, order.root)
 
@@ -158,13 +172,18 @@ class FakeNode:
         """Fences first, in every root it will read; then the first manifest of its own root."""
         serving = self._not_above(order)
         if serving is not None and serving.epoch == order.epoch:
+            self._die_at(Opening.ANNOUNCED)
             self._tell(order)
             return
-        borrowed = {root: self.storage.read(root) for root in order.borrows}
+        self._die_at(Opening.ASKED)
+        inherits = [root for root in order.borrows if root not in order.unannounced]
+        borrowed = {root: self.storage.read(root) for root in inherits}
         if not borrowed or order.root in self.storage.folders:
             borrowed[order.root] = self.storage.read(order.root)
         for folder in borrowed.values():
-            folder.raise_fence(order.epoch)
+            folder.raise_fence(order.epoch, order.root)
+        self._die_at(Opening.FENCED)
+        _refuse_lost_leaders(order, borrowed)
         if order.root not in self.storage.folders:
             inputs = {
                 (root, name): rows
@@ -172,7 +191,9 @@ class FakeNode:
                 for name, rows in folder.files.items()
             }
             self.storage.folders[order.root] = Folder(fence=order.epoch, inputs=inputs)
+        self.storage.folders[order.root].epoch = order.epoch
         self.serving[order.region_id] = Serving(order.epoch, order.root)
+        self._die_at(Opening.MADE)
         for left in borrowed.values():
             folder = self.storage.read(order.root)
             known = (left.schema_version, left.schema_floor, left.dead_indexes, left.columns)
@@ -180,6 +201,11 @@ class FakeNode:
             folder.marks |= left.marks
             folder.entries |= left.entries
         self._tell(order)
+
+    def _die_at(self, stage: "Opening") -> None:
+        if self.dies_at is stage:
+            self.die()
+            raise Unknown(what="node", name=self.node_id)
 
     def _not_above(self, order: CreateRegion | OpenRegion) -> Serving | None:
         serving = self.serving.get(order.region_id)
@@ -309,6 +335,16 @@ class FakeNode:
                 for index, held in entries
             ],
         )
+
+
+def _refuse_lost_leaders(order: OpenRegion, claimed: Mapping[str, Folder]) -> None:
+    """As dataplane/region/takeover.py: whoever raised a fence above the newest manifest, and has no
+    root among those that are read, may have served from it."""
+    newest = max(folder.epoch for folder in claimed.values())
+    for folder in claimed.values():
+        for epoch, root in folder.raised.items():
+            if newest < epoch < order.epoch and root not in {*claimed, *order.unannounced}:
+                raise Unavailable("region-lost", root=root, epoch=epoch)
 
 
 def data_file(name: str, rows: Rows, family: int = 0) -> DataFile:

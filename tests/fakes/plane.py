@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from base.clock import Clock
-from base.errors import Unavailable
+from base.errors import Unavailable, Unknown
 from base.wire.inputs import Borrowed, Snapshot
 from base.wire.jobs import (
     BackfillJob,
@@ -28,9 +28,10 @@ from tests.fakes.checked_rows import faults, of_rows
 from tests.fakes.disk import Rows, Storage
 from tests.fakes.index_rows import backfilled, broken
 from tests.fakes.loaded_rows import loaded, routed
-from tests.fakes.nodes import FakeNode, Serving, data_file
+from tests.fakes.nodes import FakeNode, Opening, Serving, data_file
 
 LEASE_MS = 10_000
+UNANSWERED = (Opening.ASKED, Opening.FENCED, Opening.MADE)
 
 
 @dataclass
@@ -48,6 +49,10 @@ class Plane:
     """Files of users, by path."""
     told: list[tuple[str, Order]] = field(default_factory=list)
     """Every order that arrived, with its node."""
+    openers_die: list[Opening] = field(default_factory=list)
+    """The first node that is ordered to open a region dies at the first of these, and so on."""
+    wipes_unannounced: bool = False
+    """What they had made dies with them, if they had not answered."""
     violations: list[str] = field(default_factory=list)
     """Of what must never be seen; never raised into the code under test."""
     watch: Callable[[], None] = lambda: None
@@ -64,7 +69,9 @@ class Plane:
     def execute(self, node: str, term: int, orders: Sequence[Order]) -> tuple[OrderResult, ...]:
         """Each request arrives twice: the second changes nothing and is answered the same."""
         self.told += [(node, order) for order in orders]
+        self._doom(node, orders)
         first = self.nodes[node].execute(term, orders)
+        self._bury(node, orders)
         effects = len(self.nodes[node].effects)
         if self.nodes[node].execute(term, orders) != first and all(r.error is None for r in first):
             self.violations.append(f"a repeat was answered differently: {orders}")
@@ -75,6 +82,29 @@ class Plane:
                 self._check_overlap(node, order)
         self.watch()
         return first
+
+    def _doom(self, node: str, orders: Sequence[Order]) -> None:
+        entry = self.nodes[node]
+        opens = any(
+            isinstance(one, OpenRegion) and one.region_id not in entry.serving for one in orders
+        )
+        if self.openers_die and entry.dies_at is None and opens:
+            entry.dies_at = self.openers_die.pop(0)
+
+    def _bury(self, node: str, orders: Sequence[Order]) -> None:
+        """Raises Unknown for who has died while it was asked."""
+        entry = self.nodes[node]
+        if entry.dies_at is None:
+            return
+        is_told = entry.alive
+        if entry.dies_at is Opening.ANSWERED:
+            entry.die()
+        if is_told:
+            return
+        for order in orders if self.wipes_unannounced and entry.dies_at in UNANSWERED else ():
+            if isinstance(order, OpenRegion):
+                self.storage.folders.pop(order.root, None)
+        raise Unknown(what="node", name=node)
 
     def _check_overlap(self, node: str, order: OpenRegion) -> None:
         now = self.clock.mono_ms()

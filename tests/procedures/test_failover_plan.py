@@ -3,7 +3,7 @@
 import pytest
 
 from base.errors import Unavailable
-from keys.tables import RegionState
+from keys.tables import RegionRoute, RegionState, TableRoute
 from procedures.kinds.failover_plan import Wanted, reroute_plan
 from procedures.placing import place
 from procedures.ports import NodeView
@@ -45,17 +45,28 @@ def test_given_regions_that_had_left_then_the_source_takes_them_back_if_nobody_e
         assert "excluded" in str(raised.value.facts["reasons"])
 
 
-def test_given_a_root_that_was_never_announced_then_it_is_left_and_not_borrowed() -> None:
+def test_given_roots_that_were_never_announced_then_the_route_says_so_until_they_are_left() -> None:
     (region,) = table_route(TABLE, ("dn-1",)).region_routes
-    opening = region.model_copy(
-        update={"announced": False, "state": RegionState.OPENING, "borrows": ("/old",)}
-    )
-    route = table_route(TABLE, ("dn-1",)).with_regions((opening,))
+    wanted = Wanted("dn-1", (region.region_id,))
 
-    (moved,) = reroute_plan(route, [view("dn-2")], Wanted("dn-1", (region.region_id,)))
+    second = moved_on(region, "dn-2", wanted)
+    third = moved_on(second, "dn-3", wanted)
+    opened = third.model_copy(update={"state": RegionState.OPEN, "announced": True})
+    fourth = moved_on(opened, "dn-4", wanted)
 
-    assert moved.region.borrows == ("/old",)
+    assert (second.borrows, second.unannounced) == ((region.root,), ())
+    assert third.borrows == (region.root, second.root)
+    assert third.unannounced == (second.root,)
+    assert fourth.borrows == (region.root, second.root, third.root)
+    assert fourth.unannounced == (second.root,)
+
+
+def moved_on(region: RegionRoute, node: str, wanted: Wanted) -> RegionRoute:
+    """Its leader is gone, and *node* is the only one left."""
+    route = TableRoute(table_id=TABLE, version=1, region_routes=(region,))
+    (moved,) = reroute_plan(route, [view(node)], wanted)
     assert moved.leaves == (region.root,)
+    return moved.region
 
 
 def test_given_nodes_then_the_one_with_fewest_regions_takes_the_next() -> None:

@@ -1,5 +1,7 @@
 """A datanode that dies at any call of a life: rows stay, and somebody serves them in the end."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from keys.records import Outcome, Submission
@@ -8,6 +10,7 @@ from procedures.kinds.registry import KINDS
 from procedures.submit import Submission as Wish
 from tests.fakes.cluster import Cluster
 from tests.fakes.faults import Mode, Plan
+from tests.fakes.nodes import Opening
 from tests.procedures.agree import Agreement, history_of
 from tests.procedures.ends import OTHER, TABLE
 from tests.procedures.enumeration import life, submit
@@ -63,6 +66,43 @@ def test_given_a_node_that_comes_back_at_once_when_rerouting_then_its_regions_op
     ]
 
     assert wrong[:3] == []
+
+
+FOUR_MORE = ("dn-4", "dn-5", "dn-6", "dn-7")
+
+
+@pytest.mark.parametrize("wipes", [False, True], ids=["disks stay", "disks are gone"])
+@pytest.mark.parametrize("second", Opening)
+@pytest.mark.parametrize("third", Opening)
+def test_given_the_second_and_third_opener_that_die_at_any_stage_when_over_then_rows_are_served(
+    second: Opening, third: Opening, wipes: bool
+) -> None:
+    """The disk of one that has answered stays: it is announced, as far as the leader knows."""
+    assert openers_die((second, third), wipes=wipes) == []
+
+
+def openers_die(stages: Sequence[Opening], *, wipes: bool) -> list[str]:
+    return run(lambda loop: _openers_die(loop, stages, wipes), 1)
+
+
+async def _openers_die(loop: SimLoop, stages: Sequence[Opening], wipes: bool) -> list[str]:
+    scenario = BY_NAME["failover_table"]
+    cluster = Cluster(loop)
+    await scenario.given(cluster, await cluster.bootstrap())
+    plane = cluster.plane
+    plane.add(*FOUR_MORE)
+    plane.openers_die, plane.wipes_unannounced = list(stages), wipes
+    server = await cluster.started("meta-1")
+    await submit(cluster, server, scenario)
+    wrong = [] if await cluster.quiet() else [f"never ends: {cluster.living()}"]
+    dead = [name for name, node in plane.nodes.items() if not node.alive]
+    if len(dead) != 1 + len(stages):
+        wrong.append(f"who died is {dead}")
+    for name in dead:
+        wrong += await fail_over(cluster, name)
+    agreement = history_of(cluster.kv._store.log_from(1))
+    wrong += [*agreement.wrong, *cluster.violations, *plane.violations]
+    return wrong + _served(cluster, agreement)
 
 
 def death(
