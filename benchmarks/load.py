@@ -1,8 +1,8 @@
 """Closed loops of HTTP requests, by so little code that the server is what is measured."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -60,18 +60,39 @@ async def connected(url: str) -> AsyncIterator[Connection]:
         writer.close()
 
 
+Ask = Callable[[int], Awaitable[None]]
+"""Sends request number n and reads its answer."""
+
+
 async def closed_loop(
     url: str, make: MakeRequest, numbers: range, *, clients: int, status: bytes
 ) -> Load:
     """Every request of *numbers* once; each client sends its next when the last is answered."""
+
+    @asynccontextmanager
+    async def http() -> AsyncIterator[Ask]:
+        async with connected(url) as connection:
+
+            async def ask(number: int) -> None:
+                await connection.ask(make(number), status)
+
+            yield ask
+
+    return await closed(http, numbers, clients=clients)
+
+
+async def closed(
+    connect: Callable[[], AbstractAsyncContextManager[Ask]], numbers: range, *, clients: int
+) -> Load:
+    """As `closed_loop`, over any protocol: *connect* opens the connection of one client."""
     loop = asyncio.get_running_loop()
     waiting, latencies = iter(numbers), []
 
     async def client() -> None:
-        async with connected(url) as connection:
+        async with connect() as ask:
             for number in waiting:
                 before = loop.time()
-                await connection.ask(make(number), status)
+                await ask(number)
                 latencies.append((loop.time() - before) * 1000)
 
     began = loop.time()

@@ -13,7 +13,8 @@ from threading import Event
 
 OWNER = "postgres"
 """It refuses to run as root."""
-_PORT = 5432  # names the socket; nothing listens on a network
+PORT = 5432  # names the socket; nothing listens on a network
+_DEBIAN = "/usr/lib/postgresql"  # its programs are not on PATH there
 _PATIENCE_S = 0.1
 _PROTOCOL = 196_608  # 3.0
 
@@ -34,6 +35,18 @@ class Connection:
         self._socket.sendall(b"Q" + struct.pack("!i", len(body) + 4) + body)
         self._wait()
 
+    def copy_in(self, statement: str, data: bytes) -> None:
+        """`COPY ... FROM STDIN`, of text."""
+        body = statement.encode() + b"\0"
+        self._socket.sendall(b"Q" + struct.pack("!i", len(body) + 4) + body)
+        kind, length = struct.unpack("!ci", self._input.read(5))
+        told = self._input.read(length - 4)
+        if kind != b"G":
+            raise RuntimeError(told.replace(b"\0", b" ").decode())
+        self._socket.sendall(b"d" + struct.pack("!i", len(data) + 4) + data)
+        self._socket.sendall(b"c" + struct.pack("!i", 4))
+        self._wait()
+
     def close(self) -> None:
         self._input.close()
         self._socket.close()
@@ -49,6 +62,22 @@ class Connection:
                 return
 
 
+def missing_postgres() -> str | None:
+    """The command that installs it, in one line; None: it is here."""
+    found = all(_program(name) is not None for name in ("initdb", "postgres"))
+    return None if found else "PostgreSQL is not installed: apt install postgresql"
+
+
+def socket_in(folder: Path, port: object = PORT) -> Path:
+    """The path of the socket of the server that lives in *folder*."""
+    return folder / f".s.PGSQL.{port}"
+
+
+def _program(name: str) -> str | None:
+    debian = (str(path) for path in sorted(Path(_DEBIAN).glob("*/bin"), reverse=True))
+    return shutil.which(name) or shutil.which(name, path=os.pathsep.join(debian))
+
+
 @contextmanager
 def postgres(folder: Path, settings: dict[str, str]) -> Iterator[Connection]:
     """Ended with everything in it when it is left. *folder* is made, and is the server's."""
@@ -56,9 +85,9 @@ def postgres(folder: Path, settings: dict[str, str]) -> Iterator[Connection]:
     if os.geteuid() == 0:
         shutil.chown(folder, OWNER)
     user = OWNER if os.geteuid() == 0 else None
-    initdb, server = shutil.which("initdb"), shutil.which("postgres")
-    assert initdb is not None, "PostgreSQL is not installed"
-    assert server is not None, "PostgreSQL is not installed"
+    initdb, server = _program("initdb"), _program("postgres")
+    assert initdb is not None, missing_postgres()
+    assert server is not None, missing_postgres()
     data = folder / "data"
     subprocess.run(
         [initdb, "-D", data, "-A", "trust", "-U", OWNER, "--no-sync"],
@@ -74,7 +103,7 @@ def postgres(folder: Path, settings: dict[str, str]) -> Iterator[Connection]:
         while True:
             assert process.poll() is None, "it ended: see postgres.log"
             try:
-                connection = Connection(folder / f".s.PGSQL.{_PORT}")
+                connection = Connection(socket_in(folder, chosen.get("port", PORT)))
             except (OSError, RuntimeError, struct.error):
                 Event().wait(_PATIENCE_S)
             else:
