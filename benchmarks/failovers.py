@@ -46,7 +46,6 @@ STATEMENT_ROWS = 512
 PATIENCE_MS = 120_000
 END_S_MAX = 600
 LOOK_MS = 100
-WINDOW_MS = 1_000  # of the guard against too many failovers: here each is wanted
 MIB = 1 << 20
 
 
@@ -86,7 +85,6 @@ async def measure(mib: int) -> None:
             urls = list(up.metasrv_urls)
             async with connect_async(urls, patience_ms=PATIENCE_MS) as client:
                 scene = Scene(up, client, SystemClock(), Path(folder))
-                await client.settings.put("failover_window_ms", WINDOW_MS)
                 await client.tables.create(SPEC, "main.public")
                 for _ in range(mib * MIB // ROW_BYTES // STATEMENT_ROWS):
                     await scene.write(STATEMENT_ROWS)

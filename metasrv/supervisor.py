@@ -1,9 +1,10 @@
 """Failover by detection: which dead nodes are failed over now, and what holds the others back.
 
 Pure decision, thin loop. Nothing happens during the grace after an election, in maintenance, or
-when so many nodes look dead that the fault is more likely ours (G33, G35, G40).
+while so many nodes look dead that the fault is more likely ours (G33, G35, G40).
 """
 
+import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -15,54 +16,40 @@ from base.ids import Ids
 from keys.follower import Follower
 from keys.records import Submission as Client
 from metasrv.nodes.book import NodeBook
-from metasrv.nodes.status import NodeState, NodeStatus, too_many_dead
+from metasrv.nodes.guard import guard
+from metasrv.nodes.status import GONE, HeldBack, Hold, NodeStatus
 from metasrv.settings import Settings
 from procedures.kinds.failover_node import FAILOVER_NODE, FailoverNode
 from procedures.manager import Manager
 from procedures.submit import Submission
 
 TICK_MS = 500
+AGAIN_MS = 10_000  # between two failovers of one node: the first may have left tables on it
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Nodes to fail over now; and, by node, why a dead one is left alone."""
+    """Nodes to fail over now; and those that are held back."""
 
     start: tuple[str, ...]
-    held: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Failovers of one window (G35)."""
-
-    begun: int
-    share_max: float
-    """Of all nodes; at least one node."""
-
-    def left(self, nodes: int) -> int:
-        return max(0, max(1, int(self.share_max * nodes)) - self.begun)
+    held: tuple[str, ...] = ()
+    hold: Hold | None = None
+    """Why."""
 
 
 def decide(
     statuses: Collection[NodeStatus],
-    with_regions: Collection[str],
+    leading: Collection[str],
     under_way: Collection[str],
-    budget: Budget,
-    hold: str | None,
+    hold: Hold | None,
 ) -> Decision:
-    """*hold*: a reason that holds for all of them."""
-    dead = [status.node.node_id for status in statuses if status.state is NodeState.DEAD]
-    wanted = [node for node in dead if node in with_regions and node not in under_way]
-    if hold is None and too_many_dead(len(dead), len(statuses)):
-        hold = f"{len(dead)} of {len(statuses)} nodes look dead: is it this server?"
-    if hold is not None:
-        return Decision((), dict.fromkeys(wanted, hold))
-    left = budget.left(len(statuses))
-    late = f"{budget.begun} failovers in this window already"
-    return Decision(tuple(wanted[:left]), dict.fromkeys(wanted[left:], late))
+    """*leading*: nodes that lead a region. *hold*: a reason that holds for all of them."""
+    dead = [status.node.node_id for status in statuses if status.state in GONE]
+    wanted = tuple(node for node in dead if node in leading and node not in under_way)
+    hold = hold or guard(statuses, leading)
+    return Decision(wanted) if hold is None else Decision((), wanted, hold)
 
 
 @dataclass(slots=True)
@@ -75,52 +62,69 @@ class Supervisor:
     book: NodeBook
     settings: Settings
     manager: Manager
-    held: Mapping[str, str] = field(default_factory=dict)
-    """Dead nodes that are left alone, and why; for people."""
-    _begun: list[int] = field(default_factory=list)
+    _held: Mapping[str, HeldBack] = field(default_factory=dict)
+    _submitting: set[str] = field(default_factory=set)
+    """Nodes whose failover is on its way to the store."""
+    _begun: dict[str, int] = field(default_factory=dict)
+    """Node -> when its last failover was submitted, monotonic ms."""
 
     async def run(self) -> None:
+        """Submits beside its own loop: a store that is slow or full delays neither the next look
+        nor the failover of the next node, and is never taken for a stall of this server."""
         last = self.clock.mono_ms()
-        while True:
-            await self.clock.sleep_ms(TICK_MS)
-            now = self.clock.mono_ms()
-            stalled = now - last - TICK_MS
-            if stalled > TICK_MS:  # this process, not the nodes, was away
-                self.book.forgive(stalled)
-                log.warning("server_stalled", stalled_ms=stalled)
-            last = now
-            await self._look(now)
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                await self.clock.sleep_ms(TICK_MS)
+                now = self.clock.mono_ms()
+                stalled = now - last - TICK_MS
+                if stalled > TICK_MS:  # this process, not the nodes, was away
+                    self.book.forgive(stalled)
+                    log.warning("server_stalled", stalled_ms=stalled)
+                last = now
+                for node in self._look(now):
+                    self._submitting.add(node)
+                    tasks.create_task(self._start(node))
 
-    async def _look(self, now: int) -> None:
-        tuned = self.settings.values
-        self._begun = [at for at in self._begun if at > now - tuned.failover_window_ms]
+    def _look(self, now: int) -> tuple[str, ...]:
+        """Nodes to fail over."""
         catalog = self.follower.catalog
         decision = decide(
             self.book.statuses(),
-            [node for node in catalog.nodes if catalog.nodes[node]],
-            self._under_way(),
-            Budget(len(self._begun), tuned.failover_share_max),
+            {node for node in catalog.nodes if catalog.nodes[node]},
+            self._under_way(now),
             self._hold(now),
         )
-        for node, reason in decision.held.items():
-            if self.held.get(node) != reason:
-                log.warning("failover_held_back", node=node, reason=reason)
-        self.held = decision.held
-        for node in decision.start:
-            await self._start(node, now)
+        self._tell(decision)
+        return decision.start
 
-    def _hold(self, now: int) -> str | None:
-        if now < self.book.leases.quiet_until_ms:
-            return "grace after the election"
-        if self.settings.maintenance is not None:
-            return "maintenance"
+    def _tell(self, decision: Decision) -> None:
+        hold, now_ms = decision.hold, self.clock.wall_ms()
+        held: dict[str, HeldBack] = {}
+        for node in decision.held:
+            assert hold is not None
+            before = self._held.get(node)
+            held[node] = HeldBack(hold, now_ms if before is None else before.since_ms)
+            if before is None or before.hold.reason != hold.reason:
+                log.warning("failover_held_back", node=node, reason=hold.reason, ends=hold.ends)
+        self._held = self.book.held = held
+
+    def _hold(self, now: int) -> Hold | None:
+        quiet_ms = self.book.leases.quiet_until_ms - now
+        if quiet_ms > 0:
+            until_ms = self.clock.wall_ms() + quiet_ms
+            return Hold("grace after the election", "leases of before are over", until_ms)
+        maintenance = self.settings.maintenance
+        if maintenance is not None:
+            return Hold("maintenance", "it is switched off", maintenance.expires_at_ms)
         return None
 
-    def _under_way(self) -> set[str]:
+    def _under_way(self, now: int) -> set[str]:
         records = (entry.held.record for _, entry in self.manager.living())
-        return {r.resource.id for r in records if r.kind == FAILOVER_NODE.name}
+        moving = {r.resource.id for r in records if r.kind == FAILOVER_NODE.name}
+        self._begun = {node: at for node, at in self._begun.items() if at > now - AGAIN_MS}
+        return moving | self._submitting | self._begun.keys()
 
-    async def _start(self, node: str, now: int) -> None:
+    async def _start(self, node: str) -> None:
         client = Client(
             submitted_by="metasrv", request_id="", statement={"automatic": "failover", "node": node}
         )
@@ -131,6 +135,8 @@ class Supervisor:
             await self.manager.submit(FAILOVER_NODE, state, wish)
         except MetaError as error:
             log.warning("failover_not_submitted", node=node, error=error.code)
-            return
-        self._begun.append(now)
-        log.warning("failover_started", node=node, procedure=procedure)
+        else:
+            self._begun[node] = self.clock.mono_ms()
+            log.warning("failover_started", node=node, procedure=procedure)
+        finally:
+            self._submitting.discard(node)

@@ -49,10 +49,6 @@ class Tunables(_Strict):
     """Stops automatic failover. Better set by `PUT /v1/cluster/maintenance`."""
     procedures: Pause = Pause()
     """Stops all procedures. Better set by `PUT /v1/cluster/procedures`."""
-    failover_share_max: float = _of(0.1, "share of all nodes", gt=0, le=1)
-    """Nodes failed over by detection in one window; at least one (G35)."""
-    failover_window_ms: int = _of(60_000, "ms", ge=1_000, le=86_400_000)
-    """The window that `failover_share_max` counts in."""
     flapping_returns: int = _of(3, "returns", ge=2, le=100)
     """A node that comes back so often in `flapping_window_ms` is reported as flapping."""
     flapping_window_ms: int = _of(600_000, "ms", ge=1_000, le=86_400_000)

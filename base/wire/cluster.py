@@ -115,6 +115,18 @@ class DrainRequest(WireModel):
 NodeState = Literal["alive", "suspect", "dead"]
 
 
+class FailoverHeldBody(WireModel):
+    """Why the failover of a dead node is not begun, although it leads regions."""
+
+    reason: str
+    since: str
+    """RFC 3339."""
+    until: str | None
+    """RFC 3339; null: when it ends is not known."""
+    ends: str
+    """What ends it."""
+
+
 class NodeBody(WireModel):
     """A registered node, as the leader sees it."""
 
@@ -137,6 +149,8 @@ class NodeBody(WireModel):
     """Until it surely holds no lease."""
     cordon: CordonBody | None
     """Null: it takes new regions."""
+    failover_held: FailoverHeldBody | None = None
+    """Null: nothing holds a failover of it back."""
     resources: NodeResources | None
     """As last reported."""
     leads: int

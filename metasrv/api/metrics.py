@@ -75,6 +75,10 @@ class ServerMetrics:
             "procedure_oldest_stalled_seconds", "Since the one that moves least moved; 0: all do"
         )
         self._failovers = self._counter("failovers", "Failovers that ended", "outcome")
+        self._held = self._gauge("failovers_held", "Dead nodes whose failover is held back")
+        self._held_for = self._gauge(
+            "failover_held_seconds", "Since the first of them was held back; 0: none is"
+        )
         self._failover_took = self._seconds("failover_duration_seconds", "Asked for to end")
         self._store_took = self._seconds(
             "etcd_request_duration_seconds", "Of one request to etcd", "op", "code"
@@ -182,6 +186,10 @@ class ServerMetrics:
             self._waiting.labels(reason).set(waits[reason])
         refused = sum(term.nodes.refused().values()) if term else 0
         self.holders.look(state.clock.mono_ms(), term.holders if term else None, refused)
+        held = term.nodes.held.values() if term else ()
+        self._held.set(len(held))
+        since_ms = min((one.since_ms for one in held), default=now_ms)
+        self._held_for.set((now_ms - since_ms) / 1000)
         settings = term.settings if term else None
         self._maintenance.set(int(settings is not None and settings.maintenance is not None))
         self._paused.set(int(settings is not None and settings.values.procedures.paused))

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from base.wire.procedures import FailoverRequest, ProcedureBody
+from metasrv.cli.node import held_lines
 from metasrv.cli.options import WAIT_S, AsJson, DryRun, Url, WaitS, service
 from metasrv.cli.output import show_json
 from metasrv.cli.procedure import show_procedures
@@ -51,13 +52,16 @@ def run(  # noqa: PLR0913  # a parameter is an option of the command
 def list_(
     limit: Annotated[int, typer.Option(min=1)] = 50, metasrv: Url = None, as_json: AsJson = False
 ) -> None:
-    """Newest first."""
+    """Newest first; then those that are due and held back."""
     with service(metasrv, as_json) as client:
         found = client.failovers.list(limit)
+        nodes = () if as_json else client.nodes.list()
     if as_json:
         show_json(found)
-    else:
-        show_procedures(found)
+        return
+    show_procedures(found)
+    for line in held_lines(nodes):
+        typer.echo(line)
 
 
 def _watched(client: Client, one: ProcedureBody, wait_s: float) -> ProcedureBody:

@@ -1,5 +1,6 @@
 """`metasrv node`: who is alive, and what they hold."""
 
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import typer
@@ -30,6 +31,8 @@ def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
         for one in found
     ]
     show_table(("node", "state", "address", "zone", "leads", "heard", "phi"), rows)
+    for line in held_lines(found):
+        typer.echo(line)
 
 
 @app.command("get")
@@ -102,6 +105,15 @@ def _takes(one: NodeBody) -> str:
 
 def _state(one: NodeBody) -> str:
     return one.state if one.cordon is None else f"{one.state}, cordoned"
+
+
+def held_lines(nodes: Iterable[NodeBody]) -> Iterator[str]:
+    """`dn-3: failover held back since ...: 3 of 4 nodes look dead ..., until ...`"""
+    for one in nodes:
+        held = one.failover_held
+        if held is not None:
+            until = f"{held.ends} ({held.until})" if held.until else held.ends
+            yield f"{one.id}: failover held back since {held.since}: {held.reason}; until {until}"
 
 
 def _heard(one: NodeBody) -> str:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from base.wire.cluster import ClusterBody, MaintenanceBody, NodeBody, PauseBody
 from base.wire.procedures import ProcedureBody, WaitingBody
+from metasrv.cli.node import held_lines
 
 PROCEDURES_MAX = 20  # shown; the others are counted
 STYLES = {"alive": "green", "suspect": "yellow", "dead": "red"}
@@ -42,6 +43,7 @@ def head(look: Look) -> Iterator[str]:
         yield f"MAINTENANCE{until}: nothing is failed over by detection{_why(look.maintenance)}"
     if look.pause is not None and look.pause.paused:
         yield f"PAUSED: no procedure begins a step{_why(look.pause)}"
+    yield from held_lines(look.nodes)
 
 
 def _why(found: MaintenanceBody | PauseBody) -> str:

@@ -27,7 +27,14 @@ from keys.txn import Txn, snapshot
 from metasrv.nodes.detector import PhiConfig, PhiDetector
 from metasrv.nodes.leases import LeaseBook
 from metasrv.nodes.reconcile import reconcile
-from metasrv.nodes.status import NodeEntry, NodeState, NodeStatus, state_at, status_of
+from metasrv.nodes.status import (
+    HeldBack,
+    NodeEntry,
+    NodeState,
+    NodeStatus,
+    state_at,
+    status_of,
+)
 from metasrv.settings import Settings
 from procedures.ports import NodeView
 from procedures.rehearsal.estimates import RegionSize
@@ -62,6 +69,8 @@ class NodeBook:
     """Order numbers, rising within the term."""
     is_busy: Callable[[int], bool]
     """Whether a living procedure holds the locks of a table id."""
+    held: Mapping[str, HeldBack] = field(default_factory=dict)
+    """Dead nodes whose failover is held back, by id; the supervisor says so."""
     _entries: dict[str, NodeEntry] = field(default_factory=dict)
 
     async def load(self, tell: Tell = untold) -> None:
@@ -205,7 +214,9 @@ class NodeBook:
     def node(self, node_id: str) -> NodeStatus:
         now = self.clock.mono_ms()
         entry = self.entry(node_id)
-        return status_of(entry, self.leases.node_free_at_ms(node_id), now)
+        status = status_of(entry, self.leases.node_free_at_ms(node_id), now)
+        held = self.held.get(node_id)
+        return status if held is None else replace(status, held=held)
 
     def statuses(self) -> tuple[NodeStatus, ...]:
         return tuple(self.node(node_id) for node_id in sorted(self._entries))

@@ -18,6 +18,10 @@ class NodeState(StrEnum):
     DEAD = "dead"
 
 
+GONE = frozenset({NodeState.DEAD})
+"""Not heard for so long that its regions are opened elsewhere."""
+
+
 @dataclass(slots=True)
 class NodeEntry:
     """One node of this term. Owned by the NodeBook."""
@@ -35,6 +39,26 @@ class NodeEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """Why dead nodes are left alone at this moment."""
+
+    reason: str
+    ends: str
+    """What ends it, for people."""
+    until_ms: int | None = None
+    """When it ends by itself, wall clock; None: that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """A dead node that leads regions, and whose failover is held back."""
+
+    hold: Hold
+    since_ms: int
+    """Wall clock."""
+
+
+@dataclass(frozen=True, slots=True)
 class NodeStatus:
     """A node at one moment."""
 
@@ -48,11 +72,8 @@ class NodeStatus:
     resources: NodeResources | None
     regions: Mapping[str, RegionStat]
     """As last reported, by region id."""
-
-
-def too_many_dead(dead: int, nodes: int) -> bool:
-    """So many that the fault is more likely ours than theirs (G35)."""
-    return dead > max(1, nodes // 2)
+    held: HeldBack | None = None
+    """Its failover is due, and held back."""
 
 
 def state_at(entry: NodeEntry, now_ms: int) -> NodeState:

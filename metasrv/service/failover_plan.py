@@ -10,7 +10,8 @@ from base.wire.problems import FieldError, refuse
 from base.wire.procedures import FailoverRequest
 from keys.catalog import Catalog, Table
 from keys.tables import RegionRoute
-from metasrv.nodes.status import NodeState, NodeStatus, too_many_dead
+from metasrv.nodes.guard import census
+from metasrv.nodes.status import NodeState, NodeStatus
 from metasrv.service.named import (
     find_region,
     is_node_id,
@@ -169,9 +170,10 @@ def _must_be_allowed(
         return
     if situation.maintenance is not None:
         raise Conflict("maintenance-mode", **_reason(situation.maintenance))
-    dead = sum(status.state is NodeState.DEAD for status in situation.statuses)
-    if too_many_dead(dead, len(situation.statuses)):
-        raise Conflict("failover-guard", dead=dead, nodes=len(situation.statuses))
+    catalog = situation.catalog
+    found = census(situation.statuses, {node for node in catalog.nodes if catalog.nodes[node]})
+    if found.is_doubtful:
+        raise Conflict("failover-guard", dead=found.dead, nodes=found.nodes)
     for status in situation.statuses:
         if status.node.node_id in leaders and may_still_serve(status):
             raise Conflict(

@@ -6,12 +6,19 @@ from heapq import nsmallest
 
 from base.errors import NotFound
 from base.ids import RegionId, table_of
-from base.wire.cluster import CordonBody, NodeBody, NodeList, RegionBody, RegionList
+from base.wire.cluster import (
+    CordonBody,
+    FailoverHeldBody,
+    NodeBody,
+    NodeList,
+    RegionBody,
+    RegionList,
+)
 from base.wire.nodes import RegionStat
 from keys.catalog import Catalog, Table
 from keys.cluster import Cordon
 from keys.tables import RegionRoute
-from metasrv.nodes.status import NodeStatus
+from metasrv.nodes.status import HeldBack, NodeStatus
 from metasrv.service.listing import Wanted, list_name, next_token
 from metasrv.service.named import find_region, is_node_id
 from metasrv.service.pages import page_of
@@ -59,6 +66,7 @@ def node_body(status: NodeStatus, catalog: Catalog) -> NodeBody:
         heard_ms_ago=status.heard_ms_ago,
         lease_left_ms=status.lease_left_ms,
         cordon=_cordon_body(node.cordon),
+        failover_held=_held_body(status.held),
         resources=status.resources,
         leads=catalog.led_by(node.node_id),
         regions=tuple(status.regions[region] for region in sorted(status.regions)),
@@ -69,6 +77,17 @@ def _cordon_body(cordon: Cordon | None) -> CordonBody | None:
     if cordon is None:
         return None
     return CordonBody(reason=cordon.reason, by=cordon.by, at=time_of(cordon.at_ms))
+
+
+def _held_body(held: HeldBack | None) -> FailoverHeldBody | None:
+    if held is None:
+        return None
+    return FailoverHeldBody(
+        reason=held.hold.reason,
+        since=time_of(held.since_ms),
+        until=None if held.hold.until_ms is None else time_of(held.hold.until_ms),
+        ends=held.hold.ends,
+    )
 
 
 async def region(

@@ -134,7 +134,7 @@ async def test_given_targets_that_cannot_then_each_says_why() -> None:
 
 async def test_given_too_many_dead_nodes_then_the_guard_holds() -> None:
     async with leader(nodes=3) as one:
-        await one.make()
+        await one.make(partition={"by": "hash", "columns": ["id"], "count": 3})
         one.clock.ahead_ms += 120_000
         one.term.nodes.heartbeat(beat("dn-3", 2))
 

@@ -13,6 +13,7 @@ from keys.measured import MeasuredKv
 from keys.memory import MemoryKv
 from metasrv.adapters.measured_jobs import MeasuredJobs
 from metasrv.api.metrics import ServerMetrics
+from metasrv.nodes.status import HeldBack, Hold
 from procedures.ports import Progress
 from tests.api.fakes import NoJobs, ShiftedClock
 from tests.api.rig import DEADLINE_MS, Server, leader, state_of
@@ -134,3 +135,20 @@ async def test_given_spark_jobs_when_they_end_then_their_rows_bytes_and_outcomes
     assert "metasrv_spark_job_duration_seconds_count 2.0" in said
     assert "metasrv_spark_moved_rows_total 7.0" in said
     assert "metasrv_spark_moved_bytes_total 70.0" in said
+
+
+async def test_given_a_failover_that_is_held_back_then_node_and_metrics_say_so() -> None:
+    async with leader(nodes=2) as one:
+        now_ms = one.clock.wall_ms()
+        hold = Hold("maintenance", "it is switched off", now_ms + 60_000)
+        one.term.nodes.held = {"dn-2": HeldBack(hold, now_ms - 5_000)}
+
+        shown = (await one.client.get("/v1/nodes")).json()["nodes"]
+        said = (await one.client.get("/metrics")).text
+
+        assert shown[0]["failover_held"] is None
+        held = shown[1]["failover_held"]
+        assert (held["reason"], held["ends"]) == ("maintenance", "it is switched off")
+        assert held["since"] < held["until"]
+        assert "metasrv_failovers_held 1.0" in said
+        assert "metasrv_failover_held_seconds 5." in said

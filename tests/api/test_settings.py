@@ -23,8 +23,8 @@ async def test_given_a_fresh_cluster_when_listed_then_each_setting_shows_its_def
         assert [setting["name"] for setting in listed] == sorted(s["name"] for s in listed)
         assert all(setting["value"] == setting["default"] for setting in listed)
         assert all(setting["version"] == 0 and setting["meaning"] for setting in listed)
-        share = next(setting for setting in listed if setting["name"] == "failover_share_max")
-        assert (share["default"], share["unit"]) == (0.1, "share of all nodes")
+        kept = next(setting for setting in listed if setting["name"] == "drop_retention_ms")
+        assert (kept["default"], kept["unit"]) == (7 * 86_400_000, "ms")
 
 
 async def test_given_a_setting_when_put_then_it_is_versioned_and_says_who() -> None:
@@ -62,7 +62,7 @@ async def test_given_a_width_of_reorgs_when_put_then_the_next_round_has_it() -> 
         ("running_max", 0, "/value"),
         ("reorg_jobs_max", 65, "/value"),
         ("reorg_regions_max", 0, "/value"),
-        ("failover_share_max", 1.5, "/value"),
+        ("phi_threshold", 301, "/value"),
         ("maintenance", {"enabled": 1}, "/value/enabled"),
         ("maintenance", {"since": "now"}, "/value/since"),
     ],

@@ -1,0 +1,42 @@
+"""When so many nodes look dead that the fault is more likely this server's than theirs (G35).
+
+Pure. Counted are the nodes that matter: those that are heard, and the dead ones that still lead a
+region. A dead node that leads nothing any more is no reason to doubt the others.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from metasrv.nodes.status import GONE, Hold, NodeStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    dead: int
+    nodes: int
+
+    @property
+    def dead_max(self) -> int:
+        """So many are failed over, however fast they die one after the other."""
+        return max(1, self.nodes // 2)
+
+    @property
+    def is_doubtful(self) -> bool:
+        return self.dead > self.dead_max
+
+
+def census(statuses: Iterable[NodeStatus], leading: Collection[str]) -> Census:
+    """*leading*: nodes that lead a region, by the catalog."""
+    counted = [one for one in statuses if one.state not in GONE or one.node.node_id in leading]
+    return Census(sum(one.state in GONE for one in counted), len(counted))
+
+
+def guard(statuses: Collection[NodeStatus], leading: Collection[str]) -> Hold | None:
+    """None: the dead ones are believed to be dead."""
+    found = census(statuses, leading)
+    if not found.is_doubtful:
+        return None
+    return Hold(
+        f"{found.dead} of {found.nodes} nodes look dead: is it this server?",
+        f"no more than {found.dead_max} of them look dead",
+    )
