@@ -18,6 +18,9 @@ class Portal:
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Its result, or what it raised. Ctrl-C cancels it."""
+        if self._loop.is_closed():
+            work.close()
+            raise RuntimeError("the client is closed")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -25,16 +28,18 @@ class Portal:
             future.cancel()  # nothing, once it is done
 
     def each(self, found: AsyncGenerator[T, None]) -> Iterator[T]:
-        """Its items as they come; when nobody wants more, it is closed."""
+        """Its items as they come; when nobody wants more, or the portal closes, it is closed."""
         try:
             while (item := self.call(_next(found))) is not None:
                 yield item
         finally:
-            self.call(found.aclose())
+            if not self._loop.is_closed():
+                self.call(found.aclose())
 
     def close(self) -> None:
         if self._loop.is_closed():
             return
+        self.call(self._loop.shutdown_asyncgens())  # pages that nobody has read to their end
         self.call(self._loop.shutdown_default_executor())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

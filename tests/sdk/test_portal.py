@@ -1,0 +1,47 @@
+"""Iterations through the portal that nobody reads to their end."""
+
+import gc
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from metasrv.sdk.portal import Portal
+
+
+async def pages(ended: list[str]) -> AsyncGenerator[int, None]:
+    try:
+        for number in range(3):
+            yield number
+    finally:
+        ended.append("pages")
+
+
+async def rows(ended: list[str]) -> AsyncGenerator[int, None]:
+    """As a scan reads the pages of its regions."""
+    async for page in pages(ended):
+        yield page
+
+
+def test_given_an_iteration_that_was_left_when_the_portal_closes_then_it_has_ended() -> None:
+    portal, ended = Portal(), list[str]()
+
+    for _ in portal.each(rows(ended)):
+        break
+    portal.close()
+    gc.collect()
+
+    assert ended == ["pages"]
+
+
+def test_given_an_iteration_that_is_kept_when_the_portal_has_closed_then_its_end_is_quiet() -> None:
+    portal, ended = Portal(), list[str]()
+    kept = portal.each(rows(ended))
+    first = next(kept)
+    portal.close()
+
+    with pytest.raises(RuntimeError, match="the client is closed"):
+        next(kept)
+    del kept
+    gc.collect()
+
+    assert (first, ended) == (0, ["pages"])
