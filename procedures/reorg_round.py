@@ -37,8 +37,8 @@ class Round:
     failures: list[MetaError] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
     """Read so far, by job."""
-    running: set[str] = field(default_factory=set)
-    """Jobs."""
+    running: dict[str, int | None] = field(default_factory=dict)
+    """Jobs, with the share of the rate that each was told."""
     first_ms: int = 0
     """When the first rows were read: until then Spark may only have been starting."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -64,21 +64,23 @@ class Round:
             self.over.set()
 
     async def _keep_pace(self) -> None:
-        """Tells the jobs how fast they may read, whenever that changes, until all are over."""
+        """Tells the jobs how fast they may read, whenever that changes, until all are over: with
+        the rate, and with the number of jobs that share it."""
         while not self.over.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_MS / 1_000):
                     await self.over.wait()
-            if self._judge_pace():
-                for job in tuple(self.running):
-                    await self.at.ports.jobs.throttle(job, self._share())
+            self._judge_pace()
+            for job, told in tuple(self.running.items()):
+                share = self._share()
+                if job in self.running and share != told:
+                    self.running[job] = share
+                    await self.at.ports.jobs.throttle(job, share)
 
-    def _judge_pace(self) -> bool:
-        """Whether the rate is another from now on."""
-        live, before = self.at.live, self.at.live.pace
-        read = self._pace
+    def _judge_pace(self) -> None:
+        live, read = self.at.live, self._pace
         live.pace = paced(
-            before,
+            live.pace,
             Facts(
                 now_ms=self.at.ports.clock.mono_ms(),
                 p99_ms=self.at.ports.schema_sync.statement_p99_ms(),
@@ -87,7 +89,6 @@ class Round:
                 wanted=self.at.wanted_rows_per_s(),
             ),
         )
-        return live.pace.rows_per_s != before.rows_per_s
 
     @property
     def _pace(self) -> RoundPace:
@@ -115,19 +116,20 @@ class Round:
     async def _made(self, region: RegionRoute, snapshot: Snapshot) -> Made:
         """By a job under a name of its own: what an earlier one still writes is in nobody's way."""
         name = f"{self.at.procedure}-{self.reorg.rounds}-{self.at.ports.ids.procedure_id()}"
-        self.running.add(name)
+        self.running[name] = None
+        self.running[name] = self._share()
         job = BackfillJob(
             job_id=name,
             procedure=self.at.procedure,
             attempt=f"attempts/{name}",
             snapshot=snapshot,
             index=self.index,
-            rows_per_s=self._share(),
+            rows_per_s=self.running[name],
         )
         try:
             found = await self.at.ports.jobs.backfill(job, progress=partial(self._progress, name))
         finally:
-            self.running.discard(name)
+            del self.running[name]
         return Made(
             region=region.number,
             epoch=snapshot.epoch,

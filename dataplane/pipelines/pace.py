@@ -6,6 +6,7 @@ also how far the job has come. `Bucket` is the pure part, `PaceServer` and `Pace
 """
 
 import hmac
+import math
 import secrets
 import socket
 from dataclasses import dataclass
@@ -53,6 +54,12 @@ class Bucket:
         self.taken += rows
         return 0
 
+    def paid(self, now_ms: int) -> int:
+        """Rows for which the time that they may take has passed."""
+        passed_ms = 0 if self.at_ms is None else now_ms - self.at_ms
+        owed = max(self.owed - passed_ms * (self.rows_per_s or 0) / 1000, 0.0)
+        return self.taken - (0 if self.rows_per_s is None else math.ceil(owed))
+
 
 class SharedBucket:
     """Safe for threads."""
@@ -67,6 +74,17 @@ class SharedBucket:
     def taken(self) -> int:
         with self._lock:
             return self._bucket.taken
+
+    @property
+    def paid(self) -> int:
+        with self._lock:
+            return self._bucket.paid(self._clock.mono_ms())
+
+    def settle(self) -> None:
+        """Returns when nothing is owed any more, or the job is over. Else a job of fewer rows than
+        one batch, and the last batch of each, would be read at no rate at all."""
+        while (wait_ms := self.take(0)) not in (0, STOPPED):
+            self._stopped.wait(min(wait_ms, WAIT_MS_MAX) / 1000)
 
     def throttle(self, rows_per_s: int | None) -> None:
         with self._lock:

@@ -45,6 +45,8 @@ class RunningJob:
         self._total = rows
         with PaceServer(self._bucket, host) as server:
             yield server.address
+        self._bucket.settle()
+        self.check()
 
     def throttle(self, rows_per_s: int | None) -> None:
         if self._bucket is not None:
@@ -89,5 +91,5 @@ class RunningJob:
 
     def _done(self) -> int:
         if self._bucket is not None:
-            return self._bucket.taken
+            return self._bucket.paid
         return 0 if self._counter is None else int(self._counter.value)

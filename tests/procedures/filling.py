@@ -45,14 +45,21 @@ class HeldJobs(FakeJobs):
     checks_free: int = 0
     fails: MetaError | None = None
     """What every filling ends with, as long as this stands."""
+    rates: dict[str, int | None] = field(default_factory=dict)
+    """Of each filling, as it was told last."""
 
     async def backfill(self, job: BackfillJob, *, progress: Progress) -> BackfillResult:
         self.began += 1
+        self.rates[job.job_id] = job.rows_per_s
         if self.fails is not None:
             raise self.fails
         progress(1, 2, "rows")
         await self.may_go_on.wait()
         return await super().backfill(job, progress=progress)
+
+    async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
+        self.rates[job_id] = rows_per_s
+        await super().throttle(job_id, rows_per_s)
 
     async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
         """Those that begin behind so many are held."""

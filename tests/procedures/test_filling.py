@@ -212,6 +212,21 @@ def test_given_regions_that_never_take_what_is_made_then_it_is_undone_in_the_end
     filling(scenario)
 
 
+def test_given_a_rate_when_a_reorg_begins_then_its_jobs_together_may_read_no_faster() -> None:
+    """Jobs that begin one after the other share the rate with those that follow."""
+
+    async def scenario(at: Filling) -> None:
+        await at.hold("mark")
+        await at.throttle(3_000)
+        at.allow()
+        await at.cluster.clock.sleep_ms(4 * LOOK_MS)
+
+        assert list(at.jobs.rates.values()) == [1_000] * 3
+        assert (await at.go_on()).outcome is Outcome.SUCCEEDED
+
+    filling(scenario)
+
+
 @pytest.mark.case("online 71")
 def test_given_a_reorg_that_reads_when_throttled_then_its_jobs_are_told_soon() -> None:
     async def scenario(at: Filling) -> None:

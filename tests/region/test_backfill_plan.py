@@ -59,6 +59,31 @@ def test_given_a_rate_when_rows_are_taken_then_the_next_waits_for_what_is_owed()
     assert bucket.taken == 520
 
 
+def test_given_a_job_of_one_batch_when_all_is_read_then_its_end_waits_for_what_is_owed() -> None:
+    clock = FakeClock()
+    bucket = SharedBucket(2_000, clock)
+    bucket.take(4_000)
+    assert bucket.paid == 0
+
+    with ThreadPoolExecutor(1) as pool:
+        settled = pool.submit(bucket.settle)
+        clock.advance(1_000)
+        assert (bucket.paid, settled.done()) == (2_000, False)
+        clock.advance(1_000)
+        settled.result(timeout=10)
+
+    assert bucket.paid == bucket.taken == 4_000
+
+
+def test_given_what_is_owed_when_the_job_is_stopped_then_nobody_waits_for_it() -> None:
+    bucket = SharedBucket(1, FakeClock())
+    bucket.take(1_000_000)
+
+    bucket.stop()
+
+    bucket.settle()
+
+
 def test_given_a_job_that_waits_when_its_rate_changes_then_the_new_one_counts() -> None:
     bucket = Bucket(1)
     bucket.take(1_000, now_ms=0)
