@@ -1,6 +1,7 @@
 """Files of rows as Arrow batches: Parquet, CSV and NDJSON, read as they are needed."""
 
-from collections.abc import Iterator
+import codecs
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,9 @@ from base.errors import Refused
 BLOCK_BYTES = 8 << 20
 """Read at once; the first block of a text file decides the types of columns nobody has said."""
 PARQUET_ROWS = 20_000
+FILE = "/file"
+"""Pointer of what is wrong with a file."""
+UTF_8 = "utf-8"
 ENDINGS = (".parquet", ".csv", ".ndjson", ".jsonl")
 
 
@@ -28,8 +32,22 @@ class RowFile:
     """None: a text file does not say."""
 
 
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a CSV file is written."""
+
+    nulls: tuple[str, ...] = ()
+    """Fields that are null besides the empty one; a field in quotes never is."""
+    encoding: str = UTF_8
+
+
+PLAIN = Dialect()
+
+
 @contextmanager
-def row_file(path: Path, known: pa.Schema | None = None) -> Iterator[RowFile]:
+def row_file(
+    path: Path, known: pa.Schema | None = None, dialect: Dialect = PLAIN
+) -> Iterator[RowFile]:
     """`known`: the table's columns, whose types are taken instead of guesses.
 
     Raises Refused for a file that is not there, or is not what its name says.
@@ -37,28 +55,79 @@ def row_file(path: Path, known: pa.Schema | None = None) -> Iterator[RowFile]:
     kind = path.suffix.lower()
     if kind not in ENDINGS:
         expected = "a name that ends in " + " ".join(ENDINGS)
-        raise Refused("invalid-request", pointer="/file", found=path.name, expected=expected)
-    try:
+        raise Refused("invalid-request", pointer=FILE, found=path.name, expected=expected)
+    with _refusing(path, dialect):
         if kind == ".parquet":
             with pq.ParquetFile(path) as parquet:
                 batches = parquet.iter_batches(PARQUET_ROWS)
                 yield RowFile(parquet.schema_arrow, batches, parquet.metadata.num_rows)
-        elif kind == ".csv":
-            with _csv(path, known) as reader:
-                yield RowFile(reader.schema, iter(reader), None)
-        else:
-            with _ndjson(path, known) as reader:
-                yield RowFile(reader.schema, iter(reader), None)
-    except (OSError, pa.ArrowException) as error:
+            return
+        with _csv(path, known, dialect) if kind == ".csv" else _ndjson(path, known) as reader:
+            _must_be_text(path, reader.schema, known, dialect)
+            yield RowFile(reader.schema, _read(reader, path, dialect), None)
+
+
+def _read(
+    reader: Iterable[pa.RecordBatch], path: Path, dialect: Dialect
+) -> Iterator[pa.RecordBatch]:
+    with _refusing(path, dialect):
+        yield from reader
+
+
+@contextmanager
+def _refusing(path: Path, dialect: Dialect) -> Iterator[None]:
+    """Refused in the place of what Arrow and the system say of the file."""
+    try:
+        yield
+    except (OSError, UnicodeError, pa.ArrowException) as error:
+        _must_be_encoded(path, dialect)
         reason = str(error).partition("\n")[0]
-        raise Refused("invalid-request", pointer="/file", reason=f"{path}: {reason}") from error
+        raise Refused("invalid-request", pointer=FILE, path=str(path), reason=reason) from error
 
 
-def _csv(path: Path, known: pa.Schema | None) -> pa.RecordBatchReader:
-    convert = pyarrow.csv.ConvertOptions(
-        column_types=guidance(known), strings_can_be_null=True, quoted_strings_can_be_null=False
+def _must_be_text(path: Path, found: pa.Schema, known: pa.Schema | None, dialect: Dialect) -> None:
+    """Arrow takes a text that is not UTF-8 for bytes. Raises Refused."""
+    for field in found:
+        is_bytes = pa.types.is_binary(field.type)
+        if is_bytes and (known is None or field.name not in known.names):
+            _must_be_encoded(path, dialect)
+
+
+def _must_be_encoded(path: Path, dialect: Dialect) -> None:
+    """Raises Refused with the first line that is not in the encoding of a text file."""
+    if path.suffix.lower() == ".parquet":
+        return
+    decoder = codecs.getincrementaldecoder(dialect.encoding)()
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    decoder.decode(line)
+                except UnicodeError as error:
+                    raise _not_encoded(path, number, dialect) from error
+    except OSError:
+        return  # told as it is
+
+
+def _not_encoded(path: Path, line: int, dialect: Dialect) -> Refused:
+    return Refused(
+        "invalid-request",
+        pointer=FILE,
+        path=str(path),
+        reason=f"line {line} is not {dialect.encoding}; if the file is another text, name its "
+        "encoding, as --encoding latin-1",
     )
-    read = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES)
+
+
+def _csv(path: Path, known: pa.Schema | None, dialect: Dialect) -> pa.RecordBatchReader:
+    """An empty field is null, and "" is an empty text: as PostgreSQL reads and we write."""
+    convert = pyarrow.csv.ConvertOptions(
+        column_types=guidance(known),
+        null_values=["", *dialect.nulls],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    read = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, encoding=dialect.encoding)
     return pyarrow.csv.open_csv(path, read_options=read, convert_options=convert)
 
 

@@ -3,15 +3,27 @@
 Rows go as statements; with `--bulk`, Parquet files are read by the servers' Spark.
 """
 
+import codecs
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from base.errors import Refused
+from base.errors import NotFound, Refused
 from base.wire.tables import TableSpec
-from metasrv.cli.files import row_file
-from metasrv.cli.options import WAIT_S, AsJson, Direct, TableArg, Url, service
+from metasrv.cli.files import UTF_8, Dialect, row_file
+from metasrv.cli.options import (
+    EXIT_INTERRUPTED,
+    WAIT_S,
+    AsJson,
+    Direct,
+    TableArg,
+    Url,
+    service,
+)
 from metasrv.cli.output import show_json
 from metasrv.cli.progress import bar, procedure_bar
 from metasrv.sdk.infer import infer_spec
@@ -46,6 +58,11 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
             "path leads to it. The table has no index.",
         ),
     ] = False,
+    null: Annotated[
+        list[str] | None,
+        typer.Option(help="CSV: a field that is null besides the empty one, as NA. Repeated."),
+    ] = None,
+    encoding: Annotated[str, typer.Option(help="CSV: of the text, as latin-1.")] = UTF_8,
     batch_rows: Annotated[int, typer.Option(min=1, max=1_000_000)] = 5000,
     direct: Direct = False,
     metasrv: Url = None,
@@ -57,25 +74,47 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     bulk = bulk or file.is_dir()
     if bulk and (insert or direct):
         raise typer.BadParameter("--bulk takes neither --insert nor --direct")
+    source = Input(file, dialect_of(file, null or [], encoding))
     with service(metasrv, as_json) as client:
-        if create:
-            _create(client, name, infer(name, file, key or [], partitions), as_json)
-        if bulk:
-            _import(client, name, file, as_json)
-            return
-        table = client.table(name, direct)
-        result = _load(table, file, batch_rows, "insert" if insert else "upsert")
+        is_made = create and _create(client, name, source, (key or [], partitions), as_json)
+        with _undone(client, name) if is_made else nullcontext():
+            if bulk:
+                _import(client, name, file, as_json)
+                return
+            table = client.table(name, direct)
+            result = _load(table, source, batch_rows, "insert" if insert else "upsert")
+        kept = table.count() if is_made else None
+    replaced = result.replaced if kept is None else result.read - kept
     if as_json:
-        show_json({"table": name, "rows": result.rows, "batches": result.batches})
-    else:
-        typer.echo(f"{result.rows} rows loaded into {name} in {result.batches} batches")
+        done = {"read": result.read, "rows": result.rows, "batches": result.batches}
+        show_json({"table": name, **done, "replaced": replaced})
+        return
+    typer.echo(f"{result.rows} rows loaded into {name} in {result.batches} batches")
+    if replaced:
+        said = f"{result.read} rows were read; {replaced} of them were replaced"
+        typer.echo(f"{said} by later ones with the same key")
 
 
-def infer(name: str, file: Path, key: list[str], partitions: int) -> TableSpec:
+@dataclass(frozen=True, slots=True)
+class Input:
+    file: Path
+    dialect: Dialect
+
+
+def dialect_of(file: Path, nulls: list[str], encoding: str) -> Dialect:
+    if (nulls or encoding != UTF_8) and file.suffix.lower() != ".csv":
+        raise typer.BadParameter("--null and --encoding are of CSV files")
+    try:
+        return Dialect(tuple(nulls), codecs.lookup(encoding).name)
+    except LookupError as error:
+        known = "utf-8, latin-1, cp1252, utf-16"
+        raise typer.BadParameter(f"{encoding} is no encoding: {known}") from error
+
+
+def infer(name: str, source: Input, key: list[str], partitions: int) -> TableSpec:
     """Raises Refused."""
-    with row_file(first_of(file)) as found:
-        spec = infer_spec(TableName.parse(name).table, found.schema, key, partitions)
-    return spec.model_copy(update={"if_not_exists": True})
+    with row_file(first_of(source.file), None, source.dialect) as found:
+        return infer_spec(TableName.parse(name).table, found.schema, key, partitions)
 
 
 def first_of(file: Path) -> Path:
@@ -99,18 +138,48 @@ def _import(client: Client, name: str, file: Path, as_json: bool) -> None:
         typer.echo(f"{found.rows} rows of {found.files} files imported into {name}")
 
 
-def _create(client: Client, name: str, spec: TableSpec, as_json: bool) -> None:
+def _create(
+    client: Client, name: str, source: Input, given: tuple[list[str], int], as_json: bool
+) -> bool:
+    """Whether it was made: one of that name that is there is loaded into as it is."""
+    spec = infer(name, source, *given)
+    try:
+        client.tables.get(name)
+    except NotFound:
+        pass
+    else:
+        return False
     if not as_json:
-        typer.echo(spec.model_dump_json(indent=2, exclude_defaults=True, exclude={"if_not_exists"}))
+        typer.echo(spec.model_dump_json(indent=2, exclude_defaults=True))
     within = str(TableName.parse(name).within)
     with procedure_bar("create") as tell:
         client.tables.create(spec, within, wait_s=WAIT_S, on_progress=tell)
+    return True
 
 
-def _load(table: Table, file: Path, batch_rows: int, op: LoadOp) -> LoadResult:
-    with row_file(file, table.schema()) as found, bar(f"import {file.name}") as shown:
+@contextmanager
+def _undone(client: Client, name: str) -> Iterator[None]:
+    """What was made for a load goes with it, whatever ends the load."""
+    try:
+        yield
+    except BaseException:
+        client.tables.drop(name, wait_s=WAIT_S)
+        said = f"{name} was made for this import and is dropped again"
+        typer.echo(f"{said} (metasrv table undrop {name} brings it back)", err=True)
+        raise
+
+
+def _load(table: Table, source: Input, batch_rows: int, op: LoadOp) -> LoadResult:
+    words, done = f"import {source.file.name}", 0
+    with row_file(source.file, table.schema(), source.dialect) as found, bar(words) as shown:
 
         def tell(rows: int) -> None:
-            shown.tell(f"import {file.name}", rows, found.rows)
+            nonlocal done
+            done = rows
+            shown.tell(words, rows, found.rows)
 
-        return table.load(found.batches, batch_rows, tell, op)
+        try:
+            return table.load(found.batches, batch_rows, tell, op)
+        except KeyboardInterrupt:
+            typer.echo(f"interrupted: {done} rows or more were loaded before that", err=True)
+            raise typer.Exit(EXIT_INTERRUPTED) from None

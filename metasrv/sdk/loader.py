@@ -37,8 +37,16 @@ class LoadResult:
     """Every row was applied."""
 
     rows: int
-    """As read; of an upsert, rows with one key in one batch count once."""
+    """That were applied; of an upsert, rows with one key in one batch count once."""
     batches: int
+    read: int
+    """Of the source."""
+
+    @property
+    def replaced(self) -> int:
+        """Rows that a later one of the same batch replaced; how many of the table's rows, or of
+        other batches', were replaced nobody counts."""
+        return self.read - self.rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +83,7 @@ class Load:
             raise Refused(error.code, **{**error.facts, "rows": self._rows}) from error
         if self._has_failed:
             raise self._failure()
-        return LoadResult(self._rows, len(self.outcomes))
+        return LoadResult(self._rows, len(self.outcomes), self.read)
 
     @property
     def _rows(self) -> int:

@@ -39,11 +39,20 @@ class Portal:
     def close(self) -> None:
         if self._loop.is_closed():
             return
+        self.call(_end_tasks())
         self.call(self._loop.shutdown_asyncgens())  # pages that nobody has read to their end
         self.call(self._loop.shutdown_default_executor())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _end_tasks() -> None:
+    """Of calls that Ctrl-C left: they hear of it before the loop is gone."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
 
 
 async def _next(found: AsyncGenerator[T, None]) -> T | None:

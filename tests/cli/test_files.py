@@ -1,6 +1,7 @@
 """Files of rows: read with the table's types, and a spec inferred from what they hold."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,7 +10,7 @@ import pytest
 from base.errors import Refused
 from base.rows.convert import to_batch, to_users
 from base.wire.table_rules import validate_spec
-from metasrv.cli.files import row_file
+from metasrv.cli.files import Dialect, row_file
 from metasrv.cli.rows_text import bound_of, json_rows, types_of
 from metasrv.sdk.infer import infer_spec
 from tests.sdk.samples import EMPTY, ROW, TYPES, spec
@@ -143,3 +144,49 @@ def test_given_a_bound_as_text_then_it_is_the_first_values_of_a_key(
 def test_given_a_bound_that_is_no_key_then_it_is_refused(text: str) -> None:
     with pytest.raises(Refused):
         bound_of(table_of(spec()), text, "--from")
+
+
+def read(path: Path, known: pa.Schema | None = None, **dialect: Any) -> pa.Table:
+    with row_file(path, known, Dialect(**dialect)) as found:
+        return pa.Table.from_batches(list(found.batches), found.schema)
+
+
+NAMES = ["NA", "N/A", "nan", "null", "NULL", "1.#IND", "-nan", "#N/A"]
+
+
+@pytest.mark.parametrize("known", [None, pa.schema({"id": pa.int64(), "note": pa.string()})])
+def test_given_words_that_others_take_for_null_when_a_text_is_read_then_they_are_words(
+    tmp_path: Path, known: pa.Schema | None
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("id,note\n" + "".join(f"{id},{name}\n" for id, name in enumerate(NAMES)))
+
+    assert read(path, known).column("note").to_pylist() == NAMES
+
+
+def test_given_empty_fields_when_read_then_they_are_null_and_quoted_ones_are_texts(
+    tmp_path: Path,
+) -> None:
+    path, known = tmp_path / "x.csv", pa.schema({"id": pa.int64(), "note": pa.string()})
+    path.write_text('id,note\n1,\n2,""\n,NA\n4,"NA"\n')
+
+    plain, named = read(path, known), read(path, known, nulls=("NA",))
+
+    assert plain.column("id").to_pylist() == [1, 2, None, 4]
+    assert plain.column("note").to_pylist() == [None, "", "NA", "NA"]
+    assert named.column("note").to_pylist() == [None, "", None, "NA"]
+
+
+@pytest.mark.parametrize("known", [None, pa.schema({"id": pa.int64(), "a": pa.string()})])
+def test_given_a_text_that_is_not_utf_8_when_read_then_its_line_is_named_and_what_to_say(
+    tmp_path: Path, known: pa.Schema | None
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"id,a\n1,plain\n2,\xe9t\xe9\n")
+
+    with pytest.raises(Refused) as told:
+        read(path, known)
+
+    assert "line 3 is not utf-8" in str(told.value.facts["reason"])
+    assert "--encoding latin-1" in str(told.value.facts["reason"])
+    assert read(path, known, encoding="latin-1").column("a").to_pylist() == ["plain", "été"]

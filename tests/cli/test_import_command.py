@@ -8,6 +8,8 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.cli.rest import Rest
+from tests.sdk.samples import small
+from tests.sdk.shapes import table_of
 
 IMPORT = "/v1/catalogs/main/schemas/public/tables/t/import"
 DONE = {"table_id": 1024, "name": "main.public.t", "rows": 7, "files": 2, "bytes": 9, "regions": 1}
@@ -44,4 +46,47 @@ def test_given_a_folder_without_files_when_a_table_is_to_be_made_of_it_then_it_s
 
     assert shown.exit_code == 1
     assert "files whose names end in .parquet" in shown.stderr
+    assert rest.asked == []
+
+
+TABLES = "/v1/catalogs/main/schemas/public/tables"
+MADE = table_of(small()).model_dump(mode="json")
+
+
+def test_given_an_import_that_fails_when_it_made_the_table_then_the_table_goes_again(
+    run: Run, rest: Rest, folder: Path
+) -> None:
+    """Nobody finds the table that was made, so no row is loaded."""
+    rest.answers[("POST", TABLES)] = (201, MADE)
+    rest.answers[("DELETE", f"{TABLES}/t")] = (204, None)
+    words = ["import", "t", str(folder / "x.parquet"), "--create", "--key", "id"]
+
+    shown = run(*words, "--metasrv", rest.url)
+
+    assert shown.exit_code == 1
+    assert "t was made for this import and is dropped again" in shown.stderr
+    changes = [(one.method, one.path) for one in rest.asked if one.method != "GET"]
+    assert changes == [("POST", TABLES), ("DELETE", f"{TABLES}/t")]
+    assert rest.asked[1].body["if_not_exists"] is False
+
+
+def test_given_a_table_that_is_there_when_an_import_fails_then_it_stays(
+    run: Run, rest: Rest, folder: Path
+) -> None:
+    rest.answers[("GET", f"{TABLES}/t")] = (200, MADE)
+    words = ["import", "t", str(folder / "x.parquet"), "--create", "--key", "id"]
+
+    shown = run(*words, "--metasrv", rest.url)
+
+    assert shown.exit_code != 0
+    assert {one.method for one in rest.asked} == {"GET"}
+
+
+@pytest.mark.parametrize("words", [["--null", "NA"], ["--encoding", "latin-1"]])
+def test_given_words_of_csv_when_the_file_is_another_then_they_make_no_sense(
+    run: Run, rest: Rest, folder: Path, words: list[str]
+) -> None:
+    shown = run("import", "t", str(folder / "x.parquet"), *words, "--metasrv", rest.url)
+
+    assert shown.exit_code == 2
     assert rest.asked == []
