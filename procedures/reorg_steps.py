@@ -138,7 +138,17 @@ def offenders_of(info: TableInfo, duplicates: Sequence[Duplicate]) -> tuple[Offe
     )
 
 
-def violation(index: Index, reorg: Reorg) -> Refused:
-    """Rows that a unique index cannot have."""
-    found = [one.model_dump(mode="json") for one in reorg.offenders]
+def violation(info: TableInfo, index: Index, reorg: Reorg) -> Refused:
+    """Rows that a unique index cannot have: values and keys by column name, as those that break a
+    constraint."""
+    names = {column.id: column.name for column in info.columns}
+    key = [names[id] for id in info.primary_key]
+    columns = [names[id] for id in index.columns]
+    found = [
+        {
+            "values": dict(zip(columns, one.values, strict=True)),
+            "rows": [dict(zip(key, row, strict=True)) for row in one.rows],
+        }
+        for one in reorg.offenders
+    ]
     return Refused("unique-violation", index=index.name, total=reorg.duplicates, duplicates=found)

@@ -70,7 +70,12 @@ MOVES = (
         409,
         Conflict,
         "Not in this state",
-        ("{action} is not allowed while {state}.", "The action is not allowed in this state."),
+        (
+            "{change} of {resource} is {state}.",
+            "{change} is {state}.",
+            "{action} is not allowed while {state}.",
+            "The action is not allowed in this state.",
+        ),
         "`allowed_actions` of the object says what is.",
     ),
     ProblemKind(

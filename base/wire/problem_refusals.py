@@ -52,6 +52,7 @@ REFUSALS = (
         "The request is wrong",
         (
             "At {pointer}: expected {expected}, found {found}.",
+            "{path}: {reason}.",
             "Expected {expected}.",
             "It is wrong.",
         ),
@@ -233,7 +234,7 @@ REFUSALS = (
         Refused,
         "Rows break the constraint",
         ("{name}: {total} rows or more break it.", "Rows that are there break it."),
-        "Correct the rows in `facts.violations` and ask again; or add it with `not_valid`: it "
+        "Correct the rows that are listed and ask again; or add it with `not_valid`: it "
         "holds for new rows at once, and for all after `validate_constraint`.",
     ),
     ProblemKind(

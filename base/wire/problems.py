@@ -1,5 +1,6 @@
 """Errors as problem+json (RFC 9457) and back: the one table between our errors and HTTP."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from string import Formatter
 from typing import Any
@@ -18,6 +19,7 @@ KINDS: Mapping[str, ProblemKind] = {kind.code: kind for kind in (*REFUSALS, *MOV
 ECHO_CHARS_MAX = 200  # of anything that came in; more would make us a mirror for log forgers
 ERRORS_MAX = 50  # entries of `errors`
 FACTS_MAX = 20  # entries of `facts`, and of each list or object in it
+DEPTH_MAX = 6  # of lists and objects in a fact: rows by column name in a list of faults have four
 SAFE_INTEGER = (1 << 53) - 1  # beyond it a JSON reader with doubles loses digits
 
 _DEFINITE = (Refused, Conflict)  # surely not done: the code may choose the words
@@ -176,7 +178,7 @@ def refuse(errors: Sequence[FieldError]) -> None:
         raise Refused(errors[0].code, errors=tuple(errors[:ERRORS_MAX]))
 
 
-def safe(value: object, depth: int = 3) -> JsonValue:
+def safe(value: object, depth: int = DEPTH_MAX) -> JsonValue:
     """Any fact as bounded JSON."""
     if value is None or isinstance(value, bool):
         return value
@@ -296,9 +298,10 @@ def _fields(template: str) -> set[str]:
 
 
 def _said(value: JsonValue) -> str:
+    """In a sentence: a text as it is, anything else as JSON."""
     if isinstance(value, list):
-        return ", ".join(map(str, value))[:ECHO_CHARS_MAX]
-    return _cut(str(value))
+        return _cut(", ".join(map(_said, value)))
+    return _cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _cut(text: str) -> str:

@@ -1,5 +1,6 @@
 """`metasrv index`: made, looked at and dropped while rows are written."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -103,7 +104,7 @@ def show_made(table: str, body: IndexBody) -> None:
     typer.echo(f"{body.name} of {table}: id {body.id}, {body.state}")
     if body.duplicates is not None:
         typer.echo(f"{body.duplicates.total} values stand in more rows than one:")
-        rows = [(list(one.values), list(one.rows)) for one in body.duplicates.first]
+        rows = [(list(one.values), list(map(_key, one.rows))) for one in body.duplicates.first]
         show_table(("values", "rows"), rows)
 
 
@@ -121,3 +122,8 @@ def show_index(found: IndexBody) -> None:
 def show_indexes(found: list[IndexBody]) -> None:
     rows = [(one.id, one.name, list(one.columns), one.unique, one.state) for one in found]
     show_table(("id", "index", "columns", "unique", "state"), rows)
+
+
+def _key(values: Sequence[object]) -> object:
+    """The one value of a key, or all of them."""
+    return values[0] if len(values) == 1 else list(values)

@@ -10,11 +10,13 @@ from typing import Annotated
 
 import typer
 
-from base.errors import MetaError, Refused, Unavailable, Unknown
+from base.errors import MetaError, Refused, Unknown
 from base.token import optional_token
 from base.wire.changes import GRACE_S_MAX
-from base.wire.problems import kind_of, problem_of
+from base.wire.problems import problem_of
+from metasrv.cli.output import show_json
 from metasrv.cli.plan import show_plans
+from metasrv.cli.problem_words import is_unreachable, words
 from metasrv.sdk.client import urls_of
 from metasrv.sdk.connect import connect
 from metasrv.sdk.planned import Planned
@@ -25,6 +27,10 @@ TOKEN_FILE = "METASRV_TOKEN_FILE"
 EXIT_REFUSED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
+EXIT_STILL_RUNNING = 4
+"""A wait ran out; with `--wait 0` nobody waited, and that is no fault."""
+EXIT_INTERRUPTED = 130
+"""128 and the number of SIGINT, as shells have it."""
 PATIENCE_MS = 5_000
 """A person waits less for a service that is silent than a program does."""
 
@@ -39,7 +45,10 @@ Url = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")]
 WaitS = Annotated[
-    float, typer.Option("--wait", min=0, help="Seconds to wait for the end; it goes on anyway.")
+    float,
+    typer.Option(
+        "--wait", min=0, help="Seconds to wait for the end; it goes on anyway. 0: only start it."
+    ),
 ]
 GraceS = Annotated[
     int,
@@ -100,6 +109,8 @@ def told(as_json: bool) -> Iterator[None]:
         show_plans(planned.plans, as_json)
         raise typer.Exit from planned
     except MetaError as error:
+        if isinstance(error, Unknown) and {"procedure_id", "state"} <= error.facts.keys():
+            raise typer.Exit(_left(error, as_json)) from error
         if as_json:
             print(json.dumps(problem_of(error, "", "")[2]), file=sys.stderr)
         else:
@@ -108,36 +119,11 @@ def told(as_json: bool) -> Iterator[None]:
         raise typer.Exit(code) from error
 
 
-def is_unreachable(error: MetaError) -> bool:
-    """Whether no server has said anything: what servers say has a detail, a proxy's a status."""
-    if not isinstance(error, Unavailable | Unknown):
-        return False
-    return not {"detail", "status", "procedure_id", "regions", "reason"} & error.facts.keys()
-
-
-def words(error: MetaError) -> Iterator[str]:
-    """What happened, what is wrong, what to do, and what to look at."""
-    kind = kind_of(error)
-    problem = problem_of(error, "", "")[2]
-    detail = error.facts.get("detail") or problem["detail"]
-    yield f"error: {kind.title} ({kind.code})"
-    errors = problem.get("errors")
-    if not errors:
-        yield f"  {detail}"
-    for one in errors if isinstance(errors, list) else []:
-        if isinstance(one, dict):
-            yield f"  {one['pointer']}: {one['detail']}"
-    for name in ("keys", "regions", "waits_for", "told"):
-        value = error.facts.get(name)
-        for entry in value if isinstance(value, list) else [value] if value else []:
-            yield f"  {name}: {entry}"
-    if isinstance(rows := error.facts.get("rows"), int):
-        yield f"  {rows} rows were loaded before that"
-    if is_unreachable(error):
-        yield "  to do: check the URL and whether the service runs"
-    elif rows is not None and kind.code == "invalid-request":
-        yield "  to do: mend the file, then load it again from its start"
+def _left(error: Unknown, as_json: bool) -> int:
+    """Says that nobody waits for a procedure any more, which goes on; the exit code."""
+    id, state = error.facts["procedure_id"], error.facts["state"]
+    if as_json:
+        show_json({"id": id, "state": state, "done": False})
     else:
-        yield f"  to do: {kind.advice}"
-    if (procedure := error.facts.get("procedure_id")) is not None:
-        yield f"  procedure: {procedure}  (metasrv procedure get {procedure})"
+        typer.echo(f"started {id}: it is {state}; follow with `metasrv procedure watch {id}`")
+    return 0 if error.facts.get("waited_s") == 0 else EXIT_STILL_RUNNING

@@ -47,14 +47,24 @@ def show_facts(facts: Mapping[str, object]) -> None:
             typer.echo(f"{name:{width}}  {_cell(value)}")
 
 
+def said(value: object) -> str:
+    """For people: a text as it is, what is in an object by name, everything else as JSON."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={said(item)}" for name, item in value.items()) or "-"
+    return _inner(value)
+
+
 def _cell(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, list | tuple):
-        return ", ".join(map(str, value)) or "-"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name}={item}" for name, item in value.items()) or "-"
-    return str(value)
+        return ", ".join(map(said, value)) or "-"
+    return said(value)
+
+
+def _inner(value: object) -> str:
+    is_json = isinstance(value, bool | int | float | list | tuple | None)
+    return json.dumps(value, ensure_ascii=False, default=str) if is_json else str(value)
 
 
 def _plain(found: object) -> Any:

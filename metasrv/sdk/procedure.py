@@ -22,9 +22,20 @@ def fault_of(procedure: ProcedureBody) -> MetaError | None:
     if told is None or kind is None:
         return Conflict(
             "action-not-allowed",
-            action=procedure.kind,
+            change=procedure.kind,
+            resource=procedure.resource.name,
             state=procedure.state,
             procedure_id=procedure.id,
+            **_by_whom(procedure),
         )
     facts = {"detail": told.detail, **told.facts, "procedure_id": procedure.id}
     return kind.error(kind.code, **facts)
+
+
+def _by_whom(procedure: ProcedureBody) -> dict[str, str]:
+    """The request that cancelled it, as the reason."""
+    asked = [one for one in procedure.controls if one.action == "cancel"]
+    if procedure.state != "cancelled" or not asked:
+        return {}
+    said = f": {asked[-1].reason}" if asked[-1].reason else ""
+    return {"reason": f"{asked[-1].by} asked for it at {asked[-1].at}{said}"}

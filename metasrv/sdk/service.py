@@ -33,6 +33,8 @@ Params = Mapping[str, str | int | bool]
 
 TRY_MS_MAX = 5_000
 """How long one server may be silent, beside what it was asked to wait."""
+DEFAULT_WAIT_S = 60.0
+"""Of a change whose caller does not say."""
 WAIT_S_MAX = 10
 """Of one long poll: a follower that dies under it is noticed by then."""
 WATCH_S = 1
@@ -130,20 +132,20 @@ class Service:
         **options: Unpack[ChangeOptions],
     ) -> Change:
         """Done when it returns. Raises what the service said, or what ended the procedure."""
-        until = asyncio.get_running_loop().time() + options.get("wait_s", 60.0)
+        until = asyncio.get_running_loop().time() + options.get("wait_s", DEFAULT_WAIT_S)
         asked = Asking(method, path, body, params or {})
         answer = await self._send(asked, until, options)
         if answer.status != 202:
             return Change(self._noted(answer.json()) if answer.content else None, None)
         procedure = answer.body(ProcedureBody)
-        followed = await self._follow(procedure, until, options.get("on_progress"))
+        followed = await self._follow(procedure, until, options)
         return Change(None, followed)
 
     async def ask(
         self, method: str, path: str, body: object = None, **options: Unpack[ChangeOptions]
     ) -> Answer:
         """A change whose answer is taken as it comes, 202 too: nothing is followed."""
-        until = asyncio.get_running_loop().time() + options.get("wait_s", 60.0)
+        until = asyncio.get_running_loop().time() + options.get("wait_s", DEFAULT_WAIT_S)
         return await self._send(Asking(method, path, body), until, options)
 
     async def follow(
@@ -152,7 +154,10 @@ class Service:
         """Until it ends. Raises what ended it; Unknown: it has not ended yet."""
         until = asyncio.get_running_loop().time() + wait_s
         procedure = await self.read(ProcedureBody, f"/v1/procedures/{procedure_id}")
-        return await self._follow(procedure, until, on_progress)
+        options = ChangeOptions(wait_s=wait_s)
+        if on_progress is not None:
+            options["on_progress"] = on_progress
+        return await self._follow(procedure, until, options)
 
     # -- inside
 
@@ -176,7 +181,8 @@ class Service:
         return answer
 
     async def _send(self, asked: Asking, until: float, options: ChangeOptions) -> Answer:
-        wait_s = WATCH_S if "on_progress" in options else WAIT_S_MAX
+        most_s = WATCH_S if "on_progress" in options else WAIT_S_MAX
+        wait_s = int(min(most_s, options.get("wait_s", DEFAULT_WAIT_S)))
         headers = {
             "idempotency-key": options.get("idempotency_key") or str(uuid.uuid4()),
             "prefer": f"wait={wait_s}",
@@ -209,9 +215,9 @@ class Service:
         return answer
 
     async def _follow(
-        self, procedure: ProcedureBody, until: float, on_progress: OnProgress | None
+        self, procedure: ProcedureBody, until: float, options: ChangeOptions
     ) -> ProcedureBody:
-        loop = asyncio.get_running_loop()
+        loop, on_progress = asyncio.get_running_loop(), options.get("on_progress")
         most_s = WATCH_S if on_progress is not None else WAIT_S_MAX
         etag = ""
         while True:
@@ -227,6 +233,8 @@ class Service:
                     "outcome-unknown",
                     procedure_id=procedure.id,
                     reason=f"it is {procedure.state}, and goes on",
+                    state=procedure.state,
+                    waited_s=options.get("wait_s", DEFAULT_WAIT_S),
                 )
             wait_s = max(1, min(most_s, int(left)))
             answer = await self._read(f"/v1/procedures/{procedure.id}", {}, wait_s, etag)

@@ -18,8 +18,8 @@ def error_of(procedure: str, history: ProcedureHistory) -> MetaError | None:
         return Conflict(
             "action-not-allowed",
             procedure_id=procedure,
-            action="waiting for it",
-            state="it is cancelled",
+            change=history.last.kind,
+            state="cancelled",
         )
     kind = KINDS.get(stored.code)
     facts = {**stored.facts, "procedure_id": procedure}

@@ -77,7 +77,7 @@ async def fill(state: AlterTable, at: Context) -> Outcome[AlterTable]:
     if after is None:
         return await _filled(state, at, table, state.reorg)
     if after.duplicates and state.first is not None and not state.is_lenient:
-        raise violation(table.index, after)  # it goes, so nobody needs all of them
+        raise violation(table.info, table.index, after)  # it goes, so nobody needs all of them
     return Goto("fill", state.model_copy(update={"reorg": after}))
 
 
@@ -89,7 +89,7 @@ async def _filled(
     if not reorg.duplicates:
         return Goto("commit", state)
     if not state.is_lenient:
-        raise violation(table.index, reorg)
+        raise violation(table.info, table.index, reorg)
     return Done(state, result_of(state, table.info))
 
 

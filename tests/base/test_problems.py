@@ -304,3 +304,17 @@ def test_given_a_missing_field_then_the_pointer_says_where_it_belongs() -> None:
 
     pointers = {error.pointer for error in field_errors(refused.value.errors(), body)}
     assert pointers == {"/columns", "/partition/count"}
+
+
+def test_given_rows_by_column_name_in_a_list_of_faults_when_told_then_they_stay_json() -> None:
+    faults = [{"values": {"a": 5}, "rows": [{"id": 1}, {"at": [2, {"deep": None}]}]}]
+
+    body = problem_of(Refused("unique-violation", duplicates=faults), "", "")[2]
+
+    assert body["facts"] == {"duplicates": faults}
+
+
+def test_given_a_fact_that_is_no_text_when_it_is_in_a_sentence_then_it_is_json() -> None:
+    told = Conflict("already-exists", what="The row", name={"id": 7, "ok": True})
+
+    assert '{"id": 7, "ok": true}' in str(problem_of(told, "", "")[2]["detail"])

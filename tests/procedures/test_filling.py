@@ -147,7 +147,7 @@ def test_given_rows_with_equal_values_when_a_unique_index_is_made_then_they_are_
             "by_note",
             1,
         )
-        assert [one["rows"] for one in error.facts["duplicates"]] == [[[1], [2]]]
+        assert [one["rows"] for one in error.facts["duplicates"]] == [[{"id": 1}, {"id": 2}]]
         assert at.judge(Outcome.ROLLED_BACK, never_indexed) == []
 
     filling(scenario, with_repeated_rows)

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
+from base.wire.problems import problem_of
 from base.wire.procedures import ProcedureBody
 from metasrv.sdk.client import AsyncClient
 from tests.sdk.catalog import TABLE_ID, URL, FakeCatalog, answer, region
@@ -95,6 +96,20 @@ async def test_given_a_procedure_that_did_not_succeed_then_its_error_is_raised(
 
     assert raised.value.code == code
     assert raised.value.facts["procedure_id"] == ended["id"]
+
+
+async def test_given_a_change_that_somebody_cancelled_then_it_says_who_and_why() -> None:
+    asked = {"action": "cancel", "by": "ann", "at": "2026-01-01T00:00:00Z", "reason": "too slow"}
+    ended = procedure(done=True, state="cancelled", controls=[asked])
+    _, client = service(answer(200, ended))
+
+    async with client:
+        with pytest.raises(Conflict) as raised:
+            await client.procedures.wait(ended["id"])
+
+    detail = str(problem_of(raised.value, "", "")[2]["detail"])
+    assert detail.startswith("create_table of main.public.t is cancelled. Ann asked for it at")
+    assert detail.endswith(": too slow.")
 
 
 async def test_given_a_procedure_that_goes_on_then_the_outcome_is_unknown_and_named() -> None:
