@@ -160,13 +160,15 @@ def _create(
 @contextmanager
 def _undone(client: Client, name: str) -> Iterator[None]:
     """What was made for a load goes with it, whatever ends the load."""
+    is_loaded = False
     try:
         yield
-    except BaseException:
-        client.tables.drop(name, wait_s=WAIT_S)
-        said = f"{name} was made for this import and is dropped again"
-        typer.echo(f"{said} (metasrv table undrop {name} brings it back)", err=True)
-        raise
+        is_loaded = True
+    finally:
+        if not is_loaded:
+            client.tables.drop(name, wait_s=WAIT_S)
+            said = f"{name} was made for this import and is dropped again"
+            typer.echo(f"{said} (metasrv table undrop {name} brings it back)", err=True)
 
 
 def _load(table: Table, source: Input, batch_rows: int, op: LoadOp) -> LoadResult:
