@@ -27,7 +27,7 @@ UNREADABLE = "unreadable"  # kind and step of a record whose own cannot be read
 _NUMBER = re.compile(rb'"submission"\s*:\s*([0-9]{1,18})\b')
 _LOCK = re.compile(
     rb'\{\s*"key"\s*:\s*"'
-    rb'((?:catalog|schema|name):[A-Za-z0-9_.]{1,512}|(?:table|route|region):[0-9]{1,18})"'
+    rb'((?:catalog|schema|name):[A-Za-z0-9_.-]{1,512}|(?:table|route|region):[0-9]{1,18})"'
     rb'(?:\s*,\s*"mode"\s*:\s*"(shared|exclusive)")?'
 )
 

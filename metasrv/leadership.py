@@ -33,6 +33,7 @@ from metasrv.nodes.detector import PhiConfig
 from metasrv.nodes.leases import LeaseBook
 from metasrv.settings import Settings
 from metasrv.supervisor import Supervisor
+from metasrv.tally import Tally
 from metasrv.term import Term
 from metasrv.tuning import Tuned
 from metasrv.unreadable import Unreadable
@@ -119,6 +120,8 @@ async def open_term(world: World, fence: Compare) -> AsyncIterator[Term]:
     tuned = Tuned(limits, config.phi_threshold, book, manager, ports.gate, ports.reorg_width)
     settings.listen(tuned.follow)
     sequences = Sequences(world.kv, committer, config.store_deadline_ms)
+    tally = Tally(fence.mod_revision)
+    manager.on_end(tally.ended)
     try:
         yield Term(
             cluster.cluster_id,
@@ -130,6 +133,7 @@ async def open_term(world: World, fence: Compare) -> AsyncIterator[Term]:
             book,
             holders,
             settings,
+            tally,
             busy.ready,
             (nodes.run, reads.run, holders.run),
         )

@@ -11,6 +11,7 @@ from keys.sequence import Sequences
 from metasrv.holders.sync import HolderSync
 from metasrv.nodes.book import NodeBook
 from metasrv.settings import Settings
+from metasrv.tally import Tally
 from procedures.context import Ports
 from procedures.manager import Manager
 
@@ -28,6 +29,7 @@ class Term:
     nodes: NodeBook
     holders: HolderSync
     settings: Settings
+    tally: Tally
     ready: asyncio.Event
     """Set once every record has been read and its locks computed; nothing is admitted before."""
     background: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()

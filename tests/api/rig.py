@@ -34,6 +34,7 @@ from metasrv.nodes.leases import LeaseBook
 from metasrv.service.addresses import Addresses
 from metasrv.service.state import ServerFacts, ServerState
 from metasrv.settings import Settings
+from metasrv.tally import Tally
 from metasrv.term import Term
 from metasrv.tuning import Tuned
 from procedures.admission import Limits
@@ -284,7 +285,8 @@ async def _term(server: Server, fence: Compare, queue_max: int) -> Term:
     tuned = Tuned(places, book.phi.threshold, book, manager, ports.gate, ports.reorg_width)
     settings.listen(tuned.follow)
     sequences = Sequences(kv, committer, DEADLINE_MS)
-    ready = asyncio.Event()
+    tally, ready = Tally(fence.mod_revision), asyncio.Event()
+    manager.on_end(tally.ended)
     return Term(
-        CLUSTER, fence, committer, sequences, manager, ports, book, holders, settings, ready
+        CLUSTER, fence, committer, sequences, manager, ports, book, holders, settings, tally, ready
     )

@@ -1,8 +1,10 @@
 """What is over can be looked at for its retention, and then goes; what somebody needs stays."""
 
-from keys.records import ProcedureHistoryKey, ProcedureKey
+from base.ids import uuid7
+from keys.kv import Put, Request
+from keys.records import Idempotency, IdempotencyKey, ProcedureHistoryKey, ProcedureKey
 from keys.txn import Txn, snapshot
-from metasrv.housekeeping import expire_history, expire_idempotency
+from metasrv.retention import Retention
 from tests.api.rig import DEADLINE_MS, TABLES, Server, beat, leader, spec
 from tests.api.test_waiting import create_held_up
 
@@ -25,9 +27,14 @@ def kept(one: Server) -> set[str]:
     return {ProcedureHistoryKey.parse(key).procedure for key in found}
 
 
+def keys(one: Server) -> set[IdempotencyKey]:
+    start, end = IdempotencyKey.under()
+    return {IdempotencyKey.parse(i.key) for i in one.kv.dump() if start <= i.key < end}
+
+
 async def tidy(one: Server, ms: int) -> int:
     one.clock.ahead_ms += ms
-    return await expire_history(one.term, one.clock.wall_ms())
+    return await Retention(one.term).tidy(one.clock.wall_ms())
 
 
 async def test_given_histories_when_their_time_is_over_then_they_go_and_not_before() -> None:
@@ -45,16 +52,39 @@ async def test_given_histories_when_their_time_is_over_then_they_go_and_not_befo
         assert (due, kept(one)) == (1, {second})
 
 
-async def test_given_a_key_that_leads_to_it_then_a_history_stays_until_the_key_is_gone() -> None:
+async def test_given_a_history_with_a_key_when_its_time_is_over_then_both_go_at_once() -> None:
     async with leader(nodes=1) as one:
         await made(one, "a", **{"Idempotency-Key": "k-1"})
 
-        held = await tidy(one, 8 * DAY_MS)
-        await expire_idempotency(one.term, one.clock.wall_ms())
-        after = await tidy(one, 0)
+        early = await tidy(one, 7 * DAY_MS - 60_000)
+        revision, had = one.kv.revision, keys(one)
+        due = await tidy(one, 120_000)
 
-        assert (held, after) == (0, 1)
-        assert kept(one) == set()
+        assert (early, len(had), due) == (0, 1, 1)
+        assert (kept(one), keys(one)) == (set(), set())
+        assert one.kv.revision == revision + 1
+
+
+async def test_given_a_key_that_names_another_procedure_then_only_the_history_goes() -> None:
+    async with leader(nodes=1) as one:
+        await made(one, "a", **{"Idempotency-Key": "k-1"})
+        (key,) = keys(one)
+        other = Idempotency(procedure=uuid7(1, bytes(10)), fingerprint="f", at_ms=1)
+        seen = await snapshot(one.kv, key, deadline_ms=DEADLINE_MS)
+        await one.term.committer.commit(Txn.on(seen).put(key, other))
+
+        assert await tidy(one, 8 * DAY_MS) == 1
+        assert (kept(one), keys(one)) == (set(), {key})
+
+
+async def test_given_a_key_that_cannot_be_read_then_it_and_its_history_stay() -> None:
+    async with leader(nodes=1) as one:
+        procedure = await made(one, "a", **{"Idempotency-Key": "k-1"})
+        (key,) = keys(one)
+        await one.kv.txn(Request(writes=(Put(bytes(key), b"{}"),)), deadline_ms=DEADLINE_MS)
+
+        assert await tidy(one, 8 * DAY_MS) == 0
+        assert (kept(one), keys(one)) == ({procedure}, {key})
 
 
 async def test_given_a_family_that_is_not_over_then_parent_and_children_stay() -> None:

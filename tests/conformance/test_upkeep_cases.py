@@ -3,7 +3,7 @@
 import pytest
 
 from keys.records import IdempotencyKey
-from metasrv.housekeeping import IDEMPOTENCY_MS, expire_idempotency
+from metasrv.retention import Retention
 from tests.api.rig import Server, leader, registration
 
 
@@ -13,7 +13,7 @@ def keys_of(server: Server) -> int:
 
 
 async def tidy(server: Server) -> int:
-    return await expire_idempotency(server.term, server.clock.wall_ms())
+    return await Retention(server.term).tidy(server.clock.wall_ms())
 
 
 @pytest.mark.case("greptime 21")
@@ -23,7 +23,7 @@ async def test_given_an_idempotency_key_when_its_time_is_over_then_it_goes_and_n
         path, key = "/v1/catalogs/main/schemas", {"Idempotency-Key": "k-1"}
         first = await one.client.post(path, json=body, headers={**key, "Prefer": "wait=10"})
         assert first.status_code == 201
-        one.clock.ahead_ms += IDEMPOTENCY_MS - 60_000
+        one.clock.ahead_ms += one.term.settings.values.history_retention_ms - 60_000
         early, kept = await tidy(one), keys_of(one)
         one.clock.ahead_ms += 120_000
         due, left = await tidy(one), keys_of(one)

@@ -24,7 +24,6 @@ from tests.sim.loop import SimClock, SimLoop, run
 
 CLUSTER = "11111111-2222-7333-8444-555555555555"
 DEADLINE_MS = 2_000
-DAY_MS = 86_400_000
 NEWER = b'{"format":99,"something":"else"}'
 TORN = b'{"format":1,"submission":7,"locks":[{"key":"table:9","mode":"exclusive"},{"key":"sche'
 OLD_ID = "00000000-0001-7000-8000-000000000000"
@@ -125,7 +124,7 @@ def test_given_a_bad_value_among_good_ones_when_time_is_over_then_the_others_go(
         one = Leading(loop, {**good, **bad})
 
         await one.begin()
-        await one.clock.sleep_ms(2 * DAY_MS)
+        await one.clock.sleep_ms(200_000)
 
         left = {key for key in one.stored() if key.startswith(b"__idempotency/")}
         assert left == set(bad)

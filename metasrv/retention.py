@@ -1,0 +1,146 @@
+"""Histories past their time, with the idempotency keys that lead to them.
+
+A key and its history go in one fenced transaction: whoever finds the key finds what it stands for
+(G11, G17). Ids are UUIDv7, so the oldest histories are read first, in pages of bounded bytes. A
+history lives at least a day; then it goes when its retention is over, or while all histories
+together take more than the bytes that the setting allows.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from keys.committer import StaleRead
+from keys.key import Range
+from keys.kv import TXN_OPS_MAX, Get, KeyValue, Page, Request
+from keys.readable import Tell, readable, untold
+from keys.records import Idempotency, IdempotencyKey, ProcedureHistory, ProcedureHistoryKey
+from keys.txn import Txn
+from metasrv.tally import History, PageSize, size_of
+from metasrv.term import Term
+
+KEPT_MS_MIN = 24 * 3_600_000  # what an idempotency key is promised (G11)
+ROWS_MAX = (TXN_OPS_MAX - 8) // 2  # of one transaction: each history compares and deletes two keys
+PAGES_MAX = 500  # of one look: 30,000 histories a minute
+
+
+class Retention:
+    """Of one term: where the next look goes on, and what has been counted."""
+
+    def __init__(self, term: Term, tell: Tell = untold) -> None:
+        self._term = term
+        self._tell = tell
+        self._start = ProcedureHistoryKey.under().start
+        self._size = PageSize(ROWS_MAX)
+        self.tally = term.tally
+
+    async def tidy(self, now_ms: int) -> int:
+        """Deletes what is due, as far as PAGES_MAX pages reach; how many histories it deleted.
+
+        The next look goes on where this one ended. Raises as reads and `Committer.commit`.
+        """
+        await self._count()
+        first = ProcedureHistoryKey.under().start
+        kept = self._kept()
+        deleted = 0
+        for _ in range(PAGES_MAX):
+            end = self._end(now_ms)
+            if self._start >= end:
+                self._start = first
+                break
+            page = await self._page(Range(self._start, end))
+            rows = readable(ProcedureHistoryKey, ProcedureHistory, page.items, self._tell)
+            deleted += await self._delete(tuple(self._due(rows, kept, now_ms)))
+            if not page.more:
+                self._start = first
+                break
+            self._start = page.items[-1].key + b"\0"
+        return deleted
+
+    @property
+    def bytes_max(self) -> int:
+        return self._term.settings.values.history_bytes_max
+
+    async def _count(self) -> None:
+        """Some more pages of what earlier terms have left."""
+        for _ in range(PAGES_MAX):
+            start = self.tally.counted_to
+            if start is None:
+                return
+            keys = Range(start, ProcedureHistoryKey.under().end)
+            self.tally.count(await self._read(keys, self.tally.size.rows))
+
+    def _end(self, now_ms: int) -> bytes:
+        """Before which a history may be due."""
+        retention_ms = self._term.settings.values.history_retention_ms
+        if self.tally.size_bytes > self.bytes_max:
+            retention_ms = KEPT_MS_MIN
+        return ProcedureHistoryKey.of_ids_before(max(0, now_ms - retention_ms)).end
+
+    def _kept(self) -> set[str]:
+        """What living procedures refer to: a parent looks for its children, and theirs is to be
+        found (G17)."""
+        records = [(name, entry.held.record) for name, entry in self._term.manager.living()]
+        return {name for name, _ in records} | {one.parent for _, one in records if one.parent}
+
+    def _due(self, rows: Iterable[History], kept: set[str], now_ms: int) -> Iterator[History]:
+        old_ms = now_ms - self._term.settings.values.history_retention_ms
+        too_many = self.tally.size_bytes - self.bytes_max
+        for row in rows:
+            finished_ms, last = row.value.finished_at_ms, row.value.last
+            is_old = finished_ms <= old_ms
+            may_go = too_many > 0 and finished_ms <= now_ms - KEPT_MS_MIN
+            if (is_old or may_go) and kept.isdisjoint((row.key.procedure, last.parent)):
+                too_many -= size_of(row)
+                yield row
+
+    async def _page(self, keys: Range) -> Page:
+        page = await self._read(keys, self._size.rows)
+        self._size.learn(page)
+        return page
+
+    async def _read(self, keys: Range, rows: int) -> Page:
+        ports = self._term.ports
+        return await ports.kv.range(
+            Get(keys.start, keys.end, limit=rows), deadline_ms=ports.deadline_ms
+        )
+
+    async def _delete(self, rows: tuple[History, ...]) -> int:
+        """All of *rows*, or none where one of them, or its key, is not as it was read."""
+        if not rows:
+            return 0
+        known = await self._known(rows)
+        txn, going = Txn(), []
+        for row in rows:
+            item = known.get(_key_of(row))
+            found = () if item is None else (item,)
+            values = tuple(readable(IdempotencyKey, Idempotency, found, self._tell))
+            if len(values) < len(found):
+                continue  # its key cannot be read, and leads to it perhaps
+            going.append(row)
+            txn = txn.expecting(row.key, row.revision).delete(row.key)
+            for key, value, revision, _ in values:
+                if value.procedure == row.key.procedure:
+                    txn = txn.expecting(key, revision).delete(key)
+        if not going:
+            return 0
+        try:
+            await self._term.committer.commit(txn)
+        except StaleRead:
+            return 0
+        self.tally.deleted(going)
+        return len(going)
+
+    async def _known(self, rows: tuple[History, ...]) -> dict[IdempotencyKey | None, KeyValue]:
+        """The idempotency keys of *rows*, as far as they have one."""
+        keys = tuple({key: None for row in rows if (key := _key_of(row)) is not None})
+        if not keys:
+            return {}
+        reads = Request(reads=tuple(Get(bytes(key)) for key in keys))
+        ports = self._term.ports
+        answer = await ports.kv.txn(reads, deadline_ms=ports.deadline_ms)
+        found = zip(keys, answer.ranges, strict=True)
+        return {key: items[0] for key, items in found if items}
+
+
+def _key_of(row: History) -> IdempotencyKey | None:
+    digest = row.value.last.client.idempotency
+    return None if digest is None else IdempotencyKey(digest)
