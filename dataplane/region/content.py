@@ -8,14 +8,15 @@ from dataplane.region.columns import ColumnDef
 from dataplane.region.file_reader import FileReader
 from dataplane.region.floor import check_floor
 from dataplane.region.flush import Frozen
-from dataplane.region.group import Staged
+from dataplane.region.logged_group import LoggedGroup
 from dataplane.region.lookup import View
-from dataplane.region.manifest import Manifest, Remembered
+from dataplane.region.manifest import Manifest
 from dataplane.region.memory import Memory
 from dataplane.region.open_files import OpenFiles
 from dataplane.region.opening import Opened
 from dataplane.region.place import RegionPlace
 from dataplane.region.schema import RegionSchema
+from dataplane.region.statements import remember
 
 
 class Content:
@@ -63,7 +64,7 @@ class Content:
 
     def _view_of(self, family: int) -> View:
         found = (memory.of(family) for memory in self.memories)
-        counted = tuple((memtable, memtable.batches) for memtable in found if memtable is not None)
+        counted = tuple((memtable, memtable.rows) for memtable in found if memtable is not None)
         return View(counted, self.files.take(family), self.lock)
 
     def families(self) -> set[int]:
@@ -85,16 +86,13 @@ class Content:
             self.files.give_back(self._held.pop(mark, []))
             self._held[mark] = taken
 
-    def add(self, staged: Sequence[Staged], wall_ms: int) -> None:
-        """Batches that are durable, in order."""
+    def add(self, group: LoggedGroup, wall_ms: int) -> None:
+        """A group that is durable."""
         with self.lock:
-            for one in staged:
-                self.memory.add(one.version, one.parts, wall_ms)
-                self.version = one.version
-                self.sequence += 1
-                self.statements.add(
-                    Remembered(statement_id=one.statement_id, version=one.version, rows=one.rows)
-                )
+            self.memory.add(group.parts, wall_ms)
+            self.version = group.version
+            self.sequence += 1
+            remember(group, self.statements)
 
     def freeze(self, log_from: int, closed_bytes: int, columns: Sequence[ColumnDef]) -> None:
         """From now on rows go to new memtables. Nobody writes meanwhile."""

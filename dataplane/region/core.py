@@ -16,6 +16,7 @@ from dataplane.region.opening import Opened
 from dataplane.region.place import RegionPlace
 from dataplane.region.schema import RegionSchema
 from dataplane.region.serving import Serving
+from dataplane.region.shape import BatchShape
 
 
 class Core:
@@ -34,6 +35,8 @@ class Core:
         self._content = Content(place, opened)
         self._log = LogWriter(place.disk, place.root, self.spec.region_id, opened.mine)
         self._serving = Serving()
+        self._shape: BatchShape | None = None
+        """Of the batches that are taken; made anew when the columns change."""
 
     @property
     def spec(self) -> RegionSpec:

@@ -2,8 +2,7 @@
 
 A batch says with each row where it belongs, by `_family`, a nullable int32; where the column is
 missing or null, to the table's rows. An entry's only value is `_row`, the key of its row. In the
-log and in memory each family of a batch is a slice of it; without entries a batch has neither
-column, and is what it was before there were families.
+log and in memory the families stand apart. In logs of format 1 each was a slice of its batch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from base.errors import Corrupt
-from dataplane.region.columns import KEY, OP, ColumnDef, log_schema, value_fields
+from dataplane.region.columns import KEY, OP, ColumnDef
 
 ROWS = 0
 FAMILY = "_family"
@@ -25,7 +24,8 @@ ENTRY_COLUMNS = (ColumnDef(id=0, type="binary", nullable=False),)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one batch has of one family, as `columns.log_schema` of the family's columns."""
+    """Rows of one family: of one batch as `columns.log_schema` of the family's columns, or of a
+    logged group with versions, as `columns.file_schema`."""
 
     family: int
     rows: pa.RecordBatch
@@ -38,7 +38,7 @@ def columns_in(family: int, columns: Sequence[ColumnDef]) -> Sequence[ColumnDef]
 
 
 def families_of(batch: pa.RecordBatch) -> pa.Array:
-    """For each row of a batch, of a client or of the log."""
+    """For each row of a batch, of a client or of a log of format 1."""
     if FAMILY not in batch.schema.names:
         return pa.repeat(pa.scalar(ROWS, pa.int32()), batch.num_rows)
     return pc.fill_null(batch.column(FAMILY), ROWS)
@@ -58,42 +58,6 @@ def sliced(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     for family, start, end in zip(found, starts, [*starts[1:], len(families)], strict=True):
         names = [name for name in batch.schema.names if _is_of(name, family)]
         yield family, batch.slice(start, end - start).select(names)
-
-
-def parts_of(batch: pa.RecordBatch) -> tuple[Part, ...]:
-    """A logged batch by family."""
-    found = sliced(batch)
-    return tuple(Part(family, rows, rows.column(KEY).to_pylist()) for family, rows in found)
-
-
-def assembled(parts: Sequence[Part], columns: Sequence[ColumnDef]) -> pa.RecordBatch:
-    """One batch for the log; `parts` are in order of family."""
-    if all(part.family == ROWS for part in parts):
-        (only,) = parts
-        return only.rows
-    schema = _mixed_schema(columns)
-    arrays = []
-    for field in schema:
-        if field.name == FAMILY:
-            pieces = [
-                pa.repeat(pa.scalar(part.family, pa.int32()), part.rows.num_rows) for part in parts
-            ]
-        else:
-            pieces = [_column(part.rows, field) for part in parts]
-        arrays.append(pa.concat_arrays(pieces))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _mixed_schema(columns: Sequence[ColumnDef]) -> pa.Schema:
-    key, op, *_ = log_schema(())
-    family = pa.field(FAMILY, pa.int32(), nullable=False)
-    return pa.schema([key, op, family, *value_fields(ENTRY_COLUMNS), *value_fields(columns)])
-
-
-def _column(rows: pa.RecordBatch, field: pa.Field) -> pa.Array:
-    if field.name in rows.schema.names:
-        return rows.column(field.name)
-    return pa.nulls(rows.num_rows, field.type)
 
 
 def _is_of(name: str, family: int) -> bool:

@@ -42,7 +42,7 @@ def write_memtable(
     if marks:
         table = KeptVersions(mark.version for mark in marks).of(memtable.all_rows())
     else:
-        table = memtable.sorted_rows(memtable.batches)
+        table = memtable.sorted_rows(memtable.rows)
     target = FileTarget(place.disk, place.root, data_name(name), own, memtable.family)
     entry = write_rows(target, [table])
     place.disk.sync_folder(folder)

@@ -10,13 +10,21 @@ import pyarrow as pa
 
 from base.errors import Conflict, MetaError, Refused, Unavailable
 from base.wire.batches import BatchHeader
-from dataplane.region.batch_format import BatchHead, LoggedBatch, decode_batch, encode_batch
-from dataplane.region.columns import DELETE, OP, ColumnDef
-from dataplane.region.families import ROWS, Part, sliced
+from dataplane.region.columns import DELETE, OP
+from dataplane.region.families import ROWS, Part
 from dataplane.region.floor import check_floor, check_index, check_maintained
 from dataplane.region.intake import ABSENT, Intake, take_in
+from dataplane.region.logged_group import (
+    GroupPart,
+    LoggedGroup,
+    LoggedSchema,
+    Statement,
+    decode_group,
+    encode_group,
+)
 from dataplane.region.lookup import View, newest_versions
 from dataplane.region.schema import RegionSchema
+from dataplane.region.shape import BatchShape
 from dataplane.region.statements import StatementMemory
 from dataplane.region.versions import next_version
 
@@ -40,20 +48,26 @@ class Terms:
 
     epoch: int
     schema: RegionSchema
-    columns: Sequence[ColumnDef]
+    shape: BatchShape
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """An admitted batch; `parts` share the memory of `payload`, so that what is served is what
-    would be replayed."""
+    """An admitted batch."""
 
     slot: int
-    statement_id: str
-    version: int
-    payload: bytes
+    statement: Statement
     parts: Sequence[Part]
-    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """What was admitted, as it is logged. `content` shares the memory of `payload`, so that what is
+    served is what would be replayed."""
+
+    payload: bytes
+    schemas: Sequence[LoggedSchema]
+    content: LoggedGroup
 
 
 class Group:
@@ -79,7 +93,7 @@ class Group:
             self._results.append(self._judge(header, batch, next_version(last, wall_ms)))
         except MetaError as error:
             self._results.append(error)
-        return self.staged[-1].version if self.staged else last
+        return self.staged[-1].statement.version if self.staged else last
 
     def results(self, failure: MetaError | None = None) -> list[Applied | MetaError]:
         """One answer for each batch, in order. `failure`: why nothing staged is acknowledged.
@@ -88,7 +102,7 @@ class Group:
         if failure is None:
             return self._results
         # A repeat of a statement of this very group bears its version: no answer is out yet.
-        staged = {batch.version for batch in self.staged}
+        staged = {batch.statement.version for batch in self.staged}
         not_judged = failure if isinstance(failure, Unavailable) else Unavailable(**failure.facts)
         results: list[Applied | MetaError] = []
         for slot, result in enumerate(self._results):
@@ -97,6 +111,20 @@ class Group:
             else:
                 results.append(not_judged if slot in self._resting else result)
         return results
+
+    def record(self) -> GroupRecord:
+        """Of what was admitted, which is not nothing."""
+        statements = [one.statement for one in self.staged]
+        rows: dict[int, list[tuple[int, pa.RecordBatch]]] = {}
+        for place, one in enumerate(self.staged):
+            for part in one.parts:
+                rows.setdefault(part.family, []).append((place, part.rows))
+        schemas = {family: self._terms.shape.of(family).logged for family in rows}
+        parts = [GroupPart(family, schemas[family], rows[family]) for family in sorted(rows)]
+        payload = encode_group(statements, parts)
+        used = {schema.id: schema for schema in schemas.values()}
+        known = {schema.id: schema.schema for schema in used.values()}
+        return GroupRecord(payload, list(used.values()), decode_group(payload, known, "own group"))
 
     def _judge(self, header: BatchHeader, batch: pa.RecordBatch, version: int) -> Applied:
         if header.epoch != self._terms.epoch:
@@ -109,13 +137,13 @@ class Group:
         self._check_families([part.family for part in intake.parts], header.schema_version)
         self._check_expectations(intake.expected)
         self._stage(header, intake, version)
-        return Applied(version, intake.rows.num_rows)
+        return Applied(version, intake.rows)
 
     def _taken_in(self, header: BatchHeader, batch: pa.RecordBatch) -> Intake:
         """A region that is opened anew has the columns of the newest version, of which its sender
         may not know yet: what does not fit them is made again for that version."""
         try:
-            return take_in(batch, self._terms.columns)
+            return take_in(batch, self._terms.shape)
         except Refused as error:
             newest = self._terms.schema.version
             if header.schema_version >= newest:
@@ -162,22 +190,11 @@ class Group:
         return [key for key, version in expected.items() if found.get(key, ABSENT) != version]
 
     def _stage(self, header: BatchHeader, intake: Intake, version: int) -> None:
-        head = BatchHead(
-            version=version,
-            statement_id=header.statement_id,
-            schema_version=header.schema_version,
-        )
-        payload = encode_batch(LoggedBatch(head, intake.rows))
-        rows = decode_batch(payload, "own batch").rows
-        slot = len(self._results)
-        parts = [
-            Part(part.family, own, part.keys)
-            for part, (_, own) in zip(intake.parts, sliced(rows), strict=True)
-        ]
-        statement, count = header.statement_id, rows.num_rows
-        self.staged.append(Staged(slot, statement, version, payload, parts, count))
-        self._slots[statement] = slot
-        for part in parts:
+        slot, id = len(self._results), header.statement_id
+        statement = Statement(id, version, intake.rows, header.schema_version)
+        self.staged.append(Staged(slot, statement, intake.parts))
+        self._slots[id] = slot
+        for part in intake.parts:
             ops = part.rows.column(OP).to_pylist()
             versions = (ABSENT if op == DELETE else version for op in ops)
             self._current[part.family].update(zip(part.keys, versions, strict=True))

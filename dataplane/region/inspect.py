@@ -32,7 +32,7 @@ from base.wire.inspect import (
 from dataplane.region.checksum import RowsDigest, digest_rows
 from dataplane.region.columns import KEY, OP
 from dataplane.region.disk import Disk
-from dataplane.region.families import ROWS, columns_in, parts_of
+from dataplane.region.families import ROWS, columns_in
 from dataplane.region.inspect_files import (
     ReadSegment,
     inspect_file,
@@ -137,15 +137,15 @@ def _content(disk: Disk, wanted: WantedRegion, manifest: Manifest, deep: bool) -
 def _segments(disk: Disk, root: str, manifest: Manifest) -> Iterator[ReadSegment]:
     """The sealed ones in the manifest's order, then those of its own opening."""
     rest = unsealed_segments(disk.list(root), manifest)
+    region_id = manifest.spec.region_id
     for entry in manifest.sealed:
         yield inspect_sealed(disk, root, entry)
     for name in rest:
-        yield inspect_growing(disk, root, name, is_last=name == rest[-1])
+        yield inspect_growing(disk, root, region_id, name, is_last=name == rest[-1])
 
 
 def _version(manifest: Manifest, segments: Sequence[ReadSegment]) -> int:
-    logs = (one.log for one in segments if one.log is not None)
-    logged = (batch.head.version for log in logs for batch in log.batches)
+    logged = (one.version for one in segments)
     return max((manifest.version, *(file.max_version for file in manifest.files), *logged))
 
 
@@ -165,9 +165,8 @@ class _Shown:
         self._columns = manifest.spec.columns
         self._memory = Memory(self._columns)
         for log in logs:
-            for batch in log.batches:
-                version = batch.head.version
-                self._memory.add(version, parts_of(batch.rows), wall_ms_of(version))
+            for group in log.groups():
+                self._memory.add(group.parts, wall_ms_of(group.version))
         self._readers = [reader_of(disk, root, entry) for entry in manifest.files]
 
     def rows(self, shape: KeyShape | None) -> LiveRows:
@@ -185,7 +184,7 @@ class _Shown:
 
     def _live(self, family: int) -> Iterator[pa.RecordBatch]:
         memtable = self._memory.of(family)
-        counted = () if memtable is None else ((memtable, memtable.batches),)
+        counted = () if memtable is None else ((memtable, memtable.rows),)
         readers = tuple(one for one in self._readers if one.entry.family == family)
         view, columns = View(counted, readers, Lock()), columns_in(family, self._columns)
         for table in merge_live(merge_sources(view, KeyRange(), columns)):

@@ -129,6 +129,8 @@ class ReadSegment:
 
     said: InspectedSegment
     log: SealedLog | None
+    version: int = 0
+    """The highest that it has."""
 
 
 def inspect_sealed(disk: Disk, own_root: str, entry: SealedEntry) -> ReadSegment:
@@ -142,24 +144,32 @@ def inspect_sealed(disk: Disk, own_root: str, entry: SealedEntry) -> ReadSegment
         if (found.bytes, found.crc32) != (sealed.bytes, sealed.crc32):
             return ReadSegment(InspectedSegment(path=path, sealed=sealed, found=found), None)
         log = read_sealed(disk, root, entry)
+        version = _version_of(log)
     except NotFound:
         return ReadSegment(InspectedSegment(path=path, sealed=sealed, found=None), None)
     except MetaError as error:
         said = InspectedSegment(path=path, sealed=sealed, found=None, error=str(error))
         return ReadSegment(said, None)
-    rows = sum(batch.rows.num_rows for batch in log.batches)
-    found = found.model_copy(update={"rows": rows})
-    return ReadSegment(InspectedSegment(path=path, sealed=sealed, found=found), log)
+    found = found.model_copy(update={"rows": log.rows()})
+    return ReadSegment(InspectedSegment(path=path, sealed=sealed, found=found), log, version)
 
 
-def inspect_growing(disk: Disk, root: str, name: Numbered, is_last: bool) -> ReadSegment:
+def _version_of(log: SealedLog) -> int:
+    """Raises Corrupt if it cannot be decoded."""
+    return max((group.version for group in log.groups()), default=0)
+
+
+def inspect_growing(
+    disk: Disk, root: str, region_id: int, name: Numbered, is_last: bool
+) -> ReadSegment:
     """A segment of the current opening: all its whole records count."""
     path = f"{root}/{segment_name(name)}"
     try:
-        log = seal_segment(disk, root, name, is_last)
+        log = seal_segment(disk, root, region_id, name, is_last)
+        version = _version_of(log)
     except MetaError as error:
         said = InspectedSegment(path=path, sealed=None, found=None, error=str(error))
         return ReadSegment(said, None)
     entry = log.entry
     found = SegmentContent(bytes=entry.bytes, crc32=entry.crc32, rows=entry.rows)
-    return ReadSegment(InspectedSegment(path=path, sealed=None, found=found), log)
+    return ReadSegment(InspectedSegment(path=path, sealed=None, found=found), log, version)

@@ -8,28 +8,10 @@ import pyarrow.compute as pc
 
 from base.errors import Refused
 from base.rows.limited import check_entry_keys, check_keys, check_rows
-from base.schema.types import arrow_type
-from dataplane.region.columns import (
-    DELETE,
-    EXPECT,
-    KEY,
-    OP,
-    PUT,
-    ColumnDef,
-    column_name,
-    log_schema,
-)
+from dataplane.region.columns import DELETE, EXPECT, KEY, OP, PUT, ColumnDef
 from dataplane.region.conforming import as_written_before
-from dataplane.region.families import (
-    ENTRY_COLUMNS,
-    FAMILY,
-    ROW,
-    ROWS,
-    Part,
-    assembled,
-    columns_in,
-    families_of,
-)
+from dataplane.region.families import FAMILY, ROWS, Part, families_of
+from dataplane.region.shape import BatchShape, FamilyShape
 
 ABSENT = 0
 """Expected version of a key that must not be there."""
@@ -39,31 +21,30 @@ ABSENT = 0
 class Intake:
     """A batch in the region's own form."""
 
-    rows: pa.RecordBatch
-    """As `families.assembled`: every column of the region, in order."""
     parts: Sequence[Part]
-    """In order of family."""
+    """In order of family; rows as `log_schema`."""
     expected: Mapping[int, Mapping[bytes, int]]
     """By family: the row version that must be current, for the keys that ask for one; ABSENT: no
     row."""
+    rows: int
+    """Entries too."""
 
 
-def take_in(batch: pa.RecordBatch, columns: Sequence[ColumnDef]) -> Intake:
+def take_in(batch: pa.RecordBatch, shape: BatchShape) -> Intake:
     """Raises Refused: `invalid-request` with what is wrong, or `limit-exceeded`. Whether the region
     has the families is not asked here."""
-    _check_shape(batch, columns)
+    if batch.num_rows == 0 or not shape.is_accepted(batch.schema):
+        _check_shape(batch, shape.types)
+        shape.accept(batch.schema)
     parts, expected = [], {}
     for family, some in _by_family(batch):
-        part = _part(family, some, columns)
+        part = _part(family, some, shape.of(family))
         parts.append(part)
         expected[family] = _expectations(some, part.keys)
-    return Intake(assembled(parts, columns), parts, expected)
+    return Intake(parts, expected, batch.num_rows)
 
 
-def _check_shape(batch: pa.RecordBatch, columns: Sequence[ColumnDef]) -> None:
-    fields = [*log_schema(columns), *log_schema(ENTRY_COLUMNS)]
-    types = _replaced(columns) | {field.name: field.type for field in fields}
-    types |= {EXPECT: pa.int64(), FAMILY: pa.int32()}
+def _check_shape(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> None:
     names = batch.schema.names
     if batch.num_rows == 0 or len(set(names)) < len(names) or not {KEY, OP} <= set(names):
         raise Refused("invalid-request", reason="a batch has rows, and _key and _op once each")
@@ -75,14 +56,11 @@ def _check_shape(batch: pa.RecordBatch, columns: Sequence[ColumnDef]) -> None:
             raise Refused("invalid-request", column=field.name, expected=expected, found=found)
 
 
-def _replaced(columns: Sequence[ColumnDef]) -> dict[str, pa.DataType]:
-    """What a batch may still have beside the columns that have taken their place."""
-    origins = (origin for column in columns for origin in column.origin_columns)
-    return {column_name(origin.id): arrow_type(origin.type) for origin in origins}
-
-
 def _by_family(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     """In order of family; the rows of each as they came."""
+    if FAMILY not in batch.schema.names:
+        yield ROWS, batch
+        return
     families = families_of(batch)
     found: list[int] = sorted(pc.unique(families).to_pylist())
     if len(found) == 1:
@@ -92,39 +70,37 @@ def _by_family(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         yield family, batch.filter(pc.equal(families, pa.scalar(family, pa.int32())))
 
 
-def _part(family: int, batch: pa.RecordBatch, columns: Sequence[ColumnDef]) -> Part:
-    own = columns_in(family, columns)
-    schema = log_schema(own)
-    present = set(batch.schema.names)
-    others = {ROW} if family == ROWS else {*(one.name for one in columns), *_replaced(columns)}
-    for name in sorted(others & present):
+def _part(family: int, batch: pa.RecordBatch, shape: FamilyShape) -> Part:
+    present = batch.schema.names
+    for name in sorted(shape.not_here.intersection(present)):
         if batch.column(name).null_count < batch.num_rows:
             raise Refused("invalid-request", column=name, family=family, reason="not null")
+    known = dict(zip(present, batch.columns, strict=True))
     arrays = [
-        batch.column(field.name) if field.name in present else as_written_before(field, batch)
-        for field in schema
+        known[name] if name in known else as_written_before(shape.schema.field(name), batch)
+        for name in shape.names
     ]
-    rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    rows = pa.RecordBatch.from_arrays(arrays, schema=shape.schema)
     # What does not convert is for the change of type to find, and no fault of who knows none.
-    _check_values(rows, [one for one in own if one.name_in(present) in (one.name, None)])
+    _check_values(rows, [one for one in shape.not_null if one.name_in(known) in (one.name, None)])
     _check_sizes(family, rows)
     keys = rows.column(KEY).to_pylist()
-    if len(set(keys)) < len(keys):
+    if len(keys) > 1 and len(set(keys)) < len(keys):
         raise Refused("invalid-request", family=family, reason="a key stands twice in one batch")
     return Part(family, rows, keys)
 
 
-def _check_values(rows: pa.RecordBatch, columns: Sequence[ColumnDef]) -> None:
+def _check_values(rows: pa.RecordBatch, not_null: Sequence[ColumnDef]) -> None:
     ops = rows.column(OP)
     if rows.column(KEY).null_count or ops.null_count:
         raise Refused("invalid-request", reason="_key and _op are never null")
-    if not set(pc.unique(ops).to_pylist()) <= {PUT, DELETE}:
+    if pc.max(ops).as_py() > DELETE:
         raise Refused("invalid-request", reason="_op is 0 (put) or 1 (delete)")
-    puts = pc.equal(ops, pa.scalar(PUT, pa.uint8()))
-    for column in columns:
+    for column in not_null:
         values = rows.column(column.name)
-        if column.nullable or not values.null_count:
+        if not values.null_count:
             continue
+        puts = pc.equal(ops, pa.scalar(PUT, pa.uint8()))
         if pc.any(pc.and_(puts, values.is_null())).as_py():
             raise Refused("invalid-request", column=column.name, reason="null in a put")
 

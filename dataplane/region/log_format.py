@@ -1,129 +1,207 @@
 """The bytes of a log segment: a header, then records; and which of them a reader may believe.
 
-Little-endian. Header, 44 bytes: magic, format, region id, epoch, opening, number, crc32.
-Record, 32 bytes and a payload: magic, kind, payload length, `durable`, sequence, crc32 of the 28
-bytes before it and of the payload. `durable` is how much of the segment was on stable storage when
-the record was written: all that stands before the first record of its group (one write, one fsync).
+Serves the logs of regions and the node's journal. Little-endian.
 
-A crash tears only the last group, which nobody was told of: the reader keeps the whole records
-before the damage. A whole record *behind* the damage that knew the damaged bytes to be durable
-proves that synced bytes were lost: that is `Corrupt`, not a shorter log.
+Segment header, 44 bytes: magic, format, owner (a region id; 0: the node), epoch, opening, number,
+crc32 of the 40 bytes before it.
+
+Record, 44 bytes and a payload: magic, type, payload length, position (epoch, sequence), `durable`,
+crc32 of the payload, sum. The crc goes with the payload wherever it is copied; the sum belongs to
+this place: a crc32 of the 40 bytes before it, begun with that of the segment's header and the
+record's offset. Bytes of a record inside a value, or of another segment, are therefore no record.
+
+`durable` is how much of the segment was on stable storage when the record was written: all that
+stands before the first record of its write. A crash tears only the last write, which nobody was
+told of, and may keep its pages in any order: the reader keeps the whole records before the damage.
+A whole record *behind* the damage that knew the damaged bytes to be durable proves that synced
+bytes were lost: that is `Corrupt`, not a shorter log.
+
+Segments of format 1 are read by log_format_v1.py.
 """
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
 
 from base.errors import Corrupt
 from dataplane.region.names import Numbered
 
-FORMAT = 1
-BATCH = 1  # the only kind of record so far: one atomic batch (batch_format.py)
+FORMAT = 2
 
 PAYLOAD_BYTES_MAX = (1 << 32) - 1  # what its length field holds
+RECORD_MAGIC = b"\xffREC"
 _SEGMENT_MAGIC = b"MSWAL\n"
-_RECORD_MAGIC = b"\xffREC"
 _SEGMENT = struct.Struct("<6sHQQQQI")
-_RECORD = struct.Struct("<4sB3xIQQI")
+_RECORD = struct.Struct("<4sB3xIQQQII")
+_PLACE = struct.Struct("<IQ")
 _CRC_BYTES = 4
 
 HEADER_BYTES = _SEGMENT.size
 RECORD_HEADER_BYTES = _RECORD.size
 
 
+class RecordType(IntEnum):
+    """Numbers are stored and never given to another meaning."""
+
+    SCHEMA = 1
+    """An Arrow schema of groups that follow in this segment. Has the position of the record that
+    follows it, and takes none."""
+    GROUP = 2
+    """Statements that were written together, with their rows."""
+    FLOOR = 3
+    """Reserved: a schema floor."""
+    MARK = 4
+    """Reserved: a mark that was opened or closed."""
+    DEAD_INDEX = 5
+    """Reserved: an index that was removed."""
+    INGEST = 6
+    """Reserved: files that a job has made, and that were taken."""
+    FREEZE = 7
+    """Reserved: a freeze of the cluster."""
+    EPOCH = 8
+    """Reserved: a leader's first record of its epoch."""
+    NODE = 9
+    """One of the node's journal (datanode/journal_format.py)."""
+    DURABLE = 10
+    """Nothing but its `durable`: all before it was synced. Takes no position."""
+
+
+class Position(NamedTuple):
+    """Orders the records of a log through all its segments."""
+
+    epoch: int
+    sequence: int
+    """Rises by one with each record that takes a position, through all epochs."""
+
+
 @dataclass(frozen=True, slots=True)
 class SegmentHeader:
-    """Which log the segment belongs to, said inside as well as in its name."""
+    """The log that the segment belongs to, said inside as well as in its name."""
 
-    region_id: int
+    owner: int
     name: Numbered
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    kind: int
-    sequence: int
-    """Counts records of the region, through all openings; (epoch, sequence) is a log position."""
+    type: int
+    position: Position
     durable: int
-    payload: bytes
+    payload: bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentScan:
-    """What a segment holds: the header (None: torn before it was synced) and its whole records."""
+    """The header of a segment (None: torn before it was synced) and its whole records."""
 
     header: SegmentHeader | None
     records: tuple[Record, ...]
     length: int
     """Bytes that header and whole records take; what lies behind is a torn tail."""
+    format: int = FORMAT
 
 
-def encode_header(header: SegmentHeader) -> bytes:
-    head = _SEGMENT.pack(_SEGMENT_MAGIC, FORMAT, header.region_id, *header.name, 0)[:-_CRC_BYTES]
+def encode_header(header: SegmentHeader, version: int = FORMAT) -> bytes:
+    head = _SEGMENT.pack(_SEGMENT_MAGIC, version, header.owner, *header.name, 0)[:-_CRC_BYTES]
     return head + zlib.crc32(head).to_bytes(_CRC_BYTES, "little")
 
 
-def encode_record(record: Record) -> bytes:
+def salt_of(header: SegmentHeader) -> int:
+    """Begins the sums of a segment's records: its header's crc32. (The crc32 of a text with its own
+    crc32 behind it is the same for all.)"""
+    return int.from_bytes(encode_header(header)[-_CRC_BYTES:], "little")
+
+
+def encode_record(record: Record, salt: int, offset: int) -> bytes:
+    """The record as it stands at that offset of that segment."""
     assert len(record.payload) <= PAYLOAD_BYTES_MAX
-    fields = (record.kind, len(record.payload), record.durable, record.sequence)
-    head = _RECORD.pack(_RECORD_MAGIC, *fields, 0)[:-_CRC_BYTES]
-    crc = zlib.crc32(record.payload, zlib.crc32(head))
-    return b"".join((head, crc.to_bytes(_CRC_BYTES, "little"), record.payload))
+    crc = zlib.crc32(record.payload)
+    fields = (record.type, len(record.payload), *record.position, record.durable, crc)
+    head = _RECORD.pack(RECORD_MAGIC, *fields, 0)[:-_CRC_BYTES]
+    total = zlib.crc32(head, _seed(salt, offset))
+    return b"".join((head, total.to_bytes(_CRC_BYTES, "little"), record.payload))
 
 
-def scan_segment(data: bytes, name: str) -> SegmentScan:
-    """Reads a segment up to its first damage. Raises Corrupt if the damage hit durable bytes."""
-    view = memoryview(data)
-    header = _header_at(view, name)
-    if header is None:
-        _refuse_lost_bytes(data, damage=0, name=name)
+def header_of(data: bytes | memoryview, name: str) -> tuple[int, SegmentHeader] | None:
+    """Format and identity of a segment; None: its header is not whole."""
+    if len(data) < HEADER_BYTES:
+        return None
+    magic, version, owner, epoch, opening, number, crc = _SEGMENT.unpack_from(data)
+    if magic != _SEGMENT_MAGIC or crc != zlib.crc32(data[: HEADER_BYTES - _CRC_BYTES]):
+        return None
+    if version not in (1, FORMAT):
+        raise Corrupt(segment=name, format=version, known=FORMAT)
+    return version, SegmentHeader(owner, Numbered(epoch, opening, number))
+
+
+def scan_records(data: bytes, expected: SegmentHeader, name: str) -> SegmentScan:
+    """Reads a segment of this format up to its first damage; `expected` is its identity.
+
+    Raises Corrupt if the damage hit durable bytes, or if it is another segment.
+    """
+    view, salt = memoryview(data), salt_of(expected)
+    found = header_of(view, name)
+    if found is None:
+        _refuse_lost_bytes(data, salt, damage=0, name=name)
         return SegmentScan(None, (), 0)
+    if found[1] != expected:
+        raise Corrupt(segment=name, found=str(found[1]), expected=str(expected))
     records: list[Record] = []
     offset = HEADER_BYTES
-    while (record := _record_at(view, offset)) is not None:
+    while (record := _record_at(view, salt, offset)) is not None:
         records.append(record)
         offset += RECORD_HEADER_BYTES + len(record.payload)
     if offset < len(data):
-        _refuse_lost_bytes(data, damage=offset, name=name)
-    return SegmentScan(header, tuple(records), offset)
+        _refuse_lost_bytes(data, salt, damage=offset, name=name)
+    return SegmentScan(expected, tuple(records), offset)
 
 
-def _header_at(view: memoryview, name: str) -> SegmentHeader | None:
-    if len(view) < HEADER_BYTES:
-        return None
-    magic, version, region_id, epoch, opening, number, crc = _SEGMENT.unpack_from(view)
-    if magic != _SEGMENT_MAGIC or crc != zlib.crc32(view[: HEADER_BYTES - _CRC_BYTES]):
-        return None
-    if version != FORMAT:
-        raise Corrupt(segment=name, format=version, known=FORMAT)
-    return SegmentHeader(region_id, Numbered(epoch, opening, number))
+def refuse_unknown(record: Record, known: Collection[int], name: str) -> None:
+    """Raises Corrupt for a record that this reader cannot replay: nothing behind it counts."""
+    if record.type not in known:
+        raise Corrupt(
+            segment=name,
+            record_type=record.type,
+            epoch=record.position.epoch,
+            sequence=record.position.sequence,
+            reason="a record of a type that this program does not know",
+        )
 
 
-def _record_at(view: memoryview, offset: int) -> Record | None:
-    """The whole record at `offset`; None: there is none, or it is damaged."""
-    if len(view) - offset < RECORD_HEADER_BYTES:
-        return None
-    magic, kind, length, durable, sequence, crc = _RECORD.unpack_from(view, offset)
-    start = offset + RECORD_HEADER_BYTES
-    if magic != _RECORD_MAGIC or len(view) - start < length:
-        return None
-    payload = view[start : start + length]
-    head = view[offset : start - _CRC_BYTES]
-    if crc != zlib.crc32(payload, zlib.crc32(head)):
-        return None
-    return Record(kind, sequence, durable, bytes(payload))
-
-
-def _refuse_lost_bytes(data: bytes, damage: int, name: str) -> None:
-    view = memoryview(data)
-    for offset in _magics(data, damage + 1):
-        record = _record_at(view, offset)
-        if record is not None and record.durable > damage:
-            raise Corrupt(segment=name, damaged_at=damage, whole_record_at=offset)
-
-
-def _magics(data: bytes, start: int) -> Iterator[int]:
-    while (start := data.find(_RECORD_MAGIC, start)) >= 0:
+def magics(data: bytes, start: int) -> Iterator[int]:
+    """Where a record may begin."""
+    while (start := data.find(RECORD_MAGIC, start)) >= 0:
         yield start
         start += 1
+
+
+def _seed(salt: int, offset: int) -> int:
+    return zlib.crc32(_PLACE.pack(salt, offset))
+
+
+def _record_at(view: memoryview, salt: int, offset: int) -> Record | None:
+    """The whole record at `offset`, sharing the memory; None: there is none, or it is damaged."""
+    start = offset + RECORD_HEADER_BYTES
+    if len(view) < start:
+        return None
+    fields = _RECORD.unpack_from(view, offset)
+    magic, type_, length, epoch, sequence, durable, crc, total = fields
+    if magic != RECORD_MAGIC or len(view) - start < length:
+        return None
+    if total != zlib.crc32(view[offset : start - _CRC_BYTES], _seed(salt, offset)):
+        return None
+    payload = view[start : start + length]
+    if crc != zlib.crc32(payload):
+        return None
+    return Record(type_, Position(epoch, sequence), durable, payload)
+
+
+def _refuse_lost_bytes(data: bytes, salt: int, damage: int, name: str) -> None:
+    view = memoryview(data)
+    for offset in magics(data, damage + 1):
+        record = _record_at(view, salt, offset)
+        if record is not None and record.durable > damage:
+            raise Corrupt(segment=name, damaged_at=damage, whole_record_at=offset)

@@ -23,10 +23,10 @@ Counted = tuple[tuple[Memtable, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Memtables, each up to the number of batches seen, newest first; files, newest first.
+    """Memtables, each up to the number of rows seen, newest first; files, newest first.
 
     A scan sees exactly this, and so do rows by key `as_seen`. Otherwise they come from the
-    memtables as they are when asked. `guard` is held while batches are counted, and no longer: it
+    memtables as they are when asked. `guard` is held while rows are counted, and no longer: it
     keeps a batch from being seen in part.
     """
 
@@ -35,9 +35,9 @@ class View:
     guard: Lock = field(default_factory=Lock)
 
     def counted_now(self) -> Counted:
-        """The same memtables, up to the batches that they have now."""
+        """The same memtables, up to the rows that they have now."""
         with self.guard:
-            return tuple((memtable, memtable.batches) for memtable, _ in self.memtables)
+            return tuple((memtable, memtable.rows) for memtable, _ in self.memtables)
 
 
 def newest_rows(
@@ -55,9 +55,21 @@ def newest_rows(
 
 def newest_versions(view: View, keys: Sequence[bytes]) -> dict[bytes, int]:
     """The current row version of each key that has a live row."""
-    live = _live(newest_rows(view, sorted(keys), ()))
-    versions = live.column(VERSION).to_pylist()
-    return dict(zip(live.column(KEY).to_pylist(), versions, strict=True))
+    found: dict[bytes, tuple[int, bool]] = {}
+    for key in keys:
+        for memtable, rows in view.memtables:
+            position = memtable.find(key, rows)
+            if position is not None:
+                found[key] = (position.version, position.is_tombstone)
+                break
+    if view.files:
+        known = {key: version for key, (version, _) in found.items()}
+        in_files = _newest_in_files(view.files, sorted(keys), (), known)
+        columns = (in_files.column(name).to_pylist() for name in (KEY, VERSION, OP))
+        for key, version, op in zip(*columns, strict=True):
+            if key not in found or found[key][0] < version:
+                found[key] = (version, op == DELETE)
+    return {key: version for key, (version, is_tombstone) in found.items() if not is_tombstone}
 
 
 def live_rows(
@@ -79,8 +91,8 @@ def merge_sources(view: View, keys: KeyRange, columns: Sequence[ColumnDef]) -> l
     ]
     sources.extend(
         MergeSource(b"", partial(_open_memory, run, keys, schema))
-        for memtable, batches in view.memtables
-        for run in memtable.sorted_runs(batches)
+        for memtable, rows in view.memtables
+        for run in memtable.sorted_runs(rows)
     )
     return sources
 
@@ -93,11 +105,11 @@ def _newest_in_memory(
     parts = []
     known: dict[bytes, int] = {}
     rest = list(keys)
-    for memtable, batches in memtables:
+    for memtable, rows in memtables:
         found: list[Position] = []
         missing: list[bytes] = []
         for key in rest:
-            position = memtable.find(key, batches)
+            position = memtable.find(key, rows)
             if position is None:
                 missing.append(key)
             else:

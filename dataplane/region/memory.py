@@ -26,8 +26,8 @@ class Memory:
         """Entries too."""
         return sum(memtable.rows for memtable in tuple(self._memtables.values()))
 
-    def add(self, version: int, parts: Sequence[Part], wall_ms: int) -> None:
-        """One batch. Raises Corrupt if the version does not rise."""
+    def add(self, parts: Sequence[Part], wall_ms: int) -> None:
+        """One group. Raises Corrupt if the version does not rise."""
         if not self._memtables:
             self.first_ms = wall_ms
         for part in parts:
@@ -35,7 +35,7 @@ class Memory:
             if memtable is None:
                 memtable = Memtable(columns_in(part.family, self._columns), part.family)
                 self._memtables[part.family] = memtable
-            memtable.add(version, part.rows, part.keys, wall_ms)
+            memtable.add(part.rows, part.keys, wall_ms)
 
     @property
     def families(self) -> frozenset[int]:

@@ -1,6 +1,6 @@
-"""The newest rows of one family in memory: the logged batches as they are, an index by key."""
+"""The newest rows of one family in memory, in the order in which they came, an index by key."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,68 +13,103 @@ from dataplane.region.columns import DELETE, KEY, OP, VERSION, ColumnDef, file_s
 from dataplane.region.conforming import conformed
 from dataplane.region.families import ROWS
 
-_INDEX_ENTRY_BYTES = 150  # measured: slot, key object and number of one row of the index
+_INDEX_ENTRY_BYTES = 160  # measured: slot, key object and number of one row of the index
 _OLDER_VERSION_BYTES = 50  # measured: a place in the list of its key's versions, and its number
-_ROW_BITS = 32
+_COLUMN_BYTES = 500  # measured: array, buffers and their owners of one column of a chunk
+_CHUNK_BYTES = 1_000  # measured: the rest of a chunk
+_MERGED_AT_ONCE = 4
+"""Chunks of one rank that become one of the next: a row is copied a few times, and small chunks
+are few."""
+_LARGE_ROWS = 512
+_LARGE_BYTES = 256 << 10
+"""Larger chunks stay as they came."""
+_LARGE = 99
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
     """Where the newest version of a key stands."""
 
-    batch: int
     row: int
+    """Counted from the memtable's first."""
     version: int
     is_tombstone: bool
 
 
+class _Chunk(NamedTuple):
+    """Rows that stand together, from the memtable's row `start`."""
+
+    start: int
+    rows: pa.RecordBatch
+    rank: int
+    bytes: int
+
+
 class _Run(NamedTuple):
-    """The newest rows of the batches before `end` that are in no run before it, by key."""
+    """The newest of the rows before `end` that are in no run before it, by key."""
 
     end: int
     rows: pa.Table
 
 
 class Memtable:
-    """Batches in order of version. One thread adds, under the region's lock; batches never change,
-    so a reader keeps the number of batches it saw and needs no lock. A key is found in a time that
-    does not depend on how many batches there are, or came since."""
+    """Rows in order of version. One thread adds, under the region's lock; a row never changes its
+    place, so a reader keeps the number of rows it saw and needs no lock. A key is found in a time
+    that depends neither on how many batches there are nor on how many came since."""
 
     def __init__(self, columns: Sequence[ColumnDef], family: int = ROWS) -> None:
         self.family = family
         self._schema = file_schema(columns)
-        self._batches: list[tuple[int, pa.RecordBatch]] = []
+        self._chunks: tuple[_Chunk, ...] = ()
         self._index: dict[bytes, int] = {}
         self._versions: dict[bytes, list[int]] = {}
-        """Positions of all versions, ascending, of keys that have more than one."""
+        """Rows of all versions, ascending, of keys that have more than one."""
         self._runs: tuple[_Run, ...] = ()
+        self._chunk_bytes = self._index_bytes = self._run_bytes = 0
+        self._last_version = 0
         self.bytes = 0
+        """Truly taken: rows, index, and the sorted copies that scans have left."""
         self.rows = 0
-        self.first_ms = 0
-        """Wall time of the oldest batch; meaningful while there are rows."""
-
-    @property
-    def batches(self) -> int:
-        return len(self._batches)
-
-    @property
-    def first_version(self) -> int | None:
+        self.first_version: int | None = None
         """The lowest; None: there is nothing."""
-        return self._batches[0][0] if self._batches else None
+        self.first_ms = 0
+        """Wall time of the oldest rows; meaningful while there are any."""
 
-    def add(self, version: int, rows: pa.RecordBatch, keys: Sequence[bytes], wall_ms: int) -> None:
-        """`keys` are the values of `_key`. Raises Corrupt if the version does not rise."""
-        if self._batches and version <= self._batches[-1][0]:
-            raise Corrupt(version=version, last=self._batches[-1][0])
-        if not self._batches:
-            self.first_ms = wall_ms
-        base = len(self._batches) << _ROW_BITS
-        self._batches.append((version, rows))
+    def add(self, rows: pa.RecordBatch, keys: Sequence[bytes], wall_ms: int) -> None:
+        """`rows` are as `file_schema`, in order of version; `keys` are the values of `_key`.
+
+        Raises Corrupt if the version does not rise above all before.
+        """
+        versions = rows.column(VERSION)
+        first = versions[0].as_py()
+        if first <= self._last_version:
+            raise Corrupt(version=first, last=self._last_version)
+        if self.first_version is None:
+            self.first_ms, self.first_version = wall_ms, first
+        self._last_version = versions[rows.num_rows - 1].as_py()
+        base = self.rows
+        self._append(rows)
         older = self._keep_older(keys, base)
         self._index.update(zip(keys, range(base, base + len(keys)), strict=True))
+        self._index_bytes += sum(map(len, keys)) + _INDEX_ENTRY_BYTES * len(keys)
+        self._index_bytes += _OLDER_VERSION_BYTES * older
         self.rows += rows.num_rows
-        self.bytes += rows.nbytes + sum(map(len, keys)) + _INDEX_ENTRY_BYTES * len(keys)
-        self.bytes += _OLDER_VERSION_BYTES * older
+        self._count()
+
+    def _count(self) -> None:
+        self.bytes = self._chunk_bytes + self._index_bytes + self._run_bytes
+
+    def _append(self, rows: pa.RecordBatch) -> None:
+        chunks = [*self._chunks, _chunk(self.rows, rows, 0)]
+        self._chunk_bytes += chunks[-1].bytes
+        while _are_due(chunks[-_MERGED_AT_ONCE:]):
+            last = chunks[-_MERGED_AT_ONCE:]
+            table = pa.Table.from_batches([one.rows for one in last], last[0].rows.schema)
+            (whole,) = table.combine_chunks().to_batches()
+            self._chunk_bytes -= sum(one.bytes for one in last)
+            chunks[-_MERGED_AT_ONCE:] = [_chunk(last[0].start, whole, last[0].rank + 1)]
+            self._chunk_bytes += chunks[-1].bytes
+        self._chunks = tuple(chunks)
 
     def _keep_older(self, keys: Sequence[bytes], base: int) -> int:
         """Before the index leads to the new versions: a reader without a lock that finds one of
@@ -96,56 +131,60 @@ class Memtable:
         """Batches that come from now on have these; those before read as null in new ones."""
         self._schema = file_schema(columns)
 
-    def find(self, key: bytes, batches: int) -> Position | None:
-        """Where its newest version among the first `batches` stands."""
+    def find(self, key: bytes, rows: int) -> Position | None:
+        """Where its newest version among the first `rows` stands."""
         at = self._index.get(key)
-        end = batches << _ROW_BITS
-        if at is not None and at >= end:
-            at = self._last_before(key, end)
+        if at is not None and at >= rows:
+            versions = self._versions.get(key, ())
+            place = bisect_left(versions, rows)
+            at = versions[place - 1] if place else None
         if at is None:
             return None
-        return self._position(at >> _ROW_BITS, at & ((1 << _ROW_BITS) - 1))
-
-    def _last_before(self, key: bytes, end: int) -> int | None:
-        versions = self._versions.get(key, ())
-        place = bisect_left(versions, end)
-        return versions[place - 1] if place else None
-
-    def _position(self, batch: int, row: int) -> Position:
-        version, rows = self._batches[batch]
-        return Position(batch, row, version, rows.column(OP)[row].as_py() == DELETE)
+        chunk = _chunk_of(self._chunks, at)
+        here, batch = at - chunk.start, chunk.rows
+        is_tombstone = batch.column(OP)[here].as_py() == DELETE
+        return Position(at, batch.column(VERSION)[here].as_py(), is_tombstone)
 
     def rows_at(self, positions: Sequence[Position]) -> pa.Table:
         """The rows themselves, in no promised order, as `file_schema`."""
-        by_batch: dict[int, list[int]] = {}
+        chunks, schema = self._chunks, self._schema
+        wanted: dict[int, list[int]] = {}
+        found: dict[int, _Chunk] = {}
         for position in positions:
-            by_batch.setdefault(position.batch, []).append(position.row)
-        parts = [self._taken(batch, pa.array(rows)) for batch, rows in by_batch.items()]
-        return pa.concat_tables(parts) if parts else self._schema.empty_table()
+            chunk = _chunk_of(chunks, position.row)
+            found[chunk.start] = chunk
+            wanted.setdefault(chunk.start, []).append(position.row - chunk.start)
+        parts = [
+            conformed(pa.Table.from_batches([found[start].rows.take(pa.array(rows))]), schema)
+            for start, rows in wanted.items()
+        ]
+        return pa.concat_tables(parts) if parts else schema.empty_table()
 
-    def sorted_rows(self, batches: int) -> pa.Table:
-        """The newest version of each key among the first `batches`, tombstones too, by key."""
-        return self._gathered(self.sorted_runs(batches))
+    def sorted_rows(self, rows: int) -> pa.Table:
+        """The newest version of each key among the first `rows`, tombstones too, by key."""
+        return self._gathered(self.sorted_runs(rows))
 
-    def sorted_runs(self, batches: int) -> Sequence[pa.Table]:
+    def sorted_runs(self, rows: int) -> Sequence[pa.Table]:
         """The same in a few tables, to be merged. They are kept, each more than twice the next: so
         a row is sorted few times, however often reads come between writes."""
-        runs = [run for run in self._runs if run.end <= batches]
+        runs = [run for run in self._runs if run.end <= rows]
         is_older = len(runs) < len(self._runs)
         begin = runs[-1].end if runs else 0
-        if begin < batches:
-            newest = newest_by_key(pa.concat_tables(self._tables(begin, batches)))
-            runs.append(_Run(batches, newest))
+        if begin < rows:
+            newest = newest_by_key(pa.concat_tables(self._tables(begin, rows)))
+            runs.append(_Run(rows, newest))
             while len(runs) > 1 and runs[-2].rows.num_rows <= 2 * runs[-1].rows.num_rows:
                 last = runs.pop()
                 runs[-1] = _Run(last.end, self._gathered([runs[-1].rows, last.rows]))
             if not is_older:
                 self._runs = tuple(runs)
+                self._run_bytes = sum(run.rows.nbytes for run in runs)
+                self._count()
         return [run.rows for run in runs]
 
     def all_rows(self) -> pa.Table:
         """Every version of each key, tombstones too, by key and newest first."""
-        return sorted_by_key(pa.concat_tables(self._tables(0, self.batches)))
+        return sorted_by_key(pa.concat_tables(self._tables(0, self.rows)))
 
     def _gathered(self, tables: Sequence[pa.Table]) -> pa.Table:
         """The newest version of each key; columns may have come between two of the tables."""
@@ -156,19 +195,39 @@ class Memtable:
         return newest_by_key(pa.concat_tables([schema.empty_table(), *alike]))
 
     def _tables(self, begin: int, end: int) -> Iterator[pa.Table]:
-        schema = self._schema
+        schema, chunks = self._schema, self._chunks
         yield schema.empty_table()
-        for version, rows in self._batches[begin:end]:
-            yield _versioned(version, rows, schema)
+        first = bisect_right(chunks, begin, key=_start_of) - 1
+        for chunk in chunks[first:]:
+            if chunk.start >= end:
+                break
+            skipped = max(begin - chunk.start, 0)
+            rows = chunk.rows.slice(skipped, end - chunk.start - skipped)
+            yield conformed(pa.Table.from_batches([rows]), schema)
 
-    def _taken(self, batch: int, rows: pa.Array) -> pa.Table:
-        version, whole = self._batches[batch]
-        return _versioned(version, whole.take(rows), self._schema)
+
+def _chunk(start: int, rows: pa.RecordBatch, rank: int) -> _Chunk:
+    is_large = rows.num_rows >= _LARGE_ROWS or rows.nbytes >= _LARGE_BYTES
+    size = rows.nbytes + _CHUNK_BYTES + _COLUMN_BYTES * rows.num_columns
+    return _Chunk(start, rows, _LARGE if is_large else rank, size)
 
 
-def _versioned(version: int, rows: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    stamps = pa.repeat(pa.scalar(version, pa.int64()), rows.num_rows)
-    return conformed(pa.Table.from_batches([rows]).append_column(VERSION, stamps), schema)
+def _are_due(last: Sequence[_Chunk]) -> bool:
+    first = last[0]
+    return (
+        len(last) == _MERGED_AT_ONCE
+        and first.rank != _LARGE
+        and all(one.rank == first.rank for one in last)
+        and all(one.rows.schema.equals(first.rows.schema, True) for one in last)
+    )
+
+
+def _start_of(chunk: _Chunk) -> int:
+    return chunk.start
+
+
+def _chunk_of(chunks: Sequence[_Chunk], row: int) -> _Chunk:
+    return chunks[bisect_right(chunks, row, key=_start_of) - 1]
 
 
 def newest_by_key(table: pa.Table) -> pa.Table:

@@ -1,8 +1,8 @@
 """Opens a region: fence, read, seal, replay, publish, look; and only then it serves (P5)."""
 
 import posixpath
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from base.errors import Conflict, Unavailable
 from dataplane.region.columns import RegionSpec, ordered
@@ -112,7 +112,7 @@ def _open_over(place: RegionPlace, mine: Opening, source: Source, order: OpenOrd
         else:
             replay.add(read_sealed(place.disk, sealed.root or place.root, sealed))
     for log in _seal_rest(place.disk, source):
-        replay.add(SealedLog(inherited.segment(log.entry), log.batches, log.sequence))
+        replay.add(replace(log, entry=inherited.segment(log.entry)))
     still_sealed = replay.finish()
     risen = base.schema_floor > source.manifest.schema_floor
     manifest = base.model_copy(
@@ -153,8 +153,10 @@ class _Inheritance:
         return entry.model_copy(update={"root": self.root_of(entry.root)})
 
 
-def _seal_rest(disk: Disk, source: Source) -> Sequence[SealedLog]:
-    """Their writers may have died before they synced what can be read: a seal over bytes that the
+def _seal_rest(disk: Disk, source: Source) -> Iterator[SealedLog]:
+    """One at a time: what replay has spilled is not in memory while the next is read.
+
+    Their writers may have died before they synced what can be read: a seal over bytes that the
     next power loss takes would make the region lost."""
     with lost_if_missing(source.root):
         rest = unsealed_segments(disk.list(source.root), source.manifest)
@@ -162,9 +164,9 @@ def _seal_rest(disk: Disk, source: Source) -> Sequence[SealedLog]:
             disk.sync_file(posixpath.join(source.root, segment_name(segment)))
     if rest:
         disk.sync_folder(source.root)
-    return [
-        seal_segment(disk, source.root, segment, is_last=segment == rest[-1]) for segment in rest
-    ]
+    region_id = source.manifest.spec.region_id
+    for segment in rest:
+        yield seal_segment(disk, source.root, region_id, segment, is_last=segment == rest[-1])
 
 
 def _verify_segment_present(disk: Disk, entry: SealedEntry, own_root: str) -> None:

@@ -29,7 +29,7 @@ from dataplane.region.columns import RegionSpec
 from dataplane.region.families import ROWS
 from dataplane.region.fence import look
 from dataplane.region.floor import told
-from dataplane.region.group import Applied, Group, Terms
+from dataplane.region.group import Applied, Group, GroupRecord, Terms
 from dataplane.region.ingesting import Ingesting
 from dataplane.region.manifest import Mark
 from dataplane.region.marks import marked, unmarked, version_of_mark
@@ -37,6 +37,7 @@ from dataplane.region.opening import create_or_open, open_existing
 from dataplane.region.place import OpenOrder, RegionPlace
 from dataplane.region.schema import RegionSchema
 from dataplane.region.serving import unknown_outcome
+from dataplane.region.shape import BatchShape
 from dataplane.region.versions import next_version
 
 
@@ -66,16 +67,17 @@ class Region(Ingesting):
         """
         self._make_room()
         with self._writing, self._view({ROWS} | self.schema.indexes) as views:
-            terms = Terms(self.opening.epoch, self.schema, self.spec.columns)
+            terms = Terms(self.opening.epoch, self.schema, self._shape_now())
             group = Group(terms, views, self._content.statements)
             wall_ms, version = self.place.clock.wall_ms(), self._content.version
             for header, batch in batches:
                 version = group.admit(header, batch, version, wall_ms)
             if not group.staged:
                 return group.results()
-            failure = self._write(group)
+            record = group.record()
+            failure = self._write(record)
             if failure is None:
-                self._content.add(group.staged, wall_ms)
+                self._content.add(record.content, wall_ms)
             return group.results(failure)
 
     def set_schema(
@@ -194,12 +196,18 @@ class Region(Ingesting):
         with self._merging, self._flushing:
             pass  # a merge has seen it, at its next window, and a flush before its manifest
 
-    def _write(self, group: Group) -> MetaError | None:
+    def _shape_now(self) -> BatchShape:
+        """`_writing` is held."""
+        columns = self.spec.columns
+        if self._shape is None or self._shape.columns is not columns:
+            self._shape = BatchShape(columns)
+        return self._shape
+
+    def _write(self, record: GroupRecord) -> MetaError | None:
         """None: durable, and nobody had taken over. Otherwise what the group is told."""
         try:
             with self._serving.in_doubt():
-                payloads = [staged.payload for staged in group.staged]
-                self._log.append(payloads, self._content.sequence + 1)
+                self._log.append(record.payload, record.schemas, self._content.sequence + 1)
                 look(self.place.disk, self.place.root, self.opening)
         except Unavailable as error:
             if error.code == "storage-full":

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 
 from dataplane.region.columns import ColumnDef
-from dataplane.region.families import parts_of
 from dataplane.region.flush import covered, write_memtable
-from dataplane.region.manifest import FileEntry, Manifest, Remembered, SealedEntry
+from dataplane.region.manifest import FileEntry, Manifest, SealedEntry
 from dataplane.region.memory import Memory
 from dataplane.region.names import Numbered, Opening
 from dataplane.region.place import RegionPlace
 from dataplane.region.sealed_log import SealedLog
-from dataplane.region.statements import StatementMemory
+from dataplane.region.statements import StatementMemory, remember
 from dataplane.region.versions import wall_ms_of
 
 
@@ -33,14 +32,11 @@ class Replay:
         self.spilled: list[FileEntry] = []
 
     def add(self, log: SealedLog) -> None:
-        for batch in log.batches:
-            head, rows = batch.head, batch.rows.num_rows
-            living = [part for part in parts_of(batch.rows) if part.family not in self._dead]
-            self.memory.add(head.version, living, wall_ms_of(head.version))
-            self.statements.add(
-                Remembered(statement_id=head.statement_id, version=head.version, rows=rows)
-            )
-            self.version = max(self.version, head.version)
+        for group in log.groups():
+            living = [part for part in group.parts if part.family not in self._dead]
+            self.memory.add(living, wall_ms_of(group.version))
+            remember(group, self.statements)
+            self.version = max(self.version, group.version)
             if self.memory.bytes > self._place.limits.memtable_bytes:
                 self._spill()
         self.sequence = max(self.sequence, log.sequence)

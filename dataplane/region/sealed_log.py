@@ -2,18 +2,29 @@
 
 import posixpath
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from base.errors import Corrupt
-from dataplane.region.batch_format import LoggedBatch, decode_batch
-from dataplane.region.columns import VERSION, ColumnDef, file_schema
+from dataplane.region import log_format_v1
+from dataplane.region.columns import ColumnDef, file_schema
 from dataplane.region.conforming import conformed
 from dataplane.region.disk import Disk
-from dataplane.region.families import ROWS, sliced
-from dataplane.region.log_format import BATCH, SegmentScan, scan_segment
+from dataplane.region.families import ROWS
+from dataplane.region.log_format import (
+    Position,
+    Record,
+    RecordType,
+    SegmentHeader,
+    SegmentScan,
+    header_of,
+    refuse_unknown,
+    scan_records,
+)
+from dataplane.region.log_format_v1 import decode_batch
+from dataplane.region.logged_group import LoggedGroup, decode_group, rows_in, take_schema
 from dataplane.region.lost import lost_if_missing
 from dataplane.region.manifest import Manifest, SealedEntry
 from dataplane.region.names import Numbered, segment_name, segments
@@ -21,14 +32,54 @@ from dataplane.region.names import Numbered, segment_name, segments
 
 @dataclass(frozen=True, slots=True)
 class SealedLog:
-    """One segment's batches up to its seal, in order, and the sequence of the last (0: none)."""
+    """One segment up to its seal."""
 
     entry: SealedEntry
-    batches: tuple[LoggedBatch, ...]
-    sequence: int
+    scan: SegmentScan
+    path: str
+
+    def groups(self) -> Iterator[LoggedGroup]:
+        """In order, each decoded when it is asked for. Raises Corrupt for a record that cannot be
+        replayed, or that does not follow the one before it."""
+        schemas: dict[bytes, pa.Schema] = {}
+        last: Position | None = None
+        for record in self.scan.records:
+            refuse_unknown(record, _KNOWN, self.path)
+            self._refuse_gap(last, record)
+            if record.type == RecordType.SCHEMA:
+                take_schema(record.payload, schemas, self.path)
+                continue
+            last = record.position
+            if self.scan.format == log_format_v1.FORMAT:
+                yield decode_batch(record.payload, self.path)
+            else:
+                yield decode_group(record.payload, schemas, self.path)
+
+    @property
+    def sequence(self) -> int:
+        """Of the last record that takes a position; 0: there is none."""
+        taking = (one for one in reversed(self.scan.records) if one.type != RecordType.SCHEMA)
+        return next((record.position.sequence for record in taking), 0)
+
+    def rows(self) -> int:
+        """Of all groups, superseded ones and entries too. Reads no values."""
+        for record in self.scan.records:
+            refuse_unknown(record, _KNOWN, self.path)
+        if self.scan.format == log_format_v1.FORMAT:
+            return sum(part.rows.num_rows for group in self.groups() for part in group.parts)
+        groups = (one for one in self.scan.records if one.type == RecordType.GROUP)
+        return sum(rows_in(record.payload, self.path) for record in groups)
+
+    def _refuse_gap(self, last: Position | None, record: Record) -> None:
+        epoch, sequence = record.position
+        if last is not None and (epoch < last.epoch or sequence != last.sequence + 1):
+            raise Corrupt(segment=self.path, epoch=epoch, sequence=sequence, last=list(last))
 
 
-def seal_segment(disk: Disk, root: str, name: Numbered, is_last: bool) -> SealedLog:
+_KNOWN = (RecordType.SCHEMA, RecordType.GROUP)
+
+
+def seal_segment(disk: Disk, root: str, region_id: int, name: Numbered, is_last: bool) -> SealedLog:
     """Decides what of a segment counts: its whole records, as far as they can be seen now.
 
     Only an opening's last segment can have a torn tail: the others were synced to their end before
@@ -39,19 +90,13 @@ def seal_segment(disk: Disk, root: str, name: Numbered, is_last: bool) -> Sealed
     with lost_if_missing(root, text):
         length = disk.size(path)
     data = _read(disk, root, text, length)
-    scan = scan_segment(data, path)
+    scan = _scanned(data, SegmentHeader(region_id, name), path)
     if not is_last and scan.length < len(data):
         raise Corrupt(segment=path, damaged_at=scan.length, reason="not the last segment")
-    sealed = SealedEntry(
-        root=root,
-        name=text,
-        bytes=scan.length,
-        crc32=f"{zlib.crc32(data[: scan.length]):08x}",
-        rows=0,
-    )
-    log = _decoded(scan, sealed, path)
-    rows = sum(batch.rows.num_rows for batch in log.batches)
-    return SealedLog(sealed.model_copy(update={"rows": rows}), log.batches, log.sequence)
+    crc32 = f"{zlib.crc32(memoryview(data)[: scan.length]):08x}"
+    entry = SealedEntry(root=root, name=text, bytes=scan.length, crc32=crc32, rows=0)
+    rows = SealedLog(entry, scan, path).rows()
+    return SealedLog(entry.model_copy(update={"rows": rows}), scan, path)
 
 
 def read_sealed(disk: Disk, root: str, entry: SealedEntry) -> SealedLog:
@@ -61,7 +106,17 @@ def read_sealed(disk: Disk, root: str, entry: SealedEntry) -> SealedLog:
     data = _read(disk, root, entry.name, entry.bytes)
     if len(data) != entry.bytes or f"{zlib.crc32(data):08x}" != entry.crc32:
         raise Corrupt(segment=path, bytes=len(data), sealed=entry.bytes)
-    return _decoded(scan_segment(data, path), entry, path)
+    found = header_of(data, path)
+    if found is None:
+        if data:
+            raise Corrupt(segment=path, damaged_at=0, sealed=entry.bytes)
+        return SealedLog(entry, SegmentScan(None, (), 0), path)
+    if segment_name(found[1].name) != entry.name:
+        raise Corrupt(segment=path, says=segment_name(found[1].name))
+    scan = _scanned(data, found[1], path)
+    if scan.length != entry.bytes:
+        raise Corrupt(segment=path, damaged_at=scan.length, sealed=entry.bytes)
+    return SealedLog(entry, scan, path)
 
 
 def sealed_rows(log: SealedLog, columns: Sequence[ColumnDef], family: int = ROWS) -> pa.Table:
@@ -69,11 +124,9 @@ def sealed_rows(log: SealedLog, columns: Sequence[ColumnDef], family: int = ROWS
     ones too."""
     schema = file_schema(columns)
     parts = [schema.empty_table()]
-    for batch in log.batches:
-        for rows in (rows for found, rows in sliced(batch.rows) if found == family):
-            stamps = pa.repeat(pa.scalar(batch.head.version, pa.int64()), rows.num_rows)
-            table = pa.Table.from_batches([rows]).append_column(VERSION, stamps)
-            parts.append(conformed(table, schema))
+    for group in log.groups():
+        own = (part.rows for part in group.parts if part.family == family)
+        parts += (conformed(pa.Table.from_batches([rows]), schema) for rows in own)
     return pa.concat_tables(parts)
 
 
@@ -99,16 +152,11 @@ def _read(disk: Disk, root: str, name: str, length: int) -> bytes:
         return disk.read(posixpath.join(root, name), 0, length)
 
 
-def _decoded(scan: SegmentScan, entry: SealedEntry, path: str) -> SealedLog:
-    if scan.header is not None and segment_name(scan.header.name) != entry.name:
-        raise Corrupt(segment=path, says=segment_name(scan.header.name))
-    if scan.length != entry.bytes:
-        raise Corrupt(segment=path, damaged_at=scan.length, sealed=entry.bytes)
-    sequence = 0
-    batches = []
-    for record in scan.records:
-        if record.kind != BATCH or (sequence and record.sequence != sequence + 1):
-            raise Corrupt(segment=path, kind=record.kind, sequence=record.sequence, last=sequence)
-        sequence = record.sequence
-        batches.append(decode_batch(record.payload, path))
-    return SealedLog(entry, tuple(batches), sequence)
+def _scanned(data: bytes, expected: SegmentHeader, path: str) -> SegmentScan:
+    found = header_of(data, path)
+    if found is not None and found[0] == log_format_v1.FORMAT:
+        scan = log_format_v1.scan_records(data, path)
+        if scan.header != expected:
+            raise Corrupt(segment=path, found=str(scan.header), expected=str(expected))
+        return scan
+    return scan_records(data, expected, path)

@@ -7,6 +7,7 @@ below that. Only applied batches are remembered: a refused one wrote nothing and
 
 from collections.abc import Iterable
 
+from dataplane.region.logged_group import LoggedGroup
 from dataplane.region.manifest import Remembered
 from dataplane.region.versions import version_of_ms, wall_ms_of
 
@@ -36,3 +37,8 @@ class StatementMemory:
 
     def _first(self) -> Remembered:
         return next(iter(self._by_id.values()))
+
+
+def remember(group: LoggedGroup, memory: StatementMemory) -> None:
+    for one in group.statements:
+        memory.add(Remembered(statement_id=one.id, version=one.version, rows=one.rows))

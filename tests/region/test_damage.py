@@ -11,7 +11,12 @@ import pytest
 from base.errors import Corrupt
 from dataplane.region.file_reader import FileReader
 from dataplane.region.key_range import KeyRange
-from dataplane.region.log_format import HEADER_BYTES, RECORD_HEADER_BYTES, scan_segment
+from dataplane.region.log_format import (
+    HEADER_BYTES,
+    RECORD_HEADER_BYTES,
+    header_of,
+    scan_records,
+)
 from dataplane.region.manifest import decode_manifest
 from dataplane.region.memory_disk import Inode, MemoryDisk, MemoryStore
 from dataplane.region.names import parse_segment
@@ -73,9 +78,13 @@ def one_bit_of_each_byte(start: int, end: int) -> Iterator[int]:
 
 
 def record_ends(data: bytes) -> list[int]:
-    ends = [HEADER_BYTES]
-    for record in scan_segment(data, "wal").records:
-        ends.append(ends[-1] + RECORD_HEADER_BYTES + len(record.payload))
+    """Where the schema and each group end."""
+    found = header_of(data, "wal")
+    assert found is not None
+    ends, at = [], HEADER_BYTES
+    for record in scan_records(data, found[1], "wal").records:
+        at += RECORD_HEADER_BYTES + len(record.payload)
+        ends.append(at)
     return ends
 
 
@@ -88,7 +97,8 @@ def kept(logged: Damaged, damaged: bytes) -> Contents:
     path = logged.path("wal-")
     name = parse_segment(path.rpartition("/")[2])
     assert name is not None
-    log = seal_segment(logged.with_file(path, damaged).disk, A, name, is_last=True)
+    disk = logged.with_file(path, damaged).disk
+    log = seal_segment(disk, A, SPEC.region_id, name, is_last=True)
     rows = sealed_rows(log, SPEC.columns).to_pydict()
     return dict(zip(rows["_key"], zip(rows["c1"], rows["c2"], strict=True), strict=True))
 

@@ -6,37 +6,46 @@ from pathlib import Path
 import pytest
 
 from base.errors import Corrupt
-from dataplane.region.batch_format import BatchHead, LoggedBatch, decode_batch, encode_batch
 from dataplane.region.log_format import (
-    BATCH,
     HEADER_BYTES,
     RECORD_HEADER_BYTES,
+    Position,
     Record,
+    RecordType,
     SegmentHeader,
     SegmentScan,
     encode_header,
     encode_record,
-    scan_segment,
+    refuse_unknown,
+    salt_of,
+    scan_records,
 )
 from dataplane.region.names import Numbered
-from tests.region.rig import REGION_ID, batch
+from tests.region.rig import REGION_ID
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "region"
 HEADER = SegmentHeader(REGION_ID, Numbered(3, 2, 1))
+SALT = salt_of(HEADER)
 NAME = "wal-3-2-1"
 PAYLOADS = (b"one", b"the second record", b"", b"four\xffREC", b"the fifth and last")
+PAGE = 4096
+
+
+def scan_segment(data: bytes) -> SegmentScan:
+    return scan_records(data, HEADER, NAME)
 
 
 def group(sequence: int, durable: int, *payloads: bytes) -> bytes:
-    """One write: all its records know the same bytes to be durable."""
-    return b"".join(
-        encode_record(Record(BATCH, sequence + at, durable, payload))
-        for at, payload in enumerate(payloads)
-    )
+    """One write: all its records know the same bytes to be durable, and begin behind them."""
+    data = b""
+    for at, payload in enumerate(payloads):
+        record = Record(RecordType.GROUP, Position(3, sequence + at), durable, payload)
+        data += encode_record(record, SALT, durable + len(data))
+    return data
 
 
 def segment(payloads: tuple[bytes, ...] = PAYLOADS) -> bytes:
-    """Each record in a group of its own."""
+    """Each record in a write of its own."""
     data = encode_header(HEADER)
     for sequence, payload in enumerate(payloads, start=1):
         data += group(sequence, len(data), payload)
@@ -52,7 +61,7 @@ def ends() -> list[int]:
 
 
 def payloads_of(scan: SegmentScan) -> tuple[bytes, ...]:
-    return tuple(record.payload for record in scan.records)
+    return tuple(bytes(record.payload) for record in scan.records)
 
 
 def test_given_a_segment_when_written_today_then_it_is_the_golden_file() -> None:
@@ -60,11 +69,11 @@ def test_given_a_segment_when_written_today_then_it_is_the_golden_file() -> None
 
 
 def test_given_the_golden_segment_when_read_then_all_is_there() -> None:
-    scan = scan_segment((GOLDEN / "segment.bin").read_bytes(), NAME)
+    scan = scan_segment((GOLDEN / "segment.bin").read_bytes())
 
     assert scan.header == HEADER
     assert payloads_of(scan) == PAYLOADS
-    assert [record.sequence for record in scan.records] == [1, 2, 3, 4, 5]
+    assert [record.position for record in scan.records] == [(3, at) for at in range(1, 6)]
     assert scan.length == len(segment())
 
 
@@ -72,7 +81,7 @@ def test_given_a_segment_when_cut_at_any_byte_then_the_whole_records_before_are_
     data, boundaries = segment(), ends()
 
     for cut in range(len(data) + 1):
-        scan = scan_segment(data[:cut], NAME)
+        scan = scan_segment(data[:cut])
 
         whole = sum(end <= cut for end in boundaries)
         assert payloads_of(scan) == PAYLOADS[: max(whole - 1, 0)], cut
@@ -89,74 +98,101 @@ def test_given_a_record_when_any_bit_flips_then_it_is_torn_if_last_and_corrupt_i
         damaged = bytearray(data)
         damaged[bit // 8] ^= 1 << bit % 8
         if index == len(PAYLOADS) - 1:
-            assert payloads_of(scan_segment(bytes(damaged), NAME)) == PAYLOADS[:-1]
+            assert payloads_of(scan_segment(bytes(damaged))) == PAYLOADS[:-1]
         else:
             with pytest.raises(Corrupt):
-                scan_segment(bytes(damaged), NAME)
+                scan_segment(bytes(damaged))
 
 
-def test_given_a_header_when_any_bit_flips_then_the_segment_is_corrupt() -> None:
+def test_given_a_header_when_any_bit_flips_or_all_is_lost_then_the_segment_is_corrupt() -> None:
     data = segment()
 
     for bit in range(HEADER_BYTES * 8):
         damaged = bytearray(data)
         damaged[bit // 8] ^= 1 << bit % 8
         with pytest.raises(Corrupt):
-            scan_segment(bytes(damaged), NAME)
+            scan_segment(bytes(damaged))
+    with pytest.raises(Corrupt):
+        scan_segment(bytes(HEADER_BYTES) + data[HEADER_BYTES:])
 
 
-def test_given_a_group_when_its_first_record_was_torn_then_its_later_ones_prove_nothing() -> None:
-    # A device may keep the end of one unsynced write and lose its beginning.
+@pytest.mark.parametrize("kept", range(1, 4))
+def test_given_a_write_of_pages_when_torn_out_of_order_then_it_is_a_torn_tail(kept: int) -> None:
     data = encode_header(HEADER)
     data += group(1, len(data), b"acknowledged")
-    torn = bytearray(data + group(2, len(data), b"in flight", b"in flight too"))
-    torn[len(data) + RECORD_HEADER_BYTES] ^= 1
+    whole = data + group(2, len(data), *[bytes([at]) * 300 for at in range(64)])
+    torn = bytearray(len(whole))
+    torn[: len(data)] = data
+    torn[kept * PAGE : (kept + 1) * PAGE] = whole[kept * PAGE : (kept + 1) * PAGE]
 
-    scan = scan_segment(bytes(torn), NAME)
+    scan = scan_segment(bytes(torn))
 
     assert payloads_of(scan) == (b"acknowledged",)
     assert scan.length == len(data)
 
 
+def test_given_a_later_write_when_a_page_before_it_is_lost_then_it_is_corrupt() -> None:
+    data = encode_header(HEADER)
+    data += group(1, len(data), *[bytes([at]) * 300 for at in range(64)])
+    data += group(65, len(data), b"knows that all before it was synced")
+
+    for page in range(len(data) // PAGE):
+        torn = bytearray(data)
+        torn[page * PAGE : (page + 1) * PAGE] = bytes(PAGE)
+        with pytest.raises(Corrupt):
+            scan_segment(bytes(torn))
+
+
 def test_given_garbage_behind_the_records_when_read_then_it_is_a_torn_tail() -> None:
     data = segment()
 
-    scan = scan_segment(data + b"\xffREC" * 50 + bytes(100), NAME)
+    scan = scan_segment(data + b"\xffREC" * 50 + bytes(100))
 
     assert payloads_of(scan) == PAYLOADS
     assert scan.length == len(data)
 
 
+@pytest.mark.parametrize("where", ["another segment", "another place"])
+def test_given_a_value_with_bytes_of_a_record_when_its_group_is_torn_then_they_prove_nothing(
+    where: str,
+) -> None:
+    data = encode_header(HEADER)
+    data += group(1, len(data), b"acknowledged")
+    inside = len(data) + RECORD_HEADER_BYTES
+    other = SegmentHeader(REGION_ID, Numbered(3, 2, 2))
+    salt, offset = (salt_of(other), inside) if where == "another segment" else (SALT, inside + 1)
+    copied = encode_record(Record(RecordType.GROUP, Position(3, 9), 1 << 40, b"x"), salt, offset)
+    torn = (data + group(2, len(data), copied + bytes(500)))[:-100]
+
+    assert payloads_of(scan_segment(torn)) == (b"acknowledged",)
+
+
+def test_given_another_segment_when_read_then_it_is_corrupt() -> None:
+    moved = SegmentHeader(REGION_ID + 1, HEADER.name)
+
+    with pytest.raises(Corrupt):
+        scan_records(segment(), moved, NAME)
+
+
+@pytest.mark.parametrize("type_", [0, *range(RecordType.FLOOR, RecordType.DURABLE + 1), 77])
+def test_given_a_type_that_is_not_replayed_when_met_then_it_is_named_with_its_position(
+    type_: int,
+) -> None:
+    data = encode_header(HEADER)
+    data += encode_record(Record(type_, Position(3, 8), len(data), b""), SALT, len(data))
+    (record,) = scan_segment(data).records
+
+    with pytest.raises(Corrupt) as damage:
+        refuse_unknown(record, (RecordType.SCHEMA, RecordType.GROUP), NAME)
+
+    facts = damage.value.facts
+    assert (facts["record_type"], facts["epoch"], facts["sequence"]) == (type_, 3, 8)
+
+
 def test_given_a_newer_format_when_read_then_it_is_refused_loudly() -> None:
     data = bytearray(encode_header(HEADER))
-    data[6] = 2
+    data[6] = 3
     data[-4:] = zlib.crc32(data[:-4]).to_bytes(4, "little")
 
     with pytest.raises(Corrupt):
-        scan_segment(bytes(data), NAME)
-
-
-def test_given_a_batch_when_logged_and_read_then_it_is_the_same() -> None:
-    head = BatchHead(version=7 << 20, statement_id="s-1", schema_version=3)
-    rows = batch({b"a": (1, "x"), b"b": None})
-
-    read = decode_batch(encode_batch(LoggedBatch(head, rows)), "here")
-
-    assert read.head == head
-    assert read.rows.equals(rows)
-
-
-def test_given_the_golden_batch_when_read_then_it_is_understood() -> None:
-    read = decode_batch((GOLDEN / "batch.bin").read_bytes(), "golden")
-
-    assert read.head == BatchHead(version=7 << 20, statement_id="s-1", schema_version=3)
-    assert read.rows.equals(batch({b"a": (1, "x"), b"b": None}))
-
-
-@pytest.mark.parametrize("length", [0, 3, 4, 20, 200])
-def test_given_a_cut_payload_when_decoded_then_it_is_corrupt(length: int) -> None:
-    head = BatchHead(version=1, statement_id="s", schema_version=1)
-    payload = encode_batch(LoggedBatch(head, batch({b"a": (1, "x")})))
-
-    with pytest.raises(Corrupt):
-        decode_batch(payload[:length], "here")
+        scan_segment(bytes(data))

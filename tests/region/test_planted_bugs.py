@@ -22,12 +22,13 @@ from dataplane.region import (
 )
 from dataplane.region.disk import Disk
 from dataplane.region.fence import FenceContent
-from dataplane.region.group import Group
+from dataplane.region.group import GroupRecord
 from dataplane.region.manifest import Manifest, SealedEntry
 from dataplane.region.memory_disk import MemoryDisk, MemoryFile
 from dataplane.region.names import Numbered, Opening
 from dataplane.region.sealed_log import SealedLog, seal_segment
 from tests.region import test_borrow, test_power_loss, test_sealed_tail, test_takeover
+from tests.region.rig import REGION_ID
 from tests.region.test_takeover import NEVER, UNFLUSHED
 
 CAUGHT = (AssertionError, MetaError, pytest.fail.Exception)
@@ -40,7 +41,7 @@ def no_look(disk: Disk, root: str, mine: Opening) -> None:
 _WRITE = region.Region._write
 
 
-def looks_first(self: region.Region, group: Group) -> MetaError | None:
+def looks_first(self: region.Region, group: GroupRecord) -> MetaError | None:
     """The fence is asked for before the append: whoever takes over in between is not seen."""
     try:
         fence.look(self.place.disk, self.place.root, self.opening)
@@ -60,7 +61,7 @@ def past_the_seal(disk: Disk, root: str, entry: SealedEntry) -> SealedLog:
     """Replays an older opening's log to its end, wherever that is by now."""
     segment = names.parse_segment(entry.name)
     assert segment is not None
-    log = seal_segment(disk, root, segment, is_last=True)
+    log = seal_segment(disk, root, REGION_ID, segment, is_last=True)
     return replace(log, entry=log.entry.model_copy(update={"root": entry.root}))
 
 

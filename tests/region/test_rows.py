@@ -275,7 +275,7 @@ def test_given_a_column_added_later_when_old_rows_are_read_then_it_is_null() -> 
 
 def test_given_limits_when_writing_then_flushes_are_due_and_memory_stays_bounded() -> None:
     clock = FakeClock()
-    region = new_region(clock, RegionLimits(memtable_bytes=2000, flush_age_ms=1000))
+    region = new_region(clock, RegionLimits(memtable_bytes=8000, flush_age_ms=1000))
     assert not region.needs_flush()
     assert not region.flush()
     write(region, "s", {b"a": (1, None)})
@@ -285,7 +285,7 @@ def test_given_limits_when_writing_then_flushes_are_due_and_memory_stays_bounded
     assert region.needs_flush()
     for number in range(100):
         write(region, f"s-{number}", {f"k{number:03}".encode(): (number, "v")})
-        assert region.stats().memtable_bytes < 3 * 2000
+        assert region.stats().memtable_bytes < 3 * 8000
 
     assert len(contents(region)) == 101
     assert region.stats().files > 2

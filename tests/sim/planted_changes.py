@@ -22,6 +22,7 @@ from dataplane.frontend.writing import Writing
 from dataplane.region import conforming, content, group, opening, reading, rewrite
 from dataplane.region.disk import Disk
 from dataplane.region.index_entries import entries_of
+from dataplane.region.log_format import HEADER_BYTES, header_of
 from dataplane.region.manifest import SealedEntry
 from dataplane.region.names import segments
 from dataplane.region.sealed_log import SealedLog, seal_segment
@@ -111,8 +112,9 @@ def _any_version(schema: object, found: int) -> None:
 def _beyond_the_seal(disk: Disk, root: str, entry: SealedEntry) -> SealedLog:
     """Replays what a deposed leader wrote behind the seal, too."""
     (name,) = segments([entry.name])
-    log = seal_segment(disk, root, name, is_last=True)
-    return SealedLog(entry, log.batches, log.sequence)
+    found = header_of(disk.read(f"{root}/{entry.name}", 0, HEADER_BYTES), entry.name)
+    assert found is not None
+    return replace(seal_segment(disk, root, found[1].owner, name, is_last=True), entry=entry)
 
 
 _TELL = transitions.tell
