@@ -154,6 +154,8 @@ class Settings:
     ) -> tuple[Snapshot, Setting]:
         """The setting as it is, and as it is wanted: the same one, if it has that value."""
         self.committer.must_have_space()
+        if value is None and name in Tunables.model_fields:
+            value = Tunables().plain(name)  # its default, which for some is null
         wanted = self.values.changed(name, value).plain(name)
         key = SettingKey(name)
         seen = await snapshot(self.kv, key, deadline_ms=self.deadline_ms)

@@ -34,7 +34,7 @@ def get(name: NameArg, metasrv: Url = None, as_json: AsJson = False) -> None:
     _show(found, as_json)
 
 
-@app.command("set")
+@app.command("set", context_settings={"ignore_unknown_options": True})  # -1 is a value
 def set_(
     name: NameArg,
     value: Annotated[str, typer.Argument(help="JSON: 0.2, 128, null for the default.")],

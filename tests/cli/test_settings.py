@@ -78,3 +78,14 @@ def test_given_procedures_when_paused_then_the_reason_is_sent(run: Run, rest: Re
 
     assert rest.asked[0].body == {"paused": True, "reason": "disks"}
     assert done.output == "procedures are paused: disks\n"
+
+
+def test_given_a_negative_value_when_set_then_it_is_a_value_and_no_option(
+    run: Run, rest: Rest
+) -> None:
+    rest.answers["PUT", "/v1/settings/running_max"] = (200, SETTING)
+
+    done = run("setting", "set", "running_max", "-1", "--metasrv", rest.url)
+
+    assert done.exit_code == 0, done.output
+    assert rest.asked[0].body == {"value": -1, "expected_version": None}
