@@ -107,7 +107,14 @@ class Layout:
     def must_know(self, name: str, pointer: str) -> None:
         if name not in self.named:
             expected = f"a column of {self.name}"
-            raise Refused("invalid-request", pointer=pointer, found=name, expected=expected)
+            close = self.spelled(name)
+            more = {} if close == name else {"did_you_mean": close}
+            raise Refused("invalid-request", pointer=pointer, found=name, expected=expected, **more)
+
+    def spelled(self, name: str) -> str:
+        """A column's name as the table has it: no two differ by case alone. Unknown ones as they
+        are."""
+        return spelled(name, self.named)
 
     def holds_the_same(self, other: "Layout") -> bool:
         """Whether a batch encoded for one is a batch of the other: ids, types and routes agree, and
@@ -177,3 +184,9 @@ class Layout:
             raise Refused("invalid-request", pointer="/key", found=len(values), expected=expected)
         pairs = zip(self.key, values, strict=False)
         return tuple(from_python(one.type, value, f"/key/{one.name}") for one, value in pairs)
+
+
+def spelled(name: str, names: Iterable[str]) -> str:
+    """*name* as it stands in *names*, where case alone tells none from another."""
+    same = (one for one in names if one.lower() == name.lower())
+    return name if name in names else next(same, name)

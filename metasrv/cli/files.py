@@ -12,6 +12,7 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from base.errors import Refused
+from base.rows.layout import spelled
 
 BLOCK_BYTES = 8 << 20
 """Read at once; the first block of a text file decides the types of columns nobody has said."""
@@ -59,12 +60,22 @@ def row_file(
     with _refusing(path, dialect):
         if kind == ".parquet":
             with pq.ParquetFile(path) as parquet:
-                batches = parquet.iter_batches(PARQUET_ROWS)
+                batches = _as_known(parquet.iter_batches(PARQUET_ROWS), known)
                 yield RowFile(parquet.schema_arrow, batches, parquet.metadata.num_rows)
             return
         with _csv(path, known, dialect) if kind == ".csv" else _ndjson(path, known) as reader:
             _must_be_text(path, reader.schema, known, dialect)
-            yield RowFile(reader.schema, _read(reader, path, dialect), None)
+            batches = _as_known(_read(reader, path, dialect), known)
+            yield RowFile(reader.schema, batches, None)
+
+
+def _as_known(
+    batches: Iterable[pa.RecordBatch], known: pa.Schema | None
+) -> Iterator[pa.RecordBatch]:
+    """With the names that the table has, where case alone is another."""
+    names = () if known is None else known.names
+    for batch in batches:
+        yield batch.rename_columns([spelled(one, names) for one in batch.schema.names])
 
 
 def _read(
@@ -121,13 +132,18 @@ def _not_encoded(path: Path, line: int, dialect: Dialect) -> Refused:
 
 def _csv(path: Path, known: pa.Schema | None, dialect: Dialect) -> pa.RecordBatchReader:
     """An empty field is null, and "" is an empty text: as PostgreSQL reads and we write."""
+    read = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, encoding=dialect.encoding)
+    types = guidance(known)
+    if types:
+        with pyarrow.csv.open_csv(path, read_options=read) as reader:
+            header = reader.schema.names
+        types = {one: types[spelled(one, types)] for one in header if spelled(one, types) in types}
     convert = pyarrow.csv.ConvertOptions(
-        column_types=guidance(known),
+        column_types=types,
         null_values=["", *dialect.nulls],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
-    read = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, encoding=dialect.encoding)
     return pyarrow.csv.open_csv(path, read_options=read, convert_options=convert)
 
 

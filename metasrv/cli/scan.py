@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import typer
 
+from base.rows.layout import spelled
 from base.schema.types import ColumnType
 from metasrv.cli.options import Direct, TableArg, Url, service
 from metasrv.cli.output import show_json, show_table
@@ -58,7 +59,8 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         table, body = client.table(name, direct), client.tables.get(name)
         if format is Format.TABLE and limit is None:
             limit = TABLE_ROWS
-        wanted = columns.split(",") if columns is not None else None
+        known = [column.name for column in body.columns]
+        wanted = None if columns is None else [spelled(one, known) for one in columns.split(",")]
         schema = table.schema() if wanted is None else None
         if index is None:
             bounds = bound_of(body, from_, "--from"), bound_of(body, to, "--to")

@@ -190,3 +190,16 @@ def test_given_a_text_that_is_not_utf_8_when_read_then_its_line_is_named_and_wha
     assert "line 3 is not utf-8" in str(told.value.facts["reason"])
     assert "--encoding latin-1" in str(told.value.facts["reason"])
     assert read(path, known, encoding="latin-1").column("a").to_pylist() == ["plain", "été"]
+
+
+def test_given_a_header_in_capitals_when_read_for_a_table_then_its_columns_are_the_tables(
+    tmp_path: Path,
+) -> None:
+    known = pa.schema({"id": pa.int64(), "note": pa.string()})
+    (tmp_path / "x.csv").write_text("ID,Note\n1,007\n")
+    pq.write_table(pa.table({"ID": [1], "NOTE": ["007"]}), tmp_path / "x.parquet")
+
+    for name in ("x.csv", "x.parquet"):
+        with row_file(tmp_path / name, known) as found:
+            (batch,) = found.batches
+        assert batch.to_pylist() == [{"id": 1, "note": "007"}]
