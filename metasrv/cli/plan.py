@@ -83,8 +83,20 @@ def _total(plan: PlannedProcedure) -> str:
     elif plan.eta_s is None:
         takes = "takes as long as what is in its way"
     else:
-        takes = f"takes about {plan.eta_s} s" if plan.eta_s else "takes less than a second"
+        takes = _takes(plan, plan.eta_s)
     return "; ".join(part for part in (reads, takes) if part)
+
+
+def _takes(plan: PlannedProcedure, eta_s: int) -> str:
+    """No more than was measured: how long nodes take for an order, and Spark for its start, is not
+    foreseen."""
+    if plan.scan_rows:
+        return f"takes about {max(1, eta_s)} s once Spark runs; its start comes before that"
+    if eta_s:
+        return f"takes about {eta_s} s for what is in its way, and the time of the nodes"
+    if any(step.orders for step in plan.steps) or plan.children:
+        return "reads no rows; how long the nodes take is not known before"
+    return "reads no rows and asks no node"
 
 
 def _rate(plan: PlannedProcedure) -> str:
