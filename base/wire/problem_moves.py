@@ -54,7 +54,8 @@ MOVES = (
         Conflict,
         "Another change is running on it",
         ("{resource} is held by {holder}.", "Another change holds it."),
-        "Leave out `on_conflict=fail` to queue behind it, or send it again later.",
+        "Send it again later; with `Prefer: wait=N` it is waited for, and without "
+        "`on_conflict=fail` a change queues behind it.",
         retry_after_s=2,
     ),
     ProblemKind(

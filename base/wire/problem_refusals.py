@@ -53,6 +53,7 @@ REFUSALS = (
         (
             "At {pointer}: expected {expected}, found {found}.",
             "{path}: {reason}.",
+            "Expected {expected}, found {found}.",
             "Expected {expected}.",
             "It is wrong.",
         ),

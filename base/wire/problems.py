@@ -78,6 +78,8 @@ def problem_of(
     wait = facts.pop("retry_after_s", None)
     retry_after = wait if isinstance(wait, int) and wait > 0 else kind.retry_after_s
     known = {**members, **facts, "request_id": request_id}
+    if known.get("pointer") == "":  # the whole of it
+        del known["pointer"]
     body: dict[str, JsonValue] = {
         "type": f"/problems/{kind.code}",
         "code": kind.code,

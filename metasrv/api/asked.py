@@ -47,7 +47,8 @@ Prefer = Annotated[
     str | None,
     Header(
         description="`wait=N` (at most 60 s): the final answer, if there is one by then; "
-        "else 202 with the procedure as it stands."
+        "else 202 with the procedure as it stands. Of a read of one procedure: its end, or with "
+        "`If-None-Match` its next move; always 200, or 304 where it has not moved."
     ),
 ]
 

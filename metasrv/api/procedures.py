@@ -35,17 +35,17 @@ async def list_procedures(
         states(query.state),
         words(query.kind),
         query.resource,
-        _instant(query.since),
-        _instant(query.until),
+        _instant(query.since, "since"),
+        _instant(query.until, "until"),
         query.stalled,
     )
     wanted = ListWanted(request.url.path, query.page_size, query.page_token, only)
     return answer(await listed(state, wanted))
 
 
-def _instant(text: str | None) -> int | None:
+def _instant(text: str | None, pointer: str) -> int | None:
     """In ms since the Unix epoch, no earlier than it. Raises Refused("invalid-request")."""
-    return None if text is None else max(parse_instant(text, "ms"), 0)
+    return None if text is None else max(parse_instant(text, "ms", pointer), 0)
 
 
 def states(text: str | None) -> frozenset[str]:
@@ -76,7 +76,8 @@ async def get_procedure(
     wait: Wait,
     known: Annotated[str | None, Header(alias="If-None-Match")] = None,
 ) -> Response:
-    """One procedure. With `If-None-Match` and `Prefer: wait=N`: as soon as it has moved."""
+    """One procedure, as it is. With `Prefer: wait=N`: once it has ended, or after N seconds as it
+    is by then; with `If-None-Match` too: as soon as it has moved."""
     tag = known.strip().removeprefix("W/") if known else None
     shown = await procedures.get(state, procedure, unlike=tag, wait_ms=wait or 0)
     if etag_matches(known, shown.etag):

@@ -48,7 +48,7 @@ def maintenance(
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """While it is on, nothing is failed over automatically."""
+    """While it is on, nothing is failed over automatically, and `failover run` needs --force."""
     with service(metasrv, as_json) as client:
         if switch is Switch.SHOW:
             found = client.cluster.maintenance()

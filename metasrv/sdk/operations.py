@@ -199,7 +199,7 @@ class Cluster:
     async def set_maintenance(
         self, enabled: bool, reason: str | None = None, expires_in_s: int | None = None
     ) -> MaintenanceBody:
-        """While it is enabled nothing is failed over automatically."""
+        """While it is enabled nothing is failed over automatically; requests need `force`."""
         wanted = MaintenanceRequest(enabled=enabled, reason=reason, expires_in_s=expires_in_s)
         answer = await self._service.ask("PUT", "/v1/cluster/maintenance", wanted)
         return answer.body(MaintenanceBody)

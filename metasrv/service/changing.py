@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from base.errors import MetaError, NotFound, NotLeader, Refused, Unavailable, Unknown
-from keys.records import Idempotency, IdempotencyKey, ProcedureHistory
+from keys.records import Idempotency, IdempotencyKey, Phase, ProcedureHistory
 from keys.txn import snapshot
 from metasrv.service.asking import Asked
 from metasrv.service.planning import plan_of
@@ -112,7 +112,7 @@ async def _known_or_judged(
         if known is None:
             raise
         return known
-    if isinstance(judged.change, Change):
+    if isinstance(judged, Submitted) or isinstance(judged.change, Change):
         return judged
     return await replayed(term, wish.asked) or judged
 
@@ -135,9 +135,12 @@ async def replayed(term: Term, asked: Asked, part: int = 0) -> Submitted | None:
     return Submitted(known.procedure, replayed=True)
 
 
-async def _judge(state: ServerState, term: Term, wish: Wish, patience: Patience) -> Judged:
+async def _judge(
+    state: ServerState, term: Term, wish: Wish, patience: Patience
+) -> Submitted | Judged:
     """By the catalog as it stands. A refusal that a living procedure could still make untrue is
-    not given: its end is waited for, as long as the client waits."""
+    not given: its end is waited for, as long as the client waits; unless it is what the wish asks
+    for, as a second drop of one table, which is answered as the first is."""
     while True:
         facts = Facts(state.follower.catalog, term.ports.placement.nodes(), state.clock.wall_ms())
         refusal: MetaError | None = None
@@ -158,8 +161,17 @@ async def _judge(state: ServerState, term: Term, wish: Wish, patience: Patience)
             return Judged(judged, facts.catalog.version)
         if not blockers and refusal is not None:
             raise refusal
+        if _is_joined(wish, blockers[0][1], refusal):
+            return Submitted(blockers[0][0], replayed=False)
         if not await _is_over(term, blockers[0][0], patience):
             raise locked(blockers)
+
+
+def _is_joined(wish: Wish, first: Entry, refusal: MetaError | None) -> bool:
+    record = first.held.record
+    is_same = record.kind == wish.joins and record.phase is Phase.FORWARD
+    may_queue = wish.asked.queue and not wish.asked.dry_run
+    return is_same and may_queue and isinstance(refusal, NotFound)
 
 
 async def _is_over(term: Term, procedure: str, patience: Patience) -> bool:

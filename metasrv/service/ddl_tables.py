@@ -39,7 +39,8 @@ from procedures.locks import (
 
 
 def drop_table(asked: Asked, name: TableName) -> Wish:
-    return Wish(asked, partial(wants_table, name), partial(plan_drop_table, asked, name))
+    plan = partial(plan_drop_table, asked, name)
+    return Wish(asked, partial(wants_table, name), plan, joins=DROP_TABLE.name)
 
 
 def undrop_table(asked: Asked, name: TableName, request: UndropRequest) -> Wish:

@@ -27,7 +27,8 @@ class Shown:
 async def get(
     state: ServerState, procedure: str, *, unlike: str | None = None, wait_ms: int = 0
 ) -> Shown:
-    """As it is; with *unlike*, an ETag: once it differs, *wait_ms* have passed, or we end."""
+    """Once it has ended, or with *unlike*, an ETag, once it differs; as it is when *wait_ms* have
+    passed, or we end."""
     term = await state.leading()
     _must_be_an_id(procedure)
     until = state.clock.mono_ms() + wait_ms
@@ -35,7 +36,8 @@ async def get(
         found = await term.manager.find(procedure)
         etag = procedure_etag(found)
         left = 0 if state.is_stopping else until - state.clock.mono_ms()
-        if etag != unlike or left <= 0 or isinstance(found, ProcedureHistory):
+        has_moved = unlike is not None and etag != unlike
+        if has_moved or left <= 0 or isinstance(found, ProcedureHistory):
             return Shown(_body(state, term, procedure, found), etag)
         with suppress(TimeoutError):  # we were told to end: answered as it stands
             async with state.while_serving():

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from base.errors import MetaError, Refused, Unavailable
+from base.errors import MetaError, NotFound, Refused, Unavailable
 from base.schema.instants import parse_instant
 from keys.catalog import Catalog
 from metasrv.service.pages import ListName, Token, unseal
@@ -50,6 +50,9 @@ async def view(state: ServerState, wanted: Freshness) -> View:
     catalog = state.follower.at(version)
     if catalog is None:
         raise Refused("history-expired", version=version)
+    if at_ms is not None and version == 0:
+        reason = "it is before the first version of this cluster's catalog"
+        raise NotFound(what="catalog of", name=wanted.as_of, reason=reason)
     return View(catalog, stale=False)  # a version that was is never out of date
 
 
@@ -133,4 +136,4 @@ def as_of(text: str | None) -> tuple[int | None, int | None]:
         return int(found[1]), None
     if text.startswith("version:"):
         raise Refused("invalid-request", expected="as_of=version:<n>", found=text)
-    return None, parse_instant(text, "ms")
+    return None, parse_instant(text, "ms", "as_of")

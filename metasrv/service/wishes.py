@@ -60,6 +60,8 @@ class Wish:
     """The locks it needs, as far as the catalog tells. Who holds one may change the judgement."""
     judge: Callable[[Facts], Change | Stands]
     """Pure. Raises what is to be answered: NotFound, Conflict, Refused."""
+    joins: str | None = None
+    """A kind of procedure that, when it makes this wish's judgement wait, does what it asks for."""
 
 
 @dataclass(frozen=True, slots=True)

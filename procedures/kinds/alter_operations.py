@@ -205,7 +205,8 @@ def _drop_column(draft: Draft, operation: DropColumn, here: str) -> Draft:
         raise wrong(f"{here}/name", f"column {column.name} is part of the primary key")
     for held in entered.constraints:
         if column.id in held.columns:
-            raise wrong(f"{here}/name", f"{held.name} is over column {column.name}; drop it first")
+            reason = f"{held.name} is over column {column.name}: drop it first, in another alter"
+            raise wrong(f"{here}/name", reason)
     has_nothing = column.default is None and column.origin_default is None
     move = Move(
         what=What.COLUMN,

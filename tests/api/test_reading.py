@@ -161,3 +161,20 @@ async def test_given_a_wrong_parameter_when_refused_then_no_body_is_blamed() -> 
 
         assert refused.status_code == 422
         assert refused.json()["detail"].startswith("query parameter page_size: ")
+
+
+@pytest.mark.parametrize(
+    ("as_of", "status", "detail"),
+    [
+        ("yesterday", 422, "At as_of: expected an RFC 3339 time in UTC"),
+        ("2001-01-01T00:00:00Z", 404, "before the first version of this cluster's catalog"),
+    ],
+)
+async def test_given_a_time_that_is_none_or_too_early_when_asked_for_then_it_is_said(
+    as_of: str, status: int, detail: str
+) -> None:
+    async with leader() as one:
+        answer = await one.client.get(f"{TABLES}?as_of={as_of}")
+
+        assert answer.status_code == status
+        assert detail in answer.json()["detail"]

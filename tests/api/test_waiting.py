@@ -84,6 +84,39 @@ async def test_given_somebody_waits_when_the_server_is_told_to_end_then_it_answe
         one.nodes.gate.set()
 
 
+async def test_given_a_read_that_waits_when_the_procedure_ends_then_its_end_is_told() -> None:
+    async with leader() as one:
+        where = await create_held_up(one)
+
+        async with asyncio.TaskGroup() as tasks:
+            waits = tasks.create_task(one.client.get(where, headers=WAIT))
+            await one.client.get(where)
+            one.nodes.gate.set()
+
+        assert (waits.result().json()["state"], waits.result().status_code) == ("succeeded", 200)
+        assert waits.result().headers["preference-applied"] == "wait=10"
+
+
+async def test_given_a_drop_under_way_when_the_table_is_dropped_again_then_it_is_the_same() -> None:
+    async with leader() as one:
+        await one.make()
+        one.nodes.reached.clear()
+        one.nodes.gate.clear()
+        first = await one.client.delete(f"{TABLES}/t")
+        await one.nodes.reached.wait()
+
+        again = await one.client.delete(f"{TABLES}/t")
+        at_once = await one.client.delete(f"{TABLES}/t?on_conflict=fail")
+        async with asyncio.TaskGroup() as tasks:
+            waits = tasks.create_task(one.client.delete(f"{TABLES}/t", headers=WAIT))
+            one.nodes.gate.set()
+
+        assert (first.status_code, again.status_code) == (202, 202)
+        assert first.headers["location"] == again.headers["location"]
+        assert (at_once.status_code, at_once.json()["code"]) == (409, "object-locked")
+        assert waits.result().status_code == 204
+
+
 async def test_given_a_running_create_when_the_name_is_used_then_its_end_decides() -> None:
     async with leader() as one:
         await create_held_up(one)
