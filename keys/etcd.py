@@ -80,7 +80,8 @@ class EtcdKv:
         sent.serializable = serializable
         call = Outgoing("range", self._kv.Range, sent, writes=False)
         answer = await self._caller.ask(call, deadline_ms=deadline_ms)
-        return Page(self._items(answer.kvs), revision or answer.header.revision, answer.more)
+        at = revision or answer.header.revision
+        return Page(self._items(answer.kvs), at, answer.more, answer.count)
 
     async def watch(
         self, key: bytes, end: bytes, *, start_revision: int
@@ -168,6 +169,7 @@ class EtcdKv:
             sent.range_end = self._end(get.end)
         sent.limit = get.limit
         sent.keys_only = get.keys_only
+        sent.count_only = get.count_only
 
     def _fill_write(self, sent: Any, write: Put | Delete) -> None:
         if isinstance(write, Delete):

@@ -45,6 +45,8 @@ class Get(NamedTuple):
     end: bytes | None = None
     limit: int = 0
     keys_only: bool = False
+    count_only: bool = False
+    """No items: the answer is the page's `count`. For `range` alone."""
 
 
 class Put(NamedTuple):
@@ -89,6 +91,8 @@ class Page:
     items: tuple[KeyValue, ...]
     revision: int
     more: bool
+    count: int = 0
+    """Of all keys in the range, those above the limit included."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,11 @@ class MemoryKv:
         at = revision or self._store.revision
         self._store.check_readable(at)
         found = list(self._store.scan(get.key, get.end, at))
+        if get.count_only:
+            return Page((), at, more=False, count=len(found))
         kept = found[: get.limit] if get.limit else found
-        return Page(tuple(shown(item, get) for item in kept), at, len(kept) < len(found))
+        shown_items = tuple(shown(item, get) for item in kept)
+        return Page(shown_items, at, len(kept) < len(found), len(found))
 
     async def watch(
         self, key: bytes, end: bytes, *, start_revision: int

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from keys.key import Range
 from keys.kv import PAGE_KEYS_MAX, Get, KeyValue, Page, Readable
 
+WHOLE = Get(b"", limit=PAGE_KEYS_MAX)
+
 
 async def scan(
     kv: Readable, keys: Range, *, deadline_ms: int, revision: int = 0
@@ -23,12 +25,21 @@ async def scan(
 
 
 async def pages(
-    kv: Readable, keys: Range, *, deadline_ms: int, revision: int = 0
+    kv: Readable,
+    keys: Range,
+    *,
+    deadline_ms: int,
+    revision: int = 0,
+    like: Get = WHOLE,
 ) -> AsyncIterator[Page]:
-    """The same for whoever needs no more than one page at once: at least one, perhaps empty."""
+    """The same for whoever needs no more than one page at once: at least one, perhaps empty.
+
+    *like*: keys of one page, fewer where each takes long to decode; and whether their values are
+    read.
+    """
     start, at, more = keys.start, revision, True
     while more:
-        get = Get(start, keys.end, limit=PAGE_KEYS_MAX)
+        get = like._replace(key=start, end=keys.end)
         page = await kv.range(get, deadline_ms=deadline_ms, revision=at)
         yield page
         at, more = page.revision, page.more

@@ -44,6 +44,23 @@ async def test_given_keys_only_when_read_then_revisions_come_without_values(stor
     assert [(item.value, item.mod_revision) for item in page.items] == [(b"", revision)]
 
 
+async def test_given_keys_when_counted_then_the_count_is_of_the_whole_range(store: Store) -> None:
+    await store.write(Put(b"a", b"1"), Put(b"b/1", b"1"), Put(b"b/2", b"1"), Put(b"c", b"1"))
+    past = await store.write(Put(b"b/3", b"1"), Delete(b"b/1"))
+    await store.write(Delete(b"b/2"))
+    every = Get(b"b/", b"b0")
+
+    counted = await store.kv.range(every._replace(count_only=True), deadline_ms=DEADLINE_MS)
+    then = await store.kv.range(
+        every._replace(count_only=True), deadline_ms=DEADLINE_MS, revision=past
+    )
+    page = await store.kv.range(EVERYTHING._replace(limit=1), deadline_ms=DEADLINE_MS)
+
+    assert (counted.items, counted.count, counted.more) == ((), 1, False)
+    assert (then.items, then.count) == ((), 2)
+    assert (len(page.items), page.count) == (1, 3)
+
+
 async def test_given_a_serializable_read_when_nothing_is_behind_then_it_sees_the_same(
     store: Store,
 ) -> None:
