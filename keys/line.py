@@ -1,13 +1,17 @@
 """Where the log stands when a term begins: read in a transaction that carries the fence."""
 
+import asyncio
+
 from base.errors import Corrupt, NotLeader
 from keys.batch import Line
 from keys.kv import Compare, Get, Kv, Request
 from keys.log import CatalogVersion, CatalogVersionKey
 from keys.records import ProcedureKey
 from keys.salvage import number_in
-from keys.scan import scan
+from keys.scan import pages
 from keys.value import decode
+
+SLICE = Get(b"", limit=250)  # records in one page; of each only a number is read
 
 
 async def read_line(kv: Kv, fence: Compare, *, deadline_ms: int) -> Line:
@@ -25,14 +29,17 @@ async def read_line(kv: Kv, fence: Compare, *, deadline_ms: int) -> Line:
         raise Corrupt(key=str(key), reason="missing")
     found = answer.ranges[0][0]
     version = decode(CatalogVersion, found.value, key=str(key))
-    records, _ = await scan(
-        kv, ProcedureKey.under(), deadline_ms=deadline_ms, revision=answer.revision
-    )
-    numbers = [number_in(record.value) for record in records]
+    submission, records = fence.mod_revision, ProcedureKey.under()
+    async for page in pages(
+        kv, records, deadline_ms=deadline_ms, revision=answer.revision, like=SLICE
+    ):
+        for record in page.items:
+            submission = max(submission, number_in(record.value))
+        await asyncio.sleep(0)  # whoever else has work goes between two pages
     return Line(
         fence=fence,
         version=version.version,
         version_revision=found.mod_revision,
         at_ms=version.at_ms,
-        submission=max([fence.mod_revision, *numbers]),
+        submission=submission,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from base.errors import Conflict
-from keys.records import Outcome
+from keys.records import Controlled, Outcome
 
 
 class State(StrEnum):
@@ -33,6 +33,22 @@ class Control(StrEnum):
     THROTTLE = "throttle"
     CLEAR = "clear"
     """Of the poison it left: its undo has been finished by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What somebody asks of a procedure."""
+
+    control: Control
+    by: str
+    reason: str | None = None
+    percent: int = 0
+    """Of a throttle: the share of time to rest."""
+    rows_per_s: int | None = None
+    """Of a throttle: the rate of a reorg; None: it finds its own."""
+
+    def mark(self, at_ms: int) -> Controlled:
+        return Controlled(action=self.control.value, by=self.by, at_ms=at_ms, reason=self.reason)
 
 
 Next = State | Outcome

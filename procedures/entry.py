@@ -1,33 +1,84 @@
 """What the manager knows of one procedure that is not over, and how people are shown it."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from keys.records import Phase
-from procedures.control import Facts, State
+from base.errors import MetaError, Unavailable
+from keys.records import Phase, ProcedureHistory
+from procedures.context import Live
+from procedures.control import Command, Facts, State, refused
 from procedures.holding import Blocked, Claim, claim_of
 from procedures.machine import Kind, Lane
-from procedures.runner import Driven
+from procedures.runner import Held
+
+LETTERS_MAX = 16  # in one mailbox; one more is refused, and was not done
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Letter:
+    """A control on its way to the owner of a procedure."""
+
+    command: Command | None
+    """None: its time in the queue is over."""
+    answer: "asyncio.Future[Entry | ProcedureHistory]"
+
+    def tell(self, found: "Entry | ProcedureHistory") -> None:
+        if not self.answer.done():
+            self.answer.set_result(found)
+
+    def fail(self, error: MetaError) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+    def hear_of_end(self, procedure: str, history: ProcedureHistory) -> None:
+        """It came too late."""
+        if self.command is None:
+            self.tell(history)
+        else:
+            self.fail(refused(procedure, self.command.control, history.outcome))
 
 
 @dataclass(slots=True)
-class Entry(Driven):
+class Entry:
     """One procedure that is not over. Owned by the manager's tasks; never shared across terms."""
 
+    held: Held
+    live: Live = field(default_factory=Live)
     kind: Kind[Any] | None = None
     """None: this server does not know the kind, or not this format: it is parked."""
     task: "asyncio.Task[None] | None" = None
-    blocked: tuple[Blocked, ...] = ()
+    """The one that owns it: it alone moves the record. None: it rests, and nothing is asked."""
+    bell: asyncio.Event | None = None
+    """Of its owner, while there is one: something has happened that it may wait for."""
+    letters: list[Letter] = field(default_factory=list)
+    """What is asked of it: its owner takes them one by one."""
+    drives: bool = False
+    """It was admitted: its owner runs its steps."""
+    rests: bool = False
+    """It is driven, yet has given its place back between two attempts."""
+    wants_place: bool = False
+    """It rests no longer, and waits for a place again."""
+    waits: bool = False
+    """It does not hold all its locks."""
+    blockers: Callable[[], tuple[Blocked, ...]] = tuple
+    """For whom; computed when somebody asks."""
     parked: str | None = None
     """Why nobody runs it."""
-    controlled: bool = False
-    """A control write is on its way: nobody starts a task."""
     began_ms: int | None = None
     """Wall clock, when this leader first started it."""
     stalled: bool = False
     """It runs, yet nothing has moved for as long as the limits say."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def put(self, command: Command | None) -> Letter:
+        """Into its mailbox. Raises Unavailable: too many wait there."""
+        if len(self.letters) >= LETTERS_MAX:
+            raise Unavailable(what="procedure", reason="too many controls of it wait")
+        letter = Letter(command, asyncio.get_running_loop().create_future())
+        self.letters.append(letter)
+        return letter
 
     @property
     def claim(self) -> Claim:
@@ -39,13 +90,22 @@ class Entry(Driven):
         return self.kind is None or self.kind.lane is Lane.DDL
 
     @property
+    def blocked(self) -> tuple[Blocked, ...]:
+        """Why it waits for its locks: the first of those that go before it."""
+        return self.blockers()
+
+    @property
     def is_run(self) -> bool:
-        """Whether a task drives it."""
-        return self.task is not None
+        """Whether its steps are run."""
+        return self.drives
 
     @property
     def only_waits(self) -> bool:
         """Whether its step takes no place of the admission limit."""
+        return self.rests or self.takes_none
+
+    @property
+    def takes_none(self) -> bool:
         return self.kind is not None and self.kind.steps[self.held.record.step].waits
 
     @property
@@ -59,7 +119,7 @@ class Entry(Driven):
         """Nobody may run it, whatever it holds."""
         record = self.held.record
         stopped = record.paused_at_ms is not None or record.poisoned
-        return stopped or self.controlled or self.parked is not None or self.kind is None
+        return stopped or self.parked is not None or self.kind is None
 
     @property
     def has_passed(self) -> bool:
@@ -88,7 +148,7 @@ class Entry(Driven):
         if record.phase is Phase.UNDO:
             return State.CANCELLING if record.cancel else State.ROLLING_BACK
         if not self.is_run:
-            return State.WAITING if self.blocked else State.QUEUED
+            return State.WAITING if self.waits else State.QUEUED
         return State.RETRYING if self.live.last_error else State.RUNNING
 
     def last_moved_ms(self) -> int:

@@ -1,14 +1,17 @@
 """Who is here, who holds which lock, and who waits for what: the leader's memory, without I/O."""
 
+import heapq
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from keys.records import Lock
 from procedures.admission import Candidate, Limits, WaitingRoom
 from procedures.entry import Entry
 from procedures.holding import LockTable
 from procedures.machine import Lane
+from procedures.steering import has_expired
 
 
 @dataclass(slots=True)
@@ -16,15 +19,22 @@ class Floor:
     """Every procedure of one term that is not over. A change looks only at those it concerns."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
+    """In order of submission."""
     running: dict[str, Entry] = field(default_factory=dict)
     locks: LockTable = field(default_factory=LockTable)
     arriving: dict[str, tuple[Lock, ...]] = field(default_factory=dict)
     """Submissions on their way to the store; they count for the queue."""
+    announced: int = 0
+    """How many submissions ever were."""
     _held_back: Counter[str] = field(default_factory=Counter)
     """Not started now: somebody that goes before them is on its way to the store."""
     _room: WaitingRoom = field(default_factory=WaitingRoom)
     _queued: int = 0
     """DDL procedures that are not over."""
+    _newest: int = 0
+    """The highest submission number that was taken in."""
+    _deadlines: list[tuple[int, str]] = field(default_factory=list)
+    """A heap: by when who waits must have begun. It may since have begun, moved, or ended."""
 
     def is_full(self, limits: Limits) -> bool:
         return len(self.arriving) + self._queued >= limits.queue_max
@@ -40,6 +50,7 @@ class Floor:
     def announce(self, procedure: str, locks: tuple[Lock, ...]) -> frozenset[str]:
         """It is on its way to the store, before those that are returned; until it has `arrived`
         none of them is started."""
+        self.announced += 1
         overtakes = self.locks.overtaken_by(locks, self.arriving)
         self.arriving[procedure] = locks
         self._held_back.update(overtakes)
@@ -53,14 +64,22 @@ class Floor:
             self.offer(self.entries[overtaken])
 
     def take_in(self, entry: Entry) -> None:
-        self.entries[entry.held.procedure] = entry
+        procedure, submission = entry.held.procedure, entry.held.record.submission
+        self.entries[procedure] = entry
+        if submission < self._newest:  # it turned up late
+            by_age = sorted(self.entries.items(), key=lambda one: one[1].held.record.submission)
+            self.entries = dict(by_age)
+        self._newest = max(submission, self._newest)
         self._queued += entry.is_ddl
+        entry.blockers = partial(self.locks.blocked, procedure)
+        self.expect(entry)
         self._see(self.locks.add(entry.claim))
 
     def forget(self, entry: Entry) -> None:
         procedure = entry.held.procedure
         changed = self.locks.remove(procedure)
         del self.entries[procedure]
+        entry.blockers = tuple  # who looks at it still waits for nobody
         self._queued -= entry.is_ddl
         self._see(changed)
 
@@ -74,7 +93,7 @@ class Floor:
         """Whose reasons to wait are others now."""
         for procedure in changed:
             entry = self.entries[procedure]
-            entry.blocked = self.locks.blocked(procedure)
+            entry.waits = bool(self.locks.blocked(procedure))
             self.offer(entry)
 
     # Starting ----------------------------------------------------------------------------------
@@ -92,23 +111,43 @@ class Floor:
         started = self._room.admit(running, limits, self._may_start)
         return tuple(self.entries[procedure] for procedure in started)
 
+    def start(self, entry: Entry) -> None:
+        """It was admitted."""
+        entry.drives, entry.rests, entry.wants_place = True, False, False
+        self.running[entry.held.procedure] = entry
+
     def rest(self, entry: Entry) -> None:
         """Nobody runs it any more."""
-        entry.task = None
+        entry.drives, entry.rests, entry.wants_place = False, False, False
+        entry.task = entry.bell = None
         self.running.pop(entry.held.procedure, None)
 
     def _may_start(self, procedure: str) -> bool:
         entry = self.entries.get(procedure)
-        return (
-            entry is not None
-            and entry.task is None
-            and not entry.blocked
-            and not entry.is_at_rest
-            and procedure not in self._held_back
-        )
+        if entry is None or entry.is_at_rest or procedure in self._held_back:
+            return False
+        return entry.wants_place if entry.drives else entry.task is None and not entry.waits
+
+    # Waiting -----------------------------------------------------------------------------------
+
+    def expect(self, entry: Entry) -> None:
+        """To begin until its deadline."""
+        heapq.heappush(self._deadlines, (entry.held.record.deadline_at_ms, entry.held.procedure))
+
+    def expired(self, now_ms: int) -> list[Entry]:
+        """Those that still wait though their deadline has come: each is told once, unless it is
+        `expect`ed again."""
+        found = []
+        while self._deadlines and self._deadlines[0][0] <= now_ms:
+            _, procedure = heapq.heappop(self._deadlines)
+            entry = self.entries.get(procedure)
+            if entry is not None and has_expired(entry, now_ms):
+                found.append(entry)
+        return found
 
 
 def _candidate(entry: Entry) -> Candidate:
     assert entry.kind is not None
     submission = entry.held.record.submission
-    return Candidate(entry.held.procedure, submission, entry.kind.lane, entry.only_waits)
+    only_waits = entry.takes_none if entry.wants_place else entry.only_waits
+    return Candidate(entry.held.procedure, submission, entry.kind.lane, only_waits)

@@ -12,14 +12,17 @@ from typing import Any, TypeVar
 
 import structlog
 
-from base.errors import Conflict, NotFound, NotLeader, Unavailable, Unknown
+from base.errors import Conflict, MetaError, NotFound, NotLeader, Unavailable, Unknown
+from base.fanout import fan_out
 from base.log import lines_of_request
 from keys.committer import Committer
 from keys.kv import Compare
-from keys.records import ProcedureHistory, ProcedureHistoryKey, ProcedureKey
+from keys.records import ProcedureHistory, ProcedureHistoryKey
 from keys.txn import snapshot
 from procedures.admission import Limits
+from procedures.audit import Audit
 from procedures.context import Ports
+from procedures.control import Command, refused
 from procedures.entry import Entry
 from procedures.family import ChildrenOf
 from procedures.floor import Floor
@@ -27,14 +30,14 @@ from procedures.gate import Gate
 from procedures.holding import LockTable
 from procedures.machine import Kind, Lane, ProcedureState
 from procedures.outlive import outlive
+from procedures.owner import Owner
 from procedures.recent import Recent
-from procedures.recovery import entries_of, read_records
-from procedures.runner import Held, Moved, Runner
-from procedures.steering import Command, Steering, has_expired
+from procedures.recovery import AT_ONCE, entries_of, read_records
+from procedures.runner import Held, Runner
 from procedures.submit import Submission, Submitted, Submitter
 
-SWEEP_MS = 5_000  # between looks at the store for records that nobody here runs
 LOOK_MS = 1_000  # between looks at deadlines, and at who does not move
+AUDIT_MS = 60_000  # between looks whether the store holds the procedures that are known here
 PAUSE_MS = 200  # before a store that did not answer is asked again
 
 # What a client required of its own procedure; its children are asked for by the parent.
@@ -64,24 +67,25 @@ class Manager:
         self._is_open = False
         """Between the recovery of every record and the end of the term."""
         self._moved = asyncio.Event()
+        self._audit = Audit(ports, self._floor)
 
     async def run(self, fence: Compare, ready: asyncio.Event) -> None:
-        """Recovers every record, sets *ready*, then sweeps until the term ends.
+        """Recovers every record, sets *ready*, then looks after them until the term ends.
 
-        Nothing is admitted before every record has been read under the fence (G21).
+        Nothing is admitted before every record has been read under the fence (G21). They are read
+        once: within a term no record can appear that its leader does not know (PROTOCOLS P1).
         """
         async with self._tasks:
             try:
-                await self._sweep(fence)
+                await self._recover(fence)
                 self._is_open = True
                 self._schedule()
                 ready.set()
                 while True:
-                    for _ in range(SWEEP_MS // LOOK_MS):
+                    for _ in range(AUDIT_MS // LOOK_MS):
                         await self._ports.clock.sleep_ms(LOOK_MS)
                         await self._look()
-                    await self._sweep(fence)
-                    self._schedule()
+                    await self._compare(fence)
             finally:
                 self._is_open = False
 
@@ -107,8 +111,7 @@ class Manager:
 
     def living(self) -> tuple[tuple[str, Entry], ...]:
         """Every procedure that is not over, in order of submission."""
-        entries = self._floor.entries.items()
-        return tuple(sorted(entries, key=lambda item: item[1].held.record.submission))
+        return tuple(self._floor.entries.items())
 
     def has_room(self, kind: Kind[Any]) -> bool:
         """Whether one more would be taken, unless it is a child."""
@@ -197,41 +200,45 @@ class Manager:
     # Steering ----------------------------------------------------------------------------------
 
     async def control(self, procedure: str, command: Command) -> Entry | ProcedureHistory:
-        """Answered once it is stored. Raises as `Steering.apply`."""
+        """Answered once it is stored. Raises as `judge`; Unavailable if too many wait before it."""
         self._must_be_open()
-        return await self._outlive(partial(Steering(self).apply, procedure, command))
+        return await self._outlive(partial(self._ask, procedure, command))
+
+    async def _ask(self, procedure: str, command: Command) -> Entry | ProcedureHistory:
+        while (entry := self.entry(procedure)) is None:
+            found = await self.find(procedure)
+            if isinstance(found, ProcedureHistory):
+                raise refused(procedure, command.control, found.outcome)
+        return await self._post(entry, command)
+
+    async def _post(self, entry: Entry, command: Command | None) -> Entry | ProcedureHistory:
+        """Into its mailbox; answered by its owner."""
+        letter = entry.put(command)
+        self._wake(entry)
+        return await letter.answer
 
     def entry(self, procedure: str) -> Entry | None:
         return self._floor.entries.get(procedure)
 
-    async def stop(self, entry: Entry) -> None:
-        task = entry.task
-        if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
-        self._floor.rest(entry)
+    # For owners --------------------------------------------------------------------------------
 
-    async def read_again(self, entry: Entry) -> None:
-        procedure = entry.held.procedure
-        key, history = ProcedureKey(procedure), ProcedureHistoryKey(procedure)
-        seen = await snapshot(self._ports.kv, key, history, deadline_ms=self._ports.deadline_ms)
-        if entry.is_run or entry.over.is_set():
-            return  # its task has moved it, and knows more than what was read
-        record, ended = seen.get(key), seen.get(history)
-        if record is not None:
-            read = Held(procedure, record, seen.mod_revision(key))
-            self.take_over(entry, max(read, entry.held, key=lambda held: held.revision))
-        elif ended is not None:
-            self.take_over(entry, ended)
+    def moved(self, entry: Entry, held: Held) -> None:
+        before, entry.held = entry.held.record, held
+        after = held.record
+        if after.deadline_at_ms != before.deadline_at_ms:
+            self._floor.expect(entry)
+        if after.poisoned != before.poisoned:
+            self._floor.claim_again(entry)
+            if after.poisoned:
+                log.error("procedure_poisoned", procedure=held.procedure, **_facts(entry))
+        self._schedule()
 
-    def take_over(self, entry: Entry, after: Moved) -> None:
-        if isinstance(after, ProcedureHistory):
-            self._finish(entry, after)
-            return
-        entry.held = after
-        self._floor.claim_again(entry)
+    def give_place(self, entry: Entry) -> None:
+        entry.rests = True
+        self._schedule()
 
-    def release(self, entry: Entry) -> None:
+    def want_place(self, entry: Entry) -> None:
+        entry.wants_place = True
         self._floor.offer(entry)
         self._schedule()
 
@@ -246,31 +253,49 @@ class Manager:
         if not self._is_open:
             raise Unavailable(what="procedures", reason="this term has not begun, or is over")
 
-    async def _sweep(self, fence: Compare) -> None:
-        """As `_take_up`, until the store answers."""
+    async def _recover(self, fence: Compare) -> None:
+        """Takes in every record, a slice at a time: whoever else has work goes in between."""
+        found = await self._read_all(fence)
+        by_age = sorted(found.values(), key=lambda one: one.held.record.submission)
+        for number, entry in enumerate(by_age, start=1):
+            self._take_in(entry)
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    async def _read_all(self, fence: Compare) -> dict[str, Entry]:
+        """Asks until the store answers."""
+        ports = self._ports
+        found: dict[str, Entry] = {}
         while True:
             try:
-                await self._take_up(fence)
+                async for items in read_records(ports.kv, fence, deadline_ms=ports.deadline_ms):
+                    for entry in entries_of(items, self._kinds):
+                        found[entry.held.procedure] = entry
+                    await asyncio.sleep(0)
             except NotLeader:
                 raise
             except (Unavailable, Conflict):  # silent, or compacted between two pages
-                await self._ports.clock.sleep_ms(PAUSE_MS)
+                await ports.clock.sleep_ms(PAUSE_MS)
             else:
-                return
+                return found
 
-    async def _take_up(self, fence: Compare) -> None:
-        """Every record that nobody here runs: all of them at first, later a late submission."""
-        items = await read_records(self._ports.kv, fence, deadline_ms=self._ports.deadline_ms)
-        found = entries_of(items, self._kinds)
-        for entry in sorted(found, key=lambda one: one.held.record.submission):
+    def _take_in(self, entry: Entry) -> None:
+        self._floor.take_in(entry)
+        if entry.parked is not None:
             procedure = entry.held.procedure
-            if procedure in self._floor.entries or procedure in self._recent:
-                continue
-            if procedure in self._floor.arriving:
-                continue
-            self._floor.take_in(entry)
-            if entry.parked is not None:
-                log.error("procedure_parked", procedure=procedure, reason=entry.parked)
+            log.error("procedure_parked", procedure=procedure, reason=entry.parked)
+
+    async def _compare(self, fence: Compare) -> None:
+        """What is known here with what is stored. If the store is silent, the next time will do."""
+        try:
+            unknown = await self._audit.unknown(fence)
+        except NotLeader:
+            raise
+        except (Unavailable, Conflict):
+            return
+        for entry in entries_of(unknown, self._kinds):
+            self._take_in(entry)
+        self._schedule()
 
     def _schedule(self) -> None:
         """Starts what may run. Called after every change of the records."""
@@ -282,32 +307,44 @@ class Manager:
         moved.set()
 
     def _start(self, entry: Entry) -> None:
-        procedure = entry.held.procedure
-        entry.began_ms = self._ports.clock.wall_ms()
+        """It was admitted: it begins, or goes on after a rest."""
+        if not entry.drives:
+            entry.began_ms = self._ports.clock.wall_ms()
+        self._floor.start(entry)
+        self._wake(entry)
+
+    def _wake(self, entry: Entry) -> None:
+        if entry.bell is None:
+            self._begin(entry)
+        else:
+            entry.bell.set()
+
+    def _begin(self, entry: Entry) -> None:
+        """The task that owns it from now on."""
+        entry.bell = asyncio.Event()
         with lines_of_request(entry.held.record.client.request_id):
-            entry.task = self._tasks.create_task(self._own(entry), name=procedure)
-        self._floor.running[procedure] = entry
+            entry.task = self._tasks.create_task(self._own(entry), name=entry.held.procedure)
 
     async def _own(self, entry: Entry) -> None:
-        """The one task of a procedure, from its start to its end or the term's."""
-        assert entry.kind is not None
+        """The one task of a procedure, until it rests, is over, or the term is."""
+        assert entry.bell is not None
         procedure = entry.held.procedure
-        children = ChildrenOf(self, procedure)
+        over = None
         try:
-            after = await self.runner.drive(entry.kind, entry, children, self._schedule)
+            over = await Owner(self, entry, entry.bell, ChildrenOf(self, procedure)).own()
         except NotLeader:
             return  # the committer's own end ends the term, and with it this task group
         except Exception as error:
-            self._floor.rest(entry)
             entry.parked = f"{type(error).__name__}: see the log"
             log.exception("procedure_parked", procedure=procedure)
+        self._floor.rest(entry)
+        if over is not None:
+            self._finish(entry, over)
+        elif entry.letters:
+            self._begin(entry)
         else:
-            self._floor.rest(entry)
-            if after is not None:
-                self._finish(entry, after)
-                return
-            self._floor.claim_again(entry)
-            log.error("procedure_poisoned", procedure=procedure, **_facts(entry))
+            self._floor.expect(entry)
+            self._floor.offer(entry)
         self._schedule()
 
     def _finish(self, entry: Entry, history: ProcedureHistory) -> None:
@@ -325,21 +362,30 @@ class Manager:
         for tell in self._told_of_ends:
             tell(history)
         entry.over.set()
-        self._schedule()
+        for letter in entry.letters:
+            letter.hear_of_end(procedure, history)
 
     # Looking -----------------------------------------------------------------------------------
 
     async def _look(self) -> None:
         """Each second: whose time is over, and who does not move."""
         now_ms = self._ports.clock.wall_ms()
-        for entry in list(self._floor.entries.values()):
-            if has_expired(entry, now_ms) and not entry.controlled:
-                await Steering(self).expire(entry)
+        expired = self._floor.expired(now_ms)
+        await fan_out([partial(self._expire, entry) for entry in expired], at_once=AT_ONCE)
         for procedure, entry in self._floor.running.items():
             stalled = now_ms - entry.last_moved_ms() > self._limits.stalled_ms
             if stalled and not entry.stalled:
                 log.warning("procedure_stalled", procedure=procedure, **_facts(entry))
             entry.stalled = stalled
+
+    async def _expire(self, entry: Entry) -> None:
+        """Its time in the queue is over. If the store is silent, it is told so again."""
+        try:
+            await self._post(entry, None)
+        except NotLeader:
+            raise
+        except MetaError:
+            self._floor.expect(entry)
 
 
 def _facts(entry: Entry) -> dict[str, str]:

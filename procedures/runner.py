@@ -5,12 +5,12 @@ because they share a transaction with the record that says they happened, and wi
 leader that computed them. That is the whole durability argument.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TypeAlias
 
-from base.errors import MetaError, NotLeader
+from base.errors import MetaError
 from keys.poison import Poison, PoisonKey
 from keys.records import (
     Beat,
@@ -24,11 +24,11 @@ from keys.records import (
 )
 from keys.txn import NOTHING, Stamp, Txn
 from procedures import journal
-from procedures.context import Context, Live, Ports
+from procedures.context import Context, Ports
 from procedures.journal import Why
 from procedures.machine import Goto, Kind, S
-from procedures.ports import Children, Commits
-from procedures.retry import deadline_of, must_finish, rest_ms, retried, within
+from procedures.ports import Commits
+from procedures.retry import Tries, within
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,9 @@ class Held:
         return Txn().expecting(ProcedureKey(self.procedure), self.revision)
 
 
-@dataclass(slots=True)
-class Driven:
-    """A procedure while it is driven: what is stored of it, and what is known beyond that."""
-
-    held: Held
-    live: Live = field(default_factory=Live)
-
-
 Moved: TypeAlias = Held | ProcedureHistory
+Commit: TypeAlias = Callable[[Held], Awaitable[Moved]]
+"""The transaction of a step that has acted, on the record as it stands by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,93 +56,39 @@ class Runner:
     ports: Ports
     committer: Commits
 
-    async def drive(
-        self, kind: Kind[S], driven: Driven, children: Children, moved: Callable[[], None]
-    ) -> ProcedureHistory | None:
-        """To its end, or (None) until its undo is given up; *moved* is called after each commit
-        but the last.
+    async def advance(self, kind: Kind[S], held: Held, context: Context) -> Moved:
+        """One step forward, or one step of undo."""
+        limit_ms = Tries().left_ms(kind, held.record, self.ports.clock.wall_ms())
+        commit = await self.act(kind, held, context, limit_ms)
+        return await commit(held)
 
-        Raises NotLeader when the term is over: the next leader drives on.
-        """
-        while True:
-            live = driven.live
-            live.attempt, live.last_error = 1, None
-            context = self._context(driven, children)
-            await self._may_go_on(context)
-            await self._rest(kind, driven, context)
-            record = driven.held.record
-            try:
-                step = partial(self._attempt, kind, driven, context)
-                until_ms, insists = deadline_of(kind, record), must_finish(kind, record)
-                after = await retried(step, self.ports, live, until_ms, insists=insists)
-            except NotLeader:
-                raise
-            except MetaError as error:
-                # A store that is away for a while, or a throttle that was stored meanwhile.
-                back = partial(self._give_up, driven, error)
-                after = await retried(back, self.ports, live, None, insists=True)
-            if isinstance(after, ProcedureHistory):
-                return after
-            driven.held = after
-            if after.record.poisoned:
-                return None
-            moved()
-
-    async def _attempt(self, kind: Kind[S], driven: Driven, context: Context) -> Moved:
-        return await self.advance(kind, driven.held, context, lambda: driven.held)
-
-    async def _give_up(self, driven: Driven, error: MetaError) -> Held:
-        held = driven.held
+    async def act(
+        self, kind: Kind[S], held: Held, context: Context, limit_ms: int | None
+    ) -> Commit:
+        """Does all of a step but its transaction. A throttle may be stored meanwhile, so the commit
+        is given the record as it stands then; what moves a record between its steps ends the step
+        first."""
         if held.record.phase is Phase.UNDO:
-            return await self.poison(held, error)
-        return await self.turn_back(held, error)
-
-    async def _rest(self, kind: Kind[S], driven: Driven, context: Context) -> None:
-        """As long as the throttle says; it may be changed meanwhile."""
-        while left_ms := rest_ms(kind, driven.held.record, self.ports.clock.wall_ms()):
-            percent = driven.held.record.throttle_percent
-            with context.waiting_for("throttle", f"{percent} %", left_ms):
-                await context.live.rest(left_ms)
-
-    async def _may_go_on(self, context: Context) -> None:
-        """Waits, visibly, while an operator has paused all procedures."""
-        gate = self.ports.gate
-        while not gate.is_open:
-            with context.waiting_for("maintenance", gate.reason):
-                await gate.opened()
-
-    async def advance(
-        self,
-        kind: Kind[S],
-        held: Held,
-        context: Context,
-        latest: Callable[[], Held] | None = None,
-    ) -> Moved:
-        """One step forward, or one step of undo.
-
-        *latest*: the record as it stands when the step has acted. A throttle may have been stored
-        meanwhile; whatever moves a record between its steps ends the step first.
-        """
-        now = latest or (lambda: held)
-        if held.record.phase is Phase.UNDO:
-            return await self._undo(kind, held, context)
+            return await self._undo(kind, held, context, limit_ms)
         state = kind.state.model_validate(held.record.state)
         began_ms = self.ports.clock.mono_ms()
         step = held.record.step
-        act = kind.steps[step].act(state, context)
-        outcome = await within(self.ports.clock, deadline_of(kind, held.record), step, act)
+        outcome = await within(limit_ms, step, kind.steps[step].act(state, context))
         beat = self._beat(held, began_ms)
-        held = now()
-        passed = partial(journal.passed, held.record, context.passages.all())
-        if isinstance(outcome, Goto):
-            goto = outcome
-            return await self.store(
-                held, lambda at: journal.follow(kind, passed(at), goto, beat, at), goto.txn
+
+        async def commit(held: Held) -> Moved:
+            passed = partial(journal.passed, held.record, context.passages.all())
+            if isinstance(outcome, Goto):
+                goto = outcome
+                return await self.store(
+                    held, lambda at: journal.follow(kind, passed(at), goto, beat, at), goto.txn
+                )
+            result = outcome.result
+            return await self.end(
+                held, lambda at: journal.succeeded(kind, passed(at), result, beat, at), outcome.txn
             )
-        result = outcome.result
-        return await self.end(
-            held, lambda at: journal.succeeded(kind, passed(at), result, beat, at), outcome.txn
-        )
+
+        return commit
 
     async def turn_back(self, held: Held, why: Why) -> Held:
         """From now on *held* is undone. The step in flight is the first to be."""
@@ -177,27 +117,32 @@ class Runner:
         )
         return await self.store(held, lambda _: journal.poison(record), effect)
 
-    async def _undo(self, kind: Kind[S], held: Held, context: Context) -> Moved:
+    async def _undo(
+        self, kind: Kind[S], held: Held, context: Context, limit_ms: int | None
+    ) -> Commit:
         state = kind.state.model_validate(held.record.state)
         undo = kind.steps[held.record.step].undo
         began_ms = self.ports.clock.mono_ms()
         back = None
         if undo is not None:
-            step, work = f"undo {held.record.step}", undo(state, context)
-            back = await within(self.ports.clock, deadline_of(kind, held.record), step, work)
+            back = await within(limit_ms, f"undo {held.record.step}", undo(state, context))
         beat = self._beat(held, began_ms)
-        passed = partial(journal.passed, held.record, context.passages.all())
-        if back is not None:
-            return await self.store(
-                held, lambda at: journal.partly_undone(passed(at), beat, at), back.txn
+
+        async def commit(held: Held) -> Moved:
+            passed = partial(journal.passed, held.record, context.passages.all())
+            if back is not None:
+                return await self.store(
+                    held, lambda at: journal.partly_undone(passed(at), beat, at), back.txn
+                )
+            before = journal.undone(held.record, beat)
+            if before is not None:
+                return await self.store(held, lambda _: before)
+            had_effect = undo is not None or bool(held.record.timeline)
+            return await self.end(
+                held, lambda at: journal.ended_undone(held.record, beat, at, had_effect=had_effect)
             )
-        before = journal.undone(held.record, beat)
-        if before is not None:
-            return await self.store(held, lambda _: before)
-        had_effect = undo is not None or bool(held.record.timeline)
-        return await self.end(
-            held, lambda at: journal.ended_undone(held.record, beat, at, had_effect=had_effect)
-        )
+
+        return commit
 
     async def store(
         self, held: Held, make: Callable[[Stamp], Record], effect: Txn = NOTHING
@@ -217,18 +162,6 @@ class Runner:
         txn = txn.expecting(history, 0).put_stamped(history, made).also(effect)
         committed = await self.committer.commit(txn, procedure=held.procedure)
         return made(committed.stamp)
-
-    def _context(self, driven: Driven, children: Children) -> Context:
-        held = driven.held
-        return Context(
-            self.ports,
-            children,
-            held.procedure,
-            held.record.step,
-            held.record.client,
-            driven.live,
-            wanted_rows_per_s=lambda: driven.held.record.throttle_rows_per_s,
-        )
 
     def _beat(self, held: Held, began_ms: int) -> Beat:
         clock, undoing = self.ports.clock, held.record.phase is Phase.UNDO

@@ -174,14 +174,14 @@ class ServerMetrics:
         """What only a leader knows; a follower shows none of it."""
         self._leader.set(int(term is not None))
         living = [entry for _, entry in term.manager.living()] if term else []
-        running = Count(entry.held.record.kind for entry in living if entry.task is not None)
+        running = Count(entry.held.record.kind for entry in living if entry.is_run)
         for kind in KINDS:
             self._running.labels(kind).set(running[kind])
         waits = Count(wait.kind for entry in living for wait in entry.live.waits)
         now_ms = state.clock.wall_ms()
         still_ms = [now_ms - entry.last_moved_ms() for entry in living if entry.stalled]
         self._stalled.set(max(still_ms, default=0) / 1000)
-        waits["lock"] = sum(bool(entry.blocked) for entry in living)
+        waits["lock"] = sum(entry.waits for entry in living)
         for reason in REASONS:
             self._waiting.labels(reason).set(waits[reason])
         refused = sum(term.nodes.refused().values()) if term else 0

@@ -16,8 +16,7 @@ from metasrv.api.query import Query as NoQuery
 from metasrv.service import procedures, steering
 from metasrv.service.asking import ANONYMOUS
 from metasrv.service.procedures import Shown
-from procedures.control import Control
-from procedures.steering import Command
+from procedures.control import Command, Control
 
 router = APIRouter(prefix="/v1", tags=["procedures"])
 

@@ -11,9 +11,9 @@ from metasrv.service.changing import only_the_leader, until_over
 from metasrv.service.procedure_shapes import ended_body, living_body, procedure_etag
 from metasrv.service.state import ServerState
 from metasrv.term import Term
+from procedures.control import Command
 from procedures.entry import Entry
 from procedures.rehearsal.controls import foresee
-from procedures.steering import Command
 
 LOOK_MS = 1_000  # progress is memory that nobody announces: a long poll looks this often
 

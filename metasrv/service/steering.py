@@ -14,9 +14,9 @@ from metasrv.service.procedure_shapes import error_body, resource_body
 from metasrv.service.procedures import Shown, control
 from metasrv.service.shapes import time_of
 from metasrv.service.state import ServerState
+from procedures.control import Command
 from procedures.holding import Claim
 from procedures.manager import Manager
-from procedures.steering import Command
 
 
 async def locks(state: ServerState, path: str, size: int, page_token: str | None) -> LockList:

@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from keys.records import ProcedureHistory
-from procedures.control import Control, is_fulfilled
+from procedures.control import Command, Control, is_fulfilled
 from procedures.entry import Entry
 from procedures.holding import LockTable
 from procedures.machine import Kind
 from procedures.rehearsal.draft import Draft
 from procedures.runner import Held, Runner
-from procedures.steering import Command, Steered, Steering, moves_its_record, store
+from procedures.steering import Steered, judge, moves_its_record, store
 
 
 class House(Steered, Protocol):
@@ -36,11 +36,11 @@ class Foreseen(Entry):
 
 
 async def foresee(house: House, procedure: str, command: Command) -> Entry | ProcedureHistory:
-    """What `Steering.apply` would answer as things are now. Nothing is stored, no task is ended.
+    """What a control would be answered as things are now. Nothing is stored, no task is ended.
 
     Raises what that would.
     """
-    entry = await Steering(house).judge(procedure, command.control)
+    entry = await judge(house, procedure, command.control)
     if is_fulfilled(entry.facts, command.control):
         return entry
     held = entry.held
@@ -63,7 +63,8 @@ def _after(house: House, entry: Entry, held: Held, control: Control) -> Foreseen
         held=held,
         live=replace(entry.live, waiting=[], waiting_now=tuple) if stops else entry.live,
         kind=entry.kind,
-        blocked=blocked,
+        waits=bool(blocked),
+        blockers=lambda: blocked,
         began_ms=entry.began_ms,
         stalled=entry.stalled and not stops,
         would_run=not stops and (entry.is_run or may_begin),

@@ -48,12 +48,12 @@ def test_given_a_name_of_nothing_when_looked_up_then_it_is_missing(
     [
         "`keys/txn.py`, `keys/` and `keys/txn.py::Txn.on`",
         "`procedures/kinds/*.py`",
-        "`procedures.runner`, `procedures.runner.Runner.drive`, `Runner.drive()`",
+        "`procedures.runner`, `procedures.runner.Runner.store`, `Runner.store()`",
         "`holding.holders`",
         "`etcdctl get`, `asyncio.gather`, `__table_info/1024`, `/v1/tables`",
         "`make test`, `.venv/bin/metasrv doctor`",
         "[elsewhere](https://example.org/page)",
-        "```mermaid\nflowchart LR\n  a[Runner.drive]\n```",
+        "```mermaid\nflowchart LR\n  a[Runner.store]\n```",
         "```sh\nmake test\n```",
     ],
 )

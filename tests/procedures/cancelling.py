@@ -10,10 +10,9 @@ from keys.families import family_of
 from keys.kv import Answer, Request
 from keys.memory import MemoryKv
 from keys.records import Outcome, ProcedureKey
-from procedures.control import Control
+from procedures.control import Command, Control
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind
-from procedures.steering import Command
 from tests.fakes.cluster import Cluster
 from tests.procedures.agree import history_of
 from tests.procedures.ends import End

@@ -14,11 +14,10 @@ from base.ids import Ids
 from keys.kv import Kv, Request
 from keys.memory import MemoryKv
 from keys.records import Outcome
-from procedures.control import Control
+from procedures.control import Command, Control
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind
-from procedures.manager import SWEEP_MS, Manager
-from procedures.steering import Command
+from procedures.manager import AUDIT_MS, Manager
 from procedures.submit import Submission, Submitted
 from tests.fakes.cluster import STOPPED_MS, Cluster
 from tests.fakes.faults import Call, Mode, Plan
@@ -33,6 +32,7 @@ from tests.sim.loop import SimLoop, run
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 SUCCESSORS = ("same", "another")
 SECOND_CALL_MAX = 12  # a second fault comes early in the next term, or it would rarely come at all
+LOOKS_MAX = 4  # of a deposed leader; a fault may strike one of them, and elect another rival
 LOOK_MS_MAX = 320  # between looks of a client whether it was answered
 CORE = (Mode.CRASH_BEFORE, Mode.APPLIED_CRASH, Mode.ANSWER_LOST, Mode.RIVAL, Mode.LATE)
 """Of every call, whoever leads on."""
@@ -184,7 +184,11 @@ async def _live(
 
 async def _wake(cluster: Cluster) -> list[str]:
     """Every server that was deposed and lives learns of it: one that stood still, when it wakes."""
-    await cluster.clock.sleep_ms(STOPPED_MS + 2 * SWEEP_MS)
+    await cluster.clock.sleep_ms(STOPPED_MS)
+    for _ in range(LOOKS_MAX):  # one at rest learns of it at its next look at the fence
+        await cluster.clock.sleep_ms(AUDIT_MS)
+        if all(cluster.is_down(server) for server in cluster.servers[:-1]):
+            break
     wrong = [] if await cluster.quiet() else [f"never ends: {cluster.living()}"]
     deposed = [server for server in cluster.servers[:-1] if not cluster.is_down(server)]
     return wrong + [f"{server.node} still believes that it leads" for server in deposed]

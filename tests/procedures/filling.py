@@ -10,13 +10,12 @@ from keys.kv import Compare
 from keys.records import Outcome, ProcedureHistory, Submission
 from keys.tables import TableInfo, TableInfoKey
 from keys.txn import snapshot
-from procedures.control import Control
+from procedures.control import Command, Control
 from procedures.entry import Entry
 from procedures.kinds.failover_table import FAILOVER_TABLE
 from procedures.kinds.registry import KINDS
 from procedures.machine import ProcedureState
 from procedures.ports import Progress
-from procedures.steering import Command
 from procedures.submit import Submission as Wish
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.fakes.plane import FakeJobs

@@ -24,6 +24,8 @@ class Gates:
     ran: list[str] = field(default_factory=list)
     fails: set[str] = field(default_factory=set)
     """Names whose step raises what no step may raise."""
+    twice: set[str] = field(default_factory=set)
+    """Names whose first step runs twice."""
     trouble: dict[str, MetaError] = field(default_factory=dict)
     """Name, of a step or an undo -> what it raises as long as this stands here."""
 
@@ -36,10 +38,14 @@ class Gates:
             raise ZeroDivisionError
         self._raise_trouble(state.name)
         await self.gate(state.name).wait()
+        if state.name in self.twice:
+            self.twice.remove(state.name)
+            return Goto("first", state)
         return Goto("second", state)
 
     async def second(self, state: Gate, at: Context) -> Outcome[Gate]:
         self.ran.append(f"{state.name} again")
+        self._raise_trouble(f"{state.name} again")
         await self.gate(f"{state.name} again").wait()
         return Done(state, {"name": state.name})
 

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 
 from structlog.testing import capture_logs
 
-from keys.kv import Compare
+from keys.kv import Compare, Kv
 from keys.records import ProcedureHistory, Submission
 from procedures.admission import Limits
-from procedures.control import Control, State
+from procedures.control import Command, Control, State
 from procedures.entry import Entry
 from procedures.machine import Lane
-from procedures.steering import Command
 from procedures.submit import Submission as Wish
 from procedures.submit import Submitted
 from tests.fakes.cluster import LIMITS, Cluster
@@ -90,10 +89,16 @@ class Office:
         return await self.cluster.started("meta-2")
 
 
-def office(scenario: Callable[[Office], Awaitable[None]], limits: Limits = LIMITS) -> None:
+def office(
+    scenario: Callable[[Office], Awaitable[None]],
+    limits: Limits = LIMITS,
+    client: Callable[[Kv], Kv] = lambda kv: kv,
+) -> None:
+    """*client*: between every server and the store."""
+
     async def main(loop: SimLoop) -> None:
         gates = Gates()
-        cluster = Cluster(loop, gates.kinds(), limits)
+        cluster = Cluster(loop, gates.kinds(), limits, client=client)
         fence = await cluster.bootstrap()
         await with_two_tables_and_dead_node(cluster, fence)
         server = await cluster.started()

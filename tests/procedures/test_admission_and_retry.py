@@ -11,7 +11,7 @@ from procedures import journal
 from procedures.admission import Candidate, Limits, WaitingRoom
 from procedures.kinds.registry import KINDS
 from procedures.machine import Lane
-from procedures.retry import UNDO_MS, deadline_of, is_passing, pause_ms
+from procedures.retry import UNDO_MS, Tries, deadline_of, is_passing, pause_ms
 from tests.procedures.scenarios import SCENARIOS
 
 LIMITS = Limits(running_max={Lane.DDL: 2, Lane.REPAIR: 1}, queue_max=4)
@@ -95,5 +95,6 @@ def test_given_the_point_of_no_return_then_from_there_on_there_is_no_deadline() 
         assert deadline_of(kind, record) == 1_000 + kind.deadline_ms
         assert deadline_of(kind, past) is None
         assert deadline_of(kind, back) is None
-        turned = back.model_copy(update={"turned_at_ms": 5_000})
-        assert deadline_of(kind, turned) == 5_000 + UNDO_MS
+        spent = Tries(spent_ms=UNDO_MS - 1)
+        assert spent.left_ms(kind, back, now_ms=10 * UNDO_MS) == 1
+        assert not spent.are_over(kind, back, Refused(), now_ms=10 * UNDO_MS)

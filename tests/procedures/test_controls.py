@@ -1,17 +1,13 @@
 """Every control in every state: what the table says is what happens, now and at the next leader."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
 from base.errors import Conflict, NotFound, Unavailable
-from keys.key import Key
-from keys.kv import Kv
 from keys.poison import PoisonKey
 from keys.records import Outcome, ProcedureHistory, ProcedureKey, ProcedureRecord
-from keys.txn import Snapshot, Txn, snapshot
+from keys.txn import Txn, snapshot
 from keys.value import decode
 from procedures.control import FULFILLED, LEADS, Control, Next, State
 from procedures.entry import Entry
@@ -202,40 +198,6 @@ def test_given_a_throttle_when_a_step_runs_then_it_goes_on_and_its_commit_stands
         assert ended.last.throttle_percent == 50
         assert at.gates.ran == ["a", "a again"]
 
-    office(scenario)
-
-
-def test_given_a_throttle_that_came_late_when_the_step_moves_on_then_its_record_never_goes_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Whose write lost reads the record again, and the next step may be over before it is read."""
-    read, go_on = asyncio.Event(), asyncio.Event()
-
-    async def late(kv: Kv, *keys: Key[Any], deadline_ms: int) -> Snapshot:
-        found = await snapshot(kv, *keys, deadline_ms=deadline_ms)
-        read.set()
-        await go_on.wait()
-        return found
-
-    async def scenario(at: Office) -> None:
-        await at.submit("a")
-        await at.settle()
-        manager = at.cluster.leader.manager
-        entry = manager.entry(at.names["a"])
-        assert entry is not None
-
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(manager.read_again(entry))
-            await read.wait()
-            at.let("a")
-            await at.settle()
-            go_on.set()
-
-        assert entry.held.record.step == "second"
-        at.let("a again")
-        assert (await at.end("a")).outcome is Outcome.SUCCEEDED
-
-    monkeypatch.setattr("procedures.manager.snapshot", late)
     office(scenario)
 
 

@@ -11,12 +11,11 @@ from keys.records import Outcome, ProcedureHistory, Submission
 from keys.tables import TableRouteKey
 from keys.txn import snapshot
 from procedures.context import Context, Live, Ports
-from procedures.control import Control
+from procedures.control import Command, Control
 from procedures.kinds.failover_table import FAILOVER_TABLE
 from procedures.kinds.registry import KINDS
 from procedures.machine import Goto, ProcedureState
 from procedures.ports import Progress
-from procedures.steering import Command
 from procedures.submit import Submission as Wish
 from tests.fakes.chance import SeededIds, SeededRng
 from tests.fakes.cluster import DEADLINE_MS, Cluster

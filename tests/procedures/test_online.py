@@ -12,14 +12,13 @@ from keys.records import Outcome, ProcedureHistory, Submission
 from keys.routing import change_regions
 from keys.tables import RegionState, TableInfo, TableInfoKey, TableRouteKey
 from keys.txn import Txn, snapshot
-from procedures.control import Control, State
+from procedures.control import Command, Control, State
 from procedures.entry import Entry
 from procedures.kinds.alter_operations import AddColumn, DropColumn, DropNotNull, Operation
 from procedures.kinds.alter_table import ALTER_TABLE
 from procedures.kinds.drop_table import DROP_TABLE, DropTable
 from procedures.kinds.failover_table import FAILOVER_TABLE
 from procedures.kinds.index_kinds import CREATE_INDEX
-from procedures.steering import Command
 from procedures.submit import Submission as Wish
 from tests.fakes.cluster import DEADLINE_MS, STOPPED_MS, Cluster
 from tests.procedures.agree import history_of

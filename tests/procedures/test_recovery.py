@@ -1,19 +1,21 @@
 """What a new leader finds, what it cannot run, and who holds which lock there."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pytest
 
 from base.errors import Conflict
-from keys.kv import Put, Request
+from keys.kv import Delete, Get, Kv, Page, Put, Request
 from keys.records import Outcome, ProcedureHistory, ProcedureKey
 from keys.txn import Stamp, Txn
 from procedures import journal
-from procedures.control import Control, State
-from procedures.manager import SWEEP_MS
-from procedures.steering import Command
+from procedures.control import Command, Control, State
+from procedures.manager import AUDIT_MS, LOOK_MS
 from tests.procedures.gates import Gate
 from tests.procedures.office import OPERATOR, Office, office
+from tests.procedures.planted import Client
 
 
 def test_given_one_lock_then_the_second_waits_and_shows_for_whom() -> None:
@@ -126,21 +128,108 @@ def test_given_a_record_of_a_newer_server_then_it_is_parked_keeps_its_locks_and_
     office(scenario)
 
 
-def test_given_a_submission_that_nobody_here_knows_then_the_sweep_takes_it_up() -> None:
+async def store_beside(at: Office, name: str) -> str:
+    """A record that the leader's manager has never heard of."""
+    procedure = at.cluster.ids.procedure_id()
+    key, gate = ProcedureKey(procedure), at.cluster.kinds["gate"]
+    client = OPERATOR.model_copy(update={"idempotency": None})
+    txn = Txn().expecting(key, 0)
+    txn = txn.put_stamped(key, lambda stamp: journal.begin(gate, Gate(name=name), client, stamp))
+    assert at.server.committer is not None
+    await at.server.committer.commit(txn)
+    return procedure
+
+
+def differ(at: Office) -> list[Mapping[str, object]]:
+    return [one for one in at.logs if one["event"] == "procedures_differ"]
+
+
+def test_given_a_record_that_nobody_here_knows_when_counted_twice_then_it_is_taken_up() -> None:
     async def scenario(at: Office) -> None:
-        procedure = at.cluster.ids.procedure_id()
-        key, gate = ProcedureKey(procedure), at.cluster.kinds["gate"]
-        state = Gate(name="late")
-        client = OPERATOR.model_copy(update={"idempotency": None})
-        txn = Txn().expecting(key, 0)
-        txn = txn.put_stamped(key, lambda stamp: journal.begin(gate, state, client, stamp))
-        assert at.server.committer is not None
-        await at.server.committer.commit(txn)
+        procedure = await store_beside(at, "late")
         at.let("late", "late again")
-        await at.cluster.clock.sleep_ms(2 * SWEEP_MS)
+        await at.cluster.clock.sleep_ms(AUDIT_MS + LOOK_MS)
+        once = differ(at)
+        await at.cluster.clock.sleep_ms(AUDIT_MS)
 
         found = await at.cluster.leader.manager.find(procedure)
         assert isinstance(found, ProcedureHistory)
+        assert once == []
+        assert [(one["unknown"], one["gone"]) for one in differ(at)] == [([procedure], [])]
+
+    office(scenario)
+
+
+def test_given_a_record_that_was_deleted_by_hand_when_counted_twice_then_it_is_told() -> None:
+    async def scenario(at: Office) -> None:
+        await at.submit("a", "table:1")
+        await at.settle()
+        await at.control(Control.PAUSE, "a")  # what runs may be ending while it is counted
+        key = bytes(ProcedureKey(at.names["a"]))
+        await at.cluster.kv.txn(Request(writes=(Delete(key),)), deadline_ms=1_000)
+        await at.cluster.clock.sleep_ms(2 * AUDIT_MS + LOOK_MS)
+
+        assert [(one["unknown"], one["gone"]) for one in differ(at)] == [([], [at.names["a"]])]
+        with pytest.raises(Conflict) as refused:
+            await at.control(Control.RESUME, "a")
+        assert refused.value.code == "action-not-allowed"
+        assert at.state("a") is State.PARKED  # it keeps its locks until somebody has looked
+
+    office(scenario)
+
+
+def test_given_procedures_that_come_and_go_when_counted_then_nothing_differs() -> None:
+    async def scenario(at: Office) -> None:
+        for number in range(3 * AUDIT_MS // 500):
+            name = f"p{number}"
+            at.let(name, f"{name} again")
+            await at.submit(name, f"table:{number % 3}")
+            await at.cluster.clock.sleep_ms(500)
+
+        assert differ(at) == []
+
+    office(scenario)
+
+
+@dataclass
+class Counted(Client):
+    """Counts what is read of the records."""
+
+    ranges: list[Get] = field(default_factory=list)
+
+    async def range(
+        self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
+    ) -> Page:
+        if get.key.startswith(b"__procedure/"):
+            self.ranges.append(get)
+        return await super().range(
+            get, deadline_ms=deadline_ms, revision=revision, serializable=serializable
+        )
+
+
+def test_given_many_paused_when_a_term_goes_on_then_their_records_are_read_once() -> None:
+    """A look that decodes them all costs a leader its seat."""
+
+    async def scenario(at: Office) -> None:
+        made: list[Counted] = []
+
+        def client(kv: Kv) -> Kv:
+            made.append(Counted(kv))
+            return made[-1]
+
+        for number in range(8):
+            await at.submit(f"p{number}")
+            await at.settle()
+            await at.control(Control.PAUSE, f"p{number}")
+        at.cluster.client = client
+        await at.next_leader()
+        (counted,) = made
+        at_first = len(counted.ranges)
+        await at.cluster.clock.sleep_ms(10 * AUDIT_MS)
+
+        later = counted.ranges[at_first:]
+        assert 9 <= len(later) <= 10
+        assert all(get.count_only for get in later)
 
     office(scenario)
 

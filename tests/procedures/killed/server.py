@@ -20,9 +20,8 @@ from keys.etcd import EtcdKv
 from keys.kv import Answer, Put, Request
 from keys.records import ProcedureKey
 from metasrv.election import Election, Identity, Timing, win
-from procedures.control import Control
+from procedures.control import Command, Control
 from procedures.kinds.registry import KINDS
-from procedures.steering import Command
 from tests.fakes.chance import SeededIds
 from tests.fakes.cluster import LIMITS
 from tests.fakes.faults import Mode
