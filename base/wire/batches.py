@@ -11,7 +11,7 @@ rows and entries, and durable before it is answered.
 
 from pydantic import Field
 
-from base.wire.model import WireModel
+from base.wire.model import Int32, Int64, RegionId, WireModel
 
 HEADER_KEY = b"metasrv.batch"
 OP_PUT = 0
@@ -21,9 +21,9 @@ OP_DELETE = 1
 class BatchHeader(WireModel):
     """Which table, at which schema version, at which leadership of the region, once."""
 
-    table_id: int
-    schema_version: int
-    epoch: int
+    table_id: Int64
+    schema_version: Int64
+    epoch: Int64
     statement_id: str = Field(min_length=1, max_length=64)
     """A region answers a repeated statement with its first result."""
     maintains_indexes: bool = False
@@ -34,10 +34,10 @@ class BatchHeader(WireModel):
 
 
 class BatchResult(WireModel):
-    region_id: str
-    version: int
+    region_id: RegionId
+    version: Int64
     """Row version given to every row of the batch."""
-    rows: int
+    rows: Int64
     """With the entries."""
     repeated: bool = False
     """True: this is the first answer, given again."""
@@ -46,9 +46,9 @@ class BatchResult(WireModel):
 class ReadHeader(WireModel):
     """What every read says of itself; the same rules as for a batch, but it changes nothing."""
 
-    table_id: int
-    schema_version: int
-    epoch: int
+    table_id: Int64
+    schema_version: Int64
+    epoch: Int64
 
 
 class GetRows(ReadHeader):
@@ -56,7 +56,7 @@ class GetRows(ReadHeader):
 
     keys: list[str] = Field(max_length=10_000)
     """Hexadecimal."""
-    columns: list[int] | None = None
+    columns: list[Int32] | None = None
     """Column ids; None: all."""
 
 
@@ -64,7 +64,7 @@ class ScanRows(ReadHeader):
     """`POST .../scan`: live rows in key order, or in the order of an index's entries. Arrow IPC
     stream or JSON, by `Accept`."""
 
-    index: int | None = None
+    index: Int32 | None = None
     """Its entries and their rows are seen at one moment. In Arrow their keys are `_entry`. None: by
     the keys of rows."""
     entries_only: bool = False
@@ -74,7 +74,7 @@ class ScanRows(ReadHeader):
     """Hexadecimal, inclusive; of a row, or with `index` of an entry. None: from the first."""
     to_key: str | None = None
     """Hexadecimal, exclusive; None: to the last."""
-    columns: list[int] | None = None
+    columns: list[Int32] | None = None
     limit: int = Field(default=10_000, ge=1, le=100_000)
     """Rows in one answer. The answer's last key, or last entry, with 00 appended, continues."""
 
@@ -88,7 +88,7 @@ class Rows(WireModel):
 
 class Row(WireModel):
     key: str
-    version: int
+    version: Int64
     values: dict[str, object]
     entry: str | None = None
     """Key of the entry through which it was found; None: not through an index."""
@@ -97,12 +97,12 @@ class Row(WireModel):
 class ChecksumRequest(ReadHeader):
     """`POST .../checksum`: what the region holds, in one number."""
 
-    index: int | None = None
+    index: Int32 | None = None
     """Of its entries; None: of the rows."""
 
 
 class ChecksumResult(WireModel):
-    region_id: str
-    rows: int
+    region_id: RegionId
+    rows: Int64
     checksum: str
     """Order-independent over (key, values) of live rows: 16 hexadecimal digits; sums mod 2^64."""

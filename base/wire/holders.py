@@ -7,7 +7,7 @@ from before the acknowledgement of that sequence was first sent.
 
 from pydantic import Field
 
-from base.wire.model import Listed, WireModel
+from base.wire.model import Int64, Listed, WireModel
 
 PINS_MAX = 4_096
 TRANSACTION_CHARS_MAX = 200
@@ -16,11 +16,11 @@ TRANSACTION_CHARS_MAX = 200
 class Pin(WireModel):
     """The oldest schema version of one table that a holder still uses, and who does."""
 
-    table_id: int = Field(ge=0)
-    schema_version: int = Field(ge=0)
+    table_id: Int64
+    schema_version: Int64
     transaction: str = Field(min_length=1, max_length=TRANSACTION_CHARS_MAX)
     """The oldest transaction that is bound to it, for people: an id, as `018f3c0a-...`."""
-    age_ms: int = Field(ge=0)
+    age_ms: Int64
     """Of that transaction."""
 
 
@@ -47,13 +47,13 @@ class HolderRegisterAnswer(WireModel):
     from before this registration was sent."""
 
     cluster_id: str
-    term: int
-    lease_ms: int
-    acknowledge_ms: int
+    term: Int64
+    lease_ms: Int64
+    acknowledge_ms: Int64
     """At most so long between acknowledgements: several fit in a lease."""
-    transaction_age_max_ms: int
+    transaction_age_max_ms: Int64
     """A transaction that is older ends: `transaction-too-old`."""
-    catalog_version: int
+    catalog_version: Int64
     metasrvs: list[str] = Field(default_factory=list)
     """URLs of the servers there are: each of them streams the catalog."""
 
@@ -80,12 +80,12 @@ class AcknowledgeRequest(WireModel):
 
 
 class AcknowledgeAnswer(WireModel):
-    sequence: int
-    term: int
-    lease_ms: int
-    acknowledge_ms: int
-    transaction_age_max_ms: int
-    catalog_version: int
+    sequence: Int64
+    term: Int64
+    lease_ms: Int64
+    acknowledge_ms: Int64
+    transaction_age_max_ms: Int64
+    catalog_version: Int64
     """The leader's."""
 
 
@@ -111,10 +111,10 @@ class SchemaLeaseBody(WireModel):
     version: str
     registered_at: str
     """RFC 3339."""
-    have: int | None
+    have: Int64 | None
     """The catalog version it acknowledged; null: not heard by this leader yet."""
     acknowledged_ms_ago: int | None
-    lease_left_ms: int
+    lease_left_ms: Int64
     """Until no lease of it can be alive, by the clock of the leader."""
     pinned: Listed[PinBody]
     statement_p99_ms: float | None
@@ -123,7 +123,7 @@ class SchemaLeaseBody(WireModel):
 class RefusedBody(WireModel):
     """Statements that came to regions below their floor, which refused them: no row is wrong."""
 
-    table_id: int
+    table_id: Int64
     table: str | None
     """`catalog.schema.name`; null: there is no such table any more."""
     holder_id: str | None
@@ -139,5 +139,5 @@ class SchemaLeaseList(WireModel):
     """By id."""
     refused: Listed[RefusedBody] = ()
     """Of all tables and holders, whomever was asked for."""
-    catalog_version: int
+    catalog_version: Int64
     """The leader's."""

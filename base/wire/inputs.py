@@ -6,7 +6,7 @@ first manifest; `GET /node/v1/regions/{region_id}/snapshot` what holds its rows 
 
 from pydantic import Field
 
-from base.wire.model import WireModel
+from base.wire.model import Int32, Int64, RegionId, WireModel
 from base.wire.orders import DataFile, RegionColumn
 
 
@@ -20,18 +20,18 @@ class SealedSegment(WireModel):
 
     root: str
     name: str
-    bytes: int
+    bytes: Int64
     checksum: str
     """crc32 of the sealed bytes, 8 hexadecimal digits."""
 
 
 class Borrowed(WireModel):
-    region_id: str
-    epoch: int
+    region_id: RegionId
+    epoch: Int64
     root: str
     """The region's own root, under which the job's attempt folder lies."""
     columns: list[RegionColumn]
-    indexes: list[int] = Field(default_factory=list)
+    indexes: list[Int32] = Field(default_factory=list)
     """Whose entries the files and segments may hold; those of others are left behind."""
     marks: list[int]
     """Open marks: row versions at which the newest version of each key must survive."""
@@ -43,13 +43,13 @@ class Snapshot(WireModel):
     """Every row of a region as of an open mark is in these files, beside newer and older versions
     of it: of each key the newest version at or below the mark counts, a tombstone for no row."""
 
-    region_id: str
-    epoch: int
+    region_id: RegionId
+    epoch: Int64
     root: str
     """The region's own root, under which the job's attempt folder lies."""
     columns: list[RegionColumn]
     mark: str
-    version: int
+    version: Int64
     """The mark's row version."""
     files: list[BorrowedFile]
     """Own ones too, with their root. None is deleted while the mark is open and the region is

@@ -2,7 +2,7 @@
 
 from typing import Annotated, TypeVar
 
-from pydantic import ConfigDict, Strict
+from pydantic import ConfigDict, Field, Strict
 
 from base.described import Described
 
@@ -11,6 +11,16 @@ T = TypeVar("T")
 Listed = Annotated[tuple[T, ...], Strict(False)]
 """A JSON array as a tuple. A strict tuple refuses the list a JSON parser makes; the items of this
 one are as strict as ever."""
+
+INT64_END = 1 << 63
+"""Above all terms, epochs, numbers, versions and ids: what etcd, Arrow and our files can hold."""
+
+Int64 = Annotated[int, Field(ge=0, lt=INT64_END)]
+Int32 = Annotated[int, Field(ge=0, lt=1 << 31)]
+
+REGION_ID_CHARS_MAX = 19
+RegionId = Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,18})$", max_length=REGION_ID_CHARS_MAX)]
+"""Decimal."""
 
 
 class WireModel(Described):

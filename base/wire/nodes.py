@@ -4,16 +4,16 @@ from typing import Any
 
 from pydantic import Field
 
-from base.wire.model import WireModel
+from base.wire.model import INT64_END, Int64, RegionId, WireModel
 from base.wire.orders import Order
 
 
 class NodeResources(WireModel):
-    cpu_cores: int = Field(ge=0)
-    memory_bytes: int = Field(ge=0)
-    memory_free_bytes: int = Field(ge=0)
-    disk_bytes: int = Field(ge=0)
-    disk_free_bytes: int = Field(ge=0)
+    cpu_cores: Int64
+    memory_bytes: Int64
+    memory_free_bytes: Int64
+    disk_bytes: Int64
+    disk_free_bytes: Int64
 
 
 class RegisterRequest(WireModel):
@@ -36,10 +36,10 @@ class RegisterRequest(WireModel):
 
 class RegisterAnswer(WireModel):
     cluster_id: str
-    term: int
-    heartbeat_ms: int
-    lease_ms: int
-    settings_version: int
+    term: Int64
+    heartbeat_ms: Int64
+    lease_ms: Int64
+    settings_version: Int64
     metasrvs: list[str] = Field(default_factory=list)
     """URLs of the servers there are: one that is silent is not the only one to ask."""
 
@@ -47,16 +47,16 @@ class RegisterAnswer(WireModel):
 class RegionStat(WireModel):
     """One region as a node has it open."""
 
-    region_id: str
-    epoch: int
+    region_id: RegionId
+    epoch: Int64
     state: str
     """`opening`, `open` or `lost`."""
-    rows: int = Field(ge=0)
-    bytes: int = Field(ge=0)
-    wal_bytes: int = Field(ge=0)
-    files: int = Field(ge=0)
-    borrowed_bytes: int = Field(default=0, ge=0)
-    version: int = Field(ge=0)
+    rows: Int64
+    bytes: Int64
+    wal_bytes: Int64
+    files: Int64
+    borrowed_bytes: Int64 = 0
+    version: Int64
     """Highest row version it has given."""
     root: str | None = None
     """The folder it was ordered to serve from. Null: not said, so nobody orders to delete it."""
@@ -65,10 +65,10 @@ class RegionStat(WireModel):
 class RefusedStat(WireModel):
     """Batches and reads that regions refused because their schema version was below the floor."""
 
-    table_id: int
+    table_id: Int64
     holder_id: str | None
     """Whose batches; null: reads, and batches of clients."""
-    count: int = Field(ge=1)
+    count: int = Field(ge=1, lt=INT64_END)
     """Since the node started."""
 
 
@@ -83,7 +83,7 @@ class HeartbeatRequest(WireModel):
     address: str
     zone: str
     version: str
-    term: int = Field(ge=0)
+    term: Int64
     """The highest term the node has seen."""
     resources: NodeResources
     regions: list[RegionStat] = Field(max_length=100_000)
@@ -92,19 +92,19 @@ class HeartbeatRequest(WireModel):
 
 
 class Grant(WireModel):
-    region_id: str
-    epoch: int
+    region_id: RegionId
+    epoch: Int64
 
 
 class HeartbeatAnswer(WireModel):
     """`lease_ms` is counted from before the heartbeat was sent, for every region in `grants`."""
 
-    sequence: int
-    term: int
-    lease_ms: int
-    settings_version: int
-    catalog_version: int
-    frozen_version: int | None = None
+    sequence: Int64
+    term: Int64
+    lease_ms: Int64
+    settings_version: Int64
+    catalog_version: Int64
+    frozen_version: Int64 | None = None
     grants: list[Grant]
     instructions: list[Order]
     """What brings the node in line with the catalog; executed like orders, under `term`."""
@@ -116,7 +116,7 @@ class SettingBody(WireModel):
     name: str
     value: Any
     """Null: as the program that it concerns was started."""
-    version: int
+    version: Int64
     """Rises with every change; 0: it was never changed."""
     default: Any
     unit: str | None

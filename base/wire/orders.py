@@ -3,27 +3,28 @@
 `POST /node/v1/orders`. Orders carry (term, number), rising within a term, and the region's epoch
 (PROTOCOLS P3): a node refuses a term below the highest it has seen, and for a region any order
 below the last it executed; a repeat is given the stored answer. Term, answer and tombstone are on
-disk before the answer leaves.
+disk before the answer leaves. An order never raises the term: one that claims a higher term makes
+the node ask the metasrv servers by a heartbeat, and is executed once their answer has that term.
 """
 
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
-from base.wire.model import WireModel
+from base.wire.model import Int32, Int64, RegionId, WireModel
 
 
 class OriginColumn(WireModel):
     """A column that another one of another type has replaced."""
 
-    id: int
+    id: Int32
     type: str
 
 
 class RegionColumn(WireModel):
     """A column as a region knows it: by id and type, never by name."""
 
-    id: int
+    id: Int32
     type: str
     nullable: bool
     origin_default: JsonValue = None
@@ -42,9 +43,9 @@ class LeaseGrant(WireModel):
     """
 
     incarnation: str
-    heartbeat: int
+    heartbeat: Int64
     """Sequence number of the heartbeat it is counted from."""
-    lease_ms: int
+    lease_ms: Int64
 
 
 class OrderSender(WireModel):
@@ -55,9 +56,9 @@ class OrderSender(WireModel):
 
 
 class OrderBase(WireModel):
-    number: int
-    region_id: str
-    epoch: int
+    number: Int64
+    region_id: RegionId
+    epoch: Int64
     sender: OrderSender | None = None
     """None: the leader brings a node in line with the catalog."""
 
@@ -70,12 +71,12 @@ class CreateRegion(OrderBase):
 
     op: Literal["create"] = "create"
     root: str
-    table_id: int
-    schema_version: int
-    schema_floor: int
+    table_id: Int64
+    schema_version: Int64
+    schema_floor: Int64
     columns: list[RegionColumn]
-    key_columns: list[int]
-    indexes: list[int] = Field(default_factory=list)
+    key_columns: list[Int32]
+    indexes: list[Int32] = Field(default_factory=list)
     """Ids of families that may hold entries."""
     replaces: list[str] = Field(default_factory=list)
     """Roots that the region leaves: each that is there gets this epoch's fence before the new one
@@ -92,13 +93,13 @@ class OpenRegion(OrderBase):
 
     op: Literal["open"] = "open"
     root: str
-    table_id: int
-    schema_version: int
-    schema_floor: int
+    table_id: Int64
+    schema_version: Int64
+    schema_floor: Int64
     columns: list[RegionColumn]
-    key_columns: list[int]
-    indexes: list[int] = Field(default_factory=list)
-    dead_indexes: list[int] = Field(default_factory=list)
+    key_columns: list[Int32]
+    indexes: list[Int32] = Field(default_factory=list)
+    dead_indexes: list[Int32] = Field(default_factory=list)
     borrows: list[str] = Field(default_factory=list)
     unannounced: list[str] = Field(default_factory=list)
     """Those of `borrows` whose openers acknowledged nothing: neither they nor the fences that their
@@ -116,14 +117,14 @@ class SetSchema(OrderBase):
     """
 
     op: Literal["schema"] = "schema"
-    schema_version: int
+    schema_version: Int64
     """The newest version that the region may be asked at."""
-    schema_floor: int
+    schema_floor: Int64
     """Not above `schema_version`."""
     columns: list[RegionColumn]
-    indexes: list[int] = Field(default_factory=list)
+    indexes: list[Int32] = Field(default_factory=list)
     """Ids of families that may hold entries."""
-    dead_indexes: list[int] = Field(default_factory=list)
+    dead_indexes: list[Int32] = Field(default_factory=list)
     """Families that go now, with their files, and whose ids are never taken again."""
     mark: str | None = Field(default=None, min_length=1, max_length=128)
     """Name of a mark that is opened at the moment when the floor took hold: a reorg's snapshot. If
@@ -172,14 +173,14 @@ class IngestFiles(OrderBase):
     """Named by the manifest: files are taken once."""
     attempt: str
     """Folder, relative to the region's root, that holds the files."""
-    index: int
+    index: Int32
     """0: rows."""
     mark: str
     """The mark that the rows were read at, or that their version is of; it must be open."""
     prepares: bool = False
     """The files are looked at and made durable, and nothing is taken yet."""
     files: list["DataFile"]
-    unique_columns: list[int] = Field(default_factory=list)
+    unique_columns: list[Int32] = Field(default_factory=list)
     """Ids of the columns of a unique index, in its order; none: it is not unique. Entries that lose
     to newer ones are looked at again: whose row still has the values is put anew. Where two rows
     have them, nothing is taken, and the order fails with 422 `unique-violation`; its facts are an
@@ -198,19 +199,19 @@ class DataFile(WireModel):
     """One immutable Parquet file of a region, as a manifest lists it."""
 
     name: str
-    family: int = 0
+    family: Int32 = 0
     """0: rows; else the id of the index whose entries it holds."""
-    rows: int
-    bytes: int
+    rows: Int64
+    bytes: Int64
     min_key: str
     """Hexadecimal, like every key in JSON. At or below every key of the file: long keys are cut."""
     max_key: str
     """At or above every key of the file."""
-    min_version: int
-    max_version: int
+    min_version: Int64
+    max_version: Int64
     checksum: str
     """Of the file's bytes: crc32 as 8 hexadecimal digits."""
-    footer_bytes: int
+    footer_bytes: Int64
     footer_checksum: str
     """Of the last `footer_bytes` of the file, like `checksum`."""
     row_checksum: str
@@ -233,7 +234,7 @@ Order = Annotated[
 class OrderRequest(WireModel):
     cluster_id: str
     node_id: str
-    term: int
+    term: Int64
     """Revision of the election that the sender won."""
     orders: list[Order] = Field(max_length=4096)
 
@@ -244,11 +245,11 @@ class OrderError(WireModel):
 
 
 class OrderResult(WireModel):
-    number: int
-    region_id: str
+    number: Int64
+    region_id: RegionId
     error: OrderError | None = None
     """None: done (now, or before by the same order)."""
-    floor_version: int | None = None
+    floor_version: Int64 | None = None
     """Of a `schema` order that was done: where its floor took hold, or its mark stands. Batches of
     older schema versions have this row version at most."""
 

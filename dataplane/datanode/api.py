@@ -20,6 +20,7 @@ from base.wire.batches import (
 )
 from base.wire.inputs import Borrowed, Snapshot
 from base.wire.limits import BATCH_BYTES_MAX
+from base.wire.model import REGION_ID_CHARS_MAX
 from base.wire.orders import OrderRequest, OrderResponse
 from dataplane.datanode.answers import Alive, NodeRegions, RegionBody, VersionBody
 from dataplane.datanode.row_answers import arrow_bytes
@@ -42,6 +43,8 @@ async def service(request: Request) -> Service:
 
 async def region_number(region_id: str) -> int:
     """Region ids are decimal strings, without signs or leading zeros."""
+    if len(region_id) > REGION_ID_CHARS_MAX:  # int() would not take thousands of digits
+        raise NotFound(what="region", name=region_id[:REGION_ID_CHARS_MAX])
     if not (region_id.isascii() and region_id.isdecimal() and str(int(region_id)) == region_id):
         raise NotFound(what="region", name=region_id)
     return int(region_id)
@@ -69,7 +72,7 @@ _ARROW_ANSWER: dict[int | str, dict[str, Any]] = {
 @node.post("/orders")
 async def execute_orders(orders: OrderRequest, service: ServiceDep) -> OrderResponse:
     """Orders of metasrv, executed once each and answered in their order."""
-    return await service.orders.execute(orders)
+    return await service.execute_orders(orders)
 
 
 @node.get("/regions")

@@ -8,7 +8,7 @@ import structlog
 
 from base.backoff import Backoff
 from base.clock import Clock
-from base.errors import Conflict, MetaError, NotFound
+from base.errors import Conflict, MetaError, NotFound, Unavailable
 from base.wire.nodes import (
     HeartbeatAnswer,
     HeartbeatRequest,
@@ -16,7 +16,7 @@ from base.wire.nodes import (
     RegisterAnswer,
     RegisterRequest,
 )
-from base.wire.orders import Order, OrderRequest
+from base.wire.orders import Order, OrderRequest, OrderResponse
 from dataplane.datanode.journal import NodeJournal
 from dataplane.datanode.journal_format import Joined
 from dataplane.datanode.leases import RegionLeases
@@ -67,6 +67,7 @@ class Heart:
         self._regions = regions
         self._world = world
         self._instructions: asyncio.Queue[OrderRequest] = asyncio.Queue(maxsize=1)
+        self._beating = asyncio.Lock()
 
     async def run(self) -> None:
         """For ever. Raises Conflict `wrong-cluster` or `stale-incarnation` (a newer
@@ -75,9 +76,31 @@ class Heart:
             if not self._membership.is_registered:
                 await self._register()
             started_ms = self._world.clock.mono_ms()
-            await self._beat()
+            async with self._beating:
+                await self._beat()
             spent_ms = self._world.clock.mono_ms() - started_ms
             await self._world.clock.sleep_ms(max(0, self._membership.heartbeat_ms - spent_ms))
+
+    async def execute(self, request: OrderRequest) -> OrderResponse:
+        """Orders that came by themselves. A term that the node was not told is asked for first:
+        whoever claims it need not be a leader (PROTOCOLS P3).
+
+        Raises as `OrderDesk.execute`.
+        """
+        if self._desk.is_in_doubt(request):
+            await self._ask_for_term(request.term)
+        return await self._desk.execute(request)
+
+    async def _ask_for_term(self, term: int) -> None:
+        """One heartbeat that was sent after this call, for all who wait meanwhile."""
+        sent_before = self._membership.sequence
+        async with self._beating:
+            is_asked = self._membership.sequence > sent_before
+            if self._desk.term < term and self._membership.is_registered and not is_asked:
+                try:
+                    await self._beat()
+                except Conflict as error:  # the next one of `run` ends this process
+                    raise Unavailable(what="the node", reason=error.code) from error
 
     async def run_instructions(self) -> None:
         """One set at a time. What fails is asked for again by a later answer."""

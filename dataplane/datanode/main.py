@@ -146,7 +146,9 @@ class _Node:
         metrics = NodeMetrics()
         self._merging = Merging(regions, clock, metrics)
         rows = RowDesk(regions)
-        self.service = Service(membership, desk, regions, rows, leases, clock, metrics)
+        self.service = Service(
+            membership, desk, regions, rows, leases, clock, metrics, self._heart.execute
+        )
 
     def background(self) -> Iterator[Any]:
         yield self._heart.run()

@@ -43,9 +43,20 @@ class Answer:
 def admit(state: NodeState, term_seen: int, request: OrderRequest) -> None:
     """Whether a request is for this node at all. `term_seen` may run ahead of the journal.
 
-    Raises Unavailable before the node has joined, Conflict `wrong-cluster` for another cluster or
-    node, Conflict `stale-epoch` for a deposed leader.
+    Raises Unavailable before the node has joined and for a term that no server has told it,
+    Conflict `wrong-cluster` for another cluster or node, `stale-epoch` for a deposed leader.
     """
+    must_be_for(state, request)
+    if request.term < term_seen:
+        reason = f"term {request.term} was deposed by term {term_seen}"
+        raise Conflict("stale-epoch", term=request.term, current_term=term_seen, reason=reason)
+    if request.term > term_seen:
+        reason = "no metasrv server has told this node of that term"
+        raise Unavailable(what="the order", term=request.term, known_term=term_seen, reason=reason)
+
+
+def must_be_for(state: NodeState, request: OrderRequest) -> None:
+    """The part of `admit` that does not depend on terms."""
     if state.cluster_id is None:
         raise Unavailable("not-ready", what=f"node {state.node_id}", reason="it has not joined yet")
     if request.cluster_id != state.cluster_id:
@@ -53,9 +64,6 @@ def admit(state: NodeState, term_seen: int, request: OrderRequest) -> None:
     if request.node_id != state.node_id:
         reason = f"this is node {state.node_id}, not {request.node_id}"
         raise Conflict("wrong-cluster", node_id=request.node_id, reason=reason)
-    if request.term < term_seen:
-        reason = f"term {request.term} was deposed by term {term_seen}"
-        raise Conflict("stale-epoch", term=request.term, current_term=term_seen, reason=reason)
 
 
 def decide(state: NodeState, term: int, order: Order) -> Execute | Answer:

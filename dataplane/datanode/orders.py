@@ -18,6 +18,7 @@ from dataplane.datanode.order_rules import (
     admit,
     decide,
     executed,
+    must_be_for,
     result_of,
 )
 
@@ -51,7 +52,7 @@ class OrderDesk:
 
     @property
     def term(self) -> int:
-        """The highest term heard of."""
+        """The highest term that a metasrv server has told this node."""
         return self._term_seen
 
     async def hear_term(self, term: int) -> None:
@@ -60,10 +61,17 @@ class OrderDesk:
         if term > self._journal.state.term:
             await self._journal.commit([TermSeen(term=term)])
 
+    def is_in_doubt(self, request: OrderRequest) -> bool:
+        """Whether the request is for this node, and claims a term that it was not told.
+
+        Raises as `must_be_for`.
+        """
+        must_be_for(self._journal.state, request)
+        return request.term > self._term_seen
+
     async def execute(self, request: OrderRequest) -> OrderResponse:
         """Raises what `admit` raises; a failure of one order stands in its result."""
         admit(self._journal.state, self._term_seen, request)
-        self._term_seen = request.term
         async with AsyncExitStack() as held:
             for region in sorted({int(order.region_id) for order in request.orders}):
                 await held.enter_async_context(self._locks.setdefault(region, asyncio.Lock()))

@@ -1,9 +1,11 @@
 """What the API can ask of a datanode. Plain objects; no HTTP."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from base.clock import Clock
 from base.errors import NotFound, Unavailable
+from base.wire.orders import OrderRequest, OrderResponse
 from dataplane.datanode.answers import NodeRegions, RegionBody, VersionBody
 from dataplane.datanode.leases import RegionLeases
 from dataplane.datanode.membership import VERSION, Membership
@@ -23,6 +25,7 @@ class Service:
     leases: RegionLeases
     clock: Clock
     metrics: NodeMetrics
+    execute_orders: Callable[[OrderRequest], Awaitable[OrderResponse]]
 
     def check_ready(self) -> None:
         """Raises Unavailable unless the leader has answered a heartbeat within one lease."""

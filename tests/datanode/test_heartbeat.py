@@ -1,5 +1,6 @@
 """The heart: what an answer may do, by its term and sequence, and who must end."""
 
+import asyncio
 from collections import deque
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from base.wire.nodes import (
     RegisterAnswer,
     RegisterRequest,
 )
+from base.wire.orders import OrderRequest, OrderResponse
 from dataplane.datanode.heartbeat import Heart, World
 from dataplane.datanode.journal import NodeJournal, open_journal
 from dataplane.datanode.leases import RegionLeases
@@ -50,6 +52,8 @@ class FakeLeader:
     registers: deque[RegisterAnswer | MetaError]
     beats: deque[HeartbeatAnswer | MetaError]
     took_ms: int = 0
+    gate: asyncio.Event | None = None
+    """Answers wait for it."""
     registered: list[RegisterRequest] = field(default_factory=list)
     heard: list[HeartbeatRequest] = field(default_factory=list)
 
@@ -65,6 +69,8 @@ class FakeLeader:
     async def heartbeat(self, request: HeartbeatRequest, deadline_ms: int) -> HeartbeatAnswer:
         self.heard.append(request)
         self.clock.advance(self.took_ms)
+        if self.gate is not None:
+            await self.gate.wait()
         if not self.beats:
             raise ScriptEnded
         answer = self.beats.popleft()
@@ -247,3 +253,56 @@ async def test_given_two_refusals_as_stale_when_told_then_it_ends() -> None:
         await bench.heart.run()
 
     assert refused.value.code == "stale-incarnation"
+
+
+CLAIMS = OrderRequest(cluster_id="c", node_id="dn-1", term=7, orders=[])
+
+
+async def test_given_an_order_of_a_new_term_when_the_leader_tells_the_same_then_it_is_taken() -> (
+    None
+):
+    bench = bench_of(answer(1))
+    await bench.run()
+    bench.leader.beats.append(answer(bench.membership.sequence + 1, term=7))
+
+    taken = await bench.heart.execute(CLAIMS)
+    again = await bench.heart.execute(CLAIMS)
+
+    assert taken == again == OrderResponse(results=[])
+    assert bench.journal.state.term == 7
+    assert len(bench.leader.heard) == 3, "a term that is told is not asked for"
+
+
+@pytest.mark.parametrize("told", [Unavailable(), answer(3, term=3)], ids=["silence", "term 3"])
+async def test_given_an_order_of_a_term_that_nobody_confirms_when_taken_then_the_term_stands(
+    told: HeartbeatAnswer | MetaError,
+) -> None:
+    bench = bench_of(answer(1))
+    await bench.run()
+    bench.leader.beats.append(told)
+
+    with pytest.raises(Unavailable):
+        await bench.heart.execute(CLAIMS)
+
+    assert bench.journal.state.term == 3
+    assert len(bench.leader.heard) == 3
+
+
+async def test_given_many_orders_of_a_claimed_term_when_they_wait_then_two_heartbeats_ask() -> None:
+    bench = bench_of(answer(1))
+    await bench.run()
+    bench.leader.beats.extend([answer(3), answer(4)])
+    bench.leader.gate = asyncio.Event()
+
+    async def claim() -> str:
+        with pytest.raises(Unavailable) as refused:
+            await bench.heart.execute(CLAIMS)
+        return refused.value.code
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(claim()) for _ in range(20)]
+        await asyncio.wait(tasks, timeout=0)
+        bench.leader.gate.set()
+
+    assert {task.result() for task in tasks} == {"not-ready"}
+    assert len(bench.leader.heard) == 4, "the first one's, and one for all that came meanwhile"

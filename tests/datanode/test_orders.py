@@ -52,7 +52,12 @@ async def bench() -> Bench:
     journal = open_journal(MemoryDisk(store), "/n", "dn-1")
     await journal.commit([Joined(cluster_id="c")])
     regions = FakeRegions(store)
-    return Bench(store, journal, regions, OrderDesk(journal, regions))
+    return Bench(store, journal, regions, await told_of_term(OrderDesk(journal, regions)))
+
+
+async def told_of_term(desk: OrderDesk, term: int = 1) -> OrderDesk:
+    await desk.hear_term(term)
+    return desk
 
 
 def journal_bytes(store: MemoryStore) -> bytes:
@@ -131,6 +136,7 @@ async def test_given_a_new_term_when_numbers_begin_again_then_they_are_taken(
 ) -> None:
     await bench.desk.execute(request(close(5)))
 
+    await bench.desk.hear_term(2)
     answer = await bench.desk.execute(request(close(1), term=2))
 
     assert answer.results[0].error is None
@@ -189,13 +195,39 @@ async def test_given_many_orders_when_executed_then_two_syncs_at_most(bench: Ben
     disk = MemoryDisk(MemoryStore(), lambda operation, _: syncs.append(operation))
     journal = open_journal(disk, "/n", "dn-1")
     await journal.commit([Joined(cluster_id="c")])
+
+    desk = await told_of_term(OrderDesk(journal, bench.regions))
     syncs.clear()
+    await desk.execute(request(*(close(1, REGION + place) for place in range(100))))
 
-    await OrderDesk(journal, bench.regions).execute(
-        request(*(close(1, REGION + place) for place in range(100)))
-    )
+    assert syncs.count("sync") == 1  # the answers
 
-    assert syncs.count("sync") == 2  # the term before, the answers after
+
+@pytest.mark.parametrize("term", [2, 1 << 20, (1 << 63) - 1])
+async def test_given_a_term_that_only_an_order_claims_when_taken_then_the_leader_is_not_shut_out(
+    bench: Bench, term: int
+) -> None:
+    with pytest.raises(Unavailable) as refused:
+        await bench.desk.execute(request(close(9), term=term))
+    answer = await bench.desk.execute(request(close(1), term=1))
+
+    assert refused.value.facts["term"] == term
+    assert answer.results[0].error is None
+    assert bench.regions.done == [(1, "close")]
+    assert b'"term":%d' % term not in journal_bytes(bench.store)
+
+
+@pytest.mark.parametrize("field", ["number", "epoch"])
+@pytest.mark.parametrize("value", [-1, 1 << 63, 10**30])
+def test_given_a_number_beyond_64_bits_when_ordered_then_it_is_no_order(
+    field: str, value: int
+) -> None:
+    order = {"op": "close", "number": 1, "region_id": "1", "epoch": 1, field: value}
+
+    with pytest.raises(ValueError, match=field):
+        OrderRequest.model_validate(
+            {"cluster_id": "c", "node_id": "dn-1", "term": 1, "orders": [order]}
+        )
 
 
 async def test_given_no_registration_when_ordered_then_not_ready() -> None:

@@ -16,6 +16,7 @@ from dataplane.datanode.journal import open_journal
 from dataplane.datanode.journal_format import Joined
 from dataplane.datanode.orders import OrderDesk
 from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from tests.datanode.test_orders import told_of_term
 from tests.datanode.test_upkeep import Bench, bench
 from tests.region.rig import REGION_ID, batch, header
 
@@ -105,12 +106,12 @@ async def test_given_a_schema_order_when_repeated_also_after_a_restart_then_the_
         cluster_id="c", node_id="dn-1", term=1, orders=[schema_order(bench, mark="reorg")]
     )
 
-    first = await OrderDesk(journal, bench.regions).execute(told)
+    first = await (await told_of_term(OrderDesk(journal, bench.regions))).execute(told)
     bench.owner.region.close_mark("reorg")
-    again = await OrderDesk(journal, bench.regions).execute(told)
+    again = await (await told_of_term(OrderDesk(journal, bench.regions))).execute(told)
     store.crash()
     journal = open_journal(MemoryDisk(store), "/n", "dn-1")
-    later = await OrderDesk(journal, bench.regions).execute(told)
+    later = await (await told_of_term(OrderDesk(journal, bench.regions))).execute(told)
 
     assert first.results[0].floor_version == bench.owner.region.stats().version
     assert first == again == later

@@ -147,7 +147,7 @@ async def running(table: FeedTable | None = None) -> AsyncIterator[Bench]:
         me = Membership(Identity("dn-1", "i1", NODE_URL, "z", "/n"), "c")
         desk = OrderDesk(journal, node)
         rows = RowDesk(node)
-        there = NodeService(me, desk, node, rows, leases, clock, NodeMetrics())
+        there = NodeService(me, desk, node, rows, leases, clock, NodeMetrics(), desk.execute)
         bench = _frontend(clock, node, Meeting(datanode_app(there)), table)
         bench.register()
         yield bench

@@ -125,7 +125,9 @@ class Datanode:
             heart = Heart(membership, desk, journal, regions, world)
             metrics = NodeMetrics()
             rows = RowDesk(regions)
-            self.service = Service(membership, desk, regions, rows, leases, self.clock, metrics)
+            self.service = Service(
+                membership, desk, regions, rows, leases, self.clock, metrics, heart.execute
+            )
             self.network.listen(self.url, self.node, build_app(self.service))
             tasks.create_task(heart.run())
             tasks.create_task(heart.run_instructions())
