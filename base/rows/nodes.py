@@ -18,6 +18,8 @@ END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 """What an Arrow IPC stream ends with; a cut one does not."""
 ANSWER_MS = 5_000
 """How long a node may be silent. A node that was stopped keeps its connections open."""
+ROWS_BYTES_MAX = 256 << 20
+"""Of one answer with rows."""
 BYTES_PER_MS = 2_000
 """What a slow disk takes of a body meanwhile."""
 
@@ -58,6 +60,7 @@ class Nodes:
             json=wanted,
             headers={"accept": ARROW},
             deadline_ms=min(left_ms, 4 * ANSWER_MS),
+            answer_bytes_max=ROWS_BYTES_MAX,
         )
         if not answer.content.endswith(END_OF_STREAM):
             raise Unavailable("not-ready", what=answer.url, reason="the answer was cut")

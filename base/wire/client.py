@@ -18,6 +18,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from base.errors import Corrupt, MetaError, NotLeader, Unavailable, Unknown
+from base.wire.exchange import ANSWER_BYTES_MAX, LIMIT, AnswerTooLongError
 from base.wire.kept import KeptTransport
 from base.wire.problems import error_of
 
@@ -47,6 +48,8 @@ class Options(TypedDict, total=False):
     """A body that is ready; give its `content-type` in `headers`."""
     headers: Mapping[str, str]
     params: Mapping[str, str | int | bool]
+    answer_bytes_max: int
+    """Of the answer's body; the rest is not read. Default: ANSWER_BYTES_MAX."""
     repeatable: bool
     """Whether a second copy does no harm. Default: for safe methods, PUT, and requests with an
     `Idempotency-Key`."""
@@ -169,9 +172,10 @@ class HttpClient:
         except _UNSENT as error:
             raise Unavailable("not-ready", what=url, sent=False) from error
         except (httpx.RequestError, TimeoutError) as error:
+            reason = {"reason": str(error)} if isinstance(error, AnswerTooLongError) else {}
             if call.method in _SAFE:
-                raise Unavailable("not-ready", what=url) from error
-            raise Unknown("outcome-unknown", url=url) from error
+                raise Unavailable("not-ready", what=url, **reason) from error
+            raise Unknown("outcome-unknown", url=url, **reason) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +188,7 @@ class _Call:
     headers: Mapping[str, str]
     params: Mapping[str, str | int | bool]
     repeatable: bool
+    answer_bytes_max: int
     try_s: float
     until: float
 
@@ -203,6 +208,7 @@ class _Call:
             headers=headers,
             params=options.get("params", {}),
             repeatable=options.get("repeatable", by_nature),
+            answer_bytes_max=options.get("answer_bytes_max", ANSWER_BYTES_MAX),
             try_s=options.get("try_ms", options["deadline_ms"]) / 1000,
             until=until,
         )
@@ -222,7 +228,7 @@ class _Call:
             content=self.content,
             headers={**always, **self.headers},
             params=dict(self.params) or None,
-            extensions={"timeout": timeout},
+            extensions={"timeout": timeout, LIMIT: self.answer_bytes_max},
         )
 
 

@@ -8,8 +8,20 @@ import httpx
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 HEAD_BYTES_MAX = 64 << 10  # of one answer; ours have a few hundred
+ANSWER_BYTES_MAX = 64 << 20  # of one body, unless the request says otherwise
+CHUNK_FRAMING_BYTES = 16  # around a chunk of one byte
+LIMIT = "answer_bytes_max"
+"""Extension of a request: bytes of the answer's body that are read at most."""
 _LENGTHS = frozenset({b"content-length", b"transfer-encoding"})
 _BREAKS = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+class AnswerTooLongError(httpx.RemoteProtocolError):
+    """The rest of the answer was not read."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(f"the answer is longer than {limit_bytes} bytes")
+        self.limit_bytes = limit_bytes
 
 
 class Exchange(asyncio.Protocol):
@@ -24,7 +36,10 @@ class Exchange(asyncio.Protocol):
         self._answer: asyncio.Future[httpx.Response] = self._loop.create_future()
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
-        self._head_bytes = 0
+        self._limit_bytes = ANSWER_BYTES_MAX
+        self._body_bytes = 0
+        self._framing_bytes = 0
+        """Since the last part of a body: of a head, of chunk sizes, of trailers."""
         self._is_in_body = False
         self.idle_since = 0.0
         """By the loop's clock."""
@@ -42,6 +57,7 @@ class Exchange(asyncio.Protocol):
             raise httpx.ReadError("closed before it was asked", request=request)
         assert self._transport is not None
         self._request, self._answer = request, self._loop.create_future()
+        self._limit_bytes = int(request.extensions.get(LIMIT, ANSWER_BYTES_MAX))
         self._begin()
         self._transport.write(head + body)
         return await self._answer
@@ -59,14 +75,18 @@ class Exchange(asyncio.Protocol):
         if self._request is None:  # an answer that nobody asked for
             self.close()
             return
-        self._head_bytes += 0 if self._is_in_body else len(data)
+        before = self._body_bytes
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
             self._fail(httpx.RemoteProtocolError(str(error)))
             return
-        if not self._is_in_body and self._head_bytes > HEAD_BYTES_MAX:
-            self._fail(httpx.RemoteProtocolError("its head is too long"))
+        of_body = self._body_bytes - before
+        around = max(0, len(data) - of_body * (1 + CHUNK_FRAMING_BYTES))
+        self._framing_bytes = around if of_body else self._framing_bytes + around
+        if self._framing_bytes > HEAD_BYTES_MAX and self._request is not None:
+            message = f"its head or trailers are longer than {HEAD_BYTES_MAX} bytes"
+            self._fail(httpx.RemoteProtocolError(message))
 
     def connection_lost(self, exc: Exception | None) -> None:
         ends_here = self._is_in_body and not any(name in _LENGTHS for name, _ in self._headers)
@@ -85,9 +105,17 @@ class Exchange(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         self._is_in_body = True
+        lengths = (value for name, value in self._headers if name == b"content-length")
+        if any(len(value) > 18 or int(value) > self._limit_bytes for value in lengths):
+            self._fail(AnswerTooLongError(self._limit_bytes))
 
     def on_body(self, body: bytes) -> None:
-        self._body.append(body)
+        self._body_bytes += len(body)
+        if self._body_bytes > self._limit_bytes:
+            self._body.clear()
+            self._fail(AnswerTooLongError(self._limit_bytes))
+        elif self._request is not None:
+            self._body.append(body)
 
     def on_message_complete(self) -> None:
         if self._parser.get_status_code() < 200:  # the answer is still to come
@@ -98,8 +126,8 @@ class Exchange(asyncio.Protocol):
         self._succeed()
 
     def _begin(self) -> None:
-        self._headers, self._body = [], []
-        self._head_bytes, self._is_in_body = 0, False
+        self._headers, self._body, self._body_bytes = [], [], 0
+        self._framing_bytes, self._is_in_body = 0, False
 
     def _succeed(self) -> None:
         status, body = self._parser.get_status_code(), b"".join(self._body)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import httpx
 import pytest
 
-from base.wire.exchange import HEAD_BYTES_MAX
+from base.wire.exchange import HEAD_BYTES_MAX, LIMIT, AnswerTooLongError
 from base.wire.kept import CONNECTIONS_MAX, KeptTransport
 from tests.base.http_server import SILENCE, Reply, serving
 
@@ -138,6 +138,48 @@ async def test_given_a_broken_answer_when_asked_then_it_is_an_error_and_not_kept
                 await kept.handle_async_request(get(raw.url))
 
     assert raw.connections == 2
+
+
+ENDLESS = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + 64 * (
+    b"20\r\n%b\r\n" % (b"x" * 32)
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\ncontent-length: 1025\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 9999999999999999999\r\n\r\n",
+        ENDLESS,
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1025,
+    ],
+    ids=["said", "said, beyond 64 bits", "chunks", "until it hangs up"],
+)
+async def test_given_an_answer_beyond_the_limit_when_read_then_the_error_names_the_limit(
+    answer: bytes,
+) -> None:
+    async with answering(answer) as raw, transport() as kept:
+        request = get(raw.url)
+        request.extensions[LIMIT] = 1024
+        with pytest.raises(AnswerTooLongError, match="1024 bytes") as refused:
+            await kept.handle_async_request(request)
+
+    assert refused.value.limit_bytes == 1024
+
+
+async def test_given_an_answer_at_the_limit_when_read_then_it_is_whole() -> None:
+    async with answering(WHOLE) as raw, transport() as kept:
+        request = get(raw.url)
+        request.extensions[LIMIT] = 2
+
+        assert (await kept.handle_async_request(request)).content == b"ok"
+
+
+async def test_given_endless_trailers_when_read_then_they_are_not_kept() -> None:
+    answer = CHUNKED[:-2] + b"x: " + b"x" * 2 * HEAD_BYTES_MAX
+    async with answering(answer) as raw, transport() as kept:
+        with pytest.raises(httpx.RemoteProtocolError, match=str(HEAD_BYTES_MAX)):
+            await kept.handle_async_request(get(raw.url))
 
 
 async def test_given_bytes_that_nobody_asked_for_when_asked_again_then_they_are_no_answer() -> None:
