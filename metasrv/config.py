@@ -24,7 +24,7 @@ class ServerConfig(BaseSettings):
     """Unique among the metasrvs of a cluster."""
     host: str = "127.0.0.1"
     """Any other than loopback needs a tokens_file."""
-    advertise: str | None = Field(default=None, pattern=r"^[A-Za-z0-9.:\[\]-]{1,253}$")
+    advertise: str | None = Field(default=None, pattern=r"^(https?://)?[A-Za-z0-9.:\[\]-]{1,253}$")
     """The host by which others reach this server. Default: the one it listens on."""
     tokens_file: Path | None = None
     """Mode 0600; a line `NAME sha256:HEX` for each token that is taken. None: anybody may ask."""

@@ -112,6 +112,7 @@ async def open_term(world: World, fence: Compare) -> AsyncIterator[Term]:
         lambda: world.follower.catalog,
         world.transport,
         token=world.token,
+        named_by=(config.advertise or "",),
     )
     reads = MergedReads(world.kv)
     ports = _ports(world, reads, book, nodes, holders)

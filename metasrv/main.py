@@ -21,6 +21,7 @@ from base.log import log_to_stderr
 from base.ready import announce
 from base.rng import SystemRng
 from base.token import optional_token, optional_tokens
+from base.wire.addresses import own_url
 from keys.follower import Follower
 from keys.measured import MeasuredKv
 from metasrv.adapters.measured_jobs import MeasuredJobs
@@ -69,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 async def run(config: ServerConfig) -> None:
     """Until SIGTERM or SIGINT; then the seat is given up and the process ends."""
     listening = socket.create_server((config.host, config.port))
-    url = f"http://{config.advertise or config.host}:{listening.getsockname()[1]}"
+    url = own_url(config.advertise, config.host, listening.getsockname()[1])
     tokens, token = optional_tokens(config.tokens_file), optional_token(config.token_file)
     clock, metrics = SystemClock(), ServerMetrics()
     store = await config.store.connect(config.key_prefix.encode())

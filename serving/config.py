@@ -14,6 +14,7 @@ from pydantic.functional_validators import field_validator
 from base.ids import NODE_ID
 from base.settings_list import Setting, in_effect, settings_of, table_of
 from base.token import listen_fault, optional_token, optional_tokens
+from base.wire.addresses import is_base_url
 
 
 class ProgramConfig(BaseModel):
@@ -30,7 +31,8 @@ class ProgramConfig(BaseModel):
     listen: str = "127.0.0.1:0"
     """Host and port; port 0: a free one. Any other than loopback needs a tokens_file."""
     advertise: str | None = None
-    """The host by which others reach this program. Default: the one it listens on."""
+    """The host by which others reach this program, or the URL of a proxy in front of it that ends
+    TLS, as https://HOST:PORT. Default: the host it listens on."""
     tokens_file: Path | None = None
     """Mode 0600; a line `NAME sha256:HEX` for each token that is taken. None: anybody may ask."""
     token_file: Path | None = None
@@ -42,6 +44,13 @@ class ProgramConfig(BaseModel):
         host, _, port = value.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65_535:
             raise ValueError("a host, and a port from 0 to 65535")
+        return value
+
+    @field_validator("advertise")
+    @classmethod
+    def _is_a_host_or_url(cls, value: str | None) -> str | None:
+        if value is not None and "://" in value and not is_base_url(value):
+            raise ValueError("a host, or a URL as https://HOST:PORT")
         return value
 
     @model_validator(mode="after")

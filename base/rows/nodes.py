@@ -1,5 +1,6 @@
 """Calls of one region at one node: bytes out, bytes in. Decides nothing, repeats nothing."""
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import httpx
@@ -28,8 +29,13 @@ class Nodes:
     """One connection pool per node."""
 
     def __init__(
-        self, transport: httpx.AsyncBaseTransport | None = None, token: str | None = None
+        self,
+        transport: httpx.AsyncBaseTransport | None = None,
+        token: str | None = None,
+        named_by: Sequence[str] = (),
     ) -> None:
+        """*named_by*: the servers whose routes are followed."""
+        self._named_by = named_by
         self._transport = transport
         self._token = token
         self._clients: dict[str, HttpClient] = {}
@@ -86,6 +92,9 @@ class Nodes:
             raise Unavailable("not-ready", what=f"region {region.region_id}")
         if region.address not in self._clients:
             self._clients[region.address] = HttpClient(
-                [region.address], transport=self._transport, token=self._token
+                [region.address],
+                transport=self._transport,
+                token=self._token,
+                named_by=self._named_by,
             )
         return self._clients[region.address]

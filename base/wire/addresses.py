@@ -1,6 +1,7 @@
 """Where programs of a cluster can be: which addresses are taken for one, and connected to. Pure."""
 
 import re
+from collections.abc import Iterable
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from urllib.parse import urlsplit
 
@@ -60,3 +61,17 @@ def leads_to_us(peer: object) -> bool:
 def _is_unused(address: IPv4Address | IPv6Address) -> bool:
     """Loopback of IPv6 is among those that Python calls reserved."""
     return address.is_reserved and not address.is_loopback
+
+
+def is_weaker(url: str, than: Iterable[str]) -> bool:
+    """Whether *url* is reached without TLS, and one of *than* with: whoever was named by a server
+    behind TLS is not shown a token in plain text."""
+    return url.startswith("http://") and any(one.startswith("https://") for one in than)
+
+
+def own_url(advertise: str | None, host: str, port: int) -> str:
+    """The base URL of a program, as it names itself to others. Programs serve HTTP themselves;
+    behind a proxy that ends TLS, `advertise` is the proxy's URL."""
+    if advertise is not None and "://" in advertise:
+        return advertise.rstrip("/")
+    return f"http://{advertise or host}:{port}"

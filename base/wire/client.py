@@ -18,6 +18,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from base.errors import Corrupt, MetaError, NotLeader, Unavailable, Unknown
+from base.wire.addresses import is_weaker
 from base.wire.exchange import ANSWER_BYTES_MAX, LIMIT, AnswerTooLongError
 from base.wire.kept import KeptTransport
 from base.wire.problems import error_of
@@ -90,9 +91,12 @@ class HttpClient:
         *,
         token: str | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
+        named_by: Sequence[str] = (),
     ) -> None:
+        """*named_by*: the servers that told of *urls*; none: whoever is in charge here."""
         assert urls, "a client needs a server"
         self._urls = tuple(url.rstrip("/") for url in urls)
+        self._named_by = tuple(named_by)
         self._preferred = self._urls[0]
         self._transport = transport or KeptTransport()
         self._always = {"authorization": f"Bearer {token}"} if token else {}
@@ -118,8 +122,9 @@ class HttpClient:
         return (self._preferred, *rest)
 
     def learn(self, urls: Iterable[str]) -> None:
-        """More servers to ask; what it was given stays, in case the others move."""
-        learnt = (url.rstrip("/") for url in urls)
+        """More servers to ask; what it was given stays, in case the others move. One that would be
+        asked without TLS is left out if another is asked with it."""
+        learnt = [url.rstrip("/") for url in urls if not is_weaker(url, self._urls)]
         self._urls = tuple(dict.fromkeys([*self._urls, *learnt]))[:SERVERS_MAX]
 
     async def request(self, method: str, path: str, **options: Unpack[Options]) -> Answer:
@@ -163,6 +168,9 @@ class HttpClient:
         """The answer, read. Failures of the transport as ours: a connection that was never made
         carried nothing."""
         now = asyncio.get_running_loop().time()
+        if self._always and is_weaker(url, self._named_by):
+            why = "no token goes there without TLS: a server with TLS named it"
+            raise Unavailable("not-ready", what=url, sent=False, reason=why)
         try:
             async with asyncio.timeout(call.share(now)):
                 request = call.request(url, self._always, now)

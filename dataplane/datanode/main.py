@@ -20,6 +20,7 @@ from base.errors import Conflict, Corrupt
 from base.log import log_to_stderr
 from base.ready import announce
 from base.token import optional_token, optional_tokens
+from base.wire.addresses import own_url
 from base.wire.client import HttpClient
 from dataplane.datanode.allocator import share_arenas
 from dataplane.datanode.app import build_app
@@ -96,7 +97,7 @@ async def run(config: DatanodeConfig, ready_file: Path | None) -> None:
     if journal.state.node_id != config.node_id:
         raise Conflict("wrong-cluster", expected=journal.state.node_id, found=config.node_id)
     listening = socket.create_server((config.host, config.port))
-    address = f"http://{config.advertise or config.host}:{listening.getsockname()[1]}"
+    address = own_url(config.advertise, config.host, listening.getsockname()[1])
     tokens, token = optional_tokens(config.tokens_file), optional_token(config.token_file)
     identity = Identity(config.node_id, str(uuid.uuid4()), address, config.zone, config.root)
     client = HttpClient(config.metasrv_urls, token=token)

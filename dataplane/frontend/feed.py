@@ -12,6 +12,7 @@ from base.backoff import Backoff
 from base.clock import Clock
 from base.errors import MetaError, Unavailable
 from base.rng import Rng
+from base.wire.addresses import is_weaker
 from base.wire.feed import ALIVE_MS, Alive, Goaway, read_line
 from base.wire.problems import error_of
 from base.wire.transport import Transport
@@ -58,7 +59,8 @@ class Feed:
 
     def learn(self, urls: Sequence[str]) -> None:
         """More servers to ask; what it was given stays."""
-        self._urls = list(dict.fromkeys([*self._urls, *(url.rstrip("/") for url in urls)]))
+        learnt = [url.rstrip("/") for url in urls if not is_weaker(url, self._urls)]
+        self._urls = list(dict.fromkeys([*self._urls, *learnt]))
 
     def reload(self) -> None:
         """What is under way may be stuck: begins anew, from a snapshot, at the next server."""

@@ -21,6 +21,7 @@ from base.ready import announce
 from base.rng import SystemRng
 from base.rows.nodes import Nodes
 from base.token import optional_token, optional_tokens
+from base.wire.addresses import own_url
 from base.wire.client import HttpClient
 from dataplane.frontend.app import build_app
 from dataplane.frontend.catalog import LiveCatalog
@@ -82,7 +83,7 @@ async def run(config: FrontendConfig, ready_file: Path | None) -> int:
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(THREADS_MAX))
     listening = socket.create_server((config.host, config.port))
-    address = f"http://{config.advertise or config.host}:{listening.getsockname()[1]}"
+    address = own_url(config.advertise, config.host, listening.getsockname()[1])
     tokens, token = optional_tokens(config.tokens_file), optional_token(config.token_file)
     client = HttpClient(config.metasrv_urls, token=token)
     async with client, asyncio.TaskGroup() as group:
@@ -131,7 +132,7 @@ class _Frontend:
         latency = Latency()
         world = World(HttpLeader(client), clock, feed.reload, feed.learn)
         self.holder = Holder(config.frontend_id, address, catalog, transactions, latency, world)
-        self.nodes = Nodes(token=token)
+        self.nodes = Nodes(token=token, named_by=config.metasrv_urls)
         regions = Regions(catalog, self.nodes, rng, self.holder.check_lease, config.frontend_id)
         statements = Statements(self.holder, catalog, transactions, clock, latency)
         self.service = Service.of(statements, regions, FrontendMetrics())

@@ -46,6 +46,8 @@ class HttpNodes:
     _ended: bool = False
     token: str | None = None
     """What nodes are shown."""
+    named_by: Sequence[str] = ()
+    """This server's own URL: behind TLS it shows its token to nobody without."""
     _clients: dict[str, HttpClient] = field(default_factory=dict)
     """By address."""
 
@@ -179,6 +181,6 @@ class HttpNodes:
     def _client(self, address: str) -> HttpClient:
         if address not in self._clients:
             self._clients[address] = HttpClient(
-                [address], transport=self.transport, token=self.token
+                [address], transport=self.transport, token=self.token, named_by=self.named_by
             )
         return self._clients[address]

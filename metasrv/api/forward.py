@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from base.errors import MetaError, Unavailable, Unknown
 from base.wire import sse
+from base.wire.addresses import is_weaker
 from base.wire.transport import Transport
 from keys.cluster import Leader
 from metasrv.api.answers import VERSION_HEADER
@@ -71,6 +72,9 @@ class Forward:
             return
         if leader is None or _is_marked(scope):
             raise Unavailable("no-leader")
+        if is_weaker(leader.url, (self._state.facts.url,)):
+            reason = f"{leader.url} is reached without TLS, this server with: nothing is passed on"
+            raise Unavailable("no-leader", reason=reason)
         await self._pass_on(leader, scope, receive, send)
 
     def _is_open(self, scope: Scope) -> bool:

@@ -39,7 +39,7 @@ class AsyncClient:
         self._http = HttpClient(urls, transport=transport, token=token)
         self._rng = SystemRng()
         self._service = Service(self._http, self._rng, patience_ms=patience_ms)
-        self._nodes = Nodes(transport, token)
+        self._nodes = Nodes(transport, token, urls)
         self._frontends = Frontends(self._service, self._rng, transport, token)
         self.tables = Tables(self._service)
         self.indexes = Indexes(self._service)

@@ -109,7 +109,9 @@ class Frontends:
         if not order:
             self._look_at = 0.0
             raise Unavailable("not-ready", what="a frontend", reason="none is registered")
-        client = HttpClient(order, transport=self._transport, token=self._token)
+        client = HttpClient(
+            order, transport=self._transport, token=self._token, named_by=self._service.urls
+        )
         left_ms = max(1, int((until - now) * 1000))
         try_ms = min(left_ms, TRY_MS)
         with self._spread.asking(order[0]):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from base.wire.addresses import is_base_url, may_be_ours
+from base.wire.addresses import is_base_url, may_be_ours, own_url
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,17 @@ def test_given_where_no_node_can_be_then_it_is_refused(url: str) -> None:
 @pytest.mark.parametrize("text", ["", "host", "1", "127.0.0.1:80", "::g"])
 def test_given_what_is_no_address_when_judged_then_it_is_not_ours(text: str) -> None:
     assert not may_be_ours(text)
+
+
+@pytest.mark.parametrize(
+    ("advertise", "url"),
+    [
+        (None, "http://127.0.0.1:9"),
+        ("dn-1", "http://dn-1:9"),
+        ("https://proxy:443/", "https://proxy:443"),
+    ],
+)
+def test_given_what_is_advertised_when_a_program_names_itself_then_with_that_scheme(
+    advertise: str | None, url: str
+) -> None:
+    assert own_url(advertise, "127.0.0.1", 9) == url

@@ -233,3 +233,33 @@ async def test_given_no_time_when_asked_then_nothing_is_sent() -> None:
             await client.request("POST", "/x", deadline_ms=0)
 
     assert one.asked == []
+
+
+async def test_given_tls_when_servers_without_are_learnt_then_they_are_left_out() -> None:
+    async with HttpClient(["https://a:1"], token="secret") as client:
+        client.learn(["http://b:1", "https://c:1/"])
+
+        assert client.urls == ("https://a:1", "https://c:1")
+
+
+async def test_given_no_tls_when_servers_are_learnt_then_all_are_taken() -> None:
+    async with HttpClient(["http://a:1"], token="secret") as client:
+        client.learn(["http://b:1", "https://c:1"])
+
+        assert client.urls == ("http://a:1", "http://b:1", "https://c:1")
+
+
+async def test_given_one_without_tls_that_another_with_named_when_asked_then_no_token_goes() -> (
+    None
+):
+    async with (
+        serving(Reply(200, {})) as one,
+        HttpClient([one.url], token="secret", named_by=["https://metasrv:1"]) as client,
+        HttpClient([one.url], named_by=["https://metasrv:1"]) as without,
+    ):
+        with pytest.raises(Unavailable, match="TLS"):
+            await client.request("GET", "/v1/x", deadline_ms=5_000)
+        assert one.asked == []
+        await without.request("GET", "/v1/x", deadline_ms=5_000)
+
+    assert [asked.headers.get("authorization") for asked in one.asked] == [None]
