@@ -78,6 +78,27 @@ class Cordon(StoredPart):
     at_ms: int
 
 
+class Removal(StoredPart):
+    """Why a node is registered no more."""
+
+    at_ms: int
+    by: str
+    """Who asked for it; `metasrv`: its retention was over."""
+    reason: str
+    lost: bool = False
+    """Its disk is gone: what borrows from it, or was dropped there, did not keep it."""
+
+
+class Returned(StoredPart):
+    """A node that was removed, and has registered again as a new one."""
+
+    removal: Removal
+    folders: tuple[str, ...] = ()
+    """Of regions, as it found them on its disk when it registered: the first by name. They are in
+    quarantine: neither served nor deleted."""
+    folder_count: int = 0
+
+
 class Node(StoredModel):
     """A registered node. Durable, without an etcd lease: it is removed only by a decision."""
 
@@ -95,12 +116,32 @@ class Node(StoredModel):
     registered_at_ms: int
     cordon: Cordon | None = None
     """Outlives its process: a restart of the node does not lift it."""
+    dead_since_ms: int | None = None
+    """Wall clock, about; None: it is heard. Stored, so that a new leader knows it."""
+    returned: Returned | None = None
+    """None: no node of this id was ever removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeKey(Key[Node]):
     template: ClassVar[str] = "__node/{role}/{node}"
     value_type: ClassVar[type[StoredModel]] = Node
+
+    role: str
+    node: str
+
+
+class RemovedNode(StoredModel):
+    """What is left of a removed node, until one of its id registers again."""
+
+    node: Node
+    removal: Removal
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedNodeKey(Key[RemovedNode]):
+    template: ClassVar[str] = "__removed-__node/{role}/{node}"
+    value_type: ClassVar[type[StoredModel]] = RemovedNode
 
     role: str
     node: str

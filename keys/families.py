@@ -5,7 +5,15 @@ from typing import Any
 
 from base.errors import Corrupt
 from keys.catalogs import CatalogNameKey, SchemaNameKey
-from keys.cluster import CandidateKey, ClusterKey, LeaderKey, NodeKey, SequenceKey, SettingKey
+from keys.cluster import (
+    CandidateKey,
+    ClusterKey,
+    LeaderKey,
+    NodeKey,
+    RemovedNodeKey,
+    SequenceKey,
+    SettingKey,
+)
 from keys.holders import HolderKey
 from keys.key import Key
 from keys.log import CatalogUpdateKey, CatalogVersionKey
@@ -55,7 +63,8 @@ FAMILIES: tuple[Family, ...] = (
     Family(PoisonKey, "an undo that is given up; deleted by who clears it or tries again"),
     Family(LeaderKey, "the election, under the leader's lease"),
     Family(CandidateKey, "each metasrv, under its lease"),
-    Family(NodeKey, "registration of a node"),
+    Family(NodeKey, "registration of a node; deleted when it is removed"),
+    Family(RemovedNodeKey, "removal of a node; deleted when its id registers again"),
     Family(HolderKey, "registration and sign-off of a holder; its lease, when it has ended"),
     Family(ClusterKey, "the bootstrap, once"),
     Family(SettingKey, "operators, through the API"),

@@ -31,6 +31,7 @@ from metasrv.housekeeping import housekeeping
 from metasrv.nodes.book import NodeBook, Timing
 from metasrv.nodes.detector import PhiConfig
 from metasrv.nodes.leases import LeaseBook
+from metasrv.retirement import retirement
 from metasrv.settings import Settings
 from metasrv.supervisor import Supervisor
 from metasrv.tally import Tally
@@ -214,6 +215,7 @@ async def lead(world: World, fence: Compare, begin: Callable[[Term | None], None
                 tasks.create_task(term.manager.run(fence, term.ready))
                 tasks.create_task(supervisor.run())
                 tasks.create_task(housekeeping(term, world.clock))
+                tasks.create_task(retirement(term, world.clock))
         finally:
             begin(None)
 

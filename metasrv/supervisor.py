@@ -17,7 +17,7 @@ from keys.follower import Follower
 from keys.records import Submission as Client
 from metasrv.nodes.book import NodeBook
 from metasrv.nodes.guard import guard
-from metasrv.nodes.status import GONE, HeldBack, Hold, NodeStatus
+from metasrv.nodes.status import GONE, HeldBack, Hold, NodeState, NodeStatus
 from metasrv.settings import Settings
 from procedures.kinds.failover_node import FAILOVER_NODE, FailoverNode
 from procedures.manager import Manager
@@ -63,6 +63,8 @@ class Supervisor:
     settings: Settings
     manager: Manager
     _held: Mapping[str, HeldBack] = field(default_factory=dict)
+    _states: Mapping[str, NodeState] = field(default_factory=dict)
+    """Of the last look."""
     _submitting: set[str] = field(default_factory=set)
     """Nodes whose failover is on its way to the store."""
     _begun: dict[str, int] = field(default_factory=dict)
@@ -87,15 +89,24 @@ class Supervisor:
 
     def _look(self, now: int) -> tuple[str, ...]:
         """Nodes to fail over."""
-        catalog = self.follower.catalog
+        catalog, statuses = self.follower.catalog, self.book.statuses()
+        self._note(statuses)
         decision = decide(
-            self.book.statuses(),
+            statuses,
             {node for node in catalog.nodes if catalog.nodes[node]},
             self._under_way(now),
             self._hold(now),
         )
         self._tell(decision)
         return decision.start
+
+    def _note(self, statuses: Collection[NodeStatus]) -> None:
+        states = {status.node.node_id: status.state for status in statuses}
+        for node, state in states.items():
+            before = self._states.get(node, NodeState.ALIVE)
+            if state is not before:
+                log.info("node_state_changed", node=node, before=before.value, state=state.value)
+        self._states = states
 
     def _tell(self, decision: Decision) -> None:
         hold, now_ms = decision.hold, self.clock.wall_ms()

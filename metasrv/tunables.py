@@ -53,6 +53,10 @@ class Tunables(_Strict):
     """A node that comes back so often in `flapping_window_ms` is reported as flapping."""
     flapping_window_ms: int = _of(600_000, "ms", ge=1_000, le=86_400_000)
     """The window that `flapping_returns` counts in."""
+    safe_lost_time_ms: int = _of(3_600_000, "ms", ge=60_000, le=365 * 86_400_000)
+    """A node that has been dead for so long is offline."""
+    node_retention_ms: int = _of(30 * 86_400_000, "ms", ge=60_000, le=3_650 * 86_400_000)
+    """A node that has been dead for so long is removed, unless something still names it."""
     drop_retention_ms: int = _of(7 * 86_400_000, "ms", ge=60_000, le=3_650 * 86_400_000)
     """How long a dropped table can be undropped; then it is purged, with its files."""
     history_retention_ms: int = _of(7 * 86_400_000, "ms", ge=86_400_000, le=3_650 * 86_400_000)

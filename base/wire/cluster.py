@@ -112,7 +112,26 @@ class DrainRequest(WireModel):
     """Nodes that may take the regions; empty: any."""
 
 
-NodeState = Literal["alive", "suspect", "dead"]
+class DecommissionRequest(WireModel):
+    """`POST /v1/nodes/{node}/decommission`."""
+
+    reason: str = Field(min_length=1, max_length=500)
+    lost: bool = False
+    """Its disk is gone: dropped tables there, and regions that still read from it, do not keep it
+    in the cluster. It must be dead."""
+
+
+class RemovalBody(WireModel):
+    """Why a node is registered no more."""
+
+    reason: str
+    by: str
+    at: str
+    """RFC 3339."""
+    lost: bool
+
+
+NodeState = Literal["alive", "suspect", "dead", "offline", "removed"]
 
 
 class FailoverHeldBody(WireModel):
@@ -149,6 +168,13 @@ class NodeBody(WireModel):
     """Until it surely holds no lease."""
     cordon: CordonBody | None
     """Null: it takes new regions."""
+    dead_since: str | None = None
+    """RFC 3339, about; null: it is heard, or was until a moment ago."""
+    removal: RemovalBody | None = None
+    """Of a removed node, or of one that was removed and has registered again."""
+    quarantined: Listed[str] = ()
+    """Folders of regions that a node which was removed still holds: neither served nor deleted.
+    The first thousand."""
     failover_held: FailoverHeldBody | None = None
     """Null: nothing holds a failover of it back."""
     resources: NodeResources | None

@@ -7,6 +7,8 @@ from pydantic import Field
 from base.wire.model import INT64_END, Int64, RegionId, WireModel
 from base.wire.orders import Order
 
+FOLDERS_MAX = 1_000  # named by a node that registers; the others are counted
+
 
 class NodeResources(WireModel):
     cpu_cores: Int64
@@ -32,6 +34,9 @@ class RegisterRequest(WireModel):
     """Absolute folder under which its regions lie."""
     version: str
     resources: NodeResources
+    folders: list[str] = Field(default_factory=list, max_length=FOLDERS_MAX)
+    """Of regions, as they lie on its disk: the first by name."""
+    folder_count: int = Field(default=0, ge=0)
 
 
 class RegisterAnswer(WireModel):

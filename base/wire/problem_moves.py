@@ -112,6 +112,22 @@ MOVES = (
         "Choose another node, or bring this one back into service.",
     ),
     ProblemKind(
+        "node-in-use",
+        409,
+        Conflict,
+        "Something still names the node",
+        ("{node_id} {what}.", "Something still names {node_id}.", "The node is in use."),
+        "Drain it; purge dropped tables or wait for their date; say `lost` if its disk is gone.",
+    ),
+    ProblemKind(
+        "node-removed",
+        409,
+        Conflict,
+        "The node was removed",
+        ("{node_id} was removed: {reason}.", "The node was removed while this process ran."),
+        "Start its process anew: it registers as a new node, and what it holds is in quarantine.",
+    ),
+    ProblemKind(
         "failover-guard",
         409,
         Conflict,

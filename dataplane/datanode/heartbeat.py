@@ -1,6 +1,7 @@
 """Registration and heartbeats: how a node comes into a cluster, and how it keeps its leases."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -39,6 +40,13 @@ class Leader(Protocol):
 class Machine(Protocol):
     async def resources(self) -> NodeResources: ...
 
+    async def folders(self) -> Sequence[str]:
+        """Names of all folders of regions under its root."""
+        ...
+
+
+NEVER = frozenset({"wrong-cluster", "node-removed"})
+
 
 @dataclass(frozen=True, slots=True)
 class World:
@@ -70,7 +78,7 @@ class Heart:
         self._beating = asyncio.Lock()
 
     async def run(self) -> None:
-        """For ever. Raises Conflict `wrong-cluster` or `stale-incarnation` (a newer
+        """For ever. Raises Conflict `wrong-cluster`, `node-removed` or `stale-incarnation` (a newer
         process has our id): this process must never serve."""
         while True:
             if not self._membership.is_registered:
@@ -128,7 +136,9 @@ class Heart:
     async def _registered(self) -> RegisterAnswer:
         """The answer, once the cluster id and the term in it are on our disk."""
         resources = await self._world.machine.resources()
-        answer = await self._world.leader.register(self._membership.registration(resources))
+        folders = await self._world.machine.folders()
+        request = self._membership.registration(resources, folders)
+        answer = await self._world.leader.register(request)
         own = self._journal.state.cluster_id
         if own is None:
             await self._journal.commit([Joined(cluster_id=answer.cluster_id)])
@@ -186,7 +196,7 @@ class Heart:
     def _refuse(self, error: MetaError) -> None:
         """One `stale-incarnation` may be an answer to a copy of an old heartbeat; two are not."""
         is_again = self._membership.refused_by == error.code
-        if error.code == "wrong-cluster" or (error.code == "stale-incarnation" and is_again):
+        if error.code in NEVER or (error.code == "stale-incarnation" and is_again):
             raise Conflict(error.code, **error.facts) from error
         if not is_again:
             log.warning("metasrv_not_heard", code=error.code, **_shown(error))

@@ -1,15 +1,17 @@
 """What this process is in its cluster: who it is, what it was told, what it says in a heartbeat."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from base.wire.nodes import HeartbeatRequest as Heartbeat
 from base.wire.nodes import (
+    FOLDERS_MAX,
     NodeResources,
     RefusedStat,
     RegionStat,
     RegisterAnswer,
     RegisterRequest,
 )
+from base.wire.nodes import HeartbeatRequest as Heartbeat
 
 VERSION = "0.1.0"
 
@@ -55,7 +57,8 @@ class Membership:
         """Whether the leader has answered within one lease: ready to be given work."""
         return self.heard_ms is not None and now_ms - self.heard_ms < self.lease_ms
 
-    def registration(self, resources: NodeResources) -> RegisterRequest:
+    def registration(self, resources: NodeResources, folders: Sequence[str]) -> RegisterRequest:
+        """*folders*: of regions, as they lie on its disk."""
         me = self.identity
         return RegisterRequest(
             cluster_id=self.cluster_id,
@@ -66,6 +69,8 @@ class Membership:
             root=me.root,
             version=VERSION,
             resources=resources,
+            folders=sorted(folders)[:FOLDERS_MAX],
+            folder_count=len(folders),
         )
 
     def heartbeat(

@@ -1,6 +1,7 @@
 """metasrv over HTTP: the `Leader` port of the heartbeat, by the one typed client."""
 
 import asyncio
+from collections.abc import Sequence
 
 from base.wire.client import HttpClient
 from base.wire.nodes import (
@@ -10,7 +11,7 @@ from base.wire.nodes import (
     RegisterAnswer,
     RegisterRequest,
 )
-from dataplane.datanode.resources import read_resources
+from dataplane.datanode.resources import read_folders, read_resources
 
 REGISTER_MS_MAX = 5_000
 
@@ -52,3 +53,6 @@ class LocalMachine:
 
     async def resources(self) -> NodeResources:
         return await asyncio.to_thread(read_resources, self._root)
+
+    async def folders(self) -> Sequence[str]:
+        return await asyncio.to_thread(read_folders, self._root)

@@ -31,3 +31,11 @@ def _memory_bytes(text: str) -> dict[str, int]:
         if len(words) == 2 and words[1] == "kB" and words[0].isdecimal():
             found[name] = int(words[0]) * 1024
     return found
+
+
+def read_folders(root: str) -> tuple[str, ...]:
+    """Names of the folders of regions under *root*; none where it is new."""
+    try:
+        return tuple(os.listdir(os.path.join(root, "regions")))
+    except FileNotFoundError:
+        return ()

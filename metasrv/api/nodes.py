@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from base.wire.cluster import (
     CordonRequest,
+    DecommissionRequest,
     DrainRequest,
     NodeBody,
     NodeList,
@@ -21,7 +22,7 @@ from metasrv.api.query import Query as NoQuery
 from metasrv.api.query import ReadQuery, RegionsQuery
 from metasrv.api.shape import failed_over
 from metasrv.api.wanted import freshness, wanted
-from metasrv.service import cordons, nodes
+from metasrv.service import cordons, decommissions, nodes
 from metasrv.service.nodes import RegionFilter
 
 CORDON = (
@@ -79,6 +80,18 @@ async def uncordon_node(state: Server, asked: AskedFor, node: str) -> Response:
 async def drain_node(state: Server, asked: AskedFor, node: str, request: DrainRequest) -> Response:
     """Cordon it, and move its regions to other nodes while it lives: in order, no row lost."""
     return failed_over(state, asked, await cordons.drain(state, asked, node, request))
+
+
+@router.post(
+    "/nodes/{node}/decommission",
+    response_model=NodeBody,
+    responses=problems(*CORDON, *BODY, "node-in-use", "node-still-alive"),
+)
+async def decommission_node(
+    state: Server, asked: AskedFor, node: str, request: DecommissionRequest
+) -> Response:
+    """Remove it from the cluster; refused while anything names it."""
+    return answer(await decommissions.decommission(state, asked, node, request))
 
 
 @router.get("/regions", response_model=RegionList, responses=page(*OF_LEADER))

@@ -6,7 +6,15 @@ from typing import Any
 
 from base.errors import NotFound, Refused
 from keys.catalogs import CatalogNameKey, SchemaNameKey
-from keys.cluster import CandidateKey, ClusterKey, LeaderKey, NodeKey, SequenceKey, SettingKey
+from keys.cluster import (
+    CandidateKey,
+    ClusterKey,
+    LeaderKey,
+    NodeKey,
+    RemovedNodeKey,
+    SequenceKey,
+    SettingKey,
+)
 from keys.holders import HolderKey
 from keys.key import Key
 from keys.log import CatalogUpdateKey
@@ -51,6 +59,7 @@ _SAYS: Mapping[type[Key[Any]], Callable[[Any], Key[Any]]] = {
     CatalogUpdateKey: lambda value: CatalogUpdateKey(value.version),
     CandidateKey: lambda value: CandidateKey(value.server),
     NodeKey: lambda value: NodeKey(value.role, value.node_id),
+    RemovedNodeKey: lambda value: RemovedNodeKey(value.node.role, value.node.node_id),
     HolderKey: lambda value: HolderKey(value.holder_id),
     SettingKey: lambda value: SettingKey(value.name),
 }

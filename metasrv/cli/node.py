@@ -47,8 +47,13 @@ def get(
     if as_json:
         show_json(found)
         return
-    facts = found.model_dump(mode="json", exclude={"regions", "resources", "heard_ms_ago"})
+    hidden = {"regions", "resources", "heard_ms_ago", "quarantined"}
+    facts = found.model_dump(mode="json", exclude=hidden)
     show_facts({**facts, "heard": _heard(found)})
+    if found.quarantined:
+        typer.echo("\nin quarantine, neither served nor deleted:")
+        for folder in found.quarantined:
+            typer.echo(f"  {folder}")
     if found.regions:
         typer.echo()
         rows = [(one.region_id, one.epoch, one.state, one.rows, one.bytes) for one in found.regions]
@@ -90,6 +95,24 @@ def drain(  # noqa: PLR0913  # a parameter is an option of the command
         show_json(found)
     else:
         show_procedures([found])
+
+
+@app.command("decommission")
+def decommission(  # noqa: PLR0913  # a parameter is an option of the command
+    node: NodeArg,
+    reason: Reason,
+    lost: Annotated[bool, typer.Option("--lost", help="Dead, and its disk is gone.")] = False,
+    dry_run: DryRun = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove it from the cluster. Refused, with a list, while anything names it."""
+    with service(metasrv, as_json) as client:
+        found = client.nodes.decommission(node, reason, lost=lost, dry_run=dry_run)
+    if as_json:
+        show_json(found)
+    else:
+        typer.echo(f"{found.id} {'would be' if dry_run else 'is'} removed: {reason}")
 
 
 def _show(found: NodeBody, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from base.wire.procedures import ProcedureBody, WaitingBody
 from metasrv.cli.node import held_lines
 
 PROCEDURES_MAX = 20  # shown; the others are counted
-STYLES = {"alive": "green", "suspect": "yellow", "dead": "red"}
+STYLES = {"alive": "green", "suspect": "yellow", "dead": "red", "offline": "red"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,24 +16,37 @@ from base.wire.nodes import (
     RegisterRequest,
 )
 from base.wire.orders import Order
-from keys.cluster import Candidate, CandidateKey, Cordon, Node, NodeKey, Resources
+from keys.cluster import (
+    Candidate,
+    CandidateKey,
+    Cordon,
+    Node,
+    NodeKey,
+    Removal,
+    RemovedNode,
+    RemovedNodeKey,
+    Resources,
+    Returned,
+)
 from keys.committer import Committer, StaleRead
 from keys.follower import Follower
 from keys.key import Range
 from keys.kv import Kv
 from keys.readable import Tell, readable, untold
 from keys.scan import scan
+from keys.tables import DatanodeTableKey
 from keys.txn import Txn, snapshot
 from metasrv.nodes.detector import PhiConfig, PhiDetector
 from metasrv.nodes.leases import LeaseBook
 from metasrv.nodes.reconcile import reconcile
 from metasrv.nodes.status import (
+    GONE,
     HeldBack,
     NodeEntry,
-    NodeState,
     NodeStatus,
     state_at,
     status_of,
+    status_of_removed,
 )
 from metasrv.settings import Settings
 from procedures.ports import NodeView
@@ -72,6 +85,7 @@ class NodeBook:
     held: Mapping[str, HeldBack] = field(default_factory=dict)
     """Dead nodes whose failover is held back, by id; the supervisor says so."""
     _entries: dict[str, NodeEntry] = field(default_factory=dict)
+    _removed: dict[str, RemovedNode] = field(default_factory=dict)
 
     async def load(self, tell: Tell = untold) -> None:
         """What is registered and can be read. Every node is taken for alive at first: nobody has
@@ -80,11 +94,18 @@ class NodeBook:
         items, _ = await scan(self.kv, keys, deadline_ms=self.timing.store_deadline_ms)
         for row in readable(NodeKey, Node, items, tell):
             self._entries[row.value.node_id] = self._fresh(row.value)
+        gone: Range = RemovedNodeKey.under(DATANODE)
+        items, _ = await scan(self.kv, gone, deadline_ms=self.timing.store_deadline_ms)
+        for one in readable(RemovedNodeKey, RemovedNode, items, tell):
+            self._removed[one.value.node.node_id] = one.value
 
     # Registration and heartbeats ----------------------------------------------------------------
 
     async def register(self, request: RegisterRequest) -> RegisterAnswer:
-        """Durable when it returns. Of two processes with one id the newest registered is heard."""
+        """Durable when it returns. Of two processes with one id the newest registered is heard.
+
+        Raises Conflict("node-removed") to a process whose node was removed while it ran.
+        """
         self._same_cluster(request.cluster_id or self.cluster_id)
         known = self._entries.get(request.node_id)
         if known is None or known.node.incarnation != request.incarnation:
@@ -105,10 +126,7 @@ class NodeBook:
         return [row.value.url for row in readable(CandidateKey, Candidate, items, untold)]
 
     async def _store(self, request: RegisterRequest) -> None:
-        node = _node_of(request, self.clock.wall_ms())
-        stored = await self._write(
-            node.node_id, lambda old: node.model_copy(update={"cordon": old and old.cordon})
-        )
+        stored = await self._enrolled(request)
         entry = self._fresh(stored)
         entry.resources = request.resources
         before = self._entries.get(request.node_id)
@@ -118,30 +136,93 @@ class NodeBook:
             self._came_back(entry)
         log.info("node_registered", node=request.node_id, incarnation=request.incarnation)
 
+    async def _enrolled(self, request: RegisterRequest) -> Node:
+        """The registration as it is stored: of a new node, of another process of a known one, or of
+        one that was removed and comes back as a new one."""
+        made = _node_of(request, self.clock.wall_ms())
+
+        def enrolled(old: Node | None, removed: RemovedNode | None) -> Node:
+            if removed is None:
+                returned = old.returned if old else None
+                return made.model_copy(
+                    update={
+                        "cordon": old and old.cordon,
+                        "returned": returned and _holding(returned.removal, request),
+                    }
+                )
+            if removed.node.incarnation == request.incarnation:
+                why = removed.removal
+                raise Conflict("node-removed", node_id=request.node_id, reason=why.reason)
+            return made.model_copy(update={"returned": _holding(removed.removal, request)})
+
+        node = await self._write(request.node_id, enrolled)
+        if self._removed.pop(request.node_id, None) is not None:
+            assert node.returned is not None
+            folders = node.returned.folder_count
+            log.warning("node_returned", node=request.node_id, folders=folders)
+        return node
+
+    async def remove(self, node_id: str, removal: Removal, *, must_be_empty: bool) -> None:
+        """Durable when it returns: its row is gone, and what it was is kept under `__removed-`.
+
+        *must_be_empty*: a route that names it since it was judged refuses it,
+        Conflict("object-locked"). Raises NotFound.
+        """
+        key, gone = NodeKey(DATANODE, node_id), RemovedNodeKey(DATANODE, node_id)
+        self.committer.must_have_space()
+        seen = await snapshot(self.kv, key, gone, deadline_ms=self.timing.store_deadline_ms)
+        node = seen.get(key)
+        if node is None:
+            raise NotFound(what="node", name=node_id)
+        removed = RemovedNode(node=node, removal=removal)
+        txn = Txn.on(seen).delete(key).put(gone, removed)
+        if must_be_empty:
+            txn = txn.while_empty(DatanodeTableKey.under(node_id))
+        try:
+            await self.committer.commit(txn)
+        except StaleRead as error:
+            raise Conflict("object-locked", resource=f"node {node_id}") from error
+        self._entries.pop(node_id, None)
+        self._removed[node_id] = removed
+        log.warning(
+            "node_removed", node=node_id, by=removal.by, reason=removal.reason, lost=removal.lost
+        )
+
+    async def set_dead_since(self, node_id: str, at_ms: int | None) -> None:
+        """Durable when it returns. Raises NotFound, and as `_write`."""
+        await self._change(node_id, {"dead_since_ms": at_ms})
+
     async def set_cordon(self, node_id: str, cordon: Cordon | None) -> None:
         """Durable when it returns. Raises NotFound, and as `_write`."""
 
-        def cordoned(old: Node | None) -> Node:
-            if old is None:
-                raise NotFound(what="node", name=node_id)
-            return old.model_copy(update={"cordon": cordon})
-
-        node = await self._write(node_id, cordoned)
-        self.entry(node_id).node = node
+        await self._change(node_id, {"cordon": cordon})
         log.info("node_cordon_changed", node=node_id, is_cordoned=cordon is not None)
 
-    async def _write(self, node_id: str, change: Callable[[Node | None], Node]) -> Node:
-        """What *change* makes of the stored node, None if there is none; judged anew after a race.
+    async def _change(self, node_id: str, update: Mapping[str, object]) -> None:
+        def changed(old: Node | None, removed: RemovedNode | None) -> Node:
+            if old is None:
+                raise NotFound(what="node", name=node_id)
+            return old.model_copy(update=update)
+
+        node = await self._write(node_id, changed)
+        self.entry(node_id).node = node
+
+    async def _write(
+        self, node_id: str, change: Callable[[Node | None, RemovedNode | None], Node]
+    ) -> Node:
+        """What *change* makes of the stored node, None if there is none, and of what is left of a
+        removed one, which goes; judged anew after a race.
 
         Raises Conflict("object-locked") after too many of them, Unavailable("storage-full").
         """
         self.committer.must_have_space()
-        key = NodeKey(DATANODE, node_id)
+        key, gone = NodeKey(DATANODE, node_id), RemovedNodeKey(DATANODE, node_id)
         for _ in range(RACES_MAX):
-            seen = await snapshot(self.kv, key, deadline_ms=self.timing.store_deadline_ms)
-            node = change(seen.get(key))
+            seen = await snapshot(self.kv, key, gone, deadline_ms=self.timing.store_deadline_ms)
+            node = change(seen.get(key), seen.get(gone))
+            txn = Txn.on(seen).put(key, node)
             try:
-                await self.committer.commit(Txn.on(seen).put(key, node))
+                await self.committer.commit(txn.delete(gone) if seen.get(gone) else txn)
             except StaleRead:
                 continue
             return node
@@ -165,7 +246,13 @@ class NodeBook:
         entry.resources = request.resources
         entry.regions = {stat.region_id: stat for stat in request.regions}
         entry.refused = request.refused
-        said = reconcile(self.follower.catalog, request.node_id, entry.regions, self.is_busy)
+        said = reconcile(
+            self.follower.catalog,
+            request.node_id,
+            entry.regions,
+            self.is_busy,
+            may_drop=entry.node.returned is None,
+        )
         self.leases.granted(request.node_id, [grant.region_id for grant in said.grants], now)
         orders = tuple(
             order.model_copy(update={"number": self.next_order()}) for order in said.instructions
@@ -212,6 +299,9 @@ class NodeBook:
         return entry
 
     def node(self, node_id: str) -> NodeStatus:
+        """A removed one too. Raises NotFound."""
+        if node_id not in self._entries and node_id in self._removed:
+            return status_of_removed(self._removed[node_id])
         now = self.clock.mono_ms()
         entry = self.entry(node_id)
         status = status_of(entry, self.leases.node_free_at_ms(node_id), now)
@@ -229,7 +319,7 @@ class NodeBook:
                 node_id=node_id,
                 zone=entry.node.zone,
                 root=entry.node.root,
-                alive=state_at(entry, now) is not NodeState.DEAD,
+                alive=state_at(entry, now) not in GONE,
                 regions=catalog.led_by(node_id),
                 disk_free_bytes=_disk_free(entry),
                 cordoned=entry.node.cordon is not None,
@@ -282,6 +372,12 @@ def _node_of(request: RegisterRequest, now_ms: int) -> Node:
             disk_bytes=request.resources.disk_bytes,
         ),
         registered_at_ms=now_ms,
+    )
+
+
+def _holding(removal: Removal, request: RegisterRequest) -> Returned:
+    return Returned(
+        removal=removal, folders=tuple(request.folders), folder_count=request.folder_count
     )
 
 

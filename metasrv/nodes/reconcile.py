@@ -27,8 +27,11 @@ def reconcile(
     node: str,
     report: Mapping[str, RegionStat],
     is_busy: Callable[[int], bool],
+    *,
+    may_drop: bool = True,
 ) -> Reconciled:
     """*is_busy*: whether a living procedure holds a table's locks: it may be making that table.
+    *may_drop*: False for a node that was removed and is back: what it holds is in quarantine.
 
     Everything else may be said beside a procedure: what has been announced is to be open, whoever
     announced it, and an order that arrives late is refused by its number.
@@ -48,7 +51,7 @@ def reconcile(
         if stat.region_id in led:  # at this epoch, or not yet at it
             continue
         table_id = table_of(RegionId(int(stat.region_id)))
-        if table_id in catalog.tables:
+        if table_id in catalog.tables or not may_drop:
             instructions.append(_close(stat))
         elif not is_busy(table_id):
             instructions.append(_drop(stat))

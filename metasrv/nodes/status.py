@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from base.wire.nodes import NodeResources, RefusedStat, RegionStat
-from keys.cluster import Node
+from keys.cluster import Node, Removal, RemovedNode
 from metasrv.nodes.detector import PhiDetector
 from metasrv.nodes.flapping import Returns
 
@@ -16,9 +16,13 @@ class NodeState(StrEnum):
     ALIVE = "alive"
     SUSPECT = "suspect"
     DEAD = "dead"
+    OFFLINE = "offline"
+    """Dead for longer than `safe_lost_time_ms`."""
+    REMOVED = "removed"
+    """Registered no more."""
 
 
-GONE = frozenset({NodeState.DEAD})
+GONE = frozenset({NodeState.DEAD, NodeState.OFFLINE})
 """Not heard for so long that its regions are opened elsewhere."""
 
 
@@ -36,6 +40,8 @@ class NodeEntry:
     refused: Sequence[RefusedStat] = ()
     """By its regions, as last reported: since it started."""
     returns: Returns = field(default_factory=Returns)
+    is_offline: bool = False
+    """Once it is dead. Set by the ticker that removes nodes (metasrv/retirement.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +80,14 @@ class NodeStatus:
     """As last reported, by region id."""
     held: HeldBack | None = None
     """Its failover is due, and held back."""
+    removal: Removal | None = None
+    """Of a removed node."""
 
 
 def state_at(entry: NodeEntry, now_ms: int) -> NodeState:
     phi = entry.detector.phi(now_ms)
     if phi >= entry.detector.config.threshold:
-        return NodeState.DEAD
+        return NodeState.OFFLINE if entry.is_offline else NodeState.DEAD
     return NodeState.SUSPECT if phi >= SUSPECT_PHI else NodeState.ALIVE
 
 
@@ -92,4 +100,17 @@ def status_of(entry: NodeEntry, lease_free_at_ms: int, now_ms: int) -> NodeStatu
         lease_left_ms=max(0, lease_free_at_ms - now_ms),
         resources=entry.resources,
         regions=entry.regions,
+    )
+
+
+def status_of_removed(removed: RemovedNode) -> NodeStatus:
+    return NodeStatus(
+        node=removed.node,
+        state=NodeState.REMOVED,
+        phi=0.0,
+        heard_ms_ago=None,
+        lease_left_ms=0,
+        resources=None,
+        regions={},
+        removal=removed.removal,
     )

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from base.wire.cluster import (
     ClusterBody,
     CordonRequest,
+    DecommissionRequest,
     DrainRequest,
     MaintenanceBody,
     MaintenanceRequest,
@@ -166,6 +167,15 @@ class NodeBook:
         wanted = DrainRequest(reason=reason, targets=tuple(targets))
         done = await self._service.ask("POST", f"/v1/nodes/{node_id}/drain", wanted, **options)
         return done.body(ProcedureBody)
+
+    async def decommission(
+        self, node_id: str, reason: str, *, lost: bool = False, dry_run: bool = False
+    ) -> NodeBody:
+        """Removes it. *lost*: its disk is gone."""
+        wanted = DecommissionRequest(reason=reason, lost=lost)
+        path = f"/v1/nodes/{node_id}/decommission"
+        answer = await self._service.ask("POST", path, wanted, dry_run=dry_run)
+        return answer.body(NodeBody)
 
 
 class Regions:

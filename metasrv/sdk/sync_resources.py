@@ -275,6 +275,11 @@ class SyncNodes:
     ) -> ProcedureBody:
         return self._call(self._nodes.drain(node_id, reason, targets, **options))
 
+    def decommission(
+        self, node_id: str, reason: str, *, lost: bool = False, dry_run: bool = False
+    ) -> NodeBody:
+        return self._call(self._nodes.decommission(node_id, reason, lost=lost, dry_run=dry_run))
+
 
 class SyncRegions:
     def __init__(self, portal: Portal, regions: Regions) -> None:

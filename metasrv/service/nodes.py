@@ -13,10 +13,11 @@ from base.wire.cluster import (
     NodeList,
     RegionBody,
     RegionList,
+    RemovalBody,
 )
 from base.wire.nodes import RegionStat
 from keys.catalog import Catalog, Table
-from keys.cluster import Cordon
+from keys.cluster import Cordon, Node
 from keys.tables import RegionRoute
 from metasrv.nodes.status import HeldBack, NodeStatus
 from metasrv.service.listing import Wanted, list_name, next_token
@@ -66,6 +67,9 @@ def node_body(status: NodeStatus, catalog: Catalog) -> NodeBody:
         heard_ms_ago=status.heard_ms_ago,
         lease_left_ms=status.lease_left_ms,
         cordon=_cordon_body(node.cordon),
+        dead_since=None if node.dead_since_ms is None else time_of(node.dead_since_ms),
+        removal=_removal_body(status),
+        quarantined=_quarantined(node, catalog),
         failover_held=_held_body(status.held),
         resources=status.resources,
         leads=catalog.led_by(node.node_id),
@@ -77,6 +81,25 @@ def _cordon_body(cordon: Cordon | None) -> CordonBody | None:
     if cordon is None:
         return None
     return CordonBody(reason=cordon.reason, by=cordon.by, at=time_of(cordon.at_ms))
+
+
+def _removal_body(status: NodeStatus) -> RemovalBody | None:
+    returned = status.node.returned
+    removal = status.removal if returned is None else returned.removal
+    if removal is None:
+        return None
+    return RemovalBody(
+        reason=removal.reason, by=removal.by, at=time_of(removal.at_ms), lost=removal.lost
+    )
+
+
+def _quarantined(node: Node, catalog: Catalog) -> tuple[str, ...]:
+    """What it brought back, but for regions that it leads."""
+    if node.returned is None:
+        return ()
+    routes = (table.route.region_routes for table in catalog.on_node(node.node_id))
+    led = {region.root for regions in routes for region in regions}
+    return tuple(one for one in node.returned.folders if f"{node.root}/regions/{one}" not in led)
 
 
 def _held_body(held: HeldBack | None) -> FailoverHeldBody | None:

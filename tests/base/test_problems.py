@@ -64,6 +64,8 @@ CLOSED_LIST = [
     "invalid-schema-change",
     "unique-needs-partition-columns",
     "node-still-alive",
+    "node-in-use",
+    "node-removed",
     "node-not-eligible",
     "failover-guard",
     "maintenance-mode",

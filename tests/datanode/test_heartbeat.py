@@ -80,6 +80,9 @@ class FakeLeader:
 
 
 class FakeMachine:
+    async def folders(self) -> tuple[str, ...]:
+        return ()
+
     async def resources(self) -> NodeResources:
         return NodeResources(
             cpu_cores=1, memory_bytes=1, memory_free_bytes=1, disk_bytes=1, disk_free_bytes=1

@@ -15,7 +15,11 @@ from keys.cluster import (
     LeaderKey,
     Node,
     NodeKey,
+    Removal,
+    RemovedNode,
+    RemovedNodeKey,
     Resources,
+    Returned,
     Sequence,
     SequenceKey,
     Setting,
@@ -252,6 +256,7 @@ UPDATE = CatalogUpdate(
         TablePurged(table_id=1024),
     ),
 )
+REMOVAL = Removal(at_ms=AT_MS, by="anna", reason="sold", lost=True)
 NODE = Node(
     node_id="dn-1",
     role="datanode",
@@ -263,6 +268,8 @@ NODE = Node(
     resources=Resources(cpu_cores=2, memory_bytes=24 << 30, disk_bytes=100 << 30),
     registered_at_ms=AT_MS,
     cordon=Cordon(reason="a new disk", by="anna", at_ms=AT_MS),
+    dead_since_ms=AT_MS,
+    returned=Returned(removal=REMOVAL, folders=("4398046511104-1",), folder_count=1),
 )
 
 SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (
@@ -316,6 +323,7 @@ SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (
         Candidate(server="meta-1", url="http://127.0.0.1:4000", version="0.1.0"),
     ),
     (NodeKey("datanode", "dn-1"), NODE),
+    (RemovedNodeKey("datanode", "dn-1"), RemovedNode(node=NODE, removal=REMOVAL)),
     (
         HolderKey("fe-1"),
         Holder(

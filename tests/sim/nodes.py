@@ -44,6 +44,9 @@ RESOURCES = NodeResources(
 class Machine:
     """Implements dataplane.datanode.heartbeat.Machine."""
 
+    async def folders(self) -> tuple[str, ...]:
+        return ()
+
     async def resources(self) -> NodeResources:
         return RESOURCES
 

@@ -1,0 +1,102 @@
+"""What keeps a node in the cluster: routes, dropped tables, borrowed roots and procedures. Pure."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from keys.catalog import Catalog, Table
+from keys.cluster import Node
+from keys.records import ProcedureRecord
+from keys.tables import RegionRoute, RegionState
+
+TOLD_MAX = 16  # of each sort; the others are counted
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedTable:
+    table_id: int
+    name: str
+    dropped_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Whatever names one node."""
+
+    leads: tuple[str, ...] = ()
+    """Regions of living tables that it leads or follows, by id."""
+    lost: tuple[str, ...] = ()
+    """Those of them that are lost."""
+    dropped: tuple[DroppedTable, ...] = ()
+    """Dropped tables whose regions lie there until they are purged."""
+    borrowed: tuple[str, ...] = ()
+    """Regions led elsewhere that still read from its root."""
+    procedures: tuple[str, ...] = ()
+    """Under way, with the node in what they are about to do."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.leads or self.dropped or self.borrowed or self.procedures)
+
+    @property
+    def without_disk(self) -> "Claims":
+        """What is left of them where its disk is gone: only a region that is not known to be lost
+        keeps it."""
+        return Claims(leads=tuple(one for one in self.leads if one not in self.lost))
+
+    def lines(self) -> Iterator[str]:
+        """For people: `leads 2 regions: 4398046511104, 4398046511105`."""
+        dropped = [f"{one.name} ({one.table_id})" for one in self.dropped]
+        sorts = {
+            "leads {} regions": self.leads,
+            "holds {} dropped tables": dropped,
+            "is read from by {} regions": self.borrowed,
+            "is named by {} procedures": self.procedures,
+        }
+        for text, found in sorts.items():
+            if found:
+                more = ", ..." if len(found) > TOLD_MAX else ""
+                yield f"{text.format(len(found))}: {', '.join(found[:TOLD_MAX])}{more}"
+
+
+def claims_on(
+    node: Node, catalog: Catalog, living: Iterable[tuple[str, ProcedureRecord]]
+) -> Claims:
+    """Looks at every region there is: for a person who asks, or a node that is to go."""
+    name = node.node_id
+    leads: list[RegionRoute] = []
+    borrowed: list[str] = []
+    dropped: list[DroppedTable] = []
+    for table in catalog.tables.values():
+        regions = table.route.region_routes
+        here = [one for one in regions if name in (one.leader, *one.followers)]
+        reading = [one for one in regions if _reads_from(one, node)]
+        if table.dropped_at_ms is not None:
+            dropped += [_dropped(table, table.dropped_at_ms)] if here or reading else []
+        else:
+            leads += here
+            borrowed += [one.region_id for one in reading]
+    return Claims(
+        leads=tuple(one.region_id for one in leads),
+        lost=tuple(one.region_id for one in leads if one.state is RegionState.LOST),
+        dropped=tuple(dropped),
+        borrowed=tuple(borrowed),
+        procedures=tuple(one for one, record in living if _names(record.state, name)),
+    )
+
+
+def _dropped(table: Table, at_ms: int) -> DroppedTable:
+    return DroppedTable(table.info.table_id, table.info.full_name, at_ms)
+
+
+def _reads_from(region: RegionRoute, node: Node) -> bool:
+    return any(root.startswith(f"{node.root}/") for root in region.borrows)
+
+
+def _names(value: Any, node: str) -> bool:
+    """Whether it stands anywhere in the state of a procedure: chosen before it was submitted."""
+    if isinstance(value, dict):
+        return any(_names(one, node) for pair in value.items() for one in pair)
+    if isinstance(value, list | tuple):
+        return any(_names(one, node) for one in value)
+    return bool(value == node)
