@@ -42,9 +42,14 @@ from base.wire.tables import (
 NOW: JsonValue = {"expression": "now()"}
 OPTIONS_MAX = 64
 OPTION_VALUE_CHARS_MAX = 1024
+COMMENT = "comment"
+"""The one option that the product knows: text that is shown with the table, schema or catalog."""
+OPTIONS_TAKEN = (
+    f"nothing acts upon it; `{COMMENT}` is taken, and names with a dot, as `app.owner`, which are"
+    " kept and shown for clients"
+)
 RESERVED = frozenset({"information_schema"})
 _OPTION_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
-_DURATION = re.compile(r"[1-9][0-9]{0,8}(ms|s|m|h|d)")
 _LATER = ("colocation_columns", "storage_profile", "tablespace", "placement")
 
 
@@ -198,10 +203,15 @@ def _option_errors(options: Mapping[str, str | None], at: str = "") -> Iterator[
     for name, value in list(options.items())[:OPTIONS_MAX]:
         if not _OPTION_NAME.fullmatch(name):
             yield _wrong(here, "an option is a small letter, then small letters, digits, _ . -")
+        elif value is not None and not _is_option(name):
+            yield _unsupported(f"{here}/{name}", OPTIONS_TAKEN)
         elif value is not None and len(value) > OPTION_VALUE_CHARS_MAX:
             yield _wrong(f"{here}/{name}", f"at most {OPTION_VALUE_CHARS_MAX} characters")
-        elif name == "ttl" and value is not None and not _DURATION.fullmatch(value):
-            yield _wrong(f"{here}/ttl", "a number and a unit, ms s m h or d, as 30d")
+
+
+def _is_option(name: str) -> bool:
+    """Whether anything is done with it, or it is a client's own by its name."""
+    return name == COMMENT or "." in name.strip(".")
 
 
 def _later_errors(spec: TableSpec) -> Iterator[FieldError]:

@@ -69,7 +69,8 @@ class TableShape(WireModel):
     replicas: int = Field(default=1, ge=1)
     """Copies of each region. Above 1 is refused (`unsupported`) until replicas exist."""
     options: dict[str, str] = Field(default_factory=dict)
-    """Free settings of the table, as `{"ttl": "30d"}`."""
+    """`comment`, and a client's own, whose names hold a dot, as `{"app.owner": "ada"}`: they are
+    kept and shown. Any other is refused (`unsupported`): nothing would act upon it."""
     colocation_columns: Listed[Identifier] | None = None
     """Reserved; must be null."""
     storage_profile: str | None = None

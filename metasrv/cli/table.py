@@ -39,7 +39,7 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
         Pairs | None, typer.Option(help="A column of the primary key, in order.")
     ] = None,
     partitions: Annotated[int, typer.Option(min=1, help="Regions, by hash of the key.")] = 1,
-    option: Annotated[Pairs | None, typer.Option(help="NAME=VALUE, as ttl=30d.")] = None,
+    option: Annotated[Pairs | None, typer.Option(help="NAME=VALUE, as app.owner=ada.")] = None,
     schema: Annotated[str, typer.Option(help="With --file: where it is made.")] = "main.public",
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
     wait: WaitS = WAIT_S,

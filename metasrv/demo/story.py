@@ -104,7 +104,7 @@ class Story:
                 "main.public.hourly",
                 [
                     {"op": "rename_column", "name": "temp", "new_name": "temperature"},
-                    {"op": "set_options", "options": {"ttl": "30d"}},
+                    {"op": "set_options", "options": {"comment": "hourly"}},
                 ],
             )
         with self.page.step("dropped"):

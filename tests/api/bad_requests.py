@@ -191,7 +191,7 @@ def _specs() -> Iterator[Row]:
 
 def _states() -> Iterator[Row]:
     yield Row(50, "it exists", named("held"), 409, "already-exists")
-    other = table(name="held", if_not_exists=True, options={"ttl": "1d"})
+    other = table(name="held", if_not_exists=True, options={"app.x": "1d"})
     yield Row(50, "with another schema", other, 409, "schema-conflict")
     path = "/v1/catalogs/{}/schemas/{}/tables"
     for where in (("main", "absent"), ("absent", "public")):

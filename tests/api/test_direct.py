@@ -51,14 +51,14 @@ async def test_given_a_table_that_was_read_when_it_or_another_changes_then_the_t
         assert (await server.client.get(T)).json() == made
 
         await server.make("other")
-        operations = [{"op": "set_options", "options": {"catalog_version": "0"}}]
+        operations = [{"op": "set_options", "options": {"app.catalog_version": "0"}}]
         await server.client.post(
             f"{T}/alter", json={"operations": operations}, headers={"Prefer": "wait=10"}
         )
         found = (await server.client.get(T)).json()
 
         assert found["catalog_version"] == server.version == made["catalog_version"] + 2
-        assert found["options"] == {"catalog_version": "0"}
+        assert found["options"] == {"app.catalog_version": "0"}
         assert found == (await server.client.get(T + LONG)).json()
 
 

@@ -23,7 +23,7 @@ async def test_given_an_etag_when_nothing_changed_then_304() -> None:
         same = await one.client.get(f"{TABLES}/t", headers=tag)
         await one.client.post(
             f"{TABLES}/t/alter",
-            json={"operations": [{"op": "set_options", "options": {"ttl": "1d"}}]},
+            json={"operations": [{"op": "set_options", "options": {"app.x": "1d"}}]},
             headers=WAIT,
         )
         other = await one.client.get(f"{TABLES}/t", headers=tag)

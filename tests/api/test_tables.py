@@ -30,14 +30,14 @@ async def test_given_a_server_when_a_table_lives_and_dies_then_each_answer_shows
             f"{TABLES}/trips/alter",
             json={
                 "operations": [
-                    {"op": "set_options", "options": {"ttl": "30d"}},
+                    {"op": "set_options", "options": {"app.x": "30d"}},
                     {"op": "rename_column", "name": "carrier", "new_name": "airline"},
                 ]
             },
             headers=WAIT,
         )
         assert altered.status_code == 200, altered.text
-        assert altered.json()["options"] == {"ttl": "30d"}
+        assert altered.json()["options"] == {"app.x": "30d"}
         assert altered.headers["etag"] == '"t1024-3"'
 
         dropped = await one.client.delete(f"{TABLES}/trips", headers=WAIT)

@@ -10,7 +10,7 @@ FOUR = {"by": "hash", "columns": ["id"], "count": 4}
 
 async def test_given_a_table_when_truncated_then_every_region_begins_anew() -> None:
     async with leader() as one:
-        made = await one.make(partition=FOUR, options={"ttl": "30d"})
+        made = await one.make(partition=FOUR, options={"app.x": "30d"})
         before = (await one.client.get(f"{TABLES}/t/route")).json()["regions"]
         one.nodes.asked.clear()
 

@@ -19,7 +19,7 @@ from base.wire.table_rules import (
     validate_spec,
     validate_undrop,
 )
-from base.wire.tables import ColumnBody, SchemaSpec, TableBody, TableSpec
+from base.wire.tables import CatalogSpec, ColumnBody, SchemaSpec, TableBody, TableSpec
 
 FLIGHTS: dict[str, Any] = {
     "name": "flights",
@@ -32,7 +32,7 @@ FLIGHTS: dict[str, Any] = {
     "primary_key": ["id"],
     "partition": {"by": "hash", "columns": ["id"], "count": 4},
     "replicas": 1,
-    "options": {"ttl": "30d"},
+    "options": {"comment": "flown", "app.owner": "ada"},
 }
 BY_MONTH = {
     "by": "range",
@@ -141,9 +141,8 @@ def test_given_a_name_of_the_system_then_it_is_reserved(name: str) -> None:
         ),
         ({"replicas": 0}, "/replicas"),
         ({"options": {"TTL": "1d"}}, "/options"),
-        ({"options": {"ttl": "forever"}}, "/options/ttl"),
-        ({"options": {"note": "x" * 1025}}, "/options/note"),
-        ({"options": {f"o{n}": "" for n in range(65)}}, "/options"),
+        ({"options": {"comment": "x" * 1025}}, "/options/comment"),
+        ({"options": {f"o.{n}": "" for n in range(65)}}, "/options"),
         ({"name": None}, "/name"),
         ({"table_id": 7}, "/table_id"),
         ({"version": 7}, "/version"),
@@ -170,12 +169,22 @@ def test_given_what_later_issues_build_then_it_is_unsupported(field: str, value:
     assert faults(**{field: value}) == {(f"/{field}", "unsupported")}
 
 
+@pytest.mark.parametrize("name", ["ttl", "retention", "x", "replicas", "a.", "comments"])
+def test_given_an_option_that_nothing_acts_upon_then_it_is_unsupported(name: str) -> None:
+    wanted = {(f"/options/{name}", "unsupported")}
+
+    assert faults(options={name: "30d"}) == wanted
+    for spec in (SchemaSpec, CatalogSpec):
+        errors = validate_schema(spec(name="a", options={name: "30d"}))
+        assert {(error.pointer, error.code) for error in errors} == wanted
+
+
 def test_given_many_faults_then_all_are_told() -> None:
-    assert faults(name="1", primary_key=["x"], options={"ttl": "-"}) == {
+    assert faults(name="1", primary_key=["x"], options={"app.x": "-" * 1025}) == {
         ("/name", "invalid-identifier"),
         ("/primary_key/0", "invalid-request"),
         ("/partition/columns/0", "invalid-request"),
-        ("/options/ttl", "invalid-request"),
+        ("/options/app.x", "invalid-request"),
     }
 
 
@@ -198,7 +207,7 @@ def test_given_no_partition_then_there_is_one_region() -> None:
         ({"op": "rename_column", "name": "a", "new_name": "b"}, set()),
         (
             {"op": "set_options", "options": {"ttl": "x"}},
-            {("/operations/0/options/ttl", "invalid-request")},
+            {("/operations/0/options/ttl", "unsupported")},
         ),
         (
             {"op": "rename_column", "name": "a", "new_name": "b c"},
@@ -343,5 +352,5 @@ def test_given_a_table_when_sent_then_a_client_reads_the_same() -> None:
 def test_given_the_models_then_every_field_with_a_secret_meaning_is_described() -> None:
     described = TableSpec.model_json_schema()["properties"]
 
-    assert "ttl" in described["options"]["description"]
+    assert "app.owner" in described["options"]["description"]
     assert "replica" in described["replicas"]["description"].lower()

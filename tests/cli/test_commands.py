@@ -139,7 +139,7 @@ def test_given_flags_when_a_table_is_created_then_the_spec_is_what_they_say(
 
     shown = run(
         *["table", "create", "s.t", *flags, "--key", "id", "--partitions", "4"],
-        *["--option", "ttl=30d", "--metasrv", rest.url],
+        *["--option", "app.x=30d", "--metasrv", rest.url],
     )
 
     assert shown.exit_code == 0, shown.output
@@ -150,7 +150,7 @@ def test_given_flags_when_a_table_is_created_then_the_spec_is_what_they_say(
         ("note", "string", False),
     ]
     assert asked.body["partition"] == {"by": "hash", "columns": ["id"], "count": 4}
-    assert asked.body["options"] == {"ttl": "30d"}
+    assert asked.body["options"] == {"app.x": "30d"}
 
 
 def test_given_a_file_when_a_table_is_created_then_it_is_sent(
@@ -172,14 +172,14 @@ def test_given_alterations_when_sent_then_they_are_one_request_in_order(
     run: Run, rest: Rest
 ) -> None:
     rest.answers[("POST", f"{TABLES}/t/alter")] = (200, table_body())
-    flags = ["--set-option", "ttl=1d", "--unset-option", "x", "--rename-column", "a:b"]
+    flags = ["--set-option", "app.x=1d", "--unset-option", "x", "--rename-column", "a:b"]
 
     shown = run("table", "alter", "t", *flags, "--metasrv", rest.url)
 
     assert shown.exit_code == 0, shown.output
     assert rest.asked[0].body["operations"] == [
         {"op": "rename_column", "name": "a", "new_name": "b"},
-        {"op": "set_options", "options": {"ttl": "1d", "x": None}},
+        {"op": "set_options", "options": {"app.x": "1d", "x": None}},
     ]
 
 

@@ -118,7 +118,7 @@ class Client:
                 "table.renamed", token, "POST", f"{path}/rename", {"new_name": token}
             ), table
         if dice < 0.85:
-            change = {"op": "set_options", "options": {"token": token}}
+            change = {"op": "set_options", "options": {"app.token": token}}
             asked = {"operations": [change]}
             return Wish("table.altered", token, "POST", f"{path}/alter", asked), table
         return Wish("table.dropped", "", "DELETE", path), table
@@ -126,7 +126,7 @@ class Client:
     def _about_shared(self, name: str, token: str) -> Wish:
         """A name that every client wants: made, or taken out of the others' way."""
         if self._rng.random() < 0.6:
-            spec = {**table_spec(name, regions=1), "options": {"token": token}}
+            spec = {**table_spec(name, regions=1), "options": {"app.token": token}}
             return Wish("table.created", token, "POST", PUBLIC, spec)
         path, body = f"{PUBLIC}/{name}/rename", {"new_name": token}
         return Wish("table.renamed", token, "POST", path, body)
@@ -279,7 +279,7 @@ def logged_of(updates: Mapping[int, Mapping[str, Any]]) -> Iterator[Logged]:
     for version, update in sorted(updates.items()):
         for entry in update["entries"]:
             info = entry.get("info") or {}
-            tokens = {info.get("name", ""), info.get("options", {}).get("token", "")}
+            tokens = {info.get("name", ""), info.get("options", {}).get("app.token", "")}
             if "table_id" in info:
                 before, state = states.get(info["table_id"]), info.get("state", "public")
                 is_shown_or_hidden = before is not None and before != state

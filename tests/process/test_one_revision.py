@@ -28,7 +28,7 @@ class Change:
 
 
 ALTERATIONS = (
-    {"op": "set_options", "options": {"owner": "ada"}},
+    {"op": "set_options", "options": {"app.owner": "ada"}},
     {"op": "rename_column", "name": "word", "new_name": "term"},
 )
 RENAMED = {"__table_info", "__table_name"}

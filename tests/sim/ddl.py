@@ -66,7 +66,7 @@ class Owner:
         """A setting or a column."""
         tables, number = self.session.tables, self.changes
         if self.session.random.random() < 0.6:
-            operation: dict[str, Any] = {"op": "set_options", "options": {"n": str(number)}}
+            operation: dict[str, Any] = {"op": "set_options", "options": {"app.n": str(number)}}
         else:
             column = {"name": f"c{number}", "type": "int64"}
             operation = {"op": "add_column", "column": column}
@@ -74,7 +74,7 @@ class Owner:
             lambda key: tables.alter(known.name, [operation], idempotency_key=key)
         )
         if end.error is None and operation["op"] == "set_options":
-            known.options["n"] = str(number)
+            known.options["app.n"] = str(number)
         elif end.error is None:
             known.columns += 1
 
