@@ -59,6 +59,10 @@ class Cluster:
     """Whether a lost answer comes with a rival, too."""
     client: Callable[[Kv], Kv] = lambda kv: kv
     """A planted bug between every server and the store."""
+    sound_kinds: Mapping[str, Kind[Any]] | None = None
+    """Of the first server, if planted bugs are those of servers that take over."""
+    on_takeover: Callable[[], None] = lambda: None
+    """Called when a server starts that is not the first."""
     make_store: Callable[[Clock], MemoryKv] = MemoryKv
     """A planted bug in what the store compares."""
     plans: list[Plan] = field(default_factory=list)
@@ -116,6 +120,8 @@ class Cluster:
         if plan is None:
             plan = self.plans.pop(0) if self.servers and self.plans else Plan()
         server = Server(name, node, fence, plan)
+        if self.servers:
+            self.on_takeover()
         late = [work for old in self.servers for work in old.plan.late_in_term]
         self.servers.append(server)
         self.loop.spawn(node, self._lead(server))
@@ -141,9 +147,12 @@ class Cluster:
     async def _lead(self, server: Server) -> None:
         fate = FateOf(self, server)
         ghost = Ghost(self, server)
-        store = FaultyKv(self.kv, server.plan, fate, ghost, self._held, self.alter)
+        is_sound = self._is_sound(server)
+        store = FaultyKv(self.kv, server.plan, fate, ghost, self._held)
+        if not is_sound:
+            store.alter = self.alter
         world = World(
-            kv=self.client(store),
+            kv=store if is_sound else self.client(store),
             plan=server.plan,
             fate=fate,
             nodes=partial(FakeNodes, self.plane),
@@ -153,11 +162,17 @@ class Cluster:
             schema_sync=self.holders,
             clock=self.clock,
             ids=self.ids,
-            kinds=self.kinds,
+            kinds=self.kinds_at(server),
             limits=self.limits,
             deadline_ms=DEADLINE_MS,
         )
         await lead(server, world)
+
+    def kinds_at(self, server: Server) -> Mapping[str, Kind[Any]]:
+        return self.sound_kinds or self.kinds if self._is_sound(server) else self.kinds
+
+    def _is_sound(self, server: Server) -> bool:
+        return self.sound_kinds is not None and server is self.servers[0]
 
     def _held(self, key: bytes) -> bytes | None:
         item = self.kv._store.get(key)

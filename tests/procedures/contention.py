@@ -1,6 +1,6 @@
 """Two procedures that want one lock, while the one that holds it meets with trouble."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
@@ -53,20 +53,25 @@ class Contest:
     moment: str
     dies: bool
 
+    @property
+    def is_sound(self) -> bool:
+        """Nobody dies, and no step fails."""
+        return not self.dies and self.moment in ("first step", "second step")
+
 
 def contests() -> Iterator[Contest]:
     return (Contest(moment, dies) for moment, dies in product(MOMENTS, (False, True)))
 
 
-def contend(contest: Contest) -> list[str]:
+def contend(contest: Contest, on_takeover: Callable[[], None] = lambda: None) -> list[str]:
     """What is wrong: both at once, or one that never ends."""
-    return run(lambda loop: _contend(loop, contest), 1)
+    return run(lambda loop: _contend(loop, contest, on_takeover), 1)
 
 
-async def _contend(loop: SimLoop, contest: Contest) -> list[str]:
+async def _contend(loop: SimLoop, contest: Contest, on_takeover: Callable[[], None]) -> list[str]:
     here: list[Cluster] = []
     gates = Watched(here)
-    cluster = Cluster(loop, gates.kinds())
+    cluster = Cluster(loop, gates.kinds(), on_takeover=on_takeover)
     here.append(cluster)
     fence = await cluster.bootstrap()
     at = Office(cluster, await cluster.started(), fence, gates)

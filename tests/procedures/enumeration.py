@@ -5,8 +5,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 from typing import Any
+
+import pytest
 
 from base.clock import Clock
 from base.errors import MetaError
@@ -44,6 +47,8 @@ DEPOSES = (Mode.CRASH_BEFORE, Mode.APPLIED_CRASH, Mode.ANSWER_LOST, Mode.RIVAL, 
 SECOND = (Mode.CRASH_BEFORE, Mode.APPLIED_CRASH, Mode.ANSWER_LOST, Mode.RIVAL, Mode.LOST_REQUEST)
 
 
+Patch = tuple[object, str, object]
+"""Where, which name, and what stands there instead."""
 SECOND_CAME = "a second fault"
 UNDONE = (Outcome.ROLLED_BACK, Outcome.FAILED)
 """How a procedure may also end where a store or a node refuses it."""
@@ -69,6 +74,9 @@ class Harness:
     make_store: Callable[[Clock], MemoryKv] = MemoryKv
     kinds: Mapping[str, Kind[Any]] = field(default_factory=lambda: KINDS)
     takes_unknown_for_not_done: bool = False
+    later: bool = False
+    """The first server is sound; servers that take over are not."""
+    patch: Patch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +127,26 @@ def life(scenario: Scenario, cell: Cell | None, harness: Harness = Harness()) ->
     plan = Plan(cell.at, cell.mode) if cell else Plan()
     plan.hides_doubt = harness.takes_unknown_for_not_done
     seed = cell.at if cell else 0
-    return run(lambda loop: _live(loop, scenario, cell, plan, harness), seed)
+    with pytest.MonkeyPatch.context() as patches:
+        if harness.patch is not None and not harness.later:
+            patches.setattr(*harness.patch)
+        take = harness.patch if harness.later else None
+        on_takeover = partial(patches.setattr, *take) if take else nothing_changes
+        world = partial(_world, scenario, cell, harness, on_takeover)
+        return run(lambda loop: _live(world(loop), scenario, cell, plan), seed)
 
 
-def _world(loop: SimLoop, scenario: Scenario, cell: Cell | None, harness: Harness) -> Cluster:
+def nothing_changes() -> None:
+    """A server that takes over is like the first."""
+
+
+def _world(
+    scenario: Scenario,
+    cell: Cell | None,
+    harness: Harness,
+    on_takeover: Callable[[], None],
+    loop: SimLoop,
+) -> Cluster:
     same = cell is not None and cell.who == "same"
     after: tuple[str, ...] = ("meta-1",) if same else ("meta-2",)
     if same and cell is not None and cell.mode in (Mode.RIVAL, *STOPS):
@@ -133,6 +157,8 @@ def _world(loop: SimLoop, scenario: Scenario, cell: Cell | None, harness: Harnes
         kinds_of(scenario, harness.kinds),
         alter=harness.alter,
         client=harness.client,
+        sound_kinds=kinds_of(scenario) if harness.later else None,
+        on_takeover=on_takeover,
         make_store=harness.make_store,
         after=after,
         on_depose=deposes,
@@ -148,10 +174,7 @@ def kinds_of(scenario: Scenario, kinds: Mapping[str, Kind[Any]] = KINDS) -> dict
     return {**kinds, scenario.kind: own}
 
 
-async def _live(
-    loop: SimLoop, scenario: Scenario, cell: Cell | None, plan: Plan, harness: Harness
-) -> Run:
-    cluster = _world(loop, scenario, cell, harness)
+async def _live(cluster: Cluster, scenario: Scenario, cell: Cell | None, plan: Plan) -> Run:
     await scenario.given(cluster, await cluster.bootstrap())
     meet_holders(scenario, cluster.holders)
     first = await cluster.started("meta-1", plan)
@@ -215,7 +238,9 @@ async def submit(cluster: Cluster, server: Server, scenario: Scenario) -> str | 
 
     The procedure, if the client was told one.
     """
-    asked = cluster.ask(server, lambda manager: wish(manager, scenario, cluster.kinds, cluster.ids))
+    asked = cluster.ask(
+        server, lambda manager: wish(manager, scenario, cluster.kinds_at(server), cluster.ids)
+    )
     await _answered(cluster, server, asked)
     with suppress(MetaError, asyncio.InvalidStateError):
         return asked.result().procedure
@@ -259,7 +284,7 @@ async def ask_again(
     leader = cluster.leader
     await leader.ready.wait()
     again = await cluster.ask(
-        leader, lambda manager: wish(manager, scenario, cluster.kinds, cluster.ids)
+        leader, lambda manager: wish(manager, scenario, cluster.kinds_at(leader), cluster.ids)
     )
     if not await cluster.quiet():
         return ["the repeat never ends"]

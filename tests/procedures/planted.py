@@ -24,10 +24,7 @@ from procedures.machine import Goto, Kind, Outcome
 from procedures.manager import Manager
 from procedures.moves import Move, to_brink
 from procedures.opening import Answers
-
-Patch = tuple[object, str, object]
-"""Where, which name, and what stands there instead."""
-
+from tests.procedures.enumeration import Patch
 
 # ---- in what is sent
 

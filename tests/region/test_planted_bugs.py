@@ -2,7 +2,7 @@
 
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -24,11 +24,12 @@ from dataplane.region.disk import Disk
 from dataplane.region.fence import FenceContent
 from dataplane.region.group import GroupRecord
 from dataplane.region.manifest import Manifest, SealedEntry
-from dataplane.region.memory_disk import MemoryDisk, MemoryFile
+from dataplane.region.memory_disk import MemoryDisk, MemoryFile, MemoryStore
 from dataplane.region.names import Numbered, Opening
+from dataplane.region.region import Region
 from dataplane.region.sealed_log import SealedLog, seal_segment
 from tests.region import test_borrow, test_power_loss, test_sealed_tail, test_takeover
-from tests.region.rig import REGION_ID
+from tests.region.rig import REGION_ID, A, B, C, order, place
 from tests.region.test_takeover import NEVER, UNFLUSHED
 
 CAUGHT = (AssertionError, MetaError, pytest.fail.Exception)
@@ -65,12 +66,24 @@ def past_the_seal(disk: Disk, root: str, entry: SealedEntry) -> SealedLog:
     return replace(log, entry=log.entry.model_copy(update={"root": entry.root}))
 
 
-def no_fence(disk: Disk, root: str, claim: FenceContent) -> FenceContent:
-    """An opening takes a number, and tells nobody."""
+def no_fence_yet(disk: Disk, root: str, claim: FenceContent) -> FenceContent:
+    """An opening takes a number, and tells nobody before it has read everything."""
     found = [found for found in names.fences(disk.list(root)) if found.epoch == claim.epoch]
     return claim.model_copy(
         update={"opening": max([found.number for found in found], default=0) + 1}
     )
+
+
+def fenced_last(disk: Disk, root: str, current: Manifest) -> None:
+    mine = FenceContent(
+        region_id=current.spec.region_id,
+        epoch=current.epoch,
+        opening=current.opening - 1,
+        root=root,
+        created_ms=0,
+    )
+    fence.raise_own_fence(disk, root, mine)
+    manifest.publish_manifest(disk, root, current)
 
 
 def by_number(found: list[str]) -> list[Numbered]:
@@ -84,6 +97,27 @@ def no_leader_is_lost(*_: object) -> None:
 
 def not_synced(*_: object) -> None:
     """What was written is taken to be on disk."""
+
+
+SYNC = MemoryFile.sync
+
+
+def log_not_synced(self: MemoryFile) -> None:
+    """Of the files that are appended to; those that are written once are synced."""
+    if not posixpath.basename(self._path).startswith("wal-"):
+        SYNC(self)
+
+
+def undisturbed(cases: Iterable[str] = test_takeover.CASES) -> None:
+    """Nobody is stopped: one leader ends before the next begins."""
+    for case in cases:
+        test_takeover.run_case(case, (NEVER, NEVER))
+
+
+def powered() -> None:
+    """Every program to its end, and then its region opened again."""
+    for program in test_power_loss.PROGRAMS.values():
+        test_power_loss.live_on(program)
 
 
 def takeovers(cases: Iterable[str] = test_takeover.CASES) -> None:
@@ -119,6 +153,36 @@ def unsynced_tail() -> None:
     )
 
 
+def all_roots_there() -> None:
+    """A second failover that finds all that the first has left."""
+    disk = test_borrow.dead_leader()
+    Region.open(place(disk, B), order(2, A))
+    Region.open(place(disk, C), order(3, A, B))
+
+
+def tail_is_sealed() -> None:
+    """The power stays on."""
+    medium = test_sealed_tail.unsynced()
+    Region.open(place(MemoryDisk(medium)), order(1))
+    Region.open(place(MemoryDisk(medium)), order(1))
+
+
+def alone() -> None:
+    """One opening that makes a region and works on it."""
+    test_power_loss.create_and_work(test_power_loss.Life(MemoryStore(), NEVER))
+
+
+RESTARTED = {"manifests by number alone"}
+"""Needs no more than a second opening."""
+SOUND: Mapping[Callable[[], None], Callable[[], None]] = {
+    takeovers: undisturbed,
+    unflushed: undisturbed,
+    elsewhere: lambda: undisturbed(["elsewhere"]),
+    power_losses: powered,
+    second_failover: all_roots_there,
+    unsynced_tail: tail_is_sealed,
+}
+"""The same without a fault, where a planted bug must not show."""
 Plant = tuple[ModuleType | type, str, object, Callable[[], None]]
 PLANTED: dict[str, Plant] = {
     "no look after the append": (region, "look", no_look, takeovers),
@@ -126,7 +190,7 @@ PLANTED: dict[str, Plant] = {
     "no look before deleting": (housekeeping, "look", no_look, elsewhere),
     "deleted before published": (core, "publish_manifest", removed_first, takeovers),
     "replayed past the seal": (opening, "read_sealed", past_the_seal, unflushed),
-    "no own fence": (takeover, "raise_own_fence", no_fence, takeovers),
+    "own fence behind the replay": (takeover, "raise_own_fence", no_fence_yet, takeovers),
     "no borrowed fence": (takeover, "raise_borrowed_fence", not_synced, elsewhere),
     "manifests by number alone": (manifest, "manifests", by_number, takeovers),
     "a lost leader is forgotten": (
@@ -135,7 +199,7 @@ PLANTED: dict[str, Plant] = {
         no_leader_is_lost,
         second_failover,
     ),
-    "the log is not synced": (MemoryFile, "sync", not_synced, power_losses),
+    "the log is not synced": (MemoryFile, "sync", log_not_synced, power_losses),
     "folders are not synced": (MemoryDisk, "sync_folder", not_synced, power_losses),
     "sealed without a sync": (MemoryDisk, "sync_file", not_synced, unsynced_tail),
 }
@@ -143,6 +207,7 @@ PLANTED: dict[str, Plant] = {
 
 ALSO: dict[str, tuple[ModuleType, str, object]] = {
     "look before the append": (region, "look", no_look),
+    "own fence behind the replay": (opening, "publish_manifest", fenced_last),
 }
 """What a bug leaves out elsewhere."""
 
@@ -161,6 +226,10 @@ def test_given_a_planted_bug_when_enumerated_then_it_is_caught(
     for module, run in ((test_takeover, "run_case"), (test_power_loss, "lose_power")):
         monkeypatch.setattr(module, run, counting(getattr(module, run), runs))
 
+    (
+        alone if bug in RESTARTED else SOUND[enumerate_all]
+    )()  # raises, if the bug shows without a fault
+    runs.clear()
     with pytest.raises(CAUGHT) as caught:
         enumerate_all()
 

@@ -123,6 +123,18 @@ def enumerate_program(program: str, device: str) -> None:
     assert end_at > 30
 
 
+def live_on(program: tuple[Callable[[Life], None], ...]) -> None:
+    """No power is lost: one process after the other, and one more that opens what they made."""
+    store, known = MemoryStore(), Contents()
+    for step in program:
+        life = Life(store, 0)
+        step(life)
+        known |= life.acknowledged
+    took_over = program[-1] is take_over_and_work
+    root, how = (B, order(3, A)) if took_over else (A, order(1))
+    assert contents(Region.open(place(MemoryDisk(store), root), how)) == known
+
+
 def lose_power(
     store: MemoryStore, program: Callable[[Life], None], end_at: int, device: str, known: Contents
 ) -> bool:
