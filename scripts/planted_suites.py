@@ -116,6 +116,13 @@ SUITES: Mapping[str, Suite] = {
         "::test_given_a_variant_when_explored_then_it_is_found_out_or_it_holds",
         ("tests/elements/known_mutants.py::KNOWN",),
     ),
+    "seams": Suite(
+        "Where one program meets another; found by a fault between the two, which other suites"
+        " cannot see because a fake stands for one of them.",
+        "tests/conformance/test_planted_seams.py"
+        "::test_given_a_planted_bug_of_a_seam_when_its_fault_happens_then_it_is_found",
+        ("tests/conformance/test_planted_seams.py::PLANTED",),
+    ),
     "graphs": Suite(
         "Variants of our own, of the graphs of elements and of what we added to the protocol.",
         "tests/elements/test_mutants.py"
