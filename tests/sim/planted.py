@@ -19,11 +19,11 @@ from keys.committer import Committer
 from keys.kv import Answer, Compare, Request
 from keys.memory import MemoryKv
 from metasrv.nodes.leases import LeaseBook
+from tests.procedures.enumeration import Patch
 from tests.procedures.planted import (
     NOT_LOCKED_AGAIN,
     NOT_RESUMED,
     RELEASED_IN_FINALLY,
-    Patch,
     is_fence,
     is_read_set,
     without,

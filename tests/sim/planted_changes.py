@@ -32,7 +32,8 @@ from metasrv.holders.book import HolderBook, HolderEntry, Wait
 from procedures import control, transitions
 from procedures import opening as orders
 from procedures.kinds import index_kinds
-from tests.procedures.planted import NO_DELETE_ONLY, NOT_DRAINED, NOT_TOLD, Patch
+from tests.procedures.enumeration import Patch
+from tests.procedures.planted import NO_DELETE_ONLY, NOT_DRAINED, NOT_TOLD
 from tests.sim import jobs
 
 _WHERE = Cases.where
