@@ -74,4 +74,4 @@ async def test_given_a_plan_of_a_cascade_then_it_has_a_child_for_each_table() ->
         (schema,) = plan["children"]
         steps = [step["step"] for step in plan["steps"]]
         assert [child["kind"] for child in schema["children"]] == ["drop_table"]
-        assert steps == ["drop", "look", "submit", "gather", "look"]
+        assert steps == ["drop", "look", "submit", "submit", "gather", "look"]

@@ -11,6 +11,7 @@ from base.schema.keycodec import encode
 from base.schema.types import INTEGER_BITS, parse_type
 from base.wire.jobs import BackfillJob, ValidateJob
 from base.wire.offenders import OFFENDERS_MAX, Duplicate, Offenders, Violation
+from base.wire.orders import IngestFiles
 from dataplane.region.columns import KEY, VERSION, ColumnDef, columns_told, row_schema
 from dataplane.region.families import ROW
 from dataplane.region.index_entries import IndexDef, duplicates_of, entries_of
@@ -40,8 +41,9 @@ def broken(job: ValidateJob, rows: Rows) -> tuple[tuple[Violation, ...], int]:
     return tuple(one.model_copy(update={"row_key": key}) for one, key in named), total
 
 
-def offenders(index: int, entries: Rows, rows: Rows) -> Offenders | None:
-    """Entries of living rows that have one key; None: there are none."""
+def offenders(order: IngestFiles, entries: Rows, rows: Rows) -> Offenders | None:
+    """Entries of living rows that have one key, which stands for the value of every column of the
+    index; None: there are none."""
     living = {key_of(row).decode() for row in rows}
     by_key: dict[str, list[str]] = {}
     for entry in sorted(entries):
@@ -49,11 +51,13 @@ def offenders(index: int, entries: Rows, rows: Rows) -> Offenders | None:
         if row in living:
             by_key.setdefault(key, []).append(row)
     found = [
-        Duplicate(values=[key], row_keys=[primary_key(row) for row in some])
+        Duplicate(
+            values=[key] * len(order.unique_columns), row_keys=[primary_key(row) for row in some]
+        )
         for key, some in by_key.items()
         if len(some) > 1
     ]
-    return Offenders(index=index, duplicates=found, total=len(found)) if found else None
+    return Offenders(index=order.index, duplicates=found, total=len(found)) if found else None
 
 
 def primary_key(row: str) -> str:

@@ -266,7 +266,7 @@ class FakeNode:
             folder.adopted.append(name)
             return
         entries: Rows = frozenset().union(*(written[one.name] for one in order.files))
-        if order.unique_columns and (found := offenders(order.index, entries, folder.rows)):
+        if order.unique_columns and (found := offenders(order, entries, folder.rows)):
             raise Refused("unique-violation", **found.model_dump())
         folder.entries[order.index] = folder.entries.get(order.index, frozenset()) | entries
         folder.attempts.pop(order.attempt, None)

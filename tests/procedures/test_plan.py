@@ -4,6 +4,7 @@ The keys are those of the store's own revisions, the orders those that arrived a
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,7 +43,7 @@ class Seen:
     versions: list[tuple[int, int, Any]] = field(default_factory=list)
     """Published: table, schema version, and the elements that it moves."""
     drains: list[tuple[int, int]] = field(default_factory=list)
-    """Waited for: table, schema version."""
+    """Waited for: table, schema version; by table, since children run side by side."""
 
 
 def planned(plan: Plan) -> Seen:
@@ -60,7 +61,9 @@ def planned(plan: Plan) -> Seen:
             for step in steps
             for one in step.publishes
         ],
-        drains=[(one.table_id, one.schema_version) for step in steps for one in step.drains],
+        drains=by_table(
+            (one.table_id, one.schema_version) for step in steps for one in step.drains
+        ),
     )
 
 
@@ -78,13 +81,18 @@ def done(cluster: Cluster, since: int) -> Seen:
     histories = agreement.family("__procedure_history").values()
     seen.steps = sorted(tuple(b["step"] for b in one["last"]["timeline"]) for one in histories)
     waited = cluster.holders.waited
-    seen.drains = [(table, version) for table, version in waited if version is not None]
+    seen.drains = by_table((table, version) for table, version in waited if version is not None)
     seen.versions = [
         (one["table_id"], one["schema_version"], one["shifts"])
         for history in histories
         for one in history["last"]["transitions"]
     ]
     return seen
+
+
+def by_table(drains: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """In their order within each table."""
+    return sorted(drains, key=lambda one: one[0])
 
 
 def sizes(cluster: Cluster) -> SizeOf:

@@ -88,7 +88,7 @@ def test_given_a_newer_leader_when_begun_anew_late_then_it_is_stale(
         Region.create(place(disk, B), SPEC, epoch=2, replaces=[A])
 
 
-def test_given_a_root_that_cannot_be_read_when_begun_anew_then_it_says_so(
+def test_given_a_root_that_cannot_be_read_now_when_begun_anew_then_it_is_not_called_lost(
     disk: MemoryDisk, old: Region
 ) -> None:
     class Unreadable(MemoryDisk):
@@ -100,4 +100,4 @@ def test_given_a_root_that_cannot_be_read_when_begun_anew_then_it_says_so(
     with pytest.raises(Unavailable) as caught:
         Region.create(place(Unreadable(disk.store), B), SPEC, epoch=2, replaces=[A])
 
-    assert (caught.value.code, caught.value.facts["root"]) == ("region-lost", A)
+    assert (caught.value.code, caught.value.facts["name"]) == ("not-ready", A)
