@@ -31,6 +31,17 @@ class UndropRequest(WireModel):
     """Null: the name it had."""
 
 
+class PurgeRequest(WireModel):
+    """`POST /v1/purges`: a dropped table is deleted for good, before its retention is over."""
+
+    table_id: int | None = Field(default=None, ge=0)
+    table: str | None = Field(default=None, max_length=512)
+    """Its full name as it was dropped, `catalog.schema.table`; with `table_id` where several were
+    dropped under one name."""
+    reason: str = Field(min_length=1, max_length=500)
+    """Kept with the procedure."""
+
+
 class TruncateRequest(WireModel):
     """`POST T/truncate`: all rows. Nothing that a client may say makes it fewer, so any field is
     refused."""

@@ -9,6 +9,7 @@ from base.wire.tables import RouteBody, TableBody
 from metasrv.cli.options import WAIT_S, AsJson, DryRun, GraceS, TableArg, Url, WaitS, service, told
 from metasrv.cli.output import show, show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
+from metasrv.cli.purge import purge
 from metasrv.cli.table_words import (
     column_operations,
     constraint_operations,
@@ -223,6 +224,9 @@ def undrop(  # noqa: PLR0913  # a parameter is an option of the command
             name, table_id, new_name, wait_s=wait, on_progress=tell, dry_run=dry_run
         )
     _done(body, as_json, "undropped")
+
+
+app.command("purge")(purge)
 
 
 @app.command("undrop-column")

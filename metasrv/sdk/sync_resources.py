@@ -91,6 +91,15 @@ class SyncTables:
     ) -> TableBody:
         return self._call(self._tables.undrop(name, table_id, new_name, **options))
 
+    def purge(
+        self,
+        reason: str,
+        name: str | None = None,
+        table_id: int | None = None,
+        **options: Unpack[ChangeOptions],
+    ) -> None:
+        self._call(self._tables.purge(reason, name, table_id, **options))
+
     def undrop_column(
         self, table: str, name: str, **options: Unpack[ChangeOptions]
     ) -> ProcedureBody:

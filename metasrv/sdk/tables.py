@@ -6,7 +6,13 @@ from typing import Any, TypeVar, Unpack
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from base.errors import Refused
-from base.wire.changes import AlterOperation, AlterRequest, RenameRequest, UndropRequest
+from base.wire.changes import (
+    AlterOperation,
+    AlterRequest,
+    PurgeRequest,
+    RenameRequest,
+    UndropRequest,
+)
 from base.wire.checks import TableCheckBody
 from base.wire.coverage import IndexDuplicates
 from base.wire.imports import ImportBody, ImportRequest
@@ -116,6 +122,19 @@ class Tables:
         return await self._after(
             done, TableName(table.catalog, table.schema, new_name or table.table)
         )
+
+    async def purge(
+        self,
+        reason: str,
+        name: str | None = None,
+        table_id: int | None = None,
+        **options: Unpack[ChangeOptions],
+    ) -> None:
+        """Deletes a dropped table for good, by its full name, its id, or both."""
+        table = None if name is None else TableName.parse(name)
+        full = table and f"{table.catalog}.{table.schema}.{table.table}"
+        wanted = model_of(PurgeRequest, {"table": full, "table_id": table_id, "reason": reason})
+        await self._service.change("POST", "/v1/purges", wanted, **options)
 
     async def undrop_column(
         self, table: str, name: str, **options: Unpack[ChangeOptions]

@@ -197,7 +197,7 @@ def plan_undrop_table(
 ) -> Change:
     """*target*: the name it will bear, in the schema it was dropped from."""
     facts.catalog.schema(name.catalog, name.schema)
-    dropped = _which(name, table_id, facts.catalog)
+    dropped = dropped_table(name, table_id, facts.catalog)
     asked.require_version(name.full, _tag(dropped))
     if facts.catalog.find(target.catalog, target.schema, target.table) is not None:
         raise Conflict("already-exists", what="table", name=target.full)
@@ -211,7 +211,7 @@ def plan_undrop_table(
     return Change(UNDROP_TABLE, state, dropped.info.table_id)
 
 
-def _which(name: TableName, table_id: int | None, catalog: Catalog) -> Table:
+def dropped_table(name: TableName, table_id: int | None, catalog: Catalog) -> Table:
     """The one dropped table that is meant."""
     found = [
         table

@@ -151,3 +151,35 @@ async def test_given_a_removed_node_when_it_returns_then_what_it_holds_is_in_qua
         assert shown["cordon"] is None
         assert [type(order) for order in said.instructions] == [CloseRegion], "nothing is deleted"
         assert said.grants == []
+
+
+async def purge(one: Server, **facts: Any) -> Any:
+    return await one.client.post("/v1/purges", json={**WHY, **facts}, headers=WAIT)
+
+
+@pytest.mark.parametrize("by", ["id", "name"])
+async def test_given_a_dropped_table_when_purged_then_its_node_may_leave(by: str) -> None:
+    async with leader(nodes=2) as one:
+        made = await one.make()
+        led_by = made["regions"][0]["leader"]
+        early = await purge(one, table="main.public.t")
+        await one.client.delete(TABLE, headers=WAIT)
+
+        asked = {"table_id": made["id"]} if by == "id" else {"table": "main.public.t"}
+        done = await purge(one, **asked)
+        again = await purge(one, **asked)
+
+        assert (early.status_code, early.json()["code"]) == (404, "table-not-found")
+        assert done.status_code == 204, done.text
+        assert again.status_code == 404
+        listed = (await one.client.get("/v1/procedures?kind=purge_table")).json()["procedures"]
+        whole = (await one.client.get(f"/v1/procedures/{listed[0]['id']}")).json()
+        assert whole["statement"]["body"]["reason"] == "sold"
+        assert (await decommission(one, led_by)).status_code == 200
+
+
+async def test_given_a_purge_that_names_nothing_then_422_says_what_to_name() -> None:
+    async with leader(nodes=1) as one:
+        for facts in ({}, {"table": "t"}):
+            answer = await purge(one, **facts)
+            assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")

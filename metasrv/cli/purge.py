@@ -1,0 +1,26 @@
+"""`metasrv table purge`: a dropped table is deleted for good, before its date."""
+
+from typing import Annotated
+
+import typer
+
+from metasrv.cli.options import WAIT_S, AsJson, DryRun, Url, WaitS, service
+from metasrv.cli.progress import procedure_bar
+
+
+def purge(  # noqa: PLR0913  # a parameter is an option of the command
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="Its name, or its id.")],
+    reason: Annotated[str, typer.Option(help="Kept with the procedure.")],
+    table_id: Annotated[int | None, typer.Option(help="Which one, of several.")] = None,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a dropped table for good, with its files: `undrop` cannot bring it back."""
+    name = None if table.isdecimal() else table
+    number = int(table) if table.isdecimal() else table_id
+    with service(metasrv, as_json) as client, procedure_bar("purge") as tell:
+        client.tables.purge(reason, name, number, wait_s=wait, on_progress=tell, dry_run=dry_run)
+    if not as_json:
+        typer.echo(f"{table} {'would be' if dry_run else 'is'} purged")
