@@ -6,7 +6,7 @@ to the last has left.
 """
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +30,12 @@ class Bounds:
     """Names by which this server may be addressed; None: any."""
     head_ms: int = 4_000
     """From its first byte, or from the connection; a head comes in one packet or two."""
-    leftover_ms: int = 4_000
-    """For the rest of a body whose request has been answered already."""
+    leftover_ms: int = 10_000
+    """For the rest of a body whose request has been answered already. It is read and dropped: most
+    clients look for an answer only when they have sent all, and a closed connection would cost them
+    the answer."""
+    leftover_bytes: int = 256 << 20
+    """Of such a rest; beyond it the connection is closed."""
     linger_ms: int = 1_000
     """After a refusal, for what is on its way: hung up on at once, its sender loses the answer."""
     connections_max: int = 4_096
@@ -60,6 +64,10 @@ class Guard(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._is_over = False
         """Refused: whatever still comes is dropped."""
+        self._is_leaving = False
+        """Answered for the last time: the rest of the body is dropped, then the connection ends."""
+        self._leftover_bytes = 0
+        """Of the body under way, since it was answered."""
 
     # Told by the transport ---------------------------------------------------------------------
 
@@ -76,11 +84,27 @@ class Guard(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._is_over:
             return
+        if self._is_leaving:
+            self._drop(data)
+            return
         self._held += data
         try:
             self._go_on()
         except Refused as error:
             self._refuse(error)
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        self.cycle.transport = _LastWords(self.transport, self.leave)
+
+    def leave(self) -> None:
+        """Ends the connection behind an answer, once its sender has seen it."""
+        if self._body is None or self.transport.is_closing():
+            self.transport.close()
+            return
+        self._is_leaving = True
+        self._arm(self._bounds.leftover_ms)
+        self.transport.write_eof()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -120,6 +144,7 @@ class Guard(HttpToolsProtocol):
                 self._arm(self._bounds.head_ms)
             return b""
         body = Body(body_bytes(head, self._bounds.hosts))
+        self._leftover_bytes = 0
         self._held = self._held[end:]
         self._disarm()
         self._body = None if body.is_over else body
@@ -129,10 +154,27 @@ class Guard(HttpToolsProtocol):
         """What has come of the body under way. Raises Refused."""
         size = body.take(self._held)
         part, self._held = self._held[:size], self._held[size:]
+        if not self._is_answering:
+            self._count_leftover(size)
         if body.is_over:
             self._body = None
             self._disarm()
         return part
+
+    def _drop(self, data: bytes) -> None:
+        assert self._body is not None
+        try:
+            self._body.take(data)
+        except Refused:
+            self.transport.close()
+        self._count_leftover(len(data))
+        if self._body.is_over:
+            self.transport.close()
+
+    def _count_leftover(self, size: int) -> None:
+        self._leftover_bytes += size
+        if self._leftover_bytes > self._bounds.leftover_bytes:
+            self.transport.close()
 
     @property
     def _is_answering(self) -> bool:
@@ -166,6 +208,17 @@ class Guard(HttpToolsProtocol):
         self.transport.write(_answer(error))
         self.transport.write_eof()
         self._arm(self._bounds.linger_ms)
+
+
+class _LastWords(asyncio.Transport):
+    """The connection as the answer of one request sees it: `close` ends it in order."""
+
+    def __init__(self, transport: asyncio.Transport, leave: Callable[[], None]) -> None:
+        super().__init__()
+        self._transport = transport
+        self.close = leave  # type: ignore[method-assign]
+        self.write = transport.write  # type: ignore[method-assign]
+        self.is_closing = transport.is_closing  # type: ignore[method-assign]
 
 
 def _answer(error: MetaError) -> bytes:
