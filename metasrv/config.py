@@ -27,7 +27,11 @@ class ServerConfig(BaseSettings):
     advertise: str | None = Field(default=None, pattern=r"^(https?://)?[A-Za-z0-9.:\[\]-]{1,253}$")
     """The host by which others reach this server. Default: the one it listens on."""
     tokens_file: Path | None = None
-    """Mode 0600; a line `NAME sha256:HEX` for each token that is taken. None: anybody may ask."""
+    """Mode 0600; a line `NAME sha256:HEX` for each token that is taken. None: anybody may ask. Read
+    again at SIGHUP."""
+    cluster_tokens_file: Path | None = None
+    """The same for tokens of the cluster's own programs; needs a tokens_file. Registration,
+    heartbeats and orders take no others. None: they take those of clients."""
     token_file: Path | None = None
     """Mode 0600; its first line is the token that this server shows to nodes."""
     port: int = Field(default=0, ge=0, le=65535)
@@ -97,6 +101,8 @@ class ServerConfig(BaseSettings):
     @model_validator(mode="after")
     def _relations(self) -> "ServerConfig":
         has_tokens = optional_tokens(self.tokens_file) is not None
+        if optional_tokens(self.cluster_tokens_file) is not None and not has_tokens:
+            raise ValueError("cluster_tokens_file: it needs a tokens_file beside it")
         if fault := listen_fault(self.host, self.advertise, has_tokens=has_tokens):
             raise ValueError(f"host: {fault}")
         optional_token(self.token_file)

@@ -34,7 +34,11 @@ class ProgramConfig(BaseModel):
     """The host by which others reach this program, or the URL of a proxy in front of it that ends
     TLS, as https://HOST:PORT. Default: the host it listens on."""
     tokens_file: Path | None = None
-    """Mode 0600; a line `NAME sha256:HEX` for each token that is taken. None: anybody may ask."""
+    """Mode 0600; a line `NAME sha256:HEX` for each token that is taken. None: anybody may ask. Read
+    again at SIGHUP."""
+    cluster_tokens_file: Path | None = None
+    """The same for tokens of the cluster's own programs; needs a tokens_file. Registration,
+    heartbeats and orders take no others. None: they take those of clients."""
     token_file: Path | None = None
     """Mode 0600; its first line is the token that this program shows to others."""
 
@@ -56,6 +60,8 @@ class ProgramConfig(BaseModel):
     @model_validator(mode="after")
     def _may_listen(self) -> Self:
         has_tokens = optional_tokens(self.tokens_file) is not None
+        if optional_tokens(self.cluster_tokens_file) is not None and not has_tokens:
+            raise ValueError("cluster_tokens_file: it needs a tokens_file beside it")
         if fault := listen_fault(self.host, self.advertise, has_tokens=has_tokens):
             raise ValueError(f"listen: {fault}")
         optional_token(self.token_file)

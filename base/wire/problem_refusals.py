@@ -217,6 +217,14 @@ REFUSALS = (
         "Send `Authorization: Bearer ...` with the token of this cluster.",
     ),
     ProblemKind(
+        "cluster-token-needed",
+        403,
+        Refused,
+        "Only programs of the cluster may ask this",
+        ("The token is one of a client; programs of the cluster alone make this request.",),
+        "Send a token of the file `cluster_tokens_file`, if this is a program of the cluster.",
+    ),
+    ProblemKind(
         "constraint-violated",
         422,
         Refused,

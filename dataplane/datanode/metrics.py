@@ -70,6 +70,10 @@ class NodeMetrics:
             "datanode_heartbeat_sequence", "Heartbeats sent", registry=self._registry
         )
 
+    def refused(self, status: int) -> None:
+        """A request without the right token."""
+        self.requests.labels("refused", str(status)).inc()
+
     def merged(self, done: Merged) -> None:
         self.merges.labels("done").inc()
         self._merged_files.inc(done.files)

@@ -20,7 +20,7 @@ from base.log import log_to_stderr
 from base.ready import announce
 from base.rng import SystemRng
 from base.rows.nodes import Nodes
-from base.token import optional_token, optional_tokens
+from base.token import optional_token
 from base.wire.addresses import own_url
 from base.wire.client import HttpClient
 from dataplane.frontend.app import build_app
@@ -38,7 +38,7 @@ from dataplane.frontend.transactions import Transactions
 from serving.no_pandas import leave_out_pandas
 from serving.open_files import raise_open_files
 from serving.server import Server
-from serving.tokens import guarded
+from serving.tokens import guarded, token_book
 
 EXIT_CONFIG = 78  # EX_CONFIG of sysexits.h: an operator must change something first
 EXIT_LEASE = 75  # EX_TEMPFAIL: started again, it may hold a lease again
@@ -84,11 +84,12 @@ async def run(config: FrontendConfig, ready_file: Path | None) -> int:
     loop.set_default_executor(ThreadPoolExecutor(THREADS_MAX))
     listening = socket.create_server((config.host, config.port))
     address = own_url(config.advertise, config.host, listening.getsockname()[1])
-    tokens, token = optional_tokens(config.tokens_file), optional_token(config.token_file)
+    tokens = token_book(config.tokens_file, config.cluster_tokens_file)
+    token = optional_token(config.token_file)
     client = HttpClient(config.metasrv_urls, token=token)
     async with client, asyncio.TaskGroup() as group:
         frontend = _Frontend(config, address, client, token)
-        app = guarded(build_app(frontend.service), tokens)
+        app = guarded(build_app(frontend.service), tokens, frontend.service.metrics.refused)
         server = Server(app, config.host, drain_s=DRAIN_S_MAX)
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -34,6 +34,10 @@ class FrontendMetrics:
             "frontend_transactions", "Open transactions", registry=self._registry
         )
 
+    def refused(self, status: int) -> None:
+        """A request without the right token."""
+        self.requests.labels("refused", str(status)).inc()
+
     def text(self, catalog_version: int, lease_left_ms: int, transactions: int) -> bytes:
         """The exposition, with the gauges as they are now."""
         self._catalog_version.set(catalog_version)

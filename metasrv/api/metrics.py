@@ -124,6 +124,10 @@ class ServerMetrics:
         count.inc()
         took.observe(seconds)
 
+    def refused(self, status: int) -> None:
+        """A request without the right token: no route has seen it."""
+        self._requests.labels("", "refused", str(status)).inc()
+
     def _answer_by(self, method: str, route: str, status: int) -> tuple[Counter, Histogram]:
         count = self._requests.labels(method, route, str(status))
         return count, self._request_took.labels(method, route)

@@ -31,7 +31,7 @@ def new(
         _append(tokens_file, line, 0)
     except (OSError, ValueError) as error:
         raise typer.BadParameter(str(error)) from error
-    typer.echo(f"{name}: METASRV_TOKEN_FILE={token_file}; servers take it once they restart")
+    typer.echo(f"{name}: METASRV_TOKEN_FILE={token_file}; servers take it after a SIGHUP")
 
 
 def _append(path: Path, line: str, more: int) -> None:

@@ -37,6 +37,7 @@ CLASSES = (Refused, NotFound, Conflict, NotLeader, Unavailable, Unknown, Corrupt
 CLOSED_LIST = [
     "malformed-json",
     "body-too-large",
+    "cluster-token-needed",
     "headers-too-large",
     "unsupported-media-type",
     "invalid-request",

@@ -1,5 +1,8 @@
 """The bearer token before every route of both programs, and whose name it gives."""
 
+import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -7,11 +10,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from base.token import Tokens, hash_of
+from base.token import Tokens, hash_of, line_of
 from dataplane.datanode.main import main as datanode
 from metasrv.main import EXIT_CONFIG
 from metasrv.main import main as metasrv
-from serving.tokens import guarded
+from serving.tokens import TokenBook, guarded
 from tests.api.rig import Server, follower_of, leader
 from tests.api.test_waiting import create_held_up
 
@@ -20,9 +23,27 @@ TOKENS = Tokens({"anna": hash_of(SECRET)})
 BEARER = {"authorization": f"Bearer {SECRET}"}
 
 
+SECRETS = {name: f"a-secret-of-{name}-with-enough-characters" for name in ("anna", "bob", "dn-1")}
+
+
+def bearer(name: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {SECRETS[name]}"}
+
+
+def tokens_of(*names: str) -> Tokens:
+    return Tokens({name: hash_of(SECRETS[name]) for name in names})
+
+
+def tokens_file(folder: Path, *names: str) -> Path:
+    path = folder / "tokens"
+    path.write_text("".join(line_of(name, SECRETS[name]) + "\n" for name in names))
+    path.chmod(0o600)
+    return path
+
+
 @asynccontextmanager
-async def door(one: Server) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(guarded(one.app, TOKENS))
+async def door(one: Server, book: TokenBook | None = None) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(guarded(one.app, book or TokenBook(TOKENS)))
     async with httpx.AsyncClient(transport=transport, base_url="http://ms-1") as client:
         yield client
 
@@ -70,9 +91,77 @@ async def test_given_two_authorizations_when_asked_then_401() -> None:
         assert (await client.get("/v1/cluster", headers=both)).status_code == 401
 
 
+@pytest.mark.case("input 100")
+async def test_given_a_token_that_was_taken_away_when_asked_then_401_without_a_restart(
+    tmp_path: Path,
+) -> None:
+    book = TokenBook.of_files(tokens_file(tmp_path, "anna", "bob"), None)
+    async with leader(nodes=0) as one, door(one, book) as client:
+        before = await client.get("/v1/cluster", headers=bearer("anna"))
+        tokens_file(tmp_path, "bob")
+        book.reload()
+        after = [await client.get("/v1/cluster", headers=bearer(name)) for name in ("anna", "bob")]
+
+    assert before.status_code == 200
+    assert [answer.status_code for answer in after] == [401, 200]
+
+
+async def test_given_a_file_that_is_wrong_when_read_again_then_the_tokens_stay(
+    tmp_path: Path,
+) -> None:
+    book = TokenBook.of_files(tokens_file(tmp_path, "anna"), None)
+    (tmp_path / "tokens").write_text("nonsense\n")
+
+    book.reload()
+
+    assert book.holder(SECRETS["anna"]) == "anna"
+
+
+async def test_given_a_client_when_it_asks_what_programs_ask_then_403_and_it_is_counted() -> None:
+    refused: list[int] = []
+    book = TokenBook(tokens_of("anna"), tokens_of("dn-1"))
+    async with leader(nodes=0) as one:
+        transport = httpx.ASGITransport(guarded(one.app, book, refused.append))
+        async with httpx.AsyncClient(transport=transport, base_url="http://ms-1") as client:
+            url = "/internal/v1/nodes/dn-9/register"
+            answers = [
+                await client.post(url, json={}, headers=bearer(name)) for name in ("anna", "dn-1")
+            ]
+            answers += [await client.get("/v1/cluster", headers=bearer(name)) for name in SECRETS]
+
+    assert [answer.status_code for answer in answers] == [403, 422, 200, 401, 200]
+    assert answers[0].json()["code"] == "cluster-token-needed"
+    assert refused == [403, 401]
+
+
+def test_given_orders_when_judged_then_only_programs_may_give_them() -> None:
+    book = TokenBook(tokens_of("anna"), tokens_of("dn-1"))
+
+    may = {
+        (name, path): book.may(SECRETS[name], path)
+        for name in ("anna", "dn-1")
+        for path in ("/node/v1/orders", "/node/v1/regions/1/batch", "/v1/tables")
+    }
+
+    assert [key for key, allowed in may.items() if not allowed] == [("anna", "/node/v1/orders")]
+
+
+async def test_given_a_hangup_when_it_comes_then_the_tokens_are_read_again(tmp_path: Path) -> None:
+    book = TokenBook.of_files(tokens_file(tmp_path, "anna"), None)
+    book.reload_on_hangup()
+    tokens_file(tmp_path, "bob")
+
+    os.kill(os.getpid(), signal.SIGHUP)
+    for _ in range(3):  # the loop turns: it hears of the signal, and calls the handler
+        await asyncio.to_thread(int)
+    asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)
+
+    assert book.holder(SECRETS["anna"]) is None
+
+
 async def test_given_a_token_when_a_follower_passes_it_on_then_who_changed_it_is_known() -> None:
     async with leader(nodes=0) as one:
-        transport = httpx.ASGITransport(guarded(one.app, TOKENS))
+        transport = httpx.ASGITransport(guarded(one.app, TokenBook(TOKENS)))
         async with follower_of(one, transport) as other, door(other) as client:
             body = {"enabled": True}
             answer = await client.put("/v1/cluster/maintenance", json=body, headers=BEARER)
