@@ -21,8 +21,15 @@ ANSWER_MS = 5_000
 """How long a node may be silent. A node that was stopped keeps its connections open."""
 ROWS_BYTES_MAX = 256 << 20
 """Of one answer with rows."""
+MORE = b"metasrv.more"
+"""In the metadata of a table that was read: the answer ended at its bound of bytes."""
 BYTES_PER_MS = 2_000
 """What a slow disk takes of a body meanwhile."""
+
+
+def has_more(found: pa.Table) -> bool:
+    """Of what `read_rows` returned."""
+    return MORE in (found.schema.metadata or {})
 
 
 class Nodes:
@@ -59,7 +66,7 @@ class Nodes:
     async def read_rows(
         self, region: RegionRouteBody, what: str, wanted: BaseModel, left_ms: int
     ) -> pa.Table:
-        """`what` is `get` or `scan`."""
+        """`what` is `get` or `scan`. `has_more` tells whether it ended at `bytes_max`."""
         answer = await self._at(region).request(
             "POST",
             f"/node/v1/regions/{region.region_id}/{what}",
@@ -71,7 +78,11 @@ class Nodes:
         if not answer.content.endswith(END_OF_STREAM):
             raise Unavailable("not-ready", what=answer.url, reason="the answer was cut")
         with pa.ipc.open_stream(pa.py_buffer(answer.content)) as reader:
-            return reader.read_all()
+            batches = list(reader)
+            found = pa.Table.from_batches(batches, reader.schema)
+        if len(batches) > 1 and batches[-1].num_rows == 0:
+            found = found.replace_schema_metadata({MORE: b"1"})
+        return found
 
     async def read(
         self, region: RegionRouteBody, what: str, wanted: BaseModel, left_ms: int, model: type[M]

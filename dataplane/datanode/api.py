@@ -1,12 +1,11 @@
 """The node protocol as routes: parse, call one method of the service, shape the answer."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Annotated, Any
 
 import structlog
 from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.responses import StreamingResponse
 
 from base.errors import NotFound
 from base.wire.asgi import read_body
@@ -24,6 +23,7 @@ from base.wire.model import REGION_ID_CHARS_MAX
 from base.wire.orders import OrderRequest, OrderResponse
 from dataplane.datanode.answers import Alive, NodeRegions, RegionBody, VersionBody
 from dataplane.datanode.row_answers import arrow_bytes
+from dataplane.datanode.scan_slots import TimedStream
 from dataplane.datanode.service import Service
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -118,11 +118,11 @@ async def write_batch(request: Request, region: RegionDep, service: ServiceDep) 
 async def get_rows(
     wanted: GetRows, request: Request, region: RegionDep, service: ServiceDep
 ) -> Response | Rows:
-    """Live rows by key, in key order; missing keys are left out."""
+    """Live rows, or entries of an index, by key and in key order; missing keys are left out."""
     if not wants_arrow(request):
         return await service.rows.get_json(region, wanted)
-    found = await service.rows.get(region, wanted)
-    return Response(arrow_bytes(found), media_type=ARROW)
+    found, more = await service.rows.get(region, wanted)
+    return Response(arrow_bytes(found, more=more), media_type=ARROW)
 
 
 @node.post("/regions/{region_id}/scan", response_model=Rows, responses=_ARROW_ANSWER)
@@ -134,7 +134,7 @@ async def scan_rows(
         return await service.rows.scan_json(region, wanted)
     parts = service.rows.scan_arrow(region, wanted)
     first = await anext(parts)  # what can be refused is refused before the status is sent
-    return StreamingResponse(_after(first, parts), media_type=ARROW)
+    return TimedStream(_after(first, parts), media_type=ARROW)
 
 
 @node.post("/regions/{region_id}/checksum")
@@ -189,7 +189,7 @@ def _length(request: Request) -> int:
     return min(int(declared), limit) if declared.isdecimal() else limit
 
 
-async def _after(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
+async def _after(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     async with aclosing(rest):
         yield first
         async for part in rest:

@@ -114,7 +114,8 @@ CALLS: Mapping[str, Call] = {
         Rows,
         READ_REPEATS,
         READ_FENCE + " A stream that was begun is cut when the lease ends: its end is missing. "
-        "A JSON answer ends after 10,000 rows or 16 MiB and says `more`; an Arrow stream does not.",
+        "A JSON answer ends after 10,000 rows or 16 MiB and says `more`; an Arrow stream ends at "
+        "`bytes_max`, and then its last record batch is without rows.",
         (*JSON, *ROUTED, *SERVED),
     ),
     "POST /node/v1/regions/{region_id}/checksum": Call(

@@ -45,7 +45,13 @@ def _at(values: Mapping[str, Sequence[JsonScalar | None]], place: int) -> dict[s
     return {name: column[place] for name, column in values.items()}
 
 
-def arrow_bytes(rows: pa.Table) -> bytes:
-    """One whole IPC stream."""
+def arrow_bytes(rows: pa.Table, *, more: bool) -> bytes:
+    """One whole IPC stream. *more*: it ended at its bound of bytes."""
     stream = ArrowParts(rows.schema)
-    return b"".join([*map(stream.part, rows.to_batches()), stream.end()])
+    last = [nothing_of(rows.schema)] if more else []
+    return b"".join([*map(stream.part, [*rows.to_batches(), *last]), stream.end()])
+
+
+def nothing_of(schema: pa.Schema) -> pa.RecordBatch:
+    """The last batch of an answer that ended at its bound of bytes."""
+    return pa.RecordBatch.from_pylist([], schema=schema)

@@ -24,18 +24,23 @@ from base.wire.batches import (
 from base.wire.inputs import Borrowed, Snapshot
 from dataplane.datanode.batch_body import read_batch
 from dataplane.datanode.regions import Regions, Slot
-from dataplane.datanode.row_answers import JSON_BYTES_MAX, JSON_ROWS_MAX, json_rows
+from dataplane.datanode.row_answers import JSON_BYTES_MAX, JSON_ROWS_MAX, json_rows, nothing_of
+from dataplane.datanode.scan_slots import Reader, ScanSlots
 from dataplane.region.columns import ColumnDef, chosen, row_schema
 from dataplane.region.floor import check_floor
 from dataplane.region.index_scan import entry_schema
 from dataplane.region.key_range import KeyRange
+from dataplane.region.parts import PartSize, cut
 from dataplane.region.region import Region
 
 BODIES_BYTES_MAX = 256 << 20
 """Of all batches that are being read or written at one moment: bounds the process's memory."""
-SCANS_AT_ONCE_MAX = 16
-"""Each holds a part of its region's rows in memory."""
-KEYS_AT_ONCE = 500
+PIECE = PartSize(rows=1_000_000, bytes=1 << 20)
+"""Of a stream: what is sent at once, and how closely it keeps to its bound of bytes."""
+KEYS_AT_ONCE = 2_000
+FIRST_KEYS = 256
+"""Looked up before it is known how large the rows are."""
+GET_PART_BYTES = 4 << 20
 GET_BYTES_MAX = 64 << 20
 """Of the rows of one `get`, which is answered in one piece."""
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F]*")
@@ -47,7 +52,7 @@ class RowDesk:
     def __init__(self, regions: Regions) -> None:
         self._regions = regions
         self._body_bytes = 0
-        self._scans = 0
+        self._scans = ScanSlots()
 
     @asynccontextmanager
     async def room_for(self, body_bytes: int) -> AsyncIterator[None]:
@@ -74,7 +79,8 @@ class RowDesk:
             repeated=applied.repeated,
         )
 
-    async def get(self, region_id: int, wanted: GetRows) -> pa.Table:
+    async def get(self, region_id: int, wanted: GetRows) -> tuple[pa.Table, bool]:
+        """Rows or entries, and whether there may be more of the keys above them."""
         slot, region = self._readable(region_id, wanted)
         keys = [_key(text, f"/keys/{place}") for place, text in enumerate(wanted.keys)]
         _check_columns(region, wanted.columns)
@@ -83,16 +89,16 @@ class RowDesk:
         return found
 
     async def get_json(self, region_id: int, wanted: GetRows) -> Rows:
-        found = await self.get(region_id, wanted)
+        found, more = await self.get(region_id, wanted)
         columns = self._readable(region_id, wanted)[1].spec.columns
-        return Rows(rows=await asyncio.to_thread(json_rows, found, columns), more=False)
+        return Rows(rows=await asyncio.to_thread(json_rows, found, columns), more=more)
 
     async def scan_json(self, region_id: int, wanted: ScanRows) -> Rows:
         """At most `limit` rows, JSON_ROWS_MAX and JSON_BYTES_MAX; `more`: there may be more."""
         region = self._readable(region_id, wanted)[1]
         rows: list[Row] = []
         taken_bytes, limit = 0, min(wanted.limit, JSON_ROWS_MAX)
-        async with self._parts(region_id, wanted, limit + 1) as parts:
+        async with self._parts(region_id, wanted, limit + 1, is_json=True) as parts:
             async for part in parts:
                 rows.extend(await asyncio.to_thread(json_rows, part, region.spec.columns))
                 taken_bytes += part.nbytes
@@ -101,14 +107,20 @@ class RowDesk:
         return Rows(rows=rows[:limit], more=len(rows) > limit)
 
     async def scan_arrow(self, region_id: int, wanted: ScanRows) -> AsyncGenerator[bytes]:
-        """An IPC stream of at most `limit` rows. If the lease ends meanwhile the stream is cut:
-        a reader sees that its end is missing."""
+        """An IPC stream of at most `limit` rows and about `bytes_max` bytes. If the lease ends
+        meanwhile the stream is cut: a reader sees that its end is missing."""
         columns = self._readable(region_id, wanted)[1].spec.columns
         stream: ArrowParts | None = None
+        room = wanted.bytes_max
         async with self._parts(region_id, wanted, wanted.limit) as parts:
             async for part in parts:
                 stream = stream or ArrowParts(part.schema)
                 yield stream.part(part)
+                if room is not None:
+                    room -= part.nbytes
+                    if room <= 0:
+                        yield stream.part(nothing_of(part.schema))
+                        break
         stream = stream or ArrowParts(answer_schema(wanted, columns))
         yield stream.end()
 
@@ -172,29 +184,27 @@ class RowDesk:
 
     @asynccontextmanager
     async def _parts(
-        self, region_id: int, wanted: ScanRows, limit: int
+        self, region_id: int, wanted: ScanRows, limit: int, *, is_json: bool = False
     ) -> AsyncIterator[AsyncIterator[pa.RecordBatch]]:
-        """Record batches whose rows were computed under the lease."""
+        """Record batches of bounded size whose rows were computed under the lease."""
         slot, region = self._readable(region_id, wanted)
         _check_columns(region, wanted.columns)
         if wanted.entries_only and wanted.index is None:
             raise Refused("invalid-request", pointer="/index", reason="entries of which index?")
         first = b"" if wanted.from_key is None else _key(wanted.from_key, "/from_key")
         end = None if wanted.to_key is None else _key(wanted.to_key, "/to_key")
-        if self._scans >= SCANS_AT_ONCE_MAX:
-            raise Unavailable(what="the node", reason="too many scans are running")
-        self._scans += 1
-        try:
+        kind = Reader.STREAM if wanted.bytes_max is None else Reader.PAGE
+        with self._scans.slot(Reader.JSON if is_json else kind):
             yield self._leased(slot, scanned(region, wanted, KeyRange(first, end), limit))
-        finally:
-            self._scans -= 1
 
     async def _leased(
         self, slot: Slot, found: Iterator[pa.RecordBatch]
     ) -> AsyncIterator[pa.RecordBatch]:
         while (part := await asyncio.to_thread(next, found, None)) is not None:
             self._regions.must_have_lease(slot)
-            yield part
+            for piece in cut(pa.Table.from_batches([part]), PIECE):
+                for batch in piece.to_batches():
+                    yield batch
 
 
 def scanned(
@@ -215,20 +225,32 @@ def answer_schema(wanted: ScanRows, columns: Sequence[ColumnDef]) -> pa.Schema:
     return row_schema(shown) if wanted.index is None else entry_schema(shown)
 
 
-def get_bounded(region: Region, keys: list[bytes], wanted: GetRows) -> pa.Table:
-    """Raises Refused when the rows are more than one answer may hold. Blocking."""
+def get_bounded(region: Region, keys: list[bytes], wanted: GetRows) -> tuple[pa.Table, bool]:
+    """What was found, and whether it ended at `bytes_max`. Raises Refused when the rows are more
+    than one answer may hold and it names no bound. Blocking."""
 
     def get(some: list[bytes]) -> pa.Table:
+        if wanted.index is not None:
+            return region.get_entries(wanted.index, some, wanted.schema_version)
         return region.get(some, wanted.columns, wanted.schema_version)
 
     parts = [get([])]
-    ordered, total_bytes = sorted(set(keys)), 0
-    for first in range(0, len(ordered), KEYS_AT_ONCE):
-        parts.append(get(ordered[first : first + KEYS_AT_ONCE]))
-        total_bytes += parts[-1].nbytes
+    ordered, total_bytes, first, at_once = sorted(set(keys)), 0, 0, FIRST_KEYS
+    while first < len(ordered):
+        parts.append(get(ordered[first : first + at_once]))
+        first, total_bytes = first + at_once, total_bytes + parts[-1].nbytes
+        if wanted.bytes_max is not None and total_bytes >= wanted.bytes_max:
+            break
         if total_bytes > GET_BYTES_MAX:
             raise Refused("invalid-request", pointer="/keys", reason="ask for fewer keys")
-    return pa.concat_tables(parts, promote_options="default")  # a column may have come meanwhile
+        at_once = _keys_at_once(first, total_bytes)
+    # A column may have come meanwhile.
+    return pa.concat_tables(parts, promote_options="default"), first < len(ordered)
+
+
+def _keys_at_once(keys: int, total_bytes: int) -> int:
+    """Of which the rows are about `GET_PART_BYTES`, judged by those before."""
+    return max(1, min(KEYS_AT_ONCE, GET_PART_BYTES * keys // max(total_bytes, 1)))
 
 
 def _key(text: str, pointer: str) -> bytes:

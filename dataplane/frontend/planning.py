@@ -30,7 +30,8 @@ class Known:
     """What was read of a region before it is written; nothing, where that is not needed."""
 
     rows: pa.RecordBatch | None = None
-    """One for each row given: `_version`, and `c{id}` of every column; null where no row is."""
+    """One for each row given: `_version`, and `c{id}` of the columns that were read; null where no
+    row is."""
     entries: Mapping[int, Mapping[bytes, Entry]] = field(default_factory=dict)
     """By index, of the keys that were looked for: those that are there."""
 
@@ -53,6 +54,13 @@ def reads_rows(schema: Schema, op: Op) -> bool:
             return any(
                 does.insert or does.update or does.update_elsewhere for does in indexed
             ) or any(Act.KEEP in acts for acts in kept)
+
+
+def columns_to_read(schema: Schema, op: Op) -> list[int] | None:
+    """Ids of those that *op* must know of the rows as they are; None: all."""
+    if op is not Op.DELETE:
+        return None
+    return sorted({column.id for index in schema.indexes for column in index.columns})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,11 @@
 """Regions as a statement reaches them: by the newest route, again and again, until its deadline."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 import pyarrow as pa
@@ -12,7 +14,7 @@ from base.errors import Conflict, MetaError, NotFound, Unavailable, Unknown
 from base.fanout import fan_out
 from base.offload import is_short, offload
 from base.rng import Rng
-from base.rows.nodes import Nodes
+from base.rows.nodes import Nodes, has_more
 from base.rows.retry import JUDGED, REGION_BACKOFF, at_the_end, attempts, may_send_again
 from base.rows.split import body_of
 from base.wire.batches import (
@@ -31,7 +33,10 @@ from dataplane.frontend.schema import Schema
 
 T = TypeVar("T")
 KEYS_AT_ONCE = 2_000
-"""Of one read: an answer of as many rows of some kilobytes is what a region gives at once."""
+KEYS_BYTES = 1 << 20
+"""Of the keys of one read."""
+ANSWER_BYTES_MAX = 16 << 20
+"""Of one answer of a region, but for one row."""
 READS_AT_ONCE = 8
 
 
@@ -99,35 +104,67 @@ class Regions:
         return await self._until_final(schema, number, call, send)
 
     async def rows(
-        self, schema: Schema, number: int, keys: Sequence[bytes], call: "Call"
+        self,
+        schema: Schema,
+        number: int,
+        keys: Sequence[bytes],
+        call: "Call",
+        columns: Sequence[int] | None = None,
     ) -> pa.Table:
-        """The live ones, with all their columns."""
-
-        async def get(some: Sequence[bytes]) -> pa.Table:
-            def send(region: RegionRouteBody) -> Awaitable[pa.Table]:
-                texts = [key.hex() for key in some]
-                body = GetRows.model_validate({**_header(schema, region), "keys": texts})
-                return self.nodes.read_rows(region, "get", body, call.left_ms)
-
-            return await self._read(schema, number, call, send)
-
-        starts = range(0, len(keys), KEYS_AT_ONCE)
-        calls = [partial(get, keys[start : start + KEYS_AT_ONCE]) for start in starts]
-        return pa.concat_tables(await fan_out(calls, at_once=READS_AT_ONCE))
+        """The live ones, with those columns; None: with all."""
+        asked = {} if columns is None else {"columns": list(columns)}
+        return await self._by_keys(schema, number, keys, call, asked)
 
     async def entries(
         self, schema: Schema, number: int, index_id: int, keys: Sequence[bytes], call: "Call"
     ) -> Mapping[bytes, Entry]:
         """Those that are there."""
-
-        async def look(key: bytes) -> pa.Table:
-            page = Page(key, key + b"\x00", (), 1, index_id, entries_only=True)
-            return await self.scan(schema, number, page, call)
-
-        calls = [partial(look, key) for key in keys]
-        found = pa.concat_tables(await fan_out(calls, at_once=READS_AT_ONCE))
+        found = await self._by_keys(schema, number, keys, call, {"index": index_id})
         columns = (found.column(name).to_pylist() for name in ("_entry", "_version", "_key"))
         return {key: Entry(version, row) for key, version, row in zip(*columns, strict=True)}
+
+    async def _by_keys(
+        self,
+        schema: Schema,
+        number: int,
+        keys: Sequence[bytes],
+        call: "Call",
+        asked: Mapping[str, object],
+    ) -> pa.Table:
+        """In no order."""
+        calls = [
+            partial(self._share, schema, number, share, call, asked)
+            for share in shares_of(sorted(set(keys)))
+        ]
+        parts = await fan_out(calls, at_once=READS_AT_ONCE)
+        return pa.concat_tables(chain.from_iterable(parts))
+
+    async def _share(
+        self,
+        schema: Schema,
+        number: int,
+        keys: Sequence[bytes],
+        call: "Call",
+        asked: Mapping[str, object],
+    ) -> Sequence[pa.Table]:
+        """Answer after answer, each of bounded size."""
+        rest, parts = keys, list[pa.Table]()
+        while True:
+            texts = [key.hex() for key in rest]
+            body = {**asked, "keys": texts, "bytes_max": ANSWER_BYTES_MAX}
+
+            def send(
+                region: RegionRouteBody, body: Mapping[str, object] = body
+            ) -> Awaitable[pa.Table]:
+                wanted = GetRows.model_validate({**_header(schema, region), **body})
+                return self.nodes.read_rows(region, "get", wanted, call.left_ms)
+
+            found = await self._read(schema, number, call, send)
+            parts.append(found.replace_schema_metadata(None))
+            if not has_more(found):
+                return parts
+            name = "_entry" if "index" in asked else "_key"
+            rest = rest[bisect_right(rest, found.column(name)[-1].as_py()) :]
 
     async def scan(self, schema: Schema, number: int, wanted: "Page", call: "Call") -> pa.Table:
         async def send(region: RegionRouteBody) -> pa.Table:
@@ -203,7 +240,7 @@ class Page:
     limit: int
     index_id: int | None = None
     """None: the rows themselves."""
-    entries_only: bool = False
+    bytes_max: int = ANSWER_BYTES_MAX
 
     def asked(self) -> dict[str, object]:
         found: dict[str, object] = {
@@ -211,10 +248,22 @@ class Page:
             "to_key": None if self.to_key is None else self.to_key.hex(),
             "columns": list(self.columns),
             "limit": self.limit,
+            "bytes_max": self.bytes_max,
         }
         if self.index_id is not None:
-            found |= {"index": self.index_id, "entries_only": self.entries_only}
+            found["index"] = self.index_id
         return found
+
+
+def shares_of(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """Of one read each; none at all still makes one."""
+    first, taken_bytes = 0, 0
+    for at, key in enumerate(keys):
+        if at - first == KEYS_AT_ONCE or taken_bytes > KEYS_BYTES:
+            yield keys[first:at]
+            first, taken_bytes = at, 0
+        taken_bytes += len(key)
+    yield keys[first:]
 
 
 def _header(schema: Schema, region: RegionRouteBody) -> dict[str, int]:

@@ -13,22 +13,19 @@ from functools import partial
 from typing import Protocol, Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from base.errors import Conflict, NotFound, Refused
 from base.fanout import fan_out
 from base.rows.convert import to_users
 from base.rows.layout import Column
+from base.rows.nodes import has_more
 from base.wire.rows import ROWS_MAX
+from dataplane.frontend.entry_merge import PAGE_BYTES_MAX, EntryMerge, Share
 from dataplane.frontend.regions import Call, Page, Regions
 from dataplane.frontend.schema import Schema, StoredIndex
 from dataplane.frontend.transactions import Transaction
 
-PAGE_ROWS = 2_000
-"""Of the first request to a region: how large its rows are tells of how many the next is."""
 REGIONS_AT_ONCE = 16
-PAGE_BYTES_MAX = 16 << 20
-"""An answer ends after the request to a region with which it is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +102,15 @@ class RowScan:
         only = self.within.region
         end = self.schema.layout.router.regions if only is None else only + 1
         while at.number < end and rows < limit:
-            asked = min(limit - rows, _rows_at_once(rows, taken_bytes))
-            wanted = Page(at.key, self.within.end, ids, asked)
+            asked, room = min(limit - rows, ROWS_MAX), PAGE_BYTES_MAX - taken_bytes
+            wanted = Page(at.key, self.within.end, ids, asked, bytes_max=room)
             part = await regions.scan(self.schema, at.number, wanted, call)
             parts.append(part)
             rows, taken_bytes = rows + part.num_rows, taken_bytes + part.nbytes
-            is_last = part.num_rows < asked
+            is_last = part.num_rows < asked and not has_more(part)
             following = Place(at.number + 1, self.within.first)
             at = following if is_last else Place(at.number, _after(part))
-            if taken_bytes > PAGE_BYTES_MAX:
+            if taken_bytes >= PAGE_BYTES_MAX:
                 break
         return Found(shown(self.columns, parts), None if at.number >= end else at)
 
@@ -146,21 +143,20 @@ class IndexScan:
         return replace(self, schema=schema, index=index)
 
     async def page(self, regions: Regions, at: Place, limit: int, call: Call) -> Found:
-        """Each region may have the next *limit* rows; of all of them the first are taken."""
-        limit = min(limit, PAGE_ROWS)
+        """The next rows of all regions, in the order of their entries."""
+        merge = EntryMerge(range(self.schema.layout.router.regions), at.key, limit)
         ids = tuple(column.id for column in self.columns)
-        wanted = Page(at.key, self.end, ids, limit, self.index.id)
-        numbers = range(self.schema.layout.router.regions)
-        asked = [partial(regions.scan, self.schema, number, wanted, call) for number in numbers]
-        parts = await fan_out(asked, at_once=REGIONS_AT_ONCE)
-        rows = pa.concat_tables(parts).combine_chunks()
-        keys = rows.column("_entry").combine_chunks()
-        order = pc.sort_indices(keys)[:limit]
-        may_go_on = rows.num_rows > limit or any(part.num_rows == limit for part in parts)
-        following = None
-        if may_go_on and len(order):
-            following = Place(0, keys[order[-1].as_py()].as_py() + b"\x00")
-        return Found(shown(self.columns, [rows.take(order)]), following)
+
+        async def refill(share: Share) -> None:
+            wanted = Page(share.key, self.end, ids, share.rows, self.index.id, share.bytes_max)
+            part = await regions.scan(self.schema, share.number, wanted, call)
+            merge.filled(share, part, is_last=part.num_rows < share.rows and not has_more(part))
+
+        while shares := merge.wanted():
+            await fan_out([partial(refill, one) for one in shares], at_once=REGIONS_AT_ONCE)
+            merge.take()
+        key = merge.following
+        return Found(shown(self.columns, merge.taken), None if key is None else Place(0, key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,13 +210,6 @@ def read_token(token: str) -> tuple[str, Place]:
     except (binascii.Error, ValueError, TypeError, RecursionError):
         pass
     raise Refused("bad-page-token")
-
-
-def _rows_at_once(rows: int, taken_bytes: int) -> int:
-    """Of one request to a region, such that its answer is of no more than a page's bytes."""
-    if not rows:
-        return PAGE_ROWS
-    return max(1, min(ROWS_MAX, PAGE_BYTES_MAX // (taken_bytes // rows + 1)))
 
 
 def _after(part: pa.Table) -> bytes:

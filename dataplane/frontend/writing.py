@@ -29,7 +29,7 @@ from base.wire.limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from dataplane.frontend.catalog import LiveCatalog
 from dataplane.frontend.entries import Entry
 from dataplane.frontend.given import Given, Op, Part, by_region
-from dataplane.frontend.planning import Known, Statement, reads_rows
+from dataplane.frontend.planning import Known, Statement, columns_to_read, reads_rows
 from dataplane.frontend.regions import Call, Regions, Sent
 from dataplane.frontend.schema import Schema
 
@@ -192,7 +192,8 @@ class Writing:
         rows = None
         if at.careful or reads_rows(schema, op):
             keys: list[bytes] = part.given.keys.to_pylist()
-            found = await self.regions.rows(schema, part.number, keys, call)
+            columns = columns_to_read(schema, op)
+            found = await self.regions.rows(schema, part.number, keys, call, columns)
             rows = await offload(wish.is_short_with(found), _aligned, part.given.keys, found)
         statement = Statement(schema, op, part.given)
         entries: dict[int, Mapping[bytes, Entry]] = {}

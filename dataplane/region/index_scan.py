@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dataplane.region.columns import KEY, OP, VERSION, ColumnDef, row_schema
+from dataplane.region.columns import KEY, VERSION, ColumnDef, row_schema
 from dataplane.region.families import ENTRY_COLUMNS, ROW
 from dataplane.region.key_range import KeyRange
 from dataplane.region.lookup import View, live_rows, merge_sources
@@ -27,8 +27,13 @@ def entry_schema(columns: Iterable[ColumnDef] = ()) -> pa.Schema:
 def live_entries(view: View, keys: KeyRange) -> Iterator[pa.Table]:
     """The entries alone, in their order, as `entry_schema` with the entries' versions."""
     for table in merge_live(merge_sources(view, keys, ENTRY_COLUMNS)):
-        found = table.drop_columns([OP]).rename_columns({KEY: ENTRY, ROW: KEY})
-        yield found.select([ENTRY, KEY, VERSION]).cast(entry_schema())
+        yield as_answered(table)
+
+
+def as_answered(entries: pa.Table) -> pa.Table:
+    """Entries of their family, as `entry_schema`."""
+    found = entries.select([KEY, ROW, VERSION]).rename_columns([ENTRY, KEY, VERSION])
+    return found.cast(entry_schema())
 
 
 def as_stored(entries: pa.RecordBatch) -> pa.RecordBatch:

@@ -9,9 +9,15 @@ import pyarrow as pa
 from dataplane.region.checksum import RowsDigest, digest_rows
 from dataplane.region.columns import OP, chosen
 from dataplane.region.core import Core
-from dataplane.region.families import ROWS
+from dataplane.region.families import ENTRY_COLUMNS, ROWS
 from dataplane.region.floor import check_floor, check_index
-from dataplane.region.index_scan import ENTRIES_AT_ONCE, as_stored, live_entries, rows_by_entry
+from dataplane.region.index_scan import (
+    ENTRIES_AT_ONCE,
+    as_answered,
+    as_stored,
+    live_entries,
+    rows_by_entry,
+)
 from dataplane.region.key_range import KeyRange
 from dataplane.region.lookup import View, live_rows, merge_sources
 from dataplane.region.merge import merge_live
@@ -37,6 +43,18 @@ class Readable(Core):
         if schema_version is not None:  # rows came in behind the view
             check_floor(self.schema, schema_version)
         return found
+
+    def get_entries(
+        self, index: int, keys: Sequence[bytes], schema_version: int | None = None
+    ) -> pa.Table:
+        """The live entries with those keys, by key: `_entry`, `_key` of the row, and the entry's
+        `_version`."""
+        with self._view([index], schema_version) as views:
+            check_index(self.schema, index, schema_version or 0)
+            found = live_rows(views[index], keys, ENTRY_COLUMNS)
+        if schema_version is not None:  # entries came in behind the view
+            check_floor(self.schema, schema_version)
+        return as_answered(found)
 
     def scan(
         self,
