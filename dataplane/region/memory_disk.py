@@ -105,9 +105,9 @@ class MemoryDisk:
     def sync_folder(self, path: str) -> None:
         self._hook("sync_folder", path)
         store = self.store
-        for name in [name for name in store.durable if posixpath.dirname(name) == path]:
+        for name in [name for name in list(store.durable) if posixpath.dirname(name) == path]:
             del store.durable[name]
-        for name, inode in store.live.items():
+        for name, inode in list(store.live.items()):
             if posixpath.dirname(name) == path:
                 store.durable[name] = inode
 
@@ -150,6 +150,6 @@ class MemoryDisk:
         self._hook("remove_tree", path)
         store = self.store
         for names in (store.live, store.durable):
-            for name in [name for name in names if name.startswith(path + "/")]:
+            for name in [name for name in list(names) if name.startswith(path + "/")]:
                 del names[name]
         store.folders -= {f for f in store.folders if f == path or f.startswith(path + "/")}
