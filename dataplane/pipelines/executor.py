@@ -20,7 +20,7 @@ from base.wire.orders import DataFile
 from dataplane.pipelines.plan import Family, RewriteInput
 from dataplane.region.adoption import data_file, entry_of
 from dataplane.region.block_cache import BlockCache
-from dataplane.region.checksum import RowsDigest, digest_stored
+from dataplane.region.checksum import RowsDigest
 from dataplane.region.columns import KEY, ColumnDef
 from dataplane.region.disk import Disk
 from dataplane.region.file_reader import FileReader, FileSource
@@ -30,6 +30,7 @@ from dataplane.region.key_range import KeyRange
 from dataplane.region.lost import lost_if_missing
 from dataplane.region.manifest import SealedEntry
 from dataplane.region.sealed_log import read_sealed, sealed_rows
+from dataplane.region.stored_digest import digest_stored, stored_text
 
 _CHUNK_BYTES = 4 << 20
 
@@ -118,7 +119,7 @@ def write_range(
     with mended_by_another_attempt():
         read_back = verified_rows(output.disk, output.root, file, columns)
         found = sum(map(digest_stored, read_back), RowsDigest())
-        if (found.rows, found.hex) != (file.rows, file.row_checksum):
+        if (found.rows, stored_text(found)) != (file.rows, file.row_checksum):
             raise Corrupt(path=output.path, rows=found.rows, expected=file.rows)
     return Rewritten(rows.received, file)
 

@@ -45,8 +45,9 @@ def digest_rows(batch: pa.RecordBatch | pa.Table) -> RowsDigest:
     return _digest(batch, {})
 
 
-def digest_stored(batch: pa.RecordBatch | pa.Table) -> RowsDigest:
-    """Over key, version, tombstone and values: what a file holds, as its manifest says it."""
+def digest_as_text(batch: pa.RecordBatch | pa.Table) -> RowsDigest:
+    """Over key, version, tombstone and values: what a file holds, as manifests of before say it
+    (`stored_digest`)."""
     return _digest(batch, {VERSION: b"v", OP: b"o"})
 
 

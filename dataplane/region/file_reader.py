@@ -2,12 +2,13 @@
 
 import base64
 import posixpath
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -20,12 +21,17 @@ from dataplane.region.conforming import conformed
 from dataplane.region.disk import Disk
 from dataplane.region.file_writer import PAGE_BYTES
 from dataplane.region.footer import Footer, read_footer
-from dataplane.region.key_range import KeyRange, cut_to_range
+from dataplane.region.key_filter import KeyFilter
+from dataplane.region.key_range import KeyRange, cut_to_range, key_after, rows_below
 from dataplane.region.lost import lost_if_missing
 from dataplane.region.manifest import FileEntry
+from dataplane.region.row_hash import Hashes, hashes_of
 
 SCAN_BYTES = 1 << 20
 """Of a file alone; of many, each has a share of a window."""
+FEW_KEYS = 8
+"""So many are searched for one by one in a row group."""
+_FILTER = "_filter"  # no column
 _ARROW_SCHEMA = b"ARROW:schema"  # as Arrow's own writer of Parquet stores it
 
 
@@ -57,20 +63,51 @@ class FileReader:
         if size != self.entry.bytes:
             raise Corrupt(path=self.path, bytes=size, expected=self.entry.bytes)
 
-    def rows_of(self, keys: Sequence[bytes], columns: Sequence[ColumnDef]) -> pa.Table:
-        """The stored rows of the given keys, which are sorted; the newest of a key first."""
+    def rows_of(
+        self, keys: Sequence[bytes], columns: Sequence[ColumnDef], hashes: Hashes | None = None
+    ) -> pa.Table:
+        """The stored rows of the given keys, which are sorted; the newest of a key first. *hashes*:
+        of those keys, where the caller has them."""
         schema, footer = file_schema(columns), self._footer()
+        if hashes is None:
+            hashes = hashes_of(pa.array(keys, pa.binary()))
+        likely = self._likely(footer, keys, hashes)
+        if not likely:
+            return schema.empty_table()
         parts = []
-        for group, (low, high) in enumerate(footer.bounds):
-            start, end = bisect_left(keys, low), bisect_left(keys, high + b"\x00")
-            if start == end:
-                continue
-            wanted = pa.array(keys[start:end], pa.binary())
-            mask = pc.is_in(self._block(footer, group, ()).column(KEY), value_set=wanted)
-            if pc.any(mask).as_py():
-                found = self._block(footer, group, columns).filter(mask)
+        for group in footer.groups_of(likely[0], likely[-1]):
+            low, high = footer.bounds[group]
+            some = likely[bisect_left(likely, low) : bisect_right(likely, high)]
+            places = _places_of(some, self._block(footer, group, ())) if some else []
+            if len(places):
+                found = self._block(footer, group, columns).take(places)
                 parts.append(conformed(found, schema))
         return pa.concat_tables(parts) if parts else schema.empty_table()
+
+    def _likely(self, footer: Footer, keys: Sequence[bytes], hashes: Hashes) -> Sequence[bytes]:
+        """Those that the file's filters do not exclude."""
+        if not footer.spans:
+            return keys
+        found: list[bytes] = []
+        for number, span in enumerate(footer.spans):
+            # A key may stand in two spans.
+            start = bisect_left(keys, max(span.low, key_after(found[-1]) if found else b""))
+            end = bisect_right(keys, span.high)
+            if start < end:
+                may_hold = self._filter(footer, number).may_hold(hashes[start:end])
+                found += [keys[start + at] for at in np.flatnonzero(may_hold).tolist()]
+        return found
+
+    def _filter(self, footer: Footer, number: int) -> KeyFilter:
+        span = footer.spans[number]
+
+        def read() -> KeyFilter:
+            body = CheckedBody(self._disk, footer.body)
+            with _reading(self):
+                body.seek(span.start)
+                return KeyFilter(np.frombuffer(body.read(span.end - span.start), np.uint8))
+
+        return self._cache.read(BlockKey(self.path, number, (_FILTER,)), read)
 
     def scan(
         self,
@@ -129,6 +166,21 @@ class FileReader:
             ) as file,
         ):
             yield file
+
+
+def _places_of(keys: Sequence[bytes], block: pa.Table) -> Sequence[int]:
+    """Where rows of those keys stand."""
+    if len(keys) > FEW_KEYS:
+        wanted = pa.array(keys, pa.binary())
+        found: Sequence[int] = pc.indices_nonzero(pc.is_in(block.column(KEY), value_set=wanted))
+        return found
+    places: list[int] = []
+    for key in keys:
+        first = at = rows_below(block, key)
+        while at < block.num_rows and block.column(KEY)[at].as_py() == key:
+            at += 1
+        places.extend(range(first, at))
+    return places
 
 
 def _written_schema(metadata: pq.FileMetaData) -> pa.Schema:

@@ -16,15 +16,17 @@ import pyarrow.parquet as pq
 
 from base.errors import MetaError
 from dataplane.region.block_sums import BLOCK_BYTES, sums_of
-from dataplane.region.checksum import RowsDigest, digest_stored
+from dataplane.region.checksum import RowsDigest
 from dataplane.region.columns import KEY, SYSTEM, VERSION, ColumnDef, file_schema
 from dataplane.region.conforming import conformed
 from dataplane.region.disk import AppendFile, Disk
 from dataplane.region.families import ROWS
-from dataplane.region.footer import BLOCK_SUMS, GROUP_BYTES, encode_numbers
+from dataplane.region.footer import BLOCK_SUMS, GROUP_BYTES, KEY_FILTERS, encode_numbers
+from dataplane.region.key_filter import FilterBuilder, span_numbers
 from dataplane.region.key_range import lower_bound, upper_bound
 from dataplane.region.manifest import FileEntry
 from dataplane.region.parts import PartSize, gathered
+from dataplane.region.stored_digest import digest_with_keys, stored_text
 
 ROW_GROUP = PartSize(rows=2048, bytes=512 << 10)
 """What a read of one key decodes of each file; it costs a footer about 100 bytes for a column."""
@@ -48,6 +50,7 @@ class FileTarget:
 @dataclass
 class _Stats:
     digest: RowsDigest = field(default_factory=RowsDigest)
+    filters: FilterBuilder = field(default_factory=FilterBuilder)
     min_key: bytes = b""
     max_key: bytes = b""
     min_version: int = 0
@@ -63,7 +66,9 @@ class _Stats:
         self.max_key = last
         self.min_version = min(self.min_version, span["min"])
         self.max_version = max(self.max_version, span["max"])
-        self.digest = self.digest + digest_stored(table)
+        digest, hashes = digest_with_keys(table)
+        self.digest = self.digest + digest
+        self.filters.add(hashes)
 
 
 def write_rows(target: FileTarget, tables: Iterable[pa.Table]) -> FileEntry:
@@ -100,7 +105,14 @@ def _written(target: FileTarget, sink: "_Sink", tables: Iterable[pa.Table]) -> F
             stats.add(rows)
             writer.write_table(rows)
             group_bytes.append(rows.nbytes)
-        ours = {BLOCK_SUMS: sink.end_body(), GROUP_BYTES: group_bytes}
+        stats.filters.end()
+        for one in stats.filters.filters:
+            sink.write(one.bits)
+        ours = {
+            KEY_FILTERS: span_numbers(stats.filters.spans),
+            BLOCK_SUMS: sink.end_body(),
+            GROUP_BYTES: group_bytes,
+        }
         writer.add_key_value_metadata({name: encode_numbers(ours[name]) for name in ours})
     assert stats.digest.rows > 0, "a file without rows"
     sink.finish()
@@ -113,7 +125,7 @@ def _written(target: FileTarget, sink: "_Sink", tables: Iterable[pa.Table]) -> F
         footer_bytes=sink.footer_bytes,
         footer_crc32=f"{sink.footer_crc:08x}",
         rows=stats.digest.rows,
-        row_checksum=stats.digest.hex,
+        row_checksum=stored_text(stats.digest),
         min_key=lower_bound(stats.min_key).hex(),
         max_key=upper_bound(stats.max_key).hex(),
         min_version=stats.min_version,

@@ -1,7 +1,8 @@
 """The footer of a region's Parquet file: its row groups, and what our own entries say of them.
 
 Under `BLOCK_SUMS` it bears the crc32 of each block of the body, under `GROUP_BYTES` what each row
-group takes in memory once decoded, which Parquet does not say: 4 bytes a number, little-endian, in
+group takes in memory once decoded, which Parquet does not say, and under `KEY_FILTERS` where the
+filters of its keys are: 4 bytes a number, little-endian, in
 base64. The manifest bears the crc32 of the footer itself.
 """
 
@@ -10,6 +11,7 @@ import binascii
 import sys
 import zlib
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,12 +22,25 @@ from base.errors import Corrupt
 from dataplane.region.block_sums import Body
 from dataplane.region.columns import KEY
 from dataplane.region.disk import Disk
+from dataplane.region.key_filter import Span, spans_of
 from dataplane.region.manifest import FileEntry
 
 BLOCK_SUMS = b"crc32_of_blocks_of_16384"
 GROUP_BYTES = b"decoded_bytes_of_row_groups"
+KEY_FILTERS = b"key_filters"
+"""Row groups and bytes of each filter (`key_filter`); they end the body. Older files have none."""
 _MEMORY_PER_BYTE = 4
 """Of a footer, once Parquet has read it; about."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterSpan:
+    """Where a filter stands, and the least and greatest key of its row groups."""
+
+    start: int
+    end: int
+    low: bytes
+    high: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +50,18 @@ class Footer:
     bounds: tuple[tuple[bytes, bytes], ...]
     """The least and greatest key of each row group."""
     group_bytes: Sequence[int]
+    spans: tuple[FilterSpan, ...]
+    """By key, with all row groups; none: the file has no filters."""
     nbytes: int
     """What it takes in memory, about."""
+
+    def groups_of(self, low: bytes, high: bytes) -> Iterator[int]:
+        """Numbers of those that may have keys of the closed range."""
+        first = bisect_left(self.bounds, low, key=lambda bounds: bounds[1])
+        for group in range(first, len(self.bounds)):
+            if self.bounds[group][0] > high:
+                return
+            yield group
 
     def mean_row_bytes(self, group: int) -> int:
         """Of all columns, decoded; at least 1."""
@@ -59,13 +84,26 @@ def read_footer(disk: Disk, path: str, entry: FileEntry) -> Footer:
         raise Corrupt(path=path, reason="the footer's checksum is wrong")
     metadata = pq.read_metadata(pa.BufferReader(data))
     ours = metadata.metadata or {}
+    spans = spans_of(_numbers(ours, KEY_FILTERS, path)) if KEY_FILTERS in ours else ()
+    bounds = tuple(_bounds(metadata, entry))
     return Footer(
         metadata,
         Body(path, body_bytes, _numbers(ours, BLOCK_SUMS, path)),
-        tuple(_bounds(metadata, entry)),
+        bounds,
         _numbers(ours, GROUP_BYTES, path),
+        tuple(_filter_spans(spans, bounds, body_bytes)),
         len(data) * _MEMORY_PER_BYTE,
     )
+
+
+def _filter_spans(
+    spans: Sequence[Span], bounds: Sequence[tuple[bytes, bytes]], body_bytes: int
+) -> Iterator[FilterSpan]:
+    at, first = body_bytes - sum(span.bytes for span in spans), 0
+    for span in spans:
+        last = first + span.groups - 1
+        yield FilterSpan(at, at + span.bytes, bounds[first][0], bounds[last][1])
+        at, first = at + span.bytes, last + 1
 
 
 def _numbers(ours: Mapping[bytes, bytes], name: bytes, path: str) -> Sequence[int]:

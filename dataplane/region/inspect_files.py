@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from base.errors import MetaError, NotFound
 from base.wire.inspect import FileContent, InspectedFile, InspectedSegment, SegmentContent
 from dataplane.region.block_cache import BlockCache
-from dataplane.region.checksum import RowsDigest, digest_stored
+from dataplane.region.checksum import RowsDigest
 from dataplane.region.columns import KEY, VERSION
 from dataplane.region.disk import Disk
 from dataplane.region.file_reader import FileReader, FileSource
@@ -17,6 +17,7 @@ from dataplane.region.key_range import KeyRange, lower_bound, upper_bound
 from dataplane.region.manifest import FileEntry, SealedEntry
 from dataplane.region.names import Numbered, segment_name
 from dataplane.region.sealed_log import SealedLog, read_sealed, seal_segment
+from dataplane.region.stored_digest import digest_as, text_as
 
 _CHUNK_BYTES = 1 << 20
 
@@ -50,7 +51,7 @@ def _inspected(disk: Disk, root: str, entry: FileEntry, deep: bool) -> Inspected
         return InspectedFile(path=reader.path, listed=listed, found=None)
     except MetaError as error:
         return InspectedFile(path=reader.path, listed=listed, found=None, error=str(error))
-    seen = _Seen()
+    seen = _Seen(entry.row_checksum)
     try:
         for table in reader.scan_as_written() if deep else reader.scan(KeyRange(), ()):
             seen.add(table, deep)
@@ -72,6 +73,7 @@ def _bytes_of(disk: Disk, path: str) -> FileContent:
 class _Seen:
     """What the rows of a file come to."""
 
+    listed_checksum: str
     digest: RowsDigest = field(default_factory=RowsDigest)
     rows: int = 0
     first: bytes = b""
@@ -94,7 +96,7 @@ class _Seen:
         self.versions = (min(low, span["min"]), max(high, span["max"]))
         self.rows += table.num_rows
         if deep:
-            self.digest = self.digest + digest_stored(table)
+            self.digest = self.digest + digest_as(self.listed_checksum, table)
 
     def _look_for_disorder(self, keys: pa.Array, versions: pa.Array) -> None:
         first = (keys[0].as_py(), versions[0].as_py())
@@ -111,7 +113,7 @@ class _Seen:
         low, high = self.versions or (None, None)
         return {
             "rows": self.rows,
-            "row_checksum": self.digest.hex if deep else None,
+            "row_checksum": text_as(self.listed_checksum, self.digest) if deep else None,
             "min_key": lower_bound(self.first).hex(),
             "max_key": upper_bound(self.last[0]).hex() if self.last else "",
             "min_version": low,

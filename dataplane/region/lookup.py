@@ -14,6 +14,7 @@ from dataplane.region.file_reader import FileReader
 from dataplane.region.key_range import KeyRange, cut_to_range
 from dataplane.region.memtable import Memtable, Position, newest_by_key
 from dataplane.region.merge import MergeSource
+from dataplane.region.row_hash import hashes_of
 
 WINDOW_BYTES = 4 << 20
 """Of rows of all files that a scan or a merge has in hand; sorting them takes as much again."""
@@ -129,15 +130,22 @@ def _newest_in_files(
     """Versions in files may interleave, those of ingested ones with memory too; so a key is settled
     only when no file that is left can have a newer one than is known. Files come in order of their
     highest version, the highest first."""
-    rest = list(keys)
-    newest = dict(known)
     parts = [file_schema(columns).empty_table()]
+    if not files:
+        return parts[0]
+    rest, newest = list(keys), dict(known)
+    hashes = hashes_of(pa.array(rest, pa.binary()))
     for reader in files:
         highest = reader.entry.max_version
-        rest = [key for key in rest if newest.get(key, -1) < highest]
+        if newest:
+            wanted = [at for at, key in enumerate(rest) if newest.get(key, -1) < highest]
+            if len(wanted) < len(rest):
+                rest, hashes = [rest[at] for at in wanted], hashes[wanted]
         if not rest:
             break
-        rows = reader.rows_of(rest, columns)
+        rows = reader.rows_of(rest, columns, hashes)
+        if not rows.num_rows:
+            continue
         parts.append(rows)
         pairs = zip(rows.column(KEY).to_pylist(), rows.column(VERSION).to_pylist(), strict=True)
         for key, version in pairs:

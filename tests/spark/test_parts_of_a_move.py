@@ -13,9 +13,10 @@ from base.wire.inputs import Borrowed, BorrowedFile, SealedSegment
 from base.wire.orders import DataFile, RegionColumn
 from dataplane.pipelines.carrier import carried, carrier_ddl, restored
 from dataplane.pipelines.plan import OUTPUT_FILE_BYTES, SMALL_FILE_BYTES, plan_move
-from dataplane.region.checksum import RowsDigest, digest_stored
+from dataplane.region.checksum import RowsDigest
 from dataplane.region.columns import DELETE, PUT, ColumnDef, file_schema
 from dataplane.region.kept_versions import KeptVersions
+from dataplane.region.stored_digest import digest_stored
 
 Stored = tuple[bytes, int, int]
 ROWS = st.lists(

@@ -1,0 +1,114 @@
+"""64-bit hashes of Arrow columns, for whole columns at once: a stored format.
+
+A value of fixed width is one little-endian word, sign-extended (a decimal: two); a text or binary
+is its length and its bytes, in words of 8, the last one filled with zeros. Words are mixed by round
+and avalanche of xxHash64 (https://github.com/Cyan4973/xxHash); a value of more than `LONG_BYTES` is
+hashed by BLAKE2b. Not for adversaries: whoever writes rows can make two of them collide.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Hashes = npt.NDArray[np.uint64]
+
+LONG_BYTES = 256
+_P1 = np.uint64(0x9E3779B185EBCA87)
+_P2 = np.uint64(0xC2B2AE3D27D4EB4F)
+_P3 = np.uint64(0x165667B19E3779F9)
+_P4 = np.uint64(0x85EBCA77C2B2AE63)
+_WIDE = {1: "<i1", 2: "<i2", 4: "<i4", 8: "<i8"}
+
+
+def hashes_of(column: pa.Array) -> Hashes:
+    """Of each value; of null 0."""
+    kind = column.type
+    if pa.types.is_binary(kind) or pa.types.is_string(kind):
+        found = _of_bytes(column)
+    else:
+        found = np.zeros(len(column), np.uint64)
+        for word in _words(column):
+            found = _round(found, word)
+        found = avalanche(found)
+    if column.null_count:
+        found[column.is_null().to_numpy(zero_copy_only=False)] = 0
+    return found
+
+
+def avalanche(words: Hashes) -> Hashes:
+    """Every bit of a word in every bit of the result; changes *words*."""
+    words ^= words >> np.uint64(33)
+    words *= _P2
+    words ^= words >> np.uint64(29)
+    words *= _P3
+    words ^= words >> np.uint64(32)
+    return words
+
+
+def _round(hashes: Hashes, words: Hashes) -> Hashes:
+    mixed = words * _P2
+    mixed = (mixed << np.uint64(31)) | (mixed >> np.uint64(33))
+    mixed *= _P1
+    mixed ^= hashes
+    mixed = (mixed << np.uint64(27)) | (mixed >> np.uint64(37))
+    mixed *= _P1
+    mixed += _P4
+    return mixed
+
+
+def _words(column: pa.Array) -> Sequence[Hashes]:
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    width = column.type.bit_width // 8
+    start, end = column.offset, column.offset + len(column)
+    data = column.buffers()[1]
+    if data is None or not len(column):
+        return [np.zeros(len(column), np.uint64)]
+    if width == 16:
+        pairs = np.frombuffer(data, "<u8")[2 * start : 2 * end]
+        return [pairs[0::2], pairs[1::2]]
+    values = np.frombuffer(data, _WIDE[width], count=end)[start:]
+    return [values.astype(np.int64).view(np.uint64)]
+
+
+def _of_bytes(column: pa.Array) -> Hashes:
+    count = len(column)
+    if not count:
+        return np.zeros(0, np.uint64)
+    _, offsets, data = column.buffers()
+    bounds = np.frombuffer(offsets, "<i4")[column.offset : column.offset + count + 1]
+    bounds = bounds.astype(np.int64)
+    first, last = int(bounds[0]), int(bounds[-1])
+    padded = np.zeros(last - first + 8, np.uint8)
+    if last > first:
+        padded[:-8] = np.frombuffer(data, np.uint8, last - first, first)
+    starts, lengths = bounds[:-1] - first, np.diff(bounds)
+    words: Hashes = np.ndarray((len(padded) - 7,), "<u8", padded, strides=(1,))
+    found = _of_short(words, starts, np.minimum(lengths, LONG_BYTES))
+    for place in np.flatnonzero(lengths > LONG_BYTES).tolist():
+        raw = padded[starts[place] : starts[place] + lengths[place]]
+        digest = hashlib.blake2b(raw, digest_size=8).digest()  # type: ignore[arg-type]
+        found[place] = int.from_bytes(digest, "little")
+    return found
+
+
+def _of_short(
+    words: Hashes, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+) -> Hashes:
+    found = lengths.astype(np.uint64) * _P1 + _P4  # nothing is not null
+    for at in range(0, int(lengths.max()) - 7, 8):
+        has = lengths >= at + 8
+        if has.all():
+            found = _round(found, words[starts + at])
+        else:
+            found[has] = _round(found[has], words[starts[has] + at])
+    rest = lengths & 7
+    has = rest > 0
+    if has.any():
+        tail = words[starts + (lengths - rest)]
+        mask = (np.uint64(1) << (rest.astype(np.uint64) << np.uint64(3))) - np.uint64(1)
+        found = np.where(has, _round(found, tail & mask), found)
+    return avalanche(found)
