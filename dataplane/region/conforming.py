@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from base.schema.arrays import arrow_array
 from base.schema.conversion import Conversion, conversion_of
@@ -57,6 +57,8 @@ def _default(field: pa.Field, ops: pa.Array | pa.ChunkedArray) -> pa.Array:
         return pa.nulls(len(ops), field.type)
     name, value = json.loads(text)
     type = parse_type(name)
-    (origin,) = arrow_array(type, [from_json(type, value)])
-    puts = pa.chunked_array([pc.equal(ops, pa.scalar(PUT, pa.uint8()))]).combine_chunks()
-    return pc.if_else(puts, origin, pa.scalar(None, type.arrow))
+    origin = arrow_array(type, [from_json(type, value), None])
+    codes = np.asarray(ops)
+    if not codes.any():  # puts alone
+        return pa.repeat(origin[0], len(codes))
+    return origin.take(pa.array(codes != PUT).cast(pa.int8()))
