@@ -60,7 +60,7 @@ class GetRows(ReadHeader):
     """The entries themselves are read, with their own versions and no values. None: rows."""
     columns: list[Int32] | None = None
     """Column ids; None: all."""
-    bytes_max: int | None = Field(default=None, ge=1)
+    bytes_max: int | None = Field(default=None, ge=1, le=1 << 30)
     """The answer ends after the key with which it is larger, and says that there are more: in
     Arrow by a last record batch without rows. Keys above its last one are asked for again. None: an
     answer above the node's limit is refused."""
@@ -83,7 +83,7 @@ class ScanRows(ReadHeader):
     columns: list[Int32] | None = None
     limit: int = Field(default=10_000, ge=1, le=100_000)
     """Rows in one answer. The answer's last key, or last entry, with 00 appended, continues."""
-    bytes_max: int | None = Field(default=None, ge=1)
+    bytes_max: int | None = Field(default=None, ge=1, le=1 << 30)
     """An Arrow stream ends after about so many bytes, with at least one row; if that is before
     `limit` and the range end, its last record batch is without rows. None: it is not bounded."""
 
