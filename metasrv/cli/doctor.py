@@ -16,7 +16,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from metasrv.cli.extras import EXTRAS, install, missing_of
 from metasrv.storage_roots import judge, kind_of, try_out
+from metasrv.tool_search import search
 from metasrv.toolchain import Tool, checkout, read_toolchain
 
 SET_UP = "python3 scripts/bootstrap.py setup"
@@ -52,6 +54,7 @@ def examine(root: Path) -> Iterator[Finding]:
     yield Finding("python", "ok", found)
     yield from _tools()
     yield _pyspark()
+    yield from _extras()
     cores = os.cpu_count() or 1
     few = Finding("cores", "warning", f"{cores}: the demo starts eight processes", "use 2 or more")
     yield Finding("cores", "ok", str(cores)) if cores >= 2 else few
@@ -61,26 +64,35 @@ def examine(root: Path) -> Iterator[Finding]:
 
 
 def _tools() -> Iterator[Finding]:
+    """As a checkout chose them; an installed wheel looks for them each time."""
+    is_checkout = (checkout() / "scripts" / "bootstrap.py").exists()
     try:
         chosen = read_toolchain(checkout())
     except ValueError as error:
         yield Finding("toolchain", "missing", str(error), SET_UP)
         return
-    if chosen is None:
+    if chosen is None and is_checkout:
         yield Finding("toolchain", "missing", "nothing was chosen in this checkout yet", SET_UP)
         return
-    yield judge_tool("java", chosen.java, "apt-get install openjdk-17-jre-headless")
+    chosen = chosen or search(os.environ)
+    then = f" && {SET_UP}" if is_checkout else f", or: {install('demo')}"
+    yield judge_tool("java", chosen.java, "apt-get install openjdk-17-jre-headless", then)
     if chosen.java_home:
         yield Finding("java home", "ok", chosen.java_home)
-    yield judge_tool("etcd", chosen.etcd, "apt-get install etcd-server etcd-client")
+    yield judge_tool("etcd", chosen.etcd, "apt-get install etcd-server etcd-client", then)
     if chosen.etcdctl:
         yield Finding("etcdctl", "ok", chosen.etcdctl)
 
 
-def judge_tool(name: str, tool: Tool | None, install: str) -> Finding:
-    fix = f"{install} && {SET_UP}"
+def judge_tool(name: str, tool: Tool | None, command: str, then: str = f" && {SET_UP}") -> Finding:
+    fix = command + then
     if tool is None:
-        return Finding(name, "missing", "none that is acceptable was found", fix)
+        said = (
+            "none on PATH or in the wheels of `demo`"
+            if name == "etcd"
+            else "none on PATH, in JAVA_HOME or in the wheels of `demo`"
+        )
+        return Finding(name, "missing", f"{said} is acceptable", fix)
     if not os.access(tool.path, os.X_OK):
         return Finding(name, "missing", f"{tool.path} was chosen and is gone", SET_UP)
     said = f"{tool.version} at {tool.path}, {tool.why}"
@@ -93,7 +105,16 @@ def _pyspark() -> Finding:
     try:
         return Finding("pyspark", "ok", version("pyspark"))
     except PackageNotFoundError:
-        return Finding("pyspark", "missing", "not installed in this Python", SET_UP)
+        return Finding("pyspark", "missing", "not installed in this Python", install("spark"))
+
+
+def _extras() -> Iterator[Finding]:
+    """Of an installed wheel."""
+    for extra in EXTRAS:
+        lacking = missing_of(extra)
+        if lacking:
+            said = f"[{extra}] lacks {', '.join(lacking)}"
+            yield Finding("extra", "warning", said, install(extra))
 
 
 def _localhost() -> Finding:

@@ -8,9 +8,12 @@ COMMANDS.
 import importlib
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import typer
+
+from metasrv.cli.extras import install, lacking
 
 # Command -> (its module, what it does).
 COMMANDS: tuple[tuple[str, str, str], ...] = (
@@ -50,6 +53,13 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
 )
 
 
+EXIT_NEEDS = 2
+ANY_WORDS: dict[str, Any] = {
+    "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True},
+    "add_help_option": False,
+}
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     args = list(sys.argv[1:] if argv is None else argv)
     wanted = [name for name, _, _ in COMMANDS if _completing() or args[:1] == [name]]
@@ -65,6 +75,10 @@ def application(wanted: Collection[str]) -> typer.Typer:
     )
     app.callback()(_nothing)  # keeps the name of the command when there is only one
     for name, path, summary in COMMANDS:
+        extras = lacking(name) if name in wanted else ()
+        if extras:
+            app.command(name, help=summary, **ANY_WORDS)(_needs(name, extras))
+            continue
         found: object = importlib.import_module(path) if name in wanted else None
         group = getattr(found, "app", None)
         if group is None:
@@ -77,6 +91,16 @@ def application(wanted: Collection[str]) -> typer.Typer:
 
 def _completing() -> bool:
     return "_METASRV_COMPLETE" in os.environ  # set by the shell that asks
+
+
+def _needs(name: str, extras: tuple[str, ...]) -> Callable[[], None]:
+    """A command of which a part is not installed: it says which."""
+
+    def command() -> None:
+        typer.echo(f"metasrv {name} needs what is not installed: {install(*extras)}", err=True)
+        raise typer.Exit(EXIT_NEEDS)
+
+    return command
 
 
 def _nothing() -> None:

@@ -21,7 +21,8 @@ from metasrv.playground.document import NAME, PlaygroundBody, document_of, write
 from metasrv.playground.folder import cleared, held
 from metasrv.playground.plan import Program, Settings, plan, ports_needed
 from metasrv.playground.ports import free_ports
-from metasrv.toolchain import checkout, read_toolchain
+from metasrv.tool_search import toolchain
+from metasrv.toolchain import checkout
 
 READY_S_MAX = 120.0
 """For one program, etcd's election and the first heartbeats included."""
@@ -175,10 +176,13 @@ class Playground:
 
 def _environment(has_etcd: bool) -> tuple[dict[str, str], str]:
     """What children are started with, and etcd's path. Raises Refused without one."""
-    chosen = read_toolchain(checkout())
-    env = {**os.environ, **(chosen.environment(os.environ.get("PATH", "")) if chosen else {})}
-    if chosen is not None and chosen.etcd is not None:
+    chosen = toolchain()
+    env = {**os.environ, **chosen.environment(os.environ.get("PATH", ""))}
+    if chosen.etcd is not None:
         return env, chosen.etcd.path
     if has_etcd:
         return env, ""
-    raise Refused("invalid-request", reason="no etcd was chosen: `metasrv doctor` says what to do")
+    raise Refused(
+        "invalid-request",
+        expected="an etcd on PATH or in the extra `demo`: `metasrv doctor` says what to do",
+    )

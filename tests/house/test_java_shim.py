@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.tools import SHIM, VECTOR
+from metasrv.tool_search import SHIM, VECTOR
 
 
 @pytest.mark.process
