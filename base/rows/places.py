@@ -19,14 +19,16 @@ def numbered(rows: pa.RecordBatch, first: int) -> pa.RecordBatch:
 
 
 def placed(error: MetaError, places: Sequence[int] | pa.Int64Array) -> MetaError:
-    """With a pointer to the place that the row has in the source, which *places* names."""
+    """With a pointer to the place that the row has in the source, which *places* names. A detail
+    that was told with the old one is left out: it is made again of the facts."""
     found = _POINTER.fullmatch(str(error.facts.get("pointer")))
     if found is None or int(found["place"]) >= len(places):
         return error
     place = places[int(found["place"])]
     number = place.as_py() if isinstance(place, pa.Scalar) else place
     pointer = f"/rows/{number}{found['rest'] or ''}"
-    return type(error)(error.code, **{**error.facts, "pointer": pointer})
+    facts = {name: fact for name, fact in error.facts.items() if name != "detail"}
+    return type(error)(error.code, **{**facts, "pointer": pointer})
 
 
 def moved(error: MetaError, first: int, count: int) -> MetaError:

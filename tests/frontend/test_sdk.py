@@ -12,6 +12,7 @@ import pytest
 
 from base.errors import Conflict, NotFound, Refused, Unavailable, Unknown
 from base.wire.feed import FeedColumn, FeedConstraint
+from base.wire.problems import problem_of
 from base.wire.rows import MIN_SCHEMA_VERSION
 from base.wire.tables import TableBody
 from dataplane.frontend.app import build_app
@@ -155,6 +156,8 @@ async def test_given_a_row_that_breaks_a_rule_when_loaded_then_its_place_is_told
             await table.load(pa.Table.from_pylist(rows), batch_rows=2)
 
     assert told.value.facts["pointer"] == "/rows/8"
+    assert "At /rows/8: " in str(problem_of(told.value, "", "")[2]["detail"])
+    assert "detail" not in told.value.facts, "which a server said of its part"
 
 
 @pytest.mark.parametrize("unique", [False, True])
