@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from scripts import children
+from scripts import apt, children
 
 RUN_LOCK = "requirements.lock"
 DEV_LOCK = "requirements-dev.lock"  # holds all of RUN_LOCK too
@@ -56,6 +56,8 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def _create(root: Path, venv: Path, log: Path) -> None:
+    if not _can_make_venv() and apt.may_install():
+        _install_venv(root)
     with saying("python", f"making .venv with Python {platform.python_version()}"):
         if venv.exists():
             shutil.rmtree(venv)
@@ -64,6 +66,18 @@ def _create(root: Path, venv: Path, log: Path) -> None:
         except children.Failed as error:
             told = f"{error.told}\nfix: apt-get install python3-venv"
             raise children.Failed(["python3", "-m", "venv"], error.code, told) from error
+
+
+def _can_make_venv() -> bool:
+    """Debian has the module `venv` in Python itself, and what it needs in another package."""
+    return bool(children.said([sys.executable, "-c", "import ensurepip, venv; print(True)"]))
+
+
+def _install_venv(root: Path) -> None:
+    """What it could not install is told by the step that needs it."""
+    package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
+    with saying("python", f"asking apt for {package}"):
+        apt.install(root, [package], lambda: bool(apt.candidate(package)))
 
 
 def _install(root: Path, venv: Path, lock: str, log: Path) -> None:

@@ -16,7 +16,7 @@ from metasrv.toolchain import (
     etcd_version,
     java_home,
 )
-from scripts import children
+from scripts import apt, children
 from scripts.environment import say, saying
 
 
@@ -89,24 +89,14 @@ def _ask_etcd(path: str) -> str:
 
 def _install_etcd(root: Path) -> bool:
     """With the system's package manager, where we may and its etcd is one we would choose."""
-    apt = shutil.which("apt-get")
-    if apt is None or os.geteuid() != 0:
+    if not apt.may_install():
         return False
-    log = root / ".run" / "logs" / "apt.log"
-    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
     with saying("etcd", "asking apt for etcd-server"):
-        if not _apt_offers_etcd():
-            children.run([apt, "update"], cwd=root, log=log, env=quiet)
-        if not _apt_offers_etcd():
-            return False
-        install = [apt, "install", "-y", "--no-install-recommends", "etcd-server", "etcd-client"]
-        return children.run(install, cwd=root, log=log, env=quiet) == 0
+        return apt.install(root, ["etcd-server", "etcd-client"], _apt_offers_etcd)
 
 
 def _apt_offers_etcd() -> bool:
-    text = children.said(["apt-cache", "policy", "etcd-server"])
-    offered = next((line.split()[1] for line in text.splitlines() if "Candidate:" in line), "")
-    version = etcd_version(f"etcd Version: {offered}")
+    version = etcd_version(f"etcd Version: {apt.candidate('etcd-server')}")
     return version is not None and not etcd_flaw(version)
 
 

@@ -38,4 +38,4 @@ def _by_whom(procedure: ProcedureBody) -> dict[str, str]:
     if procedure.state != "cancelled" or not asked:
         return {}
     said = f": {asked[-1].reason}" if asked[-1].reason else ""
-    return {"reason": f"{asked[-1].by} asked for it at {asked[-1].at}{said}"}
+    return {"reason": f"cancelled by {asked[-1].by} at {asked[-1].at}{said}"}

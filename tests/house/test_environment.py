@@ -1,5 +1,7 @@
 """The environment is what the lock says: kept when it is, and built again when it is not."""
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,3 +53,43 @@ def test_given_a_file_when_written_whole_then_no_part_of_it_is_left(tmp_path: Pa
     environment.write_whole(tmp_path / "deep" / "file", "text")
 
     assert [one.name for one in (tmp_path / "deep").iterdir()] == ["file"]
+
+
+PYTHON = """#!/bin/sh
+# As Debian has it without python3-venv.
+case "$*" in
+    *ensurepip*) test -e {installed} && echo True ;;
+    *) mkdir -p "$3" ;;
+esac
+"""
+APT_GET = """#!/bin/sh
+echo "$@" >> {said}
+case "$1" in install) touch {installed} ;; esac
+"""
+APT_CACHE = """#!/bin/sh
+echo "  Candidate: 3.11.2-6"
+"""
+
+
+@pytest.mark.parametrize("may_install", [True, False])
+def test_given_a_python_without_venv_when_set_up_then_apt_is_asked_where_we_may(
+    root: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    may_install: bool,
+) -> None:
+    there = tmp_path_factory.mktemp("bin")
+    said, installed = there / "said", there / "installed"
+    scripts = {"python": PYTHON, "apt-get": APT_GET, "apt-cache": APT_CACHE}
+    for name, text in scripts.items():
+        (there / name).write_text(text.format(installed=installed, said=said))
+        (there / name).chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(there / "python"))
+    monkeypatch.setattr(os, "geteuid", lambda: 0 if may_install else 1000)
+    monkeypatch.setenv("PATH", f"{there}:{os.environ['PATH']}")
+
+    environment._create(root, root / ".venv", root / "log")
+
+    major, minor = sys.version_info[:2]
+    wanted = f"install -y --no-install-recommends python{major}.{minor}-venv"
+    assert (said.read_text().splitlines() if said.exists() else []) == [wanted] * may_install

@@ -1,5 +1,6 @@
 """Iterations through the portal that nobody reads to their end."""
 
+import asyncio
 import gc
 from collections.abc import AsyncGenerator
 
@@ -45,3 +46,21 @@ def test_given_an_iteration_that_is_kept_when_the_portal_has_closed_then_its_end
     gc.collect()
 
     assert (first, ended) == (0, ["pages"])
+
+
+async def for_ever(ended: list[str]) -> None:
+    try:
+        await asyncio.Event().wait()
+    finally:
+        ended.append("call")
+
+
+def test_given_a_call_that_was_left_when_the_portal_closes_then_it_hears_of_it() -> None:
+    """As Ctrl-C leaves one."""
+    portal, ended = Portal(), list[str]()
+    asyncio.run_coroutine_threadsafe(for_ever(ended), portal._loop)
+
+    portal.close()
+    gc.collect()
+
+    assert ended == ["call"]

@@ -108,7 +108,7 @@ async def test_given_a_change_that_somebody_cancelled_then_it_says_who_and_why()
             await client.procedures.wait(ended["id"])
 
     detail = str(problem_of(raised.value, "", "")[2]["detail"])
-    assert detail.startswith("create_table of main.public.t is cancelled. Ann asked for it at")
+    assert detail.startswith("create_table of main.public.t is cancelled. Cancelled by ann at")
     assert detail.endswith(": too slow.")
 
 
