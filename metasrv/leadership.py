@@ -234,8 +234,8 @@ class _Busy:
     def __call__(self, table_id: int) -> bool:
         if self.manager is None or not self.ready.is_set():
             return True
-        lines = self.manager.locks.line
-        return bool(lines(table_key(table_id)) or lines(route_key(table_id)))
+        is_claimed = self.manager.locks.is_claimed
+        return is_claimed(table_key(table_id)) or is_claimed(route_key(table_id))
 
 
 def _limits(config: ServerConfig) -> Limits:

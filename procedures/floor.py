@@ -13,6 +13,8 @@ from procedures.holding import LockTable
 from procedures.machine import Lane
 from procedures.steering import has_expired
 
+LOOKS_AT_ONCE = 256  # claims looked at between two yields of the event loop
+
 
 @dataclass(slots=True)
 class Floor:
@@ -76,24 +78,28 @@ class Floor:
         self._see(self.locks.add(entry.claim))
 
     def forget(self, entry: Entry) -> None:
+        """Who waited for it is found by `look_again`."""
         procedure = entry.held.procedure
-        changed = self.locks.remove(procedure)
+        self.locks.remove(procedure)
         del self.entries[procedure]
         entry.blockers = tuple  # who looks at it still waits for nobody
         self._queued -= entry.is_ddl
-        self._see(changed)
 
     def claim_again(self, entry: Entry) -> None:
         """Its record says another claim than before."""
-        procedure = entry.held.procedure
-        if self.locks.claims[procedure] != entry.claim:
-            self._see((self.locks.remove(procedure) - {procedure}) | self.locks.add(entry.claim))
+        self._see(self.locks.replace(entry.claim))
+
+    def look_again(self) -> bool:
+        """At some of those whose locks may have become free. Whether there are more of them."""
+        if self.locks.is_due:
+            self._see(self.locks.look_again(LOOKS_AT_ONCE))
+        return self.locks.is_due
 
     def _see(self, changed: Iterable[str]) -> None:
-        """Whose reasons to wait are others now."""
-        for procedure in changed:
-            entry = self.entries[procedure]
-            entry.waits = bool(self.locks.blocked(procedure))
+        """Who holds all its locks now, or does not any more."""
+        entries = [self.entries[procedure] for procedure in changed]
+        for entry in sorted(entries, key=lambda one: one.held.record.submission):
+            entry.waits = not self.locks.holds(entry.held.procedure)
             self.offer(entry)
 
     # Starting ----------------------------------------------------------------------------------

@@ -7,15 +7,19 @@ So there is no deadlock and no starvation, an hour of reorg never delays a failo
 leader computes the same holders though no grant was ever written.
 """
 
+from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from base.ids import RegionId, table_of
 from keys.records import Lock, LockMode, ProcedureRecord
 from procedures.locks import is_placement, is_schema_side, route_key
 
 OVERTAKES_MAX = 256  # named in one record; with more ahead of it, it stands in line
-BLOCKERS_MAX = 16  # named for one claim, oldest first: enough to know that it waits, and for whom
+BLOCKERS_MAX = 16  # named to people for one claim, oldest first
+CONFLICTS_MAX = 256  # named for one key, oldest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,74 +69,118 @@ def holders(claims: Iterable[Claim]) -> Holders:
     return {procedure: table.blocked(procedure) for procedure in table.claims}
 
 
+Place = tuple[int, str]
+"""Submission number and procedure."""
+
+
 @dataclass(slots=True)
 class _Line:
-    """Everybody who holds or wants one key, in order; the second names the exclusive ones."""
+    """Everybody who holds or wants one key, by place; and the exclusive ones alone."""
 
-    everybody: dict[str, LockMode] = field(default_factory=dict)
-    exclusive: dict[str, LockMode] = field(default_factory=dict)
+    modes: dict[str, LockMode] = field(default_factory=dict)
+    everybody: list[Place] = field(default_factory=list)
+    exclusive: list[Place] = field(default_factory=list)
 
-    def conflicting(self, mode: LockMode) -> Mapping[str, LockMode]:
+    def conflicting(self, mode: LockMode) -> list[Place]:
         return self.everybody if mode is LockMode.EXCLUSIVE else self.exclusive
+
+    def conflicts(self, other: str, mode: LockMode) -> bool:
+        return other in self.modes and LockMode.EXCLUSIVE in (mode, self.modes[other])
+
+    def join(self, place: Place, mode: LockMode) -> None:
+        self.modes[place[1]] = mode
+        insort(self.everybody, place)
+        if mode is LockMode.EXCLUSIVE:
+            insort(self.exclusive, place)
+
+    def leave(self, place: Place) -> None:
+        del self.everybody[bisect_left(self.everybody, place)]
+        if self.modes.pop(place[1]) is LockMode.EXCLUSIVE:
+            del self.exclusive[bisect_left(self.exclusive, place)]
+
+
+NOBODY = _Line()
 
 
 @dataclass(slots=True)
 class LockTable:
-    """`holders`, kept while claims come and go: a change looks only at those whom it concerns.
+    """`holders`, kept while claims come and go.
 
-    Claims are added in order of submission. One that turns up late stands behind all others: who
-    runs already keeps what it holds.
+    A claim's place on each of its keys is its submission number. Each claim that waits watches one
+    that it waits for: the nearest before it. When that goes, it is looked at again, and perhaps
+    watches another. So the end of a holder costs a look at the head of each line, however long the
+    lines are. What became free is found by `look_again`, a bounded number of claims at a time.
     """
 
     claims: dict[str, Claim] = field(default_factory=dict)
     _lines: dict[str, _Line] = field(default_factory=dict)
-    _place: dict[str, int] = field(default_factory=dict)
-    _blocked: dict[str, tuple[Blocked, ...]] = field(default_factory=dict)
-    _waiters: dict[str, set[str]] = field(default_factory=dict)
-    """Procedure -> those that name it as a reason to wait."""
+    _watches: dict[str, str | None] = field(default_factory=dict)
+    """Procedure -> one that it waits for; None: it holds all its locks."""
+    _watchers: dict[str, set[str]] = field(default_factory=dict)
     _overtakers: dict[str, set[str]] = field(default_factory=dict)
     _children: dict[str, set[str]] = field(default_factory=dict)
-    _added: int = 0
+    _due: deque[str] = field(default_factory=deque)
+    """To be looked at again."""
+    looks: int = 0
+    """How many claims were ever looked at; a measure of what it costs."""
+
+    def holds(self, procedure: str) -> bool:
+        return self._watches[procedure] is None
 
     def blocked(self, procedure: str) -> tuple[Blocked, ...]:
-        return self._blocked[procedure]
+        """Why it waits: as many of those before it as people want to read."""
+        return tuple(islice(self._reasons(self.claims[procedure]), BLOCKERS_MAX))
+
+    # Coming and going --------------------------------------------------------------------------
 
     def add(self, claim: Claim) -> frozenset[str]:
-        """The procedures whose reasons to wait are other than before, *claim*'s among them."""
+        """The procedures that hold now and did not, or the other way round; and *claim*'s."""
         procedure = claim.procedure
         assert procedure not in self.claims
-        self._added += 1
-        self.claims[procedure], self._place[procedure] = claim, self._added
-        for lock in claim.locks:
-            line = self._lines.setdefault(lock.key, _Line())
-            line.everybody[procedure] = lock.mode
-            if lock.mode is LockMode.EXCLUSIVE:
-                line.exclusive[procedure] = lock.mode
+        self.claims[procedure] = claim
         for elder in claim.overtakes:
             self._overtakers.setdefault(elder, set()).add(procedure)
         if claim.parent is not None:
             self._children.setdefault(claim.parent, set()).add(procedure)
+        self._join(claim, claim.locks)
+        self._watch(procedure, None)
         concerned = {*claim.overtakes, *self._children.get(procedure, ())}
-        return self._look_again([procedure, *concerned]) | {procedure}
+        return self._look([procedure, *concerned]) | {procedure}
 
-    def remove(self, procedure: str) -> frozenset[str]:
-        """As `add`, of those that are left."""
-        claim = self.claims.pop(procedure)
-        del self._place[procedure]
-        for lock in claim.locks:
-            line = self._lines[lock.key]
-            del line.everybody[procedure]
-            line.exclusive.pop(procedure, None)
-            if not line.everybody:
-                del self._lines[lock.key]
+    def replace(self, claim: Claim) -> frozenset[str]:
+        """As `add`, of one that claims other locks than before, at the same place. Those who hold
+        what it claims anew keep it."""
+        procedure, old = claim.procedure, self.claims[claim.procedure]
+        new = replace(claim, overtakes=claim.overtakes | old.overtakes)
+        self.claims[procedure] = new
+        kept = set(old.locks) & set(new.locks)
+        self._leave(old, [lock for lock in old.locks if lock not in kept])
+        self._join(new, [lock for lock in new.locks if lock not in kept])
+        self._wake(procedure)
+        return self._look([procedure])
+
+    def remove(self, procedure: str) -> None:
+        """Who waited for it is due."""
+        claim = self.claims[procedure]
+        self._wake(procedure)
+        self._leave(claim, claim.locks)
+        self._watch(procedure, None)
+        del self.claims[procedure], self._watches[procedure]
         for elder in claim.overtakes:
             _drop(self._overtakers, elder, procedure)
         if claim.parent is not None:
             _drop(self._children, claim.parent, procedure)
-        self._name_reasons(procedure, ())
-        del self._blocked[procedure]
-        waiters = self._waiters.pop(procedure, set())
-        return self._look_again([*waiters, *self._children.get(procedure, ())])
+
+    @property
+    def is_due(self) -> bool:
+        return bool(self._due)
+
+    def look_again(self, at_most: int) -> frozenset[str]:
+        """As `add`, of those that are due, oldest news first."""
+        left = [self._due.popleft() for _ in range(min(at_most, len(self._due)))]
+        return self._look(left)
+
+    # Asking ------------------------------------------------------------------------------------
 
     def overtaken_by(
         self, locks: tuple[Lock, ...], arriving: Mapping[str, tuple[Lock, ...]]
@@ -141,86 +189,158 @@ class LockTable:
         else those that wait for a schema lock, and those *arriving* that may have to."""
         if any(is_schema_side(lock.key) for lock in locks):
             return frozenset()
-        found = {
-            other
-            for lock in locks
-            if is_placement(lock.key)
-            for other in self._line(lock.key).conflicting(lock.mode)
-            if any(is_schema_side(one.key) for one in self._blocked[other])
-        }
-        found |= {other for other, its in arriving.items() if _takes_both_sides(its, locks)}
-        return frozenset(found) if len(found) <= OVERTAKES_MAX else frozenset()
+        found = {other for other, its in arriving.items() if _takes_both_sides(its, locks)}
+        for lock in locks:
+            for _, other in self._line(lock.key).conflicting(lock.mode):
+                if self._waits_for_schema(self.claims[other]):
+                    found.add(other)
+                if len(found) > OVERTAKES_MAX:
+                    return frozenset()
+        return frozenset(found)
 
     def conflicts(self, locks: Iterable[Lock]) -> tuple[tuple[str, str], ...]:
         """Who holds, or waits for, what a new claim on *locks* could not share with it, and which
         key: (procedure, key), oldest procedure first."""
         found = [
-            (self.claims[other].submission, place, other, lock.key)
+            (submission, place, other, lock.key)
             for place, lock in enumerate(locks)
-            for other in self._line(lock.key).conflicting(lock.mode)
+            for submission, other in self._line(lock.key).conflicting(lock.mode)[:CONFLICTS_MAX]
         ]
         return tuple((procedure, key) for _, _, procedure, key in sorted(found))
 
     def line(self, key: str) -> tuple[tuple[Claim, LockMode], ...]:
         """Everybody who holds or wants *key*, in order."""
-        everybody = self._line(key).everybody
-        return tuple((self.claims[one], mode) for one, mode in everybody.items())
+        line = self._line(key)
+        return tuple((self.claims[one], line.modes[one]) for _, one in line.everybody)
+
+    def is_claimed(self, key: str) -> bool:
+        return key in self._lines
 
     def keys(self) -> tuple[str, ...]:
         return tuple(sorted(self._lines))
 
-    def _line(self, key: str) -> _Line:
-        return self._lines.get(key) or _Line()
+    def children(self, procedure: str) -> tuple[str, ...]:
+        """Those that are not over, oldest first."""
+        found = self._children.get(procedure, ())
+        return tuple(sorted(found, key=lambda one: self.claims[one].submission))
 
-    def _look_again(self, concerned: Iterable[str]) -> frozenset[str]:
+    # Lines -------------------------------------------------------------------------------------
+
+    def _line(self, key: str) -> _Line:
+        return self._lines.get(key, NOBODY)
+
+    def _join(self, claim: Claim, locks: Iterable[Lock]) -> None:
+        """Whoever is younger and holds a key already keeps it: it goes first."""
+        place, family = _place(claim), {elder.procedure for elder in self._elders(claim)}
+        for lock in locks:
+            line = self._lines.setdefault(lock.key, _Line())
+            line.join(place, lock.mode)
+            if line.everybody[-1] == place:
+                continue
+            behind = line.conflicting(lock.mode)
+            for _, other in behind[bisect_left(behind, place) :]:
+                if other != claim.procedure and other not in family and self.holds(other):
+                    its = self.claims[other]
+                    self.claims[other] = replace(its, overtakes=its.overtakes | {claim.procedure})
+                    self._overtakers.setdefault(claim.procedure, set()).add(other)
+
+    def _leave(self, claim: Claim, locks: Iterable[Lock]) -> None:
+        for lock in locks:
+            self._lines[lock.key].leave(_place(claim))
+            if not self._lines[lock.key].everybody:
+                del self._lines[lock.key]
+
+    # Looking -----------------------------------------------------------------------------------
+
+    def _look(self, concerned: Iterable[str]) -> frozenset[str]:
+        """Those of *concerned*, and of their children, that hold now and did not, or the other way
+        round."""
         changed: set[str] = set()
         left = [one for one in concerned if one in self.claims]
         while left:
             procedure = left.pop()
-            new = tuple(self._reasons(self.claims[procedure]))
-            if new != self._blocked.get(procedure):
-                self._name_reasons(procedure, new)
+            self.looks += 1
+            held = self.holds(procedure)
+            self._watch(procedure, next(self._nearest(self.claims[procedure]), None))
+            if held != self.holds(procedure):
                 changed.add(procedure)
                 left += self._children.get(procedure, ())
         return frozenset(changed)
 
-    def _name_reasons(self, procedure: str, reasons: tuple[Blocked, ...]) -> None:
-        for old in self._blocked.get(procedure, ()):
-            _drop(self._waiters, old.by, procedure)
-        self._blocked[procedure] = reasons
-        for new in reasons:
-            self._waiters.setdefault(new.by, set()).add(procedure)
+    def _watch(self, procedure: str, other: str | None) -> None:
+        before = self._watches.get(procedure)
+        if before is not None:
+            _drop(self._watchers, before, procedure)
+        self._watches[procedure] = other
+        if other is not None:
+            self._watchers.setdefault(other, set()).add(procedure)
 
-    def _reasons(self, claim: Claim) -> list[Blocked]:
+    def _wake(self, procedure: str) -> None:
+        """Who waits for it, or runs under its locks, is due."""
+        due = self._watchers.get(procedure, set()) | self._children.get(procedure, set())
+        self._due.extend(sorted(due, key=lambda one: self.claims[one].submission))
+
+    def _reasons(self, claim: Claim) -> Iterator[Blocked]:
+        """All of them, key by key, oldest first."""
         elders = self._elders(claim)
-        family = {elder.procedure for elder in elders}
-        found: list[Blocked] = []
         for lock in claim.locks:
-            cover = next((elder for elder in elders if _covers(elder, lock)), None)
-            for other in self._ahead(claim, lock):
-                if other in family:
-                    continue
-                if cover is not None and cover not in self._elders(self.claims[other]):
-                    continue
-                found.append(Blocked(lock.key, other))
-                if len(found) == BLOCKERS_MAX:
-                    return found
-            if cover is not None and self._blocked[cover.procedure]:
-                found.append(Blocked(lock.key, cover.procedure))
-        return found
+            for other in self._before(claim, lock, elders, newest_first=False):
+                yield Blocked(lock.key, other)
 
-    def _ahead(self, claim: Claim, lock: Lock) -> Iterator[str]:
-        """Those that go before *claim* on this key, and cannot share it."""
+    def _nearest(self, claim: Claim) -> Iterator[str]:
+        """Whom it waits for: on each key first the last of those before it."""
+        elders = self._elders(claim)
+        for lock in claim.locks:
+            yield from self._before(claim, lock, elders, newest_first=True)
+
+    def _waits_for_schema(self, claim: Claim) -> bool:
+        elders = self._elders(claim)
+        return any(
+            next(self._before(claim, lock, elders, newest_first=True), None) is not None
+            for lock in claim.locks
+            if is_schema_side(lock.key)
+        )
+
+    def _before(
+        self, claim: Claim, lock: Lock, elders: tuple[Claim, ...], *, newest_first: bool
+    ) -> Iterator[str]:
+        """Those that go before *claim* on this key, and cannot share it. Under an elder's lock
+        they are those of its family alone, and the elder as long as it waits itself."""
+        cover = next((elder for elder in elders if _covers(elder, lock)), None)
+        if cover is not None:
+            yield from self._relatives_before(claim, lock, elders, cover)
+            if not self.holds(cover.procedure):
+                yield cover.procedure
+            return
         conflicting = self._line(lock.key).conflicting(lock.mode)
-        place = self._place[claim.procedure]
-        for other in conflicting:
-            if self._place[other] >= place:
-                break
-            if other not in claim.overtakes:
+        mine, family = _place(claim), {elder.procedure for elder in elders}
+        ahead = range(bisect_left(conflicting, mine))
+        for number in reversed(ahead) if newest_first else ahead:
+            other = conflicting[number][1]
+            if other not in family and other not in claim.overtakes:
                 yield other
-        overtakers = self._overtakers.get(claim.procedure, ())
-        later = [one for one in overtakers if one in conflicting and self._place[one] > place]
-        yield from sorted(later, key=self._place.__getitem__)
+        line = self._line(lock.key)
+        for other in sorted(self._overtakers.get(claim.procedure, ())):
+            is_behind = _place(self.claims[other]) > mine
+            if is_behind and other not in family and line.conflicts(other, lock.mode):
+                yield other
+
+    def _relatives_before(
+        self, claim: Claim, lock: Lock, elders: tuple[Claim, ...], cover: Claim
+    ) -> Iterator[str]:
+        line, left = self._line(lock.key), [cover.procedure]
+        found: list[Place] = []
+        while left:
+            for child in self._children.get(left.pop(), ()):
+                left.append(child)
+                its = self.claims[child]
+                if its in elders or its == claim or not line.conflicts(child, lock.mode):
+                    continue
+                if (_place(its) < _place(claim)) != (
+                    child in claim.overtakes or claim.procedure in its.overtakes
+                ):
+                    found.append(_place(its))
+        yield from (other for _, other in sorted(found))
 
     def _elders(self, claim: Claim) -> tuple[Claim, ...]:
         """Its parent, the parent's parent, ...: a child runs under their locks."""
@@ -230,6 +350,10 @@ class LockTable:
             found.append(self.claims[parent])
             parent = self.claims[parent].parent
         return tuple(found)
+
+
+def _place(claim: Claim) -> Place:
+    return claim.submission, claim.procedure
 
 
 def _drop(index: dict[str, set[str]], name: str, member: str) -> None:

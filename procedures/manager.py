@@ -66,6 +66,7 @@ class Manager:
         self._tasks = asyncio.TaskGroup()
         self._is_open = False
         """Between the recovery of every record and the end of the term."""
+        self._goes_on = False
         self._moved = asyncio.Event()
         self._audit = Audit(ports, self._floor)
 
@@ -281,9 +282,8 @@ class Manager:
 
     def _take_in(self, entry: Entry) -> None:
         self._floor.take_in(entry)
-        if entry.parked is not None:
-            procedure = entry.held.procedure
-            log.error("procedure_parked", procedure=procedure, reason=entry.parked)
+        if (reason := entry.parked) is not None:
+            log.error("procedure_parked", procedure=entry.held.procedure, reason=reason)
 
     async def _compare(self, fence: Compare) -> None:
         """What is known here with what is stored. If the store is silent, the next time will do."""
@@ -301,10 +301,17 @@ class Manager:
         """Starts what may run. Called after every change of the records."""
         if not self._is_open:
             return
+        if self._floor.look_again() and not self._goes_on:
+            self._goes_on = True  # with more claims, once others have had their turn
+            asyncio.get_running_loop().call_soon(self._go_on)
         for entry in self._floor.admit(self._limits):
             self._start(entry)
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
+
+    def _go_on(self) -> None:
+        self._goes_on = False
+        self._schedule()
 
     def _start(self, entry: Entry) -> None:
         """It was admitted: it begins, or goes on after a rest."""

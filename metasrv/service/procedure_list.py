@@ -69,6 +69,7 @@ async def listed(state: ServerState, wanted: ListWanted) -> ProcedureList:
     end = wanted.only.end
     if wanted.token is not None:
         end = min(end, str(unseal(name, wanted.token).after[0]))
+    locks = term.manager.locks
     living = dict(term.manager.living())  # before history: what ends meanwhile is in both
     kv, deadline_ms, now_ms = term.ports.kv, term.ports.deadline_ms, state.clock.wall_ms()
     history = History(kv, deadline_ms, wanted.only.first, end, now_ms)
@@ -82,7 +83,7 @@ async def listed(state: ServerState, wanted: ListWanted) -> ProcedureList:
         body = (
             ended_body(procedure, ended)
             if ended is not None
-            else living_body(procedure, living[procedure], now_ms, living.items())
+            else living_body(procedure, living[procedure], now_ms, locks.children(procedure))
         )
         if wanted.only.takes(body):
             found.append(body.model_copy(update={"statement": None}))

@@ -22,8 +22,10 @@ from procedures.entry import Entry
 from procedures.kinds.undrop_table import UNDROP_TABLE
 
 
-def living_body(procedure: str, entry: Entry, now_ms: int, living: "Living" = ()) -> ProcedureBody:
-    """*living*: the others that are not over, to find its children among."""
+def living_body(
+    procedure: str, entry: Entry, now_ms: int, children: Iterable[str] = ()
+) -> ProcedureBody:
+    """*children*: those that are not over."""
     record, live = entry.held.record, entry.live
     may = allowed(entry.facts)
     return _body(
@@ -39,7 +41,7 @@ def living_body(procedure: str, entry: Entry, now_ms: int, living: "Living" = ()
             "point_of_no_return": entry.has_passed,
             "allowed_actions": tuple(one.value for one in may if one is not Control.CLEAR),
             "attempt": live.attempt,
-            "children": _children(procedure, record, living),
+            "children": _children(record, children),
             "finished_at": None,
             "result": None,
             "error": _living_error(entry, record),
@@ -63,7 +65,7 @@ def ended_body(procedure: str, history: ProcedureHistory) -> ProcedureBody:
             "point_of_no_return": False,
             "allowed_actions": (),
             "attempt": 1,
-            "children": _children(procedure, record, ()),
+            "children": _children(record, ()),
             "finished_at": time_of(history.finished_at_ms),
             "result": history.result,
             "error": _stored_error(record),
@@ -83,9 +85,6 @@ def procedure_etag(found: Entry | ProcedureHistory) -> str:
 
 def resource_body(resource: Resource) -> ResourceBody:
     return ResourceBody(type=resource.type, id=resource.id, name=resource.name)
-
-
-Living = Iterable[tuple[str, Entry]]
 
 
 def _body(procedure: str, record: ProcedureRecord, rest: Mapping[str, Any]) -> ProcedureBody:
@@ -192,11 +191,10 @@ def _error(code: str, facts: Mapping[str, object]) -> ProcedureError:
     return ProcedureError(code=kind.code, detail=detail_of(kind, shown), facts=shown)
 
 
-def _children(procedure: str, record: ProcedureRecord, living: Living) -> tuple[str, ...]:
+def _children(record: ProcedureRecord, living: Iterable[str]) -> tuple[str, ...]:
     """Those that its record names, and those under way that name it. The others that are over are
     listed by their parent."""
     named = (
         tuple(record.state.get("moves", {}).values()) if record.kind == UNDROP_TABLE.name else ()
     )
-    mine = [child for child, entry in living if entry.held.record.parent == procedure]
-    return tuple(dict.fromkeys((*named, *mine)))
+    return tuple(dict.fromkeys((*named, *living)))

@@ -72,4 +72,5 @@ def _body(
 ) -> ProcedureBody:
     if isinstance(found, ProcedureHistory):
         return ended_body(procedure, found)
-    return living_body(procedure, found, state.clock.wall_ms(), term.manager.living())
+    children = term.manager.locks.children(procedure)
+    return living_body(procedure, found, state.clock.wall_ms(), children)

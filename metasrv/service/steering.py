@@ -39,7 +39,7 @@ def _lock_body(manager: Manager, key: str) -> LockBody:
         )
 
     line = manager.locks.line(key)
-    holds = {claim.procedure: not manager.locks.blocked(claim.procedure) for claim, _ in line}
+    holds = {claim.procedure: manager.locks.holds(claim.procedure) for claim, _ in line}
     return LockBody(
         key=key,
         holders=tuple(place(claim, mode) for claim, mode in line if holds[claim.procedure]),

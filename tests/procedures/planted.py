@@ -181,9 +181,9 @@ def nobody(*_: object) -> list[Entry]:
     return []
 
 
-def granted_to_all(self: LockTable, procedure: str) -> tuple[()]:
+def granted_to_all(self: LockTable, procedure: str) -> bool:
     """Whoever is in the records goes on: nobody looks who holds which lock."""
-    return ()
+    return True
 
 
 _OWN = Manager._own
@@ -248,5 +248,5 @@ NOT_DRAINED: Patch = (Context, "drained", waited_for_nobody)
 NO_DELETE_ONLY: Patch = (alter_table, "to_brink", straight_to_brink)
 NO_WRITE_ONLY: Patch = (alter_table, "to_brink", past_write_only)
 NOT_RESUMED: Patch = (manager, "entries_of", nobody)
-NOT_LOCKED_AGAIN: Patch = (LockTable, "blocked", granted_to_all)
+NOT_LOCKED_AGAIN: Patch = (LockTable, "holds", granted_to_all)
 RELEASED_IN_FINALLY: Patch = (Manager, "_own", released_in_finally)

@@ -1,6 +1,7 @@
 """Who holds which lock: properties of a pure function of the records (PROTOCOLS P2)."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -218,7 +219,9 @@ def test_given_claims_that_come_and_go_then_who_holds_keeps_it_and_the_records_a
                 wanted.setdefault("route:1", shared)
             claimed(table, f"p{number}", number, *(wanted[k](k) for k in KEYS if k in wanted))
 
+        settle(table)
         now = {name: table.blocked(name) for name in table.claims}
+        assert all(table.holds(name) == (not blocks) for name, blocks in now.items())
         assert all(not now[name] for name in holding)
         holding = [name for name, blocks in now.items() if not blocks]
         assert holding or not now
@@ -248,18 +251,96 @@ def test_given_any_claims_when_a_new_one_asks_then_it_is_told_of_each_that_it_ca
     }
 
 
+def settle(table: LockTable) -> None:
+    while table.is_due:
+        table.look_again(100)
+
+
 def test_given_1000_claims_when_they_end_one_by_one_then_each_change_looks_at_few() -> None:
     """A queue of a thousand must not cost a thousand looks at a thousand."""
-    table, looks = LockTable(), 0
+    table = LockTable()
     shared_by_all = (shared("catalog:main"), shared("schema:main.public"))
     for number in range(1_000):
         lock = exclusive(table_key(number // 4))
-        looks += len(table.add(Claim(f"p{number}", number, (*shared_by_all, lock))))
+        table.add(Claim(f"p{number}", number, (*shared_by_all, lock)))
     for number in range(1_000):
-        assert not table.blocked(f"p{number}")
-        looks += len(table.remove(f"p{number}"))
+        assert table.holds(f"p{number}")
+        table.remove(f"p{number}")
+        settle(table)
 
-    assert looks <= 3_000
+    assert table.looks <= 2_000
+
+
+WAITERS = 10_000
+
+
+@pytest.mark.parametrize("cancelled", [0, 3])
+def test_given_10000_waiters_on_one_key_when_holders_end_then_only_the_next_is_looked_at(
+    cancelled: int,
+) -> None:
+    """*cancelled*: of every four, so many of the middle of the line go first."""
+    table = LockTable()
+    for number in range(WAITERS):
+        table.add(Claim(f"p{number}", number, (shared("catalog:main"), exclusive(table_key(1)))))
+    added = table.looks
+    for number in range(1, WAITERS):
+        if number % 4 < cancelled:
+            table.remove(f"p{number}")
+            settle(table)
+    left = sorted(table.claims.values(), key=lambda claim: claim.submission)
+    for claim in left:
+        assert table.holds(claim.procedure)
+        table.remove(claim.procedure)
+        assert len(table._due) <= 1
+        settle(table)
+
+    assert added <= WAITERS
+    assert table.looks <= 2 * WAITERS
+
+
+def test_given_10000_that_share_when_the_one_before_them_ends_then_they_are_found_in_slices() -> (
+    None
+):
+    table = LockTable()
+    table.add(Claim("drop", 0, (exclusive("schema:main.public"),)))
+    for number in range(1, WAITERS):
+        table.add(Claim(f"p{number}", number, (shared("schema:main.public"),)))
+    table.remove("drop")
+
+    before, found = table.looks, 0
+    first = table.look_again(100)
+    while table.is_due:
+        assert table.looks - before <= 100
+        before, found = table.looks, found + len(table.look_again(100))
+
+    assert first == {f"p{number}" for number in range(1, 101)}
+    assert len(first) + found == WAITERS - 1
+    assert all(table.holds(procedure) for procedure in table.claims)
+
+
+def test_given_a_claim_that_lets_go_of_some_locks_then_it_keeps_its_place_on_the_others() -> None:
+    """A poison lets go of the placement side: who waits for the schema side still waits."""
+    table = LockTable()
+    drop = Claim("drop", 1, DROP)
+    table.add(drop)
+    table.add(Claim("alter", 2, ALTER))
+    table.add(Claim("failover", 3, FAILOVER))
+
+    table.replace(replace(drop, locks=ALTER))
+    settle(table)
+
+    held = {name: table.holds(name) for name in table.claims}
+    assert held == {"drop": True, "alter": False, "failover": True}
+    assert {n: set(b) for n, b in holders(table.claims.values()).items()} == {
+        name: set(table.blocked(name)) for name in table.claims
+    }
+    table.replace(drop)  # its undo goes on: not before whoever got the placement side meanwhile
+    settle(table)
+    held = {name: table.holds(name) for name in table.claims}
+    assert held == {"drop": False, "alter": False, "failover": True}
+    table.remove("failover")
+    settle(table)
+    assert {name: table.holds(name) for name in table.claims} == {"drop": True, "alter": False}
 
 
 @pytest.mark.case("greptime 55")
