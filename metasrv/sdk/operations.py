@@ -171,10 +171,11 @@ class NodeBook:
     async def decommission(
         self, node_id: str, reason: str, *, lost: bool = False, dry_run: bool = False
     ) -> NodeBody:
-        """Removes it. *lost*: its disk is gone."""
+        """Removes it. *lost*: its disk is gone. *dry_run*: the node as it would be."""
         wanted = DecommissionRequest(reason=reason, lost=lost)
         path = f"/v1/nodes/{node_id}/decommission"
-        answer = await self._service.ask("POST", path, wanted, dry_run=dry_run)
+        params = {"dry_run": "true"} if dry_run else {}
+        answer = await self._service.ask("POST", path, wanted, params)
         return answer.body(NodeBody)
 
 

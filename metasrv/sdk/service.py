@@ -142,11 +142,16 @@ class Service:
         return Change(None, followed)
 
     async def ask(
-        self, method: str, path: str, body: object = None, **options: Unpack[ChangeOptions]
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        params: Params | None = None,
+        **options: Unpack[ChangeOptions],
     ) -> Answer:
         """A change whose answer is taken as it comes, 202 too: nothing is followed."""
         until = asyncio.get_running_loop().time() + options.get("wait_s", DEFAULT_WAIT_S)
-        return await self._send(Asking(method, path, body), until, options)
+        return await self._send(Asking(method, path, body, params or {}), until, options)
 
     async def follow(
         self, procedure_id: str, wait_s: float, on_progress: OnProgress | None = None
