@@ -1,13 +1,14 @@
 """What a datanode is told at its start, beside what every program is (serving/config.py)."""
 
 import posixpath
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from serving.config import ProgramConfig, checked_name
 
 MEMTABLE_BYTES_MIN = 64 << 10
+ROWS_BYTES_MIN = 16 << 20
 
 
 class DatanodeConfig(ProgramConfig):
@@ -32,6 +33,10 @@ class DatanodeConfig(ProgramConfig):
     """Rows older than this are written to a file, so that a restart replays little."""
     block_cache_bytes: int = Field(default=64 << 20, ge=0)
     """Decoded parts of files, shared by all regions of the node."""
+    memory_bytes: int = Field(default=1 << 30, ge=ROWS_BYTES_MIN)
+    """For all regions together: a quarter for reads, the block cache, and the rest for rows that
+    are in no file yet. When half of that rest is taken, the largest regions are flushed; when all
+    of it is, writes are refused with 503."""
 
     @field_validator("node_id", "zone")
     @classmethod
@@ -49,6 +54,18 @@ class DatanodeConfig(ProgramConfig):
         for folder in _folders(value):
             _checked_folder(folder)
         return value
+
+    @model_validator(mode="after")
+    def _has_room_for_rows(self) -> Self:
+        if self.rows_bytes < ROWS_BYTES_MIN:
+            room = f"memory_bytes leaves {self.rows_bytes} bytes for rows, with block_cache_bytes"
+            raise ValueError(f"{room}; at least {ROWS_BYTES_MIN} are needed")
+        return self
+
+    @property
+    def rows_bytes(self) -> int:
+        """The part of memory for rows that are in no file yet, and for replays."""
+        return self.memory_bytes - self.memory_bytes // 4 - self.block_cache_bytes
 
     @property
     def shared_folders(self) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ from dataplane.datanode.service import Service
 from dataplane.datanode.store import DiskStore
 from dataplane.datanode.upkeep import Upkeep
 from dataplane.region.block_cache import BlockCache
+from dataplane.region.budget import MemoryBudget
 from dataplane.region.local_disk import LocalDisk
 from dataplane.region.place import RegionLimits
 from serving.no_pandas import leave_out_pandas
@@ -139,13 +140,14 @@ class _Node:
         leases = RegionLeases(identity.incarnation)
         limits = RegionLimits(config.memtable_bytes, config.flush_age_ms)
         cache = BlockCache(config.block_cache_bytes)
-        store = DiskStore(LocalDisk(), clock, config.root, limits, cache, config.shared_folders)
+        folders, budget = config.shared_folders, MemoryBudget(config.rows_bytes)
+        store = DiskStore(LocalDisk(), clock, config.root, limits, cache, folders, budget)
         regions = Regions(store, leases, clock, spawn)
         desk = OrderDesk(journal, regions)
         membership = Membership(identity, journal.state.cluster_id)
         world = World(HttpLeader(client), LocalMachine(config.root), clock, leases)
         self._heart = Heart(membership, desk, journal, regions, world)
-        self._upkeep = Upkeep(regions, clock)
+        self._upkeep = Upkeep(regions, clock, budget)
         metrics = NodeMetrics()
         self._merging = Merging(regions, clock, metrics)
         rows = RowDesk(regions)

@@ -14,6 +14,7 @@ from base.wire.orders import (
 )
 from dataplane.datanode.deletion import delete_region_root, is_below
 from dataplane.region.block_cache import BlockCache
+from dataplane.region.budget import MemoryBudget
 from dataplane.region.columns import RegionSpec, columns_told
 from dataplane.region.disk import Disk
 from dataplane.region.place import OpenOrder, RegionLimits, RegionPlace
@@ -32,6 +33,7 @@ class DiskStore:
     cache: BlockCache = field(default_factory=BlockCache)
     shared_roots: tuple[str, ...] = ()
     """Folders beside the node's own below which it may delete what regions have left."""
+    budget: MemoryBudget = field(default_factory=MemoryBudget)
 
     def create(self, order: CreateRegion) -> Region:
         """Raises Refused for a root that does not lie under the node's own."""
@@ -74,7 +76,7 @@ class DiskStore:
         self._delete(root, int(order.region_id))
 
     def _place(self, root: str) -> RegionPlace:
-        return RegionPlace(self.disk, root, self.clock, self.limits, self.cache)
+        return RegionPlace(self.disk, root, self.clock, self.limits, self.cache, self.budget)
 
     def _delete(self, root: str, region_id: int) -> None:
         """Raises Refused for a folder that this node may not delete, with nothing deleted."""

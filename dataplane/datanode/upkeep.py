@@ -1,6 +1,7 @@
 """What regions need beside writes and reads: flushes, closed logs, and to be let go when over."""
 
 import asyncio
+from collections.abc import Sequence
 
 import structlog
 
@@ -8,6 +9,7 @@ from base.clock import Clock
 from base.errors import MetaError
 from dataplane.datanode.region_owner import RegionOwner
 from dataplane.datanode.regions import Regions, Slot
+from dataplane.region.budget import MemoryBudget
 
 PACE_MS = 500
 LOG_IDLE_MS = 30_000
@@ -19,8 +21,9 @@ log = structlog.get_logger()
 
 
 class Upkeep:
-    def __init__(self, regions: Regions, clock: Clock) -> None:
+    def __init__(self, regions: Regions, clock: Clock, budget: MemoryBudget | None = None) -> None:
         self._regions = regions
+        self._budget = budget or MemoryBudget()
         self._clock = clock
         self._places = asyncio.Semaphore(FLUSHES_AT_ONCE_MAX)
 
@@ -33,8 +36,30 @@ class Upkeep:
     async def look_after(self) -> None:
         """Once, all regions."""
         owned = [(slot, slot.owner) for slot in self._regions if slot.owner is not None]
+        large = self._largest([owner for _, owner in owned])
+        await asyncio.gather(*(self._relieve(owner) for owner in large))
         due = [(slot, owner) for slot, owner in owned if self._has_work(owner)]
         await asyncio.gather(*(self._look_after(slot, owner) for slot, owner in due))
+
+    def _largest(self, owners: Sequence[RegionOwner]) -> list[RegionOwner]:
+        """Those to be flushed until the node has room again, the largest first."""
+        excess, chosen = self._budget.excess, []
+        held = [(owner.region.stats().memtable_bytes, owner) for owner in owners if excess]
+        for size, owner in sorted(held, key=lambda one: -one[0]):
+            if excess <= 0 or not size:
+                break
+            chosen.append(owner)
+            excess -= size
+        return chosen
+
+    async def _relieve(self, owner: RegionOwner) -> None:
+        try:
+            async with self._places:
+                await asyncio.to_thread(owner.region.flush)
+        except MetaError as error:
+            log.warning("region_upkeep_failed", region_id=owner.region_id, code=error.code)
+            if owner.region.stopped is not None:
+                owner.end(owner.region.stopped)
 
     def _has_work(self, owner: RegionOwner) -> bool:
         return (

@@ -53,6 +53,12 @@ def tier_of(file_bytes: int) -> int:
     return tier
 
 
+def small_files(manifest: Manifest, file_bytes: int) -> int:
+    """Own files below the tier of that size: those that flushes leave and merging has not taken."""
+    own = (entry for entry in manifest.files if entry.root is None)
+    return sum(tier_of(entry.bytes) < tier_of(file_bytes) for entry in own)
+
+
 def plan_compaction(manifest: Manifest) -> Compaction | None:
     """The cheapest merge that is due; None: none is."""
     own = [entry for entry in manifest.files if entry.root is None]

@@ -35,6 +35,16 @@ class Content:
         """Files that are kept for whoever reads as of an open mark, by its name."""
         self.schema = opened.manifest.table_schema
         self.version, self.sequence = opened.manifest.version, opened.manifest.sequence
+        self._share = place.budget.share()
+        self._count()
+
+    def _count(self) -> None:
+        self._share.set(sum(memory.bytes for memory in self.memories))
+
+    def give_up(self) -> None:
+        """Nobody reads or writes here any more."""
+        with self.lock:
+            self._share.set(0)
 
     @property
     def memories(self) -> list[Memory]:
@@ -93,6 +103,7 @@ class Content:
             self.version = group.version
             self.sequence += 1
             remember(group, self.statements)
+            self._count()
 
     def freeze(self, log_from: int, closed_bytes: int, columns: Sequence[ColumnDef]) -> None:
         """From now on rows go to new memtables. Nobody writes meanwhile."""
@@ -109,6 +120,7 @@ class Content:
                 self.frozen = None
             for closed in self._held.keys() - {mark.name for mark in manifest.marks}:
                 self.files.give_back(self._held.pop(closed))
+            self._count()
 
     def _take_schema(self, schema: RegionSchema) -> None:
         if schema.columns != self.schema.columns:

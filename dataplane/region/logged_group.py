@@ -12,8 +12,9 @@ statements, in order, as one Arrow record batch message without schema.
 
 import hashlib
 import struct
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,8 @@ from dataplane.region.columns import KEY, VERSION
 from dataplane.region.families import Part
 
 SCHEMA_ID_BYTES = 8
+JOINED_MAX = 64
+"""Groups that are replayed as one."""
 _HEAD = struct.Struct("<II")
 _STATEMENT = struct.Struct("<QQQIH")
 _PART = struct.Struct(f"<i{SCHEMA_ID_BYTES}sQ")
@@ -107,8 +110,29 @@ def decode_group(
     payload: bytes | memoryview, schemas: Mapping[bytes, pa.Schema], source: str
 ) -> LoggedGroup:
     """The rows share the payload's memory. Raises Corrupt: its checksum was right, it is not."""
+    (group,) = decode_groups([payload], schemas, source)
+    return group
+
+
+def decode_groups(
+    payloads: Iterable[bytes | memoryview], schemas: Mapping[bytes, pa.Schema], source: str
+) -> Iterator[LoggedGroup]:
+    """Groups that follow each other, joined to larger ones where their schemas allow it: a log of
+    groups of one row is then replayed as fast as one of large groups."""
     try:
-        return _decoded(payload, schemas)
+        waiting: list[_Parsed] = []
+        schema_ids: dict[int, bytes] = {}
+        for payload in payloads:
+            parsed = _parsed(payload)
+            ids = {part.family: part.schema_id for part in parsed.parts}
+            is_other = any(schema_ids.get(family, id) != id for family, id in ids.items())
+            if is_other or len(waiting) == JOINED_MAX:
+                yield _joined(waiting, schemas)
+                waiting, schema_ids = [], {}
+            waiting.append(parsed)
+            schema_ids |= ids
+        if waiting:
+            yield _joined(waiting, schemas)
     except (struct.error, KeyError, ValueError, pa.ArrowException) as error:
         raise Corrupt(source=source, reason="a logged group cannot be decoded") from error
 
@@ -149,7 +173,21 @@ def _concatenated(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Re
     return whole
 
 
-def _decoded(payload: bytes | memoryview, schemas: Mapping[bytes, pa.Schema]) -> LoggedGroup:
+class _ParsedPart(NamedTuple):
+    family: int
+    schema_id: bytes
+    counts: Sequence[int]
+    body: pa.Buffer
+
+
+class _Parsed(NamedTuple):
+    """A payload without a look at its rows."""
+
+    statements: Sequence[Statement]
+    parts: Sequence[_ParsedPart]
+
+
+def _parsed(payload: bytes | memoryview) -> _Parsed:
     buffer = pa.py_buffer(payload)
     count, part_count = _HEAD.unpack_from(payload)
     at = _HEAD.size + count * _STATEMENT.size
@@ -159,16 +197,31 @@ def _decoded(payload: bytes | memoryview, schemas: Mapping[bytes, pa.Schema]) ->
         id = str(payload[at : at + length], "utf-8")
         at += length
         statements.append(Statement(id, version, rows, schema_version, sent_ms))
-    versions, parts = [one.version for one in statements], []
+    parts = []
     for _ in range(part_count):
         family, schema_id, length = _PART.unpack_from(payload, at)
         counts = struct.unpack_from(f"<{count}I", payload, at + _PART.size)
         at += _PART.size + 4 * count
         at += -at % _ALIGNED
-        body = pa.ipc.read_record_batch(buffer.slice(at, length), schemas[schema_id])
+        parts.append(_ParsedPart(family, schema_id, counts, buffer.slice(at, length)))
         at += length
-        rows = stamped(body, versions, counts)
-        parts.append(Part(family, rows, rows.column(KEY).to_pylist()))
     if at != len(payload) or not statements:
         raise ValueError(at)
-    return LoggedGroup(tuple(statements), tuple(parts))
+    return _Parsed(statements, parts)
+
+
+def _joined(groups: Sequence[_Parsed], schemas: Mapping[bytes, pa.Schema]) -> LoggedGroup:
+    found: dict[int, list[tuple[_Parsed, _ParsedPart]]] = {}
+    for group in groups:
+        for part in group.parts:
+            found.setdefault(part.family, []).append((group, part))
+    parts = []
+    for family, members in sorted(found.items()):
+        schema = schemas[members[0][1].schema_id]
+        bodies = [pa.ipc.read_record_batch(part.body, schema) for _, part in members]
+        versions = [one.version for group, _ in members for one in group.statements]
+        counts = [count for _, part in members for count in part.counts]
+        rows = stamped(_concatenated(bodies, schema), versions, counts)
+        parts.append(Part(family, rows, rows.column(KEY).to_pylist()))
+    statements = tuple(one for group in groups for one in group.statements)
+    return LoggedGroup(statements, tuple(parts))

@@ -1,7 +1,7 @@
 """Opens a region: fence, read, seal, replay, publish, look; and only then it serves (P5)."""
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from base.errors import Conflict, Unavailable
@@ -20,11 +20,10 @@ from dataplane.region.manifest import (
     read_current_manifest,
 )
 from dataplane.region.memory import Memory
-from dataplane.region.names import DATA, Opening, segment_name
+from dataplane.region.names import DATA, Numbered, Opening, segment_name
 from dataplane.region.place import OpenOrder, RegionPlace
 from dataplane.region.replay import Replay
 from dataplane.region.sealed_log import (
-    SealedLog,
     read_sealed,
     seal_segment,
     unsealed_segments,
@@ -105,15 +104,11 @@ def _open_over(place: RegionPlace, mine: Opening, source: Source, order: OpenOrd
     for entry in files:
         FileReader(place.files, entry).verify_present()
     replay = Replay(place, columns, mine, base)
-    for sealed in map(inherited.segment, base.sealed):
-        _verify_segment_present(place.disk, sealed, place.root)
-        if sealed.covered:
-            replay.add_covered(sealed)
-        else:
-            replay.add(read_sealed(place.disk, sealed.root or place.root, sealed))
-    for log in _seal_rest(place.disk, source):
-        replay.add(replace(log, entry=inherited.segment(log.entry)))
-    still_sealed = replay.finish()
+    try:
+        _replay(place, replay, base.sealed, source)
+        still_sealed = replay.finish()
+    finally:
+        replay.close()
     risen = base.schema_floor > source.manifest.schema_floor
     manifest = base.model_copy(
         update={
@@ -153,20 +148,40 @@ class _Inheritance:
         return entry.model_copy(update={"root": self.root_of(entry.root)})
 
 
-def _seal_rest(disk: Disk, source: Source) -> Iterator[SealedLog]:
-    """One at a time: what replay has spilled is not in memory while the next is read.
+def _replay(
+    place: RegionPlace, replay: Replay, listed: Sequence[SealedEntry], source: Source
+) -> None:
+    """One segment at a time: what has become files is not in memory while the next is read."""
+    disk, reading = place.disk, place.budget.reading
+    inherited = _Inheritance(place.root, source.root)
+    for sealed in map(inherited.segment, listed):
+        _verify_segment_present(disk, sealed, place.root)
+        if sealed.covered:
+            replay.add_covered(sealed)
+            continue
+        with reading(sealed.bytes):
+            replay.add(read_sealed(disk, sealed.root or place.root, sealed))
+    rest = _synced_rest(disk, source)
+    region_id = source.manifest.spec.region_id
+    for segment, size in rest.items():
+        is_last = segment == max(rest)
+        with reading(size):
+            log = seal_segment(disk, source.root, region_id, segment, is_last)
+            replay.add(replace(log, entry=inherited.segment(log.entry)))
 
-    Their writers may have died before they synced what can be read: a seal over bytes that the
-    next power loss takes would make the region lost."""
+
+def _synced_rest(disk: Disk, source: Source) -> dict[Numbered, int]:
+    """Segments without a seal, and their sizes. Their writers may have died before they synced what
+    can be read: a seal over bytes that the next power loss takes would make the region lost."""
     with lost_if_missing(source.root):
         rest = unsealed_segments(disk.list(source.root), source.manifest)
-        for segment in rest:
-            disk.sync_file(posixpath.join(source.root, segment_name(segment)))
+        paths = {one: posixpath.join(source.root, segment_name(one)) for one in rest}
+        for path in paths.values():
+            disk.sync_file(path)
+        sizes = {segment: disk.size(path) for segment, path in paths.items()}
     if rest:
         disk.sync_folder(source.root)
-    region_id = source.manifest.spec.region_id
-    for segment in rest:
-        yield seal_segment(disk, source.root, region_id, segment, is_last=segment == rest[-1])
+    return sizes
 
 
 def _verify_segment_present(disk: Disk, entry: SealedEntry, own_root: str) -> None:

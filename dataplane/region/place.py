@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from base.clock import Clock
 from dataplane.region.block_cache import BlockCache
+from dataplane.region.budget import MemoryBudget
 from dataplane.region.columns import ColumnDef, ordered
 from dataplane.region.disk import Disk
 from dataplane.region.file_reader import FileSource
@@ -31,6 +32,8 @@ class RegionPlace:
     limits: RegionLimits = field(default_factory=RegionLimits)
     cache: BlockCache = field(default_factory=BlockCache)
     """Shared by the regions of a node."""
+    budget: MemoryBudget = field(default_factory=MemoryBudget)
+    """Likewise."""
 
     def __post_init__(self) -> None:
         assert posixpath.isabs(self.root), "a root is absolute"

@@ -194,7 +194,8 @@ class Region(Ingesting):
             self._serving.stop(Unavailable("not-ready", reason="closed"))
             self._log.rotate()
         with self._merging, self._flushing:
-            pass  # a merge has seen it, at its next window, and a flush before its manifest
+            # A merge has seen it, at its next window, and a flush before its manifest.
+            self._content.give_up()
 
     def _shape_now(self) -> BatchShape:
         """`_writing` is held."""

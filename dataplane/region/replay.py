@@ -25,6 +25,7 @@ class Replay:
         self._mine = mine
         self._marks = base.marks
         self._sealed: list[SealedEntry] = []
+        self._share = place.budget.share()
         self.memory = Memory(columns)
         self.statements = StatementMemory(base.statements)
         self.version = base.version
@@ -37,7 +38,9 @@ class Replay:
             self.memory.add(living, wall_ms_of(group.version))
             remember(group, self.statements)
             self.version = max(self.version, group.version)
-            if self.memory.bytes > self._place.limits.memtable_bytes:
+            held, budget = self.memory.bytes, self._place.budget
+            self._share.set(held)
+            if held > self._place.limits.memtable_bytes or budget.must_spill(held):
                 self._spill()
         self.sequence = max(self.sequence, log.sequence)
         self._sealed.append(log.entry)
@@ -54,6 +57,10 @@ class Replay:
             self._spill()
         return covered(self._sealed)
 
+    def close(self) -> None:
+        """The rows are counted by the region from now on, or given up."""
+        self._share.set(0)
+
     def _spill(self) -> None:
         for memtable in self.memory.memtables():
             name = Numbered(*self._mine, len(self.spilled) + 1)
@@ -61,3 +68,4 @@ class Replay:
                 write_memtable(self._place, self._columns, memtable, name, self._marks)
             )
         self.memory = Memory(self._columns)
+        self._share.set(0)

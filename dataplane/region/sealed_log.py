@@ -24,7 +24,7 @@ from dataplane.region.log_format import (
     scan_records,
 )
 from dataplane.region.log_format_v1 import decode_batch
-from dataplane.region.logged_group import LoggedGroup, decode_group, rows_in, take_schema
+from dataplane.region.logged_group import LoggedGroup, decode_groups, rows_in, take_schema
 from dataplane.region.lost import lost_if_missing
 from dataplane.region.manifest import Manifest, SealedEntry
 from dataplane.region.names import Numbered, segment_name, segments
@@ -39,21 +39,26 @@ class SealedLog:
     path: str
 
     def groups(self) -> Iterator[LoggedGroup]:
-        """In order, each decoded when it is asked for. Raises Corrupt for a record that cannot be
-        replayed, or that does not follow the one before it."""
+        """In order, decoded as they are asked for; small ones are joined. None keeps the segment in
+        memory. Raises Corrupt for a record that cannot be replayed, or that does not follow the
+        one before it."""
         schemas: dict[bytes, pa.Schema] = {}
         last: Position | None = None
+        waiting: list[bytes] = []
         for record in self.scan.records:
             refuse_unknown(record, _KNOWN, self.path)
             self._refuse_gap(last, record)
             if record.type == RecordType.SCHEMA:
+                yield from decode_groups(waiting, schemas, self.path)
+                waiting = []
                 take_schema(record.payload, schemas, self.path)
                 continue
             last = record.position
             if self.scan.format == log_format_v1.FORMAT:
-                yield decode_batch(record.payload, self.path)
+                yield decode_batch(bytes(record.payload), self.path)
             else:
-                yield decode_group(record.payload, schemas, self.path)
+                waiting.append(bytes(record.payload))
+        yield from decode_groups(waiting, schemas, self.path)
 
     @property
     def sequence(self) -> int:

@@ -38,7 +38,7 @@ class Tended(Core):
             if frozen is None:
                 return False
             columns, marks = self.spec.columns, self._manifest.marks
-            with ExitStack() as names:
+            with ExitStack() as names, self.place.budget.flushes:
                 entries = [
                     write_memtable(
                         self.place, columns, memtable, names.enter_context(self._new_file()), marks
@@ -115,7 +115,9 @@ class Tended(Core):
             self._log.rotate()
 
     def _make_room(self) -> None:
-        if self._content.memory.bytes >= 2 * self.place.limits.memtable_bytes:
+        held = self._content.memory.bytes
+        is_full = held >= 2 * self.place.limits.memtable_bytes
+        if is_full or self.place.budget.must_yield(held):
             self.flush()
 
     def _freeze(self) -> Frozen | None:

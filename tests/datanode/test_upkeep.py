@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from base.errors import MetaError, NotFound, Unknown
+from base.errors import MetaError, NotFound, Unavailable, Unknown
 from base.wire.orders import CreateRegion, LeaseGrant, OpenRegion, RegionColumn, SetSchema
 from dataplane.datanode.leases import RegionLeases
 from dataplane.datanode.region_owner import RegionOwner
 from dataplane.datanode.regions import Regions
 from dataplane.datanode.store import DiskStore
 from dataplane.datanode.upkeep import LOG_IDLE_MS, Upkeep
+from dataplane.region.budget import MemoryBudget
 from dataplane.region.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.place import RegionLimits
 from dataplane.region.region import Region
@@ -72,6 +73,86 @@ async def bench() -> AsyncIterator[Bench]:
         regions.renew_by(create)
         yield Bench(store, clock, regions, Upkeep(regions, clock))
         await regions.close_all()
+
+
+@pytest.fixture
+async def two() -> AsyncIterator[tuple[Regions, Upkeep, MemoryBudget]]:
+    """Two open regions that share a budget of a megabyte."""
+    clock, budget = FakeClock(), MemoryBudget(1_000_000)
+    leases = RegionLeases("i1")
+    leases.sent(1, clock.mono_ms())
+    disk_store = DiskStore(MemoryDisk(MemoryStore()), clock, "/n", budget=budget)
+    async with asyncio.TaskGroup() as group:
+        regions = Regions(disk_store, leases, clock, group.create_task)
+        for number in range(2):
+            create = CreateRegion(
+                number=number + 1,
+                region_id=str(REGION_ID + number),
+                epoch=1,
+                table_id=1024,
+                root=f"/n/regions/{REGION_ID + number}",
+                columns=[
+                    RegionColumn(id=1, type="int64", nullable=False),
+                    RegionColumn(id=2, type="string", nullable=True),
+                ],
+                schema_version=1,
+                schema_floor=0,
+                key_columns=[1],
+                lease=LeaseGrant(incarnation="i1", heartbeat=1, lease_ms=10**9),
+            )
+            await regions.carry_out(create)
+            regions.renew_by(create)
+        yield regions, Upkeep(regions, clock, budget), budget
+        await regions.close_all()
+
+
+async def test_given_little_room_when_looked_after_then_the_largest_region_is_flushed(
+    two: tuple[Regions, Upkeep, MemoryBudget],
+) -> None:
+    regions, upkeep, budget = two
+    large, small = [slot.owner for slot in regions]
+    assert large is not None
+    assert small is not None
+    await small.write(header("s"), batch({b"a": (1, "x" * 100_000)}))
+    await large.write(header("s"), batch({b"a": (1, "x" * 450_000)}))
+
+    await upkeep.look_after()
+
+    assert large.region.stats().memtable_bytes == 0
+    assert small.region.stats().memtable_bytes > 0
+    assert budget.excess == 0
+
+
+async def test_given_no_room_when_written_then_it_is_refused_until_there_is(
+    two: tuple[Regions, Upkeep, MemoryBudget],
+) -> None:
+    regions, upkeep, budget = two
+    owner = next(iter(regions)).owner
+    assert owner is not None
+    await owner.write(header("s"), batch({b"a": (1, "x" * 1_000_000)}))
+
+    with pytest.raises(Unavailable) as refusal:
+        await owner.write(header("s-2"), batch({b"b": (1, "x")}))
+
+    assert refusal.value.facts["limit_bytes"] == budget.bytes_max
+    await upkeep.look_after()
+    await owner.write(header("s-2"), batch({b"b": (1, "x")}))
+
+
+async def test_given_too_many_files_to_merge_when_written_then_it_is_refused(
+    two: tuple[Regions, Upkeep, MemoryBudget], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = next(iter(two[0])).owner
+    assert owner is not None
+    monkeypatch.setattr("dataplane.datanode.region_owner.FILES_MAX", 2)
+    for number in range(2):
+        await owner.write(header(f"s-{number}"), batch({b"%d" % number: (1, "x")}))
+        await asyncio.to_thread(owner.region.flush)
+
+    with pytest.raises(Unavailable) as refusal:
+        await owner.write(header("s-2"), batch({b"b": (1, "x")}))
+
+    assert refusal.value.facts["files"] == 2
 
 
 async def test_given_rows_when_they_are_old_then_they_are_flushed(bench: Bench) -> None:

@@ -18,6 +18,7 @@ from dataplane.region.log_format import (
     scan_records,
 )
 from dataplane.region.logged_group import (
+    JOINED_MAX,
     GroupPart,
     LoggedGroup,
     LoggedSchema,
@@ -31,7 +32,19 @@ from dataplane.region.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.names import parse_segment
 from dataplane.region.region import Region
 from dataplane.region.schema import RegionSchema
-from tests.region.rig import REGION_ID, SPEC, batch, contents, header, order, place, write
+from dataplane.region.sealed_log import seal_segment
+from tests.region.rig import (
+    REGION_ID,
+    SPEC,
+    A,
+    batch,
+    contents,
+    header,
+    order,
+    place,
+    version_of,
+    write,
+)
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "region"
 INDEX = 4
@@ -161,6 +174,28 @@ def test_given_a_schema_when_it_changes_then_its_segment_has_both_and_all_is_rep
     assert types == [schema, group, group, schema, group]
     assert [record.position.sequence for record in scan.records] == [1, 1, 2, 3, 3]
     assert len(contents(Region.open(place(disk), order(2)))) == 8
+
+
+def test_given_groups_of_one_row_when_replayed_then_they_are_joined_and_nothing_is_lost() -> None:
+    disk = MemoryDisk(MemoryStore())
+    region = Region.create(place(disk), SPEC, 1)
+    count = 2 * JOINED_MAX + 5
+    for at in range(count):
+        write(region, f"s-{at}", {b"k%d" % (at % 7): (at, None)})
+    (path,) = (path for path in disk.store.live if "wal-" in path)
+    name = parse_segment(path.rpartition("/")[2])
+    assert name is not None
+
+    log = seal_segment(disk, A, REGION_ID, name, is_last=True)
+    groups = list(log.groups())
+
+    assert [len(group.statements) for group in groups] == [JOINED_MAX, JOINED_MAX, 5]
+    assert (log.rows(), log.sequence) == (count, count)
+    again = Region.open(place(disk), order(1))
+    assert contents(again) == contents(region)
+    assert again.stats().sequence == count
+    versions = [version_of(one, b"k3") for one in (region, again)]
+    assert versions[0] == versions[1]
 
 
 def test_given_a_record_of_another_type_when_replayed_then_the_region_does_not_open() -> None:
