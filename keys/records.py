@@ -189,7 +189,7 @@ class ProcedureHistoryKey(Key[ProcedureHistory]):
 
 
 class Idempotency(StoredModel):
-    """Written with the submission; no lease, removed by a ticker (PROTOCOLS P1)."""
+    """Written with the submission, without an etcd lease; removed with the procedure's history."""
 
     procedure: str
     fingerprint: str

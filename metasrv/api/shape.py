@@ -24,6 +24,7 @@ from metasrv.service.index_coverage import FILLING, duplicates_of
 from metasrv.service.plan_shapes import plan_body
 from metasrv.service.procedure_shapes import ended_body, living_body
 from metasrv.service.shapes import catalog_body, schema_body, table_body, table_etag
+from metasrv.service.standing import stood_at
 from metasrv.service.state import ServerState
 from metasrv.service.wishes import SchemaName, Stands
 from procedures.kinds.check_table import CHECK_TABLE
@@ -52,7 +53,9 @@ async def changed(
     if isinstance(done, Stands):
         return await _stands(state, done)
     headers = _headers(asked, [done])
-    if asked.wait_ms is None or not isinstance(done.found, ProcedureHistory):
+    if not isinstance(done.found, ProcedureHistory):
+        return _accepted(state, done, headers)
+    if asked.wait_ms is None and stood_at(done.found) is None:
         return _accepted(state, done, headers)
     error = error_of(done.procedure, done.found)
     if error is not None:
@@ -118,24 +121,25 @@ async def _ended(state: ServerState, history: ProcedureHistory, headers: Headers
     status = KINDS[record.kind].success
     if status == 204:
         return Response(status_code=204, headers=headers)
-    if status == 201 and history.catalog_version is None:
+    version = history.catalog_version or stood_at(history)
+    if history.catalog_version is None and (status == 201 or version is not None):
         status = 200  # `if_not_exists`, and somebody else had made it when its turn came
-        headers[VERSION_HEADER] = str(state.follower.catalog.version)
+        headers[VERSION_HEADER] = str(tables.left_by(state, version).version)
     if record.kind == CREATE_CATALOG.name:
         name = record.resource.name
         if status == 201:
             headers["Location"] = f"/v1/catalogs/{name}"
-        return answer(tables.made_catalog(state, name, history.catalog_version), status, headers)
+        return answer(tables.made_catalog(state, name, version), status, headers)
     if record.kind == CREATE_SCHEMA.name:
         catalog, schema = record.resource.name.split(".")
         within = SchemaName(catalog, schema)
         if status == 201:
             headers["Location"] = f"/v1/catalogs/{catalog}/schemas/{schema}"
-        return answer(tables.made_schema(state, within, history.catalog_version), status, headers)
+        return answer(tables.made_schema(state, within, version), status, headers)
     if record.kind in FOUND:
         return answer(FOUND[record.kind].model_validate(history.result), status, headers)
     table_id = _table_id(history, record)
-    body = await tables.made_table(state, table_id, history.catalog_version)
+    body = await tables.made_table(state, table_id, version)
     if record.kind in FILLING:
         return _index_made(body, history, status, headers)
     headers["ETag"] = table_etag(body.id, body.version)
@@ -195,12 +199,5 @@ def _plan(done: PlannedChange) -> Response:
 
 
 def _resource_of(stands: Stands) -> ResourceBody:
-    found = stands.found
-    if isinstance(found, Table):
-        info = found.info
-        return ResourceBody(type="table", id=str(info.table_id), name=info.full_name)
-    if isinstance(found, CatalogInfo):
-        return ResourceBody(type="catalog", id=str(found.catalog_id), name=found.name)
-    return ResourceBody(
-        type="schema", id=str(found.schema_id), name=f"{found.catalog}.{found.name}"
-    )
+    found = stands.resource
+    return ResourceBody(type=found.type, id=found.id, name=found.name)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from base.errors import MetaError, NotFound, NotLeader, Refused, Unavailable, Unknown
+from keys.committer import StaleRead
 from keys.records import Idempotency, IdempotencyKey, Phase, ProcedureHistory
 from keys.txn import snapshot
 from metasrv.service.asking import Asked
 from metasrv.service.planning import plan_of
+from metasrv.service.standing import keep
 from metasrv.service.state import ServerState
 from metasrv.service.wishes import (
     Change,
@@ -86,9 +88,24 @@ async def change(state: ServerState, wish: Wish) -> Made | PlannedChange | Stand
             if asked.dry_run:
                 return await _planned(term, asked, known)
             if isinstance(known.change, Stands):
-                return known.change
+                return await _kept(state, term, asked, known.change, patience)
             known = await _submit(state, term, asked, known.change)
         return await waited(term, known, patience)
+
+
+async def _kept(
+    state: ServerState, term: Term, asked: Asked, stands: Stands, patience: Patience
+) -> Made | Stands:
+    """What stands; or what a request with the same key has come to, which was faster."""
+    silent_ms = SILENT_DEADLINES * state.facts.store_deadline_ms
+    try:
+        await keep(state, term, asked, stands, deadline_ms=silent_ms)
+    except StaleRead:
+        known = await replayed(term, asked)
+        if known is None:  # it has just expired
+            return await _kept(state, term, asked, stands, patience)
+        return await waited(term, known, patience)
+    return stands
 
 
 @contextmanager

@@ -48,7 +48,7 @@ def plan_create_catalog(spec: CatalogSpec, facts: Facts) -> Change | Stands:
             raise Conflict("already-exists", what="catalog", name=spec.name)
         if existing.options != spec.options:
             raise Conflict("schema-conflict", name=spec.name)
-        return Stands(existing)
+        return Stands(CREATE_CATALOG, existing)
 
     def numbered(catalog_id: int) -> CreateCatalog:
         info = CatalogInfo(

@@ -55,7 +55,7 @@ def plan_create_table(asked: Asked, wanted: TableToCreate, facts: Facts) -> Chan
             raise Conflict("already-exists", what="table", name=name.full)
         if not is_like(existing.info, info):
             raise Conflict("schema-conflict", name=name.full, table_id=existing.info.table_id)
-        return Stands(existing)
+        return Stands(CREATE_TABLE, existing)
     nodes = _place(facts.nodes, info.partition.regions)
     route = table_route(PLACEHOLDER_ID, nodes)
     must_fit(info, route, asked.client())

@@ -60,7 +60,7 @@ def plan_create_index(
         if_not_exists=spec.if_not_exists,
     )
     if not drafted(info, (operation,)).moves:
-        return Stands(table, index=spec.name)
+        return Stands(CREATE_INDEX, table, spec.name)
     return Change(CREATE_INDEX, _state(name, info, operation), info.table_id)
 
 
@@ -70,7 +70,7 @@ def plan_validate_index(asked: Asked, name: TableName, index: str, facts: Facts)
     _found(info, index)
     operation = ValidateIndex(name=index)
     if not drafted(info, (operation,)).moves:
-        return Stands(table, index=index)
+        return Stands(VALIDATE_INDEX, table, index)
     return Change(VALIDATE_INDEX, _state(name, info, operation), info.table_id)
 
 

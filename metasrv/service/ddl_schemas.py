@@ -51,7 +51,7 @@ def plan_create_schema(name: SchemaName, spec: SchemaSpec, facts: Facts) -> Chan
             raise Conflict("already-exists", what="schema", name=name.full)
         if existing.options != spec.options:
             raise Conflict("schema-conflict", name=name.full)
-        return Stands(existing)
+        return Stands(CREATE_SCHEMA, existing)
 
     def numbered(schema_id: int) -> CreateSchema:
         return CreateSchema(

@@ -64,7 +64,7 @@ async def route(
 
 async def made_table(state: ServerState, table_id: int, version: int | None) -> TableBody:
     """The table as a change left it; as it is now, if that version is not kept any more."""
-    catalog = _left_by(state, version)
+    catalog = left_by(state, version)
     known = catalog.tables.get(table_id)
     if known is None:
         raise NotFound("table-not-found", table_id=table_id)
@@ -73,18 +73,18 @@ async def made_table(state: ServerState, table_id: int, version: int | None) -> 
 
 def made_schema(state: ServerState, name: SchemaName, version: int | None) -> SchemaBody:
     """The schema as its create left it. Raises NotFound if it is gone and that version too."""
-    catalog = _left_by(state, version)
+    catalog = left_by(state, version)
     return schema_body(catalog.schema(name.catalog, name.schema), catalog.version)
 
 
 def made_catalog(state: ServerState, name: str, version: int | None) -> CatalogBody:
     """As of a schema."""
-    catalog = _left_by(state, version)
+    catalog = left_by(state, version)
     must_have_catalog(catalog, name)
     return catalog_body(catalog.catalogs[name], catalog.version)
 
 
-def _left_by(state: ServerState, version: int | None) -> Catalog:
+def left_by(state: ServerState, version: int | None) -> Catalog:
     """The catalog of a version; as it is now, if the version is none or not kept any more."""
     found = state.follower.at(version) if version is not None else None
     return found or state.follower.catalog

@@ -10,7 +10,7 @@ from base.errors import Conflict, NotFound, Refused
 from base.ids import is_identifier
 from keys.catalog import Catalog, Table
 from keys.catalogs import CatalogInfo, SchemaInfo
-from keys.records import Lock, Phase
+from keys.records import Lock, Phase, Resource
 from metasrv.service.asking import Asked
 from metasrv.service.nearby import hint
 from procedures.entry import Entry
@@ -48,9 +48,21 @@ class Change:
 class Stands:
     """A wish that is fulfilled already (`if_not_exists`)."""
 
+    kind: Kind[Any]
+    """What would have made it."""
     found: Table | SchemaInfo | CatalogInfo
     index: str | None = None
     """Of the table, if that is what was wished for."""
+
+    @property
+    def resource(self) -> Resource:
+        found = self.found
+        if isinstance(found, Table):
+            return Resource.table(found.info.table_id, found.info.full_name)
+        if isinstance(found, CatalogInfo):
+            return Resource(type="catalog", id=str(found.catalog_id), name=found.name)
+        name = f"{found.catalog}.{found.name}"
+        return Resource(type="schema", id=str(found.schema_id), name=name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,3 +132,67 @@ async def test_given_a_new_key_when_created_then_the_store_is_written_twice_and_
         await one.client.post(TABLES, json=spec(), headers=KEY | WAIT)
 
         assert [bool(request.writes) for request in sent] == [True, False, True]
+
+
+PLACES = {
+    "catalog": ("/v1/catalogs", {"name": "acme"}),
+    "schema": ("/v1/catalogs/main/schemas", {"name": "sales"}),
+    "table": (TABLES, spec("u")),
+    "index": (f"{TABLES}/t/indexes", {"name": "i", "columns": ["carrier"]}),
+}
+
+
+@pytest.mark.parametrize("what", PLACES)
+@pytest.mark.parametrize("wait", [WAIT, {}], ids=["waits", "does not wait"])
+async def test_given_what_stands_already_when_its_key_is_repeated_then_the_same_answer(
+    what: str, wait: dict[str, str]
+) -> None:
+    async with leader() as one:
+        await one.make("t")
+        path, body = PLACES[what]
+        body = {**body, "if_not_exists": True}
+        assert (await one.client.post(path, json=body, headers=WAIT)).status_code == 201
+        version = one.version
+
+        first = await one.client.post(path, json=body, headers=KEY | wait)
+        await one.client.delete(f"{path}/{body['name']}", headers=WAIT)
+        again = await one.client.post(path, json=body, headers=KEY | wait)
+        other = await one.client.post(path, json={**body, "name": "x"}, headers=KEY | wait)
+
+        assert (first.status_code, again.status_code) == (200, 200), again.text
+        assert again.json() == first.json()
+        assert again.headers["idempotency-replayed"] == "true"
+        assert "idempotency-replayed" not in first.headers
+        assert again.headers["catalog-version"] == first.headers["catalog-version"] == str(version)
+        assert (other.status_code, other.json()["code"]) == (422, "idempotency-key-reused")
+
+
+async def test_given_what_stands_already_when_asked_at_once_with_one_key_then_it_is_kept_once() -> (
+    None
+):
+    async with leader() as one:
+        await one.make("t")
+        body = spec("t", if_not_exists=True)
+
+        found = await asyncio.gather(
+            *(one.client.post(TABLES, json=body, headers=KEY | WAIT) for _ in range(4))
+        )
+
+        assert {answer.status_code for answer in found} == {200}
+        assert len({answer.json()["id"] for answer in found}) == 1
+        listed = (await one.client.get("/v1/procedures")).json()["procedures"]
+        assert len(listed) == 2
+
+
+async def test_given_what_stands_already_when_asked_without_a_key_then_nothing_is_stored() -> None:
+    async with leader() as one:
+        await one.make("t")
+        revision = one.kv.revision
+
+        await one.client.post(TABLES, json=spec("t", if_not_exists=True), headers=WAIT)
+        dry = await one.client.post(
+            f"{TABLES}?dry_run=true", json=spec("t", if_not_exists=True), headers=KEY
+        )
+
+        assert dry.status_code == 200
+        assert one.kv.revision == revision
