@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from base.clock import Clock
-from base.errors import Conflict, Corrupt, Unavailable
+from base.errors import Corrupt, MetaError, Refused, Unavailable
 from keys.batch import VERSION_KEY
 from keys.catalog import Catalog
 from keys.key import Range
@@ -149,14 +149,16 @@ class Follower:
                 watch = self._kv.watch(log.start, VERSION_KEY + b"\0", start_revision=revision + 1)
                 async for watched in watch:
                     self._take(watched)
-            except (Unavailable, Conflict):  # silent, or compacted under us: load what is missing
+            except Corrupt:
+                raise
+            except MetaError:  # silent, or compacted under us, or it refuses us for a moment
                 await self._clock.sleep_ms(PAUSE_MS)
 
     async def listen(self) -> None:
         """For ever: proves, once in a while, that this catalog is not older than the store."""
         while True:
             await self._clock.sleep_ms(self._deadline_ms // 2)
-            with suppress(Unavailable):
+            with suppress(Unavailable, Refused):
                 await self.look()
 
     async def look(self) -> None:

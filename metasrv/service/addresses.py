@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from base.clock import Clock
-from base.errors import Conflict, Unavailable
+from base.errors import MetaError, Unavailable
 from keys.cluster import Node, NodeKey
 from keys.key import Range
 from keys.kv import KeyValue, Kv, Watched
@@ -53,7 +53,7 @@ class Addresses:
                 watch = self.kv.watch(*DATANODES, start_revision=revision + 1)
                 async for watched in watch:
                     self._take(watched)
-            except (Unavailable, Conflict):  # else it is read, and who asks is told
+            except MetaError:  # it is read again, and who asks meanwhile is told what was known
                 self.followed.clear()
                 await self.clock.sleep_ms(PAUSE_MS)
 

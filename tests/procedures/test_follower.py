@@ -2,7 +2,7 @@
 
 import pytest
 
-from base.errors import Corrupt, Unavailable
+from base.errors import Corrupt, Refused, Unavailable
 from keys.follower import Follower
 from keys.kv import Answer, Get, Page, Put, Request
 from keys.log import (
@@ -18,12 +18,13 @@ from tests.sim.loop import SimClock, SimLoop, SimStalledError, run
 
 
 class CountingKv(MemoryKv):
-    """Counts what it is asked; `away`: it does not answer."""
+    """Counts what it is asked; `away`: it does not answer; `refuses`: it knows us no more."""
 
     def __init__(self, clock: SimClock) -> None:
         super().__init__(clock)
         self.reads = 0
         self.away = False
+        self.refuses = False
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
@@ -31,6 +32,8 @@ class CountingKv(MemoryKv):
         self.reads += 1
         if self.away:
             raise Unavailable()
+        if self.refuses:
+            raise Refused("unauthenticated", details="permission denied")
         return await super().range(get, deadline_ms=deadline_ms, revision=revision)
 
 
@@ -200,3 +203,23 @@ def test_given_no_load_behind_a_compaction_when_watched_then_it_never_gets_there
 
     with pytest.raises(SimStalledError):
         test_given_a_watch_that_was_compacted_under_us_then_versions_go_on_and_never_back()
+
+
+def test_given_a_store_that_refuses_for_a_moment_when_followed_then_it_is_asked_again() -> None:
+    async def main(loop: SimLoop) -> None:
+        clock = SimClock(loop)
+        kv = CountingKv(clock)
+        await publish(kv, first_update())
+        follower = Follower(kv, clock, deadline_ms=DEADLINE_MS)
+        kv.refuses = True
+        following = loop.spawn("server", follower.follow())
+        listening = loop.spawn("server", follower.listen())
+        await clock.sleep_ms(60_000)
+        assert not following.done()
+        assert not listening.done()
+
+        kv.refuses = False
+
+        await follower.wait_for(1, deadline_ms=DEADLINE_MS)
+
+    run(main, 1)
