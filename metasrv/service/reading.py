@@ -10,8 +10,10 @@ from base.schema.instants import parse_instant
 from keys.catalog import Catalog
 from metasrv.service.pages import ListName, Token, unseal
 from metasrv.service.state import ServerState
+from metasrv.term import Term
 
 WAIT_MS_MAX = 5_000  # for a version that this server has not applied yet
+CLOSE_EVERY_MS = 200  # times that one write of the leader closes: readers of each moment share it
 _VERSION = re.compile(r"version:(0|[1-9][0-9]{0,15})")
 
 
@@ -59,7 +61,8 @@ async def view(state: ServerState, wanted: Freshness) -> View:
 async def _closed(state: ServerState, at_ms: int) -> None:
     """Once no commit at or before *at_ms* can come any more, and all that did are applied here.
 
-    A later commit proves it; where there is none yet, the leader stores its word. Raises
+    A later commit proves it; where there is none yet, the leader stores its word, for the whole
+    interval of CLOSE_EVERY_MS that *at_ms* lies in, once that is over. Raises
     Unavailable("not-ready") for a time that is not over, and where no leader can say.
     """
     if at_ms <= state.follower.closed_ms:
@@ -70,10 +73,20 @@ async def _closed(state: ServerState, at_ms: int) -> None:
         term = await state.leading()
         term.committer.must_have_space()
         async with asyncio.timeout(WAIT_MS_MAX / 1000):
-            await term.committer.close(at_ms)
+            await _close_interval(state, term, at_ms)
     except (TimeoutError, MetaError) as error:
         raise Unavailable("not-ready", what="the catalog as of that time") from error
-    state.follower.close(at_ms)
+
+
+async def _close_interval(state: ServerState, term: Term, at_ms: int) -> None:
+    now_ms = state.clock.wall_ms()
+    until_ms = now_ms - now_ms % CLOSE_EVERY_MS
+    if until_ms < at_ms:
+        until_ms += CLOSE_EVERY_MS
+        await state.clock.sleep_ms(until_ms - now_ms)
+    if at_ms > state.follower.closed_ms:  # nobody else has closed it meanwhile
+        await term.committer.close(until_ms)
+        state.follower.close(until_ms)
 
 
 def is_open(state: ServerState, query: bytes) -> bool:

@@ -1,7 +1,11 @@
 """Reads of the catalog: versions, ETags, pages, and what is said when they may be old."""
 
+import asyncio
+
 import pytest
 
+from metasrv.service.reading import CLOSE_EVERY_MS
+from metasrv.service.shapes import time_of
 from tests.api.rig import TABLES, Server, leader
 
 WAIT = {"Prefer": "wait=10"}
@@ -178,3 +182,20 @@ async def test_given_a_time_that_is_none_or_too_early_when_asked_for_then_it_is_
 
         assert answer.status_code == status
         assert detail in answer.json()["detail"]
+
+
+async def test_given_many_reads_as_of_now_then_the_store_is_written_once_an_interval() -> None:
+    async with leader(nodes=1) as one:
+        await one.make("t")
+        before, revision = one.clock.wall_ms(), one.kv.revision
+
+        async def read() -> int:
+            now = time_of(one.clock.wall_ms() - 1).replace("+", "%2B")
+            answer = await one.client.get(f"{TABLES}/t?as_of={now}")
+            return answer.status_code
+
+        found = [await asyncio.gather(*(read() for _ in range(8))) for _ in range(6)]
+
+        intervals = (one.clock.wall_ms() - before) // CLOSE_EVERY_MS + 1
+        assert {status for some in found for status in some} == {200}
+        assert one.kv.revision - revision <= 2 * intervals
