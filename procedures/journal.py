@@ -1,5 +1,6 @@
 """How a record moves: pure functions from a record and what happened to the next record."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
@@ -19,6 +20,8 @@ from keys.records import (
 from keys.txn import Stamp
 from procedures.machine import Goto, Kind, ProcedureState, S
 from procedures.passages import Passage, kept
+
+FACTS_CHARS_MAX = 16_384  # of an error, as JSON
 
 Why: TypeAlias = MetaError | Controlled
 """Why a procedure turns back: an error, or somebody who cancelled it."""
@@ -108,7 +111,17 @@ def _why(record: ProcedureRecord, why: Why) -> dict[str, Any]:
 
 
 def stored_error(error: MetaError) -> StoredError:
-    return StoredError(code=error.code, facts=storable(error.facts))
+    """Facts that are long are cut: a record has little room for them (procedures/sizes.py)."""
+    facts = storable(error.facts)
+    if len(json.dumps(facts, default=str)) > FACTS_CHARS_MAX:
+        most = FACTS_CHARS_MAX // len(facts)
+        facts = {name: _cut(fact, most) for name, fact in facts.items()}
+    return StoredError(code=error.code, facts=facts)
+
+
+def _cut(fact: object, most: int) -> object:
+    text = fact if isinstance(fact, str) else json.dumps(fact, default=str)
+    return fact if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
 
 
 def pause(record: ProcedureRecord, mark: Controlled, stamp: Stamp) -> ProcedureRecord:

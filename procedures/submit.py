@@ -19,6 +19,9 @@ from procedures import journal
 from procedures.context import Ports
 from procedures.machine import Kind, ProcedureState
 from procedures.runner import Held
+from procedures.sizes import record_must_fit
+
+_UNKNOWN = Stamp(catalog_version=None, submission=0, at_ms=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +56,11 @@ class Submitter:
     ) -> tuple[Submitted, Held | None]:
         """The procedure and, if it is new, its record as stored.
 
-        Raises Refused("idempotency-key-reused") where the key belongs to another request, and
-        Unknown where the term ended before the store answered: ask again with the same key.
+        Raises Refused("idempotency-key-reused") where the key belongs to another request,
+        Refused("ddl-too-large") where its end might not fit a transaction, and Unknown where the
+        term ended before the store answered: ask again with the same key.
         """
+        record_must_fit(journal.begin(kind, state, wish.client, _UNKNOWN, parent=wish.parent))
         record, history = ProcedureKey(wish.procedure), ProcedureHistoryKey(wish.procedure)
         digest = wish.client.idempotency
 

@@ -21,7 +21,7 @@ from metasrv.service.wishes import Change, Facts, TableName, Wish, table_named
 from procedures.kinds import alter_operations as stored
 from procedures.kinds import constraint_operations as constraints
 from procedures.kinds.alter_operations import Operation, drafted
-from procedures.kinds.alter_table import ALTER_TABLE, AlterTable
+from procedures.kinds.alter_table import ALTER_TABLE, AlterTable, must_fit
 from procedures.kinds.drop_table import DROP_TABLE, DropTable
 from procedures.kinds.rename_table import RENAME_TABLE, RenameTable
 from procedures.kinds.truncate_table import TRUNCATE_TABLE, TruncateTable
@@ -136,7 +136,7 @@ def plan_alter_table(asked: Asked, name: TableName, request: AlterRequest, facts
         _stored(operation, facts.now_ms, f"/operations/{number}")
         for number, operation in enumerate(request.operations)
     )
-    drafted(table.info, operations)
+    draft = drafted(table.info, operations)
     state = AlterTable(
         catalog=name.catalog,
         schema_name=name.schema,
@@ -145,6 +145,7 @@ def plan_alter_table(asked: Asked, name: TableName, request: AlterRequest, facts
         operations=operations,
         grace_ms=request.grace_s * 1_000,
     )
+    must_fit(draft, state, table.route, asked.client())
     return Change(ALTER_TABLE, state, table.info.table_id)
 
 
@@ -196,7 +197,7 @@ def plan_undrop_table(
     asked: Asked, name: TableName, target: TableName, table_id: int | None, facts: Facts
 ) -> Change:
     """*target*: the name it will bear, in the schema it was dropped from."""
-    facts.catalog.schema(name.catalog, name.schema)
+    schema = facts.catalog.schema(name.catalog, name.schema)
     dropped = dropped_table(name, table_id, facts.catalog)
     asked.require_version(name.full, _tag(dropped))
     if facts.catalog.find(target.catalog, target.schema, target.table) is not None:
@@ -207,6 +208,7 @@ def plan_undrop_table(
         schema_name=name.schema,
         old_name=name.table,
         new_name=target.table,
+        schema_id=schema.schema_id,
     )
     return Change(UNDROP_TABLE, state, dropped.info.table_id)
 

@@ -9,8 +9,8 @@ says; cancelled before the brink is crossed, the elements go back the way that t
 from base.elements.states import ElementState
 from keys.elements import STORED_GRAPHS
 from keys.log import TableAltered
-from keys.records import Lock, Resource
-from keys.tables import TableInfo, TableInfoKey
+from keys.records import Lock, Resource, Submission
+from keys.tables import TableInfo, TableInfoKey, TableRoute
 from keys.txn import Snapshot, Txn
 from procedures.context import Context
 from procedures.kinds.alter_operations import (
@@ -28,6 +28,7 @@ from procedures.marks import close_marks, open_marks
 from procedures.moves import Move, What, back, moved, over_brink, to_brink, to_end
 from procedures.reorg import Reorg, Runs, has, joined, summary
 from procedures.requirements import required_table
+from procedures.sizes import altered_must_fit
 from procedures.transitions import is_settled, publish, read_table, settle, tell
 from procedures.validation import REGIONS_AT_ONCE, look_at
 
@@ -105,7 +106,17 @@ class AlterTable(ProcedureState):
 async def judged(state: AlterTable, at: Context) -> tuple[Snapshot, TableInfo, Draft]:
     """What the operations come to, under the lock. Raises what they are refused with."""
     seen, info = await required_table(at, state)
-    return seen, info, drafted(info, state.operations)
+    draft = drafted(info, state.operations)
+    _, _, route = await read_table(at, state.table_id)
+    must_fit(draft, state, route, at.client)
+    return seen, info, draft
+
+
+def must_fit(draft: Draft, state: AlterTable, route: TableRoute, client: Submission) -> None:
+    """Raises Refused("ddl-too-large") where a later transition would not fit a transaction."""
+    last = edited(draft.entered, state.operations)
+    record_bytes = len(client.model_dump_json()) + len(state.model_dump_json())
+    altered_must_fit(last, route, record_bytes)
 
 
 async def begin(state: AlterTable, at: Context) -> Outcome[AlterTable]:

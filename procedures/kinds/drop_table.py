@@ -46,7 +46,7 @@ class DropTable(ProcedureState):
     covered: bool = False
     """A parent holds its schema, or its catalog, exclusively."""
     info: TableInfo | None = None
-    """As it was when it moved; from then on `close` needs it."""
+    """In a record of a server of before, as it was when it moved; else it is read where it went."""
     route: TableRoute | None = None
 
 
@@ -91,18 +91,21 @@ async def remove(state: DropTable, at: Context) -> Outcome[DropTable]:
     txn = txn.put(removed_route, RemovedTableRoute(route=route, dropped_at_ms=now, dropped_by=by))
     txn = txn.put(removed_name, TableName(table_id=table_id))
     txn = txn.log(TableDropped(table_id=table_id, dropped_at_ms=now, dropped_by=by))
-    return Goto("close", state.model_copy(update={"info": info, "route": route}), txn)
+    return Goto("close", state, txn)
 
 
 async def close(state: DropTable, at: Context) -> Outcome[DropTable]:
     """A node out of reach holds no lease for long, and its next heartbeat is answered "close"."""
-    assert state.info is not None
-    assert state.route is not None
+    info, route = state.info, state.route
+    if info is None or route is None:
+        info_key, key = RemovedTableInfoKey(state.table_id), RemovedTableRouteKey(state.table_id)
+        seen = await at.snapshot(info_key, key)
+        info, route = seen.must(info_key).info, seen.must(key).route
     alive = at.alive_nodes()
-    regions = [region for region in state.route.region_routes if region.leader in alive]
-    answers = await order_all(at, state.info, regions, close_order)
+    regions = [region for region in route.region_routes if region.leader in alive]
+    answers = await order_all(at, info, regions, close_order)
     answers.must_all_succeed()
-    return Done(state, {"table_id": state.table_id, "name": state.info.full_name})
+    return Done(state, {"table_id": state.table_id, "name": info.full_name})
 
 
 def locks(state: DropTable) -> tuple[Lock, ...]:

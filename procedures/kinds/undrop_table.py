@@ -9,7 +9,7 @@ from pydantic import Field
 
 from base.elements.states import ElementState
 from base.errors import Conflict, NotFound
-from keys.catalogs import SchemaNameKey
+from keys.catalogs import SchemaInfo, SchemaNameKey
 from keys.log import TableUndropped
 from keys.records import Lock, Resource
 from keys.records import Outcome as Ended
@@ -41,6 +41,8 @@ class UndropTable(ProcedureState):
     schema_name: str
     old_name: str
     new_name: str
+    schema_id: int | None = None
+    """Of the schema that the name resolved to; None: a server of before submitted it."""
     region_ids: tuple[str, ...] = ()
     moves: dict[str, str] = Field(default_factory=dict)
     """Node that is gone -> id of the child that fails its regions over."""
@@ -58,8 +60,7 @@ async def publish(state: UndropTable, at: Context) -> Outcome[UndropTable]:
     removed, removed_route = seen.get(old_info), seen.get(old_route)
     if removed is None or removed_route is None:
         raise NotFound("table-not-found", table_id=state.table_id)
-    if seen.get(schema) is None:
-        raise NotFound(what="schema", name=f"{state.catalog}.{state.schema_name}")
+    _require_schema(state, seen.get(schema))
     if seen.get(name) is not None:
         full = f"{state.catalog}.{state.schema_name}.{state.new_name}"
         raise Conflict("already-exists", what="table", name=full)
@@ -70,6 +71,15 @@ async def publish(state: UndropTable, at: Context) -> Outcome[UndropTable]:
     txn = put_route(txn, None, route).log(TableUndropped(info=info, route=route))
     region_ids = tuple(r.region_id for r in route.region_routes)
     return Goto("open", state.model_copy(update={"region_ids": region_ids}), txn)
+
+
+def _require_schema(state: UndropTable, found: SchemaInfo | None) -> None:
+    """The name still means the schema that it resolved to at submit (PROTOCOLS P1)."""
+    name = f"{state.catalog}.{state.schema_name}"
+    if found is None:
+        raise NotFound(what="schema", name=name)
+    if state.schema_id not in (None, found.schema_id):
+        raise Conflict("schema-conflict", name=name, table_id=state.table_id, now=found.schema_id)
 
 
 def _back(info: TableInfo, state: UndropTable) -> TableInfo:

@@ -6,20 +6,22 @@ from dataclasses import dataclass, replace
 import pytest
 
 from base.elements.states import ElementState
+from keys.catalogs import SchemaNameKey
 from keys.kv import Compare
-from keys.records import Outcome, Submission
+from keys.records import Outcome, ProcedureHistory, Submission
 from keys.routing import change_regions
 from keys.tables import RegionState, TableInfo, TableRouteKey
 from keys.txn import Txn, snapshot
 from procedures.control import Control, State
 from procedures.kinds.drop_table import DROP_TABLE, DropTable
 from procedures.kinds.registry import KINDS
+from procedures.kinds.undrop_table import UndropTable
 from procedures.machine import Kind
 from procedures.submit import Submission as Wish
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.fakes.holders import LEASE_MS
 from tests.procedures.ends import TABLE, dropped, effects
-from tests.procedures.scenarios import DROP, with_table
+from tests.procedures.scenarios import DROP, with_dropped_table, with_table
 from tests.procedures.test_online import HOLDER, Change
 from tests.sim.loop import SimLoop, run
 
@@ -185,3 +187,33 @@ def test_given_a_removal_that_waits_when_the_leader_is_replaced_then_the_next_on
         assert at.judge(Outcome.SUCCEEDED, dropped) == []
 
     dropping(scenario)
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_given_another_schema_of_the_same_name_when_undropped_then_it_is_refused(
+    is_same: bool,
+) -> None:
+    async def main(loop: SimLoop) -> None:
+        cluster = Cluster(loop)
+        fence = await cluster.bootstrap()
+        await with_dropped_table(cluster, fence)
+        server = await cluster.started()
+        key = SchemaNameKey("main", "public")
+        schema = (await snapshot(cluster.kv, key, deadline_ms=DEADLINE_MS)).must(key)
+        state = UndropTable(
+            table_id=TABLE,
+            catalog="main",
+            schema_name="public",
+            old_name="t",
+            new_name="t",
+            schema_id=schema.schema_id + (0 if is_same else 1),
+        )
+        wish = Wish(cluster.ids.procedure_id(), CLIENT, "b")
+        await server.manager.submit(cluster.kinds["undrop_table"], state, wish)
+        end = await server.manager.wait(wish.procedure, deadline_ms=60_000)
+
+        assert isinstance(end, ProcedureHistory)
+        assert (end.outcome is Outcome.SUCCEEDED) == is_same
+        assert is_same or (end.last.error and end.last.error.code == "schema-conflict")
+
+    run(main, 1)
