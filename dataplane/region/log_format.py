@@ -1,6 +1,6 @@
 """The bytes of a log segment: a header, then records; and which of them a reader may believe.
 
-Serves the logs of regions and the node's journal. Little-endian.
+Of regions' logs; made to serve the node's journal, too. Little-endian.
 
 Segment header, 44 bytes: magic, format, owner (a region id; 0: the node), epoch, opening, number,
 crc32 of the 40 bytes before it.
@@ -64,9 +64,9 @@ class RecordType(IntEnum):
     EPOCH = 8
     """Reserved: a leader's first record of its epoch."""
     NODE = 9
-    """One of the node's journal (datanode/journal_format.py)."""
+    """Reserved: one of the node's journal."""
     DURABLE = 10
-    """Nothing but its `durable`: all before it was synced. Takes no position."""
+    """Reserved: nothing but its `durable`. Takes no position."""
 
 
 class Position(NamedTuple):
