@@ -1,7 +1,7 @@
 """A catalogue of cases: data, and what its numbers are."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,11 +12,15 @@ class Catalogue:
     """Its name in markers."""
     page: str
     header: str
-    """With places for {shown}, {total}, {other}."""
+    """With places for {shown}, {total}, {part}, {missing}, {other}."""
     sections: Mapping[str, str]
     """Title -> its cases, one a line: number, and what it is about."""
     why_not: Mapping[int, str]
-    """Case -> why it cannot apply here."""
+    """Case -> why it cannot apply here, whatever is built."""
+    not_built: Mapping[int, str] = field(default_factory=dict)
+    """Case -> what it is about, and is not there yet."""
+    in_part: Mapping[int, str] = field(default_factory=dict)
+    """Case -> what its tests leave out."""
 
     def cases(self) -> Mapping[int, str]:
         """Every case by its number."""

@@ -29,7 +29,11 @@ def pages() -> Mapping[str, str]:
 
 def page_of(catalogue: Catalogue, shown: Shown) -> str:
     header = catalogue.header.format(
-        shown=len(shown), total=len(catalogue.cases()), other=len(catalogue.why_not)
+        shown=len(shown),
+        total=len(catalogue.cases()),
+        part=len(catalogue.in_part),
+        missing=len(catalogue.not_built),
+        other=len(catalogue.why_not),
     )
     sections = [_section(name, catalogue, shown) for name in catalogue.sections]
     return "\n".join([header, *sections])
@@ -82,7 +86,11 @@ def _section(name: str, catalogue: Catalogue, shown: Shown) -> str:
 
 
 def _here(case: int, catalogue: Catalogue, shown: Shown) -> str:
-    if case in shown:
-        return ", ".join(f"`{test}`" for test in shown[case])
-    reason = catalogue.why_not.get(case)
-    return "not shown yet" if reason is None else f"cannot apply: {reason}"
+    tests = ", ".join(f"`{test}`" for test in shown.get(case, ()))
+    if case in catalogue.in_part:
+        return f"{tests}; in part: {catalogue.in_part[case]}"
+    if case in catalogue.not_built:
+        return f"not built: {catalogue.not_built[case]}"
+    if case in catalogue.why_not:
+        return f"cannot apply: {catalogue.why_not[case]}"
+    return tests or "not shown yet"

@@ -149,12 +149,20 @@ _WHY_NOT: Mapping[int, str] = {
     84: _FLOWS,
     85: _TOPICS,
     94: _LOGICAL,
-    96: "the schema travels with create and open orders; no region has a follower yet",
     99: "every batch is in the log before it is acknowledged",
     101: _LOGICAL,
     107: _VIEWS,
     108: _FLOWS,
     109: _EVENTS,
+}
+_NOT_BUILT: Mapping[int, str] = {96: "no region has a follower"}
+_IN_PART: Mapping[int, str] = {
+    14: "the task and the locks; memory is not measured",
+    23: "one new leader; one that commits nothing leaves no mark in the record",
+    55: "locks; ids and states have their forms by their types",
+    79: "by id and by name, of two tables; not of a name that was used more often",
+    90: "routes need no write; an order that fails half way is not sent to the new address",
+    102: "what is not there; a drop that is repeated is in the crash enumeration",
 }
 
 _HEADER = """\
@@ -167,6 +175,9 @@ that system does what its own users call a defect, the test here asks for the be
 Cases of online schema change are a page of their own ([online-change.md](online-change.md)), as
 is bad input ([robustness.md](robustness.md)).
 
-{shown} of {total} cases are shown by a test, {other} cannot apply here.
+{shown} of {total} cases are shown by a test, {part} of them in part; {missing} are about what is
+not built, {other} cannot apply here.
 """
-GREPTIME = Catalogue("greptime", "docs/conformance.md", _HEADER, _SECTIONS, _WHY_NOT)
+GREPTIME = Catalogue(
+    "greptime", "docs/conformance.md", _HEADER, _SECTIONS, _WHY_NOT, _NOT_BUILT, _IN_PART
+)

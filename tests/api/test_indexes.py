@@ -1,5 +1,6 @@
 """T/indexes: published state by state, public when it is answered, gone when it is dropped."""
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -52,6 +53,29 @@ async def test_given_an_index_when_another_takes_its_name_then_409() -> None:
         assert (again.status_code, again.json()["code"]) == (409, "already-exists")
 
 
+@pytest.mark.case("online 35")
+async def test_given_two_indexes_of_one_name_at_once_then_one_of_them_is_made() -> None:
+    async with leader() as one:
+        await one.make()
+
+        both = await asyncio.gather(create(one), create(one, columns=["id"]))
+
+        assert sorted(answer.status_code for answer in both) == [201, 409]
+        listed = (await one.client.get(INDEXES)).json()["indexes"]
+        assert [index["name"] for index in listed] == ["by_carrier"]
+
+
+@pytest.mark.case("input 59")
+async def test_given_an_index_on_its_way_when_asked_for_again_then_it_is_public_first() -> None:
+    async with leader() as one:
+        await one.make()
+
+        both = await asyncio.gather(*(create(one, if_not_exists=True) for _ in range(2)))
+
+        assert sorted(answer.status_code for answer in both) == [200, 201]
+        assert {answer.json()["state"] for answer in both} == {"public"}
+
+
 async def test_given_an_index_when_asked_for_if_it_does_not_exist_then_only_another_is_made() -> (
     None
 ):
@@ -101,6 +125,7 @@ async def test_given_an_index_when_dropped_then_it_is_gone_and_its_id_is_dead() 
         assert (absent.status_code, absent.json()["code"]) == (404, "not-found")
 
 
+@pytest.mark.case("input 60")
 async def test_given_an_index_that_no_table_can_have_then_it_is_refused() -> None:
     async with leader() as one:
         await one.make(partition={"by": "hash", "columns": ["id"], "count": 2})

@@ -103,6 +103,17 @@ async def test_given_maintenance_with_expiry_when_it_has_passed_then_it_is_off_b
         assert one.term.settings.maintenance is None
 
 
+@pytest.mark.case("greptime 66")
+async def test_given_maintenance_when_set_read_and_unset_then_each_reader_sees_it() -> None:
+    async with leader(nodes=0) as one:
+        path, seen = "/v1/cluster/maintenance", []
+        for enabled in (True, False, True):
+            await one.client.put(path, json={"enabled": enabled})
+            seen.append((await one.client.get(path)).json()["enabled"])
+
+    assert seen == [True, False, True]
+
+
 async def test_given_settings_when_another_leads_then_it_has_them_before_it_begins() -> None:
     async with leader(nodes=0) as one, follower_of(one) as other:
         await one.client.put("/v1/cluster/maintenance", json={"enabled": True})

@@ -21,8 +21,11 @@ def test_given_the_cases_then_each_has_a_test_or_a_reason_and_never_both(
     cases = catalogue.cases()
 
     assert sorted(cases) == list(range(1, SIZES[catalogue.source] + 1))
-    assert cases.keys() - shown.keys() <= catalogue.why_not.keys()
-    assert shown.keys() & catalogue.why_not.keys() == set()
+    reasons = {**catalogue.why_not, **catalogue.not_built}
+    assert cases.keys() - shown.keys() <= reasons.keys()
+    assert shown.keys() & reasons.keys() == set(), "what is built carries neither"
+    assert catalogue.why_not.keys() & catalogue.not_built.keys() == set()
+    assert catalogue.in_part.keys() <= shown.keys()
 
 
 def test_given_the_cases_then_enough_of_them_apply() -> None:

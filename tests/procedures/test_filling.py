@@ -133,6 +133,7 @@ def test_given_a_reorg_that_reads_then_its_rows_are_counted() -> None:
 
 
 @pytest.mark.case("online 36", "online 37")
+@pytest.mark.case("input 61")
 def test_given_rows_with_equal_values_when_a_unique_index_is_made_then_they_are_named() -> None:
     async def scenario(at: Filling) -> None:
         await at.submit(state=REPEATED)
