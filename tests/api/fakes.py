@@ -21,12 +21,22 @@ from base.wire.jobs import (
 from base.wire.orders import Order, OrderError, OrderResult, SetSchema
 from procedures.ports import Progress, Sender
 
+HELD_MS = 500
+
 
 class ShiftedClock(SystemClock):
     """The machine's clock, which tests can move ahead."""
 
     def __init__(self) -> None:
         self.ahead_ms = 0
+        self.holds = False
+        """What would be done again in half a second or later is not done: a slow machine then asks
+        the store no more than a fast one."""
+
+    async def sleep_ms(self, ms: int) -> None:
+        if self.holds and ms >= HELD_MS:
+            await asyncio.get_running_loop().create_future()
+        await super().sleep_ms(ms)
 
     def mono_ms(self) -> int:
         return super().mono_ms() + self.ahead_ms
