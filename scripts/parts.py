@@ -23,6 +23,23 @@ class Part:
     command: tuple[str, ...] | None = None
 
 
+def selection(name: str) -> str:
+    """The pytest `-m` expression of a part: its mark, and none that comes before."""
+    if name == "fast":
+        return " and ".join(f"not {mark}" for mark in MARKS)
+    before = MARKS[: MARKS.index(name)]
+    return " and ".join([name, *(f"not {mark}" for mark in before)])
+
+
+DRAWN = (
+    "pytest",
+    f"-mhypothesis and {selection('fast')}",
+    "--hypothesis-profile=drawn",
+    "--hypothesis-seed={seed}",
+    "-ocache_dir=.run/pytest-drawn",
+)
+"""The property tests once more, with examples of the seed that this run has drawn."""
+
 # What computes, most of it in virtual time. It gives way to the other lane, so its limits are wide.
 IN_MEMORY = (
     Part("fast", 600),
@@ -30,6 +47,7 @@ IN_MEMORY = (
     Part("badinput", 480),
     Part("slow", 480),
     Part("sim", 1_200),
+    Part("drawn", 480, DRAWN),
 )
 # What lives in real time and mostly waits: one after another, so that the ports of a program that
 # is down are given to nobody else.
@@ -45,14 +63,6 @@ PARTS = tuple(part for lane in LANES for part in lane)
 
 # A command that this checkout does not have yet; remove the name when it has.
 NOT_BUILT: frozenset[str] = frozenset()
-
-
-def selection(name: str) -> str:
-    """The pytest `-m` expression of a part: its mark, and none that comes before."""
-    if name == "fast":
-        return " and ".join(f"not {mark}" for mark in MARKS)
-    before = MARKS[: MARKS.index(name)]
-    return " and ".join([name, *(f"not {mark}" for mark in before)])
 
 
 def files_of(mark: str, tests: Path) -> list[Path]:

@@ -1,6 +1,7 @@
 """Run the parts of the test suite, lanes side by side; say what passed and how long it took."""
 
 import os
+import secrets
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,8 @@ from scripts.report import Took, table
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / ".run" / "reports"
 LOGS = ROOT / ".run" / "logs"
+NEW_SEED = "NEW_SEED"
+SEEDS = 1 << 31
 GIVING_WAY = ("nice", "-n", "10")
 GIVING_WAY_TEST_S = 600  # what takes a minute alone may take several
 
@@ -68,7 +71,9 @@ class Run:
     def __init__(self, *, is_alone: bool) -> None:
         self.ended: dict[str, tuple[Took, Count]] = {}
         self._is_alone = is_alone
-        self._environment = _environment()
+        self._seed = drawn_seed()
+        print(f"drawn anew: {NEW_SEED}={self._seed}; in the environment it repeats this run")
+        self._environment = _environment(self._seed)
         self._clock = SystemClock()
         self._began_ms = self._clock.mono_ms()
 
@@ -115,7 +120,8 @@ class Run:
         if part.name in NOT_BUILT:
             return Count(0, 0), "not built yet"
         program = str(Path(sys.executable).with_name(command[0]))
-        code = yield from self._child(part, [program, *command[1:]])
+        words = [word.format(seed=self._seed) for word in command[1:]]
+        code = yield from self._child(part, [program, *words])
         return (Count(0, 1), f"ended with {code}") if code else (Count(1, 0), "")
 
     def _child(self, part: Part, argv: Sequence[str]) -> Generator[None, None, int]:
@@ -136,11 +142,18 @@ def _log_of(part: Part) -> Path:
     return LOGS / f"test-{part.name}.log"
 
 
-def _environment() -> Mapping[str, str]:
+def drawn_seed() -> int:
+    """Another one each time, unless the environment names one (tests/drawn.py)."""
+    given = os.environ.get(NEW_SEED)
+    return secrets.randbelow(SEEDS) if given is None else int(given)
+
+
+def _environment(seed: int) -> Mapping[str, str]:
     """Bytecode is kept, whatever the shell says: tests start a hundred programs."""
     chosen = read_toolchain(ROOT)
     return {
         "PYTHONDONTWRITEBYTECODE": "",
+        NEW_SEED: str(seed),
         **(chosen.environment(os.environ["PATH"]) if chosen else {}),
     }
 

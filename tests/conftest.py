@@ -25,6 +25,10 @@ settings.register_profile(
 settings.register_profile(
     "search", settings.get_profile("house"), derandomize=False, max_examples=10_000
 )
+# The part `drawn`: a few examples each, of a seed that is another one in every run of all parts.
+settings.register_profile(
+    "drawn", settings.get_profile("house"), derandomize=False, max_examples=15
+)
 settings.load_profile("house")
 
 leave_out_pandas()  # as the programs do: each forked process of lives would import it anew

@@ -22,6 +22,7 @@ import pytest
 import structlog
 
 from procedures.kinds.registry import KINDS
+from tests.drawn import NEW_SEED, new_seed
 from tests.fakes.faults import Call, Mode
 from tests.procedures.enumeration import (
     CORE,
@@ -53,6 +54,8 @@ MET_BEFORE = min(STRIDE, 3)
 """Of so many cells that an earlier scenario has met, one is tried again."""
 PAIRS = 120 // STRIDE
 """Lives with two faults, of each scenario."""
+NEW_CELLS, NEW_PAIRS = 4, 2
+"""Lives of each scenario that are drawn by the new seed, if there is one."""
 CELLS_OF = {"read": 12, "order": 18, "commit": 20}
 """Cells of one call of each sort: modes x who leads on. Only grows."""
 CALLS = ROOT / "tests" / "golden" / "procedures" / "calls.txt"
@@ -108,6 +111,7 @@ def test_given_a_crash_anywhere_when_led_on_then_a_legal_end_and_each_effect_onc
     calls = calls_of(scenario.name)
     every = list(cells(calls))
     tried = [*samples()[scenario.name], *doubles(calls, PAIRS, f"{SEED} {scenario.name}")]
+    tried += drawn_anew(scenario, every, calls)
     rare: Counter[str] = Counter()
     wrong = []
     for cell, found in zip(tried, side_by_side(partial(lived, scenario.name), tried), strict=True):
@@ -116,10 +120,25 @@ def test_given_a_crash_anywhere_when_led_on_then_a_legal_end_and_each_effect_onc
             wrong.append((cell, calls[cell.at], found.wrong))
 
     with capsys.disabled():
-        print(f"\n{scenario.name}: {len(calls)} calls, {len(every)} cells, seed {SEED}:", end=" ")
+        print(f"\n{scenario.name}: {len(calls)} calls, {len(every)} cells, {seeds()}:", end=" ")
         print(f"{len(tried)} lives, {len(wrong)} wrong; {dict(sorted(rare.items()))}", end="")
     assert wrong[:SHOWN_MAX] == []
     assert rare.keys() >= RARE
+
+
+def seeds() -> str:
+    drawn = new_seed()
+    return f"seed {SEED}" if drawn is None else f"seed {SEED} and {NEW_SEED}={drawn}"
+
+
+def drawn_anew(scenario: Scenario, every: list[Cell], calls: Sequence[Call]) -> list[Cell]:
+    """Of the seed that this run has drawn, beside the fixed one."""
+    seed = new_seed()
+    if seed is None:
+        return []
+    draw = Random(f"{seed} {scenario.name}")
+    single = draw.sample(every, min(NEW_CELLS, len(every)))
+    return [*single, *doubles(calls, NEW_PAIRS, f"{seed} {scenario.name}")]
 
 
 @cache

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.drawn import new_seed
 from tests.sim.corpus import FOUND
 from tests.sim.length import FIRST_SHORT, LONG, SHORT, Length, Life
 from tests.sim.lives import Processes
@@ -20,12 +21,26 @@ from tests.sim.report import never, shown
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
 
 LONG_LIVES = 10
+NEW_SHORT = 4
+NEW_FROM = 1_000_000
+"""Above every seed that has a name."""
 SHORT_LIVES = int(os.environ.get("LIVES", "300")) - LONG_LIVES
+
+
+def drawn(seed: int) -> list[Life]:
+    """One long life and a few short ones of a seed that this run has drawn (tests/drawn.py); a
+    failure names the command that lives it again."""
+    first = NEW_FROM + seed
+    return [Life(first, LONG), *(Life(first + n, SHORT) for n in range(1, 1 + NEW_SHORT))]
+
+
 LIVES = [
     *(Life(seed, LONG) for seed in range(1, 1 + LONG_LIVES)),
     *(Life(seed, SHORT) for seed in range(FIRST_SHORT, FIRST_SHORT + SHORT_LIVES)),
 ]
-EVERY = list(dict.fromkeys([*LIVES, *FOUND]))
+NEW = [] if (seed := new_seed()) is None else drawn(seed)
+EVERY = list(dict.fromkeys([*LIVES, *FOUND, *NEW]))
+
 OPERATIONS_MIN = {LONG: 200, SHORT: 34}
 Lived = Callable[[Life], Outcome]
 
