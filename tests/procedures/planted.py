@@ -43,11 +43,6 @@ def is_fence(key: bytes) -> bool:
     return key == bytes(LeaderKey())
 
 
-def is_record(key: bytes) -> bool:
-    start, end = ProcedureKey.under()
-    return start <= key < end
-
-
 def is_bookkeeping(key: bytes) -> bool:
     """Of procedures; the rest of a read set is metadata."""
     families = (ProcedureKey, ProcedureHistoryKey, IdempotencyKey)
