@@ -168,7 +168,6 @@ _IN_PART: Mapping[int, str] = {
     55: "tables; other resources with a version have no test of it",
     62: "absent, and repeated with its key; of a poisoned one by other tests",
     95: "each answer by a test of its own; none sends all three in one heartbeat",
-    100: "none, malformed and in the query; one that was taken away has no test",
 }
 
 _HEADER = """\
