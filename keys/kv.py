@@ -46,7 +46,7 @@ class Get(NamedTuple):
     limit: int = 0
     keys_only: bool = False
     count_only: bool = False
-    """No items: the answer is the page's `count`. For `range` alone."""
+    """No items: the answer is the page's `count`. A transaction's answer has no count."""
 
 
 class Put(NamedTuple):

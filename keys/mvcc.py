@@ -34,6 +34,9 @@ class Mvcc:
         )
 
     def read(self, get: Get) -> tuple[KeyValue, ...]:
+        """No items where only their count is asked for."""
+        if get.count_only:
+            return ()
         found = tuple(shown(item, get) for item in self.scan(get.key, get.end))
         return found[: get.limit] if get.limit else found
 
