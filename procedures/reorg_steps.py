@@ -144,10 +144,10 @@ def violation(info: TableInfo, index: Index, reorg: Reorg) -> Refused:
     names = {column.id: column.name for column in info.columns}
     key = [names[id] for id in info.primary_key]
     columns = [names[id] for id in index.columns]
-    found = [
+    found = [  # not strict: what is told of a fault is no reason for another
         {
-            "values": dict(zip(columns, one.values, strict=True)),
-            "rows": [dict(zip(key, row, strict=True)) for row in one.rows],
+            "values": dict(zip(columns, one.values, strict=False)),
+            "rows": [dict(zip(key, row, strict=False)) for row in one.rows],
         }
         for one in reorg.offenders
     ]
