@@ -72,6 +72,9 @@ RARE = {
 
 # Functions that call a port, and yet no life of a procedure passes through them. Each has tests.
 NOT_IN_A_LIFE = {
+    "audit:_is_explained": "once a minute, of no procedure (test_recovery)",
+    "audit:_look": "only where counts differ (test_recovery)",
+    "recovery:read_under": "before the term, and once a minute (test_recovery)",
     "committer:_read_line_again": "only where a term began with a stale read (test_committer)",
     "follower:load": "a server's own clockwork (test_follower)",
     "follower:look": "a server's own clockwork (test_follower)",
