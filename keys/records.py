@@ -125,7 +125,10 @@ class ProcedureRecord(StoredModel):
     parent: str | None = None
     submitted_at_ms: int
     deadline_at_ms: int
-    """Wall clock; what has not passed the point of no return by then is undone."""
+    """Wall clock; what has not passed the point of no return by then is undone. It moves by as long
+    as all procedures were paused since it was submitted (`due_ms`)."""
+    stood_ms: int = 0
+    """How long all procedures had been paused in the life of the cluster when it was submitted."""
     started_at_ms: int | None = None
     resumed: int = 0
     """How many leaders have taken it up again."""
@@ -149,6 +152,11 @@ class ProcedureRecord(StoredModel):
     controls: tuple[Controlled, ...] = Field(default=(), max_length=CONTROLS_MAX)
     transitions: tuple[Transition, ...] = Field(default=(), max_length=TRANSITIONS_MAX)
     """What it published of tables' elements, oldest first, and how each was followed."""
+
+    @property
+    def due_ms(self) -> int:
+        """Its deadline, by a clock that stands still while all procedures are paused."""
+        return self.deadline_at_ms - self.stood_ms
 
 
 @dataclass(frozen=True, slots=True)

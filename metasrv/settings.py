@@ -156,7 +156,11 @@ class Settings:
         self.committer.must_have_space()
         if value is None and name in Tunables.model_fields:
             value = Tunables().plain(name)  # its default, which for some is null
-        wanted = self.values.changed(name, value).plain(name)
+        values = self.values.changed(name, value)
+        if name == PROCEDURES:
+            pause = values.procedures.after(self.values.procedures, self.clock.wall_ms())
+            values = values.model_copy(update={name: pause})
+        wanted = values.plain(name)
         key = SettingKey(name)
         seen = await snapshot(self.kv, key, deadline_ms=self.deadline_ms)
         old = seen.get(key)

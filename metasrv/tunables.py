@@ -36,6 +36,20 @@ class Pause(_Strict):
 
     paused: bool = False
     reason: str | None = Field(default=None, max_length=REASON_CHARS_MAX)
+    since_ms: int | None = Field(default=None, ge=0)
+    """Wall clock of the leader at which this pause began. Kept by the service."""
+    stood_ms: int = Field(default=0, ge=0)
+    """The length of all earlier pauses: deadlines of changes move by it. Kept by the service."""
+
+    def after(self, before: "Pause", now_ms: int) -> "Pause":
+        """This wish, with the times that *before* and *now_ms* give it."""
+        stood_ms, since_ms = before.stood_ms, before.since_ms
+        if before.paused and not self.paused:
+            stood_ms += 0 if since_ms is None else max(0, now_ms - since_ms)
+        if not before.paused or since_ms is None:
+            since_ms = now_ms
+        times = {"since_ms": since_ms if self.paused else None, "stood_ms": stood_ms}
+        return self.model_copy(update=times)
 
 
 def _of(default: Any, unit: str, **bounds: Any) -> Any:

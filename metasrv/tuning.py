@@ -27,10 +27,11 @@ class Tuned:
         self.manager.adjust(limits_of(self.limits, values))
         self.reorg_width.jobs = values.reorg_jobs_max
         self.reorg_width.regions = values.reorg_regions_max
-        if values.procedures.paused:
-            self.gate.close(values.procedures.reason)
+        pause = values.procedures
+        if pause.paused:
+            self.gate.close(pause.reason, pause.since_ms, pause.stood_ms)
         else:
-            self.gate.open()
+            self.gate.open(pause.stood_ms)
 
 
 def limits_of(started: Limits, values: Tunables) -> Limits:

@@ -138,11 +138,11 @@ class Floor:
 
     def expect(self, entry: Entry) -> None:
         """To begin until its deadline."""
-        heapq.heappush(self._deadlines, (entry.held.record.deadline_at_ms, entry.held.procedure))
+        heapq.heappush(self._deadlines, (entry.held.record.due_ms, entry.held.procedure))
 
     def expired(self, now_ms: int) -> list[Entry]:
-        """Those that still wait though their deadline has come: each is told once, unless it is
-        `expect`ed again."""
+        """Those that still wait though their deadline has come, at *now_ms* by `Gate.worked_ms`:
+        each is told once, unless it is `expect`ed again."""
         found = []
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             _, procedure = heapq.heappop(self._deadlines)

@@ -13,17 +13,33 @@ class Gate:
         self._opened.set()
         self.reason = PAUSED
         """Why it is closed, for people."""
+        self._stood_ms = 0
+        self._since_ms: int | None = None
 
     @property
     def is_open(self) -> bool:
         return self._opened.is_set()
 
-    def close(self, reason: str | None) -> None:
+    def close(self, reason: str | None, since_ms: int | None = None, stood_ms: int = 0) -> None:
+        """*since_ms*: wall clock of the pause; *stood_ms*: the length of all pauses before it."""
         self.reason = reason or PAUSED
+        self._since_ms, self._stood_ms = since_ms, stood_ms
         self._opened.clear()
 
-    def open(self) -> None:
+    def open(self, stood_ms: int = 0) -> None:
+        """*stood_ms*: the length of all pauses so far."""
+        self._since_ms, self._stood_ms = None, stood_ms
         self._opened.set()
+
+    def stood_ms(self, now_ms: int) -> int:
+        """How long all procedures have been paused in the life of the cluster, until *now_ms*, wall
+        clock. Deadlines move by what this grows."""
+        current_ms = 0 if self._since_ms is None else max(0, now_ms - self._since_ms)
+        return self._stood_ms + current_ms
+
+    def worked_ms(self, now_ms: int) -> int:
+        """*now_ms* by a clock that stands still in a pause: what `due_ms` is compared with."""
+        return now_ms - self.stood_ms(now_ms)
 
     async def opened(self) -> None:
         """Returns once it is open; perhaps it is closed again by then."""

@@ -377,7 +377,7 @@ class Manager:
     async def _look(self) -> None:
         """Each second: whose time is over, and who does not move."""
         now_ms = self._ports.clock.wall_ms()
-        expired = self._floor.expired(now_ms)
+        expired = self._floor.expired(self.gate.worked_ms(now_ms))
         await fan_out([partial(self._expire, entry) for entry in expired], at_once=AT_ONCE)
         for procedure, entry in self._floor.running.items():
             stalled = now_ms - entry.last_moved_ms() > self._limits.stalled_ms

@@ -92,7 +92,7 @@ class Owner:
             except MetaError as error:
                 self._is_stale = self._is_stale or self._is_of_mine(error)
                 tries.definite += is_definite(error)
-                now_ms = ports.clock.wall_ms()
+                now_ms = ports.gate.worked_ms(ports.clock.wall_ms())
                 if failure is None and tries.are_over(self._kind, entry.held.record, error, now_ms):
                     failure, tries = error, Tries()
                     continue
@@ -120,7 +120,8 @@ class Owner:
         if tries.attempt == 1:
             await self._rest_throttled(context)
         began_ms = clock.mono_ms()
-        limit_ms = tries.left_ms(kind, held.record, clock.wall_ms())
+        now_ms = context.ports.gate.worked_ms(clock.wall_ms())
+        limit_ms = tries.left_ms(kind, held.record, now_ms)
         try:
             return await self.house.runner.act(kind, held, context, limit_ms)
         finally:
@@ -234,7 +235,8 @@ class Owner:
     async def _expire(self) -> Entry | ProcedureHistory:
         """Its deadline came while it waited, for its locks or a place."""
         entry, runner = self.entry, self.house.runner
-        if has_expired(entry, runner.ports.clock.wall_ms()):
+        ports = runner.ports
+        if has_expired(entry, ports.gate.worked_ms(ports.clock.wall_ms())):
             waits = [blocked.by for blocked in entry.blocked] or "a place among those that run"
             error = Unavailable("deadline-exceeded", waiting_for=waits)
             back = runner.abandon if entry.never_began else runner.turn_back

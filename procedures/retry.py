@@ -49,8 +49,9 @@ def pause_ms(error: BaseException, attempt: int, noise: float) -> int:
 
 
 def deadline_of(kind: Kind[Any], record: ProcedureRecord) -> int | None:
-    """Wall clock; None: no moment ends the step. An undo has a budget instead (`Tries`)."""
-    return None if must_finish(kind, record) else record.deadline_at_ms
+    """By the clock of `Gate.worked_ms`; None: no moment ends the step. An undo has a budget instead
+    (`Tries`)."""
+    return None if must_finish(kind, record) else record.due_ms
 
 
 @dataclass(slots=True)
@@ -65,7 +66,8 @@ class Tries:
     or while nobody leads, is not counted."""
 
     def left_ms(self, kind: Kind[Any], record: ProcedureRecord, now_ms: int) -> int | None:
-        """How long the next attempt may take. None: as long as it takes."""
+        """How long the next attempt may take, at *now_ms* by `Gate.worked_ms`. None: as long as it
+        takes."""
         if record.phase is Phase.UNDO:
             return max(0, UNDO_MS - self.spent_ms)
         until_ms = deadline_of(kind, record)

@@ -75,7 +75,8 @@ async def _without_poison(ports: Ports, record: ProcedureRecord) -> Txn:
 
 
 def has_expired(entry: Entry, now_ms: int) -> bool:
-    """Whether it has waited for its locks or its place until its deadline."""
+    """Whether it has waited for its locks or its place until its deadline; *now_ms* is
+    `Gate.worked_ms`."""
     record, facts = entry.held.record, entry.facts
     waits = facts.state in (State.QUEUED, State.WAITING)
-    return waits and not facts.has_passed and record.deadline_at_ms <= now_ms
+    return waits and not facts.has_passed and record.due_ms <= now_ms

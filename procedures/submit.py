@@ -67,7 +67,9 @@ class Submitter:
         @lru_cache(maxsize=1)
         def make(stamp: Stamp) -> ProcedureRecord:
             first = journal.begin(kind, state, wish.client, stamp, parent=wish.parent)
-            return first.model_copy(update={"overtakes": tuple(sorted(wish.overtakes))})
+            overtakes = tuple(sorted(wish.overtakes))
+            stood_ms = self.ports.gate.stood_ms(stamp.at_ms)
+            return first.model_copy(update={"overtakes": overtakes, "stood_ms": stood_ms})
 
         txn = Txn().expecting(record, 0).expecting(history, 0).put_stamped(record, make)
         if digest is not None:

@@ -7,6 +7,7 @@ import pytest
 
 from keys.records import Outcome, ProcedureHistory
 from metasrv.settings import Settings, read_settings
+from metasrv.tunables import Pause
 from tests.api.rig import DEADLINE_MS, TABLES, Server, beat, follower_of, leader, spec
 
 HOUR_S = 3_600
@@ -173,6 +174,18 @@ async def test_given_paused_procedures_then_they_wait_for_maintenance_until_they
         assert asked == []
         assert isinstance(done, ProcedureHistory)
         assert done.outcome is Outcome.SUCCEEDED
+
+
+def test_given_pauses_then_their_lengths_add_up_and_a_new_reason_begins_none() -> None:
+    first = Pause(paused=True, reason="backup").after(Pause(), 1_000)
+    again = Pause(paused=True, reason="a longer backup").after(first, 3_000)
+    opened = Pause().after(again, 5_000)
+    second = Pause(paused=True).after(opened, 10_000)
+
+    assert (first.since_ms, again.since_ms) == (1_000, 1_000)
+    assert (opened.since_ms, opened.stood_ms) == (None, 4_000)
+    assert Pause().after(second, 11_000).stood_ms == 5_000
+    assert Pause(stood_ms=99).after(opened, 12_000) == opened
 
 
 async def test_given_what_an_operator_switched_off_when_measured_then_the_metrics_say_so() -> None:

@@ -53,3 +53,43 @@ def test_given_a_paused_procedure_when_cancelled_then_its_undo_waits_too() -> No
         assert (await at.end("a")).outcome is Outcome.CANCELLED
 
     office(scenario)
+
+
+PAUSE_MS = 3_600_000  # longer than any deadline of the office
+
+
+@pytest.mark.parametrize("led_by_another", [False, True])
+def test_given_a_pause_longer_than_the_deadlines_when_over_then_nothing_has_expired(
+    led_by_another: bool,
+) -> None:
+    async def scenario(at: Office) -> None:
+        clock, gate = at.cluster.clock, at.server.manager.gate
+        await at.submit("a", "table:1")
+        await at.submit("b", "table:1")
+        since_ms = clock.wall_ms()
+        gate.close("backup", since_ms)
+        await clock.sleep_ms(PAUSE_MS)
+        if led_by_another:
+            gate = (await at.next_leader()).manager.gate
+            gate.close("backup", since_ms)
+            await clock.sleep_ms(PAUSE_MS)
+        gate.open(clock.wall_ms() - since_ms)
+        at.let("a", "a again", "b", "b again")
+
+        ends = [await at.end("a"), await at.end("b")]
+
+        assert [end.outcome for end in ends] == [Outcome.SUCCEEDED] * 2
+
+    office(scenario)
+
+
+def test_given_a_pause_that_is_over_when_submitted_then_it_lends_no_time() -> None:
+    async def scenario(at: Office) -> None:
+        at.server.manager.gate.open(PAUSE_MS)
+        at.let("undo a")
+        await at.submit("a", "table:1")
+        await at.cluster.clock.sleep_ms(PAUSE_MS // 10)
+
+        assert (await at.end("a")).outcome is Outcome.ROLLED_BACK
+
+    office(scenario)
