@@ -118,7 +118,7 @@ ALONE: Mapping[bytes, Row | None] = {b"a": (1, "x")}
     [
         ALONE,
         {b"%02d" % number: (number, None) for number in range(50)},
-        {b"k" * 4000 + b"%02d" % number: (number, "w" * 9000) for number in range(50)},
+        {b"k" * 4000 + b"%02d" % number: (number, "w" * 4000) for number in range(50)},
         {b"a": None},
     ],
     ids=["one row", "all null", "wide", "no row"],
