@@ -3,7 +3,6 @@
 import asyncio
 import shutil
 import signal
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -186,7 +185,8 @@ class Story:
                 on_progress=lambda now: shown.tell(_progress_of(now), *_counts(now)),
             )
         moved = (self.clock.mono_ms() - killed) / 1000
-        children = [await self.client.procedures.get(child) for child in _children(ended)]
+        moves = await self.client.procedures.list(kind="failover_table")
+        children = [move for move in moves if move.parent_id == ended.id]
         regions = sum(len((child.result or {}).get("regions", [])) for child in children)
         size = sum((child.result or {}).get("bytes", 0) for child in children)
         self.page.say(f"[green]✓[/green] Spark brought {regions} regions over, {size:,} bytes")
@@ -252,10 +252,6 @@ class Story:
 def _same(found: pa.Table, wanted: pa.Table) -> bool:
     ordered = found.select(wanted.column_names).sort_by("id")
     return bool(ordered.cast(wanted.schema).combine_chunks().equals(wanted.combine_chunks()))
-
-
-def _children(procedure: ProcedureBody) -> Sequence[str]:
-    return [table["procedure_id"] for table in (procedure.result or {}).get("tables", [])]
 
 
 def _progress_of(procedure: ProcedureBody) -> str:
