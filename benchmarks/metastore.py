@@ -31,7 +31,8 @@ _STOP, _BOOL, _I32, _STRING, _STRUCT, _MAP, _LIST = 0, 2, 8, 11, 12, 13, 15
 
 
 def missing() -> str | None:
-    """What is not installed here, in one line; None: all that `metastore` needs is here."""
+    """Names, in one line, a thing that `metastore` needs and this machine lacks. None: it has all
+    that `metastore` needs."""
     if (fix := missing_postgres()) is not None:
         return fix
     if not _jars().is_dir():

@@ -60,7 +60,7 @@ class Found:
 @dataclass(frozen=True)
 class Scene:
     http: httpx.AsyncClient
-    """Of the frontend."""
+    """Client of the frontend."""
     metasrv: httpx.AsyncClient
     frontend: str
     folder: Path
@@ -173,8 +173,8 @@ async def inserts(scene: Scene, number: int) -> None:
 async def by_threads(
     scene: Scene, ask: Callable[[Connection, int], None], count: int, clients: int
 ) -> float:
-    """How often a second PostgreSQL was asked. Each client has a connection and a thread, as
-    programs in Python have."""
+    """Calls *ask* *count* times and returns the calls per second. Each client has a connection to
+    PostgreSQL and a thread, as programs in Python have."""
     waiting = iter(range(count))
 
     def client() -> None:
@@ -191,7 +191,7 @@ async def by_threads(
 
 
 async def deletes(scene: Scene, number: int) -> None:
-    """Of rows that a unique index has entries of."""
+    """Measures, in seconds, a delete of rows that have entries in a unique index."""
     first = number * DELETED
     body = stream_of(rows_between(first, first + DELETED))
     path = f"{DATA}/unique/rows"

@@ -19,7 +19,7 @@ class Target:
     command: tuple[str, ...]
     """A module of `benchmarks`, and its arguments."""
     label: str
-    """How the line with the figure begins."""
+    """The first characters of the line with the figure."""
     better: str
     """`<`: a cost; `>`: a ratio or a rate."""
     at_least: float
@@ -76,7 +76,7 @@ def figures(lines: Iterable[str], targets: Sequence[Target]) -> Iterator[tuple[T
 
 
 def run(command: tuple[str, ...]) -> list[str]:
-    """What it printed; it is shown as well."""
+    """Runs a measurement and returns the lines that it printed; prints them as well."""
     module, *rest = command
     argv = [sys.executable, "-m", f"benchmarks.{module}", *rest]
     done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)

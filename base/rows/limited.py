@@ -14,12 +14,12 @@ from base.wire.limits import ENTRY_KEY_BYTES_MAX, KEY_BYTES_MAX, ROW_BYTES_MAX
 
 
 def check_keys(keys: pa.BinaryArray) -> None:
-    """Of rows. Raises Refused `limit-exceeded`."""
+    """Raises Refused `limit-exceeded` for a key of a row above KEY_BYTES_MAX."""
     _check("key_bytes", keys, KEY_BYTES_MAX)
 
 
 def check_entry_keys(keys: pa.BinaryArray, index: str | int) -> None:
-    """Of entries of an index. Raises Refused `limit-exceeded`."""
+    """Raises Refused `limit-exceeded` for a key of an index entry above ENTRY_KEY_BYTES_MAX."""
     _check("entry_key_bytes", keys, ENTRY_KEY_BYTES_MAX, index=index)
 
 
@@ -29,7 +29,7 @@ def fit_entry_keys(keys: pa.BinaryArray) -> pa.BooleanArray:
 
 
 def check_rows(rows: pa.RecordBatch) -> None:
-    """Of all columns together. Raises Refused `limit-exceeded`."""
+    """Raises Refused `limit-exceeded` for a row above ROW_BYTES_MAX, all its columns together."""
     if rows.nbytes <= ROW_BYTES_MAX:
         return
     sizes = [_sizes(column) for column in rows.columns]

@@ -20,7 +20,7 @@ END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 ANSWER_MS = 5_000
 """How long a node may be silent. A node that was stopped keeps its connections open."""
 ROWS_BYTES_MAX = 256 << 20
-"""Of one answer with rows."""
+"""The longest answer with rows that is read, in bytes."""
 MORE = b"metasrv.more"
 """In the metadata of a table that was read: the answer ended at its bound of bytes."""
 BYTES_PER_MS = 2_000
@@ -28,7 +28,7 @@ BYTES_PER_MS = 2_000
 
 
 def has_more(found: pa.Table) -> bool:
-    """Of what `read_rows` returned."""
+    """Returns whether *found*, a table that `read_rows` returned, ended at its bound of bytes."""
     return MORE in (found.schema.metadata or {})
 
 

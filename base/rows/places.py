@@ -32,5 +32,6 @@ def placed(error: MetaError, places: Sequence[int] | pa.Int64Array) -> MetaError
 
 
 def moved(error: MetaError, first: int, count: int) -> MetaError:
-    """Of *count* rows that follow *first* others."""
+    """Returns the error with the place in its pointer raised by *first*: the *count* rows that the
+    error is about follow *first* others in the source."""
     return placed(error, range(first, first + count))

@@ -50,7 +50,8 @@ class Options(TypedDict, total=False):
     headers: Mapping[str, str]
     params: Mapping[str, str | int | bool]
     answer_bytes_max: int
-    """Of the answer's body; the rest is not read. Default: ANSWER_BYTES_MAX."""
+    """The longest body of an answer, in bytes; the rest is not read, and the call fails. Default:
+    ANSWER_BYTES_MAX."""
     repeatable: bool
     """Whether a second copy does no harm. Default: for safe methods, PUT, and requests with an
     `Idempotency-Key`."""

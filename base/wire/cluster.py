@@ -143,7 +143,7 @@ class FailoverHeldBody(WireModel):
     until: str | None
     """RFC 3339; null: when it ends is not known."""
     ends: str
-    """What ends it."""
+    """The condition that ends the hold, as text for people."""
 
 
 class NodeBody(WireModel):
@@ -171,7 +171,7 @@ class NodeBody(WireModel):
     dead_since: str | None = None
     """RFC 3339, about; null: it is heard, or was until a moment ago."""
     removal: RemovalBody | None = None
-    """Of a removed node, or of one that was removed and has registered again."""
+    """The removal of a node that is removed, or that was removed and has registered again."""
     quarantined: Listed[str] = ()
     """Folders of regions that a node which was removed still holds: neither served nor deleted.
     The first thousand."""

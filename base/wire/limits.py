@@ -5,13 +5,14 @@ They are checked where a statement enters: by the frontend, by jobs, and by the 
 """
 
 KEY_BYTES_MAX = 4 << 10
-"""Of a row's primary key, encoded (base/schema/keycodec.py). Keys stand in page tokens, in plans of
-jobs, and shortened in manifests."""
+"""The longest primary key of a row, in bytes, encoded (base/schema/keycodec.py). Page tokens and
+plans of jobs hold keys whole; manifests hold them shortened."""
 ENTRY_KEY_BYTES_MAX = 2 * KEY_BYTES_MAX
-"""Of an index entry's key: the indexed values and, unless the index is unique, the row's key."""
+"""The longest key of an index entry, in bytes: the indexed values and, unless the index is unique,
+the row's key."""
 ROW_BYTES_MAX = 8 << 20
-"""Of all values of a row, its key included. An answer holds one row at least."""
+"""The largest row, in bytes: all its values, its key included. An answer holds one row at least."""
 BATCH_BYTES_MAX = 64 << 20
-"""Of one batch for one region: the part of a statement that is atomic."""
+"""The largest batch for one region, in bytes. A batch is the part of a statement that is atomic."""
 BATCH_ROWS_MAX = 1_000_000
-"""Of one batch: bounds rows of few bytes."""
+"""The most rows of one batch. The limit bounds batches whose rows have few bytes."""

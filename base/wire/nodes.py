@@ -35,7 +35,7 @@ class RegisterRequest(WireModel):
     version: str
     resources: NodeResources
     folders: list[str] = Field(default_factory=list, max_length=FOLDERS_MAX)
-    """Of regions, as they lie on its disk: the first by name."""
+    """The folders of regions that are on its disk: the first 1,000 by name."""
     folder_count: int = Field(default=0, ge=0)
 
 

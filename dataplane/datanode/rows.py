@@ -36,7 +36,8 @@ from dataplane.region.region import Region
 BODIES_BYTES_MAX = 256 << 20
 """Of all batches that are being read or written at one moment: bounds the process's memory."""
 PIECE = PartSize(rows=1_000_000, bytes=1 << 20)
-"""Of a stream: what is sent at once, and how closely it keeps to its bound of bytes."""
+"""The largest piece of a stream: it is sent at once, and a stream keeps to its bound of bytes to
+within one piece. A piece holds one row at least."""
 KEYS_AT_ONCE = 2_000
 FIRST_KEYS = 256
 """Looked up before it is known how large the rows are."""
@@ -226,8 +227,8 @@ def answer_schema(wanted: ScanRows, columns: Sequence[ColumnDef]) -> pa.Schema:
 
 
 def get_bounded(region: Region, keys: list[bytes], wanted: GetRows) -> tuple[pa.Table, bool]:
-    """What was found, and whether it ended at `bytes_max`. Raises Refused when the rows are more
-    than one answer may hold and it names no bound. Blocking."""
+    """Returns the rows or entries found, and whether the answer ended at `bytes_max`. Raises
+    Refused when they exceed GET_BYTES_MAX and no lower `bytes_max` is given. Blocks its thread."""
 
     def get(some: list[bytes]) -> pa.Table:
         if wanted.index is not None:
@@ -249,7 +250,8 @@ def get_bounded(region: Region, keys: list[bytes], wanted: GetRows) -> tuple[pa.
 
 
 def _keys_at_once(keys: int, total_bytes: int) -> int:
-    """Of which the rows are about `GET_PART_BYTES`, judged by those before."""
+    """Returns the number of keys whose rows have about `GET_PART_BYTES` together. It is estimated
+    from the *keys* looked up before, whose rows had *total_bytes*."""
     return max(1, min(KEYS_AT_ONCE, GET_PART_BYTES * keys // max(total_bytes, 1)))
 
 

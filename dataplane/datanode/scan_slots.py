@@ -1,4 +1,4 @@
-"""How many scans run at once, for each kind of reader, and what ends a slow one.
+"""Bounds the scans that run at once, for each kind of reader, and ends a scan whose reader is slow.
 
 Each scan holds a part of its region's rows in memory for as long as its reader takes to receive the
 answer. Kinds have slots of their own, so that no kind takes those of another; a reader that stops

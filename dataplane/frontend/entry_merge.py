@@ -12,16 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 PAGE_BYTES_MAX = 16 << 20
-"""Of a page, but for what a region sends at once: a MiB, or one row."""
+"""The largest page, in bytes. A page may exceed it by what a region sends at once: a MiB, or one
+row."""
 PAGE_ROWS_MAX = 2_000
-"""Of a page by an index: each of its rows is looked up."""
+"""The most rows of a page by an index. Each of its rows is looked up."""
 SHARE_ROWS_MIN = 16
 SHARE_BYTES_MIN = 256 << 10
 
 
 @dataclass(slots=True)
 class Share:
-    """Of one region."""
+    """One region's share of a page: the rows to ask it for, and those that the page may take."""
 
     number: int
     key: bytes
@@ -42,7 +43,7 @@ class EntryMerge:
     first: bytes
     limit: int
     taken: list[pa.Table] = field(default_factory=list)
-    """What the page shows, in order."""
+    """Rows that the page shows, in order."""
     _shares: list[Share] = field(default_factory=list)
     _rows: int = 0
     _bytes: int = 0

@@ -49,7 +49,7 @@ class Given:
     columns: Mapping[int, Said]
     """By column id; those of the key are among them, and of others those that a row names."""
     places: pa.Int64Array
-    """Of each row in the request; 0 is the first."""
+    """The place of each row in the request; 0 is the first."""
 
     @property
     def count(self) -> int:

@@ -34,9 +34,9 @@ from dataplane.frontend.schema import Schema
 T = TypeVar("T")
 KEYS_AT_ONCE = 2_000
 KEYS_BYTES = 1 << 20
-"""Of the keys of one read."""
+"""Bytes of keys after which one read ends: its last key may exceed them."""
 ANSWER_BYTES_MAX = 16 << 20
-"""Of one answer of a region, but for one row."""
+"""Bytes of one answer of a region. An answer holds one row at least, which may exceed them."""
 READS_AT_ONCE = 8
 
 
@@ -256,7 +256,7 @@ class Page:
 
 
 def shares_of(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """Of one read each; none at all still makes one."""
+    """Splits keys into shares, each for one read. Without keys there is one empty share."""
     first, taken_bytes = 0, 0
     for at, key in enumerate(keys):
         if at - first == KEYS_AT_ONCE or taken_bytes > KEYS_BYTES:

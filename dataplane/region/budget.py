@@ -16,7 +16,7 @@ from contextlib import contextmanager
 PRESSURE = 0.5
 SLOW = 0.75
 READING = 0.25
-"""Of log segments that are replayed."""
+"""The fraction of the budget that log segments may hold while they are replayed."""
 REPLAY_BYTES_MIN = 256 << 10
 """A replay that has less does not write it to a file, whatever others have."""
 FLUSHES_AT_ONCE = 2
@@ -84,7 +84,7 @@ class MemoryBudget:
 
 
 class Share:
-    """Of one holder."""
+    """The part of the budget that one holder has."""
 
     def __init__(self, budget: MemoryBudget, holder: int) -> None:
         self._budget = budget

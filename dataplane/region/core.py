@@ -36,7 +36,7 @@ class Core:
         self._log = LogWriter(place.disk, place.root, self.spec.region_id, opened.mine)
         self._serving = Serving()
         self._shape: BatchShape | None = None
-        """Of the batches that are taken; made anew when the columns change."""
+        """The shape of the batches that are taken. It is made anew when the columns change."""
 
     @property
     def spec(self) -> RegionSpec:

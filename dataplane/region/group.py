@@ -62,8 +62,8 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class GroupRecord:
-    """What was admitted, as it is logged. `content` shares the memory of `payload`, so that what is
-    served is what would be replayed."""
+    """The admitted batches of a group, as they are logged. `content` shares the memory of
+    `payload`, so that a region serves the rows that a replay would find."""
 
     payload: bytes
     schemas: Sequence[LoggedSchema]
@@ -113,7 +113,7 @@ class Group:
         return results
 
     def record(self) -> GroupRecord:
-        """Of what was admitted, which is not nothing."""
+        """Encodes the admitted batches for the log. One batch at least must have been admitted."""
         statements = [one.statement for one in self.staged]
         rows: dict[int, list[tuple[int, pa.RecordBatch]]] = {}
         for place, one in enumerate(self.staged):

@@ -47,8 +47,8 @@ class IndexDef:
 
 
 def entry_keys(rows: pa.Table, index: IndexDef) -> pa.BinaryArray:
-    """Of each row, in the order of *rows*: `_key` and the index's columns. Raises Refused
-    `limit-exceeded` for a key that no entry may have."""
+    """Returns the key of each row's entry, in the order of *rows*. These have `_key` and the
+    index's columns. Raises Refused `limit-exceeded` for a key that no entry may have."""
     arrays = [whole(rows.column(column.name)) for column in index.columns]
     keys = encode_entries(index.types, arrays, whole(rows.column(KEY)), unique=index.unique)
     check_entry_keys(keys, index.family)

@@ -26,7 +26,7 @@ def key_after(key: bytes) -> bytes:
 
 
 BOUND_BYTES_MAX = 64
-"""Of a file's bound in manifests, orders and records of jobs."""
+"""Bytes to which a file's bounds are shortened in manifests, orders and records of jobs."""
 
 
 def lower_bound(key: bytes) -> bytes:

@@ -36,8 +36,8 @@ _CRC_BYTES = 4
 
 
 class BatchHead(BaseModel):
-    """Of a logged batch. `version` is the row version of all its rows; `family` is where those
-    belong that do not say it."""
+    """The head of a logged batch. `version` is the row version of all its rows; `family` is the
+    family of the rows that do not name one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 

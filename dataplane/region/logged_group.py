@@ -46,7 +46,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class LoggedSchema:
-    """Of a part's rows as logged: without versions, which stand with the statements."""
+    """The Arrow schema of a part's rows as logged. It has no versions: the statements hold them."""
 
     schema: pa.Schema
     id: bytes

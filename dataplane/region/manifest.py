@@ -21,7 +21,8 @@ from dataplane.region.names import UNFINISHED, Numbered, manifest_name, manifest
 from dataplane.region.schema import RegionSchema
 
 MANIFEST_BYTES_MAX = 64 << 20
-"""Of a manifest that is published. Reading knows no limit: what was published is never cut."""
+"""The longest manifest that is published, in bytes. Reading has no limit: no published manifest is
+read in part."""
 _CRC_LINE_BYTES = 10  # newline, 8 digits, newline
 
 

@@ -24,7 +24,7 @@ _WIDE = {1: "<i1", 2: "<i2", 4: "<i4", 8: "<i8"}
 
 
 def hashes_of(column: pa.Array) -> Hashes:
-    """Of each value; of null 0."""
+    """Returns the hash of each value. The hash of null is 0."""
     kind = column.type
     if pa.types.is_binary(kind) or pa.types.is_string(kind):
         found = _of_bytes(column)
