@@ -83,7 +83,7 @@ class Removal(StoredPart):
 
     at_ms: int
     by: str
-    """Who asked for it; `metasrv`: its retention was over."""
+    """The requester of the removal; `metasrv` if the node's retention was over."""
     reason: str
     lost: bool = False
     """Its disk is gone: what borrows from it, or was dropped there, did not keep it."""
@@ -94,8 +94,8 @@ class Returned(StoredPart):
 
     removal: Removal
     folders: tuple[str, ...] = ()
-    """Of regions, as it found them on its disk when it registered: the first by name. They are in
-    quarantine: neither served nor deleted."""
+    """Folders of regions that the node found on its disk when it registered: the first ones by
+    name. The folders are in quarantine: the node neither serves nor deletes them."""
     folder_count: int = 0
 
 
@@ -132,7 +132,7 @@ class NodeKey(Key[Node]):
 
 
 class RemovedNode(StoredModel):
-    """What is left of a removed node, until one of its id registers again."""
+    """The record of a removed node, kept until a node with the same id registers again."""
 
     node: Node
     removal: Removal

@@ -92,7 +92,7 @@ class Page:
     revision: int
     more: bool
     count: int = 0
-    """Of all keys in the range, those above the limit included."""
+    """The number of all keys in the range, those above the limit included."""
 
 
 @dataclass(frozen=True, slots=True)

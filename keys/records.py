@@ -128,7 +128,8 @@ class ProcedureRecord(StoredModel):
     """Wall clock; what has not passed the point of no return by then is undone. It moves by as long
     as all procedures were paused since it was submitted (`due_ms`)."""
     stood_ms: int = 0
-    """How long all procedures had been paused in the life of the cluster when it was submitted."""
+    """The total time, in ms, that all procedures had been paused in the life of the cluster when
+    this one was submitted."""
     started_at_ms: int | None = None
     resumed: int = 0
     """How many leaders have taken it up again."""

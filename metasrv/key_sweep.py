@@ -21,7 +21,7 @@ Known = Row[IdempotencyKey, Idempotency]
 
 
 class KeySweep:
-    """Of one term."""
+    """The sweep of one term over the idempotency keys."""
 
     def __init__(self, term: Term, tell: Tell = untold) -> None:
         self._term = term
@@ -63,7 +63,7 @@ class KeySweep:
         return deleted
 
     async def _lead(self, rows: tuple[Known, ...]) -> tuple[bool, ...]:
-        """Of each, whether its procedure is there."""
+        """Returns for each row whether its procedure is stored, alive or over."""
         if not rows:
             return ()
         reads = tuple(Get(bytes(key), keys_only=True) for row in rows for key in _procedure(row))
@@ -74,7 +74,10 @@ class KeySweep:
 
 
 def _is_old(row: Known, now_ms: int) -> bool:
-    """What names no procedure was never written here, and stays."""
+    """Returns whether the key is older than KEPT_MS_MIN and names a procedure.
+
+    A key that names no procedure was not written by this program, and stays.
+    """
     is_over = row.value.at_ms + KEPT_MS_MIN <= now_ms
     return is_over and UUID_TEXT.fullmatch(row.value.procedure) is not None
 

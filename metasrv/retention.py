@@ -23,7 +23,7 @@ PAGES_MAX = 500  # of one look: 30,000 histories a minute
 
 
 class Retention:
-    """Of one term: where the next look goes on, and what has been counted."""
+    """The retention of histories in one term: the start of the next look, and a tally of bytes."""
 
     def __init__(self, term: Term, tell: Tell = untold) -> None:
         self._term = term
@@ -76,8 +76,11 @@ class Retention:
         return ProcedureHistoryKey.of_ids_before(max(0, now_ms - retention_ms)).end
 
     def _kept(self) -> set[str]:
-        """What living procedures refer to: a parent looks for its children, and theirs is to be
-        found (G17)."""
+        """Returns the ids of living procedures and of their parents.
+
+        Histories of these procedures and of their children are kept: a parent looks for its
+        children, and the parent of a living procedure must be found (G17).
+        """
         records = [(name, entry.held.record) for name, entry in self._term.manager.living()]
         return {name for name, _ in records} | {one.parent for _, one in records if one.parent}
 

@@ -64,7 +64,7 @@ class Supervisor:
     manager: Manager
     _held: Mapping[str, HeldBack] = field(default_factory=dict)
     _states: Mapping[str, NodeState] = field(default_factory=dict)
-    """Of the last look."""
+    """States of the nodes at the last look, by node id."""
     _submitting: set[str] = field(default_factory=set)
     """Nodes whose failover is on its way to the store."""
     _begun: dict[str, int] = field(default_factory=dict)

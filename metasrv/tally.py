@@ -18,7 +18,7 @@ History = Row[ProcedureHistoryKey, ProcedureHistory]
 
 @dataclass(slots=True)
 class PageSize:
-    """How many rows the next page asks for, so that it has about PAGE_BYTES."""
+    """The number of rows that the next page asks for, so that the page has about PAGE_BYTES."""
 
     rows_max: int
     rows: int = FIRST_ROWS

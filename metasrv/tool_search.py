@@ -54,7 +54,10 @@ def search(environment: Mapping[str, str]) -> Toolchain:
 
 
 def said(argv: Sequence[str]) -> str:
-    """What a short command prints, both streams; empty where it cannot run or fails."""
+    """Returns the output of a short command, stdout and then stderr.
+
+    Returns an empty text if the command cannot run, fails, or takes longer than SAID_S_MAX.
+    """
     try:
         done = subprocess.run(
             argv,

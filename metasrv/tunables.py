@@ -74,7 +74,7 @@ class Tunables(_Strict):
     drop_retention_ms: int = _of(7 * 86_400_000, "ms", ge=60_000, le=3_650 * 86_400_000)
     """How long a dropped table can be undropped; then it is purged, with its files."""
     history_retention_ms: int = _of(7 * 86_400_000, "ms", ge=86_400_000, le=3_650 * 86_400_000)
-    """How long a procedure that is over can be looked at, and its idempotency key is known."""
+    """The time for which a procedure that is over can be read, and its idempotency key is known."""
     history_bytes_max: int = _of(768 << 20, "bytes", ge=1 << 20, le=1 << 40)
     """Beyond it the oldest procedures that are over for a day go before `history_retention_ms`."""
     phi_threshold: float | None = _of(None, "phi", gt=0, le=300)

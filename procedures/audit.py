@@ -24,7 +24,7 @@ log = structlog.get_logger()
 
 @dataclass(slots=True)
 class Audit:
-    """Of one term."""
+    """The audit of one term: finds stored procedures that this server does not run."""
 
     ports: Ports
     floor: Floor

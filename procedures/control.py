@@ -37,15 +37,16 @@ class Control(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What somebody asks of a procedure."""
+    """A control that somebody requests of a procedure."""
 
     control: Control
     by: str
     reason: str | None = None
     percent: int = 0
-    """Of a throttle: the share of time to rest."""
+    """The share of time to rest, in percent; only for a throttle."""
     rows_per_s: int | None = None
-    """Of a throttle: the rate of a reorg; None: it finds its own."""
+    """The rate of a reorg, in rows per second; only for a throttle. If None, the reorg finds its
+    own rate."""
 
     def mark(self, at_ms: int) -> Controlled:
         return Controlled(action=self.control.value, by=self.by, at_ms=at_ms, reason=self.reason)

@@ -51,9 +51,10 @@ class Entry:
     task: "asyncio.Task[None] | None" = None
     """The one that owns it: it alone moves the record. None: it rests, and nothing is asked."""
     bell: asyncio.Event | None = None
-    """Of its owner, while there is one: something has happened that it may wait for."""
+    """The bell of its owner, set when something has happened that the owner may wait for; None if
+    there is no owner."""
     letters: list[Letter] = field(default_factory=list)
-    """What is asked of it: its owner takes them one by one."""
+    """Requests to the procedure that are not taken yet. Its owner takes them one by one."""
     drives: bool = False
     """It was admitted: its owner runs its steps."""
     rests: bool = False

@@ -27,7 +27,7 @@ class Floor:
     arriving: dict[str, tuple[Lock, ...]] = field(default_factory=dict)
     """Submissions on their way to the store; they count for the queue."""
     announced: int = 0
-    """How many submissions ever were."""
+    """The number of all submissions announced since the term began."""
     _held_back: Counter[str] = field(default_factory=Counter)
     """Not started now: somebody that goes before them is on its way to the store."""
     _room: WaitingRoom = field(default_factory=WaitingRoom)
@@ -78,7 +78,7 @@ class Floor:
         self._see(self.locks.add(entry.claim))
 
     def forget(self, entry: Entry) -> None:
-        """Who waited for it is found by `look_again`."""
+        """Removes a procedure and its locks. `look_again` finds those that waited for it."""
         procedure = entry.held.procedure
         self.locks.remove(procedure)
         del self.entries[procedure]
@@ -96,7 +96,7 @@ class Floor:
         return self.locks.is_due
 
     def _see(self, changed: Iterable[str]) -> None:
-        """Who holds all its locks now, or does not any more."""
+        """Updates and offers the procedures that hold all their locks now, or no longer do."""
         entries = [self.entries[procedure] for procedure in changed]
         for entry in sorted(entries, key=lambda one: one.held.record.submission):
             entry.waits = not self.locks.holds(entry.held.procedure)

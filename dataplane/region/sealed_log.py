@@ -62,12 +62,13 @@ class SealedLog:
 
     @property
     def sequence(self) -> int:
-        """Of the last record that takes a position; 0: there is none."""
+        """The sequence of the last record that takes a position; 0 if there is none."""
         taking = (one for one in reversed(self.scan.records) if one.type != RecordType.SCHEMA)
         return next((record.position.sequence for record in taking), 0)
 
     def rows(self) -> int:
-        """Of all groups, superseded ones and entries too. Reads no values."""
+        """Counts the rows of all groups, superseded ones and entries included. Reads no values,
+        except in log format 1, whose groups it decodes. Raises Corrupt for an unknown record."""
         for record in self.scan.records:
             refuse_unknown(record, _KNOWN, self.path)
         if self.scan.format == log_format_v1.FORMAT:

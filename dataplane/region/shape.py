@@ -14,7 +14,7 @@ ACCEPTED_MAX = 16
 
 
 class FamilyShape:
-    """Of the rows of one family."""
+    """The shape of the rows of one family: its columns and their log schema."""
 
     def __init__(self, columns: Sequence[ColumnDef], not_here: frozenset[str]) -> None:
         self.columns = tuple(columns)
@@ -27,7 +27,7 @@ class FamilyShape:
 
 
 class BatchShape:
-    """Of the batches that a region takes. One thread uses it at a time."""
+    """The shape of the batches that a region takes. Only one thread may use it at a time."""
 
     def __init__(self, columns: Sequence[ColumnDef]) -> None:
         self.columns = columns

@@ -109,7 +109,7 @@ def _pyspark() -> Finding:
 
 
 def _extras() -> Iterator[Finding]:
-    """Of an installed wheel."""
+    """Yields a warning for each extra of an installed wheel that lacks packages."""
     for extra in EXTRAS:
         lacking = missing_of(extra)
         if lacking:

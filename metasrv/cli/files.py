@@ -35,7 +35,7 @@ class RowFile:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a CSV file is written."""
+    """The encoding of a CSV file and its spellings of null."""
 
     nulls: tuple[str, ...] = ()
     """Fields that are null besides the empty one; a field in quotes never is."""

@@ -159,7 +159,10 @@ def _create(
 
 @contextmanager
 def _undone(client: Client, name: str) -> Iterator[None]:
-    """What was made for a load goes with it, whatever ends the load."""
+    """Drops the table *name*, which was made for a load, if the load ends without success.
+
+    Any exception counts, an interrupt included. The table can be undropped.
+    """
     is_loaded = False
     try:
         yield

@@ -77,9 +77,10 @@ class HolderSync:
         self._listeners.append(listener)
 
     async def load(self, tell: Tell = untold) -> None:
-        """What is registered. Called under the fence: no earlier leader registers any more.
+        """Loads the registered holders into the book. The caller holds the fence: no earlier leader
+        registers a holder any more.
 
-        One that cannot be read holds a lease all the same, until that has surely ended.
+        A holder that cannot be read holds a lease all the same, until the lease has surely ended.
         """
         keys: Range = HolderKey.under()
         items, _ = await scan(self.kv, keys, deadline_ms=self.timing.store_deadline_ms)

@@ -88,8 +88,10 @@ class NodeBook:
     _removed: dict[str, RemovedNode] = field(default_factory=dict)
 
     async def load(self, tell: Tell = untold) -> None:
-        """What is registered and can be read. Every node is taken for alive at first: nobody has
-        had time to say otherwise to this leader."""
+        """Loads the registered and the removed nodes, except those that cannot be read.
+
+        Every node counts as alive at first: nothing has had time yet to tell this leader otherwise.
+        """
         keys: Range = NodeKey.under(DATANODE)
         items, _ = await scan(self.kv, keys, deadline_ms=self.timing.store_deadline_ms)
         for row in readable(NodeKey, Node, items, tell):
@@ -210,10 +212,11 @@ class NodeBook:
     async def _write(
         self, node_id: str, change: Callable[[Node | None, RemovedNode | None], Node]
     ) -> Node:
-        """What *change* makes of the stored node, None if there is none, and of what is left of a
-        removed one, which goes; judged anew after a race.
+        """Stores and returns the node that *change* makes; deletes the record of the removed node.
 
-        Raises Conflict("object-locked") after too many of them, Unavailable("storage-full").
+        *change* takes the stored node and the record of the removed node, each None if there is
+        none; it is called again after a lost race. Raises Conflict("object-locked") after
+        RACES_MAX lost races, Unavailable("storage-full").
         """
         self.committer.must_have_space()
         key, gone = NodeKey(DATANODE, node_id), RemovedNodeKey(DATANODE, node_id)

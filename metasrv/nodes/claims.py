@@ -1,4 +1,7 @@
-"""What keeps a node in the cluster: routes, dropped tables, borrowed roots and procedures. Pure."""
+"""Claims that keep a node in the cluster: routes, dropped tables, borrowed roots and procedures.
+
+The functions are pure.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -40,8 +43,8 @@ class Claims:
 
     @property
     def without_disk(self) -> "Claims":
-        """What is left of them where its disk is gone: only a region that is not known to be lost
-        keeps it."""
+        """The claims that remain if the node's disk is gone: only a region that is not known to be
+        lost still keeps the node."""
         return Claims(leads=tuple(one for one in self.leads if one not in self.lost))
 
     def lines(self) -> Iterator[str]:

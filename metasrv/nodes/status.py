@@ -50,7 +50,7 @@ class Hold:
 
     reason: str
     ends: str
-    """What ends it, for people."""
+    """The condition that ends the hold, as text for people."""
     until_ms: int | None = None
     """When it ends by itself, wall clock; None: that is not known."""
 
@@ -81,7 +81,7 @@ class NodeStatus:
     held: HeldBack | None = None
     """Its failover is due, and held back."""
     removal: Removal | None = None
-    """Of a removed node."""
+    """The removal of a removed node; None for a registered one."""
 
 
 def state_at(entry: NodeEntry, now_ms: int) -> NodeState:

@@ -37,10 +37,10 @@ class LoadResult:
     """Every row was applied."""
 
     rows: int
-    """That were applied; of an upsert, rows with one key in one batch count once."""
+    """Rows that were applied; in an upsert, rows with one key in one batch count once."""
     batches: int
     read: int
-    """Of the source."""
+    """Rows that were read from the source."""
 
     @property
     def replaced(self) -> int:

@@ -48,7 +48,8 @@ class Portal:
 
 
 async def _end_tasks() -> None:
-    """Of calls that Ctrl-C left: they hear of it before the loop is gone."""
+    """Cancels the tasks of calls that Ctrl-C interrupted, and waits for their end: each task must
+    see the cancellation before the loop stops."""
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()

@@ -34,7 +34,7 @@ Params = Mapping[str, str | int | bool]
 TRY_MS_MAX = 5_000
 """How long one server may be silent, beside what it was asked to wait."""
 DEFAULT_WAIT_S = 60.0
-"""Of a change whose caller does not say."""
+"""Seconds that a change waits for its end if the caller gives no `wait_s`."""
 WAIT_S_MAX = 10
 """Of one long poll: a follower that dies under it is noticed by then."""
 WATCH_S = 1

@@ -79,6 +79,6 @@ class Addresses:
 
 
 def _addresses(items: Iterable[KeyValue]) -> dict[str, str]:
-    """Of those that can be read."""
+    """Returns the addresses of the nodes that can be read, by node id."""
     nodes = (row.value for row in readable(NodeKey, Node, items, untold))
     return {node.node_id: node.address for node in nodes}

@@ -96,7 +96,7 @@ async def change(state: ServerState, wish: Wish) -> Made | PlannedChange | Stand
 async def _kept(
     state: ServerState, term: Term, asked: Asked, stands: Stands, patience: Patience
 ) -> Made | Stands:
-    """What stands; or what a request with the same key has come to, which was faster."""
+    """Returns *stands*; or the result of a request with the same key, if that one was faster."""
     silent_ms = SILENT_DEADLINES * state.facts.store_deadline_ms
     try:
         await keep(state, term, asked, stands, deadline_ms=silent_ms)

@@ -94,7 +94,7 @@ def _removal_body(status: NodeStatus) -> RemovalBody | None:
 
 
 def _quarantined(node: Node, catalog: Catalog) -> tuple[str, ...]:
-    """What it brought back, but for regions that it leads."""
+    """Returns the folders that a returned node brought back, except those of regions it leads."""
     if node.returned is None:
         return ()
     routes = (table.route.region_routes for table in catalog.on_node(node.node_id))

@@ -49,7 +49,7 @@ class Stands:
     """A wish that is fulfilled already (`if_not_exists`)."""
 
     kind: Kind[Any]
-    """What would have made it."""
+    """The kind of procedure that would have fulfilled the wish."""
     found: Table | SchemaInfo | CatalogInfo
     index: str | None = None
     """Of the table, if that is what was wished for."""
