@@ -32,8 +32,8 @@ class Gate:
         self._opened.set()
 
     def stood_ms(self, now_ms: int) -> int:
-        """How long all procedures have been paused in the life of the cluster, until *now_ms*, wall
-        clock. Deadlines move by what this grows."""
+        """The length in milliseconds of all pauses of all procedures in the life of the cluster,
+        until *now_ms* by the wall clock. Deadlines move by the growth of this value."""
         current_ms = 0 if self._since_ms is None else max(0, now_ms - self._since_ms)
         return self._stood_ms + current_ms
 

@@ -122,7 +122,7 @@ class LockTable:
     _due: deque[str] = field(default_factory=deque)
     """To be looked at again."""
     looks: int = 0
-    """How many claims were ever looked at; a measure of what it costs."""
+    """The number of looks at claims so far, repeated ones included; a measure of the cost."""
 
     def holds(self, procedure: str) -> bool:
         return self._watches[procedure] is None
@@ -160,7 +160,7 @@ class LockTable:
         return self._look([procedure])
 
     def remove(self, procedure: str) -> None:
-        """Who waited for it is due."""
+        """Removes the claim, and marks those that waited for it as due."""
         claim = self.claims[procedure]
         self._wake(procedure)
         self._leave(claim, claim.locks)
@@ -276,7 +276,7 @@ class LockTable:
             self._watchers.setdefault(other, set()).add(procedure)
 
     def _wake(self, procedure: str) -> None:
-        """Who waits for it, or runs under its locks, is due."""
+        """Marks the procedures that wait for this one, or run under its locks, as due."""
         due = self._watchers.get(procedure, set()) | self._children.get(procedure, set())
         self._due.extend(sorted(due, key=lambda one: self.claims[one].submission))
 
@@ -288,7 +288,7 @@ class LockTable:
                 yield Blocked(lock.key, other)
 
     def _nearest(self, claim: Claim) -> Iterator[str]:
-        """Whom it waits for: on each key first the last of those before it."""
+        """Procedures that *claim* waits for: on each key first the last of those before it."""
         elders = self._elders(claim)
         for lock in claim.locks:
             yield from self._before(claim, lock, elders, newest_first=True)

@@ -286,7 +286,7 @@ class Manager:
             log.error("procedure_parked", procedure=entry.held.procedure, reason=reason)
 
     async def _compare(self, fence: Compare) -> None:
-        """What is known here with what is stored. If the store is silent, the next time will do."""
+        """Takes in stored records unknown here. If the store is silent, the next call retries."""
         try:
             unknown = await self._audit.unknown(fence)
         except NotLeader:

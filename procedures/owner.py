@@ -50,7 +50,7 @@ class House(Protocol):
 
 @dataclass(slots=True)
 class Owner:
-    """Of one entry, from the moment at which there is something to do until there is not."""
+    """Drives one entry, from the moment at which there is work to do until there is none."""
 
     house: House
     entry: Entry
@@ -60,7 +60,7 @@ class Owner:
     _turned: bool = False
     """A control, or what was read again, has ended the step that was tried."""
     _is_stale: bool = False
-    """What is stored is not what `entry` holds."""
+    """True while the stored record is known to differ from what `entry` holds."""
 
     async def own(self) -> ProcedureHistory | None:
         """The end of the procedure. None: it rests or waits, and nothing is asked of it.
@@ -170,7 +170,8 @@ class Owner:
         return await runner.turn_back(held, failure)
 
     async def _attended(self, work: Callable[[], Awaitable[T]]) -> T | None:
-        """What *work* returns or raises; letters are answered beside it. None: one has ended it."""
+        """Returns or raises what *work* does, and answers letters meanwhile. Returns None if a
+        letter has ended *work*."""
         letters, bell = self.entry.letters, self.bell
         going = asyncio.gather(_outcome(work), return_exceptions=True)
         going.add_done_callback(lambda _: bell.set())
@@ -255,7 +256,8 @@ class Owner:
             self.house.moved(self.entry, after)
 
     async def _read_again(self) -> None:
-        """What is stored of it, whoever moved it."""
+        """Takes over the stored record or history of the procedure, whoever wrote it. Parks the
+        entry if the store holds neither."""
         procedure, ports = self.entry.held.procedure, self.house.runner.ports
         key, history = ProcedureKey(procedure), ProcedureHistoryKey(procedure)
         seen = await snapshot(ports.kv, key, history, deadline_ms=ports.deadline_ms)

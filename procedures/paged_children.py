@@ -64,7 +64,7 @@ P = TypeVar("P", bound=Paged)
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What one parent has children for."""
+    """The keys for which one parent submits children, and the way in which it submits them."""
 
     inside: Range
     """One key for each."""
@@ -82,9 +82,9 @@ async def nothing_spared(key: KeyValue) -> bool:
 
 
 def child_id(parent: str, rounds: int, number: int) -> str:
-    """Of the child about *number*, a table's or a schema's, in one round of its parent.
+    """The id of the child about *number*, a table's id or a schema's, in one round of its parent.
 
-    UUIDv7: its time is the parent's, plus a part of a minute that rises with *number*.
+    The id is a UUIDv7. Its time is the parent's plus a part of a minute that rises with *number*.
     """
     ahead_ms = number // IDS_PER_MS % IDS_AHEAD_MS
     noise = sha256(f"{parent} {rounds} {number}".encode()).digest()[:10]

@@ -1,4 +1,4 @@
-"""What a new leader finds: every record, read once, at a revision at which it already led."""
+"""Reads every procedure record once for a new leader, at a revision at which it already led."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any

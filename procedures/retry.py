@@ -66,8 +66,8 @@ class Tries:
     or while nobody leads, is not counted."""
 
     def left_ms(self, kind: Kind[Any], record: ProcedureRecord, now_ms: int) -> int | None:
-        """How long the next attempt may take, at *now_ms* by `Gate.worked_ms`. None: as long as it
-        takes."""
+        """The time limit of the next attempt in milliseconds, at *now_ms* by `Gate.worked_ms`.
+        None: the attempt may take as long as it takes."""
         if record.phase is Phase.UNDO:
             return max(0, UNDO_MS - self.spent_ms)
         until_ms = deadline_of(kind, record)
@@ -100,8 +100,8 @@ async def within(limit_ms: int | None, step: str, work: Awaitable[T]) -> T:
 
 
 def rest_ms(kind: Kind[Any], record: ProcedureRecord) -> int:
-    """How long a throttled step rests before it runs again, counted from the end of its last run;
-    0: it does not."""
+    """The rest of a throttled step before it runs again, in milliseconds from the end of its last
+    run; 0: the step does not rest."""
     percent = record.throttle_percent
     if not percent or record.phase is Phase.UNDO or not kind.steps[record.step].paced:
         return 0
@@ -110,7 +110,7 @@ def rest_ms(kind: Kind[Any], record: ProcedureRecord) -> int:
 
 
 def rested_ms(record: ProcedureRecord, now_ms: int) -> int:
-    """How much of it is over when a leader takes up the step. The end of the last run may be by
-    another leader's clock: never less than 0."""
+    """The part of this rest, in milliseconds, that is over when a leader takes up the step. Another
+    leader's clock may have given the end of the last run, so the result is never less than 0."""
     runs = [beat for beat in record.timeline if beat.step == record.step]
     return max(0, now_ms - runs[-1].at_ms) if runs else 0

@@ -74,7 +74,7 @@ def _can_make_venv() -> bool:
 
 
 def _install_venv(root: Path) -> None:
-    """What it could not install is told by the step that needs it."""
+    """Installs Debian's package of `venv`. The step that needs the package reports a failure."""
     package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
     with saying("python", f"asking apt for {package}"):
         apt.install(root, [package], lambda: bool(apt.candidate(package)))

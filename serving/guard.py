@@ -35,7 +35,7 @@ class Bounds:
     clients look for an answer only when they have sent all, and a closed connection would cost them
     the answer."""
     leftover_bytes: int = 256 << 20
-    """Of such a rest; beyond it the connection is closed."""
+    """The largest such rest in bytes; beyond it the connection is closed."""
     linger_ms: int = 1_000
     """After a refusal, for what is on its way: hung up on at once, its sender loses the answer."""
     connections_max: int = 4_096
@@ -67,7 +67,7 @@ class Guard(HttpToolsProtocol):
         self._is_leaving = False
         """Answered for the last time: the rest of the body is dropped, then the connection ends."""
         self._leftover_bytes = 0
-        """Of the body under way, since it was answered."""
+        """Bytes of the body under way that were received since its request was answered."""
 
     # Told by the transport ---------------------------------------------------------------------
 

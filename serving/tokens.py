@@ -1,7 +1,8 @@
-"""Who asks: a bearer token before anything else, where the program was given tokens. Pure ASGI.
+"""Identifies callers by a bearer token before anything else, where the program was given tokens.
 
-There are two kinds of token, in a file each: those of clients, and those of the cluster's own
-programs. Requests that only programs of the cluster make need one of the second kind.
+The module is pure ASGI. There are two kinds of token, in a file each: those of clients, and those
+of the cluster's own programs. Requests that only programs of the cluster make need one of the
+second kind.
 """
 
 import asyncio
@@ -56,7 +57,7 @@ class TokenBook:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
 
     def holder(self, token: str) -> str | None:
-        """Who holds it, a client or a program; None: nobody."""
+        """The name of the client or program that holds *token*; None: nobody holds it."""
         return self._clients.holder(token) or self.program(token)
 
     def program(self, token: str) -> str | None:

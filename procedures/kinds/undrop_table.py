@@ -42,7 +42,8 @@ class UndropTable(ProcedureState):
     old_name: str
     new_name: str
     schema_id: int | None = None
-    """Of the schema that the name resolved to; None: a server of before submitted it."""
+    """Id of the schema that the name resolved to. It is None if a server of an older version
+    submitted the procedure."""
     region_ids: tuple[str, ...] = ()
     moves: dict[str, str] = Field(default_factory=dict)
     """Node that is gone -> id of the child that fails its regions over."""

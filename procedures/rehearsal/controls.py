@@ -36,9 +36,9 @@ class Foreseen(Entry):
 
 
 async def foresee(house: House, procedure: str, command: Command) -> Entry | ProcedureHistory:
-    """What a control would be answered as things are now. Nothing is stored, no task is ended.
+    """Returns the answer that a control would get now. It stores nothing and ends no task.
 
-    Raises what that would.
+    Raises the errors that the control would raise.
     """
     entry = await judge(house, procedure, command.control)
     if is_fulfilled(entry.facts, command.control):

@@ -30,8 +30,8 @@ class ShiftedClock(SystemClock):
     def __init__(self) -> None:
         self.ahead_ms = 0
         self.holds = False
-        """What would be done again in half a second or later is not done: a slow machine then asks
-        the store no more than a fast one."""
+        """Makes sleeps of half a second (`HELD_MS`) or longer never end. Work that would follow
+        them is not done, so a slow machine asks the store no more than a fast one."""
 
     async def sleep_ms(self, ms: int) -> None:
         if self.holds and ms >= HELD_MS:

@@ -60,7 +60,7 @@ class Cluster:
     client: Callable[[Kv], Kv] = lambda kv: kv
     """A planted bug between every server and the store."""
     sound_kinds: Mapping[str, Kind[Any]] | None = None
-    """Of the first server, if planted bugs are those of servers that take over."""
+    """Kinds of the first server, if only the servers that take over have the planted bugs."""
     on_takeover: Callable[[], None] = lambda: None
     """Called when a server starts that is not the first."""
     make_store: Callable[[Clock], MemoryKv] = MemoryKv

@@ -15,7 +15,7 @@ class Folder:
 
     fence: int
     epoch: int = 0
-    """Of the newest manifest; 0: as the test has made it."""
+    """The epoch of the newest manifest; 0: the folder is as the test has made it."""
     raised: dict[int, str] = field(default_factory=dict)
     """Epoch -> root of the leader whose fence of it stands here."""
     files: dict[str, Rows] = field(default_factory=dict)

@@ -33,7 +33,7 @@ LOG = "wal-1"
 
 
 class Opening(StrEnum):
-    """How far a node has come with a region that it was ordered to open."""
+    """The progress of a node with a region that it was ordered to open."""
 
     ASKED = "before it began"
     FENCED = "behind its fences"
@@ -71,7 +71,7 @@ class FakeNode:
     refuses: dict[str, MetaError] = field(default_factory=dict)
     """Kind of order, or `prepare` -> what it is answered."""
     dies_at: "Opening | None" = None
-    """Of the next region that it opens."""
+    """The stage in the opening of the next region at which the node dies; None: it does not die."""
     disk_free_bytes: int = 1 << 40
     term: int = 0
     serving: dict[str, Serving] = field(default_factory=dict)

@@ -52,7 +52,7 @@ class Plane:
     openers_die: list[Opening] = field(default_factory=list)
     """The first node that is ordered to open a region dies at the first of these, and so on."""
     wipes_unannounced: bool = False
-    """What they had made dies with them, if they had not answered."""
+    """Deletes the folders that such a node had made for orders that it has not answered."""
     violations: list[str] = field(default_factory=list)
     """Of what must never be seen; never raised into the code under test."""
     watch: Callable[[], None] = lambda: None

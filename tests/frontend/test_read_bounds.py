@@ -68,7 +68,7 @@ async def test_given_wide_rows_when_scanned_then_every_page_is_bounded_and_all_c
 
 @pytest.mark.usefixtures("_small")
 async def test_given_wide_rows_when_deleted_then_all_go_in_one_statement() -> None:
-    """Of which the old rows together are more than a region answers at once."""
+    """Deletes rows whose old versions together are larger than one answer of a region."""
     async with running(feed_table(A, B, index(1, 2), index(2, 3, unique=True))) as bench:
         for one in range(60):
             row = {"id": one, "a": one, "b": f"{one}" * ROW_BYTES}

@@ -30,7 +30,8 @@ HOUR_MS = 3_600_000
 
 
 class CountingKv(MemoryKv):
-    """How much was read and written at once."""
+    """Counts the values and bytes of each page, the writes of each transaction, and the most values
+    that one transaction has read."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)

@@ -45,7 +45,7 @@ class HeldJobs(FakeJobs):
     fails: MetaError | None = None
     """What every filling ends with, as long as this stands."""
     rates: dict[str, int | None] = field(default_factory=dict)
-    """Of each filling, as it was told last."""
+    """The rate last given to each filling, in rows per second, by job id."""
 
     async def backfill(self, job: BackfillJob, *, progress: Progress) -> BackfillResult:
         self.began += 1

@@ -135,7 +135,7 @@ def seeds() -> str:
 
 
 def drawn_anew(scenario: Scenario, every: list[Cell], calls: Sequence[Call]) -> list[Cell]:
-    """Of the seed that this run has drawn, beside the fixed one."""
+    """Cells drawn by the new seed of this run, beside those of the fixed seed; none without one."""
     seed = new_seed()
     if seed is None:
         return []

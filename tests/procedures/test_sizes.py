@@ -1,4 +1,4 @@
-"""What cannot end within the store's limits is refused before its first effect (G6)."""
+"""Procedures that cannot end within the store's limits are refused before any effect (G6)."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ class Wide:
         await self.cluster.change(self.fence, change_regions(Txn.on(seen), route, (far,)))
 
     async def end(self, kind: Kind[Any], state: ProcedureState) -> ProcedureHistory:
-        """How it ended, once it has."""
+        """Submits a procedure, waits until it has ended, and returns its history."""
         execute = self.cluster.plane.execute
 
         def heard(node: str, term: int, orders: object) -> object:

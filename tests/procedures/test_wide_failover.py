@@ -44,7 +44,7 @@ async def with_wide_node(cluster: Cluster, fence: Compare) -> None:
 
 
 def most_children(cluster: Cluster, parent: str) -> int:
-    """That had a record at one moment."""
+    """The largest number of children of *parent* that had a record at one moment."""
     living: set[bytes] = set()
     most = 0
     start, end = ProcedureKey.under()

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent.parent
 PATIENCE_S = 10
 LARGE = "x" * 200_000
 NOISE_BYTES = 4 << 20
-"""Of allocators, in a process that has taken some megabytes."""
+"""Bytes that allocators may add, in a process that has taken some megabytes."""
 
 
 def budgeted(budget: MemoryBudget, disk: MemoryDisk, root: str = A) -> RegionPlace:

@@ -53,7 +53,7 @@ def all_stored() -> pa.RecordBatch:
 
 
 def stored_golden_text() -> str:
-    """What `stored_checksum.txt` holds: of each type alone, and of all."""
+    """The contents of `stored_checksum.txt`: a checksum of each type alone, and one of all."""
     rows = all_stored()
     alone = [
         f"{name} {stored_text(digest_stored(rows.select(['_key', f'c{id}'])))}"

@@ -181,7 +181,7 @@ HIDE_NOTHING = compaction._hide_nothing
 
 
 def sealed_forgotten(inputs: Sequence[FileEntry], manifest: Manifest) -> bool:
-    """What is borrowed as a log is not looked at: only what is borrowed as files."""
+    """Ignores files that are borrowed as a log, and looks only at those borrowed as files."""
     return HIDE_NOTHING(inputs, manifest.model_copy(update={"sealed": ()}))
 
 

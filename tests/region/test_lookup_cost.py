@@ -18,7 +18,7 @@ INDEX = 1
 UPDATED = [b"k%04d" % at for at in range(ENTRIES_AT_ONCE.rows, ENTRIES_AT_ONCE.rows + 100)]
 KEYS = [b"k%04d" % at for at in range(ENTRIES_AT_ONCE.rows + 100)]
 PATIENCE_S = 5
-"""Of a thread that must not wait for anything."""
+"""The longest wait in seconds for a thread that must not wait for anything."""
 
 
 def counted(act: Callable[[], object]) -> int:
@@ -60,7 +60,8 @@ def indexed(statements: int) -> Region:
 
 
 def calls_of_scan_beside_an_update(statements: int, updates: int) -> int:
-    """Of one step of an index scan whose rows were all updated after it had begun."""
+    """The number of calls in one step of an index scan whose rows were all updated after the scan
+    had begun."""
     region = indexed(statements)
     scan = region.scan_index(INDEX, schema_version=1)
     next(scan)
@@ -91,7 +92,8 @@ def test_given_rows_updated_often_when_a_scan_meets_them_then_each_is_found_at_o
 
 
 def calls_of_judging_beside_an_update(statements: int) -> int:
-    """Of the second look at the keys of a unique index, whose rows were updated since."""
+    """The number of calls in the second look at the keys of a unique index whose rows were updated
+    since."""
     region = indexed(statements)
     region.set_schema(RegionSchema(), mark="reorg")
     ingest = Ingest("p", "attempts/a", INDEX, "reorg", (), unique_columns=(1,))

@@ -103,7 +103,7 @@ SYNC = MemoryFile.sync
 
 
 def log_not_synced(self: MemoryFile) -> None:
-    """Of the files that are appended to; those that are written once are synced."""
+    """Skips the sync of files that are appended to; files that are written once are synced."""
     if not posixpath.basename(self._path).startswith("wal-"):
         SYNC(self)
 

@@ -1,4 +1,4 @@
-"""What is missing makes a region lost; what cannot be read at the moment does not."""
+"""Missing files make a region lost; files that cannot be read at the moment do not."""
 
 import errno
 import os
