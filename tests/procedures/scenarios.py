@@ -220,6 +220,7 @@ SCENARIOS = (
         with_table,
         {Outcome.CANCELLED: never_altered, FULL: dropped},
         cancel_after_ms=1_000,
+        undone=never_altered,
         dead_holder=True,
     ),
     Scenario(
