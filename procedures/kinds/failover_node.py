@@ -67,7 +67,8 @@ async def look(state: FailoverNode, at: Context) -> Outcome[FailoverNode]:
 
 
 async def _result(state: FailoverNode, at: Context) -> dict[str, Any]:
-    """`left`: the first of those that stay, by id as it is in keys."""
+    """Returns the counts of a failover that is over. `moves`: the children that were begun; a table
+    whose child failed has one more for each new try. `left`: the first tables that stay."""
     first: list[int] = []
     count = 0
     async for page in pages(
@@ -78,7 +79,7 @@ async def _result(state: FailoverNode, at: Context) -> dict[str, Any]:
             DatanodeTableKey.parse(key).table_id for key in keys[: LEFT_TOLD_MAX - len(first)]
         ]
         count += len(keys)
-    return {"node": state.node, "tables": state.begun, "left": first, "left_count": count}
+    return {"node": state.node, "moves": state.begun, "left": first, "left_count": count}
 
 
 async def submit(state: FailoverNode, at: Context) -> Outcome[FailoverNode]:

@@ -78,7 +78,7 @@ def test_given_a_node_of_many_tables_when_it_dies_then_it_ends_and_no_record_gro
         assert moved < TABLES
         assert isinstance(ended, ProcedureHistory)
         assert ended.outcome is Outcome.SUCCEEDED
-        assert ended.result == {"node": "dn-1", "tables": TABLES, "left": [], "left_count": 0}
+        assert ended.result == {"node": "dn-1", "moves": TABLES, "left": [], "left_count": 0}
         children = Counter(key.split(b"/")[0] for key in cluster.stored())
         assert children[b"__procedure_history"] == TABLES + 1, "one child for each, and no second"
         assert most_children(cluster, parent) <= WIDTH
