@@ -57,15 +57,7 @@ async def purge_dropped(term: Term, now_ms: int) -> int:
 
 
 async def _submit(term: Term, table: Table) -> bool:
-    assert table.dropped_by is not None
-    info = table.info
-    state = PurgeTable(
-        table_id=info.table_id,
-        catalog=info.catalog,
-        schema_name=info.schema_name,
-        name=info.name,
-        dropped_by=table.dropped_by,
-    )
+    info, state = table.info, PurgeTable.of(table)
     statement = {"automatic": "purge", "table": info.full_name}
     client = Client(submitted_by="metasrv", request_id="", statement=statement)
     wish = Submission(term.ports.ids.procedure_id(), client, fingerprint="")

@@ -45,13 +45,4 @@ def _plan(table_id: int | None, name: TableName | None, facts: Facts) -> Change:
         if not found:
             raise NotFound("table-not-found", name=f"{table_id} among the dropped ones")
         table = found[0]
-    assert table.dropped_by is not None
-    info = table.info
-    state = PurgeTable(
-        table_id=info.table_id,
-        catalog=info.catalog,
-        schema_name=info.schema_name,
-        name=info.name,
-        dropped_by=table.dropped_by,
-    )
-    return Change(PURGE_TABLE, state, info.table_id)
+    return Change(PURGE_TABLE, PurgeTable.of(table), table.info.table_id)

@@ -4,7 +4,10 @@ The keys go first, so that no undrop can open its regions any more; then their f
 to the nodes that led them.
 """
 
+from typing import Self
+
 from base.errors import NotFound
+from keys.catalog import Table
 from keys.log import TablePurged
 from keys.records import Lock, Resource
 from keys.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
@@ -28,6 +31,19 @@ class PurgeTable(ProcedureState):
     info: TableInfo | None = None
     """Nobody else has it once the keys are gone; `delete` needs it."""
     route: TableRoute | None = None
+
+    @classmethod
+    def of(cls, table: Table) -> Self:
+        """The purge of a table that the catalog holds as dropped."""
+        assert table.dropped_by is not None
+        info = table.info
+        return cls(
+            table_id=info.table_id,
+            catalog=info.catalog,
+            schema_name=info.schema_name,
+            name=info.name,
+            dropped_by=table.dropped_by,
+        )
 
 
 async def forget(state: PurgeTable, at: Context) -> Outcome[PurgeTable]:
