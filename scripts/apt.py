@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from metasrv.tool_search import said
 from scripts import children
 
 QUIET = {"DEBIAN_FRONTEND": "noninteractive"}
@@ -29,6 +30,6 @@ def install(root: Path, packages: list[str], is_offered: Callable[[], bool]) -> 
 
 def candidate(package: str) -> str:
     """The version that would be installed; empty where none is offered."""
-    text = children.said(["apt-cache", "policy", package])
-    said = next((line.split()[1] for line in text.splitlines() if "Candidate:" in line), "")
-    return "" if said == "(none)" else said
+    text = said(["apt-cache", "policy", package])
+    version = next((line.split()[1] for line in text.splitlines() if "Candidate:" in line), "")
+    return "" if version == "(none)" else version

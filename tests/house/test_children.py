@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from metasrv.tool_search import said
 from scripts import children
 from tests.processes import has_ended, is_running
 
@@ -78,4 +79,4 @@ def test_given_a_child_that_fails_when_it_must_not_then_its_last_words_are_told(
 @pytest.mark.process
 @pytest.mark.parametrize("argv", [("sh", "-c", "echo half; exit 1"), ("no-such-program",)])
 def test_given_a_command_that_fails_when_asked_then_it_said_nothing(argv: tuple[str, ...]) -> None:
-    assert children.said(argv) == ""
+    assert said(argv) == ""
