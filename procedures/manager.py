@@ -12,33 +12,32 @@ from typing import Any, TypeVar
 
 import structlog
 
-from base.errors import Conflict, MetaError, NotFound, NotLeader, Unavailable, Unknown
+from base.errors import MetaError, NotLeader, Unavailable, Unknown
 from base.fanout import fan_out
 from base.log import lines_of_request
 from keys.committer import Committer
 from keys.kv import Compare
-from keys.records import ProcedureHistory, ProcedureHistoryKey
-from keys.txn import snapshot
+from keys.records import ProcedureHistory
 from procedures.admission import Limits
-from procedures.audit import Audit
 from procedures.context import Ports
 from procedures.control import Command, refused
 from procedures.entry import Entry
 from procedures.family import ChildrenOf
+from procedures.finder import Finder
 from procedures.floor import Floor
 from procedures.gate import Gate
 from procedures.holding import LockTable
+from procedures.intake import Intake
 from procedures.machine import Kind, Lane, ProcedureState
 from procedures.outlive import outlive
 from procedures.owner import Owner
 from procedures.recent import Recent
-from procedures.recovery import AT_ONCE, entries_of, read_records
+from procedures.recovery import AT_ONCE
 from procedures.runner import Held, Runner
 from procedures.submit import Submission, Submitted, Submitter
 
 LOOK_MS = 1_000  # between looks at deadlines, and at who does not move
 AUDIT_MS = 60_000  # between looks whether the store holds the procedures that are known here
-PAUSE_MS = 200  # before a store that did not answer is asked again
 
 # What a client required of its own procedure; its children are asked for by the parent.
 _NOT_INHERITED = dict.fromkeys(("idempotency", "if_version", "table_id", "expected_epoch"))
@@ -68,7 +67,8 @@ class Manager:
         """Between the recovery of every record and the end of the term."""
         self._goes_on = False
         self._moved = asyncio.Event()
-        self._audit = Audit(ports, self._floor)
+        self._finder = Finder(ports, self._floor, self._recent)
+        self._intake = Intake(kinds, ports, self._floor)
 
     async def run(self, fence: Compare, ready: asyncio.Event) -> None:
         """Recovers every record, sets *ready*, then looks after them until the term ends.
@@ -78,7 +78,7 @@ class Manager:
         """
         async with self._tasks:
             try:
-                await self._recover(fence)
+                await self._intake.recover(fence)
                 self._is_open = True
                 self._schedule()
                 ready.set()
@@ -86,7 +86,8 @@ class Manager:
                     for _ in range(AUDIT_MS // LOOK_MS):
                         await self._ports.clock.sleep_ms(LOOK_MS)
                         await self._look()
-                    await self._compare(fence)
+                    await self._intake.compare(fence)
+                    self._schedule()
             finally:
                 self._is_open = False
 
@@ -124,28 +125,12 @@ class Manager:
         return waits or self._floor.free_places(kind.lane, self._limits) > 0
 
     async def find(self, procedure: str) -> Entry | ProcedureHistory:
-        """Raises NotFound if there never was one, or its history has been purged."""
-        if procedure in self._floor.entries:
-            return self._floor.entries[procedure]
-        if procedure in self._recent:
-            return self._recent[procedure]
-        key = ProcedureHistoryKey(procedure)
-        seen = await snapshot(self._ports.kv, key, deadline_ms=self._ports.deadline_ms)
-        history = seen.get(key)
-        if history is None:
-            raise NotFound("procedure-not-found", procedure_id=procedure)
-        return history
+        """As `Finder.find`."""
+        return await self._finder.find(procedure)
 
     async def wait(self, procedure: str, *, deadline_ms: int) -> Entry | ProcedureHistory:
-        """As `find`, once it is over or *deadline_ms* have passed."""
-        entry = self._floor.entries.get(procedure)
-        if entry is not None:
-            try:
-                async with asyncio.timeout(deadline_ms / 1000):
-                    await entry.over.wait()
-            except TimeoutError:
-                return entry
-        return await self.find(procedure)
+        """As `Finder.wait`."""
+        return await self._finder.wait(procedure, deadline_ms=deadline_ms)
 
     async def changed(self, *, deadline_ms: int) -> None:
         """Returns when any procedure has moved, or *deadline_ms* have passed."""
@@ -253,49 +238,6 @@ class Manager:
         """Raises Unavailable before every record has been read (G21)."""
         if not self._is_open:
             raise Unavailable(what="procedures", reason="this term has not begun, or is over")
-
-    async def _recover(self, fence: Compare) -> None:
-        """Takes in every record, a slice at a time: whoever else has work goes in between."""
-        found = await self._read_all(fence)
-        by_age = sorted(found.values(), key=lambda one: one.held.record.submission)
-        for number, entry in enumerate(by_age, start=1):
-            self._take_in(entry)
-            if number % AT_ONCE == 0:
-                await asyncio.sleep(0)
-
-    async def _read_all(self, fence: Compare) -> dict[str, Entry]:
-        """Asks until the store answers."""
-        ports = self._ports
-        found: dict[str, Entry] = {}
-        while True:
-            try:
-                async for items in read_records(ports.kv, fence, deadline_ms=ports.deadline_ms):
-                    for entry in entries_of(items, self._kinds):
-                        found[entry.held.procedure] = entry
-                    await asyncio.sleep(0)
-            except NotLeader:
-                raise
-            except (Unavailable, Conflict):  # silent, or compacted between two pages
-                await ports.clock.sleep_ms(PAUSE_MS)
-            else:
-                return found
-
-    def _take_in(self, entry: Entry) -> None:
-        self._floor.take_in(entry)
-        if (reason := entry.parked) is not None:
-            log.error("procedure_parked", procedure=entry.held.procedure, reason=reason)
-
-    async def _compare(self, fence: Compare) -> None:
-        """Takes in stored records unknown here. If the store is silent, the next call retries."""
-        try:
-            unknown = await self._audit.unknown(fence)
-        except NotLeader:
-            raise
-        except (Unavailable, Conflict):
-            return
-        for entry in entries_of(unknown, self._kinds):
-            self._take_in(entry)
-        self._schedule()
 
     def _schedule(self) -> None:
         """Starts what may run. Called after every change of the records."""

@@ -85,7 +85,7 @@ class Pieces:
             self._did(table.looks - before)
             return found
 
-        patch.setattr("procedures.manager.entries_of", decoded)
+        patch.setattr("procedures.intake.entries_of", decoded)
         patch.setattr(LockTable, "_look", looked)
 
     def _did(self, much: int) -> None:
