@@ -55,6 +55,8 @@ class Catalog:
     at_ms: int = 0
     catalogs: Map[str, CatalogInfo] = field(default_factory=Map)
     schemas: Map[SchemaName, SchemaInfo] = field(default_factory=Map)
+    schema_revisions: Map[SchemaName, int] = field(default_factory=Map)
+    """The store revision of each schema's key, for those in `schemas`."""
     leaving_catalogs: Map[str, CatalogInfo] = field(default_factory=Map)
     """Being dropped with all they hold: no reader sees them."""
     leaving: Map[SchemaName, SchemaInfo] = field(default_factory=Map)
@@ -80,10 +82,10 @@ class Catalog:
         """The next version. Raises Corrupt for a gap or an entry that cannot follow."""
         if update.version != self.version + 1:
             raise Corrupt(log="gap", expected=self.version + 1, found=update.version)
-        state = self
+        state = replace(self, version=update.version, revision=revision, at_ms=update.at_ms)
         for entry in update.entries:
             state = _APPLY[type(entry)](state, entry, update.version)
-        return replace(state, version=update.version, revision=revision, at_ms=update.at_ms)
+        return state
 
     def is_visible(self, catalog: str, schema: str) -> bool:
         """Whether readers see the schema: it stands, and neither it nor its catalog is leaving."""
@@ -178,14 +180,23 @@ class Catalog:
         taken = name in self.schemas or name in self.leaving
         if taken or entry.info.catalog not in self.catalogs:
             raise Corrupt(entry=entry.op, schema=name)
-        return replace(self, schemas=self.schemas.set(name, entry.info))
+        return replace(
+            self,
+            schemas=self.schemas.set(name, entry.info),
+            schema_revisions=self.schema_revisions.set(name, self.revision),
+        )
 
     def _schema_dropping(self, entry: SchemaDropping, version: int) -> "Catalog":
         name = (entry.info.catalog, entry.info.name)
         if name not in self.schemas:
             raise Corrupt(entry=entry.op, schema=name)
         leaving = self.leaving.set(name, entry.info)
-        return replace(self, schemas=self.schemas.delete(name), leaving=leaving)
+        return replace(
+            self,
+            schemas=self.schemas.delete(name),
+            schema_revisions=self.schema_revisions.delete(name),
+            leaving=leaving,
+        )
 
     def _schema_dropped(self, entry: SchemaDropped, version: int) -> "Catalog":
         name = (entry.catalog, entry.name)
@@ -193,7 +204,10 @@ class Catalog:
         if not stands or self.names.get(name):
             raise Corrupt(entry=entry.op, schema=name)
         return replace(
-            self, schemas=without(self.schemas, name), leaving=without(self.leaving, name)
+            self,
+            schemas=without(self.schemas, name),
+            schema_revisions=without(self.schema_revisions, name),
+            leaving=without(self.leaving, name),
         )
 
     def _table_created(self, entry: TableCreated, version: int) -> "Catalog":

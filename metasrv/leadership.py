@@ -197,6 +197,7 @@ def _ports(
         rng=world.rng,
         term=nodes.term,
         deadline_ms=world.config.store_deadline_ms,
+        applied=lambda: world.follower.catalog,
     )
 
 

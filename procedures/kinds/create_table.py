@@ -33,7 +33,7 @@ async def create(state: CreateTable, at: Context) -> Outcome[CreateTable]:
     name = TableNameKey(info.catalog, info.schema_name, info.name)
     schema = SchemaNameKey(info.catalog, info.schema_name)
     keys = (TableInfoKey(info.table_id), TableRouteKey(info.table_id))
-    seen = await at.snapshot(*keys, name, schema)
+    seen = await at.known_snapshot(*keys, name, schema)
     if seen.get(schema) is None:
         raise NotFound(what="schema", name=f"{info.catalog}.{info.schema_name}")
     existing = seen.get(name)

@@ -279,6 +279,7 @@ async def _term(server: Server, fence: Compare, queue_max: int) -> Term:
         rng=SystemRng(),
         term=fence.mod_revision,
         deadline_ms=DEADLINE_MS,
+        applied=lambda: state.follower.catalog,
     )
     places = Limits(running_max={Lane.DDL: 8, Lane.REPAIR: 8}, queue_max=queue_max)
     manager = Manager(KINDS, ports, committer, places)

@@ -100,6 +100,7 @@ async def lead(server: Server, world: World) -> None:
                 rng=SeededRng(server.term),
                 term=server.term,
                 deadline_ms=deadline_ms,
+                applied=lambda: follower.catalog,
             )
             server.committer, server.follower = committer, follower
             server.sequences = Sequences(kv, committer, deadline_ms)
