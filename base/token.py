@@ -23,14 +23,15 @@ _TOKEN = re.compile(r"[\x21-\x7e]{20,512}")
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The tokens a program takes, as hashes, by the name of who holds each."""
+    """The tokens a program takes. A holder may have several, while one replaces another."""
 
-    hashes: Mapping[str, str]
+    holders: Mapping[str, str]
+    """The name of who holds a token, by the token's hash."""
 
     def holder(self, token: str) -> str | None:
         """Who holds it; None: nobody. Looks at every hash, so that time says nothing."""
         given = hash_of(token)
-        found = [name for name, known in self.hashes.items() if hmac.compare_digest(known, given)]
+        found = [name for known, name in self.holders.items() if hmac.compare_digest(known, given)]
         return found[0] if found else None
 
 
@@ -55,17 +56,17 @@ def read_tokens(path: Path) -> Tokens:
 
     Raises ValueError for a file that others can read, or we cannot, or that says something else.
     """
-    hashes: dict[str, str] = {}
+    holders: dict[str, str] = {}
     for number, line in enumerate(_secret(path).splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         found = _LINE.fullmatch(line)
-        if found is None or found[1] in hashes:
-            raise ValueError(f"{path}, line {number}: a new name, then sha256: and 64 digits")
-        hashes[found[1]] = found[2]
-    if not hashes:
+        if found is None or found[2] in holders:
+            raise ValueError(f"{path}, line {number}: a name, then sha256: and 64 new digits")
+        holders[found[2]] = found[1]
+    if not holders:
         raise ValueError(f"{path}: it holds no token")
-    return Tokens(hashes)
+    return Tokens(holders)
 
 
 def read_token(path: Path) -> str:

@@ -7,6 +7,7 @@ import pytest
 from base.token import Tokens, hash_of, line_of, listen_fault, new_token, read_token, read_tokens
 
 SECRET = "a-secret-of-more-than-twenty-characters"
+OTHER = "another-secret-of-more-than-twenty-characters"
 
 
 def written(path: Path, text: str, mode: int = 0o600) -> Path:
@@ -48,8 +49,16 @@ def test_given_a_file_without_hashes_when_read_then_refused(tmp_path: Path, text
         read_tokens(written(tmp_path / "tokens", text))
 
 
-def test_given_a_name_twice_when_read_then_refused(tmp_path: Path) -> None:
-    text = f"{line_of('anna', SECRET)}\n{line_of('anna', new_token())}\n"
+def test_given_a_name_twice_when_read_then_it_holds_both(tmp_path: Path) -> None:
+    text = f"{line_of('anna', SECRET)}\n{line_of('anna', OTHER)}\n"
+
+    tokens = read_tokens(written(tmp_path / "tokens", text))
+
+    assert (tokens.holder(SECRET), tokens.holder(OTHER)) == ("anna", "anna")
+
+
+def test_given_a_token_twice_when_read_then_refused(tmp_path: Path) -> None:
+    text = f"{line_of('anna', SECRET)}\n{line_of('bob', SECRET)}\n"
 
     with pytest.raises(ValueError, match="line 2"):
         read_tokens(written(tmp_path / "tokens", text))

@@ -19,7 +19,7 @@ from tests.api.rig import Server, follower_of, leader
 from tests.api.test_waiting import create_held_up
 
 SECRET = "a-secret-of-more-than-twenty-characters"
-TOKENS = Tokens({"anna": hash_of(SECRET)})
+TOKENS = Tokens({hash_of(SECRET): "anna"})
 BEARER = {"authorization": f"Bearer {SECRET}"}
 
 
@@ -31,7 +31,7 @@ def bearer(name: str) -> dict[str, str]:
 
 
 def tokens_of(*names: str) -> Tokens:
-    return Tokens({name: hash_of(SECRETS[name]) for name in names})
+    return Tokens({hash_of(SECRETS[name]): name for name in names})
 
 
 def tokens_file(folder: Path, *names: str) -> Path:
