@@ -38,7 +38,7 @@ from keys.tables import TableInfoKey, TableName, TableNameKey, TableRouteKey
 from keys.txn import Txn
 from keys.value import encode
 from metasrv.election import Election, Identity, Timing, win
-from metasrv.nodes.book import DATANODE
+from metasrv.nodes.registry import DATANODE
 from metasrv.playground.plan import KEY_PREFIX
 from metasrv.service import wishes
 from metasrv.service.ddl_create import TableToCreate, table_info, table_route

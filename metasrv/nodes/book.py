@@ -21,24 +21,18 @@ from keys.cluster import (
     CandidateKey,
     Cordon,
     Node,
-    NodeKey,
     Removal,
     RemovedNode,
-    RemovedNodeKey,
-    Resources,
-    Returned,
 )
-from keys.committer import Committer, StaleRead
+from keys.committer import Committer
 from keys.follower import Follower
-from keys.key import Range
 from keys.kv import Kv
 from keys.readable import Tell, readable, untold
 from keys.scan import scan
-from keys.tables import DatanodeTableKey
-from keys.txn import Txn, snapshot
 from metasrv.nodes.detector import PhiConfig, PhiDetector
 from metasrv.nodes.leases import LeaseBook
 from metasrv.nodes.reconcile import reconcile
+from metasrv.nodes.registry import NodeRegistry
 from metasrv.nodes.status import (
     GONE,
     HeldBack,
@@ -51,9 +45,6 @@ from metasrv.nodes.status import (
 from metasrv.settings import Settings
 from procedures.ports import NodeView
 from procedures.rehearsal.estimates import RegionSize
-
-DATANODE = "datanode"
-RACES_MAX = 5  # writers of one node's registration at once; the last one to try is told so
 
 log = structlog.get_logger()
 
@@ -86,20 +77,21 @@ class NodeBook:
     """Dead nodes whose failover is held back, by id; the supervisor says so."""
     _entries: dict[str, NodeEntry] = field(default_factory=dict)
     _removed: dict[str, RemovedNode] = field(default_factory=dict)
+    _registry: NodeRegistry = field(init=False)
+
+    def __post_init__(self) -> None:
+        deadline_ms = self.timing.store_deadline_ms
+        self._registry = NodeRegistry(self.kv, self.committer, self.clock, deadline_ms)
 
     async def load(self, tell: Tell = untold) -> None:
         """Loads the registered and the removed nodes, except those that cannot be read.
 
         Every node counts as alive at first: nothing has had time yet to tell this leader otherwise.
         """
-        keys: Range = NodeKey.under(DATANODE)
-        items, _ = await scan(self.kv, keys, deadline_ms=self.timing.store_deadline_ms)
-        for row in readable(NodeKey, Node, items, tell):
-            self._entries[row.value.node_id] = self._fresh(row.value)
-        gone: Range = RemovedNodeKey.under(DATANODE)
-        items, _ = await scan(self.kv, gone, deadline_ms=self.timing.store_deadline_ms)
-        for one in readable(RemovedNodeKey, RemovedNode, items, tell):
-            self._removed[one.value.node.node_id] = one.value
+        for node in await self._registry.nodes(tell):
+            self._entries[node.node_id] = self._fresh(node)
+        for removed in await self._registry.removed(tell):
+            self._removed[removed.node.node_id] = removed
 
     # Registration and heartbeats ----------------------------------------------------------------
 
@@ -128,7 +120,11 @@ class NodeBook:
         return [row.value.url for row in readable(CandidateKey, Candidate, items, untold)]
 
     async def _store(self, request: RegisterRequest) -> None:
-        stored = await self._enrolled(request)
+        stored = await self._registry.enrol(request)
+        if self._removed.pop(request.node_id, None) is not None:
+            assert stored.returned is not None
+            folders = stored.returned.folder_count
+            log.warning("node_returned", node=request.node_id, folders=folders)
         entry = self._fresh(stored)
         entry.resources = request.resources
         before = self._entries.get(request.node_id)
@@ -138,52 +134,9 @@ class NodeBook:
             self._came_back(entry)
         log.info("node_registered", node=request.node_id, incarnation=request.incarnation)
 
-    async def _enrolled(self, request: RegisterRequest) -> Node:
-        """The registration as it is stored: of a new node, of another process of a known one, or of
-        one that was removed and comes back as a new one."""
-        made = _node_of(request, self.clock.wall_ms())
-
-        def enrolled(old: Node | None, removed: RemovedNode | None) -> Node:
-            if removed is None:
-                returned = old.returned if old else None
-                return made.model_copy(
-                    update={
-                        "cordon": old and old.cordon,
-                        "returned": returned and _holding(returned.removal, request),
-                    }
-                )
-            if removed.node.incarnation == request.incarnation:
-                why = removed.removal
-                raise Conflict("node-removed", node_id=request.node_id, reason=why.reason)
-            return made.model_copy(update={"returned": _holding(removed.removal, request)})
-
-        node = await self._write(request.node_id, enrolled)
-        if self._removed.pop(request.node_id, None) is not None:
-            assert node.returned is not None
-            folders = node.returned.folder_count
-            log.warning("node_returned", node=request.node_id, folders=folders)
-        return node
-
     async def remove(self, node_id: str, removal: Removal, *, must_be_empty: bool) -> None:
-        """Durable when it returns: its row is gone, and what it was is kept under `__removed-`.
-
-        *must_be_empty*: a route that names it since it was judged refuses it,
-        Conflict("object-locked"). Raises NotFound.
-        """
-        key, gone = NodeKey(DATANODE, node_id), RemovedNodeKey(DATANODE, node_id)
-        self.committer.must_have_space()
-        seen = await snapshot(self.kv, key, gone, deadline_ms=self.timing.store_deadline_ms)
-        node = seen.get(key)
-        if node is None:
-            raise NotFound(what="node", name=node_id)
-        removed = RemovedNode(node=node, removal=removal)
-        txn = Txn.on(seen).delete(key).put(gone, removed)
-        if must_be_empty:
-            txn = txn.while_empty(DatanodeTableKey.under(node_id))
-        try:
-            await self.committer.commit(txn)
-        except StaleRead as error:
-            raise Conflict("object-locked", resource=f"node {node_id}") from error
+        """Raises as `NodeRegistry.remove`."""
+        removed = await self._registry.remove(node_id, removal, must_be_empty=must_be_empty)
         self._entries.pop(node_id, None)
         self._removed[node_id] = removed
         log.warning(
@@ -191,11 +144,11 @@ class NodeBook:
         )
 
     async def set_dead_since(self, node_id: str, at_ms: int | None) -> None:
-        """Durable when it returns. Raises NotFound, and as `_write`."""
+        """Durable when it returns. Raises NotFound, and as `NodeRegistry.write`."""
         await self._change(node_id, {"dead_since_ms": at_ms})
 
     async def set_cordon(self, node_id: str, cordon: Cordon | None) -> None:
-        """Durable when it returns. Raises NotFound, and as `_write`."""
+        """Durable when it returns. Raises NotFound, and as `NodeRegistry.write`."""
 
         await self._change(node_id, {"cordon": cordon})
         log.info("node_cordon_changed", node=node_id, is_cordoned=cordon is not None)
@@ -206,30 +159,8 @@ class NodeBook:
                 raise NotFound(what="node", name=node_id)
             return old.model_copy(update=update)
 
-        node = await self._write(node_id, changed)
+        node = await self._registry.write(node_id, changed)
         self.entry(node_id).node = node
-
-    async def _write(
-        self, node_id: str, change: Callable[[Node | None, RemovedNode | None], Node]
-    ) -> Node:
-        """Stores and returns the node that *change* makes; deletes the record of the removed node.
-
-        *change* takes the stored node and the record of the removed node, each None if there is
-        none; it is called again after a lost race. Raises Conflict("object-locked") after
-        RACES_MAX lost races, Unavailable("storage-full").
-        """
-        self.committer.must_have_space()
-        key, gone = NodeKey(DATANODE, node_id), RemovedNodeKey(DATANODE, node_id)
-        for _ in range(RACES_MAX):
-            seen = await snapshot(self.kv, key, gone, deadline_ms=self.timing.store_deadline_ms)
-            node = change(seen.get(key), seen.get(gone))
-            txn = Txn.on(seen).put(key, node)
-            try:
-                await self.committer.commit(txn.delete(gone) if seen.get(gone) else txn)
-            except StaleRead:
-                continue
-            return node
-        raise Conflict("object-locked", resource=f"node {node_id}")
 
     def heartbeat(self, request: HeartbeatRequest) -> HeartbeatAnswer:
         """Grants leases and says what is to be done. One that is not newer is ignored (G41)."""
@@ -358,30 +289,6 @@ class NodeBook:
         """This server did not run for *stalled_ms*: that is no node's fault (G35)."""
         for entry in self._entries.values():
             entry.detector.forgive(stalled_ms)
-
-
-def _node_of(request: RegisterRequest, now_ms: int) -> Node:
-    return Node(
-        node_id=request.node_id,
-        role=DATANODE,
-        address=request.address,
-        zone=request.zone,
-        root=request.root,
-        version=request.version,
-        incarnation=request.incarnation,
-        resources=Resources(
-            cpu_cores=request.resources.cpu_cores,
-            memory_bytes=request.resources.memory_bytes,
-            disk_bytes=request.resources.disk_bytes,
-        ),
-        registered_at_ms=now_ms,
-    )
-
-
-def _holding(removal: Removal, request: RegisterRequest) -> Returned:
-    return Returned(
-        removal=removal, folders=tuple(request.folders), folder_count=request.folder_count
-    )
 
 
 def _disk_free(entry: NodeEntry) -> int:

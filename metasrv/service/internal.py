@@ -11,7 +11,7 @@ from base.wire.nodes import (
     RegisterRequest,
 )
 from base.wire.problems import FieldError, refuse
-from metasrv.nodes.book import DATANODE
+from metasrv.nodes.registry import DATANODE
 from metasrv.service.named import is_node_id, is_region_id, no_node_id, no_region_id
 from metasrv.service.state import ServerState
 

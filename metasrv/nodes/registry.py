@@ -1,0 +1,138 @@
+"""Registrations of nodes as they are stored, and the records of removed nodes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from base.clock import Clock
+from base.errors import Conflict, NotFound
+from base.wire.nodes import RegisterRequest
+from keys.cluster import (
+    Node,
+    NodeKey,
+    Removal,
+    RemovedNode,
+    RemovedNodeKey,
+    Resources,
+    Returned,
+)
+from keys.committer import Committer, StaleRead
+from keys.key import Range
+from keys.kv import Kv
+from keys.readable import Tell, readable
+from keys.scan import scan
+from keys.tables import DatanodeTableKey
+from keys.txn import Txn, snapshot
+
+DATANODE = "datanode"
+RACES_MAX = 5  # writers of one node's registration at once; the last one to try is told so
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRegistry:
+    """Every change is one fenced transaction, durable when it returns."""
+
+    kv: Kv
+    committer: Committer
+    clock: Clock
+    store_deadline_ms: int
+
+    async def nodes(self, tell: Tell) -> list[Node]:
+        """The registered nodes, except those that cannot be read."""
+        keys: Range = NodeKey.under(DATANODE)
+        items, _ = await scan(self.kv, keys, deadline_ms=self.store_deadline_ms)
+        return [row.value for row in readable(NodeKey, Node, items, tell)]
+
+    async def removed(self, tell: Tell) -> list[RemovedNode]:
+        """The records of removed nodes, except those that cannot be read."""
+        keys: Range = RemovedNodeKey.under(DATANODE)
+        items, _ = await scan(self.kv, keys, deadline_ms=self.store_deadline_ms)
+        return [row.value for row in readable(RemovedNodeKey, RemovedNode, items, tell)]
+
+    async def enrol(self, request: RegisterRequest) -> Node:
+        """The registration as it is stored: of a new node, of another process of a known one, or of
+        one that was removed and comes back as a new one."""
+        made = _node_of(request, self.clock.wall_ms())
+
+        def enrolled(old: Node | None, removed: RemovedNode | None) -> Node:
+            if removed is None:
+                returned = old.returned if old else None
+                return made.model_copy(
+                    update={
+                        "cordon": old and old.cordon,
+                        "returned": returned and _holding(returned.removal, request),
+                    }
+                )
+            if removed.node.incarnation == request.incarnation:
+                why = removed.removal
+                raise Conflict("node-removed", node_id=request.node_id, reason=why.reason)
+            return made.model_copy(update={"returned": _holding(removed.removal, request)})
+
+        return await self.write(request.node_id, enrolled)
+
+    async def remove(self, node_id: str, removal: Removal, *, must_be_empty: bool) -> RemovedNode:
+        """Durable when it returns: its row is gone, and what it was is kept under `__removed-`.
+
+        *must_be_empty*: a route that names it since it was judged refuses it,
+        Conflict("object-locked"). Raises NotFound.
+        """
+        key, gone = NodeKey(DATANODE, node_id), RemovedNodeKey(DATANODE, node_id)
+        self.committer.must_have_space()
+        seen = await snapshot(self.kv, key, gone, deadline_ms=self.store_deadline_ms)
+        node = seen.get(key)
+        if node is None:
+            raise NotFound(what="node", name=node_id)
+        removed = RemovedNode(node=node, removal=removal)
+        txn = Txn.on(seen).delete(key).put(gone, removed)
+        if must_be_empty:
+            txn = txn.while_empty(DatanodeTableKey.under(node_id))
+        try:
+            await self.committer.commit(txn)
+        except StaleRead as error:
+            raise Conflict("object-locked", resource=f"node {node_id}") from error
+        return removed
+
+    async def write(
+        self, node_id: str, change: Callable[[Node | None, RemovedNode | None], Node]
+    ) -> Node:
+        """Stores and returns the node that *change* makes; deletes the record of the removed node.
+
+        *change* takes the stored node and the record of the removed node, each None if there is
+        none; it is called again after a lost race. Raises Conflict("object-locked") after
+        RACES_MAX lost races, Unavailable("storage-full").
+        """
+        self.committer.must_have_space()
+        key, gone = NodeKey(DATANODE, node_id), RemovedNodeKey(DATANODE, node_id)
+        for _ in range(RACES_MAX):
+            seen = await snapshot(self.kv, key, gone, deadline_ms=self.store_deadline_ms)
+            node = change(seen.get(key), seen.get(gone))
+            txn = Txn.on(seen).put(key, node)
+            try:
+                await self.committer.commit(txn.delete(gone) if seen.get(gone) else txn)
+            except StaleRead:
+                continue
+            return node
+        raise Conflict("object-locked", resource=f"node {node_id}")
+
+
+def _node_of(request: RegisterRequest, now_ms: int) -> Node:
+    return Node(
+        node_id=request.node_id,
+        role=DATANODE,
+        address=request.address,
+        zone=request.zone,
+        root=request.root,
+        version=request.version,
+        incarnation=request.incarnation,
+        resources=Resources(
+            cpu_cores=request.resources.cpu_cores,
+            memory_bytes=request.resources.memory_bytes,
+            disk_bytes=request.resources.disk_bytes,
+        ),
+        registered_at_ms=now_ms,
+    )
+
+
+def _holding(removal: Removal, request: RegisterRequest) -> Returned:
+    return Returned(
+        removal=removal, folders=tuple(request.folders), folder_count=request.folder_count
+    )
