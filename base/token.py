@@ -17,7 +17,9 @@ EVERYWHERE = frozenset({"0.0.0.0", "::"})  # compared, not bound
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 TOKEN_BYTES = 32
 FILE_BYTES_MAX = 64 << 10  # a thousand names
-_LINE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,63}) sha256:([0-9a-f]{64})")
+HOLDER = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
+"""The pattern of a holder's name."""
+_LINE = re.compile(rf"({HOLDER}) sha256:([0-9a-f]{{64}})")
 _TOKEN = re.compile(r"[\x21-\x7e]{20,512}")
 
 

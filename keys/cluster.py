@@ -120,6 +120,9 @@ class Node(StoredModel):
     """Wall clock, about; None: it is heard. Stored, so that a new leader knows it."""
     returned: Returned | None = None
     """None: no node of this id was ever removed."""
+    principal: str | None = None
+    """The holder of the token by which it registered: only that holder speaks for this node. None:
+    it registered where nobody asks for tokens."""
 
 
 @dataclass(frozen=True, slots=True)

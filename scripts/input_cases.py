@@ -157,7 +157,6 @@ _NOT_BUILT: Mapping[int, str] = {
     73: _MIGRATE,
     75: _FREEZES,
     76: _FREEZES,
-    91: "a node has no identity of its own: a token says who asks, not which node",
     99: "no node is held to a rate; a heartbeat that is not newer costs no work",
     101: _ROLES,
     102: _ROLES,

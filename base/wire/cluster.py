@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from base.token import HOLDER
 from base.wire.model import Listed, WireModel
 from base.wire.nodes import NodeResources, RegionStat, SettingBody
 from base.wire.tables import RegionRouteBody
@@ -121,6 +122,13 @@ class DecommissionRequest(WireModel):
     in the cluster. It must be dead."""
 
 
+class RebindRequest(WireModel):
+    """`POST /v1/nodes/{node}/rebind`."""
+
+    principal: str = Field(pattern=f"^{HOLDER}$")
+    """The name of the token by which the node registers and reports from now on."""
+
+
 class RemovalBody(WireModel):
     """Why a node is registered no more."""
 
@@ -170,6 +178,8 @@ class NodeBody(WireModel):
     """Null: it takes new regions."""
     dead_since: str | None = None
     """RFC 3339, about; null: it is heard, or was until a moment ago."""
+    principal: str | None = None
+    """The holder of the token that speaks for it; null: nobody asked for tokens when it came."""
     removal: RemovalBody | None = None
     """The removal of a node that is removed, or that was removed and has registered again."""
     quarantined: Listed[str] = ()

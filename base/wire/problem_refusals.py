@@ -225,6 +225,18 @@ REFUSALS = (
         "Send a token of the file `cluster_tokens_file`, if this is a program of the cluster.",
     ),
     ProblemKind(
+        "node-bound",
+        403,
+        Refused,
+        "Another token speaks for this node",
+        (
+            "{node_id} registered with the token of {principal}; this one is of {shown}.",
+            "The node registered with another token.",
+        ),
+        "Show the token with which the node registered. If another is to speak for it from now on: "
+        "`metasrv node rebind NODE --principal NAME`.",
+    ),
+    ProblemKind(
         "constraint-violated",
         422,
         Refused,

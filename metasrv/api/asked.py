@@ -69,10 +69,21 @@ async def wait_ms(prefer: Prefer = None) -> int | None:
 Wait = Annotated[int | None, Depends(wait_ms)]
 
 
-def _principal(request: Request) -> str:
-    """The holder of the token; ANONYMOUS where no tokens are asked for."""
-    found: str = getattr(request.state, "principal", ANONYMOUS)
+def holder_of(request: Request) -> str | None:
+    """The holder of the token; None where no tokens are asked for."""
+    found: str | None = getattr(request.state, "principal", None)
     return found
+
+
+async def _holder(request: Request) -> str | None:
+    return holder_of(request)
+
+
+Holder = Annotated[str | None, Depends(_holder)]
+
+
+def _principal(request: Request) -> str:
+    return holder_of(request) or ANONYMOUS
 
 
 async def principal(request: Request) -> str:

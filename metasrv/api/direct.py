@@ -6,7 +6,6 @@ which judges them. Pure ASGI, inside the door, which has judged the path and par
 """
 
 import re
-from typing import Any
 
 from fastapi import Request, Response
 from pydantic import ValidationError
@@ -17,7 +16,7 @@ from base.wire.holders import AcknowledgeRequest
 from base.wire.nodes import HeartbeatRequest
 from base.wire.tables import TableSpec
 from metasrv.api import holders, internal, tables
-from metasrv.api.asked import plainly_asked
+from metasrv.api.asked import holder_of, plainly_asked
 from metasrv.api.query import Query, ReadQuery
 from metasrv.service.state import ServerState
 from metasrv.service.wishes import SchemaName, TableName
@@ -60,15 +59,17 @@ class Direct:
         elif method == "POST" and self._state.leads and (found := TABLES.match(path)):
             return await self._create(Request(scope), found.groupdict())
         elif method == "PUT":
-            return await self._heard(path, scope["state"]["json"])
+            return await self._heard(Request(scope))
         return None
 
-    async def _heard(self, path: str, said: Any) -> Response | None:
+    async def _heard(self, request: Request) -> Response | None:
         """Of nodes and holders."""
+        path, said = request.scope["path"], request.state.json
         try:
             if found := HEARTBEAT.match(path):
                 beat = HeartbeatRequest.model_validate(said)
-                return await internal.heartbeat(self._state, found["node_id"], NO_QUERY, beat)
+                by = holder_of(request)
+                return await internal.heartbeat(self._state, found["node_id"], NO_QUERY, beat, by)
             if found := ACKNOWLEDGE.match(path):
                 seen = AcknowledgeRequest.model_validate(said)
                 return await holders.acknowledge(self._state, found["holder_id"], NO_QUERY, seen)

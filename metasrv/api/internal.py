@@ -12,7 +12,7 @@ from base.wire.nodes import (
     RegisterRequest,
 )
 from metasrv.api.answers import answer
-from metasrv.api.asked import Server
+from metasrv.api.asked import Holder, Server
 from metasrv.api.documented import BODY, problems
 from metasrv.api.query import Query as NoQuery
 from metasrv.service import internal, settings
@@ -31,28 +31,45 @@ router = APIRouter(prefix="/internal/v1", tags=["internal"])
         *BODY,
         "invalid-identifier",
         "wrong-cluster",
+        "node-bound",
+        "node-removed",
         "object-locked",
         "outcome-unknown",
         "storage-full",
     ),
 )
 async def register(
-    state: Server, node_id: str, query: Annotated[NoQuery, Query()], request: RegisterRequest
+    state: Server,
+    node_id: str,
+    query: Annotated[NoQuery, Query()],
+    request: RegisterRequest,
+    by: Holder,
 ) -> Response:
     """At every start of a node's process. Durable when it is answered."""
-    return answer(await internal.register(state, node_id, request))
+    return answer(await internal.register(state, node_id, request, by))
 
 
 @router.put(
     HEARTBEAT,
     response_model=HeartbeatAnswer,
-    responses=problems(*LEADER, *BODY, "invalid-identifier", "wrong-cluster", "stale-incarnation"),
+    responses=problems(
+        *LEADER,
+        *BODY,
+        "invalid-identifier",
+        "wrong-cluster",
+        "node-bound",
+        "stale-incarnation",
+    ),
 )
 async def heartbeat(
-    state: Server, node_id: str, query: Annotated[NoQuery, Query()], request: HeartbeatRequest
+    state: Server,
+    node_id: str,
+    query: Annotated[NoQuery, Query()],
+    request: HeartbeatRequest,
+    by: Holder,
 ) -> Response:
     """Renews leases, and is told what to do. One that is not newer changes nothing."""
-    return answer(await internal.heartbeat(state, node_id, request))
+    return answer(await internal.heartbeat(state, node_id, request, by))
 
 
 @router.get(

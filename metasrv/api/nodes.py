@@ -10,6 +10,7 @@ from base.wire.cluster import (
     DrainRequest,
     NodeBody,
     NodeList,
+    RebindRequest,
     RegionBody,
     RegionList,
 )
@@ -22,7 +23,7 @@ from metasrv.api.query import Query as NoQuery
 from metasrv.api.query import ReadQuery, RegionsQuery
 from metasrv.api.shape import failed_over
 from metasrv.api.wanted import freshness, wanted
-from metasrv.service import cordons, decommissions, nodes
+from metasrv.service import cordons, decommissions, nodes, rebinding
 from metasrv.service.nodes import RegionFilter
 
 CORDON = (
@@ -63,6 +64,14 @@ async def cordon_node(
 async def uncordon_node(state: Server, asked: AskedFor, node: str) -> Response:
     """It takes new regions again."""
     return answer(await cordons.uncordon(state, asked, node))
+
+
+@router.post("/nodes/{node}/rebind", response_model=NodeBody, responses=problems(*CORDON, *BODY))
+async def rebind_node(
+    state: Server, asked: AskedFor, node: str, request: RebindRequest
+) -> Response:
+    """Another token speaks for it from now on."""
+    return answer(await rebinding.rebind(state, asked, node, request))
 
 
 @router.post(

@@ -76,6 +76,22 @@ def uncordon(node: NodeArg, metasrv: Url = None, as_json: AsJson = False) -> Non
     _show(found, as_json)
 
 
+@app.command("rebind")
+def rebind(
+    node: NodeArg,
+    principal: Annotated[str, typer.Option(help="The name of the token.")],
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Another token speaks for it: it registers and reports with that one from now on."""
+    with service(metasrv, as_json) as client:
+        found = client.nodes.rebind(node, principal)
+    if as_json:
+        show_json(found)
+    else:
+        typer.echo(f"{found.id} is bound to the token of {found.principal}")
+
+
 @app.command("drain")
 def drain(  # noqa: PLR0913  # a parameter is an option of the command
     node: NodeArg,

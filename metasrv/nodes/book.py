@@ -32,7 +32,7 @@ from keys.scan import scan
 from metasrv.nodes.detector import PhiConfig, PhiDetector
 from metasrv.nodes.leases import LeaseBook
 from metasrv.nodes.reconcile import reconcile
-from metasrv.nodes.registry import NodeRegistry
+from metasrv.nodes.registry import NodeRegistry, must_speak_for
 from metasrv.nodes.status import (
     GONE,
     HeldBack,
@@ -95,15 +95,18 @@ class NodeBook:
 
     # Registration and heartbeats ----------------------------------------------------------------
 
-    async def register(self, request: RegisterRequest) -> RegisterAnswer:
+    async def register(self, request: RegisterRequest, by: str | None = None) -> RegisterAnswer:
         """Durable when it returns. Of two processes with one id the newest registered is heard.
 
-        Raises Conflict("node-removed") to a process whose node was removed while it ran.
+        *by*: as in `must_speak_for`. Raises Conflict("node-removed") to a process whose node was
+        removed while it ran, Refused("node-bound").
         """
         self._same_cluster(request.cluster_id or self.cluster_id)
         known = self._entries.get(request.node_id)
+        if known is not None:
+            must_speak_for(known.node, by)
         if known is None or known.node.incarnation != request.incarnation:
-            await self._store(request)
+            await self._store(request, by)
         return RegisterAnswer(
             cluster_id=self.cluster_id,
             term=self.committer.term,
@@ -119,8 +122,8 @@ class NodeBook:
         )
         return [row.value.url for row in readable(CandidateKey, Candidate, items, untold)]
 
-    async def _store(self, request: RegisterRequest) -> None:
-        stored = await self._registry.enrol(request)
+    async def _store(self, request: RegisterRequest, by: str | None) -> None:
+        stored = await self._registry.enrol(request, by)
         if self._removed.pop(request.node_id, None) is not None:
             assert stored.returned is not None
             folders = stored.returned.folder_count
@@ -153,6 +156,11 @@ class NodeBook:
         await self._change(node_id, {"cordon": cordon})
         log.info("node_cordon_changed", node=node_id, is_cordoned=cordon is not None)
 
+    async def set_principal(self, node_id: str, principal: str) -> None:
+        """Durable when it returns. Raises NotFound, and as `NodeRegistry.write`."""
+        await self._change(node_id, {"principal": principal})
+        log.warning("node_rebound", node=node_id, principal=principal)
+
     async def _change(self, node_id: str, update: Mapping[str, object]) -> None:
         def changed(old: Node | None, removed: RemovedNode | None) -> Node:
             if old is None:
@@ -162,12 +170,17 @@ class NodeBook:
         node = await self._registry.write(node_id, changed)
         self.entry(node_id).node = node
 
-    def heartbeat(self, request: HeartbeatRequest) -> HeartbeatAnswer:
-        """Grants leases and says what is to be done. One that is not newer is ignored (G41)."""
+    def heartbeat(self, request: HeartbeatRequest, by: str | None = None) -> HeartbeatAnswer:
+        """Grants leases and says what is to be done. One that is not newer is ignored (G41).
+
+        *by*: as in `must_speak_for`. Raises NotFound, Conflict("stale-incarnation"),
+        Refused("node-bound").
+        """
         self._same_cluster(request.cluster_id)
         entry = self._entries.get(request.node_id)
         if entry is None:
             raise NotFound(what="node", name=request.node_id)
+        must_speak_for(entry.node, by)
         if entry.node.incarnation != request.incarnation:
             raise Conflict("stale-incarnation", node=request.node_id)
         if request.sequence <= entry.sequence:

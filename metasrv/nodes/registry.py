@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from base.clock import Clock
-from base.errors import Conflict, NotFound
+from base.errors import Conflict, NotFound, Refused
 from base.wire.nodes import RegisterRequest
 from keys.cluster import (
     Node,
@@ -48,20 +48,17 @@ class NodeRegistry:
         items, _ = await scan(self.kv, keys, deadline_ms=self.store_deadline_ms)
         return [row.value for row in readable(RemovedNodeKey, RemovedNode, items, tell)]
 
-    async def enrol(self, request: RegisterRequest) -> Node:
+    async def enrol(self, request: RegisterRequest, by: str | None) -> Node:
         """The registration as it is stored: of a new node, of another process of a known one, or of
-        one that was removed and comes back as a new one."""
-        made = _node_of(request, self.clock.wall_ms())
+        one that was removed and comes back as a new one. *by*: as in `must_speak_for`.
+
+        Raises Refused("node-bound"), Conflict("node-removed"), and as `write`.
+        """
+        made = _node_of(request, by, self.clock.wall_ms())
 
         def enrolled(old: Node | None, removed: RemovedNode | None) -> Node:
             if removed is None:
-                returned = old.returned if old else None
-                return made.model_copy(
-                    update={
-                        "cordon": old and old.cordon,
-                        "returned": returned and _holding(returned.removal, request),
-                    }
-                )
+                return made if old is None else _carried_on(made, old, request, by)
             if removed.node.incarnation == request.incarnation:
                 why = removed.removal
                 raise Conflict("node-removed", node_id=request.node_id, reason=why.reason)
@@ -114,7 +111,28 @@ class NodeRegistry:
         raise Conflict("object-locked", resource=f"node {node_id}")
 
 
-def _node_of(request: RegisterRequest, now_ms: int) -> Node:
+def must_speak_for(node: Node, by: str | None) -> None:
+    """*by*: the holder of the token that was shown; None: nobody asks for tokens here.
+
+    Raises Refused("node-bound").
+    """
+    if by is not None and node.principal not in (None, by):
+        raise Refused("node-bound", node_id=node.node_id, principal=node.principal, shown=by)
+
+
+def _carried_on(made: Node, old: Node, request: RegisterRequest, by: str | None) -> Node:
+    """Adds to the registration of a new process what outlives processes."""
+    must_speak_for(old, by)
+    return made.model_copy(
+        update={
+            "cordon": old.cordon,
+            "returned": old.returned and _holding(old.returned.removal, request),
+            "principal": old.principal or by,
+        }
+    )
+
+
+def _node_of(request: RegisterRequest, by: str | None, now_ms: int) -> Node:
     return Node(
         node_id=request.node_id,
         role=DATANODE,
@@ -129,6 +147,7 @@ def _node_of(request: RegisterRequest, now_ms: int) -> Node:
             disk_bytes=request.resources.disk_bytes,
         ),
         registered_at_ms=now_ms,
+        principal=by,
     )
 
 

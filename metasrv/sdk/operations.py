@@ -16,6 +16,7 @@ from base.wire.cluster import (
     NodeList,
     PauseBody,
     PauseRequest,
+    RebindRequest,
     RegionBody,
     RegionList,
     SettingList,
@@ -154,6 +155,12 @@ class NodeBook:
 
     async def uncordon(self, node_id: str) -> NodeBody:
         answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/uncordon")
+        return answer.body(NodeBody)
+
+    async def rebind(self, node_id: str, principal: str) -> NodeBody:
+        """The token of that name speaks for it from now on."""
+        wanted = RebindRequest(principal=principal)
+        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/rebind", wanted)
         return answer.body(NodeBody)
 
     async def drain(

@@ -275,6 +275,9 @@ class SyncNodes:
     def uncordon(self, node_id: str) -> NodeBody:
         return self._call(self._nodes.uncordon(node_id))
 
+    def rebind(self, node_id: str, principal: str) -> NodeBody:
+        return self._call(self._nodes.rebind(node_id, principal))
+
     def drain(
         self,
         node_id: str,

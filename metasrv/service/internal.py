@@ -18,18 +18,25 @@ from metasrv.service.state import ServerState
 TEXT_CHARS_MAX = 4_096  # of an address, a folder, a zone, a version
 
 
-async def register(state: ServerState, node_id: str, request: RegisterRequest) -> RegisterAnswer:
-    """Raises NotLeader with the leader's URL where another server leads."""
+async def register(
+    state: ServerState, node_id: str, request: RegisterRequest, by: str | None
+) -> RegisterAnswer:
+    """*by*: the holder of the token that was shown; None: nobody asks for tokens.
+
+    Raises NotLeader with the leader's URL where another server leads, and as `NodeBook.register`.
+    """
     term = state.led()
     refuse(tuple(_wrong_registration(node_id, request)))
-    return await term.nodes.register(request)
+    return await term.nodes.register(request, by)
 
 
-async def heartbeat(state: ServerState, node_id: str, request: HeartbeatRequest) -> HeartbeatAnswer:
-    """Raises NotLeader, as `register`."""
+async def heartbeat(
+    state: ServerState, node_id: str, request: HeartbeatRequest, by: str | None
+) -> HeartbeatAnswer:
+    """Raises NotLeader, as `register`, and as `NodeBook.heartbeat`."""
     term = state.led()
     refuse(tuple(_wrong_heartbeat(node_id, request)))
-    return term.nodes.heartbeat(request)
+    return term.nodes.heartbeat(request, by)
 
 
 def _wrong_registration(node_id: str, request: RegisterRequest) -> Iterator[FieldError]:

@@ -71,6 +71,7 @@ def node_body(status: NodeStatus, catalog: Catalog) -> NodeBody:
         removal=_removal_body(status),
         quarantined=_quarantined(node, catalog),
         failover_held=_held_body(status.held),
+        principal=node.principal,
         resources=status.resources,
         leads=catalog.led_by(node.node_id),
         regions=tuple(status.regions[region] for region in sorted(status.regions)),

@@ -65,6 +65,7 @@ CLOSED_LIST = [
     "invalid-schema-change",
     "unique-needs-partition-columns",
     "node-still-alive",
+    "node-bound",
     "node-in-use",
     "node-removed",
     "node-not-eligible",

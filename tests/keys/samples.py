@@ -270,6 +270,7 @@ NODE = Node(
     cordon=Cordon(reason="a new disk", by="anna", at_ms=AT_MS),
     dead_since_ms=AT_MS,
     returned=Returned(removal=REMOVAL, folders=("4398046511104-1",), folder_count=1),
+    principal="dn-1",
 )
 
 SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (

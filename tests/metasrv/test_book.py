@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 from structlog.testing import capture_logs
 
-from base.errors import Conflict, NotFound
+from base.errors import Conflict, NotFound, Refused
 from base.wire.nodes import HeartbeatRequest, NodeResources, RegionStat, RegisterRequest
 from keys.bootstrap import bootstrap_request
 from keys.cluster import Cordon, Leader, LeaderKey, Node, NodeKey
@@ -273,3 +273,59 @@ async def test_given_a_node_that_lives_when_it_beats_then_it_does_not_flap() -> 
                 one.book.heartbeat(beat(sequence))
 
         assert [line for line in told if line["event"] == "node_flapping"] == []
+
+
+async def test_given_a_node_of_one_token_when_another_speaks_for_it_then_403() -> None:
+    async with office() as one:
+        await one.book.register(registration(), "dn-1")
+        before = one.kv.revision
+
+        for incarnation in ("i-1", "i-2"):
+            with pytest.raises(Refused, match="node-bound"):
+                await one.book.register(registration(incarnation=incarnation), "dn-2")
+        with pytest.raises(Refused, match="node-bound"):
+            one.book.heartbeat(beat(1), "dn-2")
+
+        assert one.kv.revision == before
+        assert one.book.heartbeat(beat(1), "dn-1").sequence == 1
+
+
+async def test_given_a_new_leader_when_another_token_registers_then_403_by_the_stored_row() -> None:
+    async with office() as one:
+        await one.book.register(registration(), "dn-1")
+        one.book._entries.clear()  # as a leader that could not read the row
+
+        with pytest.raises(Refused, match="node-bound"):
+            await one.book.register(registration(incarnation="i-2"), "dn-2")
+
+
+async def test_given_a_node_from_before_tokens_when_it_starts_again_then_it_is_bound() -> None:
+    async with office() as one:
+        await one.book.register(registration())
+        one.book.heartbeat(beat(1), "dn-1")
+        await one.book.register(registration(incarnation="i-2"), "dn-1")
+
+        with pytest.raises(Refused, match="node-bound"):
+            one.book.heartbeat(beat(1, incarnation="i-2"), "dn-2")
+
+
+async def test_given_a_cordon_when_the_node_starts_again_then_it_stays_bound_and_cordoned() -> None:
+    async with office() as one:
+        await one.book.register(registration(), "dn-1")
+        await one.book.set_cordon("dn-1", Cordon(reason="r", by="ada", at_ms=1))
+        await one.book.register(registration(incarnation="i-2"), "dn-1")
+
+        stored = await one.stored("dn-1")
+        assert stored is not None
+        assert stored.cordon is not None
+        assert stored.principal == "dn-1"
+
+
+async def test_given_a_rebound_node_then_only_the_new_token_speaks_for_it() -> None:
+    async with office() as one:
+        await one.book.register(registration(), "shared")
+        await one.book.set_principal("dn-1", "dn-1")
+
+        with pytest.raises(Refused, match="node-bound"):
+            one.book.heartbeat(beat(1), "shared")
+        assert one.book.heartbeat(beat(1), "dn-1").sequence == 1

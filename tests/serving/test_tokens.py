@@ -15,7 +15,7 @@ from dataplane.datanode.main import main as datanode
 from metasrv.main import EXIT_CONFIG
 from metasrv.main import main as metasrv
 from serving.tokens import TokenBook, guarded
-from tests.api.rig import Server, follower_of, leader
+from tests.api.rig import Server, beat, follower_of, leader, registration
 from tests.api.test_waiting import create_held_up
 
 SECRET = "a-secret-of-more-than-twenty-characters"
@@ -132,6 +132,40 @@ async def test_given_a_client_when_it_asks_what_programs_ask_then_403_and_it_is_
     assert [answer.status_code for answer in answers] == [403, 422, 200, 401, 200]
     assert answers[0].json()["code"] == "cluster-token-needed"
     assert refused == [403, 401]
+
+
+@pytest.mark.case("input 91")
+async def test_given_a_node_of_one_token_when_another_program_speaks_for_it_then_403() -> None:
+    book = TokenBook(tokens_of("anna"), tokens_of("dn-1", "bob"))
+    async with leader(nodes=0) as one, door(one, book) as client:
+        path = "/internal/v1/nodes/dn-1"
+        hello, beating = registration("dn-1").model_dump(), beat("dn-1").model_dump()
+        said = {}
+        for name in ("dn-1", "bob"):
+            asked = await client.post(f"{path}/register", json=hello, headers=bearer(name))
+            heard = await client.put(f"{path}/heartbeat", json=beating, headers=bearer(name))
+            said[name] = [asked.status_code, heard.status_code]
+        to = {"principal": "bob"}
+        moved = await client.post("/v1/nodes/dn-1/rebind", json=to, headers=bearer("anna"))
+        after = {
+            name: await client.put(f"{path}/heartbeat", json=beating, headers=bearer(name))
+            for name in said
+        }
+
+    assert said == {"dn-1": [200, 200], "bob": [403, 403]}
+    assert heard.json()["code"] == "node-bound"
+    assert "token of dn-1; this one is of bob" in heard.json()["detail"]
+    assert (moved.status_code, moved.json()["principal"]) == (200, "bob")
+    assert {name: answer.status_code for name, answer in after.items()} == {"dn-1": 403, "bob": 200}
+
+
+@pytest.mark.parametrize("principal", ["", "a b", "x" * 65, "\u00e9"])
+async def test_given_no_name_when_a_node_is_rebound_then_422(principal: str) -> None:
+    async with leader(nodes=1) as one:
+        body = {"principal": principal}
+        answer = await one.client.post("/v1/nodes/dn-1/rebind", json=body)
+
+    assert answer.status_code == 422, answer.text
 
 
 def test_given_orders_when_judged_then_only_programs_may_give_them() -> None:
