@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +25,13 @@ from dataplane.region.key_filter import KeyFilter
 from dataplane.region.key_range import KeyRange, cut_to_range, key_after, rows_below
 from dataplane.region.lost import lost_if_missing
 from dataplane.region.manifest import FileEntry
+from dataplane.region.parts import PartSize
 from dataplane.region.row_hash import Hashes, hashes_of
 
-SCAN_BYTES = 1 << 20
-"""Of a file alone; of many, each has a share of a window."""
+SCAN = PartSize(rows=1 << 20, bytes=1 << 20)
+"""The largest part of a file that a scan decodes at once; with many files each has a share."""
+_GROUPS_AT_ONCE = 32
+"""Row groups that a scan looks at before it reads them: a short one of a long file looks at few."""
 FEW_KEYS = 8
 """So many are searched for one by one in a row group."""
 _FILTER = "_filter"  # no column
@@ -75,7 +78,7 @@ class FileReader:
         if not likely:
             return schema.empty_table()
         parts = []
-        for group in footer.groups_of(likely[0], likely[-1]):
+        for group in footer.groups_of(KeyRange(likely[0], key_after(likely[-1]))):
             low, high = footer.bounds[group]
             some = likely[bisect_left(likely, low) : bisect_right(likely, high)]
             places = _places_of(some, self._block(footer, group, ())) if some else []
@@ -110,20 +113,16 @@ class FileReader:
         return self._cache.read(BlockKey(self.path, number, (_FILTER,)), read)
 
     def scan(
-        self,
-        keys: KeyRange,
-        columns: Sequence[ColumnDef],
-        bytes_at_once: int = SCAN_BYTES,
+        self, keys: KeyRange, columns: Sequence[ColumnDef], at_once: PartSize = SCAN
     ) -> Iterator[pa.Table]:
-        """About `bytes_at_once` at a time, at most.
+        """About *at_once* at a time, at most.
 
         Past the cache: a scan must not wash out what points read.
         """
         schema, footer = file_schema(columns), self._footer()
         names = _names(footer, columns)
-        groups = [at for at, bounds in enumerate(footer.bounds) if keys.overlaps(*bounds)]
         with self._open(footer, _stream_bytes(footer, len(names))) as file:
-            for rows, alike in _runs(footer, groups, bytes_at_once):
+            for rows, alike in _runs(footer, footer.groups_of(keys), at_once):
                 for batch in file.iter_batches(rows, alike, list(names), use_threads=False):
                     yield cut_to_range(conformed(pa.Table.from_batches([batch]), schema), keys)
 
@@ -132,10 +131,10 @@ class FileReader:
         the checksum of its rows was taken of."""
         footer = self._footer()
         names = footer.metadata.schema.names
-        groups = range(len(footer.bounds))
+        groups = footer.groups_of(KeyRange())
         with self._open(footer, _stream_bytes(footer, len(names))) as file:
             schema = _written_schema(file.metadata)
-            for rows, alike in _runs(footer, groups, SCAN_BYTES):
+            for rows, alike in _runs(footer, groups, SCAN):
                 for batch in file.iter_batches(rows, alike, use_threads=False):
                     yield pa.Table.from_batches([batch]).cast(schema)
 
@@ -196,16 +195,17 @@ def _names(footer: Footer, columns: Sequence[ColumnDef]) -> tuple[str, ...]:
 
 
 def _runs(
-    footer: Footer, groups: Sequence[int], bytes_at_once: int
+    footer: Footer, groups: Iterator[int], at_once: PartSize
 ) -> Iterator[tuple[int, list[int]]]:
     """Neighbours whose rows are about as wide, and how many of those rows to read at once."""
 
     def rows_at_once(group: int) -> int:
-        return max(bytes_at_once // footer.mean_row_bytes(group), 1)
+        return max(min(at_once.bytes // footer.mean_row_bytes(group), at_once.rows), 1)
 
-    for _, run in groupby(groups, key=lambda group: rows_at_once(group).bit_length()):
-        alike = list(run)
-        yield min(map(rows_at_once, alike)), alike
+    while some := list(islice(groups, _GROUPS_AT_ONCE)):
+        for _, run in groupby(some, key=lambda group: rows_at_once(group).bit_length()):
+            alike = list(run)
+            yield min(map(rows_at_once, alike)), alike
 
 
 def _stream_bytes(footer: Footer, columns: int) -> int:

@@ -23,6 +23,7 @@ from dataplane.region.block_sums import Body
 from dataplane.region.columns import KEY
 from dataplane.region.disk import Disk
 from dataplane.region.key_filter import Span, spans_of
+from dataplane.region.key_range import KeyRange
 from dataplane.region.manifest import FileEntry
 
 BLOCK_SUMS = b"crc32_of_blocks_of_16384"
@@ -55,11 +56,11 @@ class Footer:
     nbytes: int
     """What it takes in memory, about."""
 
-    def groups_of(self, low: bytes, high: bytes) -> Iterator[int]:
-        """Numbers of those that may have keys of the closed range."""
-        first = bisect_left(self.bounds, low, key=lambda bounds: bounds[1])
+    def groups_of(self, keys: KeyRange) -> Iterator[int]:
+        """Numbers of those that may have keys of the range, one by one."""
+        first = bisect_left(self.bounds, keys.start, key=lambda bounds: bounds[1])
         for group in range(first, len(self.bounds)):
-            if self.bounds[group][0] > high:
+            if not keys.overlaps(*self.bounds[group]):
                 return
             yield group
 

@@ -24,9 +24,9 @@ def entry_schema(columns: Iterable[ColumnDef] = ()) -> pa.Schema:
     return pa.schema([entry, *row_schema(columns)])
 
 
-def live_entries(view: View, keys: KeyRange) -> Iterator[pa.Table]:
+def live_entries(view: View, keys: KeyRange, rows_at_once: int) -> Iterator[pa.Table]:
     """The entries alone, in their order, as `entry_schema` with the entries' versions."""
-    for table in merge_live(merge_sources(view, keys, ENTRY_COLUMNS)):
+    for table in merge_live(merge_sources(view, keys, ENTRY_COLUMNS, rows_at_once)):
         yield as_answered(table)
 
 
@@ -46,7 +46,7 @@ def rows_by_entry(
 ) -> Iterator[pa.Table]:
     """The live rows to which live entries point, in the order of the entries, as `entry_schema`
     with the rows' versions. An entry without a row gives none: a checker reads entries."""
-    for table in live_entries(entries, keys):
+    for table in live_entries(entries, keys, at_once.rows):
         for part in cut(table, at_once):
             yield _joined(part, rows, columns)
 

@@ -6,18 +6,22 @@ from functools import partial
 from threading import Lock
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dataplane.region.columns import DELETE, KEY, OP, VERSION, ColumnDef, file_schema
 from dataplane.region.conforming import conformed
-from dataplane.region.file_reader import FileReader
+from dataplane.region.file_reader import SCAN, FileReader
 from dataplane.region.key_range import KeyRange, cut_to_range
 from dataplane.region.memtable import Memtable, Position, newest_by_key
-from dataplane.region.merge import MergeSource
+from dataplane.region.merge import MergeSource, without_tombstones
+from dataplane.region.parts import PartSize
 from dataplane.region.row_hash import hashes_of
 
 WINDOW_BYTES = 4 << 20
 """Of rows of all files that a scan or a merge has in hand; sorting them takes as much again."""
+
+_PARTS_OF_LIMIT = 4
+_ROWS_AT_ONCE_MIN = 512
+"""Fewer cost more than they save: a part takes some 50 us to begin."""
 
 Counted = tuple[tuple[Memtable, int], ...]
 
@@ -77,13 +81,17 @@ def live_rows(
     view: View, keys: Sequence[bytes], columns: Sequence[ColumnDef], as_seen: bool = False
 ) -> pa.Table:
     """The live rows of those keys, by key, as `columns.row_schema`."""
-    return _live(newest_rows(view, sorted(set(keys)), columns, as_seen)).drop_columns([OP])
+    newest = newest_rows(view, sorted(set(keys)), columns, as_seen)
+    return without_tombstones(newest).drop_columns([OP])
 
 
-def merge_sources(view: View, keys: KeyRange, columns: Sequence[ColumnDef]) -> list[MergeSource]:
+def merge_sources(
+    view: View, keys: KeyRange, columns: Sequence[ColumnDef], rows_at_once: int = SCAN.rows
+) -> list[MergeSource]:
+    """*rows_at_once*: of a file, decoded together. Bytes are bounded in any case."""
     schema = file_schema(columns)
     files = [reader for reader in view.files if keys.overlaps(reader.min_key, reader.max_key)]
-    share = WINDOW_BYTES // max(len(files), 1)
+    share = PartSize(rows_at_once, min(SCAN.bytes, WINDOW_BYTES // max(len(files), 1)))
     sources = [
         MergeSource(
             max(reader.min_key, keys.start), partial(reader.scan, keys, tuple(columns), share)
@@ -96,6 +104,12 @@ def merge_sources(view: View, keys: KeyRange, columns: Sequence[ColumnDef]) -> l
         for run in memtable.sorted_runs(rows)
     )
     return sources
+
+
+def rows_at_once(limit: int | None) -> int:
+    """Rows of a file to decode together for a reader that wants *limit* rows: it may begin or end
+    within them, and throws away the rest."""
+    return SCAN.rows if limit is None else max(limit // _PARTS_OF_LIMIT, _ROWS_AT_ONCE_MIN)
 
 
 def _newest_in_memory(
@@ -155,7 +169,3 @@ def _newest_in_files(
 
 def _open_memory(run: pa.Table, keys: KeyRange, schema: pa.Schema) -> Iterator[pa.Table]:
     yield conformed(cut_to_range(run, keys), schema)
-
-
-def _live(table: pa.Table) -> pa.Table:
-    return table.filter(pc.not_equal(table.column(OP), pa.scalar(DELETE, pa.uint8())))

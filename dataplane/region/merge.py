@@ -27,9 +27,15 @@ class MergeSource:
 def merge_live(sources: Sequence[MergeSource]) -> Iterator[pa.Table]:
     """The newest row of each key, without tombstones, in order of key."""
     for window in merge_newest(sources):
-        live = window.filter(pc.not_equal(window.column(OP), pa.scalar(DELETE, pa.uint8())))
+        live = without_tombstones(window)
         if live.num_rows:
             yield live
+
+
+def without_tombstones(rows: pa.Table) -> pa.Table:
+    """The same table if it has none."""
+    is_put = pc.not_equal(rows.column(OP), pa.scalar(DELETE, pa.uint8()))
+    return rows if pc.all(is_put).as_py() else rows.filter(is_put)
 
 
 def merge_newest(sources: Sequence[MergeSource]) -> Iterator[pa.Table]:

@@ -19,7 +19,7 @@ from dataplane.region.index_scan import (
     rows_by_entry,
 )
 from dataplane.region.key_range import KeyRange
-from dataplane.region.lookup import View, live_rows, merge_sources
+from dataplane.region.lookup import View, live_rows, merge_sources, rows_at_once
 from dataplane.region.merge import merge_live
 from dataplane.region.region_stats import RegionStats, stats_of
 
@@ -69,7 +69,8 @@ class Readable(Core):
         """
         with self._view([ROWS], schema_version) as views:
             columns = chosen(self.spec.columns, column_ids)
-            sources = merge_sources(views[ROWS], keys or KeyRange(), columns)
+            at_once = rows_at_once(limit)
+            sources = merge_sources(views[ROWS], keys or KeyRange(), columns, at_once)
             for table in limited(merge_live(sources), limit):
                 yield from table.drop_columns([OP]).combine_chunks().to_batches()
 
@@ -108,7 +109,8 @@ class Readable(Core):
         entry's `_version`."""
         with self._view([index], schema_version) as views:
             check_index(self.schema, index, schema_version or 0)
-            for table in limited(live_entries(views[index], keys or KeyRange()), limit):
+            found = live_entries(views[index], keys or KeyRange(), rows_at_once(limit))
+            for table in limited(found, limit):
                 yield from table.combine_chunks().to_batches()
 
     def digest(self, schema_version: int | None = None, index: int | None = None) -> RowsDigest:
