@@ -37,6 +37,31 @@ class Tokens:
         return found[0] if found else None
 
 
+class OwnToken:
+    """The token that a program shows to others, as it stood in its file when it was last read."""
+
+    def __init__(self, value: str | None) -> None:
+        """*value* None: it shows none."""
+        self._value = value
+        self._path: Path | None = None
+
+    @classmethod
+    def of_file(cls, path: Path | None) -> "OwnToken":
+        """Raises ValueError, as `read_token`. None: the program shows none."""
+        own = cls(optional_token(path))
+        own._path = path
+        return own
+
+    def reload(self) -> None:
+        """Reads the file again. Raises ValueError, as `read_token`; then nothing is changed."""
+        self._value = optional_token(self._path)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The header that shows it; none, without a token."""
+        return {"authorization": f"Bearer {self._value}"} if self._value else {}
+
+
 def hash_of(token: str) -> str:
     return sha256(token.encode()).hexdigest()
 

@@ -33,7 +33,8 @@ class ServerConfig(BaseSettings):
     """The same for tokens of the cluster's own programs; needs a tokens_file. Registration,
     heartbeats and orders take no others. None: they take those of clients."""
     token_file: Path | None = None
-    """Mode 0600; its first line is the token that this server shows to nodes."""
+    """Mode 0600; its first line is the token that this server shows to nodes. Read again at
+    SIGHUP."""
     port: int = Field(default=0, ge=0, le=65535)
     """0: any free one; the ready file says which."""
     etcd: list[str] = Field(default=["http://127.0.0.1:2379"], min_length=1)

@@ -13,6 +13,7 @@ from base.clock import Clock
 from base.errors import NotLeader, Unknown
 from base.ids import Ids
 from base.rng import Rng
+from base.token import OwnToken
 from keys.bootstrap import bootstrap_request
 from keys.cluster import Cluster, ClusterKey
 from keys.committer import Committer
@@ -60,7 +61,7 @@ class World:
     rng: Rng
     follower: Follower
     jobs: Jobs
-    token: str | None = None
+    token: OwnToken | None = None
     """What it shows to nodes."""
     transport: httpx.AsyncBaseTransport | None = None
     """How nodes are reached. None: the network."""

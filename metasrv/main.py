@@ -20,7 +20,6 @@ from base.ids import RandomIds
 from base.log import log_to_stderr
 from base.ready import announce
 from base.rng import SystemRng
-from base.token import optional_token
 from base.wire.addresses import own_url
 from keys.follower import Follower
 from keys.measured import MeasuredKv
@@ -37,7 +36,7 @@ from metasrv.version import VERSION
 from serving.no_pandas import leave_out_pandas
 from serving.open_files import raise_open_files
 from serving.server import Server
-from serving.tokens import guarded, token_book
+from serving.tokens import guarded, secrets_of
 
 EXIT_CONFIG = 78  # EX_CONFIG of sysexits.h: an operator must change something first
 DRAIN_S_MAX = 1  # for answers under way at SIGTERM; streams and long polls end at once
@@ -71,8 +70,7 @@ async def run(config: ServerConfig) -> None:
     """Until SIGTERM or SIGINT; then the seat is given up and the process ends."""
     listening = socket.create_server((config.host, config.port))
     url = own_url(config.advertise, config.host, listening.getsockname()[1])
-    tokens = token_book(config.tokens_file, config.cluster_tokens_file)
-    token = optional_token(config.token_file)
+    tokens, token = secrets_of(config)
     clock, metrics = SystemClock(), ServerMetrics()
     store = await config.store.connect(config.key_prefix.encode())
     kv = MeasuredKv(store, clock, metrics.store_answered)

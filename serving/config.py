@@ -40,7 +40,8 @@ class ProgramConfig(BaseModel):
     """The same for tokens of the cluster's own programs; needs a tokens_file. Registration,
     heartbeats and orders take no others. None: they take those of clients."""
     token_file: Path | None = None
-    """Mode 0600; its first line is the token that this program shows to others."""
+    """Mode 0600; its first line is the token that this program shows to others. Read again at
+    SIGHUP."""
 
     @field_validator("listen")
     @classmethod

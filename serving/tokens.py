@@ -7,14 +7,16 @@ second kind.
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 
 from base.errors import Refused
-from base.token import Tokens, read_tokens
-from base.wire.asgi import Answering, App, Receive, Scope, Send, given_id, new_id
+from base.token import OwnToken, Tokens, read_tokens
+from base.wire.asgi import Answering, App, Message, Receive, Scope, Send, given_id, new_id
 
 OPEN = frozenset({"/livez", "/readyz"})
 """For probes that cannot hold a secret; they say nothing but yes or no."""
@@ -33,6 +35,8 @@ class TokenBook:
         self._clients = clients
         self._cluster = cluster
         self._files: tuple[Path, Path | None] | None = None
+        self.version = 0
+        """Rises at every reload."""
 
     @classmethod
     def of_files(cls, clients: Path, cluster: Path | None) -> "TokenBook":
@@ -42,19 +46,11 @@ class TokenBook:
         return book
 
     def reload(self) -> None:
-        """Reads the files again; one that is wrong changes nothing."""
+        """Reads the files again. Raises ValueError, as `of_files`; then nothing is changed."""
         assert self._files is not None, "these tokens came from no file"
-        try:
-            news = TokenBook.of_files(*self._files)
-        except ValueError as error:
-            log.error("tokens_not_reloaded", error=str(error), runbook=_PAGE)  # noqa: TRY400
-            return
+        news = TokenBook.of_files(*self._files)
         self._clients, self._cluster = news._clients, news._cluster
-        log.info("tokens_reloaded")
-
-    def reload_on_hangup(self) -> None:
-        """From now on SIGHUP reloads them. Call it in the program's event loop."""
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
+        self.version += 1
 
     def holder(self, token: str) -> str | None:
         """The name of the client or program that holds *token*; None: nobody holds it."""
@@ -65,9 +61,33 @@ class TokenBook:
         return None if self._cluster is None else self._cluster.holder(token)
 
     def may(self, token: str, path: str) -> bool:
-        """Whether whoever holds it may ask for *path*. Roles of clients would be judged here."""
-        is_internal = path.startswith(CLUSTER_PATHS)
-        return not is_internal or self._cluster is None or self.program(token) is not None
+        """Whether its holder may ask for *path*; False where nobody holds it. Roles of clients
+        would be judged here."""
+        if path.startswith(CLUSTER_PATHS) and self._cluster is not None:
+            return self.program(token) is not None
+        return self.holder(token) is not None
+
+
+class _Stream:
+    """An answer on its way. One that is streamed is cut at its next piece once its token is
+    revoked; any other was allowed when it was asked for, and is given."""
+
+    def __init__(self, tokens: TokenBook, token: str, path: str, send: Send) -> None:
+        self._tokens = tokens
+        self._token = token
+        self._path = path
+        self._send = send
+        self._version = tokens.version
+        self.cut = asyncio.timeout(None)
+        """Entered by the task that answers."""
+
+    async def send(self, message: Message) -> None:
+        if message.get("more_body") and self._tokens.version != self._version:
+            self._version = self._tokens.version
+            if not self._tokens.may(self._token, self._path):
+                self.cut.reschedule(asyncio.get_running_loop().time())
+                await asyncio.Event().wait()  # until that cancels us
+        await self._send(message)
 
 
 class TokenDoor:
@@ -84,11 +104,19 @@ class TokenDoor:
             return
         token = bearer(scope)
         holder = self._tokens.holder(token)
-        if holder is None or not self._tokens.may(token, scope["path"]):
+        if not self._tokens.may(token, scope["path"]):
             await self._refuse(holder, scope, send)
             return
         scope.setdefault("state", {})["principal"] = holder
-        await self._app(scope, receive, send)
+        stream = _Stream(self._tokens, token, scope["path"], send)
+        try:
+            async with stream.cut:
+                await self._app(scope, receive, stream.send)
+        except TimeoutError:
+            if not stream.cut.expired():
+                raise
+            # the answer is incomplete, and so the server closes the connection
+            log.warning("stream_cut", principal=holder, path=scope["path"], runbook=_PAGE)
 
     async def _refuse(self, holder: str | None, scope: Scope, send: Send) -> None:
         """Logged with where it came from, and never with what was shown."""
@@ -109,12 +137,45 @@ class TokenDoor:
 
 
 def token_book(clients: Path | None, cluster: Path | None) -> TokenBook | None:
-    """From now on reloaded by SIGHUP. None: the program was given no tokens."""
-    if clients is None:
-        return None
-    book = TokenBook.of_files(clients, cluster)
-    book.reload_on_hangup()
-    return book
+    """None: the program was given no tokens. Raises ValueError, as `TokenBook.of_files`."""
+    return None if clients is None else TokenBook.of_files(clients, cluster)
+
+
+class SecretFiles(Protocol):
+    """The settings that name a program's files of tokens; None: the program has no such file."""
+
+    @property
+    def tokens_file(self) -> Path | None: ...
+    @property
+    def cluster_tokens_file(self) -> Path | None: ...
+    @property
+    def token_file(self) -> Path | None: ...
+
+
+def secrets_of(files: SecretFiles) -> tuple[TokenBook | None, OwnToken]:
+    """The tokens that a program takes (None: it asks for none), and the one that it shows.
+
+    From now on SIGHUP reloads both. Call it in the program's event loop. Raises ValueError, as
+    `TokenBook.of_files` and `OwnToken.of_file`.
+    """
+    book = token_book(files.tokens_file, files.cluster_tokens_file)
+    own = OwnToken.of_file(files.token_file)
+    read: list[TokenBook | OwnToken] = [own] if files.token_file else []
+    if book is not None:
+        read.append(book)
+    if read:  # without a file SIGHUP ends the program, as it does any other
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, partial(_reload, read))
+    return book, own
+
+
+def _reload(secrets: Sequence[TokenBook | OwnToken]) -> None:
+    for one in secrets:
+        try:
+            one.reload()
+        except ValueError as error:
+            log.error("tokens_not_reloaded", error=str(error), runbook=_PAGE)  # noqa: TRY400
+        else:
+            log.info("tokens_reloaded", what=type(one).__name__)
 
 
 def count_nothing(status: int) -> None:

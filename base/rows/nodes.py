@@ -8,6 +8,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from base.errors import Unavailable
+from base.token import OwnToken
 from base.wire.batches import BatchResult
 from base.wire.client import HttpClient
 from base.wire.tables import RegionRouteBody
@@ -38,7 +39,7 @@ class Nodes:
     def __init__(
         self,
         transport: httpx.AsyncBaseTransport | None = None,
-        token: str | None = None,
+        token: OwnToken | str | None = None,
         named_by: Sequence[str] = (),
     ) -> None:
         """*named_by*: the servers whose routes are followed."""

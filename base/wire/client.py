@@ -18,6 +18,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from base.errors import Corrupt, MetaError, NotLeader, Unavailable, Unknown
+from base.token import OwnToken
 from base.wire.addresses import is_weaker
 from base.wire.exchange import ANSWER_BYTES_MAX, LIMIT, AnswerTooLongError
 from base.wire.kept import KeptTransport
@@ -90,7 +91,7 @@ class HttpClient:
         self,
         urls: Sequence[str],
         *,
-        token: str | None = None,
+        token: OwnToken | str | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         named_by: Sequence[str] = (),
     ) -> None:
@@ -100,7 +101,7 @@ class HttpClient:
         self._named_by = tuple(named_by)
         self._preferred = self._urls[0]
         self._transport = transport or KeptTransport()
-        self._always = {"authorization": f"Bearer {token}"} if token else {}
+        self._token = token if isinstance(token, OwnToken) else OwnToken(token)
 
     async def __aenter__(self) -> Self:
         return self
@@ -169,12 +170,13 @@ class HttpClient:
         """The answer, read. Failures of the transport as ours: a connection that was never made
         carried nothing."""
         now = asyncio.get_running_loop().time()
-        if self._always and is_weaker(url, self._named_by):
+        shown = self._token.headers
+        if shown and is_weaker(url, self._named_by):
             why = "no token goes there without TLS: a server with TLS named it"
             raise Unavailable("not-ready", what=url, sent=False, reason=why)
         try:
             async with asyncio.timeout(call.share(now)):
-                request = call.request(url, self._always, now)
+                request = call.request(url, shown, now)
                 response = await self._transport.handle_async_request(request)
                 await response.aread()
                 return response

@@ -19,7 +19,6 @@ from base.clock import SystemClock
 from base.errors import Conflict, Corrupt
 from base.log import log_to_stderr
 from base.ready import announce
-from base.token import optional_token
 from base.wire.addresses import own_url
 from base.wire.client import HttpClient
 from dataplane.datanode.allocator import share_arenas
@@ -47,7 +46,7 @@ from dataplane.region.place import RegionLimits
 from serving.no_pandas import leave_out_pandas
 from serving.open_files import raise_open_files
 from serving.server import Server
-from serving.tokens import guarded, token_book
+from serving.tokens import guarded, secrets_of
 
 EXIT_CONFIG = 78  # EX_CONFIG of sysexits.h: an operator must change something first
 THREADS_MAX = 32  # writes and scans wait for the disk; more would only wait together
@@ -99,8 +98,7 @@ async def run(config: DatanodeConfig, ready_file: Path | None) -> None:
         raise Conflict("wrong-cluster", expected=journal.state.node_id, found=config.node_id)
     listening = socket.create_server((config.host, config.port))
     address = own_url(config.advertise, config.host, listening.getsockname()[1])
-    tokens = token_book(config.tokens_file, config.cluster_tokens_file)
-    token = optional_token(config.token_file)
+    tokens, token = secrets_of(config)
     identity = Identity(config.node_id, str(uuid.uuid4()), address, config.zone, config.root)
     client = HttpClient(config.metasrv_urls, token=token)
     async with client, asyncio.TaskGroup() as group:

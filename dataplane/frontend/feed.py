@@ -12,6 +12,7 @@ from base.backoff import Backoff
 from base.clock import Clock
 from base.errors import MetaError, Unavailable
 from base.rng import Rng
+from base.token import OwnToken
 from base.wire.addresses import is_weaker
 from base.wire.feed import ALIVE_MS, Alive, Goaway, read_line
 from base.wire.problems import error_of
@@ -32,7 +33,7 @@ class Servers:
     """Whom to ask, and how."""
 
     urls: Sequence[str]
-    token: str | None = None
+    token: OwnToken | None = None
     transport: httpx.AsyncBaseTransport | None = None
     """None: by TCP."""
 
@@ -51,8 +52,7 @@ class Feed:
         self._urls = [url.rstrip("/") for url in servers.urls]
         self._clock = clock
         self._rng = rng
-        token = servers.token
-        self._headers = {"authorization": f"Bearer {token}"} if token else {}
+        self._token = servers.token or OwnToken(None)
         self._transport = servers.transport
         self._turn = 0
         self._reload = asyncio.Event()
@@ -93,7 +93,7 @@ class Feed:
         loop = asyncio.get_running_loop()
         async with (
             asyncio.timeout(SILENT_MS / 1000) as patience,
-            http.stream("GET", url + PATH, params=params, headers=self._headers) as answer,
+            http.stream("GET", url + PATH, params=params, headers=self._token.headers) as answer,
         ):
             if answer.status_code != httpx.codes.OK:
                 raise error_of(answer.status_code, _problem(await answer.aread()))

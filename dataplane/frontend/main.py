@@ -20,7 +20,7 @@ from base.log import log_to_stderr
 from base.ready import announce
 from base.rng import SystemRng
 from base.rows.nodes import Nodes
-from base.token import optional_token
+from base.token import OwnToken
 from base.wire.addresses import own_url
 from base.wire.client import HttpClient
 from dataplane.frontend.app import build_app
@@ -38,7 +38,7 @@ from dataplane.frontend.transactions import Transactions
 from serving.no_pandas import leave_out_pandas
 from serving.open_files import raise_open_files
 from serving.server import Server
-from serving.tokens import guarded, token_book
+from serving.tokens import guarded, secrets_of
 
 EXIT_CONFIG = 78  # EX_CONFIG of sysexits.h: an operator must change something first
 EXIT_LEASE = 75  # EX_TEMPFAIL: started again, it may hold a lease again
@@ -84,8 +84,7 @@ async def run(config: FrontendConfig, ready_file: Path | None) -> int:
     loop.set_default_executor(ThreadPoolExecutor(THREADS_MAX))
     listening = socket.create_server((config.host, config.port))
     address = own_url(config.advertise, config.host, listening.getsockname()[1])
-    tokens = token_book(config.tokens_file, config.cluster_tokens_file)
-    token = optional_token(config.token_file)
+    tokens, token = secrets_of(config)
     client = HttpClient(config.metasrv_urls, token=token)
     async with client, asyncio.TaskGroup() as group:
         frontend = _Frontend(config, address, client, token)
@@ -122,7 +121,7 @@ class _Frontend:
     """The parts of one frontend, wired."""
 
     def __init__(
-        self, config: FrontendConfig, address: str, client: HttpClient, token: str | None
+        self, config: FrontendConfig, address: str, client: HttpClient, token: OwnToken
     ) -> None:
         clock, rng = SystemClock(), SystemRng()
         # What is read stays: the collector passes over it, or it would look through all of it,

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import httpx
 
 from base.errors import MetaError, NotLeader, Refused, Unavailable, Unknown
+from base.token import OwnToken
 from base.wire.client import HttpClient
 from base.wire.inputs import Borrowed, Snapshot
 from base.wire.orders import (
@@ -44,7 +45,7 @@ class HttpNodes:
     _due: asyncio.Queue[OrderLine] = field(default_factory=asyncio.Queue)
     """No longer than the callers that wait."""
     _ended: bool = False
-    token: str | None = None
+    token: OwnToken | str | None = None
     """What nodes are shown."""
     named_by: Sequence[str] = ()
     """This server's own URL: behind TLS it shows its token to nobody without."""

@@ -5,18 +5,23 @@ import os
 import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from base.token import Tokens, hash_of, line_of
 from dataplane.datanode.main import main as datanode
 from metasrv.main import EXIT_CONFIG
 from metasrv.main import main as metasrv
-from serving.tokens import TokenBook, guarded
+from serving.guard import Bounds
+from serving.tokens import TokenBook, guarded, secrets_of
 from tests.api.rig import Server, beat, follower_of, leader, registration
 from tests.api.test_waiting import create_held_up
+from tests.api.test_watch import WATCH
+from tests.serving.sockets import PATIENCE_S, serving
 
 SECRET = "a-secret-of-more-than-twenty-characters"
 TOKENS = Tokens({hash_of(SECRET): "anna"})
@@ -112,7 +117,8 @@ async def test_given_a_file_that_is_wrong_when_read_again_then_the_tokens_stay(
     book = TokenBook.of_files(tokens_file(tmp_path, "anna"), None)
     (tmp_path / "tokens").write_text("nonsense\n")
 
-    book.reload()
+    with pytest.raises(ValueError, match="line 1"):
+        book.reload()
 
     assert book.holder(SECRETS["anna"]) == "anna"
 
@@ -180,17 +186,91 @@ def test_given_orders_when_judged_then_only_programs_may_give_them() -> None:
     assert [key for key, allowed in may.items() if not allowed] == [("anna", "/node/v1/orders")]
 
 
-async def test_given_a_hangup_when_it_comes_then_the_tokens_are_read_again(tmp_path: Path) -> None:
-    book = TokenBook.of_files(tokens_file(tmp_path, "anna"), None)
-    book.reload_on_hangup()
-    tokens_file(tmp_path, "bob")
-
+async def hang_up() -> None:
     os.kill(os.getpid(), signal.SIGHUP)
     for _ in range(3):  # the loop turns: it hears of the signal, and calls the handler
         await asyncio.to_thread(int)
     asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)
 
+
+@dataclass(frozen=True)
+class Files:
+    tokens_file: Path | None = None
+    cluster_tokens_file: Path | None = None
+    token_file: Path | None = None
+
+
+async def test_given_a_hangup_when_it_comes_then_both_files_are_read_again(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text(SECRETS["dn-1"])
+    mine.chmod(0o600)
+    book, own = secrets_of(Files(tokens_file(tmp_path, "anna"), token_file=mine))
+    assert book is not None
+    tokens_file(tmp_path, "bob")
+    mine.write_text(SECRETS["bob"])
+
+    await hang_up()
+
     assert book.holder(SECRETS["anna"]) is None
+    assert own.headers == bearer("bob")
+
+
+async def test_given_a_file_that_is_wrong_when_a_hangup_comes_then_the_other_is_read(
+    tmp_path: Path,
+) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text(SECRETS["dn-1"])
+    mine.chmod(0o600)
+    book, own = secrets_of(Files(tokens_file(tmp_path, "anna"), token_file=mine))
+    assert book is not None
+    (tmp_path / "tokens").write_text("nonsense")
+    mine.write_text(SECRETS["bob"])
+
+    with capture_logs() as logs:
+        await hang_up()
+
+    assert book.holder(SECRETS["anna"]) == "anna"
+    assert own.headers == bearer("bob")
+    assert [one["event"] for one in logs] == ["tokens_reloaded", "tokens_not_reloaded"]
+
+
+async def test_given_no_files_when_a_program_starts_then_a_hangup_ends_it_as_ever() -> None:
+    before = signal.getsignal(signal.SIGHUP)
+
+    assert secrets_of(Files())[0] is None
+    assert signal.getsignal(signal.SIGHUP) is before
+
+
+async def told_of(name: str, lines: AsyncIterator[str]) -> bool:
+    """Whether a line names it before the stream ends."""
+    try:
+        async for line in lines:
+            if f'"{name}"' in line:
+                return True
+    except httpx.RemoteProtocolError:
+        return False
+    return False
+
+
+@pytest.mark.parametrize("left", ["anna", "bob"])
+async def test_given_a_stream_when_tokens_are_read_again_then_a_revoked_one_is_told_no_more(
+    tmp_path: Path, left: str
+) -> None:
+    book = TokenBook.of_files(tokens_file(tmp_path, "anna", "bob"), None)
+    async with (
+        leader() as one,
+        serving(Bounds(None), guarded(one.app, book)) as port,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
+        asyncio.timeout(PATIENCE_S),
+        client.stream("GET", WATCH, headers=bearer("anna")) as answer,
+    ):
+        lines = answer.aiter_lines()
+        await anext(lines)
+        tokens_file(tmp_path, left)
+        book.reload()
+        await one.make("news")
+
+        assert await told_of("news", lines) is (left == "anna")
 
 
 async def test_given_a_token_when_a_follower_passes_it_on_then_who_changed_it_is_known() -> None:
