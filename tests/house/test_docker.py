@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from base.settings_list import Setting, settings_of
-from base.token import line_of, new_token
+from base.token import line_of, new_token, read_tokens
 from dataplane.datanode.config import DatanodeConfig
 from metasrv.cli.config import of_server
 from metasrv.cli.main import application
@@ -44,7 +44,11 @@ def named(service: Mapping[str, Any], settings: list[Setting]) -> dict[str, str]
 def secrets(tmp_path: Path) -> Mapping[str, str]:
     """The files that the service `tokens` would have made."""
     token = new_token()
-    files = {"token_file": token, "tokens_file": line_of("cluster", token)}
+    files = {
+        "token_file": token,
+        "tokens_file": line_of("operator", new_token()),
+        "cluster_tokens_file": line_of("metasrv", token),
+    }
     for name, text in files.items():
         (tmp_path / name).write_text(text + "\n")
         (tmp_path / name).chmod(0o600)
@@ -109,14 +113,28 @@ def test_given_the_commands_of_spark_when_compared_then_they_are_those_that_are_
         assert SERVICES[worker]["command"][-1] == "spark://spark-master:7077"
 
 
-def test_given_the_command_that_makes_tokens_when_run_then_there_is_one(tmp_path: Path) -> None:
+def test_given_the_command_that_makes_tokens_when_run_twice_then_each_has_one(
+    tmp_path: Path,
+) -> None:
     (script,) = SERVICES["tokens"]["command"]
-    _, said = script.replace("/etc/metasrv", str(tmp_path)).split(" || metasrv ")
+    told = 'metasrv() { echo "$@"; }; ' + script.replace("/etc/metasrv", str(tmp_path))
+    told = told.replace("$$", "$")
 
-    done = CliRunner().invoke(application(["token"]), said.split())
+    def made() -> list[str]:
+        """The commands that it gives now."""
+        done = subprocess.run(["/bin/sh", "-c", told], capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
 
-    assert done.exit_code == 0, done.output
-    assert {path.name for path in tmp_path.iterdir()} == {"token", "tokens"}
+    for command in made():
+        done = CliRunner().invoke(application(["token"]), command.split())
+        assert done.exit_code == 0, done.output
+
+    assert made() == []
+    assert set(read_tokens(tmp_path / "tokens").holders.values()) == {"operator"}
+    programs = {"metasrv", *(f"dn-{number}" for number in (1, 2, 3))}
+    assert set(read_tokens(tmp_path / "cluster_tokens").holders.values()) == programs
+    files = {"tokens", "cluster_tokens", "operator", *programs}
+    assert {path.name for path in tmp_path.iterdir()} == files
 
 
 def test_given_the_dockerfile_when_read_then_what_it_copies_is_there_and_it_is_not_root() -> None:
