@@ -1,4 +1,4 @@
-"""Rows of users as one Arrow batch in the table's exact types, and back. Pure."""
+"""Values of users as arrays in the exact types of columns, and back. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
@@ -11,37 +11,16 @@ from base.rows.exact import exactly
 from base.rows.layout import Column, Layout
 from base.schema.arrays import arrow_array, has_nameless
 from base.schema.types import ColumnType
-from base.schema.values import JsonScalar, Value, from_python, to_json
+from base.schema.values import JsonScalar, to_json
 
 Row = Mapping[str, object]
 Rows: TypeAlias = "Sequence[Row] | pa.Table | pa.RecordBatch"
-
-
-def to_batch(layout: Layout, rows: Rows) -> pa.RecordBatch:
-    """All columns of the table, named `c{id}`, in declared order. Raises Refused.
-
-    A column that the rows do not name has its default, or null.
-    """
-    if isinstance(rows, pa.RecordBatch | pa.Table):
-        arrays = _from_arrow(layout, rows)
-    else:
-        arrays = _from_dicts(layout, rows)
-    for column, array in zip(layout.columns, arrays, strict=True):
-        check_nulls(column, array)
-    return pa.RecordBatch.from_arrays(arrays, names=[column.field for column in layout.columns])
 
 
 def to_users(columns: Sequence[Column], batch: pa.RecordBatch) -> pa.RecordBatch:
     """A batch of a region with the names, the order and the types that users know."""
     arrays = [batch.column(column.field) for column in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=Layout.arrow_of(columns))
-
-
-def to_dicts(columns: Sequence[Column], batch: pa.RecordBatch) -> list[dict[str, object]]:
-    """Python values as `from_python` takes them; timestamps of ns as integers."""
-    values = [_python(column.type, batch.column(column.field)) for column in columns]
-    names = [column.name for column in columns]
-    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 def to_json_rows(
@@ -53,41 +32,9 @@ def to_json_rows(
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
 
-def _from_dicts(layout: Layout, rows: Sequence[Row]) -> list[pa.Array]:
-    for place, row in enumerate(rows):
-        for name in row:
-            layout.must_know(name, f"/rows/{place}")
-    return [_column_of(column, rows) for column in layout.columns]
-
-
-def _column_of(column: Column, rows: Sequence[Row]) -> pa.Array:
-    return array_of(column, [_value(column, row, place) for place, row in enumerate(rows)])
-
-
 def array_of(column: Column, values: Sequence[object]) -> pa.Array:
     """Of values as `from_python` gives them."""
     return arrow_array(column.type, values)
-
-
-def _value(column: Column, row: Row, place: int) -> Value | None:
-    value = row.get(column.name, column.default)
-    if value is None:
-        return None
-    return from_python(column.type, value, f"/rows/{place}/{column.name}")
-
-
-def _from_arrow(layout: Layout, rows: pa.Table | pa.RecordBatch) -> list[pa.Array]:
-    for name in rows.schema.names:
-        layout.must_know(name, "/rows")
-    if len(set(rows.schema.names)) < len(rows.schema.names):
-        raise Refused("invalid-request", pointer="/rows", reason="a column stands twice")
-    return [_cast(column, rows) for column in layout.columns]
-
-
-def _cast(column: Column, rows: pa.Table | pa.RecordBatch) -> pa.Array:
-    if column.name not in rows.schema.names:
-        return _repeated(column, rows.num_rows)
-    return cast_column(column, rows.column(column.name))
 
 
 def cast_column(column: Column, found: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -115,10 +62,6 @@ def _exactly(column: Column, found: pa.Array) -> pa.Array:
         ) from error
 
 
-def _repeated(column: Column, count: int) -> pa.Array:
-    return _column_of(column, [{}] * count)
-
-
 def check_nulls(
     column: Column, array: pa.Array, place_of: Callable[[int], int] = lambda row: row
 ) -> None:
@@ -140,10 +83,3 @@ def json_column(type: ColumnType, array: pa.Array | pa.ChunkedArray) -> list[Jso
     if type.name == "timestamp":
         array = array.cast(pa.int64())
     return [None if value is None else to_json(type, value) for value in array.to_pylist()]
-
-
-def _python(type: ColumnType, array: pa.Array) -> list[object]:
-    if type.name == "timestamp" and type.unit == "ns":  # a datetime has no nanoseconds
-        array = array.cast(pa.int64())
-    found: list[object] = array.to_pylist()
-    return found

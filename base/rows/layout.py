@@ -12,7 +12,7 @@ from base.schema.partition import Router, router
 from base.schema.types import ColumnType, parse_type
 from base.schema.values import Value, from_json, from_python, to_json
 from base.wire.table_rules import rule_of
-from base.wire.tables import ColumnBody, ConstraintBody, TableBody
+from base.wire.tables import ColumnBody, TableBody
 
 KeyLike = object
 """A key: one value, a tuple of values in the order of the primary key, or a dict by name."""
@@ -38,11 +38,6 @@ class Column:
         return cls(body.id, body.name, type, body.nullable, default)
 
 
-def _is_held_by_regions(constraint: ConstraintBody) -> bool:
-    """That a value is never null, as long as anybody is promised so."""
-    return constraint.kind == "not-null" and constraint.holds
-
-
 @dataclass(frozen=True)
 class Layout:
     """What rows of a table look like at one schema version."""
@@ -55,10 +50,6 @@ class Layout:
     key: tuple[Column, ...]
     router: Router
     routed_by: tuple[Column, ...]
-    is_constrained: bool = False
-    """New rows must satisfy what only a frontend judges."""
-    changes_type: bool = False
-    """Some column is there in two types, which only a frontend writes both."""
 
     @classmethod
     def of(cls, body: TableBody) -> "Layout":
@@ -75,8 +66,6 @@ class Layout:
             key=tuple(named[name] for name in body.primary_key),
             router=router(rule, [column.type for column in routed_by]),
             routed_by=routed_by,
-            is_constrained=any(not _is_held_by_regions(one) for one in body.constraints),
-            changes_type=any(one.replaces is not None for one in body.columns),
         )
 
     @cached_property
@@ -116,17 +105,6 @@ class Layout:
         are."""
         return spelled(name, self.named)
 
-    def holds_the_same(self, other: "Layout") -> bool:
-        """Whether a batch encoded for one is a batch of the other: ids, types and routes agree, and
-        who may write them."""
-
-        def shape(layout: Layout) -> object:
-            columns = {(one.id, one.type.text, one.nullable) for one in layout.columns}
-            judged = layout.is_constrained, layout.changes_type
-            return layout.table_id, columns, [one.id for one in layout.key], layout.router, judged
-
-        return shape(self) == shape(other)
-
     def has(self, columns: Iterable[Column]) -> bool:
         """Whether these are columns of it still, whatever they are called."""
         known = {(one.id, one.type) for one in self.columns}
@@ -142,11 +120,6 @@ class Layout:
 
     def key_bytes(self, key: KeyLike) -> bytes:
         return encode(self.key_types, self.key_values(key))
-
-    def bound_bytes(self, bound: KeyLike) -> bytes:
-        """A key, or the first values of one: where all keys that begin with them begin."""
-        values = self.bound_values(bound)
-        return encode(self.key_types[: len(values)], values)
 
     def bound_values(self, bound: KeyLike) -> tuple[Value, ...]:
         """The values of a key, or its first ones. Raises Refused."""

@@ -30,7 +30,7 @@ class BatchHeader(WireModel):
     """The sender writes what the table's indexes ask for at that schema version, be it nothing. A
     region with indexes takes no batch of anybody else."""
     holder: str | None = Field(default=None, min_length=1, max_length=64)
-    """The id of the holder that computed it; null: a client did. Refusals are counted by it."""
+    """The id of the holder that computed it; null: none was named. Refusals are counted by it."""
 
 
 class BatchResult(WireModel):

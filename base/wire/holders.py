@@ -127,7 +127,7 @@ class RefusedBody(WireModel):
     table: str | None
     """`catalog.schema.name`; null: there is no such table any more."""
     holder_id: str | None
-    """Whose batches; null: reads, and batches of clients that ask no frontend."""
+    """Whose batches; null: reads, and batches that name nobody."""
     count: int
     """As nodes last reported it: since each of them started."""
 

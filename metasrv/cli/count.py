@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from metasrv.cli.options import AsJson, Direct, TableArg, Url, service
+from metasrv.cli.options import AsJson, TableArg, Url, service
 from metasrv.cli.output import show_json
 from metasrv.cli.progress import bar
 
@@ -17,7 +17,6 @@ def command(
     checksum: Annotated[
         bool, typer.Option("--checksum", help="Equal for equal rows, wherever they lie.")
     ] = False,
-    direct: Direct = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -27,7 +26,7 @@ def command(
         bar(f"count {name}") as shown,
         ThreadPoolExecutor(1) as worker,
     ):
-        work = worker.submit(client.table(name, direct).checksum)
+        work = worker.submit(client.table(name).checksum)
         while not work.done():
             shown.wait(LOOK_S)
         found = work.result()

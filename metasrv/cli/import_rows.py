@@ -19,7 +19,6 @@ from metasrv.cli.options import (
     EXIT_INTERRUPTED,
     WAIT_S,
     AsJson,
-    Direct,
     TableArg,
     Url,
     service,
@@ -64,7 +63,6 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     ] = None,
     encoding: Annotated[str, typer.Option(help="CSV: of the text, as latin-1.")] = UTF_8,
     batch_rows: Annotated[int, typer.Option(min=1, max=1_000_000)] = 5000,
-    direct: Direct = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -72,8 +70,8 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     if create != bool(key):
         raise typer.BadParameter("--create needs --key, and --key goes with --create only")
     bulk = bulk or file.is_dir()
-    if bulk and (insert or direct):
-        raise typer.BadParameter("--bulk takes neither --insert nor --direct")
+    if bulk and insert:
+        raise typer.BadParameter("--bulk takes no --insert")
     source = Input(file, dialect_of(file, null or [], encoding))
     with service(metasrv, as_json) as client:
         is_made = create and _create(client, name, source, (key or [], partitions), as_json)
@@ -81,7 +79,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
             if bulk:
                 _import(client, name, file, as_json)
                 return
-            table = client.table(name, direct)
+            table = client.table(name)
             result = _load(table, source, batch_rows, "insert" if insert else "upsert")
         kept = table.count() if is_made else None
     replaced = result.replaced if kept is None else result.read - kept

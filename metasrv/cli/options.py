@@ -65,9 +65,6 @@ Cascade = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Change nothing; show the plan and what is in its way.")
 ]
-Direct = Annotated[
-    bool, typer.Option("--direct", help="Straight at the nodes, though there are frontends.")
-]
 TableArg = Annotated[
     str, typer.Argument(metavar="TABLE", help="`t`, `public.t` or `main.public.t`")
 ]

@@ -20,9 +20,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     ),
     metasrvs: Annotated[int, typer.Option(min=1, max=9)] = 1,
     datanodes: Annotated[int, typer.Option(min=0, max=64)] = 3,
-    frontends: Annotated[
-        int, typer.Option(min=0, max=16, help="Rows go through them; 0: straight to the nodes.")
-    ] = 1,
+    frontends: Annotated[int, typer.Option(min=0, max=16, help="Rows go through them.")] = 1,
     port: Annotated[
         int | None,
         typer.Option(min=1, max=65535, help="Of the first metasrv. Default: a free one."),

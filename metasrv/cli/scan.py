@@ -14,7 +14,7 @@ import typer
 
 from base.rows.layout import spelled
 from base.schema.types import ColumnType
-from metasrv.cli.options import Direct, TableArg, Url, service
+from metasrv.cli.options import TableArg, Url, service
 from metasrv.cli.output import show_json, show_table
 from metasrv.cli.progress import bar
 from metasrv.cli.rows_text import bound_of, entry_of, json_rows, types_of
@@ -48,7 +48,6 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     limit: Annotated[
         int | None, typer.Option(min=1, help=f"Rows. Default: {TABLE_ROWS} for table, else all.")
     ] = None,
-    direct: Direct = False,
     metasrv: Url = None,
     as_json: Annotated[bool, typer.Option("--json", help="A list of rows as JSON.")] = False,
 ) -> None:
@@ -56,7 +55,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     if eq is not None and index is None:
         raise typer.BadParameter("--eq goes with --index")
     with service(metasrv, as_json) as client, _unless_nobody_reads():
-        table, body = client.table(name, direct), client.tables.get(name)
+        table, body = client.table(name), client.tables.get(name)
         if format is Format.TABLE and limit is None:
             limit = TABLE_ROWS
         known = [column.name for column in body.columns]

@@ -57,12 +57,10 @@ class AsyncClient:
         """Of the service, the one that answered last first."""
         return self._http.urls
 
-    def table(self, name: str, direct: bool = False) -> AsyncTable:
-        """A handle; asks nothing yet. Keep it: it remembers where the regions are. Its rows go
-        through frontends if there are any, unless *direct*: then straight to the nodes."""
+    def table(self, name: str) -> AsyncTable:
+        """A handle; asks nothing yet. Keep it: it remembers where the regions are."""
         binding = Binding(self._service, TableName.parse(name))
-        frontends = None if direct else self._frontends
-        return AsyncTable(binding, self._nodes, self._rng, frontends)
+        return AsyncTable(binding, self._frontends, self._nodes, self._rng)
 
     async def __aenter__(self) -> Self:
         if self._learns:

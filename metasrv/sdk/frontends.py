@@ -30,7 +30,7 @@ LOOK_S = 60.0
 LOOK_AGAIN_S = 5.0
 """Between looks while nobody says who there is, as during an election."""
 LOOK_S_MAX = 3.0
-"""For a look: what is known may still do, and nodes take rows of tables without indexes."""
+"""For a look: what is known may still do."""
 
 
 class Sent(TypedDict, total=False):
@@ -59,17 +59,12 @@ class Frontends:
         self._spread = Spread(())
         self._versions: dict[int, int] = {}
         """Table id -> the newest schema version that an answer was computed with."""
-        self.is_told = False
+        self._is_told = False
         """Whether metasrv has ever said who there is."""
         self._look_at = 0.0
         """Seconds of the loop's clock."""
         self._looking: asyncio.Event | None = None
         """Set once the newest look is over; None: nobody looks."""
-
-    async def are_there(self) -> bool:
-        """Whether there was one when metasrv said so last; False if it never did."""
-        await self._look()
-        return bool(self._spread.addresses)
 
     def heard(self, table_id: int, schema_version: int) -> None:
         """An answer was computed with that version."""
@@ -108,7 +103,8 @@ class Frontends:
         order = self._spread.order(now)
         if not order:
             self._look_at = 0.0
-            raise Unavailable("not-ready", what="a frontend", reason="none is registered")
+            known = "none is registered" if self._is_told else "no metasrv says which there are"
+            raise Unavailable("not-ready", what="a frontend", reason=known)
         client = HttpClient(
             order, transport=self._transport, token=self._token, named_by=self._service.urls
         )
@@ -133,7 +129,7 @@ class Frontends:
             self._look_at = 0.0
 
     async def _look(self) -> None:
-        while self._looking is not None and not self.is_told:
+        while self._looking is not None and not self._is_told:
             await self._looking.wait()  # not knowing yet is not knowing that there is none
         now = asyncio.get_running_loop().time()
         if now < self._look_at:
@@ -159,7 +155,7 @@ class Frontends:
         self._take(tuple(sorted(holder.address.rstrip("/") for holder in found.holders)))
 
     def _take(self, addresses: tuple[str, ...]) -> None:
-        self.is_told = True
+        self._is_told = True
         if set(addresses) != set(self._spread.addresses):
             self._spread.replace(sorted(addresses, key=lambda _: self._rng.random()))
 

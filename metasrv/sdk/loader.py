@@ -19,7 +19,7 @@ from base.rows.outcome import RegionOutcome, settle
 from base.rows.places import moved
 from base.rows.split import Part, newest_of_each_key
 from metasrv.sdk.binding import Bound
-from metasrv.sdk.way import Way
+from metasrv.sdk.through import Through
 
 LoadOp = Literal["insert", "upsert"]
 Source: TypeAlias = "pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
@@ -54,7 +54,7 @@ class LoadPlan:
     op: LoadOp
     batch_rows: int
     """Rows of one batch of one region."""
-    way: Way
+    through: Through
     on_progress: OnRows | None
 
 
@@ -125,7 +125,7 @@ class Load:
             return None
         first, self.read = self.read, self.read + batch.num_rows
         try:
-            return self.plan.way.parts(self.bound.layout, batch, self.plan.op, first)
+            return self.plan.through.parts(self.bound.layout, batch, self.plan.op, first)
         except Refused as error:
             raise moved(error, first, batch.num_rows) from error
 
@@ -136,7 +136,7 @@ class Load:
             if self.plan.op == "upsert":
                 rows = await asyncio.to_thread(newest_of_each_key, rows)
             part = Part(number, rows)
-            outcome = await self.plan.way.put(self.bound, part, self.plan.op, str(uuid.uuid4()))
+            outcome = await self.plan.through.put(self.bound, part, self.plan.op, str(uuid.uuid4()))
             self.outcomes.append(outcome)
             if self.plan.on_progress is not None and outcome.outcome == "applied":
                 self.plan.on_progress(self._rows)

@@ -1,31 +1,31 @@
-"""The rows of one table: statements, reads, and scans, through frontends where there are any."""
+"""The rows of one table: statements, reads, and scans, through frontends."""
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypedDict, Unpack
+from typing import TypedDict, TypeVar, Unpack
 
 import pyarrow as pa
 
-from base.errors import Refused, Unavailable
+from base.errors import Conflict, Refused
 from base.fanout import fan_out
-from base.rng import Rng
 from base.rows.convert import Rows
 from base.rows.layout import KeyLike, Layout
-from base.rows.nodes import Nodes
 from base.rows.outcome import WriteResult
 from base.wire.batches import ChecksumResult
 from metasrv.sdk.binding import Binding, Bound
-from metasrv.sdk.direct import REGIONS_AT_ONCE, Direct, by_newest
 from metasrv.sdk.frontends import Frontends
 from metasrv.sdk.through import Through
-from metasrv.sdk.way import Wanted, Way
+from metasrv.sdk.wanted import Wanted
 
+T = TypeVar("T")
 DEADLINE_MS = 60_000
 """Of a statement: longer than a failover by detection takes (30 s)."""
 FIND_ROWS = 1_000
+REGIONS_AT_ONCE = 16
+"""Requests of one read of all regions under way at a time."""
 
 
 class StatementOptions(TypedDict, total=False):
@@ -50,13 +50,9 @@ class TableChecksum:
 class AsyncRows:
     """`client.table("main.public.flights")`: insert, upsert, update, delete, get, find and more."""
 
-    def __init__(
-        self, binding: Binding, nodes: Nodes, rng: Rng, frontends: Frontends | None = None
-    ) -> None:
-        """Without *frontends* rows go straight to the nodes."""
+    def __init__(self, binding: Binding, frontends: Frontends) -> None:
         self.binding = binding
-        self._direct = Direct(binding, nodes, rng)
-        self._frontends = frontends
+        self._through = Through(binding, frontends)
 
     @property
     def name(self) -> str:
@@ -84,8 +80,7 @@ class AsyncRows:
 
     async def update(self, rows: Rows, **options: Unpack[StatementOptions]) -> WriteResult:
         """Rows that are there: what is named changes, in all of them the same columns. Conflict
-        `row-missing` if one is not. Needs a frontend."""
-        await self._through("update")
+        `row-missing` if one is not."""
         return await self._write(Wanted("update", rows), options)
 
     async def delete(
@@ -105,8 +100,7 @@ class AsyncRows:
         self, keys: Iterable[KeyLike], **options: Unpack[StatementOptions]
     ) -> list[dict[str, object]]:
         """The rows that are there, by region."""
-        way = await self._way()
-        return await way.get(list(keys), _until(options))
+        return await self._through.get(list(keys), _until(options))
 
     async def find(
         self,
@@ -117,15 +111,14 @@ class AsyncRows:
         limit: int = FIND_ROWS,
     ) -> AsyncGenerator[pa.RecordBatch, None]:
         """At most *limit* rows in the order of an index: those whose first values are *eq*, or from
-        `from_` up to but not `to`. One value, or a tuple of the first ones. Needs a frontend."""
-        way = await self._through("an index")
+        `from_` up to but not `to`. One value, or a tuple of the first ones."""
         named = {"eq": eq, "from": from_, "to": to}
         bounds = {
             name: one if isinstance(one, tuple) else (one,)
             for name, one in named.items()
             if one is not None
         }
-        async for page in way.find(index, bounds, limit):
+        async for page in self._through.find(index, bounds, limit):
             yield page
 
     async def scan(
@@ -137,30 +130,30 @@ class AsyncRows:
     ) -> AsyncGenerator[pa.RecordBatch, None]:
         """Live rows, region by region, in key order within each. `from_` is inclusive, `to` is
         not; both may be the first values of a key only. Each answer has a deadline of its own."""
-        way, bound = await self._way(), await self.binding.get()
+        bound = await self.binding.get()
         chosen = bound.layout.chosen(columns)
         for number in sorted(bound.regions) if regions is None else regions:
             if number not in bound.regions:
                 raise Refused("invalid-request", pointer="/regions", found=number)
-            async for page in way.pages(bound, number, chosen, (from_, to)):
+            async for page in self._through.pages(bound, number, chosen, (from_, to)):
                 yield page
 
     async def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All live rows, regions read at the same time."""
-        way = await self._way()
 
         async def read_all(bound: Bound) -> pa.Table:
             chosen = bound.layout.chosen(columns)
 
             async def read(number: int) -> list[pa.RecordBatch]:
-                return [page async for page in way.pages(bound, number, chosen, (None, None))]
+                pages = self._through.pages(bound, number, chosen, (None, None))
+                return [page async for page in pages]
 
             calls = [partial(read, number) for number in sorted(bound.regions)]
             found = await fan_out(calls, at_once=REGIONS_AT_ONCE)
             pages = [page for some in found for page in some]
             return pa.Table.from_batches(pages, Layout.arrow_of(chosen))
 
-        return await by_newest(self.binding, _until({}), read_all)
+        return await self._by_newest(_until({}), read_all)
 
     async def count(self, **options: Unpack[StatementOptions]) -> int:
         """Live rows, counted by the regions."""
@@ -168,35 +161,30 @@ class AsyncRows:
 
     async def checksum(self, **options: Unpack[StatementOptions]) -> TableChecksum:
         """Computed by the regions at the same time, over all live rows."""
-        way, bound, until = await self._way(), await self.binding.get(), _until(options)
-        calls = [partial(way.checksum, bound, number, until) for number in sorted(bound.regions)]
+        bound, until = await self.binding.get(), _until(options)
+        checksum = self._through.checksum
+        calls = [partial(checksum, bound, number, until) for number in sorted(bound.regions)]
         found = await fan_out(calls, at_once=REGIONS_AT_ONCE)
         total = sum(int(one.checksum, 16) for one in found) % (1 << 64)
         return TableChecksum(sum(one.rows for one in found), f"{total:016x}", tuple(found))
 
     # -- inside
 
-    async def _way(self) -> Direct | Through:
-        """Which a statement takes, to its end."""
-        if self._frontends is None or not await self._frontends.are_there():
-            return self._direct
-        return Through(self.binding, self._frontends)
-
-    async def _through(self, what: str) -> Through:
-        """For *what* nodes alone cannot do. Raises Refused; Unavailable if nobody says whether
-        there is a frontend."""
-        way = await self._way()
-        if isinstance(way, Through):
-            return way
-        if self._frontends is None or self._frontends.is_told:
-            raise Refused("unsupported", what=what, reason="only a frontend can, and there is none")
-        raise Unavailable("not-ready", what="the list of frontends")
-
     async def _write(self, wanted: Wanted, options: StatementOptions) -> WriteResult:
         key = options.get("statement_id") or str(uuid.uuid4())
-        until = _until(options)
-        way: Way = await self._way()
-        return await way.write(wanted, key, until)
+        return await self._through.write(wanted, key, _until(options))
+
+    async def _by_newest(self, until: float, read: Callable[[Bound], Awaitable[T]]) -> T:
+        """*read* by the newest reading of the table: begun anew where a column of it has gone."""
+        while True:
+            bound = await self.binding.get()
+            try:
+                return await read(bound)
+            except Conflict as error:
+                is_newer = (await self.binding.get()).reading > bound.reading
+                has_time = asyncio.get_running_loop().time() < until
+                if error.code != "schema-version-stale" or not is_newer or not has_time:
+                    raise
 
 
 def _until(options: StatementOptions) -> float:

@@ -73,10 +73,10 @@ def reader(
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with connect(urls) as client:
-            table = client.table(name, direct=True)
+            table = client.table(name)
             for batch in batches:
                 wanted = [numbers[place] for place in batch.column(0).to_pylist()]
-                for rows in table.scan(planned.names, regions=wanted) if wanted else ():
+                for rows in table.scan_regions(wanted, planned.names):
                     yield for_spark(as_planned(rows, planned))
 
     return read

@@ -49,10 +49,9 @@ class Client:
     def urls(self) -> tuple[str, ...]:
         return self._client.urls
 
-    def table(self, name: str, direct: bool = False) -> "Table":
-        """A handle; asks nothing yet. Keep it: it remembers where the regions are. Its rows go
-        through frontends if there are any, unless *direct*: then straight to the nodes."""
-        return Table(self._portal, self._client.table(name, direct))
+    def table(self, name: str) -> "Table":
+        """A handle; asks nothing yet. Keep it: it remembers where the regions are."""
+        return Table(self._portal, self._client.table(name))
 
     def __enter__(self) -> Self:
         return self
@@ -125,6 +124,11 @@ class Table:
         regions: Sequence[int] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         return self._portal.each(self._table.scan(columns, from_, to, regions))
+
+    def scan_regions(
+        self, regions: Sequence[int], columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        return self._portal.each(self._table.scan_regions(regions, columns))
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
         return self._portal.call(self._table.to_arrow(columns))

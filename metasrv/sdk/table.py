@@ -1,17 +1,39 @@
 """`client.table("main.public.flights")`: everything one can do with the rows of a table."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+
+import pyarrow as pa
 
 from base.errors import Refused
+from base.rng import Rng
+from base.rows.nodes import Nodes
 from base.wire.limits import BATCH_ROWS_MAX
+from metasrv.sdk.binding import Binding
+from metasrv.sdk.frontends import Frontends
 from metasrv.sdk.loader import Load, LoadOp, LoadPlan, LoadResult, OnRows, Source
+from metasrv.sdk.region_scan import RegionScan
 from metasrv.sdk.rows import AsyncRows
 
 LOAD_OPS: Sequence[LoadOp] = ("insert", "upsert")
 
 
 class AsyncTable(AsyncRows):
-    """Statements (metasrv/sdk/rows.py) and the bulk load."""
+    """Statements (metasrv/sdk/rows.py), the bulk load, and whole regions read at their nodes."""
+
+    def __init__(self, binding: Binding, frontends: Frontends, nodes: Nodes, rng: Rng) -> None:
+        super().__init__(binding, frontends)
+        self._region_scan = RegionScan(binding, nodes, rng)
+
+    async def scan_regions(
+        self, regions: Sequence[int], columns: Sequence[str] | None = None
+    ) -> AsyncGenerator[pa.RecordBatch, None]:
+        """Live rows of those regions in key order, read from the nodes that lead them and through
+        no frontend: for many readers side by side, each with regions of its own."""
+        bound = await self.binding.get()
+        chosen = bound.layout.chosen(columns)
+        for number in regions:
+            async for page in self._region_scan.pages(bound, number, chosen):
+                yield page
 
     async def load(
         self,
@@ -31,5 +53,5 @@ class AsyncTable(AsyncRows):
             raise Refused(
                 "invalid-request", expected=f"1 to {BATCH_ROWS_MAX} rows, and insert or upsert"
             )
-        plan = LoadPlan(op, batch_rows, await self._way(), on_progress)
+        plan = LoadPlan(op, batch_rows, self._through, on_progress)
         return await Load(await self.binding.get(), plan).run(source)

@@ -31,7 +31,7 @@ from base.wire.rows import (
 from metasrv.sdk.binding import Binding, Bound
 from metasrv.sdk.copies import Copies
 from metasrv.sdk.frontends import Frontends
-from metasrv.sdk.way import Ends, Op, Wanted
+from metasrv.sdk.wanted import Ends, Op, Wanted
 
 PAGE_S = 60.0
 """For one page, or one batch of a load: longer than a failover by detection takes (30 s)."""
@@ -50,10 +50,13 @@ class _Keyed:
 
 @dataclass(frozen=True, slots=True)
 class Through:
+    """*until* is in seconds of the loop's clock. What cannot be done raises the five errors."""
+
     binding: Binding
     frontends: Frontends
 
     async def write(self, wanted: Wanted, key: str, until: float) -> WriteResult:
+        """Done once, however often the same *key* comes within ten minutes."""
         bound, copies = await self.binding.get(), Copies()
         with copies.settled():
             while True:
@@ -70,6 +73,7 @@ class Through:
                     bound = now
 
     async def get(self, keys: Sequence[KeyLike], until: float) -> list[dict[str, object]]:
+        """The rows that are there."""
         if not keys:
             return []
         bound = await self.binding.get()
@@ -88,6 +92,8 @@ class Through:
     async def pages(
         self, bound: Bound, number: int, columns: Sequence[Column], ends: Ends
     ) -> AsyncGenerator[pa.RecordBatch, None]:
+        """Live rows of one region. Each answer has a deadline of its own. Raises Conflict
+        `schema-version-stale` once the table has those columns no more."""
         query: Query = [
             ("region", str(number)),
             ("column_ids", ",".join(str(column.id) for column in columns)),
@@ -152,6 +158,8 @@ class Through:
         return ChecksumResult(**found.model_dump())
 
     def parts(self, layout: Layout, rows: pa.RecordBatch, op: Op, first: int) -> list[Part]:
+        """Splits a batch of a load by region; each part has `_key`, and the place of each row in
+        the whole load, where the batch begins at *first*. Raises Refused."""
         named = named_batch(layout, rows, fills=True)
         key = [named.column(column.name) for column in _key_of(layout, named)]
         routed = pa.RecordBatch.from_arrays(key, names=[column.field for column in layout.key])
@@ -159,6 +167,8 @@ class Through:
         return by_region(layout, routed, numbered(keyed, first))
 
     async def put(self, bound: Bound, part: Part, op: Op, key: str) -> RegionOutcome:
+        """Writes one part of a load. Never raises one of the five. An error points to the place of
+        the row in the load."""
         keyed = _Keyed(key, asyncio.get_running_loop().time() + PAGE_S, Copies())
         id = str(region_id(TableId(bound.layout.table_id), part.number))
         try:

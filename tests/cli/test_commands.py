@@ -72,7 +72,6 @@ def test_given_the_commands_then_those_of_the_service_are_among_them() -> None:
         ["import", "t", "f.csv", "--create"],
         ["import", "t", "f.csv", "--key", "id"],
         ["import", "t", "f.parquet", "--bulk", "--insert"],
-        ["import", "t", "f.parquet", "--bulk", "--direct"],
         ["cluster", "maintenance", "maybe"],
         ["playground", "--metasrvs", "0"],
         ["playground", "--frontends", "17"],

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from base.errors import Refused
-from base.rows.convert import to_batch, to_users
+from base.rows.named import named_batch
 from base.wire.table_rules import validate_spec
 from metasrv.cli.files import Dialect, row_file
 from metasrv.cli.rows_text import bound_of, json_rows, types_of
@@ -118,7 +118,7 @@ def test_given_a_list_column_when_inferred_then_it_is_refused() -> None:
 
 def test_given_rows_when_shown_then_every_type_has_its_json_form() -> None:
     table = layout_of(spec())
-    batch = to_users(table.columns, to_batch(table, [ROW, EMPTY]))
+    batch = named_batch(table, [ROW, EMPTY], fills=True)
 
     shown, empty = json_rows(batch, types_of(table_of(spec())))
 

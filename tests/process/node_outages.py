@@ -9,11 +9,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from base.errors import MetaError
-from base.rows.convert import to_batch
 from base.rows.nodes import ARROW, Nodes
-from base.rows.split import body_of, split
-from base.wire.batches import BatchHeader, ChecksumRequest, ChecksumResult
+from base.rows.split import body_of
+from base.schema.keybatch import encode_batch
+from base.wire.batches import OP_PUT, BatchHeader, ChecksumRequest, ChecksumResult
 from metasrv.sdk.binding import Bound
 from metasrv.sdk.client import AsyncClient
 from tests.process.rig import Rig, running, table_spec
@@ -173,8 +175,10 @@ async def node_stopped(
 async def _late_write(rig: Rig, bound: Bound, number: int) -> int:
     """To the leader of that route, whatever the route says by now."""
     first = 9_000_000 + 100 * number
-    rows = [{"id": id, "word": "late"} for id in range(first, first + 10)]
-    (part,) = split(bound.layout, to_batch(bound.layout, rows), "insert")
+    ids = pa.array(range(first, first + 10), pa.int64())
+    keys = encode_batch(bound.layout.key_types, [ids])
+    puts, words = pa.array([OP_PUT] * 10, pa.uint8()), pa.array(["late"] * 10)
+    rows = pa.RecordBatch.from_arrays([keys, puts, ids, words], names=["_key", "_op", "c1", "c2"])
     header = BatchHeader(
         table_id=bound.layout.table_id,
         schema_version=bound.layout.schema_version,
@@ -184,7 +188,7 @@ async def _late_write(rig: Rig, bound: Bound, number: int) -> int:
     region = bound.regions[0]
     answer = await rig.http.post(
         f"{region.address}/node/v1/regions/{region.region_id}/batch",
-        content=body_of(part.rows, header),
+        content=body_of(rows, header),
         headers={"content-type": ARROW},
         timeout=2 * PATIENT_MS / 1000,
     )

@@ -259,6 +259,7 @@ async def running(
         folder / "playground",
         metasrvs=metasrvs,
         datanodes=datanodes,
+        frontends=1,
         etcd=tuple(etcd),
         metasrv_flags=QUICK if flags is None else flags,
     )

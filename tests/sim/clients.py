@@ -6,9 +6,9 @@ from random import Random
 from typing import Generic, TypeVar
 
 from base.errors import MetaError, Unavailable, Unknown
-from base.rows.nodes import Nodes
 from base.wire.client import HttpClient
 from metasrv.sdk.binding import Binding
+from metasrv.sdk.frontends import Frontends
 from metasrv.sdk.names import TableName
 from metasrv.sdk.operations import Failovers, Procedures
 from metasrv.sdk.rows import AsyncRows
@@ -44,13 +44,12 @@ class Session:
         self.tables = Tables(self.service)
         self.failovers = Failovers(self.service)
         self.procedures = Procedures(self.service)
-        self._nodes = Nodes(Wire(self.network))
-        self._rng = rng
+        self._frontends = Frontends(self.service, rng, Wire(self.network))
         self._asked = 0
 
     def rows(self, name: str) -> AsyncRows:
         binding = Binding(self.service, TableName.parse(name))
-        return AsyncRows(binding, self._nodes, self._rng)
+        return AsyncRows(binding, self._frontends)
 
     async def think(self, ms_max: int) -> None:
         await self.clock.sleep_ms(self.random.randrange(1, ms_max))

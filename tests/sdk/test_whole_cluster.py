@@ -1,29 +1,38 @@
-"""The SDK against real datanodes: rows there and back, a load, and a killed leader."""
+"""The SDK against a whole cluster: rows of every type there and back, and loads."""
 
-import asyncio
-import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from base.errors import Conflict, Refused
-from metasrv.sdk.client import AsyncClient
-from tests.sdk.catalog import URL, FakeCatalog
-from tests.sdk.cluster import RealNodes, root_of
+from base.wire.tables import TableSpec
+from metasrv.playground.plan import Settings
+from metasrv.playground.playground import Playground
+from metasrv.sdk.connect import connect_async
+from metasrv.sdk.table import AsyncTable
 from tests.sdk.samples import EMPTY, ROW, small, spec
 
 pytestmark = pytest.mark.process
 
 
-async def test_given_rows_of_every_type_when_written_then_they_are_read_as_they_were(
-    three_nodes: RealNodes,
-) -> None:
-    catalog = FakeCatalog()
-    three_nodes.create(catalog, spec(regions=4))
+@asynccontextmanager
+async def table_of(folder: Path, wanted: TableSpec) -> AsyncIterator[AsyncTable]:
+    settings = Settings(folder, datanodes=2, frontends=1)
+    async with (
+        Playground(settings) as playground,
+        connect_async(playground.metasrv_urls) as client,
+    ):
+        await client.tables.create(wanted)
+        yield client.table("t")
 
-    async with AsyncClient([URL], transport=catalog) as client:
-        table = client.table("t")
+
+async def test_given_rows_of_every_type_when_written_then_they_are_read_as_they_were(
+    tmp_path: Path,
+) -> None:
+    async with table_of(tmp_path, spec(regions=4)) as table:
         await table.insert([ROW, EMPTY])
         with pytest.raises(Conflict) as taken:
             await table.insert([{**ROW, "text": "other"}])
@@ -31,6 +40,7 @@ async def test_given_rows_of_every_type_when_written_then_they_are_read_as_they_
         one, none = await table.get((1, "a")), await table.get((1, "b"))
         rows = (await table.to_arrow()).sort_by("id")
         parts = [part async for part in table.scan(["text", "id"], from_=2)]
+        straight = [part async for part in table.scan_regions(await table.regions())]
         deleted = await table.delete([(1, "a"), (9, "never")])
         left = await table.count()
 
@@ -39,20 +49,18 @@ async def test_given_rows_of_every_type_when_written_then_they_are_read_as_they_
     assert taken.value.facts["keys"] == [{"id": 1, "part": "a"}]
     assert rows.column("text").to_pylist() == [ROW["text"], "newer"]
     assert [part.to_pylist() for part in parts if part.num_rows] == [[{"text": "newer", "id": 2}]]
+    assert pa.Table.from_batches(straight).sort_by("id") == rows
     assert (deleted.rows, left) == (2, 1)
 
 
 async def test_given_many_rows_when_loaded_then_all_are_there_once_and_the_last_of_a_key_stays(
-    three_nodes: RealNodes,
+    tmp_path: Path,
 ) -> None:
-    catalog = FakeCatalog()
-    three_nodes.create(catalog, small(regions=6))
     first = pa.table({"id": range(60_000), "note": ["old"] * 60_000})
     again = pa.table({"id": range(0, 60_000, 2), "note": ["new"] * 30_000})
     told: list[int] = []
 
-    async with AsyncClient([URL], transport=catalog) as client:
-        table = client.table("t")
+    async with table_of(tmp_path, small(regions=6)) as table:
         result = await table.load(pa.concat_tables([first, again]), 2_000, told.append)
         rows = (await table.to_arrow()).sort_by("id")
         digest = await table.checksum()
@@ -69,48 +77,16 @@ async def test_given_many_rows_when_loaded_then_all_are_there_once_and_the_last_
 
 
 async def test_given_a_row_that_cannot_be_read_then_told_how_many_were_loaded_before(
-    three_nodes: RealNodes,
+    tmp_path: Path,
 ) -> None:
-    catalog = FakeCatalog()
-    three_nodes.create(catalog, small(regions=2))
     good = pa.record_batch({"id": range(5_000), "note": ["x"] * 5_000})
 
     def damaged() -> Iterator[pa.RecordBatch]:
         yield good
         raise pa.ArrowInvalid("invalid value 'bad'")
 
-    async with AsyncClient([URL], transport=catalog) as client:
-        table = client.table("t")
+    async with table_of(tmp_path, small(regions=2)) as table:
         with pytest.raises(Refused) as stopped:
             await table.load(damaged(), 500)
 
         assert stopped.value.facts["rows"] == await table.count()
-
-
-async def test_given_a_killed_leader_under_a_writer_then_no_acknowledged_row_is_lost(
-    three_nodes: RealNodes,
-) -> None:
-    catalog = FakeCatalog()
-    three_nodes.create(catalog, small())
-    assert catalog.table is not None
-    (route,) = catalog.table.regions
-    old, new = three_nodes.nodes[0], three_nodes.nodes[1]
-
-    async with AsyncClient([URL], transport=catalog) as client:
-        table = client.table("t")
-        await table.insert([{"id": id} for id in range(100)])
-        three_nodes.processes[0].send(signal.SIGKILL)
-        writing = table.insert([{"id": 100}])
-        opened = route.model_copy(update={"epoch": 2, "address": new.url})
-        borrow = root_of(old.root, route)
-
-        def fail_over() -> None:
-            assert catalog.table is not None
-            three_nodes.open(catalog.table, opened, new, borrow)
-            catalog.move(0, epoch=2, address=new.url, borrows=(borrow,))
-
-        result, _ = await asyncio.gather(writing, asyncio.to_thread(fail_over))
-        count = await table.count()
-
-    assert result.rows == 1
-    assert count == 101
