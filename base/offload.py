@@ -12,10 +12,18 @@ T = TypeVar("T")
 SHORT_ROWS = 100
 SHORT_BYTES = 32 << 10
 """Arrow and Python do with so much whatever they do in well under a millisecond."""
+COLUMNAR_ROWS = 4_096
+COLUMNAR_BYTES = 128 << 10
+"""The same of work that makes no Python object for a row."""
 
 
 def is_short(rows: int, size_bytes: int) -> bool:
     return rows <= SHORT_ROWS and size_bytes <= SHORT_BYTES
+
+
+def is_short_columnar(rows: int, size_bytes: int) -> bool:
+    """For work that Arrow does column by column."""
+    return rows <= COLUMNAR_ROWS and size_bytes <= COLUMNAR_BYTES
 
 
 async def offload(short: bool, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from base.errors import Conflict, NotFound, Refused, Unavailable
 from base.ids import RegionId, table_of
+from base.offload import is_short_columnar, offload
 from base.rows.arrow_parts import ArrowParts
 from base.wire.batches import (
     BatchHeader,
@@ -67,7 +68,7 @@ class RowDesk:
             self._body_bytes -= body_bytes
 
     async def write(self, region_id: int, body: bytes) -> BatchResult:
-        header, rows = await asyncio.to_thread(read_batch, body)
+        header, rows = await offload(is_short_columnar(0, len(body)), read_batch, body)
         with self._noted(header, header.holder):
             slot = self._judged(region_id, header)
             self._regions.must_have_lease(slot)

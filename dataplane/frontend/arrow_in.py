@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import pyarrow as pa
 
 from base.errors import Refused, Unavailable
-from base.offload import is_short, offload
+from base.offload import is_short_columnar, offload
 from base.rows.arrow_guard import body_bytes, check_messages
 from base.wire.asgi import Receive
 from base.wire.limits import BATCH_BYTES_MAX
@@ -37,7 +37,8 @@ class ArrowIn:
             raise _refused("it has no schema")
         while (message := await self._message()) is not None:
             stream = first + message
-            for batch in await offload(is_short(0, len(stream)), _decoded, stream):
+            short = is_short_columnar(0, len(stream))
+            for batch in await offload(short, _decoded, stream):
                 yield batch
 
     async def _message(self) -> bytes | None:

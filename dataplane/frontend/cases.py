@@ -92,9 +92,11 @@ def new_values(
     its type."""
     does, column = one.does, one.column
     named = column if one.mirror is None else one.mirror.column
+    values = _Values(one, given, rows, mirrored)
+    if cases.inserted.true_count == given.count:
+        return values.after(does.insert)
     known = does.visible or one.mirror is not None
     sets = cases.sets(given, [named]) if known else pa.repeat(False, given.count)
-    values = _Values(one, given, rows, mirrored)
     updated = pc.if_else(sets, values.after(does.update), values.after(does.update_elsewhere))
     return pc.if_else(cases.inserted, values.after(does.insert), updated)
 
@@ -111,20 +113,26 @@ class _Values:
     def after(self, acts: Iterable[Act]) -> pa.Array:
         """What is not stored is what a row without the column reads as; what a region gave of an
         old row is that already where the row has no value, so a null that was kept is one."""
-        found, is_kept = self._repeated(self.one.origin), False
+        found: pa.Array | None = None
+        is_kept = False
         for act in acts:
             if act is Act.KEEP:
-                found, is_kept = self._kept(found), True
+                found, is_kept = self._kept(self._origin() if found is None else found), True
             elif act is Act.PUT:
                 found = self._put()
             elif act is Act.MIRROR:
                 found = self.mirrored
             elif act is Act.FILL and not is_kept:
                 found = self._repeated(self.one.filler)
-        return found
+        return self._origin() if found is None else found
+
+    def _origin(self) -> pa.Array:
+        return self._repeated(self.one.origin)
 
     def _put(self) -> pa.Array:
         said = self.given.columns.get(self.one.column.id)
+        if said is not None and said.named.true_count == self.given.count:
+            return said.values
         default = self._repeated(self.one.column.default)
         return default if said is None else pc.if_else(said.named, said.values, default)
 

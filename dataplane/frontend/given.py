@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -104,10 +105,12 @@ def by_region(layout: Layout, given: Given) -> list[Part]:
     if not given.count:
         return []
     numbers = layout.router.numbers([given.columns[one.id].values for one in layout.routed_by])
-    places = pa.array(range(given.count), pa.int64())
+    present = sorted(pc.unique(numbers).to_pylist())
+    if len(present) == 1:
+        return [Part(present[0], given)]
+    places = _in_order(given.count)
     return [
-        Part(number, given.taken(places.filter(pc.equal(numbers, number))))
-        for number in sorted(pc.unique(numbers).to_pylist())
+        Part(number, given.taken(places.filter(pc.equal(numbers, number)))) for number in present
     ]
 
 
@@ -144,6 +147,10 @@ def _keyed(layout: Layout, columns: Mapping[int, Said]) -> Given:
             )
     keys = encode_batch(layout.key_types, [columns[one.id].values for one in layout.key])
     check_keys(keys)
-    if pc.count_distinct(keys).as_py() < len(keys):
+    if len(keys.unique()) < len(keys):
         raise Refused("invalid-request", pointer="/rows", reason="a key stands twice in the rows")
-    return Given(keys, columns, pa.array(range(len(keys)), pa.int64()))
+    return Given(keys, columns, _in_order(len(keys)))
+
+
+def _in_order(count: int) -> pa.Int64Array:
+    return pa.array(np.arange(count))

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from base.errors import Conflict, MetaError, NotFound, Unavailable, Unknown
 from base.fanout import fan_out
-from base.offload import is_short, offload
+from base.offload import is_short_columnar, offload
 from base.rng import Rng
 from base.rows.nodes import Nodes, has_more
 from base.rows.retry import JUDGED, REGION_BACKOFF, at_the_end, attempts, may_send_again
@@ -89,7 +89,7 @@ class Regions:
                 maintains_indexes=True,
                 holder=self.holder_id,
             )
-            short = is_short(rows.num_rows, rows.nbytes)
+            short = is_short_columnar(rows.num_rows, rows.nbytes)
             body = await offload(short, body_of, rows, header)
             self.check_lease()
             try:

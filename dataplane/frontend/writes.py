@@ -7,7 +7,7 @@ from functools import partial
 import pyarrow as pa
 
 from base.errors import Conflict, MetaError
-from base.offload import is_short
+from base.offload import is_short, is_short_columnar
 from base.rows.layout import Layout
 from base.rows.outcome import RegionOutcome, WriteResult
 from base.rows.places import moved
@@ -67,7 +67,7 @@ class Writes:
                     statements.check_age(transaction)
                     read = partial(_from_arrow, batch, op)
                     id = id_of_batch(statement_id, number)
-                    short = is_short(batch.num_rows, batch.nbytes)
+                    short = _is_short(schema, batch)
                     wish = replace(self._wish(transaction, op, read, id), is_short=short)
                     try:
                         done, _ = await self._write(schema, wish)
@@ -101,6 +101,13 @@ def _from_rows(rows: JsonRows, op: Op, layout: Layout) -> Given:
 
 def _from_arrow(batch: pa.RecordBatch, op: Op, layout: Layout) -> Given:
     return from_arrow(layout, batch, op)
+
+
+def _is_short(schema: Schema, batch: pa.RecordBatch) -> bool:
+    """Entries, rules and the choice of a region are worked out row by row."""
+    by_row = schema.indexes or schema.rules or schema.layout.router.regions > 1
+    judge = is_short if by_row else is_short_columnar
+    return judge(batch.num_rows, batch.nbytes)
 
 
 def _counted(error: MetaError, before: int) -> MetaError:

@@ -6,6 +6,7 @@ Nothing here writes. A batch is judged on the rows as the batches before it in t
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 
 from base.errors import Conflict, MetaError, Refused, Unavailable
@@ -186,7 +187,10 @@ class Group:
             return []
         found = newest_versions(self._views[family], list(expected))
         current = self._current[family]
-        found.update((key, current[key]) for key in expected if key in current)
+        if current:
+            found.update((key, current[key]) for key in expected if key in current)
+        if not found and not any(expected.values()):  # new rows, as they should be
+            return []
         return [key for key, version in expected.items() if found.get(key, ABSENT) != version]
 
     def _stage(self, header: BatchHeader, intake: Intake, version: int) -> None:
@@ -195,6 +199,7 @@ class Group:
         self.staged.append(Staged(slot, statement, intake.parts))
         self._slots[id] = slot
         for part in intake.parts:
-            ops = part.rows.column(OP).to_pylist()
-            versions = (ABSENT if op == DELETE else version for op in ops)
-            self._current[part.family].update(zip(part.keys, versions, strict=True))
+            current = self._current[part.family]
+            current.update(dict.fromkeys(part.keys, version))
+            ops = np.asarray(part.rows.column(OP))
+            current.update((part.keys[at], ABSENT) for at in np.flatnonzero(ops == DELETE).tolist())

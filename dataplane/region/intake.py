@@ -116,6 +116,9 @@ def _check_sizes(family: int, rows: pa.RecordBatch) -> None:
 def _expectations(batch: pa.RecordBatch, keys: Sequence[bytes]) -> Mapping[bytes, int]:
     if EXPECT not in batch.schema.names:
         return {}
-    versions = batch.column(EXPECT).to_pylist()
+    asked = batch.column(EXPECT)
+    if asked.null_count == 0 and pc.max(asked).as_py() == pc.min(asked).as_py() == ABSENT:
+        return dict.fromkeys(keys, ABSENT)
+    versions = asked.to_pylist()
     pairs = zip(keys, versions, strict=True)
     return {key: version for key, version in pairs if version is not None}

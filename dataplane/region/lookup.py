@@ -61,8 +61,9 @@ def newest_rows(
 def newest_versions(view: View, keys: Sequence[bytes]) -> dict[bytes, int]:
     """The current row version of each key that has a live row."""
     found: dict[bytes, tuple[int, bool]] = {}
-    for key in keys:
-        for memtable, rows in view.memtables:
+    memtables = [one for one in view.memtables if one[0].may_hold(keys)]
+    for key in keys if memtables else ():
+        for memtable, rows in memtables:
             position = memtable.find(key, rows)
             if position is not None:
                 found[key] = (position.version, position.is_tombstone)

@@ -4,7 +4,15 @@ import threading
 
 import pytest
 
-from base.offload import SHORT_BYTES, SHORT_ROWS, is_short, offload
+from base.offload import (
+    COLUMNAR_BYTES,
+    COLUMNAR_ROWS,
+    SHORT_BYTES,
+    SHORT_ROWS,
+    is_short,
+    is_short_columnar,
+    offload,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +30,20 @@ async def test_given_work_when_it_is_offloaded_then_its_size_says_where_it_is_do
     where = await offload(is_short(rows, size_bytes), threading.get_ident)
 
     assert (where == threading.get_ident()) is short
+
+
+@pytest.mark.parametrize(
+    ("rows", "size_bytes", "short"),
+    [
+        (COLUMNAR_ROWS, COLUMNAR_BYTES, True),
+        (COLUMNAR_ROWS + 1, 0, False),
+        (0, COLUMNAR_BYTES + 1, False),
+    ],
+)
+def test_given_work_on_columns_when_it_is_judged_then_more_rows_are_short(
+    rows: int, size_bytes: int, short: bool
+) -> None:
+    assert is_short_columnar(rows, size_bytes) is short
 
 
 @pytest.mark.parametrize("short", [True, False])
