@@ -1,28 +1,26 @@
-"""An Arrow IPC stream that is written part by part, so that no answer is held whole. Pure."""
-
-import io
+"""An Arrow IPC stream that is made part by part, so that no answer is held whole. Pure."""
 
 import pyarrow as pa
 
+END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+"""What an Arrow IPC stream ends with; a cut one does not."""
+
 
 class ArrowParts:
-    """An IPC stream whose bytes are taken out after each part, so that none is kept."""
+    """The bytes of an IPC stream: each part is a message of Arrow, as `pa.ipc.new_stream` writes
+    it. No column is a dictionary: their messages would be missing."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        self._sink = io.BytesIO()
-        self._writer = pa.ipc.new_stream(self._sink, schema)
+        self._schema = schema
+        self._head: bytes = schema.serialize().to_pybytes()
+        """What is still to be sent in front of the next part."""
 
     def part(self, batch: pa.RecordBatch) -> bytes:
-        self._writer.write_batch(batch)
-        return self._take()
+        assert batch.schema.equals(self._schema), "batches of a stream have one schema"
+        head, self._head = self._head, b""
+        return b"".join((head, batch.serialize()))
 
     def end(self) -> bytes:
         """Without these bytes a reader knows that the stream was cut."""
-        self._writer.close()
-        return self._take()
-
-    def _take(self) -> bytes:
-        data = self._sink.getvalue()
-        self._sink.seek(0)
-        self._sink.truncate()
-        return data
+        head, self._head = self._head, b""
+        return head + END_OF_STREAM

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from base.errors import Unavailable
+from base.rows.arrow_parts import END_OF_STREAM
 from base.token import OwnToken
 from base.wire.batches import BatchResult
 from base.wire.client import HttpClient
@@ -16,8 +17,6 @@ from base.wire.tables import RegionRouteBody
 M = TypeVar("M", bound=BaseModel)
 
 ARROW = "application/vnd.apache.arrow.stream"
-END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-"""What an Arrow IPC stream ends with; a cut one does not."""
 ANSWER_MS = 5_000
 """How long a node may be silent. A node that was stopped keeps its connections open."""
 ROWS_BYTES_MAX = 256 << 20

@@ -16,6 +16,8 @@ from base.wire.model import Int32, Int64, RegionId, WireModel
 HEADER_KEY = b"metasrv.batch"
 OP_PUT = 0
 OP_DELETE = 1
+SCAN_ROWS_MAX = 100_000
+"""Rows of one answer to a scan."""
 
 
 class BatchHeader(WireModel):
@@ -81,7 +83,7 @@ class ScanRows(ReadHeader):
     to_key: str | None = None
     """Hexadecimal, exclusive; None: to the last."""
     columns: list[Int32] | None = None
-    limit: int = Field(default=10_000, ge=1, le=100_000)
+    limit: int = Field(default=10_000, ge=1, le=SCAN_ROWS_MAX)
     """Rows in one answer. The answer's last key, or last entry, with 00 appended, continues."""
     bytes_max: int | None = Field(default=None, ge=1, le=1 << 30)
     """An Arrow stream ends after about so many bytes, with at least one row; if that is before

@@ -1,6 +1,6 @@
 """What a frontend answers: a page of rows in the form that was asked for, and what it is. Pure."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 
 import orjson
@@ -73,21 +73,4 @@ def arrow_schema(columns: Sequence[Column], schema_version: int) -> pa.Schema:
 
 
 def arrow_part(stream: ArrowParts, page: PageOf) -> bytes:
-    schema = arrow_schema(page.columns, page.schema_version)
-    return stream.part(page.rows.replace_schema_metadata(schema.metadata))
-
-
-async def streamed(
-    first: PageOf, rest: AsyncIterator[PageOf], form: Form
-) -> AsyncGenerator[bytes, None]:
-    """All pages as one body. An Arrow stream that is cut lacks its end."""
-    if form is Form.LINES:
-        yield lines(first)
-        async for page in rest:
-            yield lines(page)
-        return
-    stream = ArrowParts(arrow_schema(first.columns, first.schema_version))
-    yield arrow_part(stream, first)
-    async for page in rest:
-        yield stream.part(page.rows.replace_schema_metadata({}))
-    yield stream.end()
+    return stream.part(page.rows.replace_schema_metadata(None))

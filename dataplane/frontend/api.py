@@ -1,14 +1,14 @@
 """The rows of tables as routes: parse, call the service, shape the answer."""
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ValidationError
 
 from base.errors import NotFound, Refused
@@ -21,7 +21,6 @@ from base.wire.problems import field_errors
 from base.wire.rows import (
     MIN_SCHEMA_VERSION,
     ROWS_MAX,
-    SCHEMA_VERSION,
     ChecksumAnswer,
     KeysRequest,
     RegionDone,
@@ -34,7 +33,6 @@ from dataplane.frontend.answers import (
     Form,
     VersionBody,
     page_answer,
-    streamed,
     wanted_form,
 )
 from dataplane.frontend.arrow_in import ArrowIn
@@ -42,6 +40,7 @@ from dataplane.frontend.catalog import Name
 from dataplane.frontend.freshness import reached
 from dataplane.frontend.given import Op
 from dataplane.frontend.holder import VERSION
+from dataplane.frontend.page_stream import PageStream, pages_after
 from dataplane.frontend.parameters import INDEX, KEY, NONE, OP, PAGE, REGION, SCAN
 from dataplane.frontend.query import (
     LIMIT,
@@ -56,7 +55,14 @@ from dataplane.frontend.query import (
     rows_asked,
 )
 from dataplane.frontend.reads import PageOf
-from dataplane.frontend.scans import IndexScan, OpenScan, Place, Scan, read_token
+from dataplane.frontend.scans import (
+    STREAM_BYTES,
+    STREAM_ROWS,
+    IndexScan,
+    RowScan,
+    Scan,
+    read_token,
+)
 from dataplane.frontend.schema import Schema
 from dataplane.frontend.service import Service
 from dataplane.frontend.writes import Written
@@ -169,22 +175,23 @@ async def scan_rows(request: Request) -> Response:
     asked = read_query(query, SCAN | PAGE)
     limit = limit_of(asked)
 
-    def some(schema: Schema) -> Scan:
+    def some(schema: Schema) -> RowScan:
         return rows_asked(schema, asked)
 
     if is_apart(asked):
         return page_answer(await _page_apart(service, name, some, asked), form)
     if "page_token" in asked:
         return page_answer(await _resumed(service, read_query(query, PAGE)), form)
-    opened = await service.scans.begin(name, some)
-    first, following = await service.scans.page(
-        opened, opened.scan.start, limit or _page_rows(form)
-    )
     if form is Form.JSON or limit is not None:
-        return page_answer(first, form)
-    headers = {SCHEMA_VERSION: str(first.schema_version)}
-    rest = _rest(service, opened, following)
-    return StreamingResponse(streamed(first, rest, form), media_type=form, headers=headers)
+        opened = await service.scans.begin(name, some)
+        page, _ = await service.scans.page(opened, opened.scan.start, limit or LIMIT)
+        return page_answer(page, form)
+    rows_max = STREAM_ROWS if form is Form.ARROW else ROWS_MAX
+    opened = await service.scans.begin(
+        name, lambda schema: replace(some(schema), page_bytes_max=STREAM_BYTES)
+    )
+    first, following = await service.scans.page(opened, opened.scan.start, rows_max)
+    return PageStream(first, pages_after(service.scans, opened, following, rows_max), form)
 
 
 @rows.get("/checksum", response_model=ChecksumAnswer)
@@ -242,18 +249,6 @@ async def _page_apart(
     return await service.reads.page(name, make, at, limit_of(asked) or LIMIT)
 
 
-async def _rest(
-    service: Service, opened: OpenScan, at: Place | None
-) -> AsyncGenerator[PageOf, None]:
-    """Every page after the first; whoever stops listening ends the scan."""
-    try:
-        while at is not None:
-            page, at = await service.scans.page(service.scans.current(opened), at, ROWS_MAX)
-            yield page
-    finally:
-        service.scans.end(opened)
-
-
 def _batches(request: Request, left_s: Callable[[], float]) -> AsyncIterator[pa.RecordBatch]:
     return ArrowIn(request.receive, left_s).batches()
 
@@ -274,10 +269,6 @@ async def _json_body(request: Request, model: type[M]) -> M:
 
 def _form(request: Request) -> Form:
     return wanted_form(request.headers.get("accept", ""))
-
-
-def _page_rows(form: Form) -> int:
-    return LIMIT if form is Form.JSON else ROWS_MAX
 
 
 def _op(text: str) -> Op:

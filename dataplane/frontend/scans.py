@@ -19,13 +19,17 @@ from base.fanout import fan_out
 from base.rows.convert import to_users
 from base.rows.layout import Column
 from base.rows.nodes import has_more
-from base.wire.rows import ROWS_MAX
+from base.wire.batches import SCAN_ROWS_MAX
 from dataplane.frontend.entry_merge import PAGE_BYTES_MAX, EntryMerge, Share
 from dataplane.frontend.regions import Call, Page, Regions
 from dataplane.frontend.schema import Schema, StoredIndex
 from dataplane.frontend.transactions import Transaction
 
 REGIONS_AT_ONCE = 16
+STREAM_ROWS = SCAN_ROWS_MAX
+STREAM_BYTES = 4 << 20
+"""Of a page of an Arrow stream, of which a frontend has two in memory: large enough that what a
+page costs by itself does not matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,8 @@ class RowScan:
     schema: Schema
     columns: tuple[Column, ...]
     within: Within = Within()
+    page_bytes_max: int | None = None
+    """None: PAGE_BYTES_MAX."""
 
     @property
     def start(self) -> Place:
@@ -99,10 +105,11 @@ class RowScan:
         ids = tuple(column.id for column in self.columns)
         parts: list[pa.Table] = []
         rows = taken_bytes = 0
+        bytes_max = self.page_bytes_max or PAGE_BYTES_MAX
         only = self.within.region
         end = self.schema.layout.router.regions if only is None else only + 1
         while at.number < end and rows < limit:
-            asked, room = min(limit - rows, ROWS_MAX), PAGE_BYTES_MAX - taken_bytes
+            asked, room = min(limit - rows, SCAN_ROWS_MAX), bytes_max - taken_bytes
             wanted = Page(at.key, self.within.end, ids, asked, bytes_max=room)
             part = await regions.scan(self.schema, at.number, wanted, call)
             parts.append(part)
@@ -110,7 +117,7 @@ class RowScan:
             is_last = part.num_rows < asked and not has_more(part)
             following = Place(at.number + 1, self.within.first)
             at = following if is_last else Place(at.number, _after(part))
-            if taken_bytes >= PAGE_BYTES_MAX:
+            if taken_bytes >= bytes_max:
                 break
         return Found(shown(self.columns, parts), None if at.number >= end else at)
 

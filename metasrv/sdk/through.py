@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
 from base.ids import TableId, region_id
+from base.rows.arrow_parts import END_OF_STREAM
 from base.rows.layout import Column, KeyLike, Layout
 from base.rows.named import dicts_of, named_batch
-from base.rows.nodes import ARROW, END_OF_STREAM
+from base.rows.nodes import ARROW
 from base.rows.outcome import RegionOutcome, WriteResult, outcome_of
 from base.rows.places import PLACE, numbered, placed
 from base.rows.split import Part, by_region

@@ -9,7 +9,7 @@ from dataplane.datanode import rows as node_rows
 from dataplane.frontend import entry_merge, regions, scans
 from dataplane.frontend.given import Op
 from dataplane.frontend.regions import shares_of
-from dataplane.frontend.scans import Place
+from dataplane.frontend.scans import Place, RowScan
 from dataplane.region.parts import PartSize
 from tests.frontend.bench import Bench, T, running
 from tests.frontend.tables import A, B, feed_table, index
@@ -64,6 +64,24 @@ async def test_given_wide_rows_when_scanned_then_every_page_is_bounded_and_all_c
             found += page.rows.column("id").to_pylist()
 
         assert sorted(found) == list(range(100))
+
+
+@pytest.mark.usefixtures("_small")
+async def test_given_a_bound_of_its_own_when_a_scan_is_read_then_each_page_keeps_to_it() -> None:
+    async with running(feed_table(A, B)) as bench:
+        await _filled(bench, 30)
+        bound = 5 * ROW_BYTES
+        opened = await bench.service.scans.begin(
+            T, lambda schema: RowScan(schema, schema.layout.columns, page_bytes_max=bound)
+        )
+        place: Place | None = Place()
+        pages = 0
+        while place is not None:
+            page, place = await bench.service.scans.page(opened, place, 2_000)
+            assert page.rows.nbytes <= bound + 3 * ROW_BYTES
+            pages += 1
+
+        assert pages > 3
 
 
 @pytest.mark.usefixtures("_small")
