@@ -1,7 +1,7 @@
 """The node protocol as routes: parse, call one method of the service, shape the answer."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from typing import Annotated, Any
 
 import structlog
@@ -22,11 +22,12 @@ from base.wire.limits import BATCH_BYTES_MAX
 from base.wire.model import REGION_ID_CHARS_MAX
 from base.wire.orders import OrderRequest, OrderResponse
 from dataplane.datanode.answers import Alive, NodeRegions, RegionBody, VersionBody
-from dataplane.datanode.row_answers import arrow_bytes
-from dataplane.datanode.scan_slots import TimedStream
+from dataplane.datanode.scan_slots import Reader
 from dataplane.datanode.service import Service
+from serving.timed_stream import TimedStream, whole_answer
 
 ARROW = "application/vnd.apache.arrow.stream"
+JSON = "application/json"
 IPC_OVERHEAD_BYTES_MAX = 1 << 20
 """Of an Arrow stream around its buffers: schema, metadata, padding."""
 
@@ -109,7 +110,7 @@ async def list_snapshot(
 @node.post("/regions/{region_id}/batch", openapi_extra=_ARROW_BODY)
 async def write_batch(request: Request, region: RegionDep, service: ServiceDep) -> BatchResult:
     """An atomic batch of puts and deletes; durable when it is answered."""
-    async with service.rows.room_for(_length(request)):
+    with service.rows.room_for(_length(request)):
         body = await read_body(request.receive, BATCH_BYTES_MAX + IPC_OVERHEAD_BYTES_MAX)
         return await service.rows.write(region, body)
 
@@ -119,10 +120,13 @@ async def get_rows(
     wanted: GetRows, request: Request, region: RegionDep, service: ServiceDep
 ) -> Response | Rows:
     """Live rows, or entries of an index, by key and in key order; missing keys are left out."""
-    if not wants_arrow(request):
-        return await service.rows.get_json(region, wanted)
-    found, more = await service.rows.get(region, wanted)
-    return Response(arrow_bytes(found, more=more), media_type=ARROW)
+    with ExitStack() as slot:
+        held = slot.enter_context(service.rows.reading_keys())
+        if wants_arrow(request):
+            kind, body = ARROW, await service.rows.get_arrow(region, wanted, held)
+        else:
+            kind, body = JSON, _json(await service.rows.get_json(region, wanted, held))
+        return whole_answer(body, kind, slot.pop_all().close)
 
 
 @node.post("/regions/{region_id}/scan", response_model=Rows, responses=_ARROW_ANSWER)
@@ -131,7 +135,10 @@ async def scan_rows(
 ) -> Response | Rows:
     """Live rows of a range, in key order, as of one moment."""
     if not wants_arrow(request):
-        return await service.rows.scan_json(region, wanted)
+        with ExitStack() as slot:
+            held = slot.enter_context(service.rows.scanning(region, wanted, Reader.JSON))
+            body = _json(await service.rows.scan_json(region, wanted, held))
+            return whole_answer(body, JSON, slot.pop_all().close)
     parts = service.rows.scan_arrow(region, wanted)
     first = await anext(parts)  # what can be refused is refused before the status is sent
     return TimedStream(_after(first, parts), media_type=ARROW)
@@ -180,6 +187,10 @@ async def metrics(service: ServiceDep) -> Response:
 
 def wants_arrow(request: Request) -> bool:
     return ARROW in request.headers.get("accept", "")
+
+
+def _json(rows: Rows) -> bytes:
+    return rows.model_dump_json().encode()
 
 
 def _length(request: Request) -> int:

@@ -34,9 +34,10 @@ class DatanodeConfig(ProgramConfig):
     block_cache_bytes: int = Field(default=64 << 20, ge=0)
     """Decoded parts of files, shared by all regions of the node."""
     memory_bytes: int = Field(default=1 << 30, ge=ROWS_BYTES_MIN)
-    """For all regions together: a quarter for reads, the block cache, and the rest for rows that
-    are in no file yet. When half of that rest is taken, the largest regions are flushed; when all
-    of it is, writes are refused with 503."""
+    """For all regions together: a quarter for reads, an eighth for batches that are being received
+    and written, the block cache, and the rest for rows that are in no file yet. When half of that
+    rest is taken, the largest regions are flushed; when all of it is, writes are refused with 503,
+    as reads are when theirs is."""
 
     @field_validator("node_id", "zone")
     @classmethod
@@ -65,7 +66,24 @@ class DatanodeConfig(ProgramConfig):
     @property
     def rows_bytes(self) -> int:
         """The part of memory for rows that are in no file yet, and for replays."""
-        return self.memory_bytes - self.memory_bytes // 4 - self.block_cache_bytes
+        taken = self.read_bytes + self.body_bytes + self.block_cache_bytes
+        return self.memory_bytes - taken
+
+    @property
+    def read_bytes(self) -> int:
+        """The part of memory for scans, cursors, lookups and their answers."""
+        return self.memory_bytes // 4
+
+    @property
+    def body_bytes(self) -> int:
+        """The part of memory for batches that are being received and written."""
+        return self.memory_bytes // 8
+
+    @property
+    def memtable_bytes_max(self) -> int:
+        """`memtable_bytes`, or less where memory is small: a flush copies the rows of one memtable,
+        and two flushes may run."""
+        return min(self.memtable_bytes, self.rows_bytes // 8)
 
     @property
     def shared_folders(self) -> tuple[str, ...]:

@@ -136,7 +136,7 @@ class _Node:
     ) -> None:
         clock = SystemClock()
         leases = RegionLeases(identity.incarnation)
-        limits = RegionLimits(config.memtable_bytes, config.flush_age_ms)
+        limits = RegionLimits(config.memtable_bytes_max, config.flush_age_ms)
         cache = BlockCache(config.block_cache_bytes)
         folders, budget = config.shared_folders, MemoryBudget(config.rows_bytes)
         store = DiskStore(LocalDisk(), clock, config.root, limits, cache, folders, budget)
@@ -148,7 +148,7 @@ class _Node:
         self._upkeep = Upkeep(regions, clock, budget)
         metrics = NodeMetrics()
         self._merging = Merging(regions, clock, metrics)
-        rows = RowDesk(regions)
+        rows = RowDesk(regions, config.read_bytes, config.body_bytes)
         self.service = Service(
             membership, desk, regions, rows, leases, clock, metrics, self._heart.execute
         )

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import pyarrow as pa
 
@@ -25,17 +25,30 @@ from base.wire.batches import (
 from base.wire.inputs import Borrowed, Snapshot
 from dataplane.datanode.batch_body import read_batch
 from dataplane.datanode.regions import Regions, Slot
-from dataplane.datanode.row_answers import JSON_BYTES_MAX, JSON_ROWS_MAX, json_rows, nothing_of
-from dataplane.datanode.scan_slots import Reader, ScanSlots
+from dataplane.datanode.row_answers import (
+    JSON_BYTES_MAX,
+    JSON_ROWS_MAX,
+    JSON_TIMES,
+    arrow_bytes,
+    json_rows,
+    nothing_of,
+)
+from dataplane.datanode.scan_slots import READ_BYTES, Reader, ScanSlots
 from dataplane.region.columns import ColumnDef, chosen, row_schema
 from dataplane.region.floor import check_floor
 from dataplane.region.index_scan import entry_schema
 from dataplane.region.key_range import KeyRange
 from dataplane.region.parts import PartSize, cut
 from dataplane.region.region import Region
+from dataplane.region.reservations import Held, Reservations
 
-BODIES_BYTES_MAX = 256 << 20
-"""Of all batches that are being read or written at one moment: bounds the process's memory."""
+BODIES_BYTES = 128 << 20
+"""Memory for all batches that are being received or written at one moment."""
+BODY_TIMES = 3
+"""The memory that a batch takes, by the bytes of its body: the body while it is joined, and its
+rows once more as they are logged."""
+REQUEST_BYTES = 32 << 10
+"""The memory that a request takes besides: its connection, its objects and its task."""
 PIECE = PartSize(rows=1_000_000, bytes=1 << 20)
 """The largest piece of a stream: it is sent at once, and a stream keeps to its bound of bytes to
 within one piece. A piece holds one row at least."""
@@ -43,29 +56,28 @@ KEYS_AT_ONCE = 2_000
 FIRST_KEYS = 256
 """Looked up before it is known how large the rows are."""
 GET_PART_BYTES = 4 << 20
-GET_BYTES_MAX = 64 << 20
-"""Of the rows of one `get`, which is answered in one piece."""
+GET_BYTES_MAX = 16 << 20
+"""Of the rows of one `get`, which is made as a whole before it is sent."""
+CHECKSUMS_AT_ONCE = 2
+"""The others wait, and hold nothing meanwhile."""
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F]*")
 
 
 class RowDesk:
     """The one place where rows come in and go out."""
 
-    def __init__(self, regions: Regions) -> None:
+    def __init__(
+        self, regions: Regions, read_bytes: int = READ_BYTES, body_bytes: int = BODIES_BYTES
+    ) -> None:
+        """*read_bytes*, *body_bytes*: of the node's memory."""
         self._regions = regions
-        self._body_bytes = 0
-        self._scans = ScanSlots()
+        self._bodies = Reservations("batches that are being written", body_bytes)
+        self._scans = ScanSlots(read_bytes)
+        self._checksums = asyncio.Semaphore(CHECKSUMS_AT_ONCE)
 
-    @asynccontextmanager
-    async def room_for(self, body_bytes: int) -> AsyncIterator[None]:
-        """Raises Unavailable when too many bytes are in flight: back-pressure, not memory."""
-        if self._body_bytes + body_bytes > BODIES_BYTES_MAX:
-            raise Unavailable(what="the node", reason="too many bytes are being written")
-        self._body_bytes += body_bytes
-        try:
-            yield
-        finally:
-            self._body_bytes -= body_bytes
+    def room_for(self, body_bytes: int) -> Held:
+        """A context. Raises Unavailable when the memory for batches is taken."""
+        return self._bodies.hold(BODY_TIMES * body_bytes + REQUEST_BYTES)
 
     async def write(self, region_id: int, body: bytes) -> BatchResult:
         header, rows = await offload(is_short_columnar(0, len(body)), read_batch, body)
@@ -81,31 +93,57 @@ class RowDesk:
             repeated=applied.repeated,
         )
 
-    async def get(self, region_id: int, wanted: GetRows) -> tuple[pa.Table, bool]:
+    async def get_arrow(self, region_id: int, wanted: GetRows, held: Held) -> bytes:
+        """Rows or entries by key as one Arrow stream."""
+        found, more = await self._get(region_id, wanted, held, GET_BYTES_MAX)
+        held.grow(found.nbytes)
+        return arrow_bytes(found, more=more)
+
+    async def get_json(self, region_id: int, wanted: GetRows, held: Held) -> Rows:
+        found, more = await self._get(region_id, wanted, held, JSON_BYTES_MAX)
+        held.grow(JSON_TIMES * found.nbytes)
+        columns = self._readable(region_id, wanted)[1].spec.columns
+        return Rows(rows=await asyncio.to_thread(json_rows, found, columns), more=more)
+
+    def reading_keys(self) -> AbstractContextManager[Held]:
+        """A slot for one `get`, until its answer has left. Raises Unavailable."""
+        return self._scans.slot(Reader.KEYS, REQUEST_BYTES)
+
+    async def _get(
+        self, region_id: int, wanted: GetRows, held: Held, bytes_max: int
+    ) -> tuple[pa.Table, bool]:
         """Rows or entries, and whether there may be more of the keys above them."""
         slot, region = self._readable(region_id, wanted)
         keys = [_key(text, f"/keys/{place}") for place, text in enumerate(wanted.keys)]
         _check_columns(region, wanted.columns)
-        found = await asyncio.to_thread(get_bounded, region, keys, wanted)
+        found = await asyncio.to_thread(get_bounded, region, keys, wanted, bytes_max, held)
         self._regions.must_have_lease(slot)
         return found
 
-    async def get_json(self, region_id: int, wanted: GetRows) -> Rows:
-        found, more = await self.get(region_id, wanted)
-        columns = self._readable(region_id, wanted)[1].spec.columns
-        return Rows(rows=await asyncio.to_thread(json_rows, found, columns), more=more)
+    def scanning(
+        self, region_id: int, wanted: ScanRows, kind: Reader
+    ) -> AbstractContextManager[Held]:
+        """A slot for one scan, until its answer has left. Raises Unavailable, and as reads do."""
+        region = self._readable(region_id, wanted)[1]
+        return self._scans.slot(kind, region.scan_bytes(wanted.index))
 
-    async def scan_json(self, region_id: int, wanted: ScanRows) -> Rows:
-        """At most `limit` rows, JSON_ROWS_MAX and JSON_BYTES_MAX; `more`: there may be more."""
+    async def scan_json(self, region_id: int, wanted: ScanRows, held: Held) -> Rows:
+        """At most `limit` rows, JSON_ROWS_MAX and JSON_BYTES_MAX, or as many as *held* can grow by;
+        `more`: there may be more."""
         region = self._readable(region_id, wanted)[1]
         rows: list[Row] = []
         taken_bytes, limit = 0, min(wanted.limit, JSON_ROWS_MAX)
-        async with self._parts(region_id, wanted, limit + 1, is_json=True) as parts:
-            async for part in parts:
-                rows.extend(await asyncio.to_thread(json_rows, part, region.spec.columns))
-                taken_bytes += part.nbytes
-                if taken_bytes > JSON_BYTES_MAX:
-                    return Rows(rows=rows[:limit], more=True)
+        async for part in self._parts(region_id, wanted, limit + 1):
+            try:
+                held.grow(JSON_TIMES * part.nbytes)
+            except Unavailable:
+                if not rows:
+                    raise
+                return Rows(rows=rows[:limit], more=True)
+            rows.extend(await asyncio.to_thread(json_rows, part, region.spec.columns))
+            taken_bytes += part.nbytes
+            if taken_bytes > JSON_BYTES_MAX:
+                return Rows(rows=rows[:limit], more=True)
         return Rows(rows=rows[:limit], more=len(rows) > limit)
 
     async def scan_arrow(self, region_id: int, wanted: ScanRows) -> AsyncGenerator[bytes]:
@@ -114,8 +152,9 @@ class RowDesk:
         columns = self._readable(region_id, wanted)[1].spec.columns
         stream: ArrowParts | None = None
         room = wanted.bytes_max
-        async with self._parts(region_id, wanted, wanted.limit) as parts:
-            async for part in parts:
+        kind = Reader.STREAM if room is None else Reader.PAGE
+        with self.scanning(region_id, wanted, kind):
+            async for part in self._parts(region_id, wanted, wanted.limit):
                 stream = stream or ArrowParts(part.schema)
                 yield stream.part(part)
                 if room is not None:
@@ -128,7 +167,8 @@ class RowDesk:
 
     async def checksum(self, region_id: int, wanted: ChecksumRequest) -> ChecksumResult:
         slot, region = self._readable(region_id, wanted)
-        found = await asyncio.to_thread(region.digest, wanted.schema_version, wanted.index)
+        async with self._checksums:
+            found = await asyncio.to_thread(region.digest, wanted.schema_version, wanted.index)
         self._regions.must_have_lease(slot)
         return ChecksumResult(region_id=str(region_id), rows=found.rows, checksum=found.hex)
 
@@ -184,10 +224,9 @@ class RowDesk:
             self._regions.refusals.note(error, header.table_id, holder)
             raise
 
-    @asynccontextmanager
     async def _parts(
-        self, region_id: int, wanted: ScanRows, limit: int, *, is_json: bool = False
-    ) -> AsyncIterator[AsyncIterator[pa.RecordBatch]]:
+        self, region_id: int, wanted: ScanRows, limit: int
+    ) -> AsyncIterator[pa.RecordBatch]:
         """Record batches of bounded size whose rows were computed under the lease."""
         slot, region = self._readable(region_id, wanted)
         _check_columns(region, wanted.columns)
@@ -195,13 +234,7 @@ class RowDesk:
             raise Refused("invalid-request", pointer="/index", reason="entries of which index?")
         first = b"" if wanted.from_key is None else _key(wanted.from_key, "/from_key")
         end = None if wanted.to_key is None else _key(wanted.to_key, "/to_key")
-        kind = Reader.STREAM if wanted.bytes_max is None else Reader.PAGE
-        with self._scans.slot(Reader.JSON if is_json else kind):
-            yield self._leased(slot, scanned(region, wanted, KeyRange(first, end), limit))
-
-    async def _leased(
-        self, slot: Slot, found: Iterator[pa.RecordBatch]
-    ) -> AsyncIterator[pa.RecordBatch]:
+        found = scanned(region, wanted, KeyRange(first, end), limit)
         while (part := await asyncio.to_thread(next, found, None)) is not None:
             self._regions.must_have_lease(slot)
             for piece in cut(pa.Table.from_batches([part]), PIECE):
@@ -227,9 +260,12 @@ def answer_schema(wanted: ScanRows, columns: Sequence[ColumnDef]) -> pa.Schema:
     return row_schema(shown) if wanted.index is None else entry_schema(shown)
 
 
-def get_bounded(region: Region, keys: list[bytes], wanted: GetRows) -> tuple[pa.Table, bool]:
-    """Returns the rows or entries found, and whether the answer ended at `bytes_max`. Raises
-    Refused when they exceed GET_BYTES_MAX and no lower `bytes_max` is given. Blocks its thread."""
+def get_bounded(
+    region: Region, keys: list[bytes], wanted: GetRows, bytes_max: int, held: Held
+) -> tuple[pa.Table, bool]:
+    """Returns the rows or entries found, and whether the answer ended at `wanted.bytes_max`. Raises
+    Refused when they exceed *bytes_max* and no lower bound is wanted, Unavailable when *held*
+    cannot grow by what is found. Blocks its thread."""
 
     def get(some: list[bytes]) -> pa.Table:
         if wanted.index is not None:
@@ -241,9 +277,10 @@ def get_bounded(region: Region, keys: list[bytes], wanted: GetRows) -> tuple[pa.
     while first < len(ordered):
         parts.append(get(ordered[first : first + at_once]))
         first, total_bytes = first + at_once, total_bytes + parts[-1].nbytes
+        held.grow(parts[-1].nbytes)
         if wanted.bytes_max is not None and total_bytes >= wanted.bytes_max:
             break
-        if total_bytes > GET_BYTES_MAX:
+        if total_bytes > bytes_max:
             raise Refused("invalid-request", pointer="/keys", reason="ask for fewer keys")
         at_once = _keys_at_once(first, total_bytes)
     # A column may have come meanwhile.

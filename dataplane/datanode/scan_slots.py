@@ -1,69 +1,74 @@
-"""Bounds the scans that run at once, for each kind of reader, and ends a scan whose reader is slow.
+"""Bounds the reads that run at once, in number and in bytes, for each kind of reader.
 
-Each scan holds a part of its region's rows in memory for as long as its reader takes to receive the
-answer. Kinds have slots of their own, so that no kind takes those of another; a reader that stops
-receiving is cut off after `SEND_S`.
+A read holds a slot, and memory of its kind, until its reader has received the answer; a reader that
+stops receiving is cut off (serving/timed_stream.py). Each kind has slots and memory of its own, so
+that no kind takes those of another. Merges and flushes take nothing here.
+
+A read that stays open between two answers (a cursor) keeps its slot and its `Held` until it is
+closed, whether or not anybody asks for its next page: a kind so has no more open cursors than
+slots. Whoever opens one must close it at a fixed age.
 """
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
-from typing import Any
-
-from starlette.responses import StreamingResponse
-from starlette.types import Send
 
 from base.errors import Unavailable
+from dataplane.region.reservations import Held, Reservations
+
+READ_BYTES = 256 << 20
 
 
 class Reader(StrEnum):
     PAGE = "page"
     """Arrow with a bound of bytes: frontends."""
     STREAM = "stream"
-    """Arrow without one: jobs, and programs that read regions directly."""
+    """Arrow without one: jobs, programs that read regions directly, and checksums."""
     JSON = "json"
     """Browsers and the command line."""
+    KEYS = "keys"
+    """Rows or entries by key."""
 
 
-SLOTS: Mapping[Reader, int] = {Reader.PAGE: 16, Reader.STREAM: 8, Reader.JSON: 4}
-SEND_S = 20.0
-"""For one piece of an answer, a MiB and less, to leave for the reader."""
+SLOTS: Mapping[Reader, int] = {
+    Reader.PAGE: 16,
+    Reader.STREAM: 8,
+    Reader.JSON: 4,
+    Reader.KEYS: 64,
+}
+SIXTEENTHS: Mapping[Reader, int] = {
+    Reader.PAGE: 8,
+    Reader.STREAM: 4,
+    Reader.JSON: 2,
+    Reader.KEYS: 2,
+}
+"""Of the node's memory for reads."""
 
 
 class ScanSlots:
-    def __init__(self) -> None:
+    def __init__(self, bytes_max: int = READ_BYTES) -> None:
         self._taken: Counter[Reader] = Counter()
+        self._memory = {
+            kind: Reservations(f"reads ({kind})", bytes_max * SIXTEENTHS[kind] // 16)
+            for kind in Reader
+        }
 
     @contextmanager
-    def slot(self, kind: Reader) -> Iterator[None]:
-        """Raises Unavailable when all slots of the kind are taken."""
+    def slot(self, kind: Reader, size: int = 0) -> Iterator[Held]:
+        """Holds *size* bytes too. Raises Unavailable when all slots of the kind are taken, or its
+        memory is."""
         if self._taken[kind] >= SLOTS[kind]:
             reason = f"too many scans are running ({kind})"
             raise Unavailable(what="the node", reason=reason, limit=SLOTS[kind])
-        self._taken[kind] += 1
-        try:
-            yield
-        finally:
-            self._taken[kind] -= 1
+        with self._memory[kind].hold(size) as held:
+            self._taken[kind] += 1
+            try:
+                yield held
+            finally:
+                self._taken[kind] -= 1
 
-
-class TimedStream(StreamingResponse):
-    """A stream that is cut when its reader does not take a piece for `send_s`: TimeoutError, which
-    Starlette takes for a reader that has gone."""
-
-    def __init__(
-        self, parts: AsyncGenerator[bytes], media_type: str, send_s: float = SEND_S
-    ) -> None:
-        super().__init__(parts, media_type=media_type)
-        self._parts = parts
-        self._send_s = send_s
-
-    async def stream_response(self, send: Send) -> None:
-        async def timed(message: Any) -> None:
-            async with asyncio.timeout(self._send_s):
-                await send(message)
-
-        async with aclosing(self._parts):
-            await super().stream_response(timed)
+    @property
+    def bytes(self) -> int:
+        """Held by all kinds at present."""
+        return sum(part.bytes for part in self._memory.values())

@@ -36,14 +36,17 @@ class Content:
         self.schema = opened.manifest.table_schema
         self.version, self.sequence = opened.manifest.version, opened.manifest.sequence
         self._share = place.budget.share()
+        self._is_given_up = False
         self._count()
 
     def _count(self) -> None:
-        self._share.set(sum(memory.bytes for memory in self.memories))
+        if not self._is_given_up:
+            self._share.set(sum(memory.bytes for memory in self.memories))
 
     def give_up(self) -> None:
         """Nobody reads or writes here any more."""
         with self.lock:
+            self._is_given_up = True
             self._share.set(0)
 
     @property
@@ -71,6 +74,7 @@ class Content:
             with self.lock:
                 for view in views.values():
                     self.files.give_back(view.files)
+                self._count()  # a scan leaves sorted copies
 
     def _view_of(self, family: int) -> View:
         found = (memory.of(family) for memory in self.memories)

@@ -18,6 +18,8 @@ from dataplane.region.row_hash import hashes_of
 
 WINDOW_BYTES = 4 << 20
 """Of rows of all files that a scan or a merge has in hand; sorting them takes as much again."""
+FILE_BYTES = 512 << 10
+"""That a scan holds of each file besides: pages on their way to rows."""
 
 _PARTS_OF_LIMIT = 4
 _ROWS_AT_ONCE_MIN = 512

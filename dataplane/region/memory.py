@@ -1,6 +1,6 @@
 """The memtables of all families of a region, filled and flushed together."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from dataplane.region.columns import ColumnDef
 from dataplane.region.families import ROWS, Part, columns_in
@@ -25,6 +25,11 @@ class Memory:
     def rows(self) -> int:
         """Entries too."""
         return sum(memtable.rows for memtable in tuple(self._memtables.values()))
+
+    def unsorted_bytes(self, families: Collection[int]) -> int:
+        """Of rows that a scan of those families has to sort."""
+        memtables = tuple(self._memtables.values())
+        return sum(one.unsorted_bytes for one in memtables if one.family in families)
 
     def add(self, parts: Sequence[Part], wall_ms: int) -> None:
         """One group. Raises Corrupt if the version does not rise."""

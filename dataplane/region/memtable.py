@@ -96,6 +96,11 @@ class Memtable:
         self.rows += rows.num_rows
         self._count()
 
+    @property
+    def unsorted_bytes(self) -> int:
+        """Of rows that are in no sorted run yet; about."""
+        return max(self._chunk_bytes - self._run_bytes, 0)
+
     def _count(self) -> None:
         self.bytes = self._chunk_bytes + self._index_bytes + self._run_bytes
 

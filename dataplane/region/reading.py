@@ -19,7 +19,14 @@ from dataplane.region.index_scan import (
     rows_by_entry,
 )
 from dataplane.region.key_range import KeyRange
-from dataplane.region.lookup import View, live_rows, merge_sources, rows_at_once
+from dataplane.region.lookup import (
+    FILE_BYTES,
+    WINDOW_BYTES,
+    View,
+    live_rows,
+    merge_sources,
+    rows_at_once,
+)
 from dataplane.region.merge import merge_live
 from dataplane.region.region_stats import RegionStats, stats_of
 
@@ -121,6 +128,15 @@ class Readable(Core):
         else:
             found = map(as_stored, self.scan_entries(index, schema_version=schema_version))
         return sum(map(digest_rows, found), RowsDigest())
+
+    def scan_bytes(self, index: int | None = None) -> int:
+        """The memory that a scan may hold at once: a window and its sorted copy, what it decodes of
+        each file, and a sorted copy of rows in memory that no scan has left yet. Waits for nothing.
+        """
+        families = {ROWS} if index is None else {ROWS, index}
+        files = sum(entry.family in families for entry in self._manifest.files)
+        unsorted = sum(memory.unsorted_bytes(families) for memory in self._content.memories)
+        return 2 * WINDOW_BYTES + files * FILE_BYTES + unsorted
 
     def stats(self) -> RegionStats:
         """Waits for nothing: heartbeats ask for it on the event loop. Figures beside a write or a

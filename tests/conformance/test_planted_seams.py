@@ -18,6 +18,7 @@ from dataplane.datanode import rows
 from dataplane.datanode.leases import RegionLeases
 from dataplane.datanode.rows import RowDesk
 from dataplane.frontend.transactions import Transactions
+from dataplane.region.reservations import Held
 from keys.committer import Committer
 from keys.line import read_line
 from keys.tables import TableInfo, TableInfoKey
@@ -146,11 +147,13 @@ def renewed_lease(is_faulty: bool) -> list[str]:
 # ---- rows that take longer to read than the lease lasts
 
 
-async def answered_without_a_look(self: RowDesk, region_id: int, wanted: GetRows) -> pa.Table:
+async def answered_without_a_look(
+    self: RowDesk, region_id: int, wanted: GetRows, held: Held, bytes_max: int
+) -> tuple[pa.Table, bool]:
     """The lease is looked at before the rows are computed, and not again."""
     _, region = self._readable(region_id, wanted)
     keys = [bytes.fromhex(key) for key in wanted.keys]
-    return await asyncio.to_thread(rows.get_bounded, region, keys, wanted)
+    return await asyncio.to_thread(rows.get_bounded, region, keys, wanted, bytes_max, held)
 
 
 def rows_read(is_faulty: bool) -> list[str]:
@@ -173,7 +176,8 @@ def rows_read(is_faulty: bool) -> list[str]:
                 table_id=bench.table.id, schema_version=1, epoch=until.epoch, keys=["00"]
             )
             try:
-                await desk.get(region_id, wanted)
+                with desk.reading_keys() as slot:
+                    await desk.get_arrow(region_id, wanted, slot)
             except MetaError as error:
                 return [] if is_faulty else [str(error)]
             held = bench.node.has_lease(region_id, until.epoch)
@@ -300,7 +304,7 @@ PLANTED = {
         LeaseBook, "granted", first_grant_counts, renewed_lease, "too early"
     ),
     "rows answered without another look at the lease": Seam(
-        RowDesk, "get", answered_without_a_look, rows_read, "without a lease"
+        RowDesk, "_get", answered_without_a_look, rows_read, "without a lease"
     ),
     "the newest pin is told": Seam(
         Transactions, "pins", newest_pins, pins_of_transactions, "is used, told"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from base.errors import Unavailable
-from dataplane.datanode.scan_slots import SLOTS, Reader, ScanSlots, TimedStream
+from dataplane.datanode.scan_slots import SLOTS, Reader, ScanSlots
+from serving.timed_stream import TimedStream
 
 
 async def test_given_a_reader_that_receives_nothing_when_sent_to_then_its_slot_is_free_again() -> (

@@ -1,0 +1,71 @@
+"""Answers that are sent piece by piece, to readers that must receive each piece in time."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any
+
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+SEND_S = 20.0
+"""Seconds in which a reader must receive one piece, a MiB or less."""
+PIECE_BYTES = 1 << 20
+SMALL_BYTES = 64 << 10
+"""As much as a connection buffers anyway: a smaller answer waits for no reader."""
+
+
+class TimedStream(StreamingResponse):
+    """A stream that is cut when its reader does not receive a piece for `send_s` seconds:
+    TimeoutError, which Starlette handles as a reader that has gone.
+
+    `ended` is called once, when all was sent or the stream was cut: the connection has at most
+    `SMALL_BYTES` of the answer then.
+    """
+
+    def __init__(
+        self,
+        parts: AsyncGenerator[bytes],
+        media_type: str,
+        send_s: float = SEND_S,
+        headers: dict[str, str] | None = None,
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(parts, media_type=media_type, headers=headers)
+        self._parts = parts
+        self._send_s = send_s
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
+
+    async def stream_response(self, send: Send) -> None:
+        async def timed(message: Any) -> None:
+            async with asyncio.timeout(self._send_s):
+                await send(message)
+
+        async with aclosing(self._parts):
+            await super().stream_response(timed)
+
+
+def whole_answer(
+    body: bytes,
+    media_type: str,
+    ended: Callable[[], None],
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """An answer that is ready. A large one is sent in pieces, each of which the reader must receive
+    in time; `ended` is called when it has left, or when its reader was cut off."""
+    if len(body) <= SMALL_BYTES:
+        ended()
+        return Response(body, media_type=media_type, headers=headers)
+    length = {"content-length": str(len(body))}
+    return TimedStream(_pieces(body), media_type, headers=length | (headers or {}), ended=ended)
+
+
+async def _pieces(body: bytes) -> AsyncGenerator[bytes]:
+    for start in range(0, len(body), PIECE_BYTES):
+        yield body[start : start + PIECE_BYTES]
