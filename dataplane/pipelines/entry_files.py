@@ -12,7 +12,7 @@ from base.errors import Corrupt
 from base.wire.inputs import BorrowedFile, Snapshot
 from base.wire.orders import DataFile
 from dataplane.pipelines.backfill_plan import Survey
-from dataplane.pipelines.executor import Output, mended_by_another_attempt, verified_rows
+from dataplane.pipelines.executor import Output, mended_by_another_attempt, read_back
 from dataplane.region.adoption import data_file, entry_of
 from dataplane.region.block_cache import BlockCache
 from dataplane.region.columns import DELETE, OP, VERSION, ColumnDef
@@ -83,7 +83,7 @@ def write_entries(entries: pa.Table, output: Output, family: int) -> DataFile:
     file = data_file(write_rows(target, [entries]))
     output.disk.sync_folder(output.folder)
     with mended_by_another_attempt():
-        stored = verified_rows(output.disk, output.root, file, ENTRY_COLUMNS)
+        stored = read_back(output.disk, output.root, file, ENTRY_COLUMNS)
         if not is_same(stored, entries):
             raise Corrupt(path=output.path, reason="it reads otherwise than it was written")
     return file

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from base.errors import Corrupt, Unavailable
 from base.wire.inputs import BorrowedFile, SealedSegment
@@ -20,11 +21,14 @@ from base.wire.orders import DataFile
 from dataplane.pipelines.plan import Family, RewriteInput
 from dataplane.region.adoption import data_file, entry_of
 from dataplane.region.block_cache import BlockCache
+from dataplane.region.block_sums import sums_of
 from dataplane.region.checksum import RowsDigest
-from dataplane.region.columns import KEY, ColumnDef
+from dataplane.region.columns import KEY, ColumnDef, file_schema
+from dataplane.region.conforming import conformed
 from dataplane.region.disk import Disk
 from dataplane.region.file_reader import FileReader, FileSource
 from dataplane.region.file_writer import FileTarget, write_rows
+from dataplane.region.footer import read_footer
 from dataplane.region.kept_versions import KeptVersions
 from dataplane.region.key_range import KeyRange
 from dataplane.region.lost import lost_if_missing
@@ -33,6 +37,7 @@ from dataplane.region.sealed_log import read_sealed, sealed_rows
 from dataplane.region.stored_digest import digest_stored, stored_text
 
 _CHUNK_BYTES = 4 << 20
+_BATCH_ROWS = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +122,8 @@ def write_range(
     file = data_file(write_rows(target, _chain(first, rows.to_write)))
     output.disk.sync_folder(output.folder)
     with mended_by_another_attempt():
-        read_back = verified_rows(output.disk, output.root, file, columns)
-        found = sum(map(digest_stored, read_back), RowsDigest())
+        stored = read_back(output.disk, output.root, file, columns)
+        found = sum(map(digest_stored, stored), RowsDigest())
         if (found.rows, stored_text(found)) != (file.rows, file.row_checksum):
             raise Corrupt(path=output.path, rows=found.rows, expected=file.rows)
     return Rewritten(rows.received, file)
@@ -194,3 +199,25 @@ def verified_rows(
     _verify(disk, root, file)
     reader = FileReader(FileSource(disk, root, BlockCache()), entry_of(file, root))
     return reader.scan(KeyRange(), columns)
+
+
+def read_back(
+    disk: Disk, root: str, file: DataFile, columns: Sequence[ColumnDef]
+) -> Iterator[pa.Table]:
+    """The rows of a file that was just written, decoded from one read of all its bytes, which are
+    compared with its checksum and with those of its blocks first."""
+    path = posixpath.join(root, file.name)
+    with lost_if_missing(root, file.name):
+        data = disk.read(path, 0, file.bytes)
+    if len(data) != file.bytes or f"{zlib.crc32(data):08x}" != file.checksum:
+        raise Corrupt(path=path, bytes=len(data), expected=file.bytes)
+    body = read_footer(disk, path, entry_of(file, root)).body
+    if sums_of(memoryview(data)[: body.bytes]) != list(body.sums):
+        raise Corrupt(path=path, reason="a block's checksum is wrong")
+    schema = file_schema(columns)
+    try:
+        with pq.ParquetFile(pa.BufferReader(data)) as stored:
+            for batch in stored.iter_batches(_BATCH_ROWS, use_threads=False):
+                yield conformed(pa.Table.from_batches([batch]), schema)
+    except pa.ArrowException as error:
+        raise Corrupt(path=path, reason="the file cannot be decoded") from error

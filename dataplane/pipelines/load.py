@@ -27,8 +27,8 @@ from dataplane.pipelines.entry_files import is_same
 from dataplane.pipelines.executor import (
     Output,
     mended_by_another_attempt,
+    read_back,
     remove_strays,
-    verified_rows,
 )
 from dataplane.pipelines.load_input import REGION, Reader, files_at, look_at
 from dataplane.pipelines.load_plan import (
@@ -258,7 +258,7 @@ def write_sorted(run: Run, rows: pa.Table, output: Output, version: int) -> Data
     )
     output.disk.sync_folder(output.folder)
     with mended_by_another_attempt():
-        if not is_same(verified_rows(output.disk, output.root, file, columns), table):
+        if not is_same(read_back(output.disk, output.root, file, columns), table):
             raise Corrupt(path=output.path, reason="it reads otherwise than it was written")
     return file
 

@@ -16,7 +16,7 @@ from dataplane.region.disk import Disk
 BLOCK_BYTES = 16 << 10
 
 
-def sums_of(data: bytes) -> list[int]:
+def sums_of(data: bytes | memoryview) -> list[int]:
     return [
         zlib.crc32(data[start : start + BLOCK_BYTES]) for start in range(0, len(data), BLOCK_BYTES)
     ]
