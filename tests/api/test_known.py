@@ -51,19 +51,6 @@ def candidates(one: Server) -> list[Key[Any]]:
     return [*found, *map(TableInfoKey, ids), *map(TableRouteKey, ids)]
 
 
-async def test_given_a_free_name_when_created_then_the_store_is_written_twice_and_not_read() -> (
-    None
-):
-    async with leader(make_kv=CountedKv) as one:
-        assert isinstance(one.kv, CountedKv)
-        await one.make("warm")
-        one.kv.counts = Counts()
-
-        await one.make("t")
-
-        assert one.kv.counts.calls == 2
-
-
 async def test_given_a_key_that_is_not_as_the_catalog_says_when_created_then_it_is_read() -> None:
     """As after a restore, which writes every key anew."""
     async with leader(make_kv=CountedKv) as one:
