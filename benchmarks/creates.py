@@ -28,7 +28,9 @@ from benchmarks.raw import DEADLINE_MS, SETTINGS, Shape, Work, measured
 from keys.etcd import EtcdKv
 from keys.key import Range
 from keys.kv import Kv
+from keys.records import ProcedureHistory
 from keys.scan import scan
+from keys.value import decode, encode
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
 
@@ -186,13 +188,14 @@ async def one_round(place: Place, shape: Shape, number: int, count: int, rounds:
 
 async def shape_of_a_create(kv: Kv) -> Shape:
     """The sizes of all that the last create wrote: at its end, and as a submission, whose record
-    is about as large as its history."""
+    has the size of the one in its history."""
     everything, _ = await scan(kv, Range(b"__", b"__z"), deadline_ms=DEADLINE_MS)
-    history = max(i.mod_revision for i in everything if i.key.startswith(b"__procedure_history/"))
-    end = {i.key: len(i.value) for i in everything if i.mod_revision == history}
+    histories = [i for i in everything if i.key.startswith(b"__procedure_history/")]
+    last = max(histories, key=lambda item: item.mod_revision)
+    end = {i.key: len(i.value) for i in everything if i.mod_revision == last.mod_revision}
     kinds = {re.sub(rb"/[^/]*$", b"", key): size for key, size in end.items()}  # one of each family
     key = max(len(i.value) for i in everything if i.key.startswith(b"__idempotency/"))
-    record = kinds[b"__procedure_history"]
+    record = len(encode(decode(ProcedureHistory, last.value, key=last.key.decode()).last))
     return Shape(COMPARES, (record, key, *kinds.values()))
 
 

@@ -1,14 +1,25 @@
 """What is stored of a procedure: its record while it lives, its history, its idempotency key."""
 
+import re
+import struct
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Self
+from uuid import UUID
 
+import orjson
 from pydantic import Field
 
+from base.ids import UUID_TEXT
+from keys.history_dictionary import DICTIONARY
 from keys.key import Key, Range
+from keys.packed import MARK, Deflated, is_json
 from keys.transitions import TRANSITIONS_MAX, Transition
 from keys.value import StoredModel, StoredPart
+
+SHA256 = re.compile(r"[0-9a-f]{64}")
+PACKED_KEY = struct.Struct(">16s32sQ")  # procedure, fingerprint, milliseconds
+DEFLATED = Deflated(DICTIONARY)
 
 
 class LockMode(StrEnum):
@@ -179,10 +190,18 @@ class ProcedureHistory(StoredModel):
     catalog_version: int | None
     """The version its last change of metadata made; None: it changed nothing."""
 
+    def pack(self) -> bytes:
+        return DEFLATED.pack(super().pack())
+
+    @classmethod
+    def unpack(cls, raw: bytes) -> bytes:
+        return raw if is_json(raw) else DEFLATED.unpack(raw)
+
 
 @dataclass(frozen=True, slots=True)
 class ProcedureHistoryKey(Key[ProcedureHistory]):
-    """Ids are UUIDv7, so history is in order of submission."""
+    """Ids are UUIDv7, so history is in order of submission. Values are JSON deflated under a preset
+    dictionary, after a byte that says so (keys/packed.py); plain JSON is read too."""
 
     template: ClassVar[str] = "__procedure_history/{procedure}"
     value_type: ClassVar[type[StoredModel]] = ProcedureHistory
@@ -205,9 +224,31 @@ class Idempotency(StoredModel):
     """sha256 of method, path and canonical body: another request under the same key is refused."""
     at_ms: int
 
+    def pack(self) -> bytes:
+        """57 bytes: a mark, the id, the fingerprint and the time. JSON, if one of them is not as
+        this program makes it."""
+        is_ours = UUID_TEXT.fullmatch(self.procedure) and SHA256.fullmatch(self.fingerprint)
+        if not is_ours or not 0 <= self.at_ms < 1 << 64 or self.format != 1:
+            return super().pack()
+        return MARK + PACKED_KEY.pack(
+            UUID(self.procedure).bytes, bytes.fromhex(self.fingerprint), self.at_ms
+        )
+
+    @classmethod
+    def unpack(cls, raw: bytes) -> bytes:
+        if is_json(raw):
+            return raw
+        if len(raw) != len(MARK) + PACKED_KEY.size:
+            raise ValueError("an idempotency key of another size")
+        procedure, fingerprint, at_ms = PACKED_KEY.unpack_from(raw, len(MARK))
+        facts = {"procedure": str(UUID(bytes=procedure)), "fingerprint": fingerprint.hex()}
+        return orjson.dumps({**facts, "at_ms": at_ms})
+
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey(Key[Idempotency]):
+    """A value is 57 bytes: a mark, id, fingerprint, time (keys/packed.py); JSON is read too."""
+
     template: ClassVar[str] = "__idempotency/{digest}"
     value_type: ClassVar[type[StoredModel]] = Idempotency
 

@@ -7,6 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from base.described import Described
 from base.errors import Corrupt
+from keys.packed import PACKING, NewerPacking
 
 M = TypeVar("M", bound="StoredModel")
 NEWER = "newer_format"  # type of the validation error
@@ -40,13 +41,23 @@ class StoredModel(StoredPart):
             raise PydanticCustomError(NEWER, "format {format}, known up to {known}", facts)
         return number
 
+    def pack(self) -> bytes:
+        """The value as it is stored: JSON, where the model has no shorter form."""
+        return self.model_dump_json().encode()
+
+    @classmethod
+    def unpack(cls, raw: bytes) -> bytes:
+        """The JSON of a stored value. Raises NewerPacking, and ValueError for a short form that
+        `pack` does not make."""
+        return raw
+
 
 class NewerFormat(Corrupt):
     """Written by a newer server: readable by nobody here, and never rewritten (DESIGN 3)."""
 
 
 def encode(value: StoredModel) -> bytes:
-    return value.model_dump_json().encode()
+    return value.pack()
 
 
 def decode(value_type: type[M], raw: bytes, *, key: str) -> M:
@@ -56,9 +67,13 @@ def decode(value_type: type[M], raw: bytes, *, key: str) -> M:
     a value inside the value.
     """
     try:
-        return value_type.model_validate_json(raw, strict=True)
+        return value_type.model_validate_json(value_type.unpack(raw), strict=True)
     except ValidationError as error:
         newer = [found["ctx"] for found in error.errors() if found["type"] == NEWER]
         if newer:
             raise NewerFormat(key=key, **newer[0]) from error
         raise Corrupt(key=key, errors=error.error_count(), value=raw[:200]) from error
+    except NewerPacking as error:
+        raise NewerFormat(key=key, format=error.number, known=PACKING) from error
+    except ValueError as error:
+        raise Corrupt(key=key, reason=str(error), value=raw[:200]) from error

@@ -2,8 +2,9 @@
 
 A key and its history go in one fenced transaction: whoever finds the key finds what it stands for
 (G11, G17). Ids are UUIDv7, so the oldest histories are read first, in pages of bounded bytes. A
-history lives at least a day; then it goes when its retention is over, or while all histories
-together take more than the bytes that the setting allows.
+history goes when its retention is over, or while all histories together take more than the bytes
+that the setting allows: then the oldest go first, within the day that is promised too (decision
+148), but none that ended less than RECENT_MS ago.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,10 +15,11 @@ from keys.kv import TXN_OPS_MAX, Get, KeyValue, Page, Request
 from keys.readable import Tell, readable, untold
 from keys.records import Idempotency, IdempotencyKey, ProcedureHistory, ProcedureHistoryKey
 from keys.txn import Txn
-from metasrv.tally import History, PageSize, size_of
+from metasrv.tally import Due, History, PageSize, size_of
 from metasrv.term import Term
 
-KEPT_MS_MIN = 24 * 3_600_000  # what an idempotency key is promised (G11)
+KEPT_MS_MIN = 24 * 3_600_000  # promised to an idempotency key, where the bytes allow it (G11)
+RECENT_MS = 3_600_000  # nothing goes for its bytes before: longer than any program of ours resends
 ROWS_MAX = (TXN_OPS_MAX - 8) // 2  # of one transaction: each history compares and deletes two keys
 PAGES_MAX = 500  # of one look: 30,000 histories a minute
 
@@ -72,7 +74,7 @@ class Retention:
         """Before which a history may be due."""
         retention_ms = self._term.settings.values.history_retention_ms
         if self.tally.size_bytes > self.bytes_max:
-            retention_ms = KEPT_MS_MIN
+            retention_ms = RECENT_MS
         return ProcedureHistoryKey.of_ids_before(max(0, now_ms - retention_ms)).end
 
     def _kept(self) -> set[str]:
@@ -84,16 +86,18 @@ class Retention:
         records = [(name, entry.held.record) for name, entry in self._term.manager.living()]
         return {name for name, _ in records} | {one.parent for _, one in records if one.parent}
 
-    def _due(self, rows: Iterable[History], kept: set[str], now_ms: int) -> Iterator[History]:
+    def _due(self, rows: Iterable[History], kept: set[str], now_ms: int) -> Iterator[Due]:
+        """One value is unpacked at a time: a page may unpack to a hundred times its bytes."""
         old_ms = now_ms - self._term.settings.values.history_retention_ms
         too_many = self.tally.size_bytes - self.bytes_max
         for row in rows:
             finished_ms, last = row.value.finished_at_ms, row.value.last
             is_old = finished_ms <= old_ms
-            may_go = too_many > 0 and finished_ms <= now_ms - KEPT_MS_MIN
+            may_go = too_many > 0 and finished_ms <= now_ms - RECENT_MS
             if (is_old or may_go) and kept.isdisjoint((row.key.procedure, last.parent)):
                 too_many -= size_of(row)
-                yield row
+                is_early = finished_ms > now_ms - KEPT_MS_MIN
+                yield Due(row.key, row.revision, size_of(row), last.client.idempotency, is_early)
 
     async def _page(self, keys: Range) -> Page:
         page = await self._read(keys, self._size.rows)
@@ -106,14 +110,14 @@ class Retention:
             Get(keys.start, keys.end, limit=rows), deadline_ms=ports.deadline_ms
         )
 
-    async def _delete(self, rows: tuple[History, ...]) -> int:
+    async def _delete(self, rows: tuple[Due, ...]) -> int:
         """All of *rows*, or none where one of them, or its key, is not as it was read."""
         if not rows:
             return 0
         known = await self._known(rows)
         txn, going = Txn(), []
         for row in rows:
-            item = known.get(_key_of(row))
+            item = known.get(row.idempotency)
             found = () if item is None else (item,)
             values = tuple(readable(IdempotencyKey, Idempotency, found, self._tell))
             if len(values) < len(found):
@@ -132,18 +136,13 @@ class Retention:
         self.tally.deleted(going)
         return len(going)
 
-    async def _known(self, rows: tuple[History, ...]) -> dict[IdempotencyKey | None, KeyValue]:
+    async def _known(self, rows: tuple[Due, ...]) -> dict[str | None, KeyValue]:
         """The idempotency keys of *rows*, as far as they have one."""
-        keys = tuple({key: None for row in rows if (key := _key_of(row)) is not None})
-        if not keys:
+        digests = tuple(dict.fromkeys(one.idempotency for one in rows if one.idempotency))
+        if not digests:
             return {}
-        reads = Request(reads=tuple(Get(bytes(key)) for key in keys))
+        reads = Request(reads=tuple(Get(bytes(IdempotencyKey(one))) for one in digests))
         ports = self._term.ports
         answer = await ports.kv.txn(reads, deadline_ms=ports.deadline_ms)
-        found = zip(keys, answer.ranges, strict=True)
-        return {key: items[0] for key, items in found if items}
-
-
-def _key_of(row: History) -> IdempotencyKey | None:
-    digest = row.value.last.client.idempotency
-    return None if digest is None else IdempotencyKey(digest)
+        found = zip(digests, answer.ranges, strict=True)
+        return {digest: items[0] for digest, items in found if items}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from keys.kv import Page
 from keys.readable import Row
@@ -11,9 +12,21 @@ from keys.value import encode
 PAGE_BYTES = 1 << 20  # of one page; a page of one row may be as large as a transaction
 FIRST_ROWS = 8
 COUNTED_ROWS_MAX = 1_000  # of a page that is only counted
-ENTRY_BYTES = 400  # of a history's key, of its idempotency key, and of what etcd adds to both
+ENTRY_BYTES = 420  # of a history's key, of its idempotency key, and of what etcd adds to both
 
 History = Row[ProcedureHistoryKey, ProcedureHistory]
+
+
+class Due(NamedTuple):
+    """A history to be deleted, without its value. `size_bytes`: as the tally counts it."""
+
+    key: ProcedureHistoryKey
+    revision: int
+    size_bytes: int
+    idempotency: str | None
+    """Digest of its idempotency key."""
+    is_early: bool
+    """Whether it goes within a day of its end."""
 
 
 @dataclass(slots=True)
@@ -39,6 +52,8 @@ class Tally:
     counted_to: bytes | None = field(default_factory=lambda: ProcedureHistoryKey.under().start)
     """The key before which all have been counted; None: every one of them has."""
     size_bytes: int = 0
+    early: int = 0
+    """Histories that went within a day of their end, in this term."""
     size: PageSize = field(default_factory=lambda: PageSize(COUNTED_ROWS_MAX))
 
     def ended(self, history: ProcedureHistory) -> None:
@@ -51,11 +66,12 @@ class Tally:
         self.counted_to = page.items[-1].key + b"\0" if page.more else None
         self.size.learn(page)
 
-    def deleted(self, rows: Iterable[History]) -> None:
+    def deleted(self, rows: Iterable[Due]) -> None:
         for row in rows:
+            self.early += row.is_early
             is_counted = self.counted_to is None or bytes(row.key) < self.counted_to
             if is_counted or row.revision > self.term:
-                self.size_bytes -= size_of(row)
+                self.size_bytes -= row.size_bytes
 
 
 def size_of(row: History) -> int:

@@ -3,14 +3,13 @@
 from collections import OrderedDict
 
 from keys.records import ProcedureHistory
-from keys.value import encode
 
 COUNT_MAX = 1_024
-BYTES_MAX = 8 << 20  # as stored; as objects some five times as much
+BYTES_MAX = 8 << 20  # as JSON; as objects some five times as much
 
 
 class Recent:
-    """The newest histories of a term, bounded in number and in stored bytes.
+    """The newest histories of a term, bounded in number and in bytes of JSON.
 
     The newest one is kept whatever its size.
     """
@@ -33,7 +32,7 @@ class Recent:
     def add(self, procedure: str, history: ProcedureHistory) -> None:
         """Keeps *history*, and forgets the oldest ones beyond the bounds."""
         _, before = self._kept.pop(procedure, (history, 0))
-        size = len(encode(history))
+        size = len(history.model_dump_json())
         self._kept[procedure] = (history, size)
         self.size_bytes += size - before
         while len(self._kept) > 1 and self._is_full():

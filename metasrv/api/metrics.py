@@ -74,6 +74,10 @@ class ServerMetrics:
         self._stalled = self._gauge(
             "procedure_oldest_stalled_seconds", "Since the one that moves least moved; 0: all do"
         )
+        self._history = self._gauge("history_bytes", "Of etcd: what is kept of procedures")
+        self._early = self._gauge(
+            "history_deleted_early", "Histories deleted for their bytes within a day of their end"
+        )
         self._failovers = self._counter("failovers", "Failovers that ended", "outcome")
         self._held = self._gauge("failovers_held", "Dead nodes whose failover is held back")
         self._held_for = self._gauge(
@@ -194,6 +198,8 @@ class ServerMetrics:
         self._held.set(len(held))
         since_ms = min((one.since_ms for one in held), default=now_ms)
         self._held_for.set((now_ms - since_ms) / 1000)
+        self._history.set(term.tally.size_bytes if term else 0)
+        self._early.set(term.tally.early if term else 0)
         settings = term.settings if term else None
         self._maintenance.set(int(settings is not None and settings.maintenance is not None))
         self._paused.set(int(settings is not None and settings.values.procedures.paused))

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from keys.kv import Event, Watched
+from tests.keys.plain import plain
 from tests.procedures import transitions
 
 Parts = tuple[str, ...]
@@ -59,7 +58,7 @@ class Agreement:
         for event in events:
             head, *parts = event.key.decode().split("/")
             where = tuple(parts)
-            value = None if event.value is None else orjson.loads(event.value)
+            value = None if event.value is None else plain(event.key, event.value)
             self._changed(head, where, value)
             if head == "__catalog" and where[0] == "update" and value is not None:
                 updates.append(value)

@@ -1,7 +1,6 @@
 """Histories in memory are bounded in number and in bytes."""
 
 from keys.records import Outcome, Phase, ProcedureHistory, ProcedureRecord, Resource, Submission
-from keys.value import encode
 from procedures.recent import Recent
 
 
@@ -34,12 +33,12 @@ def test_given_more_than_its_number_when_one_is_added_then_the_oldest_goes() -> 
         recent.add(name, ended())
 
     assert ["a" in recent, "b" in recent, "c" in recent] == [False, True, True]
-    assert recent.size_bytes == 2 * len(encode(ended()))
+    assert recent.size_bytes == 2 * len(ended().model_dump_json())
 
 
 def test_given_wide_histories_when_they_pass_the_bytes_then_as_many_go_as_must() -> None:
     wide = ended(10_000)
-    size = len(encode(wide))
+    size = len(wide.model_dump_json())
     recent = Recent(bytes_max=3 * size)
 
     for number in range(100):
@@ -66,4 +65,4 @@ def test_given_the_same_procedure_when_added_again_then_it_counts_once() -> None
     recent.add("a", ended(100))
     recent.add("a", ended())
 
-    assert recent.size_bytes == len(encode(ended()))
+    assert recent.size_bytes == len(ended().model_dump_json())

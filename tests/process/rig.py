@@ -23,6 +23,7 @@ from metasrv.playground.playground import Playground
 from metasrv.sdk.client import AsyncClient
 from metasrv.sdk.connect import connect_async
 from metasrv.toolchain import checkout, read_toolchain
+from tests.keys.plain import plain
 from tests.procedures.agree import Agreement, history_of
 
 # A leader is missed after 2 s, a datanode after some 3 s; all relations of the defaults hold.
@@ -174,12 +175,12 @@ class Rig:
         """By name without the cluster's prefix; as they stood at *revision*, if given."""
         at = (f"--rev={revision}",) if revision else ()
         found = await self.etcdctl("get", "--prefix", KEY_PREFIX + prefix, *at)
-        return {
-            base64.b64decode(kv["key"]).decode().removeprefix(KEY_PREFIX): Key(
-                kv["mod_revision"], json.loads(base64.b64decode(kv["value"]))
-            )
-            for kv in found.get("kvs", [])
-        }
+        keys = {}
+        for kv in found.get("kvs", []):
+            key = base64.b64decode(kv["key"]).removeprefix(KEY_PREFIX.encode())
+            value = plain(key, base64.b64decode(kv["value"]))
+            keys[key.decode()] = Key(kv["mod_revision"], value)
+        return keys
 
     async def records(self) -> dict[str, Any]:
         """Procedures that are not over, by id."""
