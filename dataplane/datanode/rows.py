@@ -272,7 +272,7 @@ def get_bounded(
             return region.get_entries(wanted.index, some, wanted.schema_version)
         return region.get(some, wanted.columns, wanted.schema_version)
 
-    parts = [get([])]
+    parts: list[pa.Table] = []
     ordered, total_bytes, first, at_once = sorted(set(keys)), 0, 0, FIRST_KEYS
     while first < len(ordered):
         parts.append(get(ordered[first : first + at_once]))
@@ -283,6 +283,8 @@ def get_bounded(
         if total_bytes > bytes_max:
             raise Refused("invalid-request", pointer="/keys", reason="ask for fewer keys")
         at_once = _keys_at_once(first, total_bytes)
+    if len(parts) < 2:
+        return (parts or [get([])])[0], first < len(ordered)
     # A column may have come meanwhile.
     return pa.concat_tables(parts, promote_options="default"), first < len(ordered)
 

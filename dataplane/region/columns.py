@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
@@ -15,6 +16,9 @@ VERSION = "_version"
 OP = "_op"
 EXPECT = "_expect"
 SYSTEM = (KEY, VERSION, OP)
+
+SCHEMAS_KEPT = 1_024
+"""Arrow schemas made lately: to make one takes longer than to find a row."""
 
 PUT = 0
 DELETE = 1
@@ -124,6 +128,11 @@ def log_schema(columns: Iterable[ColumnDef]) -> pa.Schema:
 
 def file_schema(columns: Iterable[ColumnDef]) -> pa.Schema:
     """Rows in files and in merges."""
+    return _file_schema(tuple(columns))
+
+
+@lru_cache(SCHEMAS_KEPT)
+def _file_schema(columns: tuple[ColumnDef, ...]) -> pa.Schema:
     key = pa.field(KEY, pa.binary(), nullable=False)
     version = pa.field(VERSION, pa.int64(), nullable=False)
     op = pa.field(OP, pa.uint8(), nullable=False)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from dataplane.region.row_hash import Hashes
+from dataplane.region.row_hash import FEW, Hashes
 
 FILTER_KEYS = 1 << 20
 BITS_OF_A_KEY = 16
@@ -41,10 +41,22 @@ class KeyFilter:
 
     def may_hold(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
         """False: a key with that hash is certainly not there."""
+        if len(hashes) <= FEW:
+            return np.array([self._may_hold_one(found) for found in hashes.tolist()], bool)
         places = _places(hashes, 8 * len(self.bits))
         byte, bit = self.bits[places >> np.uint64(3)], (places & np.uint64(7)).astype(np.uint8)
         found: npt.NDArray[np.bool_] = ((byte >> bit) & np.uint8(1)).all(axis=0)
         return found
+
+    def _may_hold_one(self, hash: int) -> bool:
+        bits, count = self.bits.data, 8 * len(self.bits)
+        half, place = hash >> 32, hash
+        for _ in range(PROBES):
+            at = (place & 0xFFFFFFFF) * count >> 32
+            if not bits[at >> 3] >> (at & 7) & 1:
+                return False
+            place += half
+        return True
 
 
 def _places(hashes: Hashes, count: int) -> Hashes:

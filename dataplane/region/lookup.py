@@ -14,7 +14,7 @@ from dataplane.region.key_range import KeyRange, cut_to_range
 from dataplane.region.memtable import Memtable, Position, newest_by_key
 from dataplane.region.merge import MergeSource, without_tombstones
 from dataplane.region.parts import PartSize
-from dataplane.region.row_hash import hashes_of
+from dataplane.region.row_hash import hashes_of_keys
 
 WINDOW_BYTES = 4 << 20
 """Of rows of all files that a scan or a merge has in hand; sorting them takes as much again."""
@@ -56,8 +56,10 @@ def newest_rows(
     """
     memtables = view.memtables if as_seen else view.counted_now()
     parts, known = _newest_in_memory(memtables, keys, columns)
-    in_files = _newest_in_files(view.files, keys, columns, known)
-    return newest_by_key(pa.concat_tables([*parts, in_files]))
+    parts += _newest_in_files(view.files, keys, columns, known)
+    if not parts:
+        return file_schema(columns).empty_table()
+    return newest_by_key(parts[0] if len(parts) == 1 else pa.concat_tables(parts))
 
 
 def newest_versions(view: View, keys: Sequence[bytes]) -> dict[bytes, int]:
@@ -72,11 +74,11 @@ def newest_versions(view: View, keys: Sequence[bytes]) -> dict[bytes, int]:
                 break
     if view.files:
         known = {key: version for key, (version, _) in found.items()}
-        in_files = _newest_in_files(view.files, sorted(keys), (), known)
-        columns = (in_files.column(name).to_pylist() for name in (KEY, VERSION, OP))
-        for key, version, op in zip(*columns, strict=True):
-            if key not in found or found[key][0] < version:
-                found[key] = (version, op == DELETE)
+        for rows in _newest_in_files(view.files, sorted(keys), (), known):
+            columns = (rows.column(name).to_pylist() for name in (KEY, VERSION, OP))
+            for key, version, op in zip(*columns, strict=True):
+                if key not in found or found[key][0] < version:
+                    found[key] = (version, op == DELETE)
     return {key: version for key, (version, is_tombstone) in found.items() if not is_tombstone}
 
 
@@ -134,7 +136,8 @@ def _newest_in_memory(
                 found.append(position)
                 known[key] = position.version
         rest = missing
-        parts.append(conformed(memtable.rows_at(found), schema))
+        if found:
+            parts.append(conformed(memtable.rows_at(found), schema))
     return parts, known
 
 
@@ -143,15 +146,17 @@ def _newest_in_files(
     keys: Sequence[bytes],
     columns: Sequence[ColumnDef],
     known: Mapping[bytes, int],
-) -> pa.Table:
-    """Versions in files may interleave, those of ingested ones with memory too; so a key is settled
+) -> list[pa.Table]:
+    """Rows found, of each file that has any.
+
+    Versions in files may interleave, those of ingested ones with memory too; so a key is settled
     only when no file that is left can have a newer one than is known. Files come in order of their
     highest version, the highest first."""
-    parts = [file_schema(columns).empty_table()]
+    parts: list[pa.Table] = []
     if not files:
-        return parts[0]
+        return parts
     rest, newest = list(keys), dict(known)
-    hashes = hashes_of(pa.array(rest, pa.binary()))
+    hashes = hashes_of_keys(rest)
     for reader in files:
         highest = reader.entry.max_version
         if newest:
@@ -167,7 +172,7 @@ def _newest_in_files(
         pairs = zip(rows.column(KEY).to_pylist(), rows.column(VERSION).to_pylist(), strict=True)
         for key, version in pairs:
             newest[key] = max(version, newest.get(key, -1))
-    return pa.concat_tables(parts)
+    return parts
 
 
 def _open_memory(run: pa.Table, keys: KeyRange, schema: pa.Schema) -> Iterator[pa.Table]:

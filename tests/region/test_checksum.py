@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from base.schema.types import arrow_type
 from dataplane.region.checksum import RowsDigest, digest_as_text, digest_rows, row_bytes
-from dataplane.region.row_hash import LONG_BYTES, hashes_of
+from dataplane.region.row_hash import FEW, LONG_BYTES, hash_of, hashes_of, hashes_of_keys
 from dataplane.region.stored_digest import digest_as, digest_stored, stored_text, text_as
 from tests.region.rig import batch
 
@@ -104,6 +104,15 @@ def test_given_values_when_hashed_in_slices_then_each_has_one_hash(
     assert hashes_of(column.slice(start)).tolist() == found[start:]
     assert [hashes_of(pa.array([one], pa.binary()))[0] for one in values] == found
     assert len(set(found)) == len(set(values)), "none collides with another, nor with null"
+
+
+@given(st.binary(max_size=40) | st.binary(min_size=LONG_BYTES - 9, max_size=LONG_BYTES + 9))
+def test_given_one_value_when_hashed_then_its_hash_is_that_of_the_column(value: bytes) -> None:
+    (expected,) = hashes_of(pa.array([value], pa.binary())).tolist()
+
+    assert hash_of(value) == expected
+    for count in (1, FEW, FEW + 1):
+        assert hashes_of_keys([value] * count).tolist() == [expected] * count
 
 
 def test_given_long_values_when_hashed_then_every_byte_counts() -> None:

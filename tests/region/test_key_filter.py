@@ -37,6 +37,18 @@ def test_given_many_keys_when_others_are_asked_for_then_few_are_taken_for_them()
     assert np.count_nonzero(wrong) < 30  # 9 are expected
 
 
+@given(st.sets(st.binary(max_size=12), min_size=1, max_size=60))
+def test_given_absent_keys_when_asked_for_one_by_one_then_the_answer_is_that_for_all(
+    keys: set[bytes],
+) -> None:
+    made = KeyFilter.of(hashed(sorted(keys)))
+    asked = hashed([b"a%d" % one for one in range(2_000)])
+
+    each = [made.may_hold(asked[at : at + 1])[0] for at in range(len(asked))]
+
+    assert each == made.may_hold(asked).tolist()
+
+
 def file_of(versions: dict[bytes, list[int]]) -> FileReader:
     """One row for each version, newest first."""
     disk = MemoryDisk(MemoryStore())
