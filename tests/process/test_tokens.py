@@ -29,18 +29,24 @@ def secret(path: Path, text: str) -> str:
 async def test_given_tokens_when_servers_nodes_and_clients_show_theirs_then_nobody_else_gets_in(
     tmp_path: Path,
 ) -> None:
-    names = ("servers", "nodes", "ada")
-    tokens = {name: new_token() for name in names}
-    taken = secret(tmp_path / "tokens", "\n".join(line_of(name, tokens[name]) for name in names))
-    shown = {name: secret(tmp_path / name, tokens[name]) for name in ("servers", "nodes")}
+    programs = ("servers", "nodes")
+    tokens = {name: new_token() for name in (*programs, "ada")}
+    lines = {name: line_of(name, token) for name, token in tokens.items()}
+    taken = {
+        "tokens-file": secret(tmp_path / "tokens", lines["ada"]),
+        "cluster-tokens-file": secret(
+            tmp_path / "cluster", "\n".join(lines[name] for name in programs)
+        ),
+    }
+    shown = {name: secret(tmp_path / name, tokens[name]) for name in programs}
     settings = Settings(
         tmp_path / "playground",
         metasrvs=2,
         datanodes=1,
         frontends=1,
-        metasrv_flags={**CALM, "tokens-file": taken, "token-file": shown["servers"]},
-        datanode_flags={"tokens-file": taken, "token-file": shown["nodes"]},
-        frontend_flags={"tokens-file": taken, "token-file": shown["nodes"]},
+        metasrv_flags={**CALM, **taken, "token-file": shown["servers"]},
+        datanode_flags={**taken, "token-file": shown["nodes"]},
+        frontend_flags={**taken, "token-file": shown["nodes"]},
     )
     async with Playground(settings) as playground, httpx.AsyncClient(trust_env=False) as http:
         for number, url in enumerate(playground.metasrv_urls):  # one of them asks the other
@@ -52,11 +58,17 @@ async def test_given_tokens_when_servers_nodes_and_clients_show_theirs_then_nobo
             assert rows.to_pylist() == [{"id": 1, "word": "mine"}]
             assert made.submitted_by == "ada"
         frontends = tuple(playground.frontend_urls.values())
-        programs = (*playground.metasrv_urls, *playground.datanode_urls.values(), *frontends)
-        for url in programs:
+        urls = (*playground.metasrv_urls, *playground.datanode_urls.values(), *frontends)
+        for url in urls:
             for path in ("/v1/cluster", "/node/v1/regions", "/metrics"):
                 answers = [await http.get(url + path, headers=headers) for headers in STRANGERS]
                 assert {answer.status_code for answer in answers} == {401}, url + path
+        ada = {"authorization": f"Bearer {tokens['ada']}"}
+        for url, path in ((urls[0], "/internal/v1/settings"), (urls[2], "/node/v1/orders")):
+            refused = await http.post(url + path, headers=ada)
+            assert (refused.status_code, refused.json()["code"]) == (403, "cluster-token-needed")
+        node = (await http.get(urls[0] + "/v1/nodes", headers=ada)).json()["nodes"][0]
+        assert node["principal"] == "nodes"
         async with connect_async(playground.metasrv_urls[0], token="wrong") as stranger:
             with pytest.raises(MetaError, match="unauthenticated"):
                 await stranger.tables.list()
