@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from base.wire.model import Listed, WireModel
+from base.wire.model import Int64, Listed, WireModel
 from base.wire.tables import ColumnSpec, Identifier
 
 OPERATIONS_MAX = 32
@@ -25,7 +25,7 @@ class RenameRequest(WireModel):
 class UndropRequest(WireModel):
     """`POST T/undrop`."""
 
-    table_id: int | None = Field(default=None, ge=0)
+    table_id: Int64 | None = None
     """Which one, when several tables of that name were dropped."""
     new_name: Identifier | None = None
     """Null: the name it had."""
@@ -34,7 +34,7 @@ class UndropRequest(WireModel):
 class PurgeRequest(WireModel):
     """`POST /v1/purges`: a dropped table is deleted for good, before its retention is over."""
 
-    table_id: int | None = Field(default=None, ge=0)
+    table_id: Int64 | None = None
     table: str | None = Field(default=None, max_length=512)
     """Its full name as it was dropped, `catalog.schema.table`; with `table_id` where several were
     dropped under one name."""

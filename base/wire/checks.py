@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue, Strict
 
-from base.wire.model import WireModel
+from base.wire.model import Int64, PositiveInt64, WireModel
 
 FAULTS_MAX = 1_000
 """Of each rule that an answer lists; it counts all."""
@@ -39,7 +39,7 @@ class DataFault(WireModel):
     """One of them. What does not apply is null."""
 
     rule: DataRule
-    element: int | None = None
+    element: Int64 | None = None
     """Id of the column, index or constraint."""
     row_keys: list[str] = Field(default_factory=list)
     """Hexadecimal."""
@@ -49,7 +49,7 @@ class DataFault(WireModel):
     """Hexadecimal."""
     file: str | None = None
     """Relative to the region's root."""
-    count: int = Field(default=1, ge=1)
+    count: PositiveInt64 = 1
     """Of values or entries in the file; bytes of one that nothing explains."""
 
 
@@ -57,7 +57,7 @@ class DataFaults(WireModel):
     """The first of each rule, and how many there are."""
 
     found: list[DataFault] = Field(default_factory=list)
-    totals: dict[DataRule, int] = Field(default_factory=dict)
+    totals: dict[DataRule, Int64] = Field(default_factory=dict)
     """Rules that are kept are not in it."""
 
     @property
@@ -68,8 +68,8 @@ class DataFaults(WireModel):
 class CheckedIndex(WireModel):
     """An index that the table has, in whatever state."""
 
-    id: int
-    columns: list[int] = Field(min_length=1)
+    id: Int64
+    columns: list[Int64] = Field(min_length=1)
     """Column ids, in the order of the entries' keys."""
     unique: bool = False
     complete: bool
@@ -95,19 +95,19 @@ class TableFault(WireModel):
     """Hexadecimal."""
     file: str | None = None
     """Relative to the region's root."""
-    count: int = 1
+    count: Int64 = 1
     """Of values or entries in the file; bytes of one that nothing explains."""
 
 
 class TableCheckBody(WireModel):
     """What all rows and entries of a table came to, each region as of one moment."""
 
-    table_id: int
+    table_id: Int64
     name: str
-    rows: int
-    entries: int
+    rows: Int64
+    entries: Int64
     clean: bool
-    totals: dict[Rule, int]
+    totals: dict[Rule, Int64]
     """Of faults, by rule; a rule that is kept is not in it."""
     faults: list[TableFault]
     """The first ones."""

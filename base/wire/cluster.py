@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from base.token import HOLDER
-from base.wire.model import Listed, WireModel
+from base.wire.model import Int64, Listed, WireModel
 from base.wire.nodes import NodeResources, RegionStat, SettingBody
 from base.wire.tables import RegionRouteBody
 
@@ -13,7 +13,7 @@ from base.wire.tables import RegionRouteBody
 class LeaderBody(WireModel):
     id: str
     url: str
-    term: int | None
+    term: Int64 | None
     """Rises at every election; null: this server follows and has not heard it."""
 
 
@@ -36,7 +36,7 @@ class MaintenanceBody(WireModel):
     """RFC 3339; null: it was never changed."""
     expires_at: str | None
     """RFC 3339, by the leader's clock; null: not by itself."""
-    version: int
+    version: Int64
 
 
 class MaintenanceRequest(WireModel):
@@ -56,7 +56,7 @@ class PauseBody(WireModel):
     changed_by: str | None
     changed_at: str | None
     """RFC 3339; null: it was never changed."""
-    version: int
+    version: Int64
 
 
 class PauseRequest(WireModel):
@@ -70,7 +70,7 @@ class SettingRequest(WireModel):
     """`PUT /v1/settings/{name}`."""
 
     value: Any
-    expected_version: int | None = Field(default=None, ge=0)
+    expected_version: Int64 | None = None
     """Refused with 412 if it is at another one by now."""
 
 
@@ -84,7 +84,7 @@ class ClusterBody(WireModel):
     leader: LeaderBody | None
     metasrvs: Listed[MetasrvBody]
     """By id; only this one while the store is silent."""
-    catalog_version: int
+    catalog_version: Int64
     stale: bool
     """This server has not heard from the store for longer than a lease."""
     version: str
@@ -170,9 +170,9 @@ class NodeBody(WireModel):
     """RFC 3339."""
     phi: float
     """Suspicion: -log10 of the chance that it is merely late. Dead from the threshold on."""
-    heard_ms_ago: int | None
+    heard_ms_ago: Int64 | None
     """Null: not heard by this leader."""
-    lease_left_ms: int
+    lease_left_ms: Int64
     """Until it surely holds no lease."""
     cordon: CordonBody | None
     """Null: it takes new regions."""
@@ -189,7 +189,7 @@ class NodeBody(WireModel):
     """Null: nothing holds a failover of it back."""
     resources: NodeResources | None
     """As last reported."""
-    leads: int
+    leads: Int64
     """Regions it leads, by the catalog."""
     regions: Listed[RegionStat]
     """As last reported, by id."""
@@ -204,7 +204,7 @@ class NodeList(WireModel):
 class RegionBody(RegionRouteBody):
     """A region: where it is by the catalog, and what its leader last reported."""
 
-    table_id: int
+    table_id: Int64
     table: str
     """Full name of its table."""
     root: str
@@ -217,7 +217,7 @@ class RegionList(WireModel):
     """A page of regions of living tables, by id, all at one version of the catalog."""
 
     regions: Listed[RegionBody]
-    catalog_version: int
+    catalog_version: Int64
     next_page_token: str | None = None
     """Opaque; null on the last page."""
 

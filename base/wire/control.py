@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from base.wire.model import Listed, WireModel
+from base.wire.model import Listed, PositiveInt64, WireModel
 from base.wire.procedures import ProcedureError, ResourceBody
 
 PERCENT_MAX = 95
@@ -15,7 +15,7 @@ class ThrottleRequest(WireModel):
 
     percent: int = Field(default=0, ge=0, le=PERCENT_MAX)
     """The share of time that the steps which move data rest; 0: none."""
-    rows_per_s: int | None = Field(default=None, ge=1)
+    rows_per_s: PositiveInt64 | None = None
     """How many rows a reorg reads; null: as many as the statements beside it allow."""
 
 

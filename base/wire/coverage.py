@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from base.wire.model import Listed, WireModel
+from base.wire.model import Int64, Listed, WireModel
 
 
 class RegionCoverage(WireModel):
@@ -21,11 +21,11 @@ class IndexCoverage(WireModel):
 
     procedure_id: str
     regions: Listed[RegionCoverage]
-    rows: int
+    rows: Int64
     """Of which the regions have taken entries."""
-    rows_total: int
+    rows_total: Int64
     """An estimate, from when it began."""
-    entries: int
+    entries: Int64
 
 
 class RepeatedValues(WireModel):
@@ -40,6 +40,6 @@ class RepeatedValues(WireModel):
 class IndexDuplicates(WireModel):
     """Why an index is not public."""
 
-    total: int
+    total: Int64
     """Of values, over all regions."""
     first: Listed[RepeatedValues]

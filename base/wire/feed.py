@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue, TypeAdapter
 
 from base.elements.states import ElementState
 from base.schema.partition import PartitionRule
-from base.wire.model import Listed, WireModel
+from base.wire.model import Int64, Listed, PositiveInt64, WireModel
 from base.wire.tables import RegionState
 
 MEDIA_TYPE = "application/x-ndjson"
@@ -24,7 +24,7 @@ ALIVE_MS = 1_000
 class FeedColumn(WireModel):
     """A column as statements need it: hidden ones too, by their state."""
 
-    id: int
+    id: Int64
     name: str
     type: str
     nullable: bool
@@ -32,7 +32,7 @@ class FeedColumn(WireModel):
     """Of a row that is written without it, in JSON form; null: none."""
     origin_default: JsonValue = None
     """What a row that was written before the column reads as."""
-    replaces: int | None = None
+    replaces: Int64 | None = None
     """Id of a column of another type, in whose place it comes."""
     state: ElementState
 
@@ -40,19 +40,19 @@ class FeedColumn(WireModel):
 class FeedIndex(WireModel):
     """Its entries are family `id` of every region of the table."""
 
-    id: int
+    id: Int64
     name: str
-    columns: Listed[int]
+    columns: Listed[Int64]
     """Column ids, in the order of the entries' keys."""
     unique: bool
     state: ElementState
 
 
 class FeedConstraint(WireModel):
-    id: int
+    id: Int64
     name: str
     kind: Literal["not-null", "check", "unique"]
-    columns: Listed[int] = ()
+    columns: Listed[Int64] = ()
     """Column ids."""
     expression: str | None = None
     """Of a check."""
@@ -66,28 +66,28 @@ class FeedRegion(WireModel):
     """table_id << 32 | number, in decimal."""
     leader: str | None
     """Node id; null while the region is lost."""
-    epoch: int
+    epoch: Int64
     state: RegionState
 
 
 class FeedTable(WireModel):
     """All that a statement on a table needs, at one version of the catalog."""
 
-    id: int
+    id: Int64
     catalog: str
     schema_name: str
     name: str
-    version: int
-    schema_version: int
+    version: Int64
+    schema_version: Int64
     """Rises by one with every published transition of an element; batches and reads carry it."""
-    schema_floor: int
+    schema_floor: Int64
     """The oldest schema version that regions take, or soon will."""
     state: ElementState = ElementState.PUBLIC
     """In any other one no statement may find it; those that have found it go on."""
     columns: Listed[FeedColumn]
     indexes: Listed[FeedIndex] = ()
     constraints: Listed[FeedConstraint] = ()
-    primary_key: Listed[int]
+    primary_key: Listed[Int64]
     """Column ids."""
     partition: PartitionRule
     """Over column ids; the region's number is its place in `regions`."""
@@ -99,7 +99,7 @@ class Snapshot(WireModel):
     the one that is the last, at once; addresses come with that one."""
 
     type: Literal["snapshot"] = "snapshot"
-    version: int = Field(ge=0)
+    version: Int64
     tables: Listed[FeedTable]
     addresses: dict[str, str] = Field(default_factory=dict)
     """Node id -> base URL."""
@@ -115,12 +115,12 @@ class Update(WireModel):
     """
 
     type: Literal["update"] = "update"
-    version: int = Field(ge=1)
+    version: PositiveInt64
     tables: Listed[FeedTable] = ()
     """Those that are new, or not as they were: each whole."""
-    hidden: Listed[int] = ()
+    hidden: Listed[Int64] = ()
     """Ids of tables of which nothing changed but that no statement may find them any more."""
-    gone: Listed[int] = ()
+    gone: Listed[Int64] = ()
     """Ids of tables that are not to be seen any more; a reader need not have had them."""
 
 
@@ -137,7 +137,7 @@ class Alive(WireModel):
     """All that was applied here has been sent."""
 
     type: Literal["alive"] = "alive"
-    version: int = Field(ge=0)
+    version: Int64
     """Of the catalog at this server; a reader that is ahead of it goes elsewhere, or waits."""
     leader: str | None
     """URL of the leader as far as this server knows; to whom holders acknowledge."""

@@ -7,7 +7,7 @@ from before the acknowledgement of that sequence was first sent.
 
 from pydantic import Field
 
-from base.wire.model import Int64, Listed, WireModel
+from base.wire.model import Int64, Listed, PositiveInt64, WireModel
 
 PINS_MAX = 4_096
 TRANSACTION_CHARS_MAX = 200
@@ -28,7 +28,7 @@ class HolderRegisterRequest(WireModel):
     """`POST /internal/v1/holders/{holder_id}/register`, at every start, and whenever a lease could
     not be renewed in time. A new incarnation ends the one before."""
 
-    format: int = Field(default=1, ge=1)
+    format: PositiveInt64 = 1
     cluster_id: str | None
     """None: a process that never belonged to a cluster."""
     holder_id: str
@@ -65,7 +65,7 @@ class AcknowledgeRequest(WireModel):
     catalog at `version`, or a newer one, says of it.
     """
 
-    format: int = Field(default=1, ge=1)
+    format: PositiveInt64 = 1
     cluster_id: str
     holder_id: str
     incarnation: str
@@ -113,7 +113,7 @@ class SchemaLeaseBody(WireModel):
     """RFC 3339."""
     have: Int64 | None
     """The catalog version it acknowledged; null: not heard by this leader yet."""
-    acknowledged_ms_ago: int | None
+    acknowledged_ms_ago: Int64 | None
     lease_left_ms: Int64
     """Until no lease of it can be alive, by the clock of the leader."""
     pinned: Listed[PinBody]
@@ -128,7 +128,7 @@ class RefusedBody(WireModel):
     """`catalog.schema.name`; null: there is no such table any more."""
     holder_id: str | None
     """Whose batches; null: reads, and batches that name nobody."""
-    count: int
+    count: Int64
     """As nodes last reported it: since each of them started."""
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from base.wire.model import Listed, WireModel
+from base.wire.model import Int64, Listed, WireModel
 
 PATHS_MAX = 256
 PATH_CHARS_MAX = 4096
@@ -19,12 +19,12 @@ class ImportRequest(WireModel):
 
 
 class ImportBody(WireModel):
-    table_id: int
+    table_id: Int64
     name: str
-    rows: int
+    rows: Int64
     """Of the files; each is in the table, or was written by somebody else meanwhile."""
-    files: int
-    bytes: int
+    files: Int64
+    bytes: Int64
     """Of the files."""
-    regions: int
+    regions: Int64
     """That were given rows."""

@@ -33,7 +33,7 @@ class Borrowed(WireModel):
     columns: list[RegionColumn]
     indexes: list[Int32] = Field(default_factory=list)
     """Whose entries the files and segments may hold; those of others are left behind."""
-    marks: list[int]
+    marks: list[Int64]
     """Open marks: row versions at which the newest version of each key must survive."""
     files: list[BorrowedFile]
     segments: list[SealedSegment]

@@ -4,10 +4,8 @@
 an inspection to its standard output; `metasrv check` judges it. No judgement is made here.
 """
 
-from pydantic import Field
-
 from base.schema.partition import PartitionRule
-from base.wire.model import Listed, WireModel
+from base.wire.model import Int64, Listed, PositiveInt64, WireModel
 
 
 class KeyShape(WireModel):
@@ -15,10 +13,10 @@ class KeyShape(WireModel):
 
     types: Listed[str]
     """Of the primary key's columns, in its order."""
-    partition_at: Listed[int]
+    partition_at: Listed[Int64]
     """Places of the partition columns among them."""
     rule: PartitionRule
-    number: int
+    number: Int64
     """Of the region: where the rule must send every key of it."""
 
 
@@ -40,8 +38,8 @@ class InspectRequest(WireModel):
 
 class FoundFence(WireModel):
     name: str
-    epoch: int
-    opening: int
+    epoch: Int64
+    opening: Int64
 
 
 class FoundManifest(WireModel):
@@ -49,41 +47,41 @@ class FoundManifest(WireModel):
 
     name: str
     region_id: str
-    epoch: int
-    opening: int
+    epoch: Int64
+    opening: Int64
     borrowed_roots: Listed[str]
 
 
 class FileContent(WireModel):
     """A Parquet file: as a manifest lists it, or as it was found. None: not read."""
 
-    bytes: int
+    bytes: Int64
     crc32: str
-    rows: int | None = None
+    rows: Int64 | None = None
     row_checksum: str | None = None
     """Only when read deeply."""
     min_key: str | None = None
     max_key: str | None = None
-    min_version: int | None = None
-    max_version: int | None = None
+    min_version: Int64 | None = None
+    max_version: Int64 | None = None
 
 
 class InspectedFile(WireModel):
     path: str
-    family: int = 0
+    family: Int64 = 0
     """0: rows; else the index whose entries it holds."""
     listed: FileContent
     found: FileContent | None
     """None: it is not there, or `error` says why it could not be read."""
-    unsorted_at: int | None = None
+    unsorted_at: Int64 | None = None
     """The first row that is not above the one before it, by key and then newest first."""
     error: str | None = None
 
 
 class SegmentContent(WireModel):
-    bytes: int
+    bytes: Int64
     crc32: str
-    rows: int
+    rows: Int64
 
 
 class InspectedSegment(WireModel):
@@ -99,10 +97,10 @@ class InspectedSegment(WireModel):
 class LiveRows(WireModel):
     """What a reader of the region would see."""
 
-    rows: int
+    rows: Int64
     checksum: str
     """Order-independent, of keys and values: 16 hexadecimal digits."""
-    strays: int = 0
+    strays: Int64 = 0
     """Keys that the partition rule sends to another region, or that are no keys of the table."""
     first_stray: str | None = None
     """Hexadecimal."""
@@ -111,8 +109,8 @@ class LiveRows(WireModel):
 class LiveEntries(WireModel):
     """What a reader of one index would see; the digest is of entries and keys of rows."""
 
-    index: int
-    rows: int
+    index: Int64
+    rows: Int64
     checksum: str
 
 
@@ -127,7 +125,7 @@ class InspectedRoot(WireModel):
     """Why there is no manifest to go by, or why its log does not hang together."""
     files: Listed[InspectedFile] = ()
     segments: Listed[InspectedSegment] = ()
-    version: int = 0
+    version: Int64 = 0
     """The highest row version that its files and its log hold."""
     live: LiveRows | None = None
     """None: not asked for, or not to be had."""
@@ -136,7 +134,7 @@ class InspectedRoot(WireModel):
 
 
 class Inspection(WireModel):
-    format: int = Field(default=1, ge=1)
+    format: PositiveInt64 = 1
     node_root: str
     exists: bool
     folders: Listed[str] = ()

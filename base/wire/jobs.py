@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue, TypeAdapter
 from base.schema.partition import PartitionRule
 from base.wire.checks import CheckedIndex, DataFaults
 from base.wire.inputs import Borrowed, Snapshot
-from base.wire.model import WireModel
+from base.wire.model import Int64, PositiveInt64, SignedInt64, WireModel
 from base.wire.offenders import OFFENDERS_MAX, Duplicate, Violation
 from base.wire.orders import DataFile, RegionColumn
 
@@ -30,8 +30,8 @@ class MoveJob(WireModel):
 class JobIndex(WireModel):
     """The index whose entries a job makes."""
 
-    id: int
-    columns: list[int] = Field(min_length=1)
+    id: Int64
+    columns: list[Int64] = Field(min_length=1)
     """Column ids, in the order of the entries' keys."""
     unique: bool = False
 
@@ -46,7 +46,7 @@ class BackfillJob(WireModel):
     """Folder of this attempt alone, relative to the region's root."""
     snapshot: Snapshot
     index: JobIndex
-    rows_per_s: int | None = Field(default=None, ge=1)
+    rows_per_s: PositiveInt64 | None = None
     """Of all tasks together; null: as fast as it goes."""
 
     @property
@@ -57,11 +57,11 @@ class BackfillJob(WireModel):
 class RowCheck(WireModel):
     """What every row must satisfy."""
 
-    constraint: int
+    constraint: SignedInt64
     """By which violations name it."""
     kind: Literal["not-null", "check", "convertible"]
     """Convertible: each value of the one column is a value of another type, too."""
-    columns: list[int]
+    columns: list[Int64]
     """Column ids."""
     expression: str | None = None
     """Of a check."""
@@ -77,7 +77,7 @@ class ValidateJob(WireModel):
     procedure: str
     snapshot: Snapshot
     checks: list[RowCheck] = Field(min_length=1)
-    rows_per_s: int | None = Field(default=None, ge=1)
+    rows_per_s: PositiveInt64 | None = None
 
     @property
     def region_id(self) -> str:
@@ -92,14 +92,14 @@ class CheckJob(WireModel):
     procedure: str
     snapshot: Snapshot
     """With files of every family that the region lists."""
-    owned: list[int]
+    owned: list[Int64]
     """Column ids that the table has or had."""
-    required: list[int]
+    required: list[Int64]
     """Column ids without a null."""
     indexes: list[CheckedIndex]
     checks: list[RowCheck]
     """Public constraints."""
-    rows_per_s: int | None = Field(default=None, ge=1)
+    rows_per_s: PositiveInt64 | None = None
 
     @property
     def region_id(self) -> str:
@@ -119,10 +119,10 @@ class LoadColumn(WireModel):
 class LoadRegion(WireModel):
     """A region that is given rows."""
 
-    number: int
+    number: Int64
     root: str
     """The region's own, under which the job's attempt folder lies."""
-    version: int
+    version: Int64
     """That its rows are to bear."""
 
 
@@ -140,7 +140,7 @@ class LoadJob(WireModel):
     """Only what lies below one of them is read, wherever links lead."""
     columns: list[LoadColumn]
     """All that the table stores."""
-    key: list[int]
+    key: list[Int64]
     """Ids of the columns of the primary key, in its order."""
     partition: PartitionRule
     checks: list[RowCheck]
@@ -148,7 +148,7 @@ class LoadJob(WireModel):
     """Rows of others are read, and left out."""
     input_digest: str | None = None
     """Of the files, as an earlier job has found them; null: no matter."""
-    rows_per_s: int | None = Field(default=None, ge=1)
+    rows_per_s: PositiveInt64 | None = None
 
     @property
     def region_id(self) -> None:
@@ -160,7 +160,7 @@ class ThrottleJob(WireModel):
 
     op: Literal["throttle"] = "throttle"
     job_id: str
-    rows_per_s: int | None = Field(default=None, ge=1)
+    rows_per_s: PositiveInt64 | None = None
     """Null: as fast as it goes."""
 
 
@@ -175,7 +175,7 @@ class DriverReady(WireModel):
     """The first line: the session is up, and an executor has run Python."""
 
     op: Literal["ready"] = "ready"
-    pid: int
+    pid: Int64
     master: str
     spark: str
     java: str
@@ -184,8 +184,8 @@ class DriverReady(WireModel):
 class JobProgress(WireModel):
     op: Literal["progress"] = "progress"
     job_id: str
-    done: int
-    total: int
+    done: Int64
+    total: Int64
     unit: str
 
 
@@ -195,13 +195,13 @@ class MoveResult(WireModel):
     op: Literal["moved"] = "moved"
     job_id: str
     files: list[DataFile]
-    rows_in: int
-    rows_out: int
-    bytes_in: int
-    bytes_out: int
-    copied_files: int
-    rewritten_segments: int
-    rewritten_files: int = 0
+    rows_in: Int64
+    rows_out: Int64
+    bytes_in: Int64
+    bytes_out: Int64
+    copied_files: Int64
+    rewritten_segments: Int64
+    rewritten_files: Int64 = 0
     """Files too small to be worth keeping, merged with the log."""
 
 
@@ -211,39 +211,39 @@ class BackfillResult(WireModel):
     files: list[DataFile]
     """Of the index's family, each sorted by key, none overlapping another; every entry has the
     version of its row."""
-    rows_in: int
+    rows_in: Int64
     """Rows as of the mark."""
-    entries: int
-    bytes_in: int
-    bytes_out: int
+    entries: Int64
+    bytes_in: Int64
+    bytes_out: Int64
     duplicates: list[Duplicate] = Field(default_factory=list, max_length=OFFENDERS_MAX)
     """Of a unique index, as of the mark: suspects, since rows may have changed behind it. Their
     entries are in the files; what counts is what the region says when it ingests them."""
-    duplicates_total: int = 0
+    duplicates_total: Int64 = 0
 
 
 class ValidateResult(WireModel):
     op: Literal["validated"] = "validated"
     job_id: str
-    rows_in: int
+    rows_in: Int64
     """Rows as of the mark."""
     violations: list[Violation] = Field(default_factory=list, max_length=OFFENDERS_MAX)
     """In order of row key."""
-    violations_total: int = 0
+    violations_total: Int64 = 0
 
 
 class CheckResult(WireModel):
     op: Literal["checked"] = "checked"
     job_id: str
-    rows_in: int
+    rows_in: Int64
     """Rows as of the mark."""
-    entries: int
+    entries: Int64
     """Of all indexes, as of the mark."""
     faults: DataFaults
 
 
 class LoadedRegion(WireModel):
-    number: int
+    number: Int64
     files: list[DataFile]
     """Of rows, each sorted by key, none overlapping another; all of the version asked for."""
 
@@ -255,19 +255,19 @@ class LoadResult(WireModel):
     job_id: str
     input_digest: str
     """Of the names, sizes and times of the files."""
-    files_in: int
-    rows_in: int
-    bytes_in: int
-    bytes_out: int
+    files_in: Int64
+    rows_in: Int64
+    bytes_in: Int64
+    bytes_out: Int64
     regions: list[LoadedRegion]
     """Those that have rows."""
     repeated: list[str] = Field(default_factory=list, max_length=OFFENDERS_MAX)
     """Row keys that stand in the files more than once, hexadecimal."""
-    repeated_total: int = 0
+    repeated_total: Int64 = 0
     """How many keys."""
     violations: list[Violation] = Field(default_factory=list, max_length=OFFENDERS_MAX)
     """Of constraints; constraint 0: of a column that has a null, and must not."""
-    violations_total: int = 0
+    violations_total: Int64 = 0
 
 
 class JobFailed(WireModel):

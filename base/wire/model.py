@@ -16,6 +16,8 @@ INT64_END = 1 << 63
 """Above all terms, epochs, numbers, versions and ids: what etcd, Arrow and our files can hold."""
 
 Int64 = Annotated[int, Field(ge=0, lt=INT64_END)]
+SignedInt64 = Annotated[int, Field(ge=-INT64_END, lt=INT64_END)]
+PositiveInt64 = Annotated[int, Field(ge=1, lt=INT64_END)]
 Int32 = Annotated[int, Field(ge=0, lt=1 << 31)]
 
 REGION_ID_CHARS_MAX = 19

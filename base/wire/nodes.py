@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from base.wire.model import INT64_END, Int64, RegionId, WireModel
+from base.wire.model import INT64_END, Int64, PositiveInt64, RegionId, WireModel
 from base.wire.orders import Order
 
 FOLDERS_MAX = 1_000  # named by a node that registers; the others are counted
@@ -21,7 +21,7 @@ class NodeResources(WireModel):
 class RegisterRequest(WireModel):
     """`POST /internal/v1/nodes/{node_id}/register`, at every start of the process."""
 
-    format: int = Field(default=1, ge=1)
+    format: PositiveInt64 = 1
     cluster_id: str | None
     """As found on the node's disk; None: a node that never belonged to a cluster."""
     node_id: str
@@ -36,7 +36,7 @@ class RegisterRequest(WireModel):
     resources: NodeResources
     folders: list[str] = Field(default_factory=list, max_length=FOLDERS_MAX)
     """The folders of regions that are on its disk: the first 1,000 by name."""
-    folder_count: int = Field(default=0, ge=0)
+    folder_count: Int64 = 0
 
 
 class RegisterAnswer(WireModel):
@@ -80,7 +80,7 @@ class RefusedStat(WireModel):
 class HeartbeatRequest(WireModel):
     """`PUT /internal/v1/nodes/{node_id}/heartbeat`. Heard in (incarnation, sequence) order."""
 
-    format: int = Field(default=1, ge=1)
+    format: PositiveInt64 = 1
     cluster_id: str
     node_id: str
     incarnation: str

@@ -2,7 +2,7 @@
 
 from pydantic import Field, JsonValue
 
-from base.wire.model import WireModel
+from base.wire.model import Int64, SignedInt64, WireModel
 
 OFFENDERS_MAX = 1_000
 """Of each kind that an answer lists; it counts all."""
@@ -22,16 +22,16 @@ class Duplicate(WireModel):
 class Offenders(WireModel):
     """Facts of the error `unique-violation`: what a region found when it ingested entries."""
 
-    index: int
+    index: Int64
     duplicates: list[Duplicate] = Field(max_length=OFFENDERS_MAX)
-    total: int
+    total: Int64
     """Of values that more rows than one have."""
 
 
 class Violation(WireModel):
     """A row that does not satisfy a constraint."""
 
-    constraint: int
+    constraint: SignedInt64
     row_key: str
     """Hexadecimal."""
     values: dict[str, JsonValue]

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from base.wire.model import Listed, WireModel
+from base.wire.model import Int64, Listed, WireModel
 from base.wire.procedures import ResourceBody
 from base.wire.transitions import ShiftBody
 
@@ -38,13 +38,13 @@ class BlockerBody(WireModel):
     """Who has it: a procedure, a node, a region, or the problem code of a refusal."""
     key: str | None = None
     """Of a lock or a poison."""
-    expires_in_s: int | None = None
+    expires_in_s: Int64 | None = None
     """After this long it is over by itself."""
     waits: bool
     """False: the change would be refused, or undone, rather than wait."""
     transaction: str | None = None
     """Of a holder of a schema lease: the oldest one that is open there."""
-    transaction_age_ms: int | None = None
+    transaction_age_ms: Int64 | None = None
 
 
 class PlannedOrderBody(WireModel):
@@ -60,16 +60,16 @@ class PlannedScanBody(WireModel):
 
     job: Literal["move", "backfill", "validate", "check"]
     region_id: str
-    rows: int | None
+    rows: Int64 | None
     """As the region's node last reported, like `bytes`; null: it has not."""
-    bytes: int | None
+    bytes: Int64 | None
 
 
 class PlannedVersionBody(WireModel):
     """A schema version that a step publishes, one above the last."""
 
-    table_id: int
-    schema_version: int
+    table_id: Int64
+    schema_version: Int64
     shifts: Listed[ShiftBody]
     """The elements that it moves; none: it only ends what is absent already."""
 
@@ -77,8 +77,8 @@ class PlannedVersionBody(WireModel):
 class PlannedDrainBody(WireModel):
     """Before a step commits, nobody may use the table below that version."""
 
-    table_id: int
-    schema_version: int
+    table_id: Int64
+    schema_version: Int64
     holders: Listed[str]
     """Of schema leases, as of now, that must follow: they do within milliseconds but for those
     that are among the blockers."""
@@ -101,7 +101,7 @@ class PlannedStepBody(WireModel):
     """If the regions hold any rows by then."""
     cancellable: bool = True
     """Whether a cancel before it commits undoes everything."""
-    eta_s: int = 0
+    eta_s: Int64 = 0
     """For what is in its way now, and for the rows that it reads."""
 
 
@@ -116,15 +116,15 @@ class PlannedProcedure(WireModel):
     last_cancellable_step: str | None = None
     """Until its commit a cancel undoes everything."""
     blockers: Listed[BlockerBody] = ()
-    scan_rows: int = 0
+    scan_rows: Int64 = 0
     """All that its steps read, as far as it is known; like `scan_bytes`."""
-    scan_bytes: int = 0
-    scan_rows_per_s: int | None = None
+    scan_bytes: Int64 = 0
+    scan_rows_per_s: Int64 | None = None
     """At which `eta_s` takes them to be read. Null: none are."""
-    scan_rate_reorgs: int = 0
+    scan_rate_reorgs: Int64 = 0
     """Over how many earlier reorgs, of this table or else of any, that rate was measured; 0: it is
     assumed."""
-    eta_s: int | None = 0
+    eta_s: Int64 | None = 0
     """Of all steps. Null: nobody knows when what is in the way will be gone."""
     complete: bool = True
     """Whether `steps` reach the end; if not, the last blocker says what they wait for."""
@@ -138,7 +138,7 @@ class PlanBody(PlannedProcedure):
     """
 
     dry_run: Literal[True] = True
-    catalog_version: int
+    catalog_version: Int64
     """The version it was judged at."""
     waits_for: Listed[str] = ()
     """Procedures it would wait for, by their locks."""

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field, JsonValue, ValidationError
 
 from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
-from base.wire.model import Listed, WireModel
+from base.wire.model import Int64, Listed, WireModel
 from base.wire.problem_kind import ProblemKind
 from base.wire.problem_moves import MOVES
 from base.wire.problem_refusals import REFUSALS
@@ -45,7 +45,7 @@ class Problem(WireModel):
     code: str
     title: str
     """The same for every problem of this code."""
-    status: int
+    status: Int64
     detail: str
     """What was wrong here, and what would be right."""
     instance: str
@@ -54,7 +54,7 @@ class Problem(WireModel):
     """Find the request in the logs by it."""
     retryable: bool
     """Whether the same request may succeed later."""
-    retry_after_s: int | None = None
+    retry_after_s: Int64 | None = None
     procedure_id: str | None = None
     """The procedure that did it, or that stands in the way."""
     blocked_by: JsonValue = None

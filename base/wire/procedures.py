@@ -4,7 +4,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field
 
-from base.wire.model import Listed, WireModel
+from base.wire.model import Int64, Listed, PositiveInt64, WireModel
 from base.wire.transitions import TransitionBody
 
 ProcedureState = Literal[
@@ -44,13 +44,13 @@ class ProgressBody(WireModel):
     """How far the step in flight has come."""
 
     phase: str
-    done: int
-    total: int
+    done: Int64
+    total: Int64
     unit: str
     rate_per_s: float
-    eta_s: int | None
+    eta_s: Int64 | None
     """Null while there is no rate to tell it from."""
-    limit_per_s: int | None = None
+    limit_per_s: Int64 | None = None
     """Of a reorg: it may be no faster, for an operator said so, or since statements beside it had
     become slow; null: as fast as it goes."""
 
@@ -66,15 +66,15 @@ class WaitingBody(WireModel):
     """Of a lock."""
     since: str
     """RFC 3339."""
-    expires_in_s: int | None = None
+    expires_in_s: Int64 | None = None
     """After this long the wait is over whatever the holder does."""
-    have: int | None = None
+    have: Int64 | None = None
     """Of a schema lease: the version of the catalog that the holder acknowledged, if any."""
-    need: int | None = None
+    need: Int64 | None = None
     """The one that it must acknowledge."""
     transaction: str | None = None
     """The oldest transaction that keeps the holder at an older version of the table."""
-    transaction_age_ms: int | None = None
+    transaction_age_ms: Int64 | None = None
 
 
 class BeatBody(WireModel):
@@ -83,7 +83,7 @@ class BeatBody(WireModel):
     step: str
     at: str
     """When it ended, RFC 3339."""
-    ms: int
+    ms: Int64
     """How long it took."""
 
 
@@ -127,9 +127,9 @@ class ProcedureBody(WireModel):
     """It can only go forward now."""
     allowed_actions: Listed[str]
     """What `POST /v1/procedures/{id}/...` accepts now."""
-    attempt: int
+    attempt: Int64
     """Of the step in flight."""
-    resumed: int
+    resumed: Int64
     """How many leaders have taken it up again."""
     parent_id: str | None
     children: Listed[str]
@@ -147,11 +147,11 @@ class ProcedureBody(WireModel):
     """The last 16 versions of a schema that it published, oldest first."""
     controls: Listed[ControlBody] = ()
     """The last 16, by whom, when and why; of `retry`, only those that were stored."""
-    throttle_percent: int = 0
-    throttle_rows_per_s: int | None = None
+    throttle_percent: Int64 = 0
+    throttle_rows_per_s: Int64 | None = None
     result: dict[str, Any] | None
     error: ProcedureError | None
-    catalog_version: int | None
+    catalog_version: Int64 | None
     """The version its change made; null: it changed nothing (yet)."""
 
 
@@ -175,7 +175,7 @@ class FailoverRequest(WireModel):
     max_parallel: int = Field(default=PARALLEL_MAX, ge=1, le=PARALLEL_MAX)
     """Tables of a node failed over at once, from reroute to the last row moved: a table beyond it
     is not opened before one of them is over."""
-    expected_epoch: int | None = Field(default=None, ge=1)
+    expected_epoch: PositiveInt64 | None = None
     """With `region_ids`: refused with 412 unless every one of them is at this epoch."""
     force: bool = False
     """Fences the old leader without waiting for its lease, and overrules maintenance and guard."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from base.wire.model import Listed, WireModel
+from base.wire.model import Int64, Listed, WireModel
 
 ROWS_MAX = 10_000
 """Of one page."""
@@ -38,8 +38,8 @@ class RegionDone(WireModel):
 
     region_id: str
     outcome: Literal["applied"] = "applied"
-    rows: int
-    version: int | None
+    rows: Int64
+    version: Int64 | None
     """Row version given to all of them, of a stream to the last; null: there was nothing to do."""
     repeated: bool
     """It was applied by an earlier copy of the same statement."""
@@ -48,15 +48,15 @@ class RegionDone(WireModel):
 class WriteAnswer(WireModel):
     """Every row was applied; anything less is an error with `regions`."""
 
-    rows: int
-    schema_version: int
+    rows: Int64
+    schema_version: Int64
     """The newest that was used."""
     regions: Listed[RegionDone]
 
 
 class RowsAnswer(WireModel):
     rows: Listed[JsonRow]
-    schema_version: int
+    schema_version: Int64
     next_page_token: str | None = None
     """Opaque; null on the last page. Good at the frontend that gave it, while its transaction
     lives; of pages that stand apart, at every frontend, with the query that they were asked by."""
@@ -71,15 +71,15 @@ class KeysRequest(WireModel):
 
 class RegionSum(WireModel):
     region_id: str
-    rows: int
+    rows: Int64
     checksum: str
 
 
 class ChecksumAnswer(WireModel):
     """What is there, in one number: equal for equal rows, in whatever order and region."""
 
-    rows: int
+    rows: Int64
     checksum: str
     """16 hexadecimal digits: the sum over the regions, mod 2^64."""
     regions: Listed[RegionSum]
-    schema_version: int
+    schema_version: Int64

@@ -8,7 +8,7 @@ from base.elements import states
 from base.schema.partition import PARTITIONS_MAX
 from base.schema.values import JsonScalar
 from base.wire.coverage import IndexCoverage, IndexDuplicates
-from base.wire.model import Listed, WireModel
+from base.wire.model import Int64, Listed, PositiveInt64, WireModel
 
 COLUMNS_MAX = 1024
 INDEXES_MAX = 64
@@ -66,7 +66,7 @@ class TableShape(WireModel):
     """Names of non-nullable columns; their order is the order of the rows."""
     partition: PartitionSpec | None = None
     """How rows are spread over regions; null: one region."""
-    replicas: int = Field(default=1, ge=1)
+    replicas: PositiveInt64 = 1
     """Copies of each region. Above 1 is refused (`unsupported`) until replicas exist."""
     options: dict[str, str] = Field(default_factory=dict)
     """`comment`, and a client's own, whose names hold a dot, as `{"app.owner": "ada"}`: they are
@@ -93,11 +93,11 @@ class TableSpec(TableShape):
 class ColumnBody(ColumnSpec):
     """A column as it is."""
 
-    id: int
+    id: Int64
     """Permanent: a rename keeps it, and it is never used again in this table."""
     origin_default: JsonValue = None
     """What a row reads as that was written before the column, in JSON form; null: null."""
-    replaces: int | None = None
+    replaces: Int64 | None = None
     """While a type changes: id of the column of the old type, in whose place it comes."""
     state: ElementState
     """Users know a column only while it is `public`."""
@@ -123,7 +123,7 @@ class IndexSpec(WireModel):
 class IndexBody(WireModel):
     """An index as it is."""
 
-    id: int
+    id: Int64
     """Permanent, and never used again in this table."""
     name: Identifier
     columns: Listed[Identifier]
@@ -141,13 +141,13 @@ class IndexList(WireModel):
     """Answer of `GET T/indexes`: all of them, also those on their way in or out."""
 
     indexes: Listed[IndexBody]
-    catalog_version: int
+    catalog_version: Int64
 
 
 class ConstraintBody(WireModel):
     """What rows must satisfy, as it is."""
 
-    id: int
+    id: Int64
     """Permanent, and never used again in this table."""
     name: Identifier
     kind: Literal["not-null", "check", "unique"]
@@ -164,11 +164,11 @@ class RegionRouteBody(WireModel):
 
     region_id: str
     """table_id << 32 | number, in decimal."""
-    number: int
+    number: Int64
     leader: str | None
     """Node id; null while the region is lost."""
     followers: Listed[str] = ()
-    epoch: int
+    epoch: Int64
     """Rises at every change of leader."""
     state: RegionState
     address: str | None
@@ -180,8 +180,8 @@ class RegionRouteBody(WireModel):
 class RouteBody(WireModel):
     """Answer of `GET T/route`: all regions of a table, by number."""
 
-    table_id: int
-    version: int
+    table_id: Int64
+    version: Int64
     """Rises at every change of the route."""
     regions: Listed[RegionRouteBody]
 
@@ -193,18 +193,18 @@ class TableBody(TableShape):
         validate_by_name=True, validate_by_alias=True, serialize_by_alias=True
     )
 
-    id: int
+    id: Int64
     catalog: str
     schema_name: str = Field(alias="schema")
     columns: Listed[ColumnBody]
     """In declared order; also those that are on their way in or out."""
     indexes: Listed[IndexBody] = ()
     constraints: Listed[ConstraintBody] = ()
-    version: int
+    version: Int64
     """Rises at every change of the table; the ETag shows it."""
-    schema_version: int
+    schema_version: Int64
     """Rises when an element is published; batches of rows carry it."""
-    catalog_version: int
+    catalog_version: Int64
     """The version of the catalog this was read at."""
     created_at: str
     """RFC 3339."""
@@ -216,9 +216,9 @@ class TableBody(TableShape):
 class TableSummary(WireModel):
     """A table in a list."""
 
-    id: int
+    id: Int64
     name: str
-    version: int
+    version: Int64
     created_at: str
     """RFC 3339."""
     dropped_at: str | None = None
@@ -229,7 +229,7 @@ class TableList(WireModel):
     """A page of the tables of a schema, by name, all at one version of the catalog."""
 
     tables: Listed[TableSummary]
-    catalog_version: int
+    catalog_version: Int64
     next_page_token: str | None = None
     """Opaque; null on the last page."""
 
@@ -245,20 +245,20 @@ class SchemaSpec(WireModel):
 class SchemaBody(WireModel):
     """A schema as it is."""
 
-    id: int
+    id: Int64
     catalog: str
     name: str
     options: dict[str, str]
     created_at: str
     """RFC 3339."""
-    catalog_version: int
+    catalog_version: Int64
 
 
 class SchemaList(WireModel):
     """A page of the schemas of a catalog, by name."""
 
     schemas: Listed[SchemaBody]
-    catalog_version: int
+    catalog_version: Int64
     next_page_token: str | None = None
     """Opaque; null on the last page."""
 
@@ -274,18 +274,18 @@ class CatalogSpec(WireModel):
 class CatalogBody(WireModel):
     """A catalog (tenant) as it is."""
 
-    id: int
+    id: Int64
     name: str
     options: dict[str, str]
     created_at: str
     """RFC 3339."""
-    catalog_version: int
+    catalog_version: Int64
 
 
 class CatalogList(WireModel):
     """A page of the catalogs, by name."""
 
     catalogs: Listed[CatalogBody]
-    catalog_version: int
+    catalog_version: Int64
     next_page_token: str | None = None
     """Opaque; null on the last page."""

@@ -3,14 +3,14 @@
 from typing import Literal
 
 from base.elements.states import ElementState
-from base.wire.model import Listed, WireModel
+from base.wire.model import Int64, Listed, WireModel
 
 
 class ShiftBody(WireModel):
     """One element of a table, from state to state."""
 
     what: Literal["column", "index", "constraint", "table"]
-    id: int
+    id: Int64
     name: str
     before: ElementState
     after: ElementState
@@ -20,7 +20,7 @@ class LateBody(WireModel):
     """A holder of a schema lease that was waited for."""
 
     holder: str
-    waited_ms: int
+    waited_ms: Int64
     """From the beginning of the wait."""
     went: Literal["followed", "removed"]
     """It acknowledged; or it signed off, or its lease had ended."""
@@ -31,23 +31,23 @@ class LateBody(WireModel):
 class TransitionBody(WireModel):
     """One schema version of one table: when it was published, and when every holder was there."""
 
-    table_id: int
-    schema_version: int
+    table_id: Int64
+    schema_version: Int64
     shifts: Listed[ShiftBody]
     """At most 32."""
-    regions: int
+    regions: Int64
     """That were made ready for it, before it was published."""
-    told_ms: int
+    told_ms: Int64
     """How long that took."""
-    catalog_version: int | None
+    catalog_version: Int64 | None
     """The version of the catalog that published it."""
     published_at: str
     """RFC 3339, like the one below."""
     drained_at: str | None
     """When nobody used an older version any more; null: nothing has waited for that (yet)."""
-    drain_ms: int | None
+    drain_ms: Int64 | None
     """From the one to the other."""
-    holders: int | None
+    holders: Int64 | None
     """How many had acknowledged it by then."""
     late: Listed[LateBody]
     """The slowest of those that were waited for, at most 8."""

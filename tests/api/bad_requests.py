@@ -94,7 +94,7 @@ def _bodies() -> Iterator[Row]:
 def _numbers() -> Iterator[Row]:
     default = {"name": "n", "type": "int64", "default": 2**63}
     yield Row(15, "2^63 as int64", columns(ID, default), 422, "invalid-request")
-    yield Row(15, "2^63 as a count", table(replicas=2**63), 422, "unsupported")
+    yield Row(15, "2^63 as a count", table(replicas=2**63), 422, "invalid-request")
     for number, what, value in (
         (16, "true as a number", True),
         (17, "a number in quotes", "1"),
