@@ -1,20 +1,32 @@
-"""The node journal as bytes: one line per record, a checksum before each, whole or not at all.
+"""The records of the node's journal, and a file of them: a log segment with one record for each.
 
-A line is `crc32 of the JSON, 8 hexadecimal digits` SPACE `JSON` NEWLINE. A journal that a crash
-cut or tore ends with a part of a line, which was never answered for and is left out; damage with a
-whole record behind it is `Corrupt`. Stored format, version 1: tests/golden/node/journal.v1.txt.
+A file is a segment (dataplane/log/records.py) of owner 0; its number is its epoch. Positions rise
+through all files. What a file begins with was synced before the file had its name, so damage to it
+is `Corrupt`, and so is damage to any commit that a later record knows to be durable. A crash leaves
+at most a part of the newest commit, which was never answered for and is left out.
+
+Files of before are lines of text (journal_format_v1.py). Stored format, version 2:
+tests/golden/node/journal.v2.bin.
 """
 
-import re
-import zlib
-from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from base.errors import Corrupt
+from dataplane.log.records import (
+    Position,
+    RecordType,
+    SegmentHeader,
+    refuse_gap,
+    refuse_unknown,
+    scan_records,
+)
+from dataplane.log.segment import Content
 
 FORMAT = 1
+"""Of the records' JSON. How they are framed is another's."""
 
 
 class JournalRecord(BaseModel):
@@ -70,49 +82,59 @@ class Executed(JournalRecord):
 Record = Annotated[Opened | Joined | TermSeen | Dropped | Executed, Field(discriminator="kind")]
 
 _RECORD: TypeAdapter[Record] = TypeAdapter(Record)
-_LINE = re.compile(rb"([0-9a-f]{8}) (\{[^\n]*\})\n")
+_KNOWN = (RecordType.NODE, RecordType.DURABLE)
+_OWNER = 0
 
 
-def encode(records: Iterable[Record]) -> bytes:
-    return b"".join(_line(record) for record in records)
+class Journal(NamedTuple):
+    """The whole records of a file, and the position of the last one."""
+
+    records: list[Record]
+    last: Position
 
 
-def _line(record: Record) -> bytes:
-    body = record.model_dump_json().encode()
-    return b"%08x %b\n" % (zlib.crc32(body), body)
+def header_of(number: int) -> SegmentHeader:
+    """Of the journal's file of that number."""
+    return SegmentHeader(_OWNER, (number, 1, 1))
 
 
-def decode(data: bytes) -> list[Record]:
-    """The whole records of a journal, in order. Raises `Corrupt` for damage before its end."""
+def contents_of(records: Sequence[Record], number: int, after: int) -> list[Content]:
+    """As they follow the sequence *after* in the file of that number."""
+    return [
+        Content(RecordType.NODE, Position(number, sequence), record.model_dump_json().encode())
+        for sequence, record in enumerate(records, start=after + 1)
+    ]
+
+
+def decode(data: bytes, number: int, name: str) -> Journal:
+    """Raises `Corrupt` for damage to what was synced, for records that do not follow one another,
+    and for a type of record that this program does not know."""
     records: list[Record] = []
-    at = 0
-    while at < len(data):
-        line = _whole_line(data, at)
-        if line is None:
-            _must_be_the_tail(data, at)
-            break
-        records.append(_parsed(line[2], at))
-        at = line.end()
-    return records
+    last: Position | None = None
+    for record in scan_records(data, header_of(number), name).records:
+        refuse_unknown(record, _KNOWN, name)
+        if record.type == RecordType.DURABLE:
+            continue
+        refuse_gap(last, record, name)
+        last = record.position
+        records.append(parsed(bytes(record.payload), name))
+    must_begin(records, name)
+    assert last is not None, "it begins with a record"
+    return Journal(records, last)
 
 
-def _whole_line(data: bytes, at: int) -> re.Match[bytes] | None:
-    line = _LINE.match(data, at)
-    return line if line is not None and int(line[1], 16) == zlib.crc32(line[2]) else None
+def must_begin(records: Sequence[Record], name: str) -> None:
+    """Raises `Corrupt` without the first record: it was synced before the file had its name."""
+    if not records or not isinstance(records[0], Opened):
+        raise Corrupt(journal=name, reason="the journal lacks its beginning")
 
 
-def _must_be_the_tail(data: bytes, at: int) -> None:
-    """A torn tail has no whole record behind it, wherever one might begin."""
-    for place in range(at + 1, len(data)):
-        if _whole_line(data, place) is not None:
-            raise Corrupt(journal_offset=at, whole_record_at=place)
-
-
-def _parsed(body: bytes, at: int) -> Record:
+def parsed(body: bytes, name: str) -> Record:
+    """Raises `Corrupt` for a record that is whole, and not understood."""
     try:
         record = _RECORD.validate_json(body)
     except ValidationError as error:
-        raise Corrupt(journal_offset=at, reason="a whole record that is not understood") from error
+        raise Corrupt(journal=name, reason="a whole record that is not understood") from error
     if isinstance(record, Opened) and record.format != FORMAT:
-        raise Corrupt(journal_offset=at, journal_format=record.format, understood=FORMAT)
+        raise Corrupt(journal=name, journal_format=record.format, understood=FORMAT)
     return record

@@ -14,9 +14,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from base.errors import Corrupt
-from dataplane.region.columns import KEY
-from dataplane.region.families import Part, sliced
-from dataplane.region.log_format import (
+from dataplane.log.records import (
     HEADER_BYTES,
     RECORD_MAGIC,
     Position,
@@ -26,6 +24,8 @@ from dataplane.region.log_format import (
     header_of,
     magics,
 )
+from dataplane.region.columns import KEY
+from dataplane.region.families import Part, sliced
 from dataplane.region.logged_group import LoggedGroup, Statement, stamped
 
 FORMAT = 1
@@ -54,13 +54,14 @@ def scan_records(data: bytes, name: str) -> SegmentScan:
     found = header_of(view, name)
     assert found is not None, "the header said that it is of this format"
     header = found[1]
+    epoch = header.name[0]
     records: list[Record] = []
     offset = HEADER_BYTES
-    while (record := _record_at(view, offset, header.name.epoch)) is not None:
+    while (record := _record_at(view, offset, epoch)) is not None:
         records.append(record)
         offset += _RECORD.size + len(record.payload)
     for place in magics(data, offset + 1) if offset < len(data) else ():
-        behind = _record_at(view, place, header.name.epoch)
+        behind = _record_at(view, place, epoch)
         if behind is not None and behind.durable > offset:
             raise Corrupt(segment=name, damaged_at=offset, whole_record_at=place)
     return SegmentScan(header, tuple(records), offset, FORMAT)

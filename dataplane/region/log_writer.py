@@ -3,17 +3,9 @@
 import posixpath
 from collections.abc import Sequence
 
+from dataplane.log.records import Position, RecordType, SegmentHeader
+from dataplane.log.segment import Content, Segment, begin
 from dataplane.region.disk import AppendFile, Disk
-from dataplane.region.log_format import (
-    HEADER_BYTES,
-    Position,
-    Record,
-    RecordType,
-    SegmentHeader,
-    encode_header,
-    encode_record,
-    salt_of,
-)
 from dataplane.region.logged_group import LoggedSchema
 from dataplane.region.names import Numbered, Opening, segment_name
 
@@ -26,10 +18,8 @@ class LogWriter:
         self._root = root
         self._region_id = region_id
         self._opening = opening
-        self._file: AppendFile | None = None
+        self._segment: Segment | None = None
         self._begun: AppendFile | None = None  # created, and without a header as yet
-        self._length = 0
-        self._salt = 0
         self._schemas: set[bytes] = set()
         """Ids of those that the current segment has."""
         self.number = 0
@@ -39,7 +29,7 @@ class LogWriter:
 
     @property
     def size_bytes(self) -> int:
-        return self.closed_bytes + self._length
+        return self.closed_bytes + (0 if self._segment is None else self._segment.length)
 
     @property
     def next_segment(self) -> int:
@@ -51,18 +41,13 @@ class LogWriter:
 
         Returns after the fsync: the caller still has to look at the fence.
         """
-        if self._file is None:
-            self._file = self._new_segment()
+        if self._segment is None:
+            self._segment = self._new_segment()
         position = Position(self._opening.epoch, sequence)
         missing = [schema for schema in schemas if schema.id not in self._schemas]
-        payloads = [(RecordType.SCHEMA, schema.encode()) for schema in missing]
-        written = b""
-        for type_, payload in (*payloads, (RecordType.GROUP, group)):
-            record = Record(type_, position, self._length, payload)
-            written += encode_record(record, self._salt, self._length + len(written))
-        self._file.append(written)
-        self._file.sync()
-        self._length += len(written)
+        contents = [Content(RecordType.SCHEMA, position, schema.encode()) for schema in missing]
+        self._segment.append([*contents, Content(RecordType.GROUP, position, group)])
+        self._segment.sync()
         self._schemas.update(schema.id for schema in missing)
 
     def rotate(self) -> None:
@@ -73,25 +58,18 @@ class LogWriter:
         if self._begun is not None:
             self._begun.close()
             self._begun = None
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-            self.closed_bytes += self._length
-            self._length = 0
+        if self._segment is not None:
+            self._segment.close()
+            self.closed_bytes += self._segment.length
+            self._segment = None
             self._schemas.clear()
 
-    def _new_segment(self) -> AppendFile:
+    def _new_segment(self) -> Segment:
         name = Numbered(*self._opening, self.number + 1 if self._begun is None else self.number)
         if self._begun is None:
             self._begun = self._disk.create(posixpath.join(self._root, segment_name(name)))
             self.number = name.number
-        file = self._begun
-        header = SegmentHeader(self._region_id, name)
-        # A full disk refuses this as a whole, and the next write tries again in the same file.
-        file.append(encode_header(header))
-        # Synced before the first record, so that damage to the header is known from a torn one.
-        file.sync()
+        segment = begin(self._begun, SegmentHeader(self._region_id, name))
         self._disk.sync_folder(self._root)
         self._begun = None
-        self._length, self._salt = HEADER_BYTES, salt_of(header)
-        return file
+        return segment

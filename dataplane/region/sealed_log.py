@@ -8,21 +8,22 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from base.errors import Corrupt
+from dataplane.log.records import (
+    TAKE_NONE,
+    Position,
+    RecordType,
+    SegmentHeader,
+    SegmentScan,
+    header_of,
+    refuse_gap,
+    refuse_unknown,
+    scan_records,
+)
 from dataplane.region import log_format_v1
 from dataplane.region.columns import ColumnDef, file_schema
 from dataplane.region.conforming import conformed
 from dataplane.region.disk import Disk
 from dataplane.region.families import ROWS
-from dataplane.region.log_format import (
-    Position,
-    Record,
-    RecordType,
-    SegmentHeader,
-    SegmentScan,
-    header_of,
-    refuse_unknown,
-    scan_records,
-)
 from dataplane.region.log_format_v1 import decode_batch
 from dataplane.region.logged_group import LoggedGroup, decode_groups, rows_in, take_schema
 from dataplane.region.lost import lost_if_missing
@@ -47,7 +48,7 @@ class SealedLog:
         waiting: list[bytes] = []
         for record in self.scan.records:
             refuse_unknown(record, _KNOWN, self.path)
-            self._refuse_gap(last, record)
+            refuse_gap(last, record, self.path)
             if record.type == RecordType.SCHEMA:
                 yield from decode_groups(waiting, schemas, self.path)
                 waiting = []
@@ -63,7 +64,7 @@ class SealedLog:
     @property
     def sequence(self) -> int:
         """The sequence of the last record that takes a position; 0 if there is none."""
-        taking = (one for one in reversed(self.scan.records) if one.type != RecordType.SCHEMA)
+        taking = (one for one in reversed(self.scan.records) if one.type not in TAKE_NONE)
         return next((record.position.sequence for record in taking), 0)
 
     def rows(self) -> int:
@@ -75,11 +76,6 @@ class SealedLog:
             return sum(part.rows.num_rows for group in self.groups() for part in group.parts)
         groups = (one for one in self.scan.records if one.type == RecordType.GROUP)
         return sum(rows_in(record.payload, self.path) for record in groups)
-
-    def _refuse_gap(self, last: Position | None, record: Record) -> None:
-        epoch, sequence = record.position
-        if last is not None and (epoch < last.epoch or sequence != last.sequence + 1):
-            raise Corrupt(segment=self.path, epoch=epoch, sequence=sequence, last=list(last))
 
 
 _KNOWN = (RecordType.SCHEMA, RecordType.GROUP)
@@ -117,8 +113,9 @@ def read_sealed(disk: Disk, root: str, entry: SealedEntry) -> SealedLog:
         if data:
             raise Corrupt(segment=path, damaged_at=0, sealed=entry.bytes)
         return SealedLog(entry, SegmentScan(None, (), 0), path)
-    if segment_name(found[1].name) != entry.name:
-        raise Corrupt(segment=path, says=segment_name(found[1].name))
+    says = segment_name(Numbered(*found[1].name))
+    if says != entry.name:
+        raise Corrupt(segment=path, says=says)
     scan = _scanned(data, found[1], path)
     if scan.length != entry.bytes:
         raise Corrupt(segment=path, damaged_at=scan.length, sealed=entry.bytes)

@@ -1,85 +1,16 @@
-"""The node journal: torn tails are left out, damage is loud, and what was synced is kept."""
+"""The node's journal: what was synced is kept, whatever stops the node, and nothing is made up."""
 
 import asyncio
 import threading
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import pytest
 
 from base.errors import Corrupt, Unavailable
 from dataplane.datanode.journal import open_journal
-from dataplane.datanode.journal_format import (
-    Dropped,
-    Executed,
-    Joined,
-    Opened,
-    Record,
-    StoredError,
-    TermSeen,
-    decode,
-    encode,
-)
+from dataplane.datanode.journal_format import Dropped, Record, TermSeen
 from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-
-GOLDEN = Path(__file__).parent.parent / "golden" / "node" / "journal.v1.txt"
-REGION = 1024 << 32
-RECORDS: list[Record] = [
-    Opened(node_id="dn-1"),
-    Joined(cluster_id="c1"),
-    TermSeen(term=7),
-    Executed(region_id=str(REGION), term=7, number=1, op="schema", floor_version=5 << 20),
-    Executed(
-        region_id=str(REGION + 1),
-        term=7,
-        number=2,
-        op="open",
-        error=StoredError(code="stale-epoch", facts={"epoch": 3, "found": 2}),
-    ),
-    Dropped(region_id=str(REGION + 2)),
-]
-
-
-def test_given_every_kind_of_record_when_encoded_then_as_in_the_golden_file() -> None:
-    assert encode(RECORDS) == GOLDEN.read_bytes()
-    assert decode(GOLDEN.read_bytes()) == RECORDS
-
-
-def test_given_a_journal_of_before_floors_when_decoded_then_its_orders_raised_none() -> None:
-    before = decode(GOLDEN.with_name("journal_without_floors.v1.txt").read_bytes())
-
-    assert [getattr(record, "floor_version", None) for record in before] == [None] * 6
-    assert before[3] == Executed(region_id=str(REGION), term=7, number=1, op="create")
-
-
-def test_given_a_cut_at_every_byte_when_decoded_then_exactly_the_whole_records() -> None:
-    data = encode(RECORDS)
-    ends = [len(encode(RECORDS[:count])) for count in range(len(RECORDS) + 1)]
-
-    for cut in range(len(data) + 1):
-        whole = sum(end <= cut for end in ends) - 1
-        assert decode(data[:cut]) == RECORDS[:whole]
-
-
-def test_given_a_flipped_bit_when_decoded_then_the_records_before_it_or_corrupt() -> None:
-    data = encode(RECORDS)
-    last = len(encode(RECORDS[:-1]))
-
-    for bit in range(len(data) * 8):
-        damaged = bytearray(data)
-        damaged[bit // 8] ^= 1 << bit % 8
-        if bit // 8 >= last:
-            assert decode(bytes(damaged)) == RECORDS[:-1]
-        else:
-            with pytest.raises(Corrupt):
-                decode(bytes(damaged))
-
-
-def test_given_a_record_of_the_future_when_decoded_then_corrupt() -> None:
-    line = encode([Opened(format=2, node_id="dn-1")])
-
-    with pytest.raises(Corrupt):
-        decode(line)
+from tests.datanode.journal_records import RECORDS, REGION, V1
 
 
 async def test_given_a_journal_when_opened_again_then_the_same_state() -> None:
@@ -90,6 +21,92 @@ async def test_given_a_journal_when_opened_again_then_the_same_state() -> None:
     store.crash()
 
     assert open_journal(MemoryDisk(store), "/n", "dn-1").state == journal.state
+
+
+async def test_given_a_journal_of_lines_when_opened_then_its_state_goes_on_in_the_next_file() -> (
+    None
+):
+    store = of_lines()
+
+    journal = open_journal(MemoryDisk(store), "/n", "dn-1")
+    await journal.commit([Dropped(region_id=str(REGION + 9))])
+    assert sorted(store.live) == ["/n/node/journal-2"]
+    store.crash()
+
+    state = open_journal(MemoryDisk(store), "/n", "dn-1").state
+    assert state == journal.state
+    assert state.dropped == {REGION + 2, REGION + 9}
+
+
+@pytest.mark.parametrize("left", [0, 1, 43, 44, 100])
+async def test_given_a_file_without_its_beginning_when_opened_then_no_node_forgets_its_tombstones(
+    left: int,
+) -> None:
+    store = await filled()
+    (path,) = store.live
+    del store.live[path].data[left:]
+
+    with pytest.raises(Corrupt):
+        open_journal(MemoryDisk(store), "/n", "dn-1")
+
+
+async def test_given_a_crash_at_any_operation_of_commits_then_what_was_answered_is_there() -> None:
+    """Whatever the device kept of the last write."""
+    for kept in (0, 1, 50, 200):
+        steps, finished = 0, False
+        while not finished:
+            steps += 1
+            store, disk, answered = MemoryStore(), Full(), list[int]()
+            journal = open_journal(MemoryDisk(store, disk), "/n", "dn-1")
+            disk.then = stop_after(steps)
+            try:
+                for number in range(REGION, REGION + 4):
+                    await journal.commit([Dropped(region_id=str(number))])
+                    answered.append(number)
+                finished = True
+            except Stopped:
+                store.crash(kept_bytes=kept, kept_names=bool(steps % 2))
+
+            dropped = open_journal(MemoryDisk(store), "/n", "dn-1").state.dropped
+
+            assert dropped >= set(answered)
+            assert len(dropped) <= len(answered) + 1
+        assert steps == 4 * 3, "append, sync, and the mark of each"
+
+
+async def test_given_a_mark_that_cannot_be_written_then_the_next_commit_begins_a_file() -> None:
+    store, disk = MemoryStore(), Full()
+    journal = open_journal(MemoryDisk(store, disk), "/n", "dn-1")
+    appended: list[str] = []
+
+    def third(operation: str, path: str) -> None:
+        appended.append(operation)
+        if appended == ["append", "sync", "append"]:
+            raise Unavailable("storage-full", path=path)
+
+    disk.then = third
+    await journal.commit([Dropped(region_id=str(REGION))])
+    await journal.commit([Dropped(region_id=str(REGION + 1))])
+    assert sorted(store.live) == ["/n/node/journal-2"]
+    store.crash()
+
+    opened = open_journal(MemoryDisk(store), "/n", "dn-1")
+    assert opened.state.dropped == {REGION, REGION + 1}
+
+
+async def test_given_a_crash_anywhere_in_an_opening_of_lines_then_nothing_is_lost() -> None:
+    steps, finished = 0, False
+    wanted = open_journal(MemoryDisk(of_lines()), "/n", "dn-1").state
+    while not finished:
+        steps += 1
+        store = of_lines()
+        try:
+            open_journal(MemoryDisk(store, stop_after(steps)), "/n", "dn-1")
+            finished = True
+        except Stopped:
+            store.crash(kept_bytes=steps % 3, kept_names=bool(steps % 2))
+        assert open_journal(MemoryDisk(store), "/n", "dn-1").state == wanted
+    assert steps > 8
 
 
 async def test_given_a_crash_anywhere_in_an_opening_when_opened_then_nothing_is_lost() -> None:
@@ -162,7 +179,7 @@ async def test_given_a_write_that_nobody_waits_for_then_no_file_is_begun_before_
         await asyncio.to_thread(lambda: None)  # its thread is at work
         may_end.set()
 
-    assert done[:2] == ["append", "sync"]
+    assert done[:3] == ["append", "sync", "append"], "the last one says that the first is durable"
     assert open_journal(MemoryDisk(store), "/n", "dn-1").state.term == 9
 
 
@@ -177,7 +194,7 @@ async def test_given_a_torn_write_when_going_on_then_its_tail_is_behind_no_recor
     disk.full = True
     with pytest.raises(Unavailable):
         await journal.commit([TermSeen(term=9)])
-    store.live[path].data += encode([TermSeen(term=9)])[:torn]
+    store.live[path].data += b"\xffREC\x09"[:torn] + bytes(torn)
     disk.full = False
     await journal.commit([TermSeen(term=8)])
 
@@ -245,4 +262,16 @@ class Full:
 async def filled(records: Iterable[Record] = tuple(RECORDS[1:])) -> MemoryStore:
     store = MemoryStore()
     await open_journal(MemoryDisk(store), "/n", "dn-1").commit(records)
+    return store
+
+
+def of_lines() -> MemoryStore:
+    """A node's root with a journal of the format of before."""
+    store = MemoryStore()
+    disk = MemoryDisk(store)
+    disk.make_folder("/n/node")
+    file = disk.create("/n/node/journal-1")
+    file.append(V1.read_bytes())
+    file.sync()
+    disk.sync_folder("/n/node")
     return store

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from base.errors import Corrupt
-from dataplane.region.file_reader import FileReader
-from dataplane.region.key_range import KeyRange
-from dataplane.region.log_format import (
+from dataplane.log.records import (
     HEADER_BYTES,
     RECORD_HEADER_BYTES,
     header_of,
     scan_records,
 )
+from dataplane.region.file_reader import FileReader
+from dataplane.region.key_range import KeyRange
 from dataplane.region.manifest import decode_manifest
 from dataplane.region.memory_disk import Inode, MemoryDisk, MemoryStore
 from dataplane.region.names import parse_segment

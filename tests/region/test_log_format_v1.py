@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from base.errors import Corrupt
+from dataplane.log.records import HEADER_BYTES
 from dataplane.region.families import ROWS
-from dataplane.region.log_format import HEADER_BYTES
 from dataplane.region.log_format_v1 import decode_batch, scan_records
 from dataplane.region.logged_group import Statement
 from dataplane.region.memory_disk import Inode, MemoryDisk, MemoryStore

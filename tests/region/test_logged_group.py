@@ -6,9 +6,7 @@ import pyarrow as pa
 import pytest
 
 from base.errors import Corrupt, MetaError
-from dataplane.region.columns import ColumnDef, RegionSpec, log_schema
-from dataplane.region.families import ENTRY_COLUMNS, ROWS
-from dataplane.region.log_format import (
+from dataplane.log.records import (
     Position,
     Record,
     RecordType,
@@ -17,6 +15,8 @@ from dataplane.region.log_format import (
     salt_of,
     scan_records,
 )
+from dataplane.region.columns import ColumnDef, RegionSpec, log_schema
+from dataplane.region.families import ENTRY_COLUMNS, ROWS
 from dataplane.region.logged_group import (
     JOINED_MAX,
     GroupPart,

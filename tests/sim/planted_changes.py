@@ -19,10 +19,10 @@ from dataplane.frontend.lease import SchemaLease
 from dataplane.frontend.transactions import Transaction, Transactions
 from dataplane.frontend.writes import Writes
 from dataplane.frontend.writing import Writing
+from dataplane.log.records import HEADER_BYTES, header_of
 from dataplane.region import conforming, content, group, opening, reading, rewrite
 from dataplane.region.disk import Disk
 from dataplane.region.index_entries import entries_of
-from dataplane.region.log_format import HEADER_BYTES, header_of
 from dataplane.region.manifest import SealedEntry
 from dataplane.region.names import segments
 from dataplane.region.sealed_log import SealedLog, seal_segment

@@ -13,10 +13,10 @@ import pytest
 
 from base.errors import Unavailable
 from base.wire.orders import DataFile
+from dataplane.log.records import HEADER_BYTES
 from dataplane.pipelines.plan import OUTPUT_FILE_BYTES
 from dataplane.region.columns import DELETE, PUT, ColumnDef, RegionSpec, log_schema
 from dataplane.region.group import Applied
-from dataplane.region.log_format import HEADER_BYTES
 from dataplane.region.region import Region
 from tests.processes import group_is_running
 from tests.region.retyped import RETYPED, STAGES, come_to, numbers, put

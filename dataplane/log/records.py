@@ -1,6 +1,6 @@
 """The bytes of a log segment: a header, then records; and which of them a reader may believe.
 
-Of regions' logs; made to serve the node's journal, too. Little-endian.
+Regions' logs and the node's journal are written so. Little-endian.
 
 Segment header, 44 bytes: magic, format, owner (a region id; 0: the node), epoch, opening, number,
 crc32 of the 40 bytes before it.
@@ -10,24 +10,24 @@ crc32 of the payload, sum. The crc goes with the payload wherever it is copied; 
 this place: a crc32 of the 40 bytes before it, begun with that of the segment's header and the
 record's offset. Bytes of a record inside a value, or of another segment, are therefore no record.
 
-`durable` is how much of the segment was on stable storage when the record was written: all that
-stands before the first record of its write. A crash tears only the last write, which nobody was
-told of, and may keep its pages in any order: the reader keeps the whole records before the damage.
-A whole record *behind* the damage that knew the damaged bytes to be durable proves that synced
-bytes were lost: that is `Corrupt`, not a shorter log.
+`durable` is how much of the segment is on stable storage wherever the record is read: all that
+stands before the first record of its write, and the write itself where nobody sees the segment
+before it is synced (as a journal file, which is renamed then). A crash tears only the last write,
+which nobody was told of, and may keep its pages in any order: the reader keeps the whole records
+before the damage. A whole record that knows the damaged bytes to be durable, wherever it stands,
+proves that synced bytes were lost: that is `Corrupt`, not a shorter log.
 
-Segments of format 1 are read by log_format_v1.py.
+Segments of format 1 are read by dataplane/region/log_format_v1.py.
 """
 
 import struct
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
 from base.errors import Corrupt
-from dataplane.region.names import Numbered
 
 FORMAT = 2
 
@@ -64,9 +64,15 @@ class RecordType(IntEnum):
     EPOCH = 8
     """Reserved: a leader's first record of its epoch."""
     NODE = 9
-    """Reserved: one of the node's journal."""
+    """One of the node's journal."""
     DURABLE = 10
-    """Reserved: nothing but its `durable`. Takes no position."""
+    """Nothing but its `durable`, written behind a sync and not synced itself: damage in the newest
+    synced write is known from a torn one. Has the position of the record before it, and takes
+    none."""
+
+
+TAKE_NONE = frozenset({RecordType.SCHEMA, RecordType.DURABLE})
+"""Types of records that take no position."""
 
 
 class Position(NamedTuple):
@@ -82,7 +88,8 @@ class SegmentHeader:
     """The log that the segment belongs to, said inside as well as in its name."""
 
     owner: int
-    name: Numbered
+    name: tuple[int, int, int]
+    """Epoch, opening, number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +141,7 @@ def header_of(data: bytes | memoryview, name: str) -> tuple[int, SegmentHeader] 
         return None
     if version not in (1, FORMAT):
         raise Corrupt(segment=name, format=version, known=FORMAT)
-    return version, SegmentHeader(owner, Numbered(epoch, opening, number))
+    return version, SegmentHeader(owner, (epoch, opening, number))
 
 
 def scan_records(data: bytes, expected: SegmentHeader, name: str) -> SegmentScan:
@@ -145,7 +152,7 @@ def scan_records(data: bytes, expected: SegmentHeader, name: str) -> SegmentScan
     view, salt = memoryview(data), salt_of(expected)
     found = header_of(view, name)
     if found is None:
-        _refuse_lost_bytes(data, salt, damage=0, name=name)
+        _refuse_lost_bytes(data, salt, (), damage=0, name=name)
         return SegmentScan(None, (), 0)
     if found[1] != expected:
         raise Corrupt(segment=name, found=str(found[1]), expected=str(expected))
@@ -154,8 +161,7 @@ def scan_records(data: bytes, expected: SegmentHeader, name: str) -> SegmentScan
     while (record := _record_at(view, salt, offset)) is not None:
         records.append(record)
         offset += RECORD_HEADER_BYTES + len(record.payload)
-    if offset < len(data):
-        _refuse_lost_bytes(data, salt, damage=offset, name=name)
+    _refuse_lost_bytes(data, salt, records, damage=offset, name=name)
     return SegmentScan(expected, tuple(records), offset)
 
 
@@ -169,6 +175,13 @@ def refuse_unknown(record: Record, known: Collection[int], name: str) -> None:
             sequence=record.position.sequence,
             reason="a record of a type that this program does not know",
         )
+
+
+def refuse_gap(last: Position | None, record: Record, name: str) -> None:
+    """Raises Corrupt unless the record follows *last*; None: it is the segment's first."""
+    epoch, sequence = record.position
+    if last is not None and (epoch < last.epoch or sequence != last.sequence + 1):
+        raise Corrupt(segment=name, epoch=epoch, sequence=sequence, last=list(last))
 
 
 def magics(data: bytes, start: int) -> Iterator[int]:
@@ -199,7 +212,13 @@ def _record_at(view: memoryview, salt: int, offset: int) -> Record | None:
     return Record(type_, Position(epoch, sequence), durable, payload)
 
 
-def _refuse_lost_bytes(data: bytes, salt: int, damage: int, name: str) -> None:
+def _refuse_lost_bytes(
+    data: bytes, salt: int, before: Sequence[Record], damage: int, name: str
+) -> None:
+    """*damage*: where the whole records *before* end."""
+    durable = max((record.durable for record in before), default=0)
+    if durable > damage:
+        raise Corrupt(segment=name, damaged_at=damage, durable=durable)
     view = memoryview(data)
     for offset in magics(data, damage + 1):
         record = _record_at(view, salt, offset)

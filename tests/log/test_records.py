@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from base.errors import Corrupt
-from dataplane.region.log_format import (
+from dataplane.log.records import (
     HEADER_BYTES,
     RECORD_HEADER_BYTES,
     Position,
