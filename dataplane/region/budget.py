@@ -4,9 +4,11 @@ Counted, not allocated: each holder says how much it has. Below `PRESSURE` nobod
 the node flushes the largest regions; above `SLOW` a writer of a region that has more than its part
 flushes it first; above the budget writes are refused until there is room.
 
-Replays never wait for memtables: under pressure they write their rows to files instead. They wait
-for each other before they read a segment alone; whoever reads one waits for nobody, so that they
-cannot wait in a circle.
+Replays cannot wait for each other in a circle. There are two waits, and they are ordered: a replay
+waits for room to read a segment while it holds nothing that another waits for (`reading` is entered
+with no lock, and no replay waits for memtables: under pressure it writes its rows to files
+instead); inside of it, it waits for one of `FLUSHES_AT_ONCE` places at most, whose holders wait for
+nobody but the disk. The first reader never waits, so one goes on at any time.
 """
 
 import threading
@@ -17,6 +19,9 @@ PRESSURE = 0.5
 SLOW = 0.75
 READING = 0.25
 """The fraction of the budget that log segments may hold while they are replayed."""
+READING_TIMES = 3
+"""The memory that a segment takes while it is replayed, by its bytes: its records are objects, and
+those that are joined stand there twice."""
 REPLAY_BYTES_MIN = 256 << 10
 """A replay that has less does not write it to a file, whatever others have."""
 FLUSHES_AT_ONCE = 2
@@ -55,12 +60,15 @@ class MemoryBudget:
         return is_slow and held * max(len(self._held), 1) >= self.bytes
 
     def must_spill(self, held: int) -> bool:
-        """Whether a replay writes those bytes to files."""
-        return self.excess > 0 and held >= REPLAY_BYTES_MIN
+        """Whether a replay writes those bytes to files: under pressure unless they are few, and
+        above `SLOW` whatever they are, since many replays have few each."""
+        is_slow = self.bytes >= SLOW * self.bytes_max
+        return is_slow or (self.excess > 0 and held >= REPLAY_BYTES_MIN)
 
     @contextmanager
-    def reading(self, size: int) -> Iterator[None]:
+    def reading(self, segment_bytes: int) -> Iterator[None]:
         """While a segment is in memory. Waits for those who read others, unless there is none."""
+        size = READING_TIMES * segment_bytes
         with self._changed:
             limit = READING * self.bytes_max
             self._changed.wait_for(lambda: not self._reading or self._reading + size <= limit)

@@ -148,7 +148,7 @@ class LocalDisk:
         parent = os.path.dirname(path)
         if not os.path.isdir(parent):
             self.make_folder(parent)
-        with translated(path, "write"):
+        with translated(path, "create"):
             os.makedirs(path, mode=0o750, exist_ok=True)
         self.sync_folder(parent)
 

@@ -62,10 +62,11 @@ class Replay:
         self._share.set(0)
 
     def _spill(self) -> None:
-        for memtable in self.memory.memtables():
-            name = Numbered(*self._mine, len(self.spilled) + 1)
-            self.spilled.append(
-                write_memtable(self._place, self._columns, memtable, name, self._marks)
-            )
+        with self._place.budget.flushes:
+            for memtable in self.memory.memtables():
+                name = Numbered(*self._mine, len(self.spilled) + 1)
+                self.spilled.append(
+                    write_memtable(self._place, self._columns, memtable, name, self._marks)
+                )
         self.memory = Memory(self._columns)
         self._share.set(0)

@@ -25,10 +25,20 @@ from dataplane.region.conforming import conformed
 from dataplane.region.disk import Disk
 from dataplane.region.families import ROWS
 from dataplane.region.log_format_v1 import decode_batch
-from dataplane.region.logged_group import LoggedGroup, decode_groups, rows_in, take_schema
+from dataplane.region.logged_group import (
+    JOINED_MAX,
+    LoggedGroup,
+    decode_groups,
+    rows_in,
+    take_schema,
+)
 from dataplane.region.lost import lost_if_missing
 from dataplane.region.manifest import Manifest, SealedEntry
 from dataplane.region.names import Numbered, segment_name, segments
+
+
+JOINED_BYTES = 1 << 20
+"""Of groups that are joined: as much of a segment is in memory twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +56,24 @@ class SealedLog:
         schemas: dict[bytes, pa.Schema] = {}
         last: Position | None = None
         waiting: list[bytes] = []
+        waiting_bytes = 0
         for record in self.scan.records:
             refuse_unknown(record, _KNOWN, self.path)
             refuse_gap(last, record, self.path)
             if record.type == RecordType.SCHEMA:
                 yield from decode_groups(waiting, schemas, self.path)
-                waiting = []
+                waiting, waiting_bytes = [], 0
                 take_schema(record.payload, schemas, self.path)
                 continue
             last = record.position
             if self.scan.format == log_format_v1.FORMAT:
                 yield decode_batch(bytes(record.payload), self.path)
-            else:
-                waiting.append(bytes(record.payload))
+                continue
+            waiting.append(bytes(record.payload))
+            waiting_bytes += len(record.payload)
+            if len(waiting) == JOINED_MAX or waiting_bytes >= JOINED_BYTES:
+                yield from decode_groups(waiting, schemas, self.path)
+                waiting, waiting_bytes = [], 0
         yield from decode_groups(waiting, schemas, self.path)
 
     @property

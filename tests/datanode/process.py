@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,26 +74,31 @@ class DatanodeProcess:
         self._child = None
         return code
 
-    @contextmanager
-    def traced(self, output: Path, calls: str, inject: str | None = None) -> Iterator[None]:
-        """System calls of all its threads, one per line in `output`; *inject*: what befalls them,
-        as strace has it."""
-        spoilt = ["-e", f"inject={calls}:{inject}"] if inject else []
-        command = ["strace", "-f", "-e", f"trace={calls}", *spoilt, "-o", str(output)]
-        tracer = subprocess.Popen(
-            [*command, "-p", str(self.pid)],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert tracer.stderr is not None
-        attached = tracer.stderr.readline()
-        assert "attached" in attached, attached
-        yield
-        tracer.send_signal(signal.SIGINT)
-        tracer.wait(START_S_MAX)
-        tracer.stderr.close()
+    def traced(
+        self, output: Path, calls: str, inject: str | None = None
+    ) -> AbstractContextManager[None]:
+        """As `traced`, its own calls."""
+        return traced(self.pid, output, calls, inject)
 
     def close(self) -> None:
         """At the end of a test, whatever state it is in."""
         if self._child is not None:
             self.kill()
+
+
+@contextmanager
+def traced(pid: int, output: Path, calls: str, inject: str | None = None) -> Iterator[None]:
+    """System calls of all threads of a process, one per line in `output`; *inject*: what befalls
+    them, as strace has it."""
+    spoilt = ["-e", f"inject={calls}:{inject}"] if inject else []
+    command = ["strace", "-f", "-e", f"trace={calls}", *spoilt, "-o", str(output)]
+    tracer = subprocess.Popen([*command, "-p", str(pid)], stderr=subprocess.PIPE, text=True)
+    assert tracer.stderr is not None
+    try:
+        attached = tracer.stderr.readline()
+        assert "attached" in attached, attached
+        yield
+    finally:
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait(START_S_MAX)
+        tracer.stderr.close()

@@ -83,6 +83,24 @@ def test_given_a_sync_that_fails_when_written_then_unknown_and_the_opening_has_e
     assert numbers(node, region, epoch=2) == [0, 1]
 
 
+def test_given_no_room_for_a_folder_when_flushed_then_the_region_keeps_its_rows_and_serves(
+    start_node: StartNode, tmp_path: Path
+) -> None:
+    assert shutil.which("strace"), "fills the disk by strace"
+    process, node = start_node()
+    region = node.created()
+    node.write(region, rows(0), "s0")
+    flush = f"{node.url}/node/v1/regions/{region}/flush"
+
+    with process.traced(tmp_path / "full", "mkdir,mkdirat", inject="error=ENOSPC"):
+        refused = node.http.post(flush)
+        node.write(region, rows(1), "s1")
+
+    assert (refused.status_code, refused.json()["code"]) == (507, "storage-full")
+    assert node.http.post(flush).status_code == 200
+    assert numbers(node, region, epoch=1) == [0, 1]
+
+
 def test_given_a_slow_disk_when_written_then_the_node_is_heard_and_it_is_acknowledged(
     start_node: StartNode, metasrv: FakeMetasrv, tmp_path: Path
 ) -> None:
