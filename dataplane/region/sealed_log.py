@@ -36,7 +36,6 @@ from dataplane.region.lost import lost_if_missing
 from dataplane.region.manifest import Manifest, SealedEntry
 from dataplane.region.names import Numbered, segment_name, segments
 
-
 JOINED_BYTES = 1 << 20
 """Of groups that are joined: as much of a segment is in memory twice."""
 

@@ -2,6 +2,8 @@
 
 import threading
 
+import pytest
+
 from dataplane.region.budget import MemoryBudget
 from dataplane.region.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.place import RegionPlace
@@ -35,9 +37,8 @@ def rows_of(number: int) -> dict[bytes, tuple[int, str]]:
     return {b"%d-%d" % (number, at): (at, ROW) for at in range(SEGMENTS)}
 
 
-def test_given_200_regions_when_all_replay_with_little_memory_then_each_is_there_and_it_is_bounded() -> (
-    None
-):
+@pytest.mark.slow
+def test_given_200_regions_when_all_replay_with_little_memory_then_all_open_within_it() -> None:
     disk, clock = MemoryDisk(MemoryStore()), FakeClock()
     for number in range(REGIONS):
         region = Region.create(RegionPlace(disk, root_of(number), clock), SPEC, 1)
