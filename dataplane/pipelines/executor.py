@@ -49,6 +49,10 @@ class Output:
     name: str
 
     def make_folder(self) -> None:
+        """Makes the attempt's folder, and never the region's: one that was dropped while the job
+        ran would lie there for good. Raises Unavailable `region-lost`."""
+        with lost_if_missing(self.root):
+            self.disk.list(self.root)
         self.disk.make_folder(self.folder)
 
     @property

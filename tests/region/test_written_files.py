@@ -6,13 +6,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from base.errors import Corrupt
-from dataplane.pipelines.executor import read_back
+from base.errors import Corrupt, Unavailable
+from dataplane.pipelines.executor import Output, read_back
 from dataplane.region.adoption import data_file
 from dataplane.region.columns import ColumnDef, file_schema
+from dataplane.region.disk import Disk
 from dataplane.region.file_writer import HASHED_GROUPS, ROW_GROUP, FileTarget, write_rows
 from dataplane.region.local_disk import LocalDisk
 from dataplane.region.manifest import FileEntry
+from dataplane.region.memory_disk import MemoryDisk, MemoryStore
 
 COLUMNS = (
     ColumnDef(id=1, type="int64", nullable=False),
@@ -61,6 +63,19 @@ def test_given_a_written_file_when_read_back_then_it_has_the_rows(
     found = pa.concat_tables(read_back(LocalDisk(), str(tmp_path), data_file(entry), COLUMNS))
 
     assert found.equals(table)
+
+
+@pytest.mark.parametrize("disk", [LocalDisk(), MemoryDisk(MemoryStore())], ids=["local", "memory"])
+def test_given_a_region_that_was_dropped_when_a_late_task_writes_then_its_folder_stays_gone(
+    tmp_path: Path, disk: Disk
+) -> None:
+    root = tmp_path / "regions" / "4398046511104-1"
+    disk.make_folder(str(root.parent))
+
+    with pytest.raises(Unavailable, match="region-lost"):
+        Output(disk, str(root), "attempts/a/late.parquet").make_folder()
+
+    assert disk.list(str(root.parent)) == []
 
 
 def test_given_a_damaged_byte_when_read_back_then_it_is_found_wherever_it_is(
