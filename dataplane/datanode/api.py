@@ -118,7 +118,7 @@ async def write_batch(request: Request, region: RegionDep, service: ServiceDep) 
 @node.post("/regions/{region_id}/get", response_model=Rows, responses=_ARROW_ANSWER)
 async def get_rows(
     wanted: GetRows, request: Request, region: RegionDep, service: ServiceDep
-) -> Response | Rows:
+) -> Response:
     """Live rows, or entries of an index, by key and in key order; missing keys are left out."""
     with ExitStack() as slot:
         held = slot.enter_context(service.rows.reading_keys())

@@ -4,6 +4,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.routing import BaseRoute
 
 from dataplane.datanode.api import admin, node
+from dataplane.datanode.direct import Direct
 from dataplane.datanode.door import doorway
 from dataplane.datanode.service import Service
 from serving.answers import PROBLEM, answer_errors
@@ -26,6 +27,7 @@ ROUTES = _included()
 def build_app(service: Service) -> FastAPI:
     app = bare_app()
     app.state.service = service
+    app.add_middleware(Direct, service=service)
     app.add_middleware(Door, doorway=doorway(service.metrics, service.clock))
     return app
 

@@ -27,6 +27,16 @@ class Block(Protocol):
 B = TypeVar("B", bound=Block)
 
 
+class NotResidentError(Exception):
+    """A block would have to be read from the disk."""
+
+
+class Blocks(Protocol):
+    def read(self, key: BlockKey, decode: Callable[[], B]) -> B:
+        """What *decode* returns for *key*, now or earlier: always the same type."""
+        ...
+
+
 class BlockCache:
     """Safe for threads. Two readers may decode one block at once; the second wins."""
 
@@ -37,14 +47,17 @@ class BlockCache:
         self.bytes = 0
 
     def read(self, key: BlockKey, decode: Callable[[], B]) -> B:
-        """What `decode` returns for `key`, now or earlier: always the same type."""
+        block = self._known(key)
+        if block is None:
+            block = decode()
+            self._keep(key, block)
+        return cast(B, block)
+
+    def _known(self, key: BlockKey) -> Block | None:
         with self._lock:
             if key in self._blocks:
                 self._blocks.move_to_end(key)
-                return cast(B, self._blocks[key])
-        block = decode()
-        self._keep(key, block)
-        return block
+            return self._blocks.get(key)
 
     def _keep(self, key: BlockKey, block: Block) -> None:
         if block.nbytes > self._bytes_max:
@@ -57,3 +70,18 @@ class BlockCache:
             self.bytes += block.nbytes
             while self.bytes > self._bytes_max:
                 self.bytes -= self._blocks.popitem(last=False)[1].nbytes
+
+
+class ResidentBlocks:
+    """A cache for whoever must not wait for a disk."""
+
+    def __init__(self, cache: BlockCache) -> None:
+        self._cache = cache
+
+    def read(self, key: BlockKey, decode: Callable[[], B]) -> B:
+        """Raises NotResidentError where *decode* would be called."""
+
+        def refuse() -> B:
+            raise NotResidentError
+
+        return self._cache.read(key, refuse)

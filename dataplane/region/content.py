@@ -9,7 +9,7 @@ from dataplane.region.file_reader import FileReader
 from dataplane.region.floor import check_floor
 from dataplane.region.flush import Frozen
 from dataplane.region.logged_group import LoggedGroup
-from dataplane.region.lookup import View
+from dataplane.region.lookup import Counted, View
 from dataplane.region.manifest import Manifest
 from dataplane.region.memory import Memory
 from dataplane.region.open_files import OpenFiles
@@ -76,10 +76,23 @@ class Content:
                     self.files.give_back(view.files)
                 self._count()  # a scan leaves sorted copies
 
+    def resident(self, family: int, schema_version: int) -> View | None:
+        """A view for one thread that must not wait: of what is in memory. None: somebody has the
+        lock. Raises Conflict `schema-version-stale`."""
+        if not self.lock.acquire(blocking=False):
+            return None
+        try:
+            check_floor(self.schema, schema_version)
+            return View(self._counted(family), self.files.resident(family), self.lock)
+        finally:
+            self.lock.release()
+
     def _view_of(self, family: int) -> View:
+        return View(self._counted(family), self.files.take(family), self.lock)
+
+    def _counted(self, family: int) -> Counted:
         found = (memory.of(family) for memory in self.memories)
-        counted = tuple((memtable, memtable.rows) for memtable in found if memtable is not None)
-        return View(counted, self.files.take(family), self.lock)
+        return tuple((memtable, memtable.rows) for memtable in found if memtable is not None)
 
     def families(self) -> set[int]:
         """Those of which there is anything in memory."""

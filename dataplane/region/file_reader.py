@@ -5,7 +5,9 @@ import posixpath
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby, islice
 
 import numpy as np
@@ -14,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from base.errors import Corrupt, Unavailable
-from dataplane.region.block_cache import BlockCache, BlockKey
+from dataplane.region.block_cache import BlockCache, BlockKey, Blocks, ResidentBlocks
 from dataplane.region.block_sums import CheckedBody
 from dataplane.region.columns import KEY, SYSTEM, ColumnDef, file_schema
 from dataplane.region.conforming import conformed
@@ -56,8 +58,17 @@ class FileReader:
         self.path = posixpath.join(self.root, entry.name)
         self.min_key = bytes.fromhex(entry.min_key)
         self.max_key = bytes.fromhex(entry.max_key)
+        self._source = source
         self._disk = source.disk
-        self._cache = source.cache
+        self._cache: Blocks = source.cache
+
+    @cached_property
+    def resident(self) -> "FileReader":
+        """The same file as far as it is in memory: reads by key raise NotResidentError for what is
+        not, and scans are not to be begun."""
+        found = copy(self)
+        found._cache = ResidentBlocks(self._source.cache)
+        return found
 
     def verify_present(self) -> None:
         """Raises Unavailable `region-lost` if the file is not there in its full size."""

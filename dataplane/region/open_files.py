@@ -42,6 +42,10 @@ class OpenFiles:
         self._users.update(reader.path for reader in readers)
         return readers
 
+    def resident(self, family: int) -> Readers:
+        """The same as far as they are in memory; nothing is to be given back."""
+        return tuple(reader.resident for reader in self._readers.get(family, ()))
+
     def give_back(self, readers: Iterable[FileReader]) -> None:
         self._users.subtract(reader.path for reader in readers)
         self._users += Counter()  # forgets those without users

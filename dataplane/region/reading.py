@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from dataplane.region.block_cache import NotResidentError
 from dataplane.region.checksum import RowsDigest, digest_rows
 from dataplane.region.columns import OP, chosen
 from dataplane.region.core import Core
@@ -50,6 +51,20 @@ class Readable(Core):
         if schema_version is not None:  # rows came in behind the view
             check_floor(self.schema, schema_version)
         return found
+
+    def get_resident(
+        self, keys: Sequence[bytes], column_ids: Collection[int] | None, schema_version: int
+    ) -> pa.Table | None:
+        """As `get`, of a few keys, for an event loop: None where a disk or a lock would have to be
+        waited for."""
+        self._serving.check()
+        view = self._content.resident(ROWS, schema_version)
+        if view is None:
+            return None
+        try:
+            return live_rows(view, keys, chosen(self.spec.columns, column_ids), as_seen=True)
+        except NotResidentError:
+            return None
 
     def get_entries(
         self, index: int, keys: Sequence[bytes], schema_version: int | None = None

@@ -94,6 +94,10 @@ class World:
     def check(self) -> None:
         assert contents(self.region) == self.model
         assert by_key(self.region, *self.model, b"nothing") == self.model
+        for key in [*self.model, b"nothing"]:
+            resident = self.region.get_resident([key], None, 1)
+            assert resident is not None, "it was read a moment ago"
+            assert resident.equals(self.region.get([key]))
         middle = self.region.scan(KeyRange(b"\x01", b"b"), [1])
         keys = [key for part in middle for key in part.column("_key").to_pylist()]
         assert keys == sorted(key for key in self.model if b"\x01" <= key < b"b")

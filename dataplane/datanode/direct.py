@@ -1,0 +1,42 @@
+"""Reads by key go to their route at once, past the framework's search for it (decision 71).
+
+The framework takes longer to find the route and to fill its parameters than a row takes to be
+found. Only plain requests go this way: a body that does not fit goes the long one, which judges it.
+Pure ASGI, inside the door, which has judged the path and the JSON.
+"""
+
+import re
+
+from fastapi import Request
+from pydantic import ValidationError
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from base.wire.asgi import read_body, replaying
+from base.wire.batches import GetRows
+from dataplane.datanode.api import get_rows
+from dataplane.datanode.door import KEYS_BYTES_MAX
+from dataplane.datanode.service import Service
+
+_GET = re.compile(r"/node/v1/regions/([1-9][0-9]{0,18})/get", re.ASCII)
+
+
+class Direct:
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app = app
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Raises MetaError, which the door answers."""
+        found = _GET.fullmatch(scope["path"]) if scope["type"] == "http" else None
+        if found is None or scope["method"] != "POST" or scope["query_string"]:
+            await self._app(scope, receive, send)
+            return
+        body = await read_body(receive, KEYS_BYTES_MAX)
+        again = replaying(body, receive)
+        try:
+            wanted = GetRows.model_validate_json(body)
+        except ValidationError:
+            await self._app(scope, again, send)
+            return
+        answer = await get_rows(wanted, Request(scope), int(found[1]), self._service)
+        await answer(scope, again, send)
