@@ -1,6 +1,7 @@
 """The store as it would be after the steps rehearsed so far; nothing of it is ever sent."""
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -8,7 +9,9 @@ from base.clock import Clock
 from base.errors import MetaError
 from keys.committer import Committed
 from keys.kv import Answer, Get, KeyValue, Page, Readable, Request
+from keys.tables import TableRoute, TableRouteKey
 from keys.txn import Stamp, Txn
+from keys.value import decode
 
 # Above every revision of a store: what is drafted is newer than what is there.
 DRAFTED_REVISION = 1 << 62
@@ -25,6 +28,8 @@ class Draft:
         default_factory=list
     )
     """Of each commit: its writes, and the operations of its log entries."""
+    routes: dict[bytes, bytes] = field(default_factory=dict)
+    """Routes of tables as the store has them, of those that were read."""
     silence: MetaError | None = None
     """Why the store could not be read."""
 
@@ -73,7 +78,20 @@ class Draft:
         self.commits.append((writes, tuple(entry.op for entry in txn.entries)))
         return Committed(DRAFTED_REVISION + len(self.commits), stamp)
 
+    def led(self) -> Counter[str]:
+        """Regions that each node leads here beyond those that it leads in the store."""
+        start, end = TableRouteKey.under()
+        changed = {key: value for key, value in self.written.items() if start <= key < end}
+        gained = Counter[str]()
+        for key, value in changed.items():
+            gained.update(_leaders(key, value))
+            gained.subtract(_leaders(key, self.routes.get(key)))
+        return gained
+
     def _seen(self, get: Get, found: Iterable[KeyValue]) -> tuple[KeyValue, ...]:
+        found = tuple(found)
+        start, end = TableRouteKey.under()
+        self.routes.update((one.key, one.value) for one in found if start <= one.key < end)
         items = [item for item in found if item.key not in self.written]
         for key, value in self.written.items():
             asked = key == get.key if get.end is None else get.key <= key < get.end
@@ -82,3 +100,10 @@ class Draft:
             item = KeyValue(key, value, DRAFTED_REVISION, DRAFTED_REVISION)
             items.insert(bisect_left([item.key for item in items], key), item)
         return tuple(items)
+
+
+def _leaders(key: bytes, route: bytes | None) -> list[str]:
+    if route is None:
+        return []
+    regions = decode(TableRoute, route, key=key.decode()).region_routes
+    return [region.leader for region in regions]

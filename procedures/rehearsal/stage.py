@@ -1,13 +1,21 @@
 """The world of a rehearsal: nobody is told anything, and time passes at once."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from base.clock import Clock
 from base.errors import Unavailable
 from keys.records import Outcome
 from procedures.context import Ports
-from procedures.ports import Behind, ChildEnd, Drain, Leases, SchemaSync
+from procedures.ports import (
+    Behind,
+    ChildEnd,
+    Drain,
+    Leases,
+    NodeView,
+    Placement,
+    SchemaSync,
+)
 from procedures.rehearsal.draft import Draft
 from procedures.rehearsal.estimates import SizeOf
 from procedures.rehearsal.notes import Notes
@@ -46,6 +54,21 @@ class LeasesAhead:
             return 0
         self.notes.waits.append(Blocker(Obstacle.LEASE, node, expires_in_ms=left_ms))
         return left_ms
+
+
+@dataclass(frozen=True)
+class PlacementAhead:
+    """The nodes of now, with the regions that the rehearsal has given to them or taken away."""
+
+    placement: Placement
+    draft: Draft
+
+    def nodes(self) -> tuple[NodeView, ...]:
+        gained = self.draft.led()
+        return tuple(
+            replace(node, regions=node.regions + gained[node.node_id])
+            for node in self.placement.nodes()
+        )
 
 
 @dataclass(frozen=True)
@@ -124,7 +147,7 @@ class Stage:
             kv=draft,
             nodes=StageNodes(real, draft, size_of, notes),
             leases=LeasesAhead(real.leases, clock, notes),
-            placement=real.placement,
+            placement=PlacementAhead(real.placement, draft),
             jobs=StageJobs(size_of, notes),
             schema_sync=SyncAhead(real.schema_sync, notes),
             clock=clock,

@@ -9,6 +9,8 @@ from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
+import httpx
+
 from base.clock import Clock
 from base.errors import MetaError
 from keys.batch import Member
@@ -22,17 +24,21 @@ from keys.records import ProcedureKey
 from keys.tables import TableInfo, TableInfoKey, TableRoute, TableRouteKey
 from keys.txn import Txn
 from keys.value import decode, encode
+from metasrv.nodes.book import NodeBook
 from procedures.admission import Limits
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind, Lane
 from procedures.manager import Manager
+from tests.fakes.beats import BEAT_MS, beat, register
 from tests.fakes.chance import SeededIds
 from tests.fakes.faults import Plan, Work
 from tests.fakes.faulty_ports import FaultyKv
 from tests.fakes.holders import FakeHolders
-from tests.fakes.plane import FakeJobs, FakeLeases, FakeNodes, FakePlacement, Plane
+from tests.fakes.nodes import FakeNode
+from tests.fakes.plane import FakeJobs, Plane
 from tests.fakes.published import faults
 from tests.fakes.term import Server, World, lead
+from tests.fakes.wire import door
 from tests.sim.loop import WORLD, SimClock, SimLoop
 
 T = TypeVar("T")
@@ -122,6 +128,8 @@ class Cluster:
         server = Server(name, node, fence, plan)
         if self.servers:
             self.on_takeover()
+        else:
+            self.loop.spawn(WORLD, self._beat_on())
         late = [work for old in self.servers for work in old.plan.late_in_term]
         self.servers.append(server)
         self.loop.spawn(node, self._lead(server))
@@ -135,14 +143,55 @@ class Cluster:
         for old in self.servers:
             old.plan.late_in_term.clear()
         for work in late:
-            with suppress(MetaError):
+            with suppress(MetaError, httpx.TransportError):
                 await work()
 
     async def started(self, name: str = "meta-1", plan: Plan | None = None) -> Server:
-        """A server that has begun its term."""
+        """A server that has begun its term, and has heard every living node; those that died before
+        were registered when they lived."""
         server = await self.start(name, plan)
         await server.ready.wait()
+        for node in self.plane.nodes.values():
+            await self._register(node, server)
+        assert self._beat() == [], "every node is registered"
         return server
+
+    # ---- nodes
+
+    async def detected(self) -> None:
+        """Waits until the leader takes every dead node for dead, as its detector does."""
+        while any(self._is_taken_for_alive(node) for node in self.plane.nodes.values()):
+            await self.clock.sleep_ms(BEAT_MS)
+
+    def _is_taken_for_alive(self, node: FakeNode) -> bool:
+        assert self.leader.book is not None
+        views = {view.node_id: view.alive for view in self.leader.book.nodes()}
+        return not node.alive and views.get(node.node_id, False)
+
+    async def _beat_on(self) -> None:
+        """While the world stands."""
+        while True:
+            await self.clock.sleep_ms(BEAT_MS)
+            self._beat()
+
+    def _beat(self) -> "list[asyncio.Task[None]]":
+        """A heartbeat of every living node to whoever was elected last. Those that have to register
+        do so: the tasks end with the server at the latest."""
+        server = self.leader
+        if server.book is None or self.is_down(server) or self.loop.is_paused(server.node):
+            return []
+        living = [node for node in self.plane.nodes.values() if node.alive]
+        strangers = [n for n in living if not beat(self.plane, n, server.book, self.clock)]
+        return [self._register(node, server) for node in strangers]
+
+    def _register(self, node: FakeNode, server: Server) -> "asyncio.Task[None]":
+        assert server.book is not None
+
+        async def registered(book: NodeBook) -> None:
+            with suppress(MetaError):
+                await register(node, book)
+
+        return self.loop.spawn(server.node, registered(server.book))
 
     async def _lead(self, server: Server) -> None:
         fate = FateOf(self, server)
@@ -155,9 +204,8 @@ class Cluster:
             kv=store if is_sound else self.client(store),
             plan=server.plan,
             fate=fate,
-            nodes=partial(FakeNodes, self.plane),
-            leases=FakeLeases(self.plane),
-            placement=FakePlacement(self.plane),
+            cluster_id=CLUSTER_ID,
+            door=partial(door, self.plane, CLUSTER_ID),
             jobs=self.jobs,
             schema_sync=self.holders,
             clock=self.clock,

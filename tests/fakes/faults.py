@@ -27,6 +27,8 @@ class Mode(StrEnum):
     """It is on its way when its server dies, and arrives after the next leader's work."""
     LATE_IN_TERM = "applied in the next term"
     """As LATE, but it arrives while the next leader works."""
+    OVERTAKEN = "request overtaken"
+    """An order that is taken for lost, and arrives behind the next request to its node."""
     LOST_REQUEST = "request lost"
     """It never arrives: the store's client knows, a node's does not."""
     REFUSED = "refused"
@@ -42,7 +44,14 @@ class Mode(StrEnum):
 
 
 KILLS = {Mode.CRASH_BEFORE, Mode.APPLIED_CRASH, Mode.LATE, Mode.LATE_IN_TERM}
-FAILS = {Mode.ANSWER_LOST, Mode.LOST_REQUEST, Mode.REFUSED, Mode.NO_SPACE, Mode.NO_SPACE_DONE}
+FAILS = {
+    Mode.ANSWER_LOST,
+    Mode.OVERTAKEN,
+    Mode.LOST_REQUEST,
+    Mode.REFUSED,
+    Mode.NO_SPACE,
+    Mode.NO_SPACE_DONE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +86,6 @@ class Plan:
         if not self.armed:
             return False
         self.calls.append(call)
-        self.happened = self.happened or len(self.calls) - 1 == self.at
         return len(self.calls) - 1 == self.at
 
 
@@ -105,6 +113,12 @@ async def through(plan: Plan, fate: Fate, call: Call, work: Callable[[], Awaitab
     """*work*, unless the plan has something else in mind for this call."""
     if not plan.meets(call):
         return await work()
+    return await befall(plan, fate, call, work)
+
+
+async def befall(plan: Plan, fate: Fate, call: Call, work: Callable[[], Awaitable[T]]) -> T:
+    """*work*, with the plan's mode. Raises what the caller's own side would make of it."""
+    plan.happened = True
     if plan.mode in KILLS:
         return await _killed(plan, fate, work)
     if plan.mode in FAILS:
@@ -132,6 +146,9 @@ async def _failed(plan: Plan, fate: Fate, call: Call, work: Callable[[], Awaitab
         case Mode.ANSWER_LOST:
             await fate.depose()
             raise Unknown() if call.writes and not plan.hides_doubt else Unavailable()
+        case Mode.OVERTAKEN:
+            plan.late.append(work)  # where no other request comes, it comes last
+            raise Unknown()
         case Mode.LOST_REQUEST:
             raise Unknown() if call.port.startswith("nodes.send") else Unavailable()
         case Mode.REFUSED:

@@ -21,11 +21,12 @@ from base.wire.jobs import (
     ValidateJob,
     ValidateResult,
 )
-from base.wire.orders import Order, OrderResult
+from base.wire.orders import Order, OrderRequest, OrderResult, OrderSender
 from keys.kv import Answer, Get, Kv, LeaseId, Page, Put, Request, Watched
 from keys.records import ProcedureKey
 from procedures.ports import Jobs, Nodes, Progress, Sender
 from tests.fakes.faults import Call, Fate, Plan, through
+from tests.fakes.wire import NodeWire, Sent
 
 OURS = ("procedures", "keys")
 
@@ -136,34 +137,44 @@ class FaultyKv:
 
 @dataclass(slots=True)
 class FaultyNodes:
+    """Counts the calls; what happens to one happens to its request, on the wire."""
+
     nodes: Nodes
     plan: Plan
-    fate: Fate
+    wire: NodeWire
 
     async def send(
         self, node: str, orders: Sequence[Order], *, sender: Sender
     ) -> tuple[OrderResult, ...]:
-        call = Call(f"nodes.send {orders[0].op}", site(), True)
-        return await through(
-            self.plan, self.fate, call, lambda: self.nodes.send(node, orders, sender=sender)
-        )
+        first, by = orders[0], OrderSender(procedure=sender.procedure, step=sender.step)
+
+        def bears(sent: Sent) -> bool:
+            if (sent.node, sent.method) != (node, "POST"):
+                return False
+            carried = OrderRequest.model_validate_json(sent.body).orders
+            known = {(one.op, one.region_id, one.sender) for one in carried}
+            return (first.op, first.region_id, by) in known
+
+        self._look_at(Call(f"nodes.send {first.op}", site(), True), bears)
+        return await self.nodes.send(node, orders, sender=sender)
 
     async def borrowed(self, node: str, region_id: str) -> Borrowed:
+        end = f"/{region_id}/borrowed"
         call = Call("nodes.borrowed", site(), False)
-        return await through(
-            self.plan, self.fate, call, lambda: self.nodes.borrowed(node, region_id)
-        )
+        self._look_at(call, lambda sent: sent.node == node and sent.target.endswith(end))
+        return await self.nodes.borrowed(node, region_id)
 
     async def snapshot(
         self, node: str, region_id: str, mark: str, *, whole: bool = False
     ) -> Snapshot:
+        part = f"/{region_id}/snapshot?"
         call = Call("nodes.snapshot", site(), False)
-        return await through(
-            self.plan,
-            self.fate,
-            call,
-            lambda: self.nodes.snapshot(node, region_id, mark, whole=whole),
-        )
+        self._look_at(call, lambda sent: sent.node == node and part in sent.target)
+        return await self.nodes.snapshot(node, region_id, mark, whole=whole)
+
+    def _look_at(self, call: Call, is_it: Callable[[Sent], bool]) -> None:
+        if self.plan.meets(call):
+            self.wire.strike(call, is_it)
 
 
 @dataclass(slots=True)

@@ -67,7 +67,7 @@ class FakeNode:
     storage: Storage
     alive: bool = True
     silent: bool = False
-    """Alive for the leader, yet nobody reaches it."""
+    """Its heartbeats are heard, yet nobody reaches it."""
     refuses: dict[str, MetaError] = field(default_factory=dict)
     """Kind of order, or `prepare` -> what it is answered."""
     dies_at: "Opening | None" = None
@@ -77,6 +77,11 @@ class FakeNode:
     serving: dict[str, Serving] = field(default_factory=dict)
     tombstones: set[str] = field(default_factory=set)
     executed: dict[str, Executed] = field(default_factory=dict)
+    deaths: int = 0
+    sequence: int = 0
+    """Of the last heartbeat that was sent."""
+    sent_ms: dict[int, int] = field(default_factory=dict)
+    """Sequence -> when that heartbeat was sent, monotonic ms."""
     effects: list[str] = field(default_factory=list)
     """What orders changed, as `op region epoch`."""
 
@@ -84,14 +89,21 @@ class FakeNode:
     def root(self) -> str:
         return f"/disks/{self.node_id}"
 
-    def reach(self) -> None:
-        if not self.alive or self.silent:
-            raise Unavailable(what="node", name=self.node_id)
+    @property
+    def is_reached(self) -> bool:
+        return self.alive and not self.silent
+
+    @property
+    def incarnation(self) -> str:
+        """The process that runs, or runs next."""
+        return f"{self.node_id}-{self.deaths}"
 
     def die(self) -> None:
         """The process ends. Its disk stays."""
         self.alive = False
+        self.deaths += 1
         self.serving.clear()
+        self.sequence, self.sent_ms = 0, {}
 
     def execute(self, term: int, orders: Sequence[Order]) -> tuple[OrderResult, ...]:
         """Raises Conflict for a deposed leader; a failure of one order stands in its result."""

@@ -1,12 +1,12 @@
-"""The data plane as the leader's ports see it: nodes, leases, placement and jobs of one world."""
+"""The data plane of one world: its nodes with their leases, and its jobs."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 
 from base.clock import Clock
 from base.errors import Unavailable, Unknown
-from base.wire.inputs import Borrowed, Snapshot
+from base.lease import usable_ms
+from base.wire.inputs import Snapshot
 from base.wire.jobs import (
     BackfillJob,
     BackfillResult,
@@ -21,9 +21,7 @@ from base.wire.jobs import (
     ValidateResult,
 )
 from base.wire.orders import CreateRegion, OpenRegion, Order, OrderResult
-from keys.catalog import Catalog
-from keys.tables import RegionState
-from procedures.ports import NodeView, Progress, Sender
+from procedures.ports import Progress
 from tests.fakes.checked_rows import faults, of_rows
 from tests.fakes.disk import Rows, Storage
 from tests.fakes.index_rows import backfilled, broken
@@ -42,13 +40,15 @@ class Plane:
     storage: Storage = field(default_factory=Storage)
     nodes: dict[str, FakeNode] = field(default_factory=dict)
     leases: dict[tuple[str, str], int] = field(default_factory=dict)
-    """(node, region) -> when its lease ends, monotonic ms; the node counts it as we do."""
+    """(node, region) -> when its lease ends as the node counts it, monotonic ms."""
     leased: dict[tuple[str, str], int] = field(default_factory=dict)
     """The epoch that each of those leases is for."""
     brought: dict[str, Rows] = field(default_factory=dict)
     """Files of users, by path."""
     told: list[tuple[str, Order]] = field(default_factory=list)
     """Every order that arrived, with its node."""
+    instructed: list[tuple[str, Order]] = field(default_factory=list)
+    """Those of them that came with the answer to a heartbeat."""
     openers_die: list[Opening] = field(default_factory=list)
     """The first node that is ordered to open a region dies at the first of these, and so on."""
     wipes_unannounced: bool = False
@@ -63,8 +63,21 @@ class Plane:
             self.nodes[node_id] = FakeNode(node_id, self.storage)
 
     def lease(self, node: str, region_id: str, epoch: int) -> None:
-        self.leases[node, region_id] = self.clock.mono_ms() + LEASE_MS
+        """Granted by an earlier leader, for a heartbeat of this moment."""
+        self.leases[node, region_id] = self.clock.mono_ms() + usable_ms(LEASE_MS)
         self.leased[node, region_id] = epoch
+
+    def granted(
+        self, node: FakeNode, sequence: int, lease_ms: int, region_id: str, epoch: int
+    ) -> None:
+        """As dataplane/datanode/leases.py: from before that heartbeat was sent, and never less."""
+        sent_ms = node.sent_ms.get(sequence)
+        if sent_ms is None:
+            return
+        held, until_ms = (node.node_id, region_id), sent_ms + usable_ms(lease_ms)
+        if self.leased.get(held) == epoch:
+            until_ms = max(until_ms, self.leases[held])
+        self.leases[held], self.leased[held] = until_ms, epoch
 
     def execute(self, node: str, term: int, orders: Sequence[Order]) -> tuple[OrderResult, ...]:
         """Each request arrives twice: the second changes nothing and is answered the same."""
@@ -78,8 +91,9 @@ class Plane:
         if len(self.nodes[node].effects) != effects:
             self.violations.append(f"a repeat had an effect: {orders}")
         for order, result in zip(orders, first, strict=True):
-            if isinstance(order, OpenRegion) and result.error is None:
+            if result.error is None and isinstance(order, CreateRegion | OpenRegion):
                 self._check_overlap(node, order)
+                self._granted_by(node, order)
         self.watch()
         return first
 
@@ -106,7 +120,13 @@ class Plane:
                 self.storage.folders.pop(order.root, None)
         raise Unknown(what="node", name=node)
 
-    def _check_overlap(self, node: str, order: OpenRegion) -> None:
+    def _granted_by(self, node: str, order: CreateRegion | OpenRegion) -> None:
+        entry, lease = self.nodes[node], order.lease
+        if lease is not None and lease.incarnation == entry.incarnation:
+            where = (order.region_id, order.epoch)
+            self.granted(entry, lease.heartbeat, lease.lease_ms, *where)
+
+    def _check_overlap(self, node: str, order: CreateRegion | OpenRegion) -> None:
         now = self.clock.mono_ms()
         for (other, region_id), ends_at in self.leases.items():
             if region_id == order.region_id and other != node and ends_at > now:
@@ -130,84 +150,6 @@ class Plane:
             if node.alive and region_id in node.serving:
                 return self.storage.folders[node.serving[region_id].root].rows
         return None
-
-
-@dataclass
-class FakeNodes:
-    """The Nodes port of one term."""
-
-    plane: Plane
-    term: int
-    catalog: Callable[[], Catalog] = Catalog
-    _numbers: Iterable[int] = field(default_factory=lambda: count(1))
-
-    async def send(
-        self, node: str, orders: Sequence[Order], *, sender: Sender
-    ) -> tuple[OrderResult, ...]:
-        entry = self.plane.nodes.get(node)
-        if entry is None:
-            raise Unavailable(what="node", name=node)
-        entry.reach()
-        numbers = iter(self._numbers)
-        sent = [order.model_copy(update={"number": next(numbers)}) for order in orders]
-        for order in sent:
-            if self._may_be_leased(node, order):
-                self.plane.lease(node, order.region_id, order.epoch)
-        return self.plane.execute(node, self.term, sent)
-
-    async def borrowed(self, node: str, region_id: str) -> Borrowed:
-        self.plane.nodes[node].reach()
-        return self.plane.nodes[node].borrowed(region_id)
-
-    async def snapshot(
-        self, node: str, region_id: str, mark: str, *, whole: bool = False
-    ) -> Snapshot:
-        self.plane.nodes[node].reach()
-        return self.plane.nodes[node].snapshot(region_id, mark, whole=whole)
-
-    def _may_be_leased(self, node: str, order: Order) -> bool:
-        if not isinstance(order, CreateRegion | OpenRegion):
-            return False
-        table = self.catalog().tables.get(order.table_id)
-        if table is None and isinstance(order, CreateRegion):
-            return True
-        regions = table.route.region_routes if table else ()
-        found = [r for r in regions if r.region_id == order.region_id]
-        return any(
-            (r.leader, r.epoch, r.state) == (node, order.epoch, RegionState.OPEN) for r in found
-        )
-
-
-@dataclass
-class FakeLeases:
-    """The Leases port: it knows every grant, of earlier leaders too."""
-
-    plane: Plane
-
-    def free_in_ms(self, node: str, region_ids: Sequence[str]) -> int:
-        now = self.plane.clock.mono_ms()
-        ends = [self.plane.leases.get((node, region_id), now) for region_id in region_ids]
-        return max([0, *(end - now for end in ends)])
-
-
-@dataclass
-class FakePlacement:
-    """The Placement port: a node is known to be dead at once."""
-
-    plane: Plane
-
-    def nodes(self) -> tuple[NodeView, ...]:
-        return tuple(
-            NodeView(
-                node_id=node.node_id,
-                zone=node.node_id,
-                root=node.root,
-                alive=node.alive,
-                regions=len(node.serving),
-                disk_free_bytes=node.disk_free_bytes,
-            )
-            for node in self.plane.nodes.values()
-        )
 
 
 @dataclass

@@ -7,25 +7,39 @@ follower and manager in one task group.
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
+
+import httpx
 
 from base.clock import Clock
 from base.errors import Conflict, Refused, Unavailable, Unknown
 from base.ids import Ids
-from keys.catalog import Catalog
 from keys.committer import Committer
 from keys.follower import Follower
 from keys.kv import Compare, Kv
 from keys.line import read_line
 from keys.sequence import Sequences
+from metasrv.adapters.http_nodes import HttpNodes
+from metasrv.nodes.book import NodeBook, Timing
+from metasrv.nodes.detector import PhiConfig
+from metasrv.nodes.leases import LeaseBook
+from metasrv.settings import Settings
 from procedures.admission import Limits
 from procedures.context import Ports
+from procedures.locks import route_key, table_key
 from procedures.machine import Kind
 from procedures.manager import Manager
-from procedures.ports import Jobs, Leases, Nodes, Placement, SchemaSync
+from procedures.ports import Jobs, Placement, SchemaSync
+from tests.fakes.beats import BEAT_MS
 from tests.fakes.chance import SeededRng
 from tests.fakes.faults import Fate, Plan
 from tests.fakes.faulty_ports import FaultyJobs, FaultyNodes
+from tests.fakes.plane import LEASE_MS
+from tests.fakes.wire import NodeWire, Sent
+
+TTL_MS = 5_000
+"""Of the session under which the server was elected."""
 
 
 @dataclass
@@ -43,6 +57,9 @@ class Server:
     follower: Follower | None = None
     sequences: Sequences | None = None
     leads: Manager | None = None
+    book: NodeBook | None = None
+    """It hears heartbeats as soon as it is there."""
+    ports: Ports | None = None
 
     @property
     def term(self) -> int:
@@ -53,18 +70,24 @@ class Server:
         assert self.leads is not None, f"{self.node} has not begun its term"
         return self.leads
 
+    def is_busy(self, table_id: int) -> bool:
+        """As metasrv/leadership.py: until every record has been read, any table may be."""
+        if self.leads is None or not self.ready.is_set():
+            return True
+        is_claimed = self.leads.locks.is_claimed
+        return is_claimed(table_key(table_id)) or is_claimed(route_key(table_id))
+
 
 @dataclass(frozen=True)
 class World:
-    """What a server meets. Its `kv` is faulty already; nodes and jobs become so by *plan*."""
+    """What a server meets. Its `kv` is faulty already; the wire and jobs become so by *plan*."""
 
     kv: Kv
     plan: Plan
     fate: Fate
-    nodes: Callable[[int, Callable[[], Catalog]], Nodes]
-    """Of a term, for a leader that knows a catalog."""
-    leases: Leases
-    placement: Placement
+    cluster_id: str
+    door: Callable[[Sent], httpx.Response]
+    """Of all nodes."""
     jobs: Jobs
     schema_sync: SchemaSync
     clock: Clock
@@ -73,6 +96,8 @@ class World:
     limits: Limits
     deadline_ms: int
     """Of one call of the store."""
+    placement: Placement | None = None
+    """None: the nodes as the leader's own detector sees them."""
 
 
 async def lead(server: Server, world: World) -> None:
@@ -87,12 +112,15 @@ async def lead(server: Server, world: World) -> None:
             await follower.wait_for(line.version, deadline_ms=deadline_ms)
             committer = Committer(kv, clock, line, deadline_ms=deadline_ms)
             committer.on_update(follower.offer)
-            nodes = world.nodes(server.term, lambda: follower.catalog)
+            book = _book(server, world, committer, follower)
+            await book.load()
+            wire = NodeWire(world.door, plan, fate)
+            nodes = HttpNodes(world.cluster_id, server.term, book, lambda: follower.catalog, wire)
             ports = Ports(
                 kv=kv,
-                nodes=FaultyNodes(nodes, plan, fate),
-                leases=world.leases,
-                placement=world.placement,
+                nodes=FaultyNodes(nodes, plan, wire),
+                leases=book,
+                placement=world.placement or book,
                 jobs=FaultyJobs(world.jobs, plan, fate),
                 schema_sync=world.schema_sync,
                 clock=clock,
@@ -104,8 +132,27 @@ async def lead(server: Server, world: World) -> None:
             )
             server.committer, server.follower = committer, follower
             server.sequences = Sequences(kv, committer, deadline_ms)
+            server.book, server.ports = book, ports
             server.leads = Manager(world.kinds, ports, committer, world.limits)
             tasks.create_task(committer.run())
+            tasks.create_task(nodes.run())
             tasks.create_task(server.leads.run(server.fence, server.ready))
     except* (Refused, Conflict, Unavailable, Unknown):  # as metasrv.main.candidate; not Corrupt
         server.ended.set()
+
+
+def _book(server: Server, world: World, committer: Committer, follower: Follower) -> NodeBook:
+    clock, deadline_ms = world.clock, world.deadline_ms
+    return NodeBook(
+        cluster_id=world.cluster_id,
+        kv=world.kv,
+        committer=committer,
+        follower=follower,
+        clock=clock,
+        leases=LeaseBook(LEASE_MS, TTL_MS, clock.mono_ms()),
+        settings=Settings(world.kv, committer, clock, deadline_ms),
+        timing=Timing(BEAT_MS, LEASE_MS, deadline_ms),
+        phi=PhiConfig(first_interval_ms=BEAT_MS),
+        next_order=count(1).__next__,
+        is_busy=server.is_busy,
+    )

@@ -1,7 +1,7 @@
 """How a life may end: what must be true of keys, log, regions, rows and folders."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,8 +63,13 @@ def effects(end: End, *wanted: str) -> list[str]:
 
 def serving(end: End, table_id: int, *, epoch: int, rows: bool = True) -> list[str]:
     """Every region open on the leader that the route names, at *epoch*, with its rows."""
+    return serving_at(end, table_id, [epoch] * len(end.regions(table_id)), rows=rows)
+
+
+def serving_at(end: End, table_id: int, epochs: Sequence[int], *, rows: bool = True) -> list[str]:
+    """As `serving`, each region at its own epoch."""
     wrong = []
-    for region in end.regions(table_id):
+    for region, epoch in zip(end.regions(table_id), epochs, strict=True):
         node = end.cluster.plane.nodes[region["leader"]]
         held = node.serving.get(region["region_id"])
         if region["state"] != "open" or region["borrows"] or region["epoch"] != epoch:
@@ -197,15 +202,23 @@ def truncated(end: End) -> list[str]:
 
 
 def truncated_elsewhere(end: End) -> list[str]:
-    """The same; those of the node that is gone, on others."""
-    return [*begun_anew(end, {"dn-2": 2, "dn-3": 1}), *serving(end, TABLE, epoch=2, rows=False)]
+    """The same; those of the node that is gone, on others.
+
+    A leader that was elected a moment ago takes the node for alive, begins them anew there, and
+    once more when it has found out.
+    """
+    cuts = min(end.regions(TABLE)[0]["epoch"] - 1, 2)
+    return [
+        *begun_anew(end, {"dn-2": 2, "dn-3": 1}, changes=cuts + 1),
+        *serving_at(end, TABLE, (cuts + 1, cuts + 1, 2), rows=False),
+    ]
 
 
-def begun_anew(end: End, leaders: dict[str, int]) -> list[str]:
+def begun_anew(end: End, leaders: dict[str, int], *, changes: int = 2) -> list[str]:
     regions = end.regions(TABLE)
     rows = {r["region_id"]: end.cluster.plane.rows(r["region_id"]) for r in regions}
     return [
-        *effects(end, "route.changed", "route.changed"),
+        *effects(end, *["route.changed"] * changes),
         *is_true(Counter(r["leader"] for r in regions) == leaders, f"regions {regions}"),
         *is_true(all(r["announced"] for r in regions), f"not announced: {regions}"),
         *is_true(all(found == frozenset() for found in rows.values()), f"rows {rows}"),

@@ -9,11 +9,13 @@ from functools import partial
 from random import Random
 from typing import Any
 
+import httpx
 import pytest
 
 from base.clock import Clock
 from base.errors import MetaError
 from base.ids import Ids
+from base.wire.orders import DropRegion
 from keys.kv import Kv, Request
 from keys.memory import MemoryKv
 from keys.records import Outcome
@@ -98,6 +100,8 @@ def cells(calls: Sequence[Call]) -> Iterator[Cell]:
                 continue
             for who in SUCCESSORS:
                 yield Cell(at, mode, who)
+        if call.port.startswith("nodes.send"):
+            yield Cell(at, Mode.OVERTAKEN, "same")
         yield Cell(at, Mode.LOST_REQUEST, "same")
         yield Cell(at, Mode.REFUSED, "same")
         if call.writes and call.port == "kv.txn":
@@ -178,6 +182,7 @@ async def _live(cluster: Cluster, scenario: Scenario, cell: Cell | None, plan: P
     await scenario.given(cluster, await cluster.bootstrap())
     meet_holders(scenario, cluster.holders)
     first = await cluster.started("meta-1", plan)
+    await cluster.detected()
     plan.armed = True
     answered = await submit(cluster, first, scenario)
     if scenario.cancel_after_ms is not None:
@@ -221,7 +226,7 @@ async def _arrive(cluster: Cluster) -> list[str]:
     """What was on its way, now that all is over."""
     before = cluster.stored()
     for late in (work for server in cluster.servers for work in server.plan.late):
-        with suppress(MetaError):
+        with suppress(MetaError, httpx.TransportError):
             await late()
     return [] if cluster.stored() == before else ["what arrived late was taken"]
 
@@ -311,6 +316,11 @@ def judge(
 ) -> list[str]:
     """What is wrong, now that all is over: in *agreement* and in the cluster's plane."""
     wrong = [*agreement.wrong, *cluster.violations, *cluster.plane.violations]
+    wrong += [
+        f"left to a heartbeat: {order.region_id} of {node}"
+        for node, order in cluster.plane.instructed
+        if isinstance(order, DropRegion)
+    ]
     over = outcomes_of(agreement)
     if len(over) != 1:
         return [*wrong, f"{len(over)} procedures for one request"]

@@ -14,7 +14,7 @@ from tests.sim.loop import SimLoop, run
 
 NODE = FailoverNode(node="dn-1", reason="test")
 OTHER_REGION = region_ids(OTHER, 1)[0]
-LEASE_MS = 15_000
+FREE_MS = 20_000  # from the election until no lease of a leader before can be alive
 
 
 async def failing_over(cluster: Cluster) -> tuple[str, dict[int, str]]:
@@ -68,7 +68,7 @@ def test_given_a_child_that_is_over_when_the_leader_dies_then_the_parent_finds_i
         cluster = await begun(loop, with_two_tables_and_dead_node, {})
         cluster.plane.storage.lost.add(ROOT)
         parent, children = await failing_over(cluster)
-        await cluster.clock.sleep_ms(LEASE_MS)
+        await cluster.clock.sleep_ms(FREE_MS)
         first = await ended(cluster, children[OTHER])
         loop.kill(cluster.leader.node)
         cluster.plane.storage.lost.clear()

@@ -1,8 +1,10 @@
 """Every kind, crashed at every call of its life: one of its legal ends, and every effect once.
 
 Kind x store call, node call and job x {crash before, applied then crash, answer lost, rival
-elected, applied late, request lost, applied in the next term, refused, no space, paused beyond the
-lease} x {the same server leads again, another}, on MemoryKv in virtual time; and pairs of faults.
+elected, applied late, request lost, request overtaken, applied in the next term, refused, no space,
+paused beyond the lease} x {the same server leads again, another}, on MemoryKv in virtual time; and
+pairs of faults. Leases, detector, placement and HttpNodes are the product's; nodes are reached by
+encoded requests, and their heartbeats are heard (tests/fakes/wire.py, tests/fakes/beats.py).
 The first six are tried whole each time, of a read without the two that leave what another leaves.
 In a long life each call dies once, and meets the other five in turn with its neighbour, as the two
 leaders take turns. Of the rest one in STRIDE is drawn by seed. A cell that an earlier scenario has
@@ -56,7 +58,7 @@ PAIRS = 120 // STRIDE
 """Lives with two faults, of each scenario."""
 NEW_CELLS, NEW_PAIRS = 4, 2
 """Lives of each scenario that are drawn by the new seed, if there is one."""
-CELLS_OF = {"read": 12, "order": 18, "commit": 20}
+CELLS_OF = {"read": 12, "job": 18, "order": 19, "commit": 20}
 """Cells of one call of each sort: modes x who leads on. Only grows."""
 CALLS = ROOT / "tests" / "golden" / "procedures" / "calls.txt"
 """Every call of every life without faults; so the cells of a life can only fall with its calls,
@@ -202,7 +204,9 @@ def test_given_all_lives_then_their_cells_only_grow(capsys: pytest.CaptureFixtur
 def sort_of(call: Call) -> str:
     if not call.writes:
         return "read"
-    return "commit" if call.port == "kv.txn" else "order"
+    if call.port == "kv.txn":
+        return "commit"
+    return "job" if call.port.startswith("jobs.") else "order"
 
 
 def test_given_all_lives_then_their_calls_are_those_on_record() -> None:

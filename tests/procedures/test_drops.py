@@ -119,6 +119,7 @@ def test_given_regions_that_cannot_serve_when_dropped_then_it_waits_for_none_of_
     async def scenario(at: Drop) -> None:
         if is_dead:
             at.cluster.plane.nodes["dn-1"].die()
+            await at.cluster.detected()
         began = at.cluster.clock.mono_ms()
         await at.begin()
 

@@ -33,6 +33,7 @@ def planned(
         await before(cluster, await cluster.bootstrap())
         server = await cluster.started()
         given(cluster)
+        await cluster.detected()
         return await rehearse(KINDS, wish, server.manager._ports, estimates or Estimates())
 
     return run(main, 1)

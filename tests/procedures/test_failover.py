@@ -10,16 +10,15 @@ from keys.kv import Compare
 from keys.records import Outcome, ProcedureHistory, Submission
 from keys.tables import TableRouteKey
 from keys.txn import snapshot
-from procedures.context import Context, Live, Ports
+from procedures.context import Context, Live
 from procedures.control import Command, Control
 from procedures.kinds.failover_table import FAILOVER_TABLE
 from procedures.kinds.registry import KINDS
 from procedures.machine import Goto, ProcedureState
 from procedures.ports import Progress
 from procedures.submit import Submission as Wish
-from tests.fakes.chance import SeededIds, SeededRng
 from tests.fakes.cluster import DEADLINE_MS, Cluster
-from tests.fakes.plane import FakeJobs, FakeLeases, FakeNodes, FakePlacement, Plane
+from tests.fakes.plane import FakeJobs, Plane
 from tests.procedures.agree import history_of
 from tests.procedures.ends import TABLE
 from tests.procedures.scenarios import MOVED, with_dead_node, with_dropped_table
@@ -233,6 +232,7 @@ def test_given_a_new_leader_that_dies_when_rerouted_again_then_its_lease_is_wait
         assert isinstance(first, Goto)
         await cluster.change(cluster.leader.fence, first.txn)
         cluster.plane.nodes["dn-3"].die()
+        await cluster.detected()
 
         again = await FAILOVER_TABLE.steps["reroute"].act(first.state, at)
 
@@ -243,19 +243,8 @@ def test_given_a_new_leader_that_dies_when_rerouted_again_then_its_lease_is_wait
 
 
 def context(cluster: Cluster) -> Context:
-    ports = Ports(
-        kv=cluster.kv,
-        nodes=FakeNodes(cluster.plane, cluster.leader.term),
-        leases=FakeLeases(cluster.plane),
-        placement=FakePlacement(cluster.plane),
-        jobs=FakeJobs(cluster.plane),
-        schema_sync=cluster.holders,
-        clock=cluster.clock,
-        ids=SeededIds(cluster.clock, 7),
-        rng=SeededRng(),
-        term=cluster.leader.term,
-        deadline_ms=DEADLINE_MS,
-    )
+    ports = cluster.leader.ports
+    assert ports is not None
     return Context(ports, NoChildren(), "p", "reroute", CLIENT, Live())
 
 

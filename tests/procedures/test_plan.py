@@ -113,6 +113,7 @@ async def both(loop: SimLoop, scenario: Scenario) -> tuple[Plan, Seen, dict[str,
     cluster = Cluster(loop, KINDS)
     await scenario.given(cluster, await cluster.bootstrap())
     server = await cluster.started()
+    await cluster.detected()
     before = cluster.stored()
 
     wish = Wish(KINDS[scenario.kind], scenario.state, submission(scenario))

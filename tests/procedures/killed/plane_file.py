@@ -3,16 +3,16 @@
 import fcntl
 import io
 import pickle
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
-from itertools import count
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from base.clock import Clock
 from base.errors import MetaError
-from base.wire.inputs import Borrowed, Snapshot
 from base.wire.jobs import (
     BackfillJob,
     BackfillResult,
@@ -25,10 +25,13 @@ from base.wire.jobs import (
     ValidateJob,
     ValidateResult,
 )
-from base.wire.orders import Order, OrderResult
-from keys.catalog import Catalog
-from procedures.ports import NodeView, Progress, Sender
-from tests.fakes.plane import FakeJobs, FakeLeases, FakeNodes, FakePlacement, Plane
+from metasrv.nodes.book import NodeBook
+from procedures.ports import NodeView, Progress
+from tests.fakes import wire
+from tests.fakes.beats import BEAT_MS, beat, register
+from tests.fakes.cluster import CLUSTER_ID
+from tests.fakes.plane import FakeJobs, Plane
+from tests.fakes.wire import Sent
 
 OF_THE_PROCESS = {"clock", "watch"}  # fields of a plane that each process has of its own
 
@@ -80,49 +83,44 @@ class PlaneFile:
                 self.store(plane)
 
 
-@dataclass(frozen=True)
-class FileNodes:
-    """The Nodes port of one term."""
-
-    file: PlaneFile
-    term: int
-    catalog: Callable[[], Catalog]
-    numbers: Iterator[int] = field(default_factory=lambda: count(1))
-
-    async def send(
-        self, node: str, orders: Sequence[Order], *, sender: Sender
-    ) -> tuple[OrderResult, ...]:
-        with self.file.opened() as plane:
-            nodes = FakeNodes(plane, self.term, self.catalog, self.numbers)
-            return await nodes.send(node, orders, sender=sender)
-
-    async def borrowed(self, node: str, region_id: str) -> Borrowed:
-        with self.file.opened() as plane:
-            return await FakeNodes(plane, self.term).borrowed(node, region_id)
-
-    async def snapshot(
-        self, node: str, region_id: str, mark: str, *, whole: bool = False
-    ) -> Snapshot:
-        with self.file.opened() as plane:
-            return await FakeNodes(plane, self.term).snapshot(node, region_id, mark, whole=whole)
-
-
-@dataclass(frozen=True)
-class FileLeases:
-    file: PlaneFile
-
-    def free_in_ms(self, node: str, region_ids: Sequence[str]) -> int:
-        with self.file.opened() as plane:
-            return FakeLeases(plane).free_in_ms(node, region_ids)
+def door(file: PlaneFile, sent: Sent) -> httpx.Response:
+    """As tests/fakes/wire.py, of the plane in *file*."""
+    with file.opened() as plane:
+        return wire.door(plane, CLUSTER_ID, sent)
 
 
 @dataclass(frozen=True)
 class FilePlacement:
+    """The Placement port. Time flies here: a detector would take a slow machine for dead nodes."""
+
     file: PlaneFile
 
     def nodes(self) -> tuple[NodeView, ...]:
         with self.file.opened() as plane:
-            return FakePlacement(plane).nodes()
+            return tuple(
+                NodeView(
+                    node_id=node.node_id,
+                    zone=node.node_id,
+                    root=node.root,
+                    alive=node.alive,
+                    regions=len(node.serving),
+                    disk_free_bytes=node.disk_free_bytes,
+                )
+                for node in plane.nodes.values()
+            )
+
+
+async def beat_on(file: PlaneFile, book: NodeBook) -> None:
+    """Heartbeats of every living node, for as long as *book* is that of the leader."""
+    with suppress(MetaError):
+        for node in file.load().nodes.values():
+            await register(node, book)
+    while True:
+        with file.opened() as plane:
+            for node in plane.nodes.values():
+                if node.alive:
+                    beat(plane, node, book, file.clock)
+        await file.clock.sleep_ms(BEAT_MS)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,13 @@
 Each port hands all that it sends to a `Post` first, which returns unless the server dies there.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from base.wire.inputs import Borrowed, Snapshot
+import httpx
+
 from base.wire.jobs import (
     BackfillJob,
     BackfillResult,
@@ -20,10 +22,10 @@ from base.wire.jobs import (
     ValidateJob,
     ValidateResult,
 )
-from base.wire.orders import Order, OrderResult
 from keys.kv import Answer, Kv, Request
-from procedures.ports import Jobs, Progress, Sender
-from tests.procedures.killed.plane_file import FileJobs, FileNodes, PlaneFile
+from procedures.ports import Jobs, Progress
+from tests.fakes.wire import Sent
+from tests.procedures.killed.plane_file import FileJobs, PlaneFile, door
 from tests.procedures.planted import Client
 
 Post = Callable[..., None]
@@ -39,24 +41,14 @@ class PostingKv(Client):
 
 
 @dataclass(frozen=True)
-class PostingNodes:
-    nodes: FileNodes
+class PostingDoor:
+    file: PlaneFile
     post: Post
 
-    async def send(
-        self, node: str, orders: Sequence[Order], *, sender: Sender
-    ) -> tuple[OrderResult, ...]:
-        known = (self.nodes.term, self.nodes.catalog(), self.nodes.numbers)
-        self.post("send", node, tuple(orders), sender, *known)
-        return await self.nodes.send(node, orders, sender=sender)
-
-    async def borrowed(self, node: str, region_id: str) -> Borrowed:
-        return await self.nodes.borrowed(node, region_id)
-
-    async def snapshot(
-        self, node: str, region_id: str, mark: str, *, whole: bool = False
-    ) -> Snapshot:
-        return await self.nodes.snapshot(node, region_id, mark, whole=whole)
+    def __call__(self, sent: Sent) -> httpx.Response:
+        if sent.method == "POST":
+            self.post("send", sent)
+        return door(self.file, sent)
 
 
 @dataclass(frozen=True)
@@ -91,8 +83,9 @@ async def deliver(work: tuple[Any, ...], kv: Kv, file: PlaneFile) -> None:
     match work:
         case ("txn", request, deadline_ms):
             await kv.txn(request, deadline_ms=deadline_ms)
-        case ("send", node, orders, sender, term, catalog, numbers):
-            await FileNodes(file, term, lambda: catalog, numbers).send(node, orders, sender=sender)
+        case ("send", sent):
+            with suppress(httpx.TransportError):
+                door(file, sent)
         case ("move", job):
             await FileJobs(file).move(job, progress=lambda *_: None)
         case ("backfill", job):

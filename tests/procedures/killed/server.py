@@ -23,7 +23,7 @@ from metasrv.election import Election, Identity, Timing, win
 from procedures.control import Command, Control
 from procedures.kinds.registry import KINDS
 from tests.fakes.chance import SeededIds
-from tests.fakes.cluster import LIMITS
+from tests.fakes.cluster import CLUSTER_ID, LIMITS
 from tests.fakes.faults import Mode
 from tests.fakes.faulty_ports import FaultyKv
 from tests.fakes.holders import FakeHolders
@@ -34,13 +34,12 @@ from tests.procedures.killed.fault import Orders, SoughtPlan
 from tests.procedures.killed.loop import SPEED, FastLoop
 from tests.procedures.killed.plane_file import (
     FileJobs,
-    FileLeases,
-    FileNodes,
     FilePlacement,
     PlaneFile,
+    beat_on,
     pickled,
 )
-from tests.procedures.killed.post import PostingJobs, PostingKv, PostingNodes
+from tests.procedures.killed.post import PostingDoor, PostingJobs, PostingKv
 from tests.sim.loop import SimClock
 
 DEADLINE_MS = 300_000  # of a call: its time is real, but for what it waits before it is sent
@@ -106,8 +105,8 @@ class Process:
             kv=FaultyKv(PostingKv(kv, self.post), self._plan, self, self, self._written.get),
             plan=self._plan,
             fate=self,
-            nodes=lambda term, catalog: PostingNodes(FileNodes(file, term, catalog), self.post),
-            leases=FileLeases(file),
+            cluster_id=CLUSTER_ID,
+            door=PostingDoor(file, self.post),
             placement=FilePlacement(file),
             jobs=PostingJobs(FileJobs(file), self.post),
             schema_sync=FakeHolders(clock),
@@ -118,13 +117,16 @@ class Process:
             deadline_ms=DEADLINE_MS,
         )
         async with asyncio.TaskGroup() as tasks:
-            saying = tasks.create_task(self._say_when_ready(self._server))
+            beating = tasks.create_task(self._begin(self._server, file))
             await lead(self._server, world)
-            saying.cancel()
+            beating.cancel()
 
-    async def _say_when_ready(self, server: Server) -> None:
+    async def _begin(self, server: Server, file: PlaneFile) -> None:
+        """Says so when the term has begun; from then on heartbeats are heard."""
         await server.ready.wait()
         self._door.tell("ready")
+        assert server.book is not None
+        await beat_on(file, server.book)
 
     # ---- what a client asks
 
