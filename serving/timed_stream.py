@@ -1,7 +1,7 @@
 """Answers that are sent piece by piece, to readers that must receive each piece in time."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from typing import Any
 
@@ -66,6 +66,11 @@ def whole_answer(
     return TimedStream(_pieces(body), media_type, headers=length | (headers or {}), ended=ended)
 
 
-async def _pieces(body: bytes) -> AsyncGenerator[bytes]:
+def in_pieces(body: bytes) -> Iterator[bytes]:
     for start in range(0, len(body), PIECE_BYTES):
         yield body[start : start + PIECE_BYTES]
+
+
+async def _pieces(body: bytes) -> AsyncGenerator[bytes]:
+    for piece in in_pieces(body):
+        yield piece

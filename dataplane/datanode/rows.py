@@ -10,6 +10,7 @@ import pyarrow as pa
 from base.errors import Conflict, NotFound, Refused, Unavailable
 from base.ids import RegionId, table_of
 from base.offload import is_short_columnar, offload
+from base.reservations import Held, Reservations
 from base.rows.arrow_parts import ArrowParts
 from base.wire.batches import (
     BatchHeader,
@@ -40,7 +41,6 @@ from dataplane.region.index_scan import entry_schema
 from dataplane.region.key_range import KeyRange
 from dataplane.region.parts import PartSize, cut
 from dataplane.region.region import Region
-from dataplane.region.reservations import Held, Reservations
 
 BODIES_BYTES = 128 << 20
 """Memory for all batches that are being received or written at one moment."""

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 
 from base.errors import Unavailable
-from dataplane.region.reservations import Held, Reservations
+from base.reservations import Held, Reservations
 
 READ_BYTES = 256 << 20
 

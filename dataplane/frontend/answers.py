@@ -7,12 +7,14 @@ import orjson
 import pyarrow as pa
 from fastapi import Response
 
+from base.reservations import Reservations
 from base.rows.arrow_parts import ArrowParts
 from base.rows.convert import to_json_rows
 from base.rows.layout import Column, Layout
 from base.wire.model import WireModel
 from base.wire.rows import SCHEMA_VERSION, SCHEMA_VERSION_KEY
 from dataplane.frontend.reads import PageOf
+from serving.timed_stream import SMALL_BYTES, whole_answer
 
 
 class Form(StrEnum):
@@ -44,7 +46,15 @@ def wanted_form(accept: str) -> Form:
     return next((Form(one) for one in named if one in set(Form)), Form.JSON)
 
 
-def page_answer(page: PageOf, form: Form) -> Response:
+def page_answer(page: PageOf, form: Form, room: Reservations) -> Response:
+    """Holds as much of *room* as the answer has, until its reader has received it; a small one,
+    which its connection buffers anyway, holds nothing. Raises Unavailable."""
+    body, headers = _page_body(page, form)
+    held = room.hold(len(body) if len(body) > SMALL_BYTES else 0)
+    return whole_answer(body, form, held.release, headers)
+
+
+def _page_body(page: PageOf, form: Form) -> tuple[bytes, dict[str, str]]:
     headers = {SCHEMA_VERSION: str(page.schema_version)}
     if form is Form.JSON:
         body = {
@@ -53,13 +63,13 @@ def page_answer(page: PageOf, form: Form) -> Response:
         }
         if page.next_page_token is not None:
             body["next_page_token"] = page.next_page_token
-        return Response(orjson.dumps(body), media_type=form, headers=headers)
+        return orjson.dumps(body), headers
     if page.next_page_token is not None:
         headers["x-next-page-token"] = page.next_page_token
     if form is Form.LINES:
-        return Response(lines(page), media_type=form, headers=headers)
+        return lines(page), headers
     stream = ArrowParts(arrow_schema(page.columns, page.schema_version))
-    return Response(arrow_part(stream, page) + stream.end(), media_type=form, headers=headers)
+    return arrow_part(stream, page) + stream.end(), headers
 
 
 def lines(page: PageOf) -> bytes:

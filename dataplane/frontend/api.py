@@ -11,7 +11,7 @@ import pyarrow as pa
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ValidationError
 
-from base.errors import NotFound, Refused
+from base.errors import NotFound, Refused, Unavailable
 from base.rows.layout import Layout
 from base.rows.statement_ids import id_of_key
 from base.schema.values import Value
@@ -131,14 +131,14 @@ async def get_rows(request: Request) -> Response:
     query = request.scope["query_string"]
     asked = read_query(query, KEY | INDEX | PAGE)
     if "page_token" in asked and not is_apart(asked):
-        return page_answer(await _resumed(service, read_query(query, PAGE)), form)
+        return page_answer(await _resumed(service, read_query(query, PAGE)), form, service.pages)
     if "key" in asked:
         read_query(query, KEY)
 
         def key(layout: Layout) -> Sequence[Value]:
             return key_of(layout.key, asked["key"])
 
-        return page_answer(await service.reads.by_key(name, key), form)
+        return page_answer(await service.reads.by_key(name, key), form, service.pages)
     if "index" not in asked:
         raise Refused("invalid-request", expected="key, or index, in the query")
     limit = limit_of(asked) or LIMIT
@@ -149,9 +149,11 @@ async def get_rows(request: Request) -> Response:
         return IndexScan(schema, index, range.end, range.first)
 
     if is_apart(asked):
-        return page_answer(await _page_apart(service, name, entries, asked), form)
+        return page_answer(await _page_apart(service, name, entries, asked), form, service.pages)
     opened = await service.scans.begin(name, entries)
-    return page_answer((await service.scans.page(opened, opened.scan.start, limit))[0], form)
+    return page_answer(
+        (await service.scans.page(opened, opened.scan.start, limit))[0], form, service.pages
+    )
 
 
 @rows.post("/rows/get", response_model=RowsAnswer)
@@ -163,7 +165,7 @@ async def get_rows_by_keys(request: Request) -> Response:
     wanted = await _json_body(request, KeysRequest)
     asked = wanted.keys
     page = await service.reads.by_keys(name, lambda layout: keys_of(layout.key, asked), len(asked))
-    return page_answer(page, form)
+    return page_answer(page, form, service.pages)
 
 
 @rows.get("/scan", response_model=RowsAnswer)
@@ -179,19 +181,24 @@ async def scan_rows(request: Request) -> Response:
         return rows_asked(schema, asked)
 
     if is_apart(asked):
-        return page_answer(await _page_apart(service, name, some, asked), form)
+        return page_answer(await _page_apart(service, name, some, asked), form, service.pages)
     if "page_token" in asked:
-        return page_answer(await _resumed(service, read_query(query, PAGE)), form)
+        return page_answer(await _resumed(service, read_query(query, PAGE)), form, service.pages)
     if form is Form.JSON or limit is not None:
         opened = await service.scans.begin(name, some)
         page, _ = await service.scans.page(opened, opened.scan.start, limit or LIMIT)
-        return page_answer(page, form)
+        return page_answer(page, form, service.pages)
     rows_max = STREAM_ROWS if form is Form.ARROW else ROWS_MAX
     opened = await service.scans.begin(
         name, lambda schema: replace(some(schema), page_bytes_max=STREAM_BYTES)
     )
     first, following = await service.scans.page(opened, opened.scan.start, rows_max)
-    return PageStream(first, pages_after(service.scans, opened, following, rows_max), form)
+    rest = pages_after(service.scans, opened, following, rows_max)
+    try:
+        return PageStream(first, rest, form, service.streams)
+    except Unavailable:
+        service.scans.end(opened)
+        raise
 
 
 @rows.get("/checksum", response_model=ChecksumAnswer)

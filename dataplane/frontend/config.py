@@ -2,9 +2,11 @@
 
 from typing import ClassVar
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from serving.config import ProgramConfig, checked_name
+
+ANSWER_BYTES_MIN = 64 << 20
 
 
 class FrontendConfig(ProgramConfig):
@@ -15,6 +17,10 @@ class FrontendConfig(ProgramConfig):
 
     frontend_id: str
     """Names this frontend among those that hold schema leases; two never have one at a time."""
+
+    answer_bytes: int = Field(default=256 << 20, ge=ANSWER_BYTES_MIN)
+    """Memory for answers with rows that readers have not received yet: half for pages, half for
+    streams, each of which counts four pages. Beyond it, reads are refused with 503."""
 
     @field_validator("frontend_id")
     @classmethod

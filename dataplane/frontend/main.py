@@ -135,7 +135,7 @@ class _Frontend:
         self.nodes = Nodes(token=token, named_by=config.metasrv_urls)
         regions = Regions(catalog, self.nodes, rng, self.holder.check_lease, config.frontend_id)
         statements = Statements(self.holder, catalog, transactions, clock, latency)
-        self.service = Service.of(statements, regions, FrontendMetrics())
+        self.service = Service.of(statements, regions, FrontendMetrics(), config.answer_bytes)
         self._feed = feed
 
     def background(self) -> Iterator[Any]:

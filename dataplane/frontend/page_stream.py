@@ -1,19 +1,25 @@
 """All pages of a scan as one body, the next one asked for while the last one is sent."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
 
 from starlette.responses import StreamingResponse
-from starlette.types import Send
+from starlette.types import Receive, Scope, Send
 
 from base.fanout import fan_out
+from base.reservations import Reservations
 from base.rows.arrow_parts import ArrowParts
 from base.wire.rows import SCHEMA_VERSION
 from dataplane.frontend.answers import Form, arrow_part, arrow_schema, lines
 from dataplane.frontend.reads import PageOf
 from dataplane.frontend.scanning import Scanning
 from dataplane.frontend.scans import OpenScan, Place
+from serving.timed_stream import SEND_S, SMALL_BYTES, in_pieces
+
+PAGES = 4
+"""Two pages, each as rows and as the bytes of its answer."""
 
 
 async def pages_after(
@@ -30,10 +36,20 @@ async def pages_after(
 
 class PageStream(StreamingResponse):
     """Two pages are in memory: the one that is sent, and the one that its region answers
-    meanwhile. *rest* is closed whatever ends the answer. An Arrow stream that is cut lacks its
-    end."""
+    meanwhile. It holds as much of *room*, by its first page, and raises Unavailable where there is
+    none. *rest* is closed whatever ends the answer: a reader that does not receive a piece of
+    PIECE_BYTES within `send_s` seconds ends it too. An Arrow stream that is cut lacks its end."""
 
-    def __init__(self, first: PageOf, rest: AsyncGenerator[PageOf], form: Form) -> None:
+    def __init__(
+        self,
+        first: PageOf,
+        rest: AsyncGenerator[PageOf],
+        form: Form,
+        room: Reservations,
+        send_s: float = SEND_S,
+    ) -> None:
+        self._held = room.hold(PAGES * first.rows.nbytes + SMALL_BYTES)
+        self._send_s = send_s
         headers = {SCHEMA_VERSION: str(first.schema_version)}
         super().__init__((), media_type=form, headers=headers)
         self._first = first
@@ -41,6 +57,10 @@ class PageStream(StreamingResponse):
         self._arrow: ArrowParts | None = None
         if form is Form.ARROW:
             self._arrow = ArrowParts(arrow_schema(first.columns, first.schema_version))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._held:
+            await super().__call__(scope, receive, send)
 
     async def stream_response(self, send: Send) -> None:
         start = {"type": "http.response.start", "status": self.status_code}
@@ -51,8 +71,11 @@ class PageStream(StreamingResponse):
                 following = partial(anext, self._rest, None)
                 page, _ = await fan_out([following, partial(self._pass_on, send, page)], at_once=2)
         end = b"" if self._arrow is None else self._arrow.end()
-        await send({"type": "http.response.body", "body": end, "more_body": False})
+        async with asyncio.timeout(self._send_s):
+            await send({"type": "http.response.body", "body": end, "more_body": False})
 
     async def _pass_on(self, send: Send, page: PageOf) -> None:
         body = lines(page) if self._arrow is None else arrow_part(self._arrow, page)
-        await send({"type": "http.response.body", "body": body, "more_body": True})
+        for piece in in_pieces(body):
+            async with asyncio.timeout(self._send_s):
+                await send({"type": "http.response.body", "body": piece, "more_body": True})

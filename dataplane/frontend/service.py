@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from base.reservations import Reservations
 from dataplane.frontend.metrics import FrontendMetrics
 from dataplane.frontend.reads import Reads
 from dataplane.frontend.regions import Regions
@@ -9,6 +10,8 @@ from dataplane.frontend.scanning import Scanning
 from dataplane.frontend.statements import Statements
 from dataplane.frontend.writes import Writes
 from dataplane.frontend.writing import Writing
+
+ANSWER_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +21,27 @@ class Service:
     reads: Reads
     scans: Scanning
     metrics: FrontendMetrics
+    pages: Reservations
+    """Memory for pages of rows, from when they are made until their readers have them."""
+    streams: Reservations
+    """Likewise for scans that are one body."""
 
     @classmethod
-    def of(cls, statements: Statements, regions: Regions, metrics: FrontendMetrics) -> "Service":
+    def of(
+        cls,
+        statements: Statements,
+        regions: Regions,
+        metrics: FrontendMetrics,
+        answer_bytes: int = ANSWER_BYTES,
+    ) -> "Service":
         return cls(
             statements=statements,
             writes=Writes(statements, Writing(statements.catalog, regions), metrics),
             reads=Reads(statements, regions),
             scans=Scanning(statements, regions),
             metrics=metrics,
+            pages=Reservations("pages", answer_bytes // 2),
+            streams=Reservations("streams", answer_bytes // 2),
         )
 
     def check_alive(self) -> None:

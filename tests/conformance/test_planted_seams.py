@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 
 from base.errors import MetaError
+from base.reservations import Held
 from base.wire.batches import GetRows
 from base.wire.orders import LeaseGrant
 from dataplane.datanode import rows
 from dataplane.datanode.leases import RegionLeases
 from dataplane.datanode.rows import RowDesk
 from dataplane.frontend.transactions import Transactions
-from dataplane.region.reservations import Held
 from keys.committer import Committer
 from keys.line import read_line
 from keys.tables import TableInfo, TableInfoKey

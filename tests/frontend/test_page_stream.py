@@ -29,7 +29,7 @@ async def streaming(bench: Bench, form: Form) -> AsyncIterator[PageStream]:
     opened = await bench.service.scans.begin_rows(T, None)
     first, following = await bench.service.scans.page(opened, Place(), PAGE_ROWS)
     rest = pages_after(bench.service.scans, opened, following, PAGE_ROWS)
-    yield PageStream(first, rest, form)
+    yield PageStream(first, rest, form, bench.service.streams)
 
 
 def asked(bench: Bench) -> asyncio.Semaphore:

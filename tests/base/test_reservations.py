@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from base.errors import Unavailable
-from dataplane.region.reservations import Held, Reservations
+from base.reservations import Held, Reservations
 
 PART = 100
 

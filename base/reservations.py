@@ -1,4 +1,4 @@
-"""Memory that is asked for before it is taken: scans, lookups, and bodies that are received."""
+"""Memory that is asked for before it is taken: scans, batches, and answers on their way."""
 
 import threading
 from types import TracebackType
@@ -8,7 +8,7 @@ from base.errors import Unavailable
 
 
 class Reservations:
-    """One part of a node's memory. Safe for threads.
+    """One part of a program's memory. Safe for threads.
 
     A holder that finds the part empty is admitted whatever it asks for, so that a request that is
     larger than the part is served alone. So the part is exceeded by one such holder at most.
@@ -35,7 +35,7 @@ class Reservations:
             others = self.bytes - before
             if after > before and others > 0 and others + after > self.bytes_max:
                 reason = f"its memory for {self.what} is full"
-                raise Unavailable(what="the node", reason=reason, limit_bytes=self.bytes_max)
+                raise Unavailable(what="the server", reason=reason, limit_bytes=self.bytes_max)
             self.bytes = others + after
 
 
