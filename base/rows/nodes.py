@@ -1,6 +1,6 @@
 """Calls of one region at one node: bytes out, bytes in. Decides nothing, repeats nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import httpx
@@ -64,9 +64,14 @@ class Nodes:
         return answer.body(BatchResult)
 
     async def read_rows(
-        self, region: RegionRouteBody, what: str, wanted: BaseModel, left_ms: int
+        self,
+        region: RegionRouteBody,
+        what: str,
+        wanted: BaseModel | Mapping[str, object],
+        left_ms: int,
     ) -> pa.Table:
-        """`what` is `get` or `scan`. `has_more` tells whether it ended at `bytes_max`."""
+        """*what* is `get` or `scan`; *wanted* a `GetRows` or `ScanRows`, or what is in one.
+        `has_more` tells whether the answer ended at `bytes_max`."""
         answer = await self._at(region).request(
             "POST",
             f"/node/v1/regions/{region.region_id}/{what}",

@@ -6,6 +6,7 @@ from fastapi import FastAPI
 
 from base.wire.asgi import Scope
 from dataplane.frontend.api import BY_ID, BY_NAME, admin, rows
+from dataplane.frontend.direct import Direct
 from dataplane.frontend.service import Service
 from serving.answers import PROBLEM, answer_errors
 from serving.door import Door, Doorway
@@ -25,6 +26,7 @@ def build_app(service: Service) -> FastAPI:
         _call_of,
         _json_bytes_max,
     )
+    app.add_middleware(Direct)
     app.add_middleware(Door, doorway=doorway)
     return app
 

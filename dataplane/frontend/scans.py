@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from base.errors import Conflict, NotFound, Refused
 from base.fanout import fan_out
-from base.rows.convert import to_users
-from base.rows.layout import Column
+from base.rows.layout import Column, Layout
 from base.rows.nodes import has_more
 from base.wire.batches import SCAN_ROWS_MAX
 from dataplane.frontend.entry_merge import PAGE_BYTES_MAX, EntryMerge, Share
@@ -226,11 +225,20 @@ def _after(part: pa.Table) -> bytes:
 
 def shown(columns: Sequence[Column], parts: Sequence[pa.Table]) -> pa.RecordBatch:
     """What regions answered as one batch, with the names that users know."""
-    schema = pa.schema([pa.field(column.field, column.type.arrow) for column in columns])
-    named = [part.select(schema.names).cast(schema) for part in parts]
-    batches = pa.concat_tables([schema.empty_table(), *named]).combine_chunks().to_batches()
-    batch = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=schema)
-    return to_users(columns, batch)
+    arrays = [_whole(column, parts) for column in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=Layout.arrow_of(columns))
+
+
+def _whole(column: Column, parts: Sequence[pa.Table]) -> pa.Array:
+    """Values of one column in its exact type, copied only where there is more than one part."""
+    wanted = column.type.arrow
+    chunks: list[pa.Array] = []
+    for part in parts:
+        found = part.column(column.field)
+        chunks += (found if found.type == wanted else found.cast(wanted)).chunks
+    if len(chunks) == 1:
+        return chunks[0]
+    return pa.concat_arrays(chunks) if chunks else pa.array([], wanted)
 
 
 def _must_have(schema: Schema, columns: Sequence[Column]) -> None:

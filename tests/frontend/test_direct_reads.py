@@ -6,8 +6,11 @@ from collections.abc import Mapping
 import httpx
 import pytest
 
+from dataplane.frontend import direct
+from dataplane.frontend.app import build_app
 from dataplane.frontend.given import Op
 from dataplane.region.region import Region
+from tests.api.raw import Sent, send
 from tests.frontend.bench import NODE_URL, Bench, T, running
 from tests.frontend.tables import A, B, feed_table
 
@@ -62,6 +65,47 @@ async def test_given_a_read_when_sent_both_ways_then_the_answers_are_the_same(
 
         short = await _asked(bench, "", body, accept)
         long = await _asked(bench, "?way=long", body, accept)
+
+        assert short == long
+
+
+REQUESTS = [
+    ("GET", "/main/public/t/rows?key=3"),
+    ("GET", "/1024/rows?key=3"),
+    ("GET", "/main/public/t/rows?key=99"),
+    ("GET", "/main/public/t/rows?key=x"),
+    ("GET", "/main/public/t/rows"),
+    ("GET", "/main/public/t/rows?index=none&eq=1"),
+    ("GET", "/main/public/none/rows?key=3"),
+    ("GET", "/none/rows?key=3"),
+    ("GET", "/main/public/t/scan?apart=true&limit=4"),
+    ("GET", "/main/public/t/scan?limit=0"),
+    ("POST", "/main/public/t/rows/get"),
+    ("POST", "/main/public/t/rows"),
+    ("DELETE", "/main/public/t/rows"),
+    ("GET", "/main/public/t/rows/get"),
+    ("GET", "/a/b/c/d/rows"),
+]
+
+
+@pytest.mark.parametrize("accept", [ARROW["accept"], "application/json"])
+@pytest.mark.parametrize(("method", "path"), REQUESTS)
+async def test_given_a_request_when_sent_both_ways_then_a_frontend_says_the_same(
+    method: str, path: str, accept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(feed_table(A, B, regions=2)) as bench:
+        rows = [{"id": one, "a": one, "b": f"w{one}"} for one in range(9)]
+        await bench.service.writes.rows(T, Op.INSERT, rows, "fill")
+        headers = {"accept": accept, "x-request-id": "one", "idempotency-key": "k"}
+        body = b'{"keys":[[3],[4]]}' if path.endswith("get") else b'{"op":"upsert","rows":[]}'
+        parts = [body] if method == "POST" else [b""]
+        if method == "POST":
+            headers["content-type"] = "application/json"
+        sent = Sent(method, f"/v1/tables{path}", headers, parts)
+
+        short = await send(build_app(bench.service), sent)
+        monkeypatch.setattr(direct, "_ROUTES", {})
+        long = await send(build_app(bench.service), sent)
 
         assert short == long
 
