@@ -11,7 +11,7 @@ import asyncio
 import io
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from base.clock import SystemClock
+from benchmarks.creates import cpu_ms
 from benchmarks.load import closed_loop, request_of
 from benchmarks.postgres import PORT, Connection, missing_postgres, postgres, socket_in
 from benchmarks.report import head, line, ratio
@@ -68,7 +69,18 @@ class Scene:
     """PostgreSQL's socket."""
     rows: int
     found: Found
+    pids: Mapping[str, int]
+    """Processes whose processor time is told apart, by role."""
     clock: SystemClock = field(default_factory=SystemClock)
+
+    def processor_us(self) -> Mapping[str, float]:
+        """Of each process since its start, by role."""
+        return {role: 1_000 * cpu_ms(pid) for role, pid in self.pids.items()}
+
+    def add_processor(self, what: str, before: Mapping[str, float], units: int) -> None:
+        """Adds the processor time of each process since *before*, for each of *units*."""
+        for role, used_us in self.processor_us().items():
+            self.found.add(f"{what}, processor of the {role}, us", (used_us - before[role]) / units)
 
     def since_s(self, began_ms: int) -> float:
         return max(self.clock.mono_ms() - began_ms, 1) / 1000
@@ -102,11 +114,12 @@ def text_of(table: pa.Table) -> bytes:
 
 
 async def scanned(scene: Scene) -> None:
-    began_ms = scene.clock.mono_ms()
+    before, began_ms = scene.processor_us(), scene.clock.mono_ms()
     answer = await scene.http.get(f"{DATA}/read/scan", headers={"accept": ARROW})
     table = pa.ipc.open_stream(answer.content).read_all()
     assert table.num_rows == scene.rows
     scene.found.add("scan, frontend", scene.rows / scene.since_s(began_ms))
+    scene.add_processor("scan, a row", before, scene.rows)
 
 
 def files_in(root: Path) -> list[str]:
@@ -132,7 +145,9 @@ async def points(scene: Scene) -> None:
         def get(number: int) -> bytes:
             return request_of("GET", f"{DATA}/read/rows?key={number * step}", {}, b"")
 
+        before = scene.processor_us()
         load = await closed_loop(scene.frontend, get, range(POINTS), clients=clients, status=b"200")
+        scene.add_processor(f"point read, {clients} clients", before, POINTS)
         ordered = sorted(load.latencies_ms)
         scene.found.add(f"point read, frontend, {clients}", load.per_second)
         scene.found.add(f"point read p50 ms, frontend, {clients}", ordered[len(ordered) // 2])
@@ -276,7 +291,9 @@ async def measured(folder: Path, server: Path, rows: int) -> Found:
             httpx.AsyncClient(trust_env=False, base_url=metasrv, timeout=90) as control,
             httpx.AsyncClient(trust_env=False, base_url=frontend, timeout=90) as http,
         ):
-            scene = Scene(http, control, frontend, folder, server, rows, found)
+            of = {one.role: up.pid(one.id) for one in up.programs}
+            pids = {role: of[role] for role in ("datanode", "frontend")}
+            scene = Scene(http, control, frontend, folder, server, rows, found, pids)
             root = await prepared(scene)
             for number in range(ROUNDS):
                 await scanned(scene)
