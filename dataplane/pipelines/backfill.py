@@ -30,7 +30,7 @@ from dataplane.pipelines.shares import Packed, packed, unpacked
 from dataplane.pipelines.tasks import Failure, Watch, guarded, on_executors, unless_failed
 from dataplane.region.columns import columns_told, file_schema
 from dataplane.region.families import ENTRY_COLUMNS
-from dataplane.region.index_entries import IndexDef, duplicates_of, entries_of, sorted_entries
+from dataplane.region.index_entries import IndexDef, duplicates_of, entries_as_read, sorted_entries
 from dataplane.region.key_range import KeyRange, rows_below
 from dataplane.region.local_disk import LocalDisk
 
@@ -150,7 +150,7 @@ def _shares(run: Run, piece: int) -> list[Share]:
 
         keys, columns = run.pieces[piece], run.index.columns
         rows = rows_at_mark(LocalDisk(), run.snapshot, keys, columns, seen)
-        entries = sorted_entries(joined(entries_of(part, run.index) for part in rows))
+        entries = sorted_entries(joined(entries_as_read(part, run.index) for part in rows))
     cuts = [0, *(rows_below(entries, bound) for bound in run.bounds), entries.num_rows]
     parts = [entries.slice(low, high - low) for low, high in pairwise(cuts)]
     return [Share(piece, read, packed(part)) for part in parts]

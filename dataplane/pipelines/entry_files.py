@@ -27,12 +27,13 @@ from dataplane.region.lookup import View, merge_sources
 from dataplane.region.lost import lost_if_missing
 from dataplane.region.memtable import first_of_each_key
 from dataplane.region.merge import merge_versions
+from dataplane.region.parts import PartSize
 
 STEPS_MAX = 64
 """Of a file that a survey tells."""
 LOOKS_MAX = 16
 """Into a file; each decodes a part of a row group."""
-SAMPLES_OF_A_LOOK = 32
+LOOK = PartSize(rows=32, bytes=1 << 20)
 
 
 def survey_file(disk: Disk, one: BorrowedFile, index: IndexDef | None) -> Survey:
@@ -50,8 +51,8 @@ def survey_file(disk: Disk, one: BorrowedFile, index: IndexDef | None) -> Survey
         return Survey(tuple(steps), ())
     samples: list[bytes] = []
     for first in range(0, len(lows), -(-len(lows) // LOOKS_MAX)):
-        found = next(reader.scan(KeyRange(lows[first]), index.columns))
-        samples += entry_keys(found.slice(0, SAMPLES_OF_A_LOOK), index).to_pylist()
+        found = next(reader.scan(KeyRange(lows[first]), index.columns, LOOK))
+        samples += entry_keys(found, index).to_pylist()
     return Survey(tuple(steps), tuple(samples))
 
 
@@ -70,10 +71,15 @@ def rows_at_mark(
     for window in merge_versions(merge_sources(View((), readers), keys, columns)):
         seen(window.num_rows)
         settled = pc.less_equal(window.column(VERSION), pa.scalar(snapshot.version, pa.int64()))
-        newest = first_of_each_key(window.filter(settled))
-        live = newest.filter(pc.not_equal(newest.column(OP), pa.scalar(DELETE, pa.uint8())))
+        newest = first_of_each_key(_where(settled, window))
+        live = _where(pc.not_equal(newest.column(OP), pa.scalar(DELETE, pa.uint8())), newest)
         if live.num_rows:
             yield live
+
+
+def _where(mask: pa.ChunkedArray, rows: pa.Table) -> pa.Table:
+    """Copies no row where all are wanted."""
+    return rows if pc.all(mask, min_count=0).as_py() else rows.filter(mask)
 
 
 def write_entries(entries: pa.Table, output: Output, family: int) -> DataFile:

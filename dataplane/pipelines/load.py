@@ -53,6 +53,8 @@ from dataplane.pipelines.tasks import (
 from dataplane.region.adoption import data_file
 from dataplane.region.columns import KEY, OP, PUT, VERSION, file_schema
 from dataplane.region.file_writer import FileTarget, write_rows
+from dataplane.region.index_entries import whole
+from dataplane.region.key_order import in_key_order, order_of
 from dataplane.region.key_range import rows_below
 from dataplane.region.local_disk import LocalDisk
 from dataplane.region.row_checks import violations
@@ -197,8 +199,7 @@ def _shares(run: Run, piece: Piece) -> Iterator[tuple[int, Packed | Tally]]:
 
 def parted(rows: pa.Table, outputs: Outputs) -> Iterator[tuple[int, pa.Table]]:
     """Rows by output, sorted by key; those of regions that have none are left out."""
-    order = [(REGION, "ascending"), (KEY, "ascending")]
-    ordered = rows.take(pc.sort_indices(rows, sort_keys=order))
+    ordered = _by_region_and_key(rows)
     numbers = ordered.column(REGION).to_numpy()
     starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
     for start, end in pairwise(starts):
@@ -210,6 +211,15 @@ def parted(rows: pa.Table, outputs: Outputs) -> Iterator[tuple[int, pa.Table]]:
         for place, (low, high) in enumerate(pairwise(cuts)):
             if low < high:
                 yield outputs.first[region] + place, own.slice(low, high - low)
+
+
+def _by_region_and_key(rows: pa.Table) -> pa.Table:
+    numbers = rows.column(REGION).to_numpy()
+    if len(numbers) and (numbers == numbers[0]).all():
+        return in_key_order(rows, KEY)
+    order = order_of(whole(rows.column(KEY)))
+    order = order[np.argsort(numbers[order], kind="stable")]
+    return rows.combine_chunks().take(pa.array(order))
 
 
 def _written(
@@ -227,7 +237,7 @@ def _write(run: Run, number: int, shares: Sequence[Packed]) -> Receipt:
     with closing(PaceClient(run.pace)) as client:
         client.take(_half(sum(share.rows for share in shares)))
     rows = pa.concat_tables(unpacked(share) for share in shares)
-    rows = rows.take(pc.sort_indices(rows, sort_keys=[(KEY, "ascending")]))
+    rows = in_key_order(rows, KEY)
     repeated, total = repeated_keys(rows)
     if total:
         return Receipt(number, rows.num_rows, None, tuple(repeated), total)

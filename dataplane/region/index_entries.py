@@ -18,6 +18,7 @@ from base.schema.values import to_json
 from base.wire.offenders import ROWS_NAMED_MAX, Duplicate
 from dataplane.region.columns import KEY, OP, PUT, VERSION, ColumnDef, file_schema
 from dataplane.region.families import ENTRY_COLUMNS, ROW
+from dataplane.region.key_order import in_key_order
 from dataplane.region.memtable import sorted_by_key
 
 
@@ -58,6 +59,11 @@ def entry_keys(rows: pa.Table, index: IndexDef) -> pa.BinaryArray:
 def entries_of(rows: pa.Table, index: IndexDef) -> pa.Table:
     """The entries of rows (`_key`, `_version`, the index's columns) with the rows' versions, as
     `columns.file_schema` of a family of entries, by key and newest first."""
+    return sorted_entries(entries_as_read(rows, index))
+
+
+def entries_as_read(rows: pa.Table, index: IndexDef) -> pa.Table:
+    """The same in the order of *rows*."""
     ops = pa.repeat(pa.scalar(PUT, pa.uint8()), rows.num_rows)
     found = {
         KEY: entry_keys(rows, index),
@@ -65,12 +71,12 @@ def entries_of(rows: pa.Table, index: IndexDef) -> pa.Table:
         OP: ops,
         ROW: rows.column(KEY),
     }
-    return sorted_entries(pa.table(found, schema=file_schema(ENTRY_COLUMNS)))
+    return pa.table(found, schema=file_schema(ENTRY_COLUMNS))
 
 
 def sorted_entries(entries: pa.Table) -> pa.Table:
-    """By key and newest first. By key alone it is three times as fast, and few come twice."""
-    ordered = entries.take(pc.sort_indices(whole(entries.column(KEY))))
+    """By key and newest first. By key alone it is faster by far, and few come twice."""
+    ordered = in_key_order(entries, KEY)
     return sorted_by_key(ordered) if pc.any(_as_the_next(ordered)).as_py() else ordered
 
 
