@@ -33,6 +33,10 @@ class Disk(Protocol):
         """A new empty file (O_EXCL)."""
         ...
 
+    def copy(self, source: str, target: str) -> None:
+        """A new file (O_EXCL) with the bytes that *source* has, on stable storage."""
+        ...
+
     def read(self, path: str, offset: int, length: int) -> bytes:
         """At most `length` bytes; fewer only at the end of the file."""
         ...

@@ -63,13 +63,15 @@ class _Words:
     def of(self, places: Places | slice, at: int) -> npt.NDArray[np.uint64]:
         """The word that begins *at* bytes into each of those keys."""
         if at + _WORD <= self.shortest:
-            return self._all[self._starts[places] + at].astype(np.uint64)
+            whole: npt.NDArray[np.uint64] = self._all[self._starts[places] + at].astype(np.uint64)
+            return whole
         left = np.clip(self.lengths[places] - at, 0, _WORD)
         starts = np.where(left > 0, self._starts[places] + at, 0)
         found = self._all[starts].astype(np.uint64)
         unused = (np.uint64(_WORD) - left.astype(np.uint64)) << np.uint64(3)
         kept = np.where(left > 0, found >> (unused & np.uint64(63)), np.uint64(0))
-        return kept << (unused & np.uint64(63))
+        filled: npt.NDArray[np.uint64] = kept << (unused & np.uint64(63))
+        return filled
 
     def common_prefix(self) -> int:
         """Bytes that all keys begin with."""

@@ -13,6 +13,7 @@ NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """The device is full, or what this user or process may take of it."""
 NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 """Nothing was opened, so nothing was done."""
+_COPIED_AT_ONCE = 64 << 20
 
 
 @contextmanager
@@ -107,6 +108,25 @@ class LocalDisk:
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
         with translated(path, "create"):
             return LocalFile(path, os.open(path, flags, 0o640))
+
+    def copy(self, source: str, target: str) -> None:
+        """The kernel copies: no byte comes into this process."""
+        with translated(source, "read"):
+            taken = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with translated(target, "create"):
+                flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+                made = os.open(target, flags, 0o640)
+            try:
+                with translated(target, "create"):  # a full disk refuses it
+                    while os.sendfile(made, taken, None, _COPIED_AT_ONCE):
+                        pass
+                with translated(target, "write"):
+                    os.fdatasync(made)
+            finally:
+                os.close(made)
+        finally:
+            os.close(taken)
 
     def read(self, path: str, offset: int, length: int) -> bytes:
         with translated(path, "read"):

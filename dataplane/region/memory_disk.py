@@ -89,6 +89,13 @@ class MemoryDisk:
         inode = self.store.live[path] = Inode()
         return MemoryFile(inode, path, self._hook)
 
+    def copy(self, source: str, target: str) -> None:
+        data = self.read(source, 0, self.size(source))
+        file = self.create(target)
+        file.append(data)
+        file.sync()
+        file.close()
+
     def read(self, path: str, offset: int, length: int) -> bytes:
         self._hook("read", path)
         return bytes(self.store.inode(path).data[offset : offset + length])

@@ -27,6 +27,9 @@ class ReadOnlyDisk:
     def create(self, path: str) -> AppendFile:
         _refuse(path)
 
+    def copy(self, source: str, target: str) -> None:
+        _refuse(target)
+
     def sync_file(self, path: str) -> None:
         _refuse(path)
 

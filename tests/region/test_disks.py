@@ -36,6 +36,41 @@ def test_given_a_file_when_appended_then_any_part_can_be_read(
     disk.sync_folder(folder)
 
 
+def test_given_a_file_when_copied_then_the_copy_has_its_bytes_and_no_name_is_replaced(
+    disk_and_folder: tuple[Disk, str],
+) -> None:
+    disk, folder = disk_and_folder
+    file, data = disk.create(f"{folder}/f"), bytes(range(256)) * 1_000
+    file.append(data)
+    file.close()
+
+    disk.copy(f"{folder}/f", f"{folder}/g")
+
+    assert disk.read(f"{folder}/g", 0, len(data) + 1) == data
+    with pytest.raises(Conflict):
+        disk.copy(f"{folder}/f", f"{folder}/g")
+    with pytest.raises(NotFound):
+        disk.copy(f"{folder}/none", f"{folder}/h")
+    assert disk.list(folder) == ["f", "g"]
+
+
+def test_given_a_copy_when_the_power_is_lost_then_its_bytes_are_there_once_its_name_is() -> None:
+    store = MemoryStore()
+    disk = MemoryDisk(store)
+    disk.make_folder("/disk")
+    file = disk.create("/disk/f")
+    file.append(b"hello")
+    file.sync()
+
+    disk.copy("/disk/f", "/disk/g")
+    disk.sync_folder("/disk")
+
+    assert {name: inode.synced for name, inode in store.durable.items()} == {
+        "/disk/f": 5,
+        "/disk/g": 5,
+    }
+
+
 def test_given_a_name_when_taken_then_create_and_rename_refuse_it(
     disk_and_folder: tuple[Disk, str],
 ) -> None:

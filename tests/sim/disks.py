@@ -58,6 +58,14 @@ class ProcessDisk:
     def create(self, path: str) -> AppendFile:
         return self._at(path).create(path)
 
+    def copy(self, source: str, target: str) -> None:
+        """The two may belong to different nodes."""
+        data = self.read(source, 0, self.size(source))
+        file = self.create(target)
+        file.append(data)
+        file.sync()
+        file.close()
+
     def read(self, path: str, offset: int, length: int) -> bytes:
         return self._at(path).read(path, offset, length)
 
