@@ -1,15 +1,20 @@
 """The list of procedures: every one once, newest first, for a few reads however many there were."""
 
+import asyncio
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import pytest
 
 from base.ids import uuid7
+from base.wire.procedures import ProcedureBody
 from keys.kv import PAGE_KEYS_MAX, Get, Page, Put, Request
 from keys.memory import MemoryKv
-from keys.records import ProcedureHistoryKey
+from keys.records import ProcedureHistory, ProcedureHistoryKey
+from metasrv.service import procedure_list
+from metasrv.service.procedure_shapes import ended_body
 from tests.api.rig import DEADLINE_MS, TABLES, Server, leader, spec
 from tests.api.test_waiting import create_held_up
 
@@ -152,3 +157,32 @@ async def test_given_a_procedure_without_progress_when_asked_for_then_it_is_the_
     assert fresh == []
     assert len(others) == 1
     assert stalled not in others
+
+
+async def test_given_many_that_no_filter_takes_when_listed_then_others_have_turns_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shaped, turns = Counter[int](), [0]
+    sound = ended_body
+
+    def shape(procedure: str, history: ProcedureHistory) -> ProcedureBody:
+        shaped[turns[0]] += 1
+        return sound(procedure, history)
+
+    async def take_turns() -> None:
+        while True:
+            turns[0] += 1
+            await asyncio.sleep(0)
+
+    async with leader(nodes=1) as one:
+        await with_histories(one, [one.clock.wall_ms() - number for number in range(1_000)])
+        monkeypatch.setattr(procedure_list, "ended_body", shape)
+
+        async with asyncio.TaskGroup() as tasks:
+            turning = tasks.create_task(take_turns())
+            found, _ = await listed(one, state="rolled_back")
+            turning.cancel()
+
+    assert found == []
+    assert shaped.total() >= 1_000
+    assert max(shaped.values()) <= 2 * procedure_list.LOOKED_AT_ONCE

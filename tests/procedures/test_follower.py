@@ -1,15 +1,19 @@
 """One server's catalog moves by the log alone, whatever becomes of the watch."""
 
+from collections import Counter
+
 import pytest
 
 from base.errors import Corrupt, Refused, Unavailable
-from keys.follower import Follower
+from keys.catalogs import SchemaInfo
+from keys.follower import APPLIED_AT_ONCE, Follower
 from keys.kv import Answer, Get, Page, Put, Request
 from keys.log import (
     CatalogUpdate,
     CatalogUpdateKey,
     CatalogVersion,
     CatalogVersionKey,
+    SchemaCreated,
 )
 from keys.memory import MemoryKv
 from keys.value import encode
@@ -221,5 +225,32 @@ def test_given_a_store_that_refuses_for_a_moment_when_followed_then_it_is_asked_
         kv.refuses = False
 
         await follower.wait_for(1, deadline_ms=DEADLINE_MS)
+
+    run(main, 1)
+
+
+def test_given_a_long_log_when_loaded_then_others_have_turns_between_its_slices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main(loop: SimLoop) -> None:
+        kv, applied = MemoryKv(SimClock(loop)), Counter[int]()
+        await publish(kv, first_update())
+        for version in range(2, 1_000):
+            name = f"s{version}"
+            schema = SchemaInfo(schema_id=version, catalog="main", name=name, created_at_ms=0)
+            await publish(kv, update(version, SchemaCreated(info=schema)))
+        follower = Follower(kv, SimClock(loop), deadline_ms=DEADLINE_MS)
+        offer = follower.offer
+
+        def offered(one: CatalogUpdate, revision: int) -> None:
+            applied[loop.steps] += 1
+            offer(one, revision)
+
+        monkeypatch.setattr(follower, "offer", offered)
+
+        await follower.load()
+
+        assert follower.catalog.version == applied.total() == 999
+        assert max(applied.values()) <= APPLIED_AT_ONCE
 
     run(main, 1)
