@@ -23,10 +23,11 @@ from base.rng import SystemRng
 from base.wire.addresses import own_url
 from keys.follower import Follower
 from keys.measured import MeasuredKv
+from metasrv import collector
 from metasrv.adapters.measured_jobs import MeasuredJobs
 from metasrv.adapters.spark_jobs import SparkJobs, SparkSettings, driver_command
 from metasrv.api.metrics import ServerMetrics
-from metasrv.app import build_app
+from metasrv.app import build_app, build_routes
 from metasrv.config import ServerConfig, read_config
 from metasrv.election import Election, Identity, Timing, win
 from metasrv.leadership import World, lead
@@ -42,7 +43,6 @@ EXIT_CONFIG = 78  # EX_CONFIG of sysexits.h: an operator must change something f
 DRAIN_S_MAX = 1  # for answers under way at SIGTERM; streams and long polls end at once
 HANDOVER_S_MAX = 0.4  # for the seat to be given up, so that the next leader need not wait for it
 AGAIN_MS = 500  # before standing again after a session or a term has ended
-YOUNG_MAX = 20_000  # new objects before garbage is looked for; by default 700, far too often for us
 
 log = structlog.get_logger()
 
@@ -84,6 +84,7 @@ async def run(config: ServerConfig) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     app = build_app(state, metrics=metrics)
+    await asyncio.to_thread(build_routes, app)
     server = Server(guarded(app, tokens, metrics.refused), config.host, drain_s=DRAIN_S_MAX)
     async with asyncio.TaskGroup() as tasks:
         serving = tasks.create_task(server.serve(sockets=[listening]))
@@ -102,8 +103,7 @@ async def run(config: ServerConfig) -> None:
             "pid": os.getpid(),
         }
         announce(facts, config.ready_file)
-        gc.freeze()  # modules and models stay: they are not looked through again and again
-        gc.set_threshold(YOUNG_MAX)
+        collector.begin()
         await stop.wait()
         state.stop()
         server.should_exit = True

@@ -1,0 +1,75 @@
+"""Full collections of garbage are bounded by what is new, not by what is alive."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from metasrv import collector
+
+
+@pytest.fixture
+def collecting() -> Iterator[None]:
+    before = gc.get_threshold()
+    yield
+    gc.callbacks.remove(collector.set_aside)
+    gc.set_threshold(*before)
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("collecting")
+def test_given_objects_that_survive_when_more_come_then_a_full_collection_sees_those_alone() -> (
+    None
+):
+    collector.begin()
+    kept = [[number] for number in range(100_000)]
+    gc.collect()
+
+    kept += [[number] for number in range(1_000)]
+    seen = len(gc.get_objects())
+
+    assert seen < 50_000, "all objects that a full collection would look through"
+    assert len(kept) == 101_000
+
+
+@pytest.mark.usefixtures("collecting")
+def test_given_a_full_collection_then_garbage_of_before_is_freed_by_it() -> None:
+    class Node:
+        freed = 0
+
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            Node.freed += 1
+
+    collector.begin()
+    for _ in range(100):
+        Node()
+
+    gc.collect()
+
+    assert Node.freed == 100
+
+
+@pytest.mark.usefixtures("collecting")
+def test_given_many_objects_that_stay_then_no_pass_looks_through_more_than_the_thresholds_say() -> (
+    None
+):
+    sizes: list[int] = []
+
+    def measure(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            made = range(info["generation"] + 1)
+            sizes.append(sum(len(gc.get_objects(generation=which)) for which in made))
+
+    collector.begin()
+    gc.callbacks.append(measure)
+    try:
+        kept = [[number] for number in range(2_000_000)]
+    finally:
+        gc.callbacks.remove(measure)
+
+    young, middle, old = collector.THRESHOLDS
+    assert len(kept) == 2_000_000
+    assert max(sizes) <= (young + 1) * (middle + 2) * (old + 2)
