@@ -19,6 +19,9 @@ MOVED = frozenset({"stale-epoch", "epoch-mismatch", "schema-version-stale"})
 JUDGED = frozenset({"already-exists", "version-mismatch"})
 """What a region says once it has held a batch against its rows: it remembers no copy of it."""
 SERVICE_BACKOFF = Backoff(first_ms=100, max_ms=2_000)
+SENT_MS_MAX = 60_000
+"""The longest time for which one of our programs sends a statement, unless it is told otherwise:
+longer than a failover by detection takes (30 s). Regions remember statements for twice as long."""
 REGION_BACKOFF = Backoff(first_ms=50, max_ms=1_000)
 """A failover takes seconds; asking every second for the new route is soon enough."""
 

@@ -28,6 +28,9 @@ class BatchHeader(WireModel):
     epoch: Int64
     statement_id: str = Field(min_length=1, max_length=64)
     """A region answers a repeated statement with its first result."""
+    sent_ms: Int64 | None = Field(default=None, ge=1)
+    """When its first sender made the statement, by that sender's wall clock: the same in all
+    copies, whoever passes them on. Null: nobody said, and its arrival counts."""
     maintains_indexes: bool = False
     """The sender writes what the table's indexes ask for at that schema version, be it nothing. A
     region with indexes takes no batch of anybody else."""

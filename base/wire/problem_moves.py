@@ -179,6 +179,41 @@ MOVES = (
         retry_after_s=1,
     ),
     ProblemKind(
+        "statement-too-old",
+        409,
+        Conflict,
+        "The statement came too late",
+        (
+            "It was made at {sent_ms} ms, it is {now_ms} ms now; copies count for {window_ms} ms.",
+            "It was made too long ago.",
+        ),
+        "This copy did nothing, and none that comes later will. With `is_forgotten`, and for "
+        "regions whose `outcome` is `unknown`, an earlier copy may have been applied: read the "
+        "rows. To write them again, make a new statement.",
+    ),
+    ProblemKind(
+        "clock-skew",
+        409,
+        Conflict,
+        "The statement comes from the future",
+        (
+            "It was made at {sent_ms} ms, and it is {now_ms} ms here; {allowed_ms} ms are allowed.",
+            "The clocks of the sender and of the node differ by too much.",
+        ),
+        "Nothing was changed by this copy. Set the clock that is wrong: the sender's if others can "
+        "write, else the node's. Then make a new statement.",
+    ),
+    ProblemKind(
+        "statement-memory-full",
+        503,
+        Unavailable,
+        "No memory for further statements",
+        ("{what} remembers as many statements as it has memory for.", "No memory is left."),
+        "Send it again later: statements are forgotten after `statement_window_ms`, never before. "
+        "Send more rows in one statement, or give the node more `memory_bytes`.",
+        retry_after_s=5,
+    ),
+    ProblemKind(
         "region-lost",
         503,
         Unavailable,

@@ -5,6 +5,7 @@ from typing import ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from base.rows.retry import SENT_MS_MAX
 from serving.config import ProgramConfig, checked_name
 
 MEMTABLE_BYTES_MIN = 64 << 10
@@ -35,9 +36,15 @@ class DatanodeConfig(ProgramConfig):
     """Decoded parts of files, shared by all regions of the node."""
     memory_bytes: int = Field(default=1 << 30, ge=ROWS_BYTES_MIN)
     """For all regions together: a quarter for reads, an eighth for batches that are being received
-    and written, the block cache, and the rest for rows that are in no file yet. When half of that
-    rest is taken, the largest regions are flushed; when all of it is, writes are refused with 503,
-    as reads are when theirs is."""
+    and written, the block cache, and the rest for rows that are in no file yet and for applied
+    statements, which may have an eighth of it. When half of that rest is taken, the largest regions
+    are flushed; when all of it is, writes are refused with 503, as reads are when theirs is."""
+    statement_window_ms: int = Field(default=120_000, ge=2 * SENT_MS_MAX, le=3_600_000)
+    """Regions remember an applied statement for so long after its first sender made it, so that a
+    copy has no effect. A copy that comes later is refused with 409 `statement-too-old`."""
+    clock_drift_ms: int = Field(default=5_000, ge=0, le=60_000)
+    """The most by which clocks of senders and nodes may differ. A statement that is further ahead
+    of the node's clock is refused with 409 `clock-skew`."""
 
     @field_validator("node_id", "zone")
     @classmethod

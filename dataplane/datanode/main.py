@@ -43,6 +43,7 @@ from dataplane.region.block_cache import BlockCache
 from dataplane.region.budget import MemoryBudget
 from dataplane.region.local_disk import LocalDisk
 from dataplane.region.place import RegionLimits
+from dataplane.region.statements import StatementWindow
 from serving.no_pandas import leave_out_pandas
 from serving.open_files import raise_open_files
 from serving.server import Server
@@ -136,7 +137,8 @@ class _Node:
     ) -> None:
         clock = SystemClock()
         leases = RegionLeases(identity.incarnation)
-        limits = RegionLimits(config.memtable_bytes_max, config.flush_age_ms)
+        window = StatementWindow(config.statement_window_ms, config.clock_drift_ms)
+        limits = RegionLimits(config.memtable_bytes_max, config.flush_age_ms, window)
         cache = BlockCache(config.block_cache_bytes)
         folders, budget = config.shared_folders, MemoryBudget(config.rows_bytes)
         store = DiskStore(LocalDisk(), clock, config.root, limits, cache, folders, budget)

@@ -36,6 +36,8 @@ class Upkeep:
     async def look_after(self) -> None:
         """Once, all regions."""
         owned = [(slot, slot.owner) for slot in self._regions if slot.owner is not None]
+        for _, owner in owned:
+            owner.region.forget_statements()
         large = self._largest([owner for _, owner in owned])
         await asyncio.gather(*(self._relieve(owner) for owner in large))
         due = [(slot, owner) for slot, owner in owned if self._has_work(owner)]

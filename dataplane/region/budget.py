@@ -24,6 +24,8 @@ READING_TIMES = 3
 those that are joined stand there twice."""
 REPLAY_BYTES_MIN = 256 << 10
 """A replay that has less does not write it to a file, whatever others have."""
+STATEMENTS = 0.125
+"""The fraction of the budget that statements may hold which are remembered."""
 FLUSHES_AT_ONCE = 2
 """Each encodes a memtable: a core, and its size in memory once more."""
 
@@ -39,15 +41,28 @@ class MemoryBudget:
         self._next = 0
         self._reading = 0
         self.bytes = 0
+        self.statement_bytes = 0
 
     def share(self) -> "Share":
         with self._changed:
             self._next += 1
             return Share(self, self._next)
 
+    def statement_share(self) -> "StatementShare":
+        return StatementShare(self)
+
     @property
     def is_full(self) -> bool:
         return self.bytes >= self.bytes_max
+
+    @property
+    def statements_max(self) -> int:
+        return int(STATEMENTS * self.bytes_max)
+
+    @property
+    def remembers_more(self) -> bool:
+        """Whether there is memory for further statements. None is forgotten to make room."""
+        return self.statement_bytes < self.statements_max
 
     @property
     def excess(self) -> int:
@@ -89,6 +104,25 @@ class MemoryBudget:
                 self._held[holder] = size
             else:
                 self._held.pop(holder, None)
+
+    def add_statements(self, size: int) -> None:
+        with self._changed:
+            self.bytes += size
+            self.statement_bytes += size
+
+
+class StatementShare:
+    """The part of the budget that the remembered statements of one region have. A flush does not
+    free it, so that it does not count where those are chosen that must flush."""
+
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._budget = budget
+        self._size = 0
+
+    def set(self, size: int) -> None:
+        if size != self._size:
+            self._budget.add_statements(size - self._size)
+            self._size = size
 
 
 class Share:

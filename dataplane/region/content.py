@@ -16,6 +16,7 @@ from dataplane.region.open_files import OpenFiles
 from dataplane.region.opening import Opened
 from dataplane.region.place import RegionPlace
 from dataplane.region.schema import RegionSchema
+from dataplane.region.statement_table import StatementTable
 from dataplane.region.statements import remember
 
 
@@ -36,18 +37,31 @@ class Content:
         self.schema = opened.manifest.table_schema
         self.version, self.sequence = opened.manifest.version, opened.manifest.sequence
         self._share = place.budget.share()
+        self._statement_share = place.budget.statement_share()
         self._is_given_up = False
         self._count()
 
     def _count(self) -> None:
         if not self._is_given_up:
             self._share.set(sum(memory.bytes for memory in self.memories))
+            self._statement_share.set(self.statements.size_bytes)
 
     def give_up(self) -> None:
         """Nobody reads or writes here any more."""
         with self.lock:
             self._is_given_up = True
             self._share.set(0)
+            self._statement_share.set(0)
+
+    def forget_statements(self, now_ms: int) -> None:
+        with self.lock:
+            if self.statements.forget(now_ms):
+                self._count()
+
+    def remembered(self) -> tuple[int, tuple[StatementTable, ...]]:
+        """The time of the latest statement that is forgotten, and those that are remembered. The
+        lock is held."""
+        return self.statements.forgotten_ms, self.statements.tables
 
     @property
     def memories(self) -> list[Memory]:

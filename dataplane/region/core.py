@@ -34,6 +34,7 @@ class Core:
         self._manifest_number = opened.manifest.number
         self._content = Content(place, opened)
         self._log = LogWriter(place.disk, place.root, self.spec.region_id, opened.mine)
+        self._statement_files = opened.statement_files
         self._serving = Serving()
         self._shape: BatchShape | None = None
         """The shape of the batches that are taken. It is made anew when the columns change."""

@@ -8,7 +8,7 @@ from dataplane.region.columns import ColumnDef
 from dataplane.region.families import columns_in
 from dataplane.region.file_writer import FileTarget, write_rows
 from dataplane.region.kept_versions import KeptVersions
-from dataplane.region.manifest import FileEntry, Manifest, Mark, Remembered, SealedEntry
+from dataplane.region.manifest import FileEntry, Manifest, Mark, SealedEntry
 from dataplane.region.memory import Memory
 from dataplane.region.memtable import Memtable
 from dataplane.region.names import DATA, Numbered, data_name
@@ -54,7 +54,6 @@ def flushed(
     frozen: Frozen,
     entries: Sequence[FileEntry],
     version: int,
-    statements: tuple[Remembered, ...],
 ) -> Manifest:
     """The number is the caller's. A family may have died since its file was begun."""
     living = (entry for entry in entries if entry.family not in manifest.dead_indexes)
@@ -65,7 +64,6 @@ def flushed(
             "log_from": frozen.log_from,
             "files": (*manifest.files, *living),
             "sealed": covered(manifest.sealed),
-            "statements": statements,
         }
     )
 

@@ -50,6 +50,8 @@ class Terms:
     epoch: int
     schema: RegionSchema
     shape: BatchShape
+    remembers_more: bool = True
+    """False: the node has no memory for further statements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class Group:
         Returns the highest version after it.
         """
         try:
-            self._results.append(self._judge(header, batch, next_version(last, wall_ms)))
+            self._results.append(self._judge(header, batch, last, wall_ms))
         except MetaError as error:
             self._results.append(error)
         return self.staged[-1].statement.version if self.staged else last
@@ -127,17 +129,23 @@ class Group:
         known = {schema.id: schema.schema for schema in used.values()}
         return GroupRecord(payload, list(used.values()), decode_group(payload, known, "own group"))
 
-    def _judge(self, header: BatchHeader, batch: pa.RecordBatch, version: int) -> Applied:
+    def _judge(
+        self, header: BatchHeader, batch: pa.RecordBatch, last: int, wall_ms: int
+    ) -> Applied:
         if header.epoch != self._terms.epoch:
             raise Conflict("epoch-mismatch", epoch=self._terms.epoch, found=header.epoch)
         if (first := self._first_answer(header.statement_id)) is not None:
             return replace(first, repeated=True)
+        sent_ms = self._statements.time_of(header.sent_ms, wall_ms)
         check_floor(self._terms.schema, header.schema_version)
         check_maintained(self._terms.schema, header.maintains_indexes)
         intake = self._taken_in(header, batch)
         self._check_families([part.family for part in intake.parts], header.schema_version)
         self._check_expectations(intake.expected)
-        self._stage(header, intake, version)
+        if not self._terms.remembers_more:
+            raise Unavailable("statement-memory-full", what="the node")
+        version = next_version(last, wall_ms)
+        self._stage(header, intake, version, sent_ms)
         return Applied(version, intake.rows)
 
     def _taken_in(self, header: BatchHeader, batch: pa.RecordBatch) -> Intake:
@@ -193,9 +201,9 @@ class Group:
             return []
         return [key for key, version in expected.items() if found.get(key, ABSENT) != version]
 
-    def _stage(self, header: BatchHeader, intake: Intake, version: int) -> None:
+    def _stage(self, header: BatchHeader, intake: Intake, version: int, sent_ms: int) -> None:
         slot, id = len(self._results), header.statement_id
-        statement = Statement(id, version, intake.rows, header.schema_version)
+        statement = Statement(id, version, intake.rows, header.schema_version, sent_ms)
         self.staged.append(Staged(slot, statement, intake.parts))
         self._slots[id] = slot
         for part in intake.parts:

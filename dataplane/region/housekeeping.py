@@ -22,6 +22,8 @@ from dataplane.region.names import (
     manifests,
     segment_name,
     segments,
+    statement_files,
+    statements_name,
 )
 
 MANIFESTS_KEPT = 2  # the current one, and the one before it for a person who looks
@@ -43,6 +45,19 @@ def superseded(names: Sequence[str], current: Manifest) -> list[str]:
         *(manifest_name(manifest) for manifest in older_manifests),
         *(manifest_name(m) + UNFINISHED for m in unfinished if m <= current.id),
         *(name for name in old_segments if name not in needed),
+        *_old_statements(names, current),
+    ]
+
+
+def _old_statements(names: Sequence[str], current: Manifest) -> list[str]:
+    """A file behind the last that is named may be one that the next manifest names."""
+    named = [entry.name for entry in current.statement_files]
+    last = max(statement_files(named), default=None)
+    return [
+        statements_name(file)
+        for file in statement_files(names)
+        if file.of < current.id.of or (last is not None and file < last)
+        if statements_name(file) not in named
     ]
 
 

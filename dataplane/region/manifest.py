@@ -71,12 +71,22 @@ class SealedEntry(Stored):
     """True: its rows stand in own files too, so that opening need not replay it."""
 
 
-class Remembered(Stored):
-    """A statement that was applied, so that a repeat is given the first answer."""
+class ListedStatement(Stored):
+    """A statement that was applied, as manifests listed them before there were files of them."""
 
     statement_id: str
     version: int
     rows: int
+
+
+class StatementFile(Stored):
+    """Statements that were applied (statement_files.py), in the own root."""
+
+    name: str
+    bytes: int
+    """The file may have grown since."""
+    crc32: str
+    """The checksum of those bytes."""
 
 
 class Mark(Stored):
@@ -105,7 +115,12 @@ class Manifest(Stored):
     """Procedures whose files were exchanged for borrowed inputs, and `{procedure}/{index}` of those
     whose entries were ingested. In this root: a leader elsewhere borrows anew, and the same
     procedure may have to bring that over too."""
-    statements: tuple[Remembered, ...] = ()
+    statements: tuple[ListedStatement, ...] = ()
+    """Read from older manifests; never written."""
+    statement_files: tuple[StatementFile, ...] = ()
+    """Statements of the log segments that were cut, as far as they are remembered."""
+    forgotten_ms: int = 0
+    """The latest time of a statement that was forgotten: copies that are not later are refused."""
     marks: tuple[Mark, ...] = ()
     """Open ones. Of each key the newest version at or below each is kept, and every tombstone above
     it. They follow the region through all openings."""

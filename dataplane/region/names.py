@@ -3,6 +3,7 @@
     fence-{epoch}-{opening}            who may write; the highest (epoch, opening) alone
     manifest-{epoch}-{opening}-{n}     what the region consists of; the highest is current
     wal-{epoch}-{opening}-{n}          a log segment of one opening
+    ids-{epoch}-{opening}-{n}          statements that one opening remembers
     data/{epoch}-{opening}-{n}.parquet a file of rows
     attempts/{attempt}/{name}.parquet  files that a job brought; part of the region once adopted
 
@@ -22,6 +23,7 @@ _NUMBER = r"([1-9][0-9]{0,18})"
 _FENCE = re.compile(rf"fence-{_NUMBER}-{_NUMBER}")
 _MANIFEST = re.compile(rf"manifest-{_NUMBER}-{_NUMBER}-{_NUMBER}")
 _SEGMENT = re.compile(rf"wal-{_NUMBER}-{_NUMBER}-{_NUMBER}")
+_STATEMENTS = re.compile(rf"ids-{_NUMBER}-{_NUMBER}-{_NUMBER}")
 _DATA_FILE = re.compile(rf"{_NUMBER}-{_NUMBER}-{_NUMBER}\.parquet")
 _ATTEMPT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ATTEMPT_FILE = re.compile(rf"{ATTEMPTS}/({_ATTEMPT.pattern})/({_ATTEMPT.pattern}\.parquet)")
@@ -58,6 +60,10 @@ def segment_name(segment: Numbered) -> str:
     return f"wal-{segment.epoch}-{segment.opening}-{segment.number}"
 
 
+def statements_name(file: Numbered) -> str:
+    return f"ids-{file.epoch}-{file.opening}-{file.number}"
+
+
 def data_name(file: Numbered) -> str:
     """Relative to the root."""
     return f"{DATA}/{file.epoch}-{file.opening}-{file.number}.parquet"
@@ -77,6 +83,11 @@ def manifests(names: Iterable[str]) -> list[Numbered]:
 def segments(names: Iterable[str]) -> list[Numbered]:
     """The log segments among `names`, oldest first."""
     return _numbered(_SEGMENT, names)
+
+
+def statement_files(names: Iterable[str]) -> list[Numbered]:
+    """The files of statements among `names`, oldest first."""
+    return _numbered(_STATEMENTS, names)
 
 
 def parse_segment(name: str) -> Numbered | None:
@@ -107,7 +118,7 @@ def is_ours(name: str) -> bool:
         return is_data_file(file)
     if folder:
         return attempt_of(whole) is not None
-    return any(one.fullmatch(whole) for one in (_FENCE, _MANIFEST, _SEGMENT))
+    return any(one.fullmatch(whole) for one in (_FENCE, _MANIFEST, _SEGMENT, _STATEMENTS))
 
 
 def is_our_folder(name: str) -> bool:

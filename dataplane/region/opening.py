@@ -28,6 +28,7 @@ from dataplane.region.sealed_log import (
     seal_segment,
     unsealed_segments,
 )
+from dataplane.region.statement_files import StatementFiles, read_statements
 from dataplane.region.statements import StatementMemory
 from dataplane.region.takeover import (
     Source,
@@ -45,6 +46,7 @@ class Opened:
     manifest: Manifest
     memory: Memory
     statements: StatementMemory
+    statement_files: StatementFiles
     files_written: int
     """Numbers of own data files that are taken."""
 
@@ -84,7 +86,9 @@ def create_or_open(
     )
     publish_manifest(place.disk, place.root, empty)
     look(place.disk, place.root, mine)
-    return Opened(mine, empty, Memory(spec.columns), StatementMemory(), 0)
+    statements = StatementMemory(place.limits.statements)
+    files = StatementFiles(place.disk, place.root, mine)
+    return Opened(mine, empty, Memory(spec.columns), statements, files, 0)
 
 
 def open_existing(place: RegionPlace, order: OpenOrder) -> Opened:
@@ -105,10 +109,14 @@ def _open_over(place: RegionPlace, mine: Opening, source: Source, order: OpenOrd
         FileReader(place.files, entry).verify_present()
     replay = Replay(place, columns, mine, base)
     try:
+        replay.add_listed(base.statements)
+        for listed in base.statement_files:
+            replay.add_statements(read_statements(place.disk, source.root, listed))
         _replay(place, replay, base.sealed, source)
         still_sealed = replay.finish()
     finally:
         replay.close()
+    statements = StatementFiles(place.disk, place.root, mine)
     risen = base.schema_floor > source.manifest.schema_floor
     manifest = base.model_copy(
         update={
@@ -121,13 +129,16 @@ def _open_over(place: RegionPlace, mine: Opening, source: Source, order: OpenOrd
             "files": (*files, *replay.spilled),
             "sealed": tuple(log for log in still_sealed if log.root is not None or not log.covered),
             "adopted": base.adopted if source.root == place.root else (),
-            "statements": replay.statements.all(),
+            "statements": (),
+            "statement_files": statements.write(replay.statements.tables),
+            "forgotten_ms": replay.statements.forgotten_ms,
             "floor_version": replay.version if risen else base.floor_version,
         }
     )
     publish_manifest(place.disk, place.root, manifest)
     remove_superseded(place.disk, place.root, manifest)
-    return Opened(mine, manifest, replay.memory, replay.statements, len(replay.spilled))
+    remembered = replay.statements
+    return Opened(mine, manifest, replay.memory, remembered, statements, len(replay.spilled))
 
 
 @dataclass(frozen=True, slots=True)

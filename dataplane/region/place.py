@@ -10,6 +10,7 @@ from dataplane.region.columns import ColumnDef, ordered
 from dataplane.region.disk import Disk
 from dataplane.region.file_reader import FileSource
 from dataplane.region.schema import RegionSchema
+from dataplane.region.statements import StatementWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,8 @@ class RegionLimits:
     """Flushed above it. At twice this, while a flush is under way, writers wait for it."""
     flush_age_ms: int = 300_000
     """Flushed when its oldest row is older, so that a restart replays little."""
+    statements: StatementWindow = field(default_factory=StatementWindow)
+    """How long applied statements are remembered."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,8 +66,10 @@ class Region(Ingesting):
         serves no more, and `Unavailable` if nothing of the group could be tried.
         """
         self._make_room()
+        self.forget_statements()
         with self._writing, self._view({ROWS} | self.schema.indexes) as views:
-            terms = Terms(self.opening.epoch, self.schema, self._shape_now())
+            remembers = self.place.budget.remembers_more
+            terms = Terms(self.opening.epoch, self.schema, self._shape_now(), remembers)
             group = Group(terms, views, self._content.statements)
             wall_ms, version = self.place.clock.wall_ms(), self._content.version
             for header, batch in batches:
@@ -193,6 +195,7 @@ class Region(Ingesting):
         with self._publishing, self._writing:
             self._serving.stop(Unavailable("not-ready", reason="closed"))
             self._log.rotate()
+            self._statement_files.close()
         with self._merging, self._flushing:
             # A merge has seen it, at its next window, and a flush before its manifest.
             self._content.give_up()

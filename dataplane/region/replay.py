@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from dataplane.region.columns import ColumnDef
 from dataplane.region.flush import covered, write_memtable
-from dataplane.region.manifest import FileEntry, Manifest, SealedEntry
+from dataplane.region.manifest import FileEntry, ListedStatement, Manifest, SealedEntry
 from dataplane.region.memory import Memory
 from dataplane.region.names import Numbered, Opening
 from dataplane.region.place import RegionPlace
 from dataplane.region.sealed_log import SealedLog
-from dataplane.region.statements import StatementMemory, remember
+from dataplane.region.statement_table import Remembered
+from dataplane.region.statements import StatementMemory, recall
 from dataplane.region.versions import wall_ms_of
 
 
@@ -26,17 +27,19 @@ class Replay:
         self._marks = base.marks
         self._sealed: list[SealedEntry] = []
         self._share = place.budget.share()
+        self._statement_share = place.budget.statement_share()
         self.memory = Memory(columns)
-        self.statements = StatementMemory(base.statements)
+        self.statements = StatementMemory(place.limits.statements, base.forgotten_ms)
         self.version = base.version
         self.sequence = base.sequence
         self.spilled: list[FileEntry] = []
 
     def add(self, log: SealedLog) -> None:
+        now_ms = self._place.clock.wall_ms()
         for group in log.groups():
             living = [part for part in group.parts if part.family not in self._dead]
             self.memory.add(living, wall_ms_of(group.version))
-            remember(group, self.statements)
+            recall(group, self.statements, now_ms)
             self.version = max(self.version, group.version)
             held, budget = self.memory.bytes, self._place.budget
             self._share.set(held)
@@ -44,6 +47,19 @@ class Replay:
                 self._spill()
         self.sequence = max(self.sequence, log.sequence)
         self._sealed.append(log.entry)
+        self._forget(now_ms)
+
+    def add_statements(self, records: bytes) -> None:
+        """What a file of statements holds."""
+        self.statements.load(records)
+        self._forget(self._place.clock.wall_ms())
+
+    def add_listed(self, listed: Sequence[ListedStatement]) -> None:
+        """Of an older manifest: nobody knows how old they are."""
+        now_ms = self._place.clock.wall_ms()
+        for one in listed:
+            found = Remembered(one.version, self.statements.time_of(None, now_ms), one.rows)
+            self.statements.add_again(one.statement_id, found)
 
     def add_covered(self, entry: SealedEntry) -> None:
         """A segment whose rows already stand in own files."""
@@ -60,6 +76,11 @@ class Replay:
     def close(self) -> None:
         """The rows are counted by the region from now on, or given up."""
         self._share.set(0)
+        self._statement_share.set(0)
+
+    def _forget(self, now_ms: int) -> None:
+        self.statements.forget(now_ms)
+        self._statement_share.set(self.statements.size_bytes)
 
     def _spill(self) -> None:
         with self._place.budget.flushes:

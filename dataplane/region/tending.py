@@ -9,7 +9,7 @@ from dataplane.region.compaction import Merged, compacted, merged, plan_compacti
 from dataplane.region.core import Core
 from dataplane.region.flush import Frozen, flushed, write_memtable
 from dataplane.region.housekeeping import leavings, remove_leavings
-from dataplane.region.manifest import FileEntry
+from dataplane.region.manifest import FileEntry, Manifest
 from dataplane.region.names import Numbered, data_name
 from dataplane.region.rewrite import write_compacted
 
@@ -47,9 +47,10 @@ class Tended(Core):
                 ]
                 with self._publishing:
                     self._serving.check()
+                    manifest = self._with_statements(self._manifest)
                     with self._content.lock:
-                        version, known = self._content.version, self._content.statements.all()
-                    self._publish(flushed(self._manifest, frozen, entries, version, known), frozen)
+                        version = self._content.version
+                    self._publish(flushed(manifest, frozen, entries, version), frozen)
                     self._let_go(entries)
             with self._writing:
                 self._log.closed_bytes -= frozen.closed_bytes
@@ -110,9 +111,24 @@ class Tended(Core):
             return len(paths)
 
     def close_log(self) -> None:
-        """Closes the log segment when nobody writes; the next batch opens another."""
-        with self._writing:
+        """Closes the files that grow when nobody writes; the next batch opens others."""
+        with self._publishing, self._writing:
             self._log.rotate()
+            self._statement_files.close()
+
+    def forget_statements(self) -> None:
+        """Forgets those that are outside the window. Waits for nothing."""
+        self._content.forget_statements(self.place.clock.wall_ms())
+
+    def _with_statements(self, manifest: Manifest) -> Manifest:
+        """Names the files of all statements that are remembered, once they are durable. The time of
+        those that are forgotten is taken before: what is forgotten meanwhile is in a file."""
+        with self._content.lock:
+            forgotten_ms, tables = self._content.remembered()
+        with self._serving.unless_unknown():
+            files = self._statement_files.write(tables)
+        news = {"statements": (), "statement_files": files, "forgotten_ms": forgotten_ms}
+        return manifest.model_copy(update=news)
 
     def _make_room(self) -> None:
         held = self._content.memory.bytes

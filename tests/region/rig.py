@@ -48,13 +48,16 @@ def order(epoch: int, *borrows: str) -> OpenOrder:
     return OpenOrder(REGION_ID, epoch, borrows)
 
 
-def header(statement: str, epoch: int = 1, schema_version: int = 1) -> BatchHeader:
+def header(
+    statement: str, epoch: int = 1, schema_version: int = 1, sent_ms: int | None = None
+) -> BatchHeader:
     """Of a sender that maintains indexes."""
     return BatchHeader(
         table_id=1024,
         schema_version=schema_version,
         epoch=epoch,
         statement_id=statement,
+        sent_ms=sent_ms,
         maintains_indexes=True,
     )
 
@@ -80,9 +83,11 @@ def write(
     statement: str,
     rows: Mapping[bytes, Row | None],
     expect: Mapping[bytes, int] | None = None,
+    sent_ms: int | None = None,
 ) -> Applied:
     """Raises what the region answers, if it is an error."""
-    (answer,) = region.apply([(header(statement, region.opening.epoch), batch(rows, expect))])
+    head = header(statement, region.opening.epoch, sent_ms=sent_ms)
+    (answer,) = region.apply([(head, batch(rows, expect))])
     if isinstance(answer, MetaError):
         raise answer
     return answer

@@ -10,10 +10,11 @@ from dataplane.region.columns import ColumnDef, OriginColumn
 from dataplane.region.fence import FenceContent
 from dataplane.region.manifest import (
     FileEntry,
+    ListedStatement,
     Manifest,
     Mark,
-    Remembered,
     SealedEntry,
+    StatementFile,
     decode_manifest,
     encode_manifest,
 )
@@ -73,13 +74,20 @@ MANIFEST = Manifest(
         ),
     ),
     adopted=("0191f2c4-0000-7000-8000-000000000000",),
-    statements=(Remembered(statement_id="s-1", version=2 << 20, rows=10),),
+    statement_files=(StatementFile(name="ids-3-2-1", bytes=44, crc32="76543210"),),
+    forgotten_ms=1_700_000_000_000,
     marks=(Mark(name="freeze-7", version=1 << 20),),
     schema_version=5,
     indexes=(2, 3),
     dead_indexes=(1,),
     floor_version=3 << 20,
 )
+LISTED = {
+    "statements": (ListedStatement(statement_id="s-1", version=2 << 20, rows=10),),
+    "statement_files": (),
+    "forgotten_ms": 0,
+}
+"""What older manifests say of statements."""
 
 
 def test_given_a_manifest_when_written_today_then_it_is_the_golden_file() -> None:
@@ -94,16 +102,22 @@ def test_given_a_manifest_of_before_families_when_read_then_it_has_rows_alone() 
     found = decode_manifest((GOLDEN / "manifest_without_families.txt").read_bytes(), "golden")
 
     (file,) = MANIFEST.files
-    plain = {"schema_version": 0, "indexes": (), "dead_indexes": (), "floor_version": 0}
+    plain = {**LISTED, "schema_version": 0, "indexes": (), "dead_indexes": (), "floor_version": 0}
     plain["spec"] = SPEC
     plain["files"] = (file.model_copy(update={"family": 0}),)
     assert found == MANIFEST.model_copy(update=plain)
 
 
+def test_given_a_manifest_that_lists_statements_when_read_then_it_is_understood() -> None:
+    found = decode_manifest((GOLDEN / "manifest_with_statements.txt").read_bytes(), "golden")
+
+    assert found == MANIFEST.model_copy(update=LISTED)
+
+
 def test_given_a_manifest_of_before_types_changed_when_read_then_its_columns_replace_none() -> None:
     found = decode_manifest((GOLDEN / "manifest_without_origin_columns.txt").read_bytes(), "golden")
 
-    assert found == MANIFEST.model_copy(update={"spec": SPEC})
+    assert found == MANIFEST.model_copy(update={**LISTED, "spec": SPEC})
 
 
 def test_given_a_fence_when_written_today_then_it_is_the_golden_file() -> None:

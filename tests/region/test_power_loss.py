@@ -159,5 +159,7 @@ def lose_power(
     extra = {key for key in seen if key not in expected}
     assert expected.items() <= seen.items()
     assert len(extra) <= 1, "at most what was being written"
+    for key, row in expected.items():
+        assert write(after, key.decode(), {key: row}).repeated, "the answer is remembered, too"
     write(after, "after all", {b"after": (0, None)})
     return True

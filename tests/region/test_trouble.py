@@ -8,11 +8,9 @@ import pytest
 from base.errors import Conflict, MetaError, Unavailable, Unknown
 from dataplane.region.disk import Disk
 from dataplane.region.local_disk import LocalDisk
-from dataplane.region.manifest import Remembered
 from dataplane.region.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.place import RegionLimits
 from dataplane.region.region import Region
-from dataplane.region.statements import STATEMENTS_MAX, StatementMemory
 from tests.region.rig import SPEC, batch, contents, header, order, place, write
 
 ROUNDS = 60
@@ -174,14 +172,3 @@ def test_given_threads_when_they_write_flush_and_read_then_no_batch_is_seen_in_p
 
     assert failures == []
     assert contents(region)[b"x"] == (ROUNDS, "v" * 500)
-
-
-def test_given_more_statements_than_are_kept_when_added_then_the_oldest_are_forgotten() -> None:
-    memory = StatementMemory()
-
-    for version in range(1, STATEMENTS_MAX + 4):
-        memory.add(Remembered(statement_id=f"s-{version}", version=version, rows=1))
-
-    assert memory.find("s-3") is None
-    assert memory.find("s-4") is not None
-    assert len(memory.all()) == STATEMENTS_MAX
