@@ -38,6 +38,7 @@ async def list_procedures(
         _instant(query.since, "since"),
         _instant(query.until, "until"),
         query.stalled,
+        query.parent,
     )
     wanted = ListWanted(request.url.path, query.page_size, query.page_token, only)
     return answer(await listed(state, wanted))

@@ -114,6 +114,8 @@ class ProceduresQuery(Query):
     """One kind, or several with commas between."""
     resource: str | None = Field(default=None, max_length=512)
     """Its name, or its type and id, as `table:1024`."""
+    parent: str | None = Field(default=None, max_length=36)
+    """Only those that the procedure of this id has begun."""
     since: str | None = Field(default=None, max_length=64, examples=["2013-01-31T23:59:59Z"])
     """An RFC 3339 time in UTC: only procedures whose ids were made then or later."""
     until: str | None = Field(default=None, max_length=64, examples=["2013-02-01T00:00:00Z"])

@@ -25,6 +25,7 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
     state: Annotated[str, typer.Option(help="As `running`; several with commas.")] = "",
     kind: Annotated[str, typer.Option(help="As `create_table`; several with commas.")] = "",
     resource: Annotated[str, typer.Option(help="As `main.public.t` or `table:1024`.")] = "",
+    parent: Annotated[str, typer.Option(help="Id of the procedure that began them.")] = "",
     since: Annotated[str, typer.Option(help="As 2013-01-31T23:59:59Z: then or later.")] = "",
     until: Annotated[str, typer.Option(help="As --since, and before.")] = "",
     stalled: Annotated[
@@ -39,6 +40,7 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
         "state": state,
         "kind": kind,
         "resource": resource,
+        "parent": parent,
         "since": since,
         "until": until,
         "stalled": stalled,

@@ -40,6 +40,8 @@ class ProcedureFilters(TypedDict, total=False):
     """Several with commas between."""
     resource: str
     """Its name, or its type and id, as `table:1024`."""
+    parent: str
+    """The id of the procedure that began them."""
     since: str
     """RFC 3339, in UTC: begun then or later."""
     until: str

@@ -31,12 +31,14 @@ class Filter:
     until_ms: int | None = None
     """The id was made before."""
     stalled: bool | None = None
+    parent: str | None = None
+    """Its id."""
 
     @property
     def parts(self) -> tuple[str | int | bool | None, ...]:
         """What tells this list from others."""
         words = ("state", *sorted(self.states), "kind", *sorted(self.kinds))
-        return (*words, self.resource, self.since_ms, self.until_ms, self.stalled)
+        return (*words, self.resource, self.since_ms, self.until_ms, self.stalled, self.parent)
 
     @property
     def first(self) -> str:
@@ -53,6 +55,7 @@ class Filter:
             (not self.states or body.state in self.states)
             and (not self.kinds or body.kind in self.kinds)
             and (self.resource is None or self.resource in names)
+            and (self.parent is None or body.parent_id == self.parent)
             and (self.stalled is None or body.stalled == self.stalled)
         )
 

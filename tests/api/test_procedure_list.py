@@ -141,6 +141,27 @@ async def test_given_a_resource_when_asked_for_then_its_procedures_alone_are_sho
     assert none == []
 
 
+async def test_given_a_parent_when_asked_for_then_its_children_alone_are_shown() -> None:
+    async with leader(nodes=1) as one:
+        for path, body in (
+            ("/v1/catalogs/main/schemas", {"name": "s"}),
+            ("/v1/catalogs/main/schemas/s/tables", spec("a")),
+            ("/v1/catalogs/main/schemas/s/tables", spec("b")),
+        ):
+            made = await one.client.post(path, json=body, headers={"Prefer": "wait=10"})
+            assert made.status_code == 201, made.text
+        path = "/v1/catalogs/main/schemas/s?cascade=true"
+        gone = await one.client.delete(path, headers={"Prefer": "wait=10"})
+        assert gone.status_code == 204, gone.text
+        (parent,) = await all_pages(one, kind="drop_schema")
+
+        children = await all_pages(one, parent=parent)
+        tables = await all_pages(one, kind="drop_table")
+
+    assert len(children) == 2
+    assert children == tables
+
+
 async def test_given_a_procedure_without_progress_when_asked_for_then_it_is_the_stalled_one() -> (
     None
 ):
