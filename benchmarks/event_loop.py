@@ -132,7 +132,7 @@ async def dead(scene: Scene) -> None:
         answer = await scene.http.get("/v1/nodes")
         if answer.status_code == 200:
             nodes = {one["id"]: one for one in answer.json()["nodes"]}
-            if not nodes["filled-1"]["regions"]:
+            if not nodes["filled-1"]["leads"]:
                 return
         await asyncio.sleep(LOOK_S)
     raise AssertionError("the dead node leads tables")
