@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
+from base.rows.retry import SENT_MS_MAX
 from base.settings_list import table_of
 from base.token import listen_fault, optional_token, optional_tokens
 from metasrv.nodes.leases import wait_ms
@@ -72,7 +73,7 @@ class ServerConfig(BaseSettings):
     """How long a frontend may serve unheard, and what a silent one costs a schema change, once. It
     outlives an election: four fifths of it, for it may be a fifth old, hold leader_ttl_ms and
     store_deadline_ms."""
-    transaction_age_max_ms: int = Field(default=10_000, ge=100)
+    transaction_age_max_ms: int = Field(default=10_000, ge=100, le=SENT_MS_MAX)
     """A transaction on a frontend ends at this age; below schema_lease_ms."""
     phi_threshold: float = Field(default=8.0, gt=0, le=300)
     """Surprise at which a silent node counts as dead: 8 is once in 10^8 by chance."""

@@ -67,13 +67,16 @@ def settle(outcomes: Sequence[RegionOutcome]) -> WriteResult:
 
 def outcome_of(region_id: str, rows: int, error: MetaError, perhaps: bool) -> RegionOutcome:
     """`perhaps`: an earlier copy may have been applied, whatever a later one is told: also what is
-    refused under one schema was perhaps right under that of before."""
+    refused under one schema was perhaps right under that of before. Nor does a region that has
+    forgotten what is as old as the statement know of an earlier copy."""
     if isinstance(error, Unknown):
         return RegionOutcome(region_id, "unknown", rows, error=error)
     if perhaps:
         unknown = Unknown("outcome-unknown", reason=error.code, region_id=region_id)
         return RegionOutcome(region_id, "unknown", rows, error=unknown)
-    return RegionOutcome(region_id, "not-applied", rows, error=error)
+    is_forgotten = error.code == "statement-too-old" and error.facts.get("is_forgotten")
+    outcome: Done = "unknown" if is_forgotten else "not-applied"
+    return RegionOutcome(region_id, outcome, rows, error=error)
 
 
 def _keys(errors: Sequence[MetaError]) -> dict[str, Any]:

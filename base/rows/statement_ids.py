@@ -4,9 +4,19 @@ A client gives a key; what it sends is an Arrow stream of batches, or plain rows
 sent its part.
 """
 
+from dataclasses import dataclass
 from hashlib import sha256
 
 ID_CHARS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class StatementKey:
+    """Names a statement in all its copies."""
+
+    text: str
+    sent_ms: int
+    """When its first sender made it, by that sender's wall clock."""
 
 
 def id_of_key(key: str) -> str:

@@ -17,6 +17,9 @@ SCHEMA_VERSION = "x-schema-version"
 MIN_SCHEMA_VERSION = "x-min-schema-version"
 """Header of a request: a frontend that does not know the table at that schema version yet first
 learns of it. So what one frontend was seen to have is there at the others (PROTOCOLS P7)."""
+SENT_MS = "x-statement-sent-ms"
+"""Header of a request that writes: when its first sender made it, in milliseconds since 1970, the
+same in all copies. Without it, its arrival at a frontend counts."""
 SCHEMA_VERSION_KEY = b"metasrv.schema_version"
 """The same in the metadata of an Arrow schema."""
 

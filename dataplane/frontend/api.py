@@ -21,6 +21,7 @@ from base.wire.problems import field_errors
 from base.wire.rows import (
     MIN_SCHEMA_VERSION,
     ROWS_MAX,
+    SENT_MS,
     ChecksumAnswer,
     KeysRequest,
     RegionDone,
@@ -111,16 +112,17 @@ def _named(request: Request) -> Name:
 async def write_rows(request: Request) -> Response:
     """Insert, upsert, update or delete rows: JSON with the `op` in it, or an Arrow IPC stream with
     `?op=`, which is applied batch by batch as it arrives."""
+    statement_id, sent_ms = _statement_id(request), _sent_ms(request)
     service, name = await _asked(request)
-    statement_id = _statement_id(request)
     query = request.scope["query_string"]
     if media_type(request.scope) == Form.ARROW:
         op = _op(read_query(query, OP).get("op", [""])[0])
         stream = partial(_batches, request)
-        return _written(await service.writes.stream(name, op, stream, statement_id))
+        return _written(await service.writes.stream(name, op, stream, statement_id, sent_ms))
     read_query(query, NONE)
     wanted = await _json_body(request, RowsRequest)
-    return _written(await service.writes.rows(name, Op(wanted.op), wanted.rows, statement_id))
+    op, written = Op(wanted.op), service.writes.rows
+    return _written(await written(name, op, wanted.rows, statement_id, sent_ms))
 
 
 @rows.get("/rows", response_model=RowsAnswer)
@@ -285,14 +287,25 @@ def _op(text: str) -> Op:
 
 
 def _statement_id(request: Request) -> str:
-    """The same `Idempotency-Key` again is answered by what it did the first time, for ten minutes:
-    a region applies a statement once."""
+    """The same `Idempotency-Key` again is answered by what it did the first time, while regions
+    remember it (docs/decisions/0114): a region applies a statement once."""
     given = request.headers.get("idempotency-key")
     if given is None:
         return uuid4().hex
     if not 1 <= len(given) <= KEY_CHARS_MAX or not given.isprintable():
         raise Refused("bad-idempotency-key")
     return id_of_key(given)
+
+
+def _sent_ms(request: Request) -> int:
+    """When the first sender made the statement. For a client that does not say it is now, before
+    anything is waited for."""
+    given = request.headers.get(SENT_MS)
+    if given is None:
+        return service_of(request).statements.clock.wall_ms()
+    if not _ID.fullmatch(given):
+        raise Refused("invalid-request", found=given[:64], expected=f"{SENT_MS}: milliseconds")
+    return int(given)
 
 
 def _written(done: Written) -> Response:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from base.wire.problems import MEDIA_TYPE
-from base.wire.rows import MIN_SCHEMA_VERSION, SCHEMA_VERSION, KeysRequest, RowsRequest
+from base.wire.rows import MIN_SCHEMA_VERSION, SCHEMA_VERSION, SENT_MS, KeysRequest, RowsRequest
 from dataplane.frontend.answers import Form
 from dataplane.frontend.api import BY_ID, BY_NAME
 from dataplane.frontend.app import bare_app
@@ -23,8 +23,19 @@ _KEY_HEADER = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "The same again is answered by what it did the first time, for ten minutes.",
+    "description": "The same again is answered by what it did the first time, within two minutes of"
+    " the first (`statement_window_ms` of the datanodes).",
     "schema": {"type": "string", "maxLength": 255},
+}
+_SENT_HEADER = {
+    "name": SENT_MS,
+    "in": "header",
+    "required": False,
+    "description": "When the client made the request, in milliseconds since 1970 by its own clock;"
+    " the same in all copies. A copy that comes later than two minutes after it is refused with"
+    " `statement-too-old`, and never applied; one from a clock that is ahead, with `clock-skew`."
+    " Default: the arrival of this copy; a copy that is sent two minutes later is applied again.",
+    "schema": {"type": "integer", "minimum": 1},
 }
 _MIN_HEADER = {
     "name": MIN_SCHEMA_VERSION,
@@ -102,7 +113,7 @@ def _query(asked: Asked) -> Iterator[dict[str, Any]]:
 
 
 def _headers(asked: Asked) -> list[dict[str, Any]]:
-    return [_KEY_HEADER, _MIN_HEADER] if asked.takes_arrow else [_MIN_HEADER]
+    return [_KEY_HEADER, _SENT_HEADER, _MIN_HEADER] if asked.takes_arrow else [_MIN_HEADER]
 
 
 def _body(asked: Asked, model: type[BaseModel]) -> dict[str, Any]:

@@ -83,6 +83,7 @@ class Regions:
                 schema_version=schema.version,
                 epoch=region.epoch,
                 statement_id=call.statement_id,
+                sent_ms=call.sent_ms,
                 maintains_indexes=True,
                 holder=self.holder_id,
             )
@@ -218,6 +219,8 @@ class Call:
     statement_id: str
     until: float
     """Seconds of the loop's clock."""
+    sent_ms: int | None = None
+    """When the statement was made, of one that writes; None: nobody said."""
 
     @property
     def left_ms(self) -> int:

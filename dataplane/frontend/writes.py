@@ -38,13 +38,23 @@ class Writes:
     writing: Writing
     metrics: FrontendMetrics
 
-    async def rows(self, name: Name, op: Op, rows: JsonRows, statement_id: str) -> Written:
-        """Raises what `settle` says (base/rows/outcome.py), and Refused before anything is sent."""
+    async def rows(
+        self,
+        name: Name,
+        op: Op,
+        rows: JsonRows,
+        statement_id: str,
+        sent_ms: int | None = None,
+    ) -> Written:
+        """*sent_ms*: when its first sender made it; None: its arrival at each region counts.
+
+        Raises what `settle` says (base/rows/outcome.py), and Refused before anything is sent."""
         with self.statements.running() as transaction:
             schema = await self.statements.bound(transaction, name)
             read = partial(_from_rows, rows, op)
             short = is_short(len(rows), 0)
-            wish = replace(self._wish(transaction, op, read, statement_id), is_short=short)
+            wish = self._wish(transaction, op, read, statement_id)
+            wish = replace(wish, sent_ms=sent_ms, is_short=short)
             done, version = await self._write(schema, wish)
         return Written(done.rows, version, done.regions)
 
@@ -54,6 +64,7 @@ class Writes:
         op: Op,
         batches: Callable[[Callable[[], float]], AsyncIterator[pa.RecordBatch]],
         statement_id: str,
+        sent_ms: int | None = None,
     ) -> Written:
         """Batch by batch as they come, each atomic within a region. Ends at the first that cannot
         be applied; the error says how many rows were."""
@@ -68,7 +79,8 @@ class Writes:
                     read = partial(_from_arrow, batch, op)
                     id = id_of_batch(statement_id, number)
                     short = _is_short(schema, batch)
-                    wish = replace(self._wish(transaction, op, read, id), is_short=short)
+                    wish = self._wish(transaction, op, read, id)
+                    wish = replace(wish, sent_ms=sent_ms, is_short=short)
                     try:
                         done, _ = await self._write(schema, wish)
                     except MetaError as error:

@@ -56,6 +56,8 @@ class Wish:
     """Told of the schema that it is bound to from now on."""
     is_short: bool = False
     """So few rows that no thread is worth its while (base/offload.py)."""
+    sent_ms: int | None = None
+    """When its first sender made it; None: nobody said."""
 
     def is_short_with(self, found: pa.Table | pa.RecordBatch | None) -> bool:
         """Whether that holds with the rows as they are in the region."""
@@ -244,7 +246,7 @@ async def _each(work: Callable[[_Progress], Awaitable[None]], states: Sequence[_
 
 
 def _call(wish: Wish, at: _Progress) -> Call:
-    return Call(id_of_part(wish.statement_id, at.part.number), wish.until)
+    return Call(id_of_part(wish.statement_id, at.part.number), wish.until, wish.sent_ms)
 
 
 def _batch(op: Op, at: _Progress, known: Known) -> pa.RecordBatch:

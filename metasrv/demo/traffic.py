@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from base.clock import Clock
 from base.errors import MetaError
 from base.rng import SystemRng
-from base.rows.retry import REGION_BACKOFF, attempts, may_ask_again
+from base.rows.retry import REGION_BACKOFF, SENT_MS_MAX, attempts, may_ask_again
 from base.wire.client import HttpClient
-from base.wire.rows import JsonRow, RowsRequest, WriteAnswer
+from base.wire.rows import SENT_MS, JsonRow, RowsRequest, WriteAnswer
 
 FIRST_ID = 10_000_000  # no flight has such a number
 APART = 1_000_000  # between the first ids of two of them
 ROWS = 20  # per insert, spread over the regions by the hash of their ids
 PAUSE_MS = 10
 TRY_MS = 2_000  # then the next frontend is asked
-STATEMENT_MS = 60_000
+STATEMENT_MS = SENT_MS_MAX
 
 
 class Traffic:
@@ -77,13 +77,14 @@ class Traffic:
 
     async def _until_answered(self, wanted: RowsRequest, key: str) -> None:
         until = asyncio.get_running_loop().time() + STATEMENT_MS / 1000
+        sent_ms = self._clock.wall_ms()
         async for attempt in attempts(until, self._rng, REGION_BACKOFF, may_ask_again):
             with attempt:
                 answer = await self._client.request(
                     "POST",
                     self._path,
                     json=wanted,
-                    headers={"idempotency-key": key},
+                    headers={"idempotency-key": key, SENT_MS: str(sent_ms)},
                     deadline_ms=STATEMENT_MS,
                     try_ms=TRY_MS,
                 )

@@ -6,6 +6,7 @@ from typing import Self
 
 import httpx
 
+from base.clock import Clock, SystemClock
 from base.errors import Refused
 from base.rng import SystemRng
 from base.rows.nodes import Nodes
@@ -38,6 +39,8 @@ class AsyncClient:
         self._learns = learns
         self._http = HttpClient(urls, transport=transport, token=token)
         self._rng = SystemRng()
+        self.clock: Clock = SystemClock()
+        """Says when a statement of a table made from now on was made."""
         self._service = Service(self._http, self._rng, patience_ms=patience_ms)
         self._nodes = Nodes(transport, token, urls)
         self._frontends = Frontends(self._service, self._rng, transport, token)
@@ -60,7 +63,7 @@ class AsyncClient:
     def table(self, name: str) -> AsyncTable:
         """A handle; asks nothing yet. Keep it: it remembers where the regions are."""
         binding = Binding(self._service, TableName.parse(name))
-        return AsyncTable(binding, self._frontends, self._nodes, self._rng)
+        return AsyncTable(binding, self._frontends, self._nodes, self._rng, self.clock)
 
     async def __aenter__(self) -> Self:
         if self._learns:

@@ -5,7 +5,6 @@ later one stays; regions work side by side.
 """
 
 import asyncio
-import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +17,7 @@ from base.fanout import fan_out
 from base.rows.outcome import RegionOutcome, settle
 from base.rows.places import moved
 from base.rows.split import Part, newest_of_each_key
+from base.rows.statement_ids import StatementKey
 from metasrv.sdk.binding import Bound
 from metasrv.sdk.through import Through
 
@@ -55,6 +55,7 @@ class LoadPlan:
     batch_rows: int
     """Rows of one batch of one region."""
     through: Through
+    new_key: Callable[[], StatementKey]
     on_progress: OnRows | None
 
 
@@ -136,7 +137,8 @@ class Load:
             if self.plan.op == "upsert":
                 rows = await asyncio.to_thread(newest_of_each_key, rows)
             part = Part(number, rows)
-            outcome = await self.plan.through.put(self.bound, part, self.plan.op, str(uuid.uuid4()))
+            key = self.plan.new_key()
+            outcome = await self.plan.through.put(self.bound, part, self.plan.op, key)
             self.outcomes.append(outcome)
             if self.plan.on_progress is not None and outcome.outcome == "applied":
                 self.plan.on_progress(self._rows)

@@ -9,11 +9,14 @@ from typing import TypedDict, TypeVar, Unpack
 
 import pyarrow as pa
 
+from base.clock import Clock, SystemClock
 from base.errors import Conflict, Refused
 from base.fanout import fan_out
 from base.rows.convert import Rows
 from base.rows.layout import KeyLike, Layout
 from base.rows.outcome import WriteResult
+from base.rows.retry import SENT_MS_MAX
+from base.rows.statement_ids import StatementKey
 from base.wire.batches import ChecksumResult
 from metasrv.sdk.binding import Binding, Bound
 from metasrv.sdk.frontends import Frontends
@@ -21,8 +24,8 @@ from metasrv.sdk.through import Through
 from metasrv.sdk.wanted import Wanted
 
 T = TypeVar("T")
-DEADLINE_MS = 60_000
-"""Of a statement: longer than a failover by detection takes (30 s)."""
+DEADLINE_MS = SENT_MS_MAX
+"""For a statement."""
 FIND_ROWS = 1_000
 REGIONS_AT_ONCE = 16
 """Requests of one read of all regions under way at a time."""
@@ -32,9 +35,15 @@ class StatementOptions(TypedDict, total=False):
     """Keyword arguments of every statement."""
 
     deadline_ms: int
-    """Default 60,000."""
+    """Default 60,000. Regions refuse what they are sent later than two minutes after it was made
+    (`statement-too-old`), whatever the deadline."""
     statement_id: str
-    """Of writes: the same id again is answered by what it did the first time, for ten minutes."""
+    """Of writes: the same id again is answered by what it did the first time, within two minutes
+    of the first."""
+    sent_ms: int
+    """Of writes with a `statement_id`: when it was made, in milliseconds since 1970. The same id
+    with the same time is never applied twice, however late it comes. Default: the time of this
+    call, so that a later call with the same id is known for two minutes only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +59,9 @@ class TableChecksum:
 class AsyncRows:
     """`client.table("main.public.flights")`: insert, upsert, update, delete, get, find and more."""
 
-    def __init__(self, binding: Binding, frontends: Frontends) -> None:
+    def __init__(self, binding: Binding, frontends: Frontends, clock: Clock | None = None) -> None:
         self.binding = binding
+        self._clock = clock or SystemClock()
         self._through = Through(binding, frontends)
 
     @property
@@ -171,8 +181,7 @@ class AsyncRows:
     # -- inside
 
     async def _write(self, wanted: Wanted, options: StatementOptions) -> WriteResult:
-        key = options.get("statement_id") or str(uuid.uuid4())
-        return await self._through.write(wanted, key, _until(options))
+        return await self._through.write(wanted, self._key(options), _until(options))
 
     async def _by_newest(self, until: float, read: Callable[[Bound], Awaitable[T]]) -> T:
         """*read* by the newest reading of the table: begun anew where a column of it has gone."""
@@ -185,6 +194,10 @@ class AsyncRows:
                 has_time = asyncio.get_running_loop().time() < until
                 if error.code != "schema-version-stale" or not is_newer or not has_time:
                     raise
+
+    def _key(self, options: StatementOptions) -> StatementKey:
+        text = options.get("statement_id") or str(uuid.uuid4())
+        return StatementKey(text, options.get("sent_ms") or self._clock.wall_ms())
 
 
 def _until(options: StatementOptions) -> float:

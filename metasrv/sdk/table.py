@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 import pyarrow as pa
 
+from base.clock import Clock
 from base.errors import Refused
 from base.rng import Rng
 from base.rows.nodes import Nodes
@@ -20,8 +21,15 @@ LOAD_OPS: Sequence[LoadOp] = ("insert", "upsert")
 class AsyncTable(AsyncRows):
     """Statements (metasrv/sdk/rows.py), the bulk load, and whole regions read at their nodes."""
 
-    def __init__(self, binding: Binding, frontends: Frontends, nodes: Nodes, rng: Rng) -> None:
-        super().__init__(binding, frontends)
+    def __init__(
+        self,
+        binding: Binding,
+        frontends: Frontends,
+        nodes: Nodes,
+        rng: Rng,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(binding, frontends, clock)
         self._region_scan = RegionScan(binding, nodes, rng)
 
     async def scan_regions(
@@ -53,5 +61,6 @@ class AsyncTable(AsyncRows):
             raise Refused(
                 "invalid-request", expected=f"1 to {BATCH_ROWS_MAX} rows, and insert or upsert"
             )
-        plan = LoadPlan(op, batch_rows, self._through, on_progress)
+        through = self._through
+        plan = LoadPlan(op, batch_rows, through, lambda: self._key({}), on_progress)
         return await Load(await self.binding.get(), plan).run(source)

@@ -16,7 +16,9 @@ from base.rows.named import dicts_of, named_batch
 from base.rows.nodes import ARROW
 from base.rows.outcome import RegionOutcome, WriteResult, outcome_of
 from base.rows.places import PLACE, numbered, placed
+from base.rows.retry import SENT_MS_MAX
 from base.rows.split import Part, by_region
+from base.rows.statement_ids import StatementKey
 from base.schema.keybatch import encode_batch
 from base.schema.values import from_json, from_python, to_json
 from base.wire.batches import ChecksumResult
@@ -25,6 +27,7 @@ from base.wire.rows import (
     MIN_SCHEMA_VERSION,
     ROWS_MAX,
     SCHEMA_VERSION,
+    SENT_MS,
     ChecksumAnswer,
     KeysRequest,
     WriteAnswer,
@@ -34,8 +37,8 @@ from metasrv.sdk.copies import Copies
 from metasrv.sdk.frontends import Frontends
 from metasrv.sdk.wanted import Ends, Op, Wanted
 
-PAGE_S = 60.0
-"""For one page, or one batch of a load: longer than a failover by detection takes (30 s)."""
+PAGE_S = SENT_MS_MAX / 1000
+"""For one page, or one batch of a load."""
 Query = list[tuple[str, str]]
 
 
@@ -43,7 +46,7 @@ Query = list[tuple[str, str]]
 class _Keyed:
     """What all copies of one statement share."""
 
-    key: str
+    key: StatementKey
     until: float
     """Seconds of the loop's clock."""
     copies: Copies
@@ -56,8 +59,8 @@ class Through:
     binding: Binding
     frontends: Frontends
 
-    async def write(self, wanted: Wanted, key: str, until: float) -> WriteResult:
-        """Done once, however often the same *key* comes within ten minutes."""
+    async def write(self, wanted: Wanted, key: StatementKey, until: float) -> WriteResult:
+        """Done once, however often the same *key* comes."""
         bound, copies = await self.binding.get(), Copies()
         with copies.settled():
             while True:
@@ -167,7 +170,7 @@ class Through:
         keyed = named.add_column(0, "_key", encode_batch(layout.key_types, key))
         return by_region(layout, routed, numbered(keyed, first))
 
-    async def put(self, bound: Bound, part: Part, op: Op, key: str) -> RegionOutcome:
+    async def put(self, bound: Bound, part: Part, op: Op, key: StatementKey) -> RegionOutcome:
         """Writes one part of a load. Never raises one of the five. An error points to the place of
         the row in the load."""
         keyed = _Keyed(key, asyncio.get_running_loop().time() + PAGE_S, Copies())
@@ -203,7 +206,7 @@ class Through:
                 keyed.until,
                 keyed.copies,
                 content=body,
-                headers={"content-type": ARROW, "idempotency-key": keyed.key, **self._min(bound)},
+                headers={"content-type": ARROW, **_named(keyed.key), **self._min(bound)},
             )
         except MetaError as error:
             raise _with_keys(error, bound.layout) from error
@@ -236,6 +239,10 @@ class Through:
         """Any frontend must know what this client has seen of the table, whoever showed it."""
         seen = self.frontends.newest(bound.layout.table_id)
         return {MIN_SCHEMA_VERSION: str(max(seen, bound.layout.schema_version))}
+
+
+def _named(key: StatementKey) -> dict[str, str]:
+    return {"idempotency-key": key.text, SENT_MS: str(key.sent_ms)}
 
 
 def _table(layout: Layout) -> str:

@@ -86,6 +86,7 @@ async def scene(
         frontends = Frontends(bench=bench, table=body(bench))
         frontends.lead(*addresses or (ONE, OTHER))
         async with AsyncClient([URL], transport=frontends, patience_ms=10_000) as client:
+            client.clock = bench.clock
             yield frontends, client.table("t")
 
 

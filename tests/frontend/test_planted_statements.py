@@ -12,11 +12,16 @@ from base.rows.split import ABSENT
 from dataplane.frontend import entries
 from dataplane.frontend.cases import Cases
 from dataplane.frontend.writing import Writing
+from dataplane.region.statement_table import Remembered, StatementTable
 from dataplane.region.statements import StatementMemory
-from tests.frontend import test_planning, test_statements
+from tests.frontend import test_planning, test_statement_times, test_statements
+from tests.region.test_statement_model import SEEDS, live
 
 CAUGHT = (AssertionError, MetaError, pytest.fail.Exception)
 WHERE, SENT = Cases.where, Writing._sent
+TIME_OF, FORGET = StatementMemory.time_of, StatementMemory.forget
+ADD = StatementMemory.add
+ROOM = 6
 
 
 def whichever(
@@ -47,6 +52,37 @@ def nothing_remembered(self: StatementMemory, statement_id: str) -> None:
     """A repeated statement is a new one."""
 
 
+def as_it_arrives(self: StatementMemory, sent_ms: int | None, now_ms: int) -> int:
+    """The age of a statement is that of the copy, whenever its first sender made it."""
+    return TIME_OF(self, None, now_ms)
+
+
+def without_a_trace(self: StatementMemory, now_ms: int) -> bool:
+    """Nobody knows up to which time statements were forgotten."""
+    before = self.forgotten_ms
+    found = FORGET(self, now_ms)
+    self.forgotten_ms = before
+    return found
+
+
+def to_make_room(self: StatementMemory, statement_id: str, statement: Remembered) -> None:
+    """The oldest statements are forgotten when there are many, however young they are."""
+    ADD(self, statement_id, statement)
+    if len(self) > ROOM:
+        self.tables = self.tables[1:] or (StatementTable(),)
+
+
+async def clocks_that_leap() -> None:
+    for seed in range(SEEDS):
+        live(seed, is_wild=True)
+
+
+async def held_up_frontend() -> None:
+    await test_statement_times.test_given_a_frontend_that_stood_still_then_its_statement_is_refused(
+        named=True
+    )
+
+
 async def rivals_of_before() -> None:
     test_planning.test_given_two_rows_of_before_with_one_value_when_one_goes_then_the_others_entry_stays()
 
@@ -66,6 +102,14 @@ PLANTED: dict[str, tuple[object, str, object, Case]] = {
         conflict_is_done,
         test_statements.test_given_a_row_that_changes_meanwhile_when_updated_then_it_is_planned_again,
     ),
+    "age of the copy that arrives": (
+        StatementMemory,
+        "time_of",
+        as_it_arrives,
+        held_up_frontend,
+    ),
+    "forgotten without a trace": (StatementMemory, "forget", without_a_trace, clocks_that_leap),
+    "forgotten to make room": (StatementMemory, "add", to_make_room, clocks_that_leap),
     "statement done twice": (
         StatementMemory,
         "find",

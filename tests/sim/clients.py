@@ -49,7 +49,7 @@ class Session:
 
     def rows(self, name: str) -> AsyncRows:
         binding = Binding(self.service, TableName.parse(name))
-        return AsyncRows(binding, self._frontends)
+        return AsyncRows(binding, self._frontends, self.clock)
 
     async def think(self, ms_max: int) -> None:
         await self.clock.sleep_ms(self.random.randrange(1, ms_max))

@@ -353,13 +353,14 @@ class SimClock:
         offset_ms: int = 0,
         rate: float = 1.0,
     ) -> None:
-        """*rate*: how fast it runs; 1.001 gains a millisecond a second."""
+        """*rate*: how fast `mono_ms` runs; 1.001 gains a millisecond a second. The wall clock is
+        kept right by others (NTP), but for its offset."""
         self._loop = loop
         self.rate = rate
         self._wall_start_ms = epoch_ms + offset_ms
 
     def wall_ms(self) -> int:
-        return self._wall_start_ms + self.mono_ms()
+        return self._wall_start_ms + round(self._loop.time() * 1000)
 
     def mono_ms(self) -> int:
         return round(self._loop.time() * 1000 * self.rate)

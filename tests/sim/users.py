@@ -95,10 +95,10 @@ class User:
         keys = sorted({self._key() for _ in range(count)})
         rows = [self._row(op, key) for key in keys]
         statement = self.table.begin(op, rows, session.now)
-        id = session.key().ljust(16, "-")
+        id, sent_ms = session.key().ljust(16, "-"), session.clock.wall_ms()
 
         async def act(service: Service) -> object:
-            return await service.writes.rows(self.name, op, rows, id)
+            return await service.writes.rows(self.name, op, rows, id, sent_ms)
 
         for tried in range(TRIES_MAX):
             try:
