@@ -136,7 +136,11 @@ SUITES: Mapping[str, Suite] = {
         ("tests/sim/test_planted.py::QUICK",),
     ),
 }
-HUNTED = ("tests/sim/planted.py::BUGS", "tests/sim/planted_changes.py::PATCHES")
+HUNTED = (
+    "tests/sim/planted.py::BUGS",
+    "tests/sim/planted_changes.py::PATCHES",
+    "tests/sim/planted_gains.py::PATCHES",
+)
 """Of the simulation; `make sim` plants any of them."""
 
 Planted = tuple[str, str]

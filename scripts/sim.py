@@ -2,7 +2,8 @@
 
 Prints each seed that went wrong, with its faults and the digest of its trace, and at the end how
 often every rare state was reached. Exit 1 if one went wrong, or a rare state was never reached.
-`--short` lives short lives. `--bug` plants a mistake, which must be found: exit 0 as soon as it is.
+`--short` lives short lives, `--length outage` those in which several nodes die. `--bug` plants a
+mistake, which must be found: exit 0 as soon as it is.
 """
 
 import argparse
@@ -11,9 +12,9 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from tests.sim.length import LONG, SHORT, Life
+from tests.sim.length import LONG, Life
 from tests.sim.planted import BUGS, Bugs
-from tests.sim.plot import live
+from tests.sim.profiles import LENGTHS, lived
 from tests.sim.report import never, shown
 
 HASHES = "0"
@@ -24,11 +25,12 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="sim", description=__doc__)
     parser.add_argument("--seeds", type=int, default=100, help="How many.")
     parser.add_argument("--first", type=int, default=1, help="The first of them.")
-    parser.add_argument("--short", action="store_true", help="Short lives: a quarter of the time.")
+    parser.add_argument("--short", dest="length", action="store_const", const="short")
+    parser.add_argument("--length", choices=LENGTHS, default=LONG.name, help="What they are like.")
     parser.add_argument("--bug", choices=sorted(BUGS), help="Plant it, and look for it.")
     asked = parser.parse_args(argv)
     _fix_hashes(argv)
-    length = SHORT if asked.short else LONG
+    length = LENGTHS[asked.length]
     lives = [Life(asked.first + number, length) for number in range(asked.seeds)]
     return _hunt(lives, BUGS[asked.bug]) if asked.bug else _live(lives)
 
@@ -43,7 +45,7 @@ def _fix_hashes(argv: Sequence[str]) -> None:
 def _live(lives: Sequence[Life]) -> int:
     sometimes, wrong, operations = Counter[str](), 0, 0
     for done, life in enumerate(lives, start=1):
-        outcome = live(life)
+        outcome = lived(life)
         sometimes += outcome.sometimes
         operations += outcome.operations
         if outcome.violations:
@@ -61,7 +63,7 @@ def _live(lives: Sequence[Life]) -> int:
 
 def _hunt(lives: Sequence[Life], bugs: Bugs) -> int:
     for tried, life in enumerate(lives, start=1):
-        outcome = live(life, bugs, until="")
+        outcome = lived(life, bugs, until="")
         if outcome.violations:
             print(f"found after {tried} seeds\n{shown(outcome)}")
             return 0

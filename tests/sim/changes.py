@@ -229,6 +229,8 @@ class Alterer:
 
         end: End[object] = await pursued(session, pursue)
         plan.settle(session.now, done=end.error is None)
+        if steering is not None and steering.is_cancelled and end.error is None:
+            session.wrong(f"{wish.method} {wish.path} was cancelled, and was done")
         return end.error is None
 
     def _name(self, prefix: str) -> str:

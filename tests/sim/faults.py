@@ -106,6 +106,23 @@ async def node_dies_twice(stage: Stage) -> None:
     await _restarted(stage, node)
 
 
+async def two_nodes_die(stage: Stage) -> None:
+    """Within a minute, perhaps with the leader between them. Of three nodes that is most of them,
+    so nobody is failed over before one returns."""
+    one, other = stage.random.sample(list(stage.nodes), 2)
+    one.kill()
+    await stage.sleep_ms(stage.random.uniform(100, 12_000))
+    if stage.random.random() < 0.4:
+        _leading(stage).kill()
+    other.lose_power(0, kept_names=False)
+    stage.weather.sometimes["two nodes that died within a minute"] += 1
+    await stage.sleep_ms(stage.random.choice([500, 14_000]))
+    processes: list[Datanode | Metasrv] = [*stage.nodes, *stage.servers]
+    for process in processes:
+        if not process.is_up:
+            process.start()
+
+
 async def node_stands_still(stage: Stage) -> None:
     """Longer than its leases."""
     node = stage.random.choice(stage.nodes)
@@ -198,6 +215,7 @@ FAULTS: tuple[Fault, ...] = (
     node_loses_power,
     node_dies_at_its_disk,
     node_dies_twice,
+    two_nodes_die,
     node_stands_still,
     disk_is_full,
     link_is_cut,

@@ -70,6 +70,7 @@ class StoreGhost:
                 if start <= event.key < end and event.value is not None:
                     history = decode(ProcedureHistory, event.value, key=event.key.decode())
                     self.sometimes[f"a procedure ended: {history.outcome}"] += 1
+                    self.sometimes[f"a procedure ended: {history.last.kind}"] += 1
 
 
 @dataclass

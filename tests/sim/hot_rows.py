@@ -24,6 +24,7 @@ from tests.sim import servers
 from tests.sim.clients import Session
 from tests.sim.disks import Disks
 from tests.sim.jobs import SimJobs
+from tests.sim.length import Life
 from tests.sim.line import Line
 from tests.sim.loop import SimLoop, run
 from tests.sim.planted import Bugs
@@ -168,7 +169,7 @@ def hot(scenario: Callable[[HotTable], Awaitable[None]]) -> None:
         return HotJobs(disks, loop, node, weather, table=tables[0])
 
     async def main(loop: SimLoop) -> None:
-        world = World(loop, 1, Bugs())
+        world = World(loop, Life(1), Bugs())
         session = world.session("client")
         tables.append(HotTable(world, Line(session, world.frontends[:1])))
         world.servers[0].start()

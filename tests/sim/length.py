@@ -12,6 +12,8 @@ class Length:
     writers: int
     users: int
     """Of frontends."""
+    scans: int
+    """By indexes, page by page."""
     statements: int
     """Of one writer, or user."""
     changes: int
@@ -23,12 +25,14 @@ class Length:
     faults_max: int
     faults_ms: int
     """In which they begin."""
+    nodes: int = 3
 
 
 LONG = Length(
     name="long",
     writers=2,
     users=3,
+    scans=12,
     statements=38,
     changes=8,
     owned=8,
@@ -41,6 +45,7 @@ SHORT = Length(
     name="short",
     writers=1,
     users=2,
+    scans=6,
     statements=9,
     changes=4,
     owned=1,
@@ -66,4 +71,4 @@ class Life(NamedTuple):
     def command(self) -> str:
         """Lives it again."""
         again = f"make sim SEEDS=1 FIRST={self.seed}"
-        return again if self.length is LONG else f"{again} ARGS=--{self.length.name}"
+        return again if self.length is LONG else f'{again} ARGS="--length {self.length.name}"'

@@ -27,7 +27,9 @@ class Line:
     session: Session
     frontends: Sequence[Frontend]
 
-    async def ask(self, act: Callable[[Service], Awaitable[T]]) -> T:
+    async def ask(
+        self, act: Callable[[Service], Awaitable[T]], patience_s: float = PATIENCE_S
+    ) -> T:
         """Raises what the frontend says; Unknown: nobody knows whether it was done."""
         frontend = self.session.random.choice(self.frontends)
         weather = self.session.network.weather
@@ -38,7 +40,7 @@ class Line:
         if fate is not Fate.LOST:
             self._later(fate, self._arrive, frontend, act, answer, fate)
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(patience_s):
                 return await answer
         except TimeoutError as error:
             raise Unknown(what=frontend.name) from error

@@ -12,9 +12,10 @@ from functools import partial
 from multiprocessing import get_context
 from typing import NamedTuple
 
-from tests.sim.length import FIRST_SHORT, SHORT, Life
+from tests.sim.length import FIRST_SHORT, SHORT, Length, Life
 from tests.sim.planted import BUGS
 from tests.sim.plot import Outcome, Plot, live
+from tests.sim.profiles import lived
 from tests.sim.world import World
 
 HASHES = "0"
@@ -26,6 +27,8 @@ class Hunt(NamedTuple):
 
     bug: str
     check: str
+    length: Length = SHORT
+    first: int = FIRST_SHORT
 
 
 @dataclass(frozen=True)
@@ -35,21 +38,22 @@ class Processes:
     pool: ProcessPoolExecutor
 
     def lives(
-        self, lives: Sequence[Life], plot: Callable[[World, Life], Plot] = Plot
+        self, lives: Sequence[Life], plot: Callable[[World, Life], Plot] | None = None
     ) -> list[Outcome]:
-        """In order of *lives*."""
-        return list(self.pool.map(partial(live, plot=plot), lives))
+        """In order of *lives*. *plot*: instead of that of their lengths."""
+        living = lived if plot is None else partial(live, plot=plot)
+        return list(self.pool.map(living, lives))
 
     def hunts(self, wanted: Sequence[Hunt], lives_max: int) -> list[int | None]:
-        """Of each: after how many short lives it was found."""
+        """Of each: after how many lives it was found."""
         tasks = [self.pool.submit(_hunted, hunt, lives_max) for hunt in wanted]
         return [task.result() for task in tasks]
 
 
 def _hunted(hunt: Hunt, lives_max: int) -> int | None:
     for number in range(lives_max):
-        life = Life(FIRST_SHORT + number, SHORT)
-        found = live(life, BUGS[hunt.bug], until=hunt.check).violations
+        life = Life(hunt.first + number, hunt.length)
+        found = lived(life, BUGS[hunt.bug], until=hunt.check).violations
         if any(hunt.check in text for text in found):
             return number + 1
     return None

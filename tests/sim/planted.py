@@ -29,7 +29,7 @@ from tests.procedures.planted import (
     without,
     without_index,
 )
-from tests.sim.planted_changes import PATCHES
+from tests.sim import planted_changes, planted_gains
 
 
 @dataclass(frozen=True)
@@ -162,6 +162,10 @@ BUGS: Mapping[str, Bugs] = {
     "statement done twice": Bugs(patches=((StatementMemory, "find", _nothing_remembered),)),
     "log not synced": Bugs(patches=((MemoryFile, "sync", _not_synced),)),
     "sealed without a sync": Bugs(patches=((MemoryDisk, "sync_file", _not_brought_down),)),
-    **{name: Bugs(patches=tuple(patches)) for name, patches in PATCHES.items()},
+    **{
+        name: Bugs(patches=tuple(patches))
+        for patches_by_name in (planted_changes.PATCHES, planted_gains.PATCHES)
+        for name, patches in patches_by_name.items()
+    },
 }
 """By name."""

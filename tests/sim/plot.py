@@ -21,13 +21,14 @@ from dataplane.frontend import transactions
 from keys.records import ProcedureKey, ProcedureRecord
 from keys.value import decode
 from metasrv.check.look import check
-from tests.sim.changes import Alterer, shaped_spec
+from tests.sim.changes import STEERED, Alterer, shaped_spec
 from tests.sim.clients import Session, pursued
 from tests.sim.ddl import Forgetter, Known, Owner, builder, steward
 from tests.sim.eyes import SimEyes
 from tests.sim.faults import FAULTS, Fault
 from tests.sim.frontends import Frontend
 from tests.sim.ghosts import look_at_leaders
+from tests.sim.index_scans import Scanner
 from tests.sim.length import Life
 from tests.sim.line import Line
 from tests.sim.loop import WORLD, SimLoop, run
@@ -77,7 +78,7 @@ def live(
     plots: list[Plot] = []
 
     async def main(loop: SimLoop) -> None:
-        plots.append((plot or Plot)(World(loop, life.seed, bugs, until), life))
+        plots.append((plot or Plot)(World(loop, life, bugs, until), life))
         playing = loop.spawn(WORLD, plots[0].play())
         await asyncio.wait([playing, plots[0].world.found], return_when=asyncio.FIRST_COMPLETED)
         if playing.done():
@@ -180,11 +181,14 @@ class Plot:
         shaped = Shaped(
             end.value.id, "shaped", session.oracle.rows(end.value.id), regions, is_crowded
         )
-        alterer = Alterer(session, shaped)
+        alterer = Alterer(session, shaped, steered=0.0)
         self.alterers.append(alterer)
         await alterer.index(TOKEN)
         if regions == 1 and not is_crowded:
             await alterer.index(SPARSE, unique=True)
+        if not is_crowded:
+            await User(self._line("first"), shaped, 0).fill()
+        alterer.steered = STEERED
         return True
 
     def _owner(self, name: str) -> Owner:
@@ -200,7 +204,9 @@ class Plot:
         (alterer,) = self.alterers
         for number in range(length.users):
             user = User(self._line(f"user-{number}"), alterer.table, number)
-            actors.append((user.session.name, user.run(length.statements)))
+            actors.append((user.session.name, self._use(user)))
+        scanner = Scanner(self._line("scanner"), alterer.table)
+        actors.append(("scanner", self._scan(scanner)))
         actors.append(("alterer", alterer.run(length.changes)))
         for number, known in enumerate(self.known):
             owner = self._owner(f"steward-{number + 1}")
@@ -213,6 +219,12 @@ class Plot:
         actors.append((forgetter.session.name, forgetter.run(length.owned)))
         actors.append(("reader", self._read(world.session("reader"))))
         return actors
+
+    async def _use(self, user: User) -> None:
+        await user.run(self.length.statements)
+
+    async def _scan(self, scanner: Scanner) -> None:
+        await scanner.run(self.length.scans)
 
     def _line(self, name: str) -> Line:
         return Line(self.world.session(name), self.world.frontends)
@@ -229,6 +241,7 @@ class Plot:
         world, random = self.world, self.world.random
         world.weather.storm = world.weather.store_storm = 0.5
         world.weather.job_fails = 0.2
+        world.weather.is_tried = True
         count = random.randint(self.length.faults_min, self.length.faults_max)
         starts = sorted(random.uniform(0, self.length.faults_ms) for _ in range(count))
         begun: list[Awaitable[None]] = []
@@ -244,7 +257,10 @@ class Plot:
             await one
 
     async def _happens(self, fault: Fault) -> None:
+        weather = self.world.weather
+        weather.troubles += 1
         await fault(self.world)
+        weather.troubles -= 1
         self.world.loop.trace("fault is over", fault.__name__)
 
     def _make_peace(self) -> None:

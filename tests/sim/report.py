@@ -1,9 +1,11 @@
 """What is said of seeds: of one that went wrong, all that is needed to live it again."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from tests.sim import index_scans, outage
 from tests.sim.plot import Outcome
+from tests.sim.steering import RACED
 
 SHOWN_MAX = 12
 
@@ -48,6 +50,21 @@ RARELY = (
 """Rarer ones, of which a long run must have reached each."""
 RARELY_OPERATIONS = 7_000
 """So many are a long run: of forty long lives, or of two hundred short ones."""
+
+
+REACHED: Mapping[str, int] = {
+    index_scans.BESIDE_UPDATE: 150,
+    index_scans.BESIDE_CHANGE: 150,
+    index_scans.BESIDE_TROUBLE: 100,
+    index_scans.BESIDE_FAILOVER: 5,
+    index_scans.ASKED_AGAIN: 200,
+    RACED: 100,
+    outage.TWO_DIED: 10,
+    outage.THREE_DIED: 3,
+    outage.IN_ITS_TURN: 3,
+    outage.LEADER_CHANGED: 3,
+}
+"""How often the fixed lives are to reach what a life without it would not miss."""
 
 
 def never(sometimes: Counter[str], operations: int) -> list[str]:

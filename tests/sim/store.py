@@ -32,8 +32,8 @@ class What:
 
     writes: bool = False
     puts: bool = False
-    dooms: bool = False
-    """A transaction of a leader: whoever is doomed is struck with it."""
+    keys: tuple[bytes, ...] = ()
+    """Those that a transaction of a leader writes: whoever is doomed is struck with it."""
 
 
 READ = What()
@@ -60,8 +60,9 @@ class FaultyStore:
         puts = any(isinstance(write, Put) for write in request.writes)
         try:
             writes = bool(request.writes)
-            dooms = writes and not is_of_election(request)
-            return await self._call(work, deadline_ms, What(writes, puts, dooms))
+            is_of_leader = writes and not is_of_election(request)
+            keys = tuple(write.key for write in request.writes) if is_of_leader else ()
+            return await self._call(work, deadline_ms, What(writes, puts, keys))
         except Unknown:
             self.ghost.told_nothing(self.host, request)
             raise
@@ -125,8 +126,8 @@ class FaultyStore:
         if self.loop.is_over:
             raise Unavailable(what="store")
         fate = (
-            self.weather.fate_of_write(self.host)
-            if what.dooms
+            self.weather.fate_of_write(self.host, what.keys)
+            if what.keys
             else self.weather.fate(self.host, STORE)
         )
         answer = self.loop.create_future()

@@ -6,6 +6,7 @@ make sim SEEDS=50 ARGS="--bug 'no wait after an election'"
 import pytest
 
 from tests.sim.lives import Hunt, Processes
+from tests.sim.outage import OUTAGE
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
 
@@ -26,6 +27,9 @@ QUICK = [
     Hunt("no new entries", "lacks"),
     Hunt("origin default forgotten", "right: one of"),
     Hunt("reorg skipped", "lacks"),
+    Hunt("a lost page is left out", "stood there"),
+    Hunt("a control told before it is stored", "was paused, and is"),
+    Hunt("a new leader is waited for", "led by who lives", OUTAGE, first=1),
 ]
 
 
@@ -37,4 +41,4 @@ def test_given_planted_mistakes_when_seeds_are_lived_then_each_is_found(
     assert None not in found.values(), found
     with capsys.disabled():
         for hunt, lives in found.items():
-            print(f"\n{hunt.bug}: short life {lives}, by {hunt.check!r}", end="")
+            print(f"\n{hunt.bug}: {hunt.length.name} life {lives}, by {hunt.check!r}", end="")

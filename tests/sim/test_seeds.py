@@ -1,7 +1,7 @@
 """The system under seeds: every one a cluster, its clients and its faults, in virtual time.
 
-Ten long lives, and 290 short ones; with LIVES=110 in the environment so many in all.
-More of them: `make sim SEEDS=10000`, or with `ARGS=--short`; one of them again:
+Ten long lives, 290 short ones, and ten in which several nodes die; with LIVES=110 in the
+environment so many long and short ones. More of them: `make sim SEEDS=10000`, or with `ARGS=--short`; one of them again:
 `make sim SEEDS=1 FIRST=17`.
 """
 
@@ -15,12 +15,14 @@ from tests.drawn import new_seed
 from tests.sim.corpus import FOUND
 from tests.sim.length import FIRST_SHORT, LONG, SHORT, Length, Life
 from tests.sim.lives import Processes
+from tests.sim.outage import OUTAGE
 from tests.sim.plot import Outcome
-from tests.sim.report import never, shown
+from tests.sim.report import REACHED, never, shown
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
 
 LONG_LIVES = 10
+OUTAGES = 10
 NEW_SHORT = 4
 NEW_FROM = 1_000_000
 """Above every seed that has a name."""
@@ -28,20 +30,22 @@ SHORT_LIVES = int(os.environ.get("LIVES", "300")) - LONG_LIVES
 
 
 def drawn(seed: int) -> list[Life]:
-    """One long life and a few short ones of a seed that this run has drawn (tests/drawn.py); a
-    failure names the command that lives it again."""
+    """One long life, a few short ones and an outage of a seed that this run has drawn
+    (tests/drawn.py); a failure names the command that lives it again."""
     first = NEW_FROM + seed
-    return [Life(first, LONG), *(Life(first + n, SHORT) for n in range(1, 1 + NEW_SHORT))]
+    short = (Life(first + n, SHORT) for n in range(1, 1 + NEW_SHORT))
+    return [Life(first, LONG), *short, Life(first, OUTAGE)]
 
 
 LIVES = [
     *(Life(seed, LONG) for seed in range(1, 1 + LONG_LIVES)),
     *(Life(seed, SHORT) for seed in range(FIRST_SHORT, FIRST_SHORT + SHORT_LIVES)),
+    *(Life(seed, OUTAGE) for seed in range(1, 1 + OUTAGES)),
 ]
 NEW = [] if (seed := new_seed()) is None else drawn(seed)
 EVERY = list(dict.fromkeys([*LIVES, *FOUND, *NEW]))
 
-OPERATIONS_MIN = {LONG: 200, SHORT: 34}
+OPERATIONS_MIN = {LONG: 200, SHORT: 34, OUTAGE: 34}
 Lived = Callable[[Life], Outcome]
 
 
@@ -79,7 +83,18 @@ def test_given_all_seeds_when_lived_then_every_rare_state_was_reached(lived: Liv
     assert not never(total, sum(outcome.operations for outcome in outcomes)), total
 
 
-@pytest.mark.parametrize("length", [LONG, SHORT], ids=lambda length: length.name)
+def test_given_all_seeds_when_lived_then_what_needs_much_was_reached_often(
+    lived: Lived, capsys: pytest.CaptureFixture[str]
+) -> None:
+    total = sum((lived(life).sometimes for life in LIVES), Counter[str]())
+
+    with capsys.disabled():
+        for what, least in REACHED.items():
+            print(f"\n{total[what]} (at least {least}): {what}", end="")
+    assert not [what for what, least in REACHED.items() if total[what] < least]
+
+
+@pytest.mark.parametrize("length", [LONG, SHORT, OUTAGE], ids=lambda length: length.name)
 def test_given_one_seed_when_lived_again_then_its_history_is_the_same(
     length: Length, lived: Lived, sim_processes: Processes
 ) -> None:

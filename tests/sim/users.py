@@ -46,6 +46,13 @@ class User:
             self.session.oracle.statements += 1
             await self._statement()
 
+    async def fill(self) -> None:
+        """Rows of before, while all is calm."""
+        keys = range(KEYS * self.number, KEYS * (self.number + 1))
+        while any(None in self.table.rows.possible(key, *(2 * [self.session.now])) for key in keys):
+            await self.session.think(THINK_MS)
+            await self._send(Op.UPSERT, list(keys))
+
     async def _statement(self) -> None:
         drawn = self.session.random.random()
         if drawn < 0.35:
@@ -91,8 +98,10 @@ class User:
         return self.table.spread if column == SPARSE else VALUES
 
     async def _write(self, op: Op, count: int) -> None:
+        await self._send(op, sorted({self._key() for _ in range(count)}))
+
+    async def _send(self, op: Op, keys: Sequence[int]) -> None:
         session = self.session
-        keys = sorted({self._key() for _ in range(count)})
         rows = [self._row(op, key) for key in keys]
         statement = self.table.begin(op, rows, session.now)
         id, sent_ms = session.key().ljust(16, "-"), session.clock.wall_ms()

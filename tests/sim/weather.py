@@ -1,7 +1,7 @@
 """What becomes of a message: drawn by the seed, by the weather, and by which links are cut."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
@@ -55,8 +55,14 @@ class Weather:
     """The store takes no puts."""
     job_fails: float = 0.0
     """The chance of a piece of a job to fail."""
+    is_tried: bool = False
+    """Whether the calm of the beginning is over."""
+    troubles: int = 0
+    """Faults that have begun, and are not over."""
     doomed: dict[str, Callable[[], None]] = field(default_factory=dict)
     """Host -> what befalls it with its next transaction, which arrives late."""
+    doubts: list[Callable[[Sequence[bytes]], bool]] = field(default_factory=list)
+    """Each says of the keys that a leader writes whether the answer is to be lost."""
     cut: set[tuple[str, str]] = field(default_factory=set)
     sometimes: Counter[str] = field(default_factory=Counter)
     """Rare things, and how often each happened."""
@@ -76,8 +82,10 @@ class Weather:
                 return fate
         return Fate.FINE
 
-    def fate_of_write(self, source: str) -> Fate:
-        """Of a transaction with the store."""
+    def fate_of_write(self, source: str, keys: Sequence[bytes]) -> Fate:
+        """Of a transaction with the store that writes *keys*."""
+        if True in [meets(keys) for meets in [*self.doubts]]:  # each hears of them
+            return Fate.UNANSWERED
         doom = self.doomed.pop(source, None)
         if doom is None:
             return self.fate(source, STORE)

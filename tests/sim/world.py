@@ -10,6 +10,7 @@ from tests.sim.clients import Session
 from tests.sim.disks import Disks
 from tests.sim.frontends import Frontend
 from tests.sim.ghosts import LeaseGhost, StoreGhost
+from tests.sim.length import Life
 from tests.sim.loop import SimClock, SimLoop
 from tests.sim.net import Network
 from tests.sim.nodes import Datanode
@@ -27,8 +28,9 @@ FRONTENDS = 2
 class World:
     """Implements tests.sim.faults.Stage."""
 
-    def __init__(self, loop: SimLoop, seed: int, bugs: Bugs, until: str | None = None) -> None:
+    def __init__(self, loop: SimLoop, life: Life, bugs: Bugs, until: str | None = None) -> None:
         """*until*: words of the violation at which the world may end."""
+        seed = life.seed
         self.loop = loop
         self.found: asyncio.Future[None] = loop.create_future()
         """Done once there is such a violation."""
@@ -59,7 +61,7 @@ class World:
         self.urls = tuple(server.url for server in self.servers)
         self.nodes = [
             Datanode(f"dn-{n}", loop, self.network, self.disks, self._clock(drift), self.urls)
-            for n in (1, 2, 3)
+            for n in range(1, life.length.nodes + 1)
         ]
         self.frontends = [
             Frontend(number, loop, self.network, self._clock(DRIFT), self.urls)

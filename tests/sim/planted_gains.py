@@ -1,0 +1,60 @@
+"""Mistakes that need several faults or much of something, planted for one world at a time."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from dataplane.frontend.scanning import Scanning
+from dataplane.frontend.scans import IndexScan, OpenScan, Place
+from procedures.control import Command
+from procedures.entry import Entry
+from procedures.kinds import failover_table
+from procedures.manager import Manager
+from tests.procedures.enumeration import Patch
+
+_PAGE = Scanning.page
+_RESUME = Scanning.resume
+_POST = Manager._post
+
+
+async def _keeps_its_place(self: Scanning, opened: OpenScan, at: Place, limit: int) -> Any:
+    """A frontend that remembers how far a scan by an index has come."""
+    page, following = await _PAGE(self, opened, at, limit)
+    if following is not None:
+        known = self.opened.find(opened.transaction.id)
+        if isinstance(known.scan, IndexScan):
+            scan = replace(known.scan, first=following.key)
+            self.opened.keep(OpenScan(scan, known.transaction))
+    return page, following
+
+
+def _from_there(self: Scanning, token: str) -> tuple[OpenScan, Place]:
+    """And goes on from there, whatever the token says: a page whose answer was lost is left out."""
+    opened, place = _RESUME(self, token)
+    return opened, opened.scan.start if isinstance(opened.scan, IndexScan) else place
+
+
+async def _told_at_once(self: Manager, entry: Entry, command: Command | None) -> Any:
+    """A control is answered when it is heard, not when it is stored."""
+    if command is None:
+        return await _POST(self, entry, command)
+    letter = entry.put(command)
+    letter.answer.add_done_callback(lambda done: done.cancelled() or done.exception())
+    self._wake(entry)
+    return entry
+
+
+async def _never_gone(*_: object) -> bool:
+    """A new leader that dies in its turn is waited for."""
+    return False
+
+
+PATCHES: dict[str, Iterable[Patch]] = {
+    "a lost page is left out": (
+        (Scanning, "page", _keeps_its_place),
+        (Scanning, "resume", _from_there),
+    ),
+    "a control told before it is stored": ((Manager, "_post", _told_at_once),),
+    "a new leader is waited for": ((failover_table, "_leader_is_gone", _never_gone),),
+}
+"""By name."""

@@ -1,0 +1,19 @@
+"""What a life is like, by the name of its length: each length that is not of all things has a plot
+of its own."""
+
+from collections.abc import Mapping
+
+from tests.sim.length import LONG, SHORT, Length, Life
+from tests.sim.outage import OUTAGE, Outage
+from tests.sim.planted import Bugs
+from tests.sim.plot import Outcome, Plot, live
+
+PLOTS: Mapping[str, type[Plot]] = {OUTAGE.name: Outage}
+"""By the name of a length; the others have the plot of all things."""
+LENGTHS: Mapping[str, Length] = {one.name: one for one in (LONG, SHORT, OUTAGE)}
+"""Those that `make sim` lives."""
+
+
+def lived(life: Life, bugs: Bugs | None = None, until: str | None = None) -> Outcome:
+    """Lives it as its length says."""
+    return live(life, bugs, until, PLOTS.get(life.length.name))
