@@ -26,6 +26,8 @@ class Length:
     faults_ms: int
     """In which they begin."""
     nodes: int = 3
+    memtable_bytes: int = 64 << 10
+    """Of a region: flushed above it."""
 
 
 LONG = Length(

@@ -30,7 +30,6 @@ from tests.sim.disks import Disks, ProcessDisk
 from tests.sim.loop import SimLoop
 from tests.sim.net import Network, Wire
 
-MEMTABLE_BYTES = 64 << 10
 FLUSH_AGE_MS = 20_000
 RESOURCES = NodeResources(
     cpu_cores=2,
@@ -61,6 +60,7 @@ class Datanode:
     disks: Disks
     clock: Clock
     metasrvs: Sequence[str]
+    memtable_bytes: int
     node: str = ""
     """Of the loop; the process that was started last."""
     disk: ProcessDisk | None = None
@@ -114,7 +114,7 @@ class Datanode:
         identity = Identity(self.name, incarnation, self.url, f"zone-{self.name}", self.root)
         client = HttpClient(self.metasrvs, transport=Wire(self.network))
         leases = RegionLeases(incarnation)
-        limits = RegionLimits(MEMTABLE_BYTES, FLUSH_AGE_MS)
+        limits = RegionLimits(self.memtable_bytes, FLUSH_AGE_MS)
         store = DiskStore(disk, self.clock, self.root, limits, BlockCache(1 << 20), ("/",))
         async with asyncio.TaskGroup() as tasks:
 

@@ -1,20 +1,28 @@
 """Mistakes that need several faults or much of something, planted for one world at a time."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from dataplane.frontend.scanning import Scanning
 from dataplane.frontend.scans import IndexScan, OpenScan, Place
+from dataplane.region.logged_group import LoggedGroup
+from dataplane.region.sealed_log import SealedLog
+from keys.kv import KeyValue
+from procedures import manager
 from procedures.control import Command
 from procedures.entry import Entry
 from procedures.kinds import failover_table
 from procedures.manager import Manager
+from procedures.recovery import read_records
 from tests.procedures.enumeration import Patch
 
 _PAGE = Scanning.page
 _RESUME = Scanning.resume
 _POST = Manager._post
+_GROUPS = SealedLog.groups
+REPLAYED_MAX = 4_000
+"""Statements."""
 
 
 async def _keeps_its_place(self: Scanning, opened: OpenScan, at: Place, limit: int) -> Any:
@@ -49,12 +57,31 @@ async def _never_gone(*_: object) -> bool:
     return False
 
 
+async def _first_page(*asked: Any, **bounds: Any) -> AsyncIterator[tuple[KeyValue, ...]]:
+    """A new leader takes up the first page of the records that it finds."""
+    async for items in read_records(*asked, **bounds):
+        yield items
+        return
+
+
+def _not_all(self: SealedLog) -> Iterator[LoggedGroup]:
+    """A replay that ends at a bound, and says nothing."""
+    read = 0
+    for group in _GROUPS(self):
+        yield group
+        read += len(group.statements)
+        if read > REPLAYED_MAX:
+            return
+
+
 PATCHES: dict[str, Iterable[Patch]] = {
     "a lost page is left out": (
         (Scanning, "page", _keeps_its_place),
         (Scanning, "resume", _from_there),
     ),
     "a control told before it is stored": ((Manager, "_post", _told_at_once),),
+    "one page of records recovered": ((manager, "read_records", _first_page),),
+    "a replay that ends at a bound": ((SealedLog, "groups", _not_all),),
     "a new leader is waited for": ((failover_table, "_leader_is_gone", _never_gone),),
 }
 """By name."""

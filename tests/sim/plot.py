@@ -98,6 +98,8 @@ def live(
 
 class Plot:
     look_ms = LOOK_MS
+    regions = 2
+    """Of a table of the SDK's."""
 
     def __init__(self, world: World, life: Life) -> None:
         self.world = world
@@ -162,7 +164,7 @@ class Plot:
             return False
         self.known: list[Known] = []
         for name in self.names:
-            known = await owner.create(name, 2)
+            known = await owner.create(name, self.regions)
             if known is None:
                 session.wrong(f"{name} cannot be made")
                 return False

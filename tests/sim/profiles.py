@@ -4,13 +4,22 @@ of its own."""
 from collections.abc import Mapping
 
 from tests.sim.length import LONG, SHORT, Length, Life
+from tests.sim.logs import LOG, Log
 from tests.sim.outage import OUTAGE, Outage
 from tests.sim.planted import Bugs
 from tests.sim.plot import Outcome, Plot, live
+from tests.sim.queues import LONG_QUEUE, QUEUE, Queue
 
-PLOTS: Mapping[str, type[Plot]] = {OUTAGE.name: Outage}
+PLOTS: Mapping[str, type[Plot]] = {
+    OUTAGE.name: Outage,
+    QUEUE.name: Queue,
+    LONG_QUEUE.name: Queue,
+    LOG.name: Log,
+}
 """By the name of a length; the others have the plot of all things."""
-LENGTHS: Mapping[str, Length] = {one.name: one for one in (LONG, SHORT, OUTAGE)}
+LENGTHS: Mapping[str, Length] = {
+    one.name: one for one in (LONG, SHORT, OUTAGE, QUEUE, LONG_QUEUE, LOG)
+}
 """Those that `make sim` lives."""
 
 

@@ -60,7 +60,15 @@ class World:
         ]
         self.urls = tuple(server.url for server in self.servers)
         self.nodes = [
-            Datanode(f"dn-{n}", loop, self.network, self.disks, self._clock(drift), self.urls)
+            Datanode(
+                f"dn-{n}",
+                loop,
+                self.network,
+                self.disks,
+                self._clock(drift),
+                self.urls,
+                life.length.memtable_bytes,
+            )
             for n in range(1, life.length.nodes + 1)
         ]
         self.frontends = [
