@@ -9,7 +9,7 @@ from dataplane.frontend.scans import IndexScan, OpenScan, Place
 from dataplane.region.logged_group import LoggedGroup
 from dataplane.region.sealed_log import SealedLog
 from keys.kv import KeyValue
-from procedures import manager
+from procedures import intake
 from procedures.control import Command
 from procedures.entry import Entry
 from procedures.kinds import failover_table
@@ -80,7 +80,7 @@ PATCHES: dict[str, Iterable[Patch]] = {
         (Scanning, "resume", _from_there),
     ),
     "a control told before it is stored": ((Manager, "_post", _told_at_once),),
-    "one page of records recovered": ((manager, "read_records", _first_page),),
+    "one page of records recovered": ((intake, "read_records", _first_page),),
     "a replay that ends at a bound": ((SealedLog, "groups", _not_all),),
     "a new leader is waited for": ((failover_table, "_leader_is_gone", _never_gone),),
 }

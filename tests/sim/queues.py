@@ -12,7 +12,8 @@ from keys.records import Outcome as Ended
 from keys.records import ProcedureHistory, ProcedureHistoryKey, ProcedureKey
 from keys.tables import TableInfo, TableInfoKey
 from keys.value import decode
-from tests.sim.clients import Session
+from metasrv.sdk.operations import Cluster
+from tests.sim.clients import Session, pursued
 from tests.sim.faults import Fault, leader_dies, leader_dies_writing, leader_stands_still
 from tests.sim.length import SHORT
 from tests.sim.plot import Plot
@@ -94,10 +95,13 @@ class Queue(Plot):
                     session.count(CANCELLED)
 
     async def _trouble(self) -> None:
-        """A leader falls when four of five changes wait, and twice later on."""
+        """A leader falls while all changes wait, as an operator has paused them, and twice later
+        on, while they run."""
         world, random = self.world, self.world.random
         world.weather.is_tried = True
         world.loop.spawn("world", self._look_at_order())
+        operator = world.session("operator")
+        await self._pause(operator, paused=True)
         least = self.length.users * self.length.statements * 4 // 5
         await self._over("a long queue", lambda: len(self._records()) >= least)
         world.weather.storm = world.weather.store_storm = 0.3
@@ -106,7 +110,12 @@ class Queue(Plot):
             self.faults.append(fault.__name__)
             world.weather.sometimes[AT_DEATH] += len(self._records())
             await self._happens(fault)
+            await self._pause(operator, paused=False)
             await world.sleep_ms(random.uniform(1_000, 8_000))
+
+    async def _pause(self, operator: Session, *, paused: bool) -> None:
+        cluster = Cluster(operator.service)
+        await pursued(operator, lambda _: cluster.set_pause(paused, "drill"))
 
     async def _look_at_order(self) -> None:
         """Values of one submitter only rise, whoever leads."""
