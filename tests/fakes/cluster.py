@@ -16,6 +16,7 @@ from base.errors import MetaError
 from keys.batch import Member
 from keys.bootstrap import bootstrap_request
 from keys.cluster import Leader, LeaderKey
+from keys.committer import Committer
 from keys.filling import fill
 from keys.kv import Answer, Compare, Kv, Put, Request
 from keys.line import read_line
@@ -71,6 +72,8 @@ class Cluster:
     """Called when a server starts that is not the first."""
     make_store: Callable[[Clock], MemoryKv] = MemoryKv
     """A planted bug in what the store compares."""
+    make_committer: Callable[..., Committer] = Committer
+    """Another owner beside that of each procedure (tests/fakes/second_owner.py)."""
     plans: list[Plan] = field(default_factory=list)
     """Of the servers after the first, in order."""
 
@@ -213,6 +216,7 @@ class Cluster:
             kinds=self.kinds_at(server),
             limits=self.limits,
             deadline_ms=DEADLINE_MS,
+            make_committer=self.make_committer,
         )
         await lead(server, world)
 

@@ -96,6 +96,7 @@ class World:
     limits: Limits
     deadline_ms: int
     """Of one call of the store."""
+    make_committer: Callable[..., Committer] = Committer
     placement: Placement | None = None
     """None: the nodes as the leader's own detector sees them."""
 
@@ -110,7 +111,7 @@ async def lead(server: Server, world: World) -> None:
             tasks.create_task(follower.follow())
             line = await read_line(kv, server.fence, deadline_ms=deadline_ms)
             await follower.wait_for(line.version, deadline_ms=deadline_ms)
-            committer = Committer(kv, clock, line, deadline_ms=deadline_ms)
+            committer = world.make_committer(kv, clock, line, deadline_ms=deadline_ms)
             committer.on_update(follower.offer)
             book = _book(server, world, committer, follower)
             await book.load()

@@ -16,6 +16,7 @@ from base.clock import Clock
 from base.errors import MetaError
 from base.ids import Ids
 from base.wire.orders import DropRegion
+from keys.committer import Committer
 from keys.kv import Kv, Request
 from keys.memory import MemoryKv
 from keys.records import Outcome
@@ -79,6 +80,7 @@ class Harness:
     later: bool = False
     """The first server is sound; servers that take over are not."""
     patch: Patch | None = None
+    make_committer: Callable[..., Committer] = Committer
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,7 @@ def _world(
         after=after,
         on_depose=deposes,
         plans=[Plan(*cell.then, armed=True)] if cell and cell.then else [],
+        make_committer=harness.make_committer,
     )
 
 

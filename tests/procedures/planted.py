@@ -49,6 +49,11 @@ def is_bookkeeping(key: bytes) -> bool:
     return any(start <= key < end for start, end in (family.under() for family in families))
 
 
+def is_record(key: bytes) -> bool:
+    start, end = ProcedureKey.under()
+    return start <= key < end
+
+
 def is_read_set(key: bytes) -> bool:
     return not (is_fence(key) or is_bookkeeping(key) or key == bytes(CatalogVersionKey()))
 

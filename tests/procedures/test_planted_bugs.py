@@ -31,12 +31,14 @@ from tests.procedures.planted import (
     discarding_first,
     is_fence,
     is_read_set,
+    is_record,
     with_step,
     without,
     without_index,
 )
 from tests.procedures.races import race
 from tests.procedures.scenarios import SCENARIOS
+from tests.procedures.test_two_owners import by_two, seconds_of
 
 pytestmark = pytest.mark.crash
 
@@ -104,6 +106,15 @@ def without_undo(name: str, kind: str, step: str, check: str) -> Plant:
     return enumerated(name, Harness(kinds=kinds, later=True), check)
 
 
+def doubled(name: str, harness: Harness, check: str) -> Plant:
+    """Every step of one scenario's life, by two owners."""
+    return Plant(
+        lambda: list(life(BY_NAME[name], None, harness).wrong),
+        lambda: (partial(by_two, name, second, harness) for second in seconds_of(name)),
+        check,
+    )
+
+
 CREATE, RENAME = "create_table", "rename_table"
 PLANTED = {
     "no fence": enumerated(CREATE, Harness(alter=without(is_fence)), "wrote after it was deposed"),
@@ -119,6 +130,9 @@ PLANTED = {
         RENAME, Harness(client=RetryingClient), "the code itself has noticed"
     ),
     "not resumed": enumerated(RENAME, Harness(patch=NOT_RESUMED), "never ends"),
+    "no compare of the record": doubled(
+        "truncate_table", Harness(alter=without(is_record)), "a procedure lives and is over"
+    ),
     "resumed before it was locked again": contended(NOT_LOCKED_AGAIN, "did not wait", later=True),
     "lock released in finally": contended(RELEASED_IN_FINALLY, "did not wait", later=False),
     "no reverse index": enumerated(
