@@ -75,6 +75,7 @@ async def given() -> AsyncIterator[Field]:
             catalog.move(number, address=address)
         catalog.lead(ONE)
         async with AsyncClient([URL], transport=catalog, patience_ms=300) as client:
+            client.clock = bench.clock
             found = Field(bench, catalog, client)
             await found.table.insert(ROWS)
             bench.way.meet = found.meet
