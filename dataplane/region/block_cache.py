@@ -7,6 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeVar, cast
 
+_BLOCK_BYTES = 1_000  # measured: of a block beside its rows
+_COLUMN_BYTES = 1_000  # measured: array, buffers and their owners of one column of a block
 CACHE_BYTES = 64 << 20  # a few hundred row groups of usual tables
 
 
@@ -60,16 +62,21 @@ class BlockCache:
             return self._blocks.get(key)
 
     def _keep(self, key: BlockKey, block: Block) -> None:
-        if block.nbytes > self._bytes_max:
+        size = _taken(key, block)
+        if size > self._bytes_max:
             return
         with self._lock:
             replaced = self._blocks.pop(key, None)
             if replaced is not None:
-                self.bytes -= replaced.nbytes
+                self.bytes -= _taken(key, replaced)
             self._blocks[key] = block
-            self.bytes += block.nbytes
+            self.bytes += size
             while self.bytes > self._bytes_max:
-                self.bytes -= self._blocks.popitem(last=False)[1].nbytes
+                self.bytes -= _taken(*self._blocks.popitem(last=False))
+
+
+def _taken(key: BlockKey, block: Block) -> int:
+    return block.nbytes + _BLOCK_BYTES + _COLUMN_BYTES * len(key.columns)
 
 
 class ResidentBlocks:

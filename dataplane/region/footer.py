@@ -30,8 +30,8 @@ BLOCK_SUMS = b"crc32_of_blocks_of_16384"
 GROUP_BYTES = b"decoded_bytes_of_row_groups"
 KEY_FILTERS = b"key_filters"
 """Row groups and bytes of each filter (`key_filter`); they end the body. Older files have none."""
-_MEMORY_PER_BYTE = 4
-"""Of a footer, once Parquet has read it; about."""
+_MEMORY_PER_BYTE = 14
+"""The memory that a footer takes once Parquet has read it, by its bytes; measured."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,7 +219,7 @@ def _scan(reader: FileReader) -> None:
 
 
 def test_given_a_small_cache_when_filled_then_the_oldest_go() -> None:
-    table = stored(range(100))
+    table = stored(range(5_000))
     cache = BlockCache(int(table.nbytes * 2.5))
     decoded: list[int] = []
 
