@@ -9,6 +9,8 @@ Errors: `NotFound` (no such file or folder), `Conflict` (the name is taken), `Un
 or sync failed: what is on disk is not known, and trying again proves nothing).
 """
 
+import posixpath
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -73,3 +75,22 @@ class Disk(Protocol):
     def remove_tree(self, path: str) -> None:
         """A folder and all below it; one that does not exist is left so."""
         ...
+
+
+def make_durable(
+    path: str,
+    exists: Callable[[str], bool],
+    make: Callable[[str], None],
+    sync: Callable[[str], None],
+) -> None:
+    """Makes a folder and its parents; all of them are on stable storage on return.
+
+    Each is made in a folder that is durable itself. One that is there may have been made by a
+    process that died before it had synced the folder above: so that is synced first. By induction
+    a folder that has anything in it is durable.
+    """
+    parent = posixpath.dirname(path)
+    if not exists(path):
+        make_durable(parent, exists, make, sync)
+        make(path)
+    sync(parent)

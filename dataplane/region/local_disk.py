@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from base.errors import Conflict, NotFound, Unavailable, Unknown
+from dataplane.region.disk import make_durable
 
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """The device is full, or what this user or process may take of it."""
@@ -165,12 +166,12 @@ class LocalDisk:
             os.unlink(path)
 
     def make_folder(self, path: str) -> None:
-        parent = os.path.dirname(path)
-        if not os.path.isdir(parent):
-            self.make_folder(parent)
-        with translated(path, "create"):
-            os.makedirs(path, mode=0o750, exist_ok=True)
-        self.sync_folder(parent)
+        make_durable(path, os.path.isdir, _make, self._sync_if_ours)
+
+    def _sync_if_ours(self, path: str) -> None:
+        """In a folder that this process may only pass through it has made nothing."""
+        if os.access(path, os.R_OK):
+            self.sync_folder(path)
 
     def remove_tree(self, path: str) -> None:
         with translated(path, "write"):
@@ -201,6 +202,11 @@ def _read_fully(descriptor: int, offset: int, length: int) -> bytes:
         offset += len(part)
         length -= len(part)
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _make(path: str) -> None:
+    with translated(path, "create"):
+        os.makedirs(path, mode=0o750, exist_ok=True)  # another thread may be faster
 
 
 def _sync(path: str, flags: int) -> None:

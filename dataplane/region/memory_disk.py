@@ -6,11 +6,15 @@ between two operations, or lets another process run in the meantime.
 """
 
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from random import Random
+from typing import TypeVar
 
 from base.errors import Conflict, NotFound
+from dataplane.region.disk import make_durable
 
+T = TypeVar("T")
 Hook = Callable[[str, str], None]
 
 
@@ -25,34 +29,95 @@ class Inode:
     """Bytes of `data` that survive a crash; files only grow."""
 
 
+class Folder:
+    """One folder: another of the same name, made later, is not the same."""
+
+
 class MemoryStore:
     """Names and bytes as processes see them, and as a crash would leave them."""
 
     def __init__(self) -> None:
+        root = Folder()
         self.live: dict[str, Inode] = {}
         self.durable: dict[str, Inode] = {}
-        self.folders: set[str] = {"/"}
+        self.folders: dict[str, Folder] = {"/": root}
+        self.durable_folders: dict[str, Folder] = {"/": root}
+        """Their own names are on stable storage, in the folder above. What is below one that is
+        not goes with it."""
 
-    def crash(self, kept_bytes: int = 0, kept_names: bool = False) -> None:
+    def crash(self, kept_bytes: int = 0, kept_names: bool = False, torn: int | None = None) -> None:
         """Power loss. The device may have kept some of what nobody synced.
 
         `kept_bytes`: how much of each file's unsynced tail survives; `kept_names`: whether names
-        made or removed since the last sync of their folder survive.
+        made or removed since the last sync of their folder survive. `torn`: a seed. It draws for
+        each file whether its unsynced tail survives whole, in part, not at all, or with a hole:
+        the device wrote a later sector and not an earlier one, of the same file or of another.
         """
-        survivors = self.live if kept_names else self.durable
-        copies = {
-            id(inode): Inode(bytearray(inode.data[: inode.synced + kept_bytes]), inode.synced)
-            for inode in survivors.values()
-        }
-        for inode in copies.values():
-            inode.synced = len(inode.data)
+        names = self.live if kept_names else self.durable
+        folders = dict(self.folders if kept_names else self.durable_folders)
+        for path in sorted(folders, key=len):
+            if posixpath.dirname(path) not in folders:
+                del folders[path]
+        survivors = {path: one for path, one in names.items() if posixpath.dirname(path) in folders}
+        draw = None if torn is None else Random(f"{torn} {sorted(survivors)}")
+        copies = {id(one): _after(one, kept_bytes, draw) for one in survivors.values()}
         self.live = {path: copies[id(inode)] for path, inode in survivors.items()}
         self.durable = dict(self.live)
+        self.folders, self.durable_folders = folders, dict(folders)
 
     def inode(self, path: str) -> Inode:
         if path not in self.live:
             raise NotFound("not-found", path=path)
         return self.live[path]
+
+    def remove_tree(self, path: str) -> None:
+        """A crash brings it back, until the folder above is synced."""
+        if path in self.folders:
+            drop_below(self.live, path)
+            drop_below(self.folders, path)
+            del self.folders[path]
+
+    def sync_folder(self, path: str) -> None:
+        """Names in the folder become durable as they are; of a folder that is gone, or another by
+        now, all that was below it goes."""
+        for name, folder in _in(path, self.durable_folders).items():
+            if self.folders.get(name) is not folder:
+                drop_below(self.durable, name)
+                drop_below(self.durable_folders, name)
+                del self.durable_folders[name]
+        self.durable_folders |= _in(path, self.folders)
+        for name in _in(path, self.durable):
+            del self.durable[name]
+        self.durable |= _in(path, self.live)
+
+
+def _after(inode: Inode, kept_bytes: int, draw: Random | None) -> Inode:
+    """The bytes of a file after a crash."""
+    tail = bytes(inode.data[inode.synced :])
+    tail = tail[:kept_bytes] if draw is None else _torn(tail, draw)
+    data = inode.data[: inode.synced] + tail
+    return Inode(data, len(data))
+
+
+def _torn(tail: bytes, draw: Random) -> bytes:
+    """A hole reads as zeros: the file's length was written, and that sector was not."""
+    begin, end = sorted((draw.randint(0, len(tail)), draw.randint(0, len(tail))))
+    hole = tail[:begin] + bytes(end - begin) + tail[end:]
+    return draw.choice([b"", tail[:end], tail, hole, hole])
+
+
+def _in(folder: str, names: Mapping[str, T]) -> dict[str, T]:
+    """The entries right in *folder*."""
+    return {
+        name: held
+        for name, held in names.items()
+        if name != "/" and posixpath.dirname(name) == folder
+    }
+
+
+def drop_below(names: dict[str, T], folder: str) -> None:
+    for name in [name for name in names if name.startswith(folder + "/")]:
+        del names[name]
 
 
 class MemoryFile:
@@ -111,12 +176,9 @@ class MemoryDisk:
 
     def sync_folder(self, path: str) -> None:
         self._hook("sync_folder", path)
-        store = self.store
-        for name in [name for name in list(store.durable) if posixpath.dirname(name) == path]:
-            del store.durable[name]
-        for name, inode in list(store.live.items()):
-            if posixpath.dirname(name) == path:
-                store.durable[name] = inode
+        if path not in self.store.folders:
+            raise NotFound("not-found", path=path)
+        self.store.sync_folder(path)
 
     def rename(self, source: str, target: str) -> None:
         self._hook("rename", target)
@@ -148,15 +210,15 @@ class MemoryDisk:
         del self.store.live[path]
 
     def make_folder(self, path: str) -> None:
+        make_durable(path, self.store.folders.__contains__, self._make, self.sync_folder)
+
+    def _make(self, path: str) -> None:
         self._hook("make_folder", path)
-        while path not in self.store.folders:
-            self.store.folders.add(path)
-            path = posixpath.dirname(path)
+        self.store.folders.setdefault(path, Folder())
 
     def remove_tree(self, path: str) -> None:
         self._hook("remove_tree", path)
-        store = self.store
-        for names in (store.live, store.durable):
-            for name in [name for name in list(names) if name.startswith(path + "/")]:
-                del names[name]
-        store.folders -= {f for f in store.folders if f == path or f.startswith(path + "/")}
+        self.store.remove_tree(path)
+        parent = posixpath.dirname(path)
+        if parent in self.store.folders:
+            self.sync_folder(parent)

@@ -11,6 +11,7 @@ from dataplane.datanode.journal import open_journal
 from dataplane.datanode.journal_format import Dropped, Record, TermSeen
 from dataplane.region.memory_disk import MemoryDisk, MemoryStore
 from tests.datanode.journal_records import RECORDS, REGION, V1
+from tests.region.test_power_loss import DEVICES
 
 
 async def test_given_a_journal_when_opened_again_then_the_same_state() -> None:
@@ -52,7 +53,8 @@ async def test_given_a_file_without_its_beginning_when_opened_then_no_node_forge
 
 async def test_given_a_crash_at_any_operation_of_commits_then_what_was_answered_is_there() -> None:
     """Whatever the device kept of the last write."""
-    for kept in (0, 1, 50, 200):
+    of_a_tail = [(kept, True, None) for kept in (0, 1, 50, 200)]
+    for device in [*DEVICES.values(), *of_a_tail, *((0, True, seed) for seed in range(10, 16))]:
         steps, finished = 0, False
         while not finished:
             steps += 1
@@ -65,7 +67,7 @@ async def test_given_a_crash_at_any_operation_of_commits_then_what_was_answered_
                     answered.append(number)
                 finished = True
             except Stopped:
-                store.crash(kept_bytes=kept, kept_names=bool(steps % 2))
+                store.crash(*device)
 
             dropped = open_journal(MemoryDisk(store), "/n", "dn-1").state.dropped
 
@@ -94,7 +96,10 @@ async def test_given_a_mark_that_cannot_be_written_then_the_next_commit_begins_a
     assert opened.state.dropped == {REGION, REGION + 1}
 
 
-async def test_given_a_crash_anywhere_in_an_opening_of_lines_then_nothing_is_lost() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+async def test_given_a_crash_anywhere_in_an_opening_of_lines_then_nothing_is_lost(
+    device: str,
+) -> None:
     steps, finished = 0, False
     wanted = open_journal(MemoryDisk(of_lines()), "/n", "dn-1").state
     while not finished:
@@ -104,12 +109,15 @@ async def test_given_a_crash_anywhere_in_an_opening_of_lines_then_nothing_is_los
             open_journal(MemoryDisk(store, stop_after(steps)), "/n", "dn-1")
             finished = True
         except Stopped:
-            store.crash(kept_bytes=steps % 3, kept_names=bool(steps % 2))
+            store.crash(*DEVICES[device])
         assert open_journal(MemoryDisk(store), "/n", "dn-1").state == wanted
     assert steps > 8
 
 
-async def test_given_a_crash_anywhere_in_an_opening_when_opened_then_nothing_is_lost() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+async def test_given_a_crash_anywhere_in_an_opening_when_opened_then_nothing_is_lost(
+    device: str,
+) -> None:
     store, steps = await filled(), 0
     wanted = open_journal(MemoryDisk(store), "/n", "dn-1").state
 
@@ -121,7 +129,7 @@ async def test_given_a_crash_anywhere_in_an_opening_when_opened_then_nothing_is_
             open_journal(MemoryDisk(store, stop_after(steps)), "/n", "dn-1")
             finished = True
         except Stopped:
-            store.crash(kept_bytes=steps % 3, kept_names=bool(steps % 2))
+            store.crash(*DEVICES[device])
         assert open_journal(MemoryDisk(store), "/n", "dn-1").state == wanted
     assert steps > 8
 
@@ -201,9 +209,10 @@ async def test_given_a_torn_write_when_going_on_then_its_tail_is_behind_no_recor
     assert open_journal(MemoryDisk(store), "/n", "dn-1").state.term == 8
 
 
-async def test_given_a_crash_anywhere_in_going_on_when_opened_then_nothing_answered_is_lost() -> (
-    None
-):
+@pytest.mark.parametrize("device", DEVICES)
+async def test_given_a_crash_anywhere_in_going_on_when_opened_then_nothing_answered_is_lost(
+    device: str,
+) -> None:
     steps, finished = 0, False
     while not finished:
         steps += 1
@@ -219,7 +228,7 @@ async def test_given_a_crash_anywhere_in_going_on_when_opened_then_nothing_answe
             await journal.commit([new])
             finished = True
         except Stopped:
-            store.crash(kept_bytes=steps % 3, kept_names=bool(steps % 2))
+            store.crash(*DEVICES[device])
 
         after = open_journal(MemoryDisk(store), "/n", "dn-1").state.records()
 

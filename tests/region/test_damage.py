@@ -50,7 +50,7 @@ class Damaged:
 
     def with_file(self, path: str, data: bytes) -> RegionPlace:
         store = MemoryStore()
-        store.folders = set(self._folders)
+        store.folders = dict(self._folders)
         for name, held in (self._files | {path: data}).items():
             store.live[name] = store.durable[name] = Inode(bytearray(held), len(held))
         return place(MemoryDisk(store))

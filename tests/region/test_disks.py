@@ -7,7 +7,7 @@ import pytest
 from base.errors import Conflict, NotFound
 from dataplane.region.disk import Disk
 from dataplane.region.local_disk import LocalDisk
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.memory_disk import Folder, MemoryDisk, MemoryStore
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -158,3 +158,66 @@ def test_given_a_kinder_device_when_the_power_goes_then_a_part_of_the_tail_survi
     store.crash(kept_bytes=2, kept_names=True)
 
     assert disk.read("/disk/f", 0, 100) == b"ab"
+
+
+def test_given_a_folder_that_nobody_synced_when_the_power_goes_then_all_below_it_is_gone() -> None:
+    store = MemoryStore()
+    disk = MemoryDisk(store)
+    disk.make_folder("/disk")
+    store.folders["/disk/new"] = Folder()  # made, and the folder above is not synced
+    disk.create("/disk/new/f").sync()
+    disk.sync_folder("/disk/new")
+
+    store.crash()
+
+    assert disk.list("/disk") == []
+    with pytest.raises(NotFound):
+        disk.size("/disk/new/f")
+
+
+def test_given_a_folder_made_again_when_synced_then_what_was_in_the_old_one_is_gone() -> None:
+    store = MemoryStore()
+    disk = MemoryDisk(store)
+    disk.make_folder("/disk/f")
+    disk.create("/disk/f/old").sync()
+    disk.sync_folder("/disk/f")
+    disk.remove_tree("/disk/f")
+    disk.make_folder("/disk/f")
+
+    store.crash()
+
+    assert disk.list("/disk/f") == []
+
+
+def test_given_a_tree_whose_removal_was_not_synced_when_the_power_goes_then_it_is_back() -> None:
+    store = MemoryStore()
+    disk = MemoryDisk(store)
+    disk.make_folder("/disk/f")
+    disk.create("/disk/f/old").sync()
+    disk.sync_folder("/disk/f")
+    store.remove_tree("/disk/f")
+
+    store.crash()
+
+    assert disk.list("/disk/f") == ["old"]
+
+
+def test_given_a_torn_write_when_the_power_goes_then_a_later_part_may_survive_an_earlier_one() -> (
+    None
+):
+    seen = set()
+    for seed in range(200):
+        store = MemoryStore()
+        disk = MemoryDisk(store)
+        for name in ("/a", "/b"):
+            file = disk.create(name)
+            file.append(b"synced ")
+            file.sync()
+            file.append(b"one two")
+        disk.sync_folder("/")
+        store.crash(torn=seed)
+        a, b = (disk.read(name, 0, 100) for name in ("/a", "/b"))
+        assert a.startswith(b"synced ")
+        seen |= {("hole", b"\0" in a and a.endswith(b"two")), ("first file lost", len(a) < len(b))}
+
+    assert {("hole", True), ("first file lost", True)} <= seen

@@ -314,7 +314,7 @@ class Model:
                 self.region.compact()
             case _:
                 if action == "power loss":
-                    self.disk.store.crash()
+                    self.disk.store.crash(torn=self.statements)
                 self.region = Region.open(self.region.place, order(1))
 
     def take(self) -> None:

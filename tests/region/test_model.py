@@ -53,7 +53,7 @@ class World:
                 self._open()
             case _:
                 if action == "power loss":
-                    self.disk.store.crash()
+                    self.disk.store.crash(torn=self.statements)
                 self._open()
 
     def _write(self, rows: dict[bytes, Row | None], expect: dict[bytes, int] | None) -> None:

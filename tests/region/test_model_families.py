@@ -71,7 +71,7 @@ class World:
                 self._open()
             case _:
                 if action == "power loss":
-                    self.disk.store.crash()
+                    self.disk.store.crash(torn=self.statements)
                 self._open()
 
     def _tell(self, dead: frozenset[int]) -> None:

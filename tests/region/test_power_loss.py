@@ -91,7 +91,14 @@ PROGRAMS: dict[str, tuple[Callable[[Life], None], ...]] = {
     "take over": (create_and_work, take_over_and_work),
 }
 FAST = "keeps a part"
-DEVICES = {"loses all": (0, False), "keeps names": (0, True), "keeps a part": (70, True)}
+DEVICES: dict[str, tuple[int, bool, int | None]] = {
+    "loses all": (0, False, None),
+    "keeps names": (0, True, None),
+    "keeps a part": (70, True, None),
+    "tears a write": (0, True, 1),
+    "tears another, and keeps no names": (0, False, 2),
+}
+"""Arguments of MemoryStore.crash."""
 
 
 @pytest.mark.parametrize(

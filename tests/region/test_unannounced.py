@@ -113,7 +113,7 @@ def test_given_an_announced_opener_when_its_root_is_gone_then_lost_until_it_is_b
     write(Region.open(place(MemoryDisk(store), B), SECOND), "s", {b"second": (2, None)})
     opened_until(store, C, order(3, A, B), 9)
     kept = {path: inode for path, inode in store.live.items() if path.startswith(B)}
-    folders = {folder for folder in store.folders if folder.startswith(B)}
+    folders = {path: one for path, one in store.folders.items() if path.startswith(B)}
     MemoryDisk(store).remove_tree(B)
     fourth = replace(order(4, A, B, C), unannounced=frozenset({C}))
 

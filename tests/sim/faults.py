@@ -75,7 +75,9 @@ async def node_dies(stage: Stage) -> None:
 
 async def node_loses_power(stage: Stage) -> None:
     node = stage.random.choice(stage.nodes)
-    node.lose_power(stage.random.choice([0, 0, 3, 40]), stage.random.random() < 0.3)
+    kept_bytes = stage.random.choice([0, 0, 3, 40])
+    torn = int(stage.loop.time() * 1000) if kept_bytes else None
+    node.lose_power(kept_bytes, stage.random.random() < 0.3, torn)
     await _restarted(stage, node)
 
 

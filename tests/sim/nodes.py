@@ -95,10 +95,10 @@ class Datanode:
             self.network.died(self.node)
             self.service = None
 
-    def lose_power(self, kept_bytes: int, kept_names: bool) -> None:
-        """What was not synced is gone, or some of it."""
+    def lose_power(self, kept_bytes: int, kept_names: bool, torn: int | None = None) -> None:
+        """What was not synced is gone, or some of it (MemoryStore.crash)."""
         self.kill()
-        self.disks.store(self.root).crash(kept_bytes, kept_names)
+        self.disks.store(self.root).crash(kept_bytes, kept_names, torn)
 
     async def _live(self, disk: ProcessDisk, incarnation: str) -> None:
         try:
