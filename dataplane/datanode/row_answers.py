@@ -16,7 +16,7 @@ JSON_BYTES_MAX = 4 << 20
 JSON_ROWS_MAX = 10_000
 """Arrow bytes and rows that one JSON answer is made of; it ends early then, and says `more`."""
 JSON_TIMES = 8
-"""The memory that rows take as Python's values and as JSON, by their bytes in Arrow; measured."""
+"""The memory that rows take as Python values and as JSON, by their bytes in Arrow; estimated."""
 
 
 def json_rows(batch: pa.RecordBatch | pa.Table, columns: Iterable[ColumnDef]) -> list[Row]:
