@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from dataplane.region.place import RegionLimits
+
+SMALL = RegionLimits(memtable_bytes=64 << 10, flush_age_ms=20_000)
+
 
 @dataclass(frozen=True)
 class Length:
@@ -26,8 +30,8 @@ class Length:
     faults_ms: int
     """In which they begin."""
     nodes: int = 3
-    memtable_bytes: int = 64 << 10
-    """Of a region: flushed above it."""
+    limits: RegionLimits = SMALL
+    """Of a region: its memory is flushed above these bytes, and when it is that old."""
 
 
 LONG = Length(

@@ -30,7 +30,6 @@ from tests.sim.disks import Disks, ProcessDisk
 from tests.sim.loop import SimLoop
 from tests.sim.net import Network, Wire
 
-FLUSH_AGE_MS = 20_000
 RESOURCES = NodeResources(
     cpu_cores=2,
     memory_bytes=1 << 33,
@@ -60,7 +59,7 @@ class Datanode:
     disks: Disks
     clock: Clock
     metasrvs: Sequence[str]
-    memtable_bytes: int
+    limits: RegionLimits
     node: str = ""
     """Of the loop; the process that was started last."""
     disk: ProcessDisk | None = None
@@ -114,8 +113,7 @@ class Datanode:
         identity = Identity(self.name, incarnation, self.url, f"zone-{self.name}", self.root)
         client = HttpClient(self.metasrvs, transport=Wire(self.network))
         leases = RegionLeases(incarnation)
-        limits = RegionLimits(self.memtable_bytes, FLUSH_AGE_MS)
-        store = DiskStore(disk, self.clock, self.root, limits, BlockCache(1 << 20), ("/",))
+        store = DiskStore(disk, self.clock, self.root, self.limits, BlockCache(1 << 20), ("/",))
         async with asyncio.TaskGroup() as tasks:
 
             def spawn(work: Coroutine[Any, Any, None]) -> object:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from tests.sim import index_scans, outage
+from tests.sim import index_scans, logs, outage, queues
 from tests.sim.plot import Outcome
 from tests.sim.steering import RACED
 
@@ -63,6 +63,10 @@ REACHED: Mapping[str, int] = {
     outage.THREE_DIED: 3,
     outage.IN_ITS_TURN: 3,
     outage.LEADER_CHANGED: 3,
+    queues.AT_DEATH: 1_000,
+    queues.CANCELLED: 3,
+    logs.IN_MEMORY: 10_000,
+    logs.REPEATED: 300,
 }
 """How often the fixed lives are to reach what a life without it would not miss."""
 

@@ -6,7 +6,9 @@ make sim SEEDS=50 ARGS="--bug 'no wait after an election'"
 import pytest
 
 from tests.sim.lives import Hunt, Processes
+from tests.sim.logs import LOG
 from tests.sim.outage import OUTAGE
+from tests.sim.queues import QUEUE
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
 
@@ -30,6 +32,8 @@ QUICK = [
     Hunt("a lost page is left out", "stood there"),
     Hunt("a control told before it is stored", "was paused, and is"),
     Hunt("a new leader is waited for", "led by who lives", OUTAGE, first=1),
+    Hunt("one page of records recovered", "procedures_differ", QUEUE, first=1),
+    Hunt("a replay that ends at a bound", "right: one of", LOG, first=1),
 ]
 
 

@@ -1,7 +1,7 @@
 """The system under seeds: every one a cluster, its clients and its faults, in virtual time.
 
-Ten long lives, 290 short ones (with LIVES=110 in the environment so many of both), and ten
-in which several nodes die. More of them:
+Ten long lives, 290 short ones (with LIVES=110 in the environment so many of both), ten in which
+several nodes die, one with a long queue of procedures, and one with a long log. More of them:
 `make sim SEEDS=10000`, with `ARGS=--short`, or `ARGS="--length outage"` (`queue`, `long-queue`,
 `log`); one of them again: `make sim SEEDS=1 FIRST=17`.
 """
@@ -16,8 +16,10 @@ from tests.drawn import new_seed
 from tests.sim.corpus import FOUND
 from tests.sim.length import FIRST_SHORT, LONG, SHORT, Length, Life
 from tests.sim.lives import Processes
+from tests.sim.logs import LOG
 from tests.sim.outage import OUTAGE
 from tests.sim.plot import Outcome
+from tests.sim.queues import QUEUE
 from tests.sim.report import REACHED, never, shown
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
@@ -42,11 +44,13 @@ LIVES = [
     *(Life(seed, LONG) for seed in range(1, 1 + LONG_LIVES)),
     *(Life(seed, SHORT) for seed in range(FIRST_SHORT, FIRST_SHORT + SHORT_LIVES)),
     *(Life(seed, OUTAGE) for seed in range(1, 1 + OUTAGES)),
+    Life(1, QUEUE),
+    Life(1, LOG),
 ]
 NEW = [] if (seed := new_seed()) is None else drawn(seed)
 EVERY = list(dict.fromkeys([*LIVES, *FOUND, *NEW]))
 
-OPERATIONS_MIN = {LONG: 200, SHORT: 34, OUTAGE: 34}
+OPERATIONS_MIN = {LONG: 200, SHORT: 34, OUTAGE: 34, QUEUE: 1_000, LOG: 10_000}
 Lived = Callable[[Life], Outcome]
 
 

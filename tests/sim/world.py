@@ -67,7 +67,7 @@ class World:
                 self.disks,
                 self._clock(drift),
                 self.urls,
-                life.length.memtable_bytes,
+                life.length.limits,
             )
             for n in range(1, life.length.nodes + 1)
         ]
