@@ -6,6 +6,7 @@ between two operations, or lets another process run in the meantime.
 """
 
 import posixpath
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
@@ -37,6 +38,8 @@ class MemoryStore:
     """Names and bytes as processes see them, and as a crash would leave them."""
 
     def __init__(self) -> None:
+        self.lock = threading.RLock()
+        """Each operation on names is one step: threads share a disk. Hooks are called without."""
         root = Folder()
         self.live: dict[str, Inode] = {}
         self.durable: dict[str, Inode] = {}
@@ -147,11 +150,12 @@ class MemoryDisk:
 
     def create(self, path: str) -> MemoryFile:
         self._hook("create", path)
-        if posixpath.dirname(path) not in self.store.folders:
-            raise NotFound("not-found", path=path)
-        if path in self.store.live:
-            raise Conflict("already-exists", path=path)
-        inode = self.store.live[path] = Inode()
+        with self.store.lock:
+            if posixpath.dirname(path) not in self.store.folders:
+                raise NotFound("not-found", path=path)
+            if path in self.store.live:
+                raise Conflict("already-exists", path=path)
+            inode = self.store.live[path] = Inode()
         return MemoryFile(inode, path, self._hook)
 
     def copy(self, source: str, target: str) -> None:
@@ -176,38 +180,43 @@ class MemoryDisk:
 
     def sync_folder(self, path: str) -> None:
         self._hook("sync_folder", path)
-        if path not in self.store.folders:
-            raise NotFound("not-found", path=path)
-        self.store.sync_folder(path)
+        with self.store.lock:
+            if path not in self.store.folders:
+                raise NotFound("not-found", path=path)
+            self.store.sync_folder(path)
 
     def rename(self, source: str, target: str) -> None:
         self._hook("rename", target)
-        inode = self.store.inode(source)
-        if target in self.store.live:
-            raise Conflict("already-exists", path=target)
-        del self.store.live[source]
-        self.store.live[target] = inode
+        with self.store.lock:
+            inode = self.store.inode(source)
+            if target in self.store.live:
+                raise Conflict("already-exists", path=target)
+            del self.store.live[source]
+            self.store.live[target] = inode
 
     def walk(self, folder: str) -> list[str]:
         self._hook("list", folder)
-        if folder not in self.store.folders:
-            raise NotFound("not-found", path=folder)
-        known = [*self.store.live, *(f"{path}/" for path in self.store.folders)]
+        with self.store.lock:
+            if folder not in self.store.folders:
+                raise NotFound("not-found", path=folder)
+            known = [*self.store.live, *(f"{path}/" for path in self.store.folders)]
         below = (path.removeprefix(folder + "/") for path in known if path.startswith(folder + "/"))
         return sorted(path for path in below if path)
 
     def list(self, folder: str) -> list[str]:
         self._hook("list", folder)
-        if folder not in self.store.folders:
-            raise NotFound("not-found", path=folder)
-        known = [*self.store.live, *self.store.folders]
+        with self.store.lock:
+            if folder not in self.store.folders:
+                raise NotFound("not-found", path=folder)
+            known = [*self.store.live, *self.store.folders]
         names = {posixpath.basename(path) for path in known if posixpath.dirname(path) == folder}
         return sorted(names - {""})
 
     def remove(self, path: str) -> None:
         self._hook("remove", path)
-        self.store.inode(path)
-        del self.store.live[path]
+        with self.store.lock:
+            self.store.inode(path)
+            del self.store.live[path]
 
     def make_folder(self, path: str) -> None:
         make_durable(path, self.store.folders.__contains__, self._make, self.sync_folder)
@@ -218,7 +227,8 @@ class MemoryDisk:
 
     def remove_tree(self, path: str) -> None:
         self._hook("remove_tree", path)
-        self.store.remove_tree(path)
+        with self.store.lock:
+            self.store.remove_tree(path)
         parent = posixpath.dirname(path)
         if parent in self.store.folders:
             self.sync_folder(parent)

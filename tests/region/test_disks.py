@@ -1,5 +1,7 @@
 """One contract for both disks, and what MemoryDisk loses in a crash."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -118,6 +120,38 @@ def test_given_nothing_when_asked_for_then_it_is_not_found(
         disk.rename(none, f"{folder}/other")
     with pytest.raises(NotFound):
         disk.create(f"{none}/below")
+
+
+def test_given_threads_when_each_makes_and_removes_names_then_none_disturbs_another(
+    disk_and_folder: tuple[Disk, str],
+) -> None:
+    disk, folder = disk_and_folder
+
+    def use(number: int) -> list[str]:
+        """In a folder of its own, and in one of all."""
+        own = f"{folder}/{number}"
+        for at in range(20):
+            disk.make_folder(f"{own}/{at}")
+            disk.create(f"{own}/{at}/f").close()
+            disk.rename(f"{own}/{at}/f", f"{folder}/{number}-{at}")
+            disk.sync_folder(folder)
+            if at % 2:
+                disk.remove(f"{folder}/{number}-{at}")
+                disk.remove_tree(f"{own}/{at}")
+        return disk.list(own)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(use, range(8)))
+    finally:
+        sys.setswitchinterval(interval)
+
+    even = range(0, 20, 2)
+    assert found == [sorted(map(str, even))] * 8
+    files = [f"{number}-{at}" for number in range(8) for at in even]
+    assert disk.list(folder) == sorted([*map(str, range(8)), *files])
 
 
 def test_given_unsynced_bytes_when_the_power_goes_then_they_are_gone() -> None:
