@@ -14,7 +14,7 @@ from keys.log import CatalogVersionKey
 from keys.memory import MemoryKv
 from keys.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey
 from keys.tables import DatanodeTableKey, TableInfo
-from procedures import manager, opening, transitions
+from procedures import intake, opening, transitions
 from procedures.context import Context
 from procedures.entry import Entry
 from procedures.holding import LockTable
@@ -247,6 +247,6 @@ NOT_TOLD: Patch = (transitions, "tell", told_nobody)
 NOT_DRAINED: Patch = (Context, "drained", waited_for_nobody)
 NO_DELETE_ONLY: Patch = (alter_table, "to_brink", straight_to_brink)
 NO_WRITE_ONLY: Patch = (alter_table, "to_brink", past_write_only)
-NOT_RESUMED: Patch = (manager, "entries_of", nobody)
+NOT_RESUMED: Patch = (intake, "entries_of", nobody)
 NOT_LOCKED_AGAIN: Patch = (LockTable, "holds", granted_to_all)
 RELEASED_IN_FINALLY: Patch = (Manager, "_own", released_in_finally)
