@@ -110,17 +110,26 @@ class FilePlacement:
             )
 
 
-async def beat_on(file: PlaneFile, book: NodeBook) -> None:
-    """Heartbeats of every living node, for as long as *book* is that of the leader."""
+async def enrol(file: PlaneFile, book: NodeBook) -> None:
+    """Every node is registered with *book*, and the living ones have been heard."""
     with suppress(MetaError):
         for node in file.load().nodes.values():
             await register(node, book)
+    beat_once(file, book)
+
+
+async def beat_on(file: PlaneFile, book: NodeBook) -> None:
+    """Heartbeats of every living node, for as long as *book* is that of the leader."""
     while True:
-        with file.opened() as plane:
-            for node in plane.nodes.values():
-                if node.alive:
-                    beat(plane, node, book, file.clock)
         await file.clock.sleep_ms(BEAT_MS)
+        beat_once(file, book)
+
+
+def beat_once(file: PlaneFile, book: NodeBook) -> None:
+    with file.opened() as plane:
+        for node in plane.nodes.values():
+            if node.alive:
+                beat(plane, node, book, file.clock)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from tests.procedures.killed.plane_file import (
     FilePlacement,
     PlaneFile,
     beat_on,
+    enrol,
     pickled,
 )
 from tests.procedures.killed.post import PostingDoor, PostingJobs, PostingKv
@@ -122,10 +123,11 @@ class Process:
             beating.cancel()
 
     async def _begin(self, server: Server, file: PlaneFile) -> None:
-        """Says so when the term has begun; from then on heartbeats are heard."""
+        """Says so when the term has begun and every node is known: an order to a stranger fails."""
         await server.ready.wait()
-        self._door.tell("ready")
         assert server.book is not None
+        await enrol(file, server.book)
+        self._door.tell("ready")
         await beat_on(file, server.book)
 
     # ---- what a client asks
