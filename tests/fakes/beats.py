@@ -13,7 +13,9 @@ from base.wire.nodes import (
     RegionStat,
     RegisterRequest,
 )
+from keys.cluster import Node, Resources
 from metasrv.nodes.book import NodeBook
+from metasrv.nodes.registry import DATANODE
 from tests.fakes.nodes import FakeNode
 from tests.fakes.plane import Plane
 
@@ -27,6 +29,26 @@ def resources_of(node: FakeNode) -> NodeResources:
         memory_free_bytes=1 << 32,
         disk_bytes=1 << 40,
         disk_free_bytes=node.disk_free_bytes,
+    )
+
+
+def registered(node: FakeNode) -> Node:
+    """As an earlier leader has stored it."""
+    resources = resources_of(node)
+    return Node(
+        node_id=node.node_id,
+        role=DATANODE,
+        address=f"http://{node.node_id}",
+        zone=node.node_id,
+        root=node.root,
+        version="0",
+        incarnation=node.incarnation,
+        resources=Resources(
+            cpu_cores=resources.cpu_cores,
+            memory_bytes=resources.memory_bytes,
+            disk_bytes=resources.disk_bytes,
+        ),
+        registered_at_ms=0,
     )
 
 
