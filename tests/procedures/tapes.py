@@ -4,6 +4,7 @@ A line is a moment of it, so every beginning of a tape is what a server of that 
 died there. Tapes are files under `tests/golden/takeover/<version>/`; `taping.py` makes them.
 """
 
+import base64
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -11,12 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from keys.packed import is_json
 from tests.fakes.picture import Picture
 
 FOLDER = Path(__file__).parent.parent / "golden" / "takeover"
 PROCEDURE = "__procedure/"
+PACKED = "base64"
+"""The only key of what stands for a packed value; no stored value has it."""
 Write: TypeAlias = tuple[str, Any]
-"""A key, and its value as parsed JSON; None: it is deleted."""
+"""A key, and its value as `value_of` has it; None: it is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +64,15 @@ def written(tape: Tape) -> str:
     return "".join(f"{_text(line)}\n" for line in tape)
 
 
+def value_of(raw: bytes) -> Any:
+    """What stands on the tape for a stored value: its JSON, or the bytes of a packed one."""
+    return json.loads(raw) if is_json(raw) else {PACKED: base64.b64encode(raw).decode()}
+
+
 def value_bytes(value: Any) -> bytes:
     """As it was stored, byte for byte."""
+    if isinstance(value, dict) and PACKED in value:
+        return base64.b64decode(value[PACKED], validate=True)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 

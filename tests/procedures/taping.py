@@ -4,7 +4,6 @@ A version is a word for what its records look like. Its tapes are never made ane
 servers of it have left in stores (docs/decisions/0106).
 """
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,6 +26,7 @@ from tests.procedures.tapes import (
     path_of,
     unfinished,
     value_bytes,
+    value_of,
     written,
 )
 
@@ -80,7 +80,7 @@ def _value(write: Put | Delete) -> bytes | None:
 
 
 def _line_of(key: bytes, raw: bytes | None) -> Write:
-    value = None if raw is None else json.loads(raw)
+    value = None if raw is None else value_of(raw)
     assert raw is None or value_bytes(value) == raw
     return key.decode(), value
 
