@@ -5,6 +5,7 @@ called before every operation with (operation, path): a test raises there to sto
 between two operations, or lets another process run in the meantime.
 """
 
+import copy
 import posixpath
 import threading
 from collections.abc import Callable, Mapping
@@ -47,6 +48,14 @@ class MemoryStore:
         self.durable_folders: dict[str, Folder] = {"/": root}
         """Their own names are on stable storage, in the folder above. What is below one that is
         not goes with it."""
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "MemoryStore":
+        """A medium with the same on it, and a lock of its own."""
+        twin = MemoryStore()
+        with self.lock:
+            held = {name: one for name, one in vars(self).items() if name != "lock"}
+            vars(twin).update(copy.deepcopy(held, memo))
+        return twin
 
     def crash(self, kept_bytes: int = 0, kept_names: bool = False, torn: int | None = None) -> None:
         """Power loss. The device may have kept some of what nobody synced.

@@ -1,5 +1,6 @@
 """One contract for both disks, and what MemoryDisk loses in a crash."""
 
+import copy
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -192,6 +193,21 @@ def test_given_a_kinder_device_when_the_power_goes_then_a_part_of_the_tail_survi
     store.crash(kept_bytes=2, kept_names=True)
 
     assert disk.read("/disk/f", 0, 100) == b"ab"
+
+
+def test_given_a_copy_of_a_store_when_either_changes_then_the_other_is_as_it_was() -> None:
+    store = MemoryStore()
+    MemoryDisk(store).make_folder("/disk/one")
+    MemoryDisk(store).create("/disk/f").append(b"abc")
+    twin = copy.deepcopy(store)
+
+    MemoryDisk(store).remove("/disk/f")
+    MemoryDisk(twin).sync_folder("/disk")
+    twin.crash(2)
+
+    assert MemoryDisk(store).list("/disk") == ["one"]
+    assert MemoryDisk(twin).list("/disk") == ["f", "one"]
+    assert MemoryDisk(twin).read("/disk/f", 0, 9) == b"ab"
 
 
 def test_given_a_folder_that_nobody_synced_when_the_power_goes_then_all_below_it_is_gone() -> None:
