@@ -36,8 +36,7 @@ class Content:
         """Files that are kept for whoever reads as of an open mark, by its name."""
         self.schema = opened.manifest.table_schema
         self.version, self.sequence = opened.manifest.version, opened.manifest.sequence
-        self._share = place.budget.share()
-        self._statement_share = place.budget.statement_share()
+        self._share, self._statement_share = opened.share, opened.statement_share
         self._is_given_up = False
         self._count()
 

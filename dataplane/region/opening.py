@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from base.errors import Conflict, Unavailable
+from dataplane.region.budget import Share, StatementShare
 from dataplane.region.columns import RegionSpec, ordered
 from dataplane.region.disk import Disk
 from dataplane.region.fence import look, stale_before_wrong
@@ -49,6 +50,9 @@ class Opened:
     statement_files: StatementFiles
     files_written: int
     """Numbers of own data files that are taken."""
+    share: Share
+    """Counts the memory from its first row on: many regions publish while they hold theirs."""
+    statement_share: StatementShare
 
 
 def create_or_open(
@@ -88,7 +92,8 @@ def create_or_open(
     look(place.disk, place.root, mine)
     statements = StatementMemory(place.limits.statements)
     files = StatementFiles(place.disk, place.root, mine)
-    return Opened(mine, empty, Memory(spec.columns), statements, files, 0)
+    shares = place.budget.share(), place.budget.statement_share()
+    return Opened(mine, empty, Memory(spec.columns), statements, files, 0, *shares)
 
 
 def open_existing(place: RegionPlace, order: OpenOrder) -> Opened:
@@ -113,9 +118,21 @@ def _open_over(place: RegionPlace, mine: Opening, source: Source, order: OpenOrd
         for listed in base.statement_files:
             replay.add_statements(read_statements(place.disk, source.root, listed))
         _replay(place, replay, base.sealed, source)
-        still_sealed = replay.finish()
-    finally:
-        replay.close()
+        return _publish(place, mine, source, base, files, replay)
+    except BaseException:
+        replay.give_up()
+        raise
+
+
+def _publish(
+    place: RegionPlace,
+    mine: Opening,
+    source: Source,
+    base: Manifest,
+    files: Sequence[FileEntry],
+    replay: Replay,
+) -> Opened:
+    still_sealed = replay.finish()
     statements = StatementFiles(place.disk, place.root, mine)
     risen = base.schema_floor > source.manifest.schema_floor
     manifest = base.model_copy(
@@ -137,8 +154,16 @@ def _open_over(place: RegionPlace, mine: Opening, source: Source, order: OpenOrd
     )
     publish_manifest(place.disk, place.root, manifest)
     remove_superseded(place.disk, place.root, manifest)
-    remembered = replay.statements
-    return Opened(mine, manifest, replay.memory, remembered, statements, len(replay.spilled))
+    return Opened(
+        mine,
+        manifest,
+        replay.memory,
+        replay.statements,
+        statements,
+        len(replay.spilled),
+        replay.share,
+        replay.statement_share,
+    )
 
 
 @dataclass(frozen=True, slots=True)

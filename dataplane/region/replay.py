@@ -26,8 +26,8 @@ class Replay:
         self._mine = mine
         self._marks = base.marks
         self._sealed: list[SealedEntry] = []
-        self._share = place.budget.share()
-        self._statement_share = place.budget.statement_share()
+        self.share = place.budget.share()
+        self.statement_share = place.budget.statement_share()
         self.memory = Memory(columns)
         self.statements = StatementMemory(place.limits.statements, base.forgotten_ms)
         self.version = base.version
@@ -42,7 +42,7 @@ class Replay:
             recall(group, self.statements, now_ms)
             self.version = max(self.version, group.version)
             held, budget = self.memory.bytes, self._place.budget
-            self._share.set(held)
+            self.share.set(held)
             if held > self._place.limits.memtable_bytes or budget.must_spill(held):
                 self._spill()
         self.sequence = max(self.sequence, log.sequence)
@@ -73,14 +73,14 @@ class Replay:
             self._spill()
         return covered(self._sealed)
 
-    def close(self) -> None:
-        """The rows are counted by the region from now on, or given up."""
-        self._share.set(0)
-        self._statement_share.set(0)
+    def give_up(self) -> None:
+        """The region is not opened. Otherwise it counts its memory with these shares."""
+        self.share.set(0)
+        self.statement_share.set(0)
 
     def _forget(self, now_ms: int) -> None:
         self.statements.forget(now_ms)
-        self._statement_share.set(self.statements.size_bytes)
+        self.statement_share.set(self.statements.size_bytes)
 
     def _spill(self) -> None:
         with self._place.budget.flushes:
@@ -90,4 +90,4 @@ class Replay:
                     write_memtable(self._place, self._columns, memtable, name, self._marks)
                 )
         self.memory = Memory(self._columns)
-        self._share.set(0)
+        self.share.set(0)
