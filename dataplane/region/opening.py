@@ -2,6 +2,7 @@
 
 import posixpath
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from base.errors import Conflict, Unavailable
@@ -113,57 +114,47 @@ def _open_over(place: RegionPlace, mine: Opening, source: Source, order: OpenOrd
     for entry in files:
         FileReader(place.files, entry).verify_present()
     replay = Replay(place, columns, mine, base)
-    try:
+    with ExitStack() as unopened:
+        unopened.callback(replay.give_up)
         replay.add_listed(base.statements)
         for listed in base.statement_files:
             replay.add_statements(read_statements(place.disk, source.root, listed))
         _replay(place, replay, base.sealed, source)
-        return _publish(place, mine, source, base, files, replay)
-    except BaseException:
-        replay.give_up()
-        raise
-
-
-def _publish(
-    place: RegionPlace,
-    mine: Opening,
-    source: Source,
-    base: Manifest,
-    files: Sequence[FileEntry],
-    replay: Replay,
-) -> Opened:
-    still_sealed = replay.finish()
-    statements = StatementFiles(place.disk, place.root, mine)
-    risen = base.schema_floor > source.manifest.schema_floor
-    manifest = base.model_copy(
-        update={
-            "epoch": mine.epoch,
-            "opening": mine.number,
-            "number": 1,
-            "version": replay.version,
-            "sequence": replay.sequence,
-            "log_from": 1,
-            "files": (*files, *replay.spilled),
-            "sealed": tuple(log for log in still_sealed if log.root is not None or not log.covered),
-            "adopted": base.adopted if source.root == place.root else (),
-            "statements": (),
-            "statement_files": statements.write(replay.statements.tables),
-            "forgotten_ms": replay.statements.forgotten_ms,
-            "floor_version": replay.version if risen else base.floor_version,
-        }
-    )
-    publish_manifest(place.disk, place.root, manifest)
-    remove_superseded(place.disk, place.root, manifest)
-    return Opened(
-        mine,
-        manifest,
-        replay.memory,
-        replay.statements,
-        statements,
-        len(replay.spilled),
-        replay.share,
-        replay.statement_share,
-    )
+        still_sealed = replay.finish()
+        statements = StatementFiles(place.disk, place.root, mine)
+        risen = base.schema_floor > source.manifest.schema_floor
+        manifest = base.model_copy(
+            update={
+                "epoch": mine.epoch,
+                "opening": mine.number,
+                "number": 1,
+                "version": replay.version,
+                "sequence": replay.sequence,
+                "log_from": 1,
+                "files": (*files, *replay.spilled),
+                "sealed": tuple(
+                    log for log in still_sealed if log.root is not None or not log.covered
+                ),
+                "adopted": base.adopted if source.root == place.root else (),
+                "statements": (),
+                "statement_files": statements.write(replay.statements.tables),
+                "forgotten_ms": replay.statements.forgotten_ms,
+                "floor_version": replay.version if risen else base.floor_version,
+            }
+        )
+        publish_manifest(place.disk, place.root, manifest)
+        remove_superseded(place.disk, place.root, manifest)
+        unopened.pop_all()
+        return Opened(
+            mine,
+            manifest,
+            replay.memory,
+            replay.statements,
+            statements,
+            len(replay.spilled),
+            replay.share,
+            replay.statement_share,
+        )
 
 
 @dataclass(frozen=True, slots=True)
