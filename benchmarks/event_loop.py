@@ -159,7 +159,7 @@ LOADS = {
 
 @dataclass(frozen=True)
 class Found:
-    """What one load at one size came to."""
+    """The figures of one load at one size."""
 
     report: dict[str, Any]
     sent: float

@@ -45,7 +45,7 @@ FILE, RSS = "etcd_mvcc_db_total_size_in_use_in_bytes", "process_resident_memory_
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Of one etcd, in bytes."""
+    """Sizes of one etcd, in bytes."""
 
     file: float
     resident: float

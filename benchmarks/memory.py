@@ -18,7 +18,7 @@ BUDGETS_MIB = (256, 1_024)
 COLUMNS = (2, 50)
 RATIO_MAX = 1.3
 ROW_BYTES = 300
-"""That a row of 2 columns takes in memory, about, index and all."""
+"""The memory that a row of 2 columns takes, about, index and all."""
 COLUMN_BYTES = 10
 TIMES = 3
 """As many rows as the budget could hold."""

@@ -74,7 +74,7 @@ class Scene:
     clock: SystemClock = field(default_factory=SystemClock)
 
     def processor_us(self) -> Mapping[str, float]:
-        """Of each process since its start, by role."""
+        """The processor time of each process since its start, by role."""
         return {role: 1_000 * cpu_ms(pid) for role, pid in self.pids.items()}
 
     def add_processor(self, what: str, before: Mapping[str, float], units: int) -> None:

@@ -42,7 +42,7 @@ class Watch:
         self.slow: list[dict[str, Any]] = []
         self._collecting_since_ns = 0
         self._collected_ns = 0
-        """Of garbage collections in this piece."""
+        """By garbage collections in this piece."""
         self._passes: list[int] = []
         """Their generations."""
 

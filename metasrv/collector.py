@@ -23,7 +23,7 @@ def set_aside(phase: str, info: Mapping[str, int]) -> None:
 
 
 def begin() -> None:
-    """What is there at the start stays: modules, models, and the tables that were loaded."""
+    """Sets aside all that is there at the start: modules, models, tables that were loaded."""
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)
     if set_aside not in gc.callbacks:

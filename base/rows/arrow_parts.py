@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-"""What an Arrow IPC stream ends with; a cut one does not."""
+"""The last bytes of an Arrow IPC stream; a cut one lacks them."""
 
 
 class ArrowParts:
@@ -13,7 +13,7 @@ class ArrowParts:
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._head: bytes = schema.serialize().to_pybytes()
-        """What is still to be sent in front of the next part."""
+        """The bytes that are still to be sent in front of the next part."""
 
     def part(self, batch: pa.RecordBatch) -> bytes:
         assert batch.schema.equals(self._schema), "batches of a stream have one schema"

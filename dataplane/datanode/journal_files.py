@@ -25,7 +25,7 @@ class JournalFiles:
         self._folder = folder
         self._segment: Segment | None = None
         self._last = Position(0, 0)
-        """Of the newest record."""
+        """The position of the newest record."""
         self._writing = threading.Lock()
         self.is_marked = False
         """Whether the end of the current file is known: `append` may go on in it."""

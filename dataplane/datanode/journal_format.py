@@ -26,7 +26,7 @@ from dataplane.log.records import (
 from dataplane.log.segment import Content
 
 FORMAT = 1
-"""Of the records' JSON. How they are framed is another's."""
+"""The format of the records' JSON; the frame has a number of its own."""
 
 
 class JournalRecord(BaseModel):

@@ -43,7 +43,7 @@ SIXTEENTHS: Mapping[Reader, int] = {
     Reader.JSON: 2,
     Reader.KEYS: 2,
 }
-"""Of the node's memory for reads."""
+"""Shares of the node's memory for reads."""
 
 
 class ScanSlots:

@@ -35,7 +35,7 @@ class NotResidentError(Exception):
 
 class Blocks(Protocol):
     def read(self, key: BlockKey, decode: Callable[[], B]) -> B:
-        """What *decode* returns for *key*, now or earlier: always the same type."""
+        """The block that *decode* returns for *key*, now or earlier: always the same type."""
         ...
 
 

@@ -27,7 +27,7 @@ class Memory:
         return sum(memtable.rows for memtable in tuple(self._memtables.values()))
 
     def unsorted_bytes(self, families: Collection[int]) -> int:
-        """Of rows that a scan of those families has to sort."""
+        """The bytes of rows that a scan of those families has to sort."""
         memtables = tuple(self._memtables.values())
         return sum(one.unsorted_bytes for one in memtables if one.family in families)
 

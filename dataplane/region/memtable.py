@@ -98,7 +98,7 @@ class Memtable:
 
     @property
     def unsorted_bytes(self) -> int:
-        """Of rows that are in no sorted run yet; about."""
+        """The bytes of rows that are in no sorted run yet; about."""
         return max(self._chunk_bytes - self._run_bytes, 0)
 
     def _count(self) -> None:

@@ -22,7 +22,7 @@ class RegionLimits:
     flush_age_ms: int = 300_000
     """Flushed when its oldest row is older, so that a restart replays little."""
     statements: StatementWindow = field(default_factory=StatementWindow)
-    """How long applied statements are remembered."""
+    """The time for which applied statements are remembered."""
 
 
 @dataclass(frozen=True, slots=True)

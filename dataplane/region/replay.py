@@ -50,12 +50,12 @@ class Replay:
         self._forget(now_ms)
 
     def add_statements(self, records: bytes) -> None:
-        """What a file of statements holds."""
+        """Takes the statements of a file of them."""
         self.statements.load(records)
         self._forget(self._place.clock.wall_ms())
 
     def add_listed(self, listed: Sequence[ListedStatement]) -> None:
-        """Of an older manifest: nobody knows how old they are."""
+        """Takes those of an older manifest: nobody knows how old they are."""
         now_ms = self._place.clock.wall_ms()
         for one in listed:
             found = Remembered(one.version, self.statements.time_of(None, now_ms), one.rows)

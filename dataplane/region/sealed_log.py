@@ -37,7 +37,7 @@ from dataplane.region.manifest import Manifest, SealedEntry
 from dataplane.region.names import Numbered, segment_name, segments
 
 JOINED_BYTES = 1 << 20
-"""Of groups that are joined: as much of a segment is in memory twice."""
+"""The size of groups that are joined: as much of a segment is in memory twice."""
 
 
 @dataclass(frozen=True, slots=True)

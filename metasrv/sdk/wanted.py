@@ -1,4 +1,4 @@
-"""What a statement writes, before it is encoded for one reading of the table."""
+"""The rows of a statement, before they are encoded for one reading of the table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Wanted:
     op: Op
     rows: Rows = ()
     keys: Sequence[KeyLike] = ()
-    """Of a delete."""
+    """The keys of a delete."""
 
     def named(self, layout: Layout) -> pa.RecordBatch:
         """With the columns that are named, as users know them. Raises Refused."""

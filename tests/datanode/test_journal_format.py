@@ -41,7 +41,7 @@ class Written:
 
     data: bytes
     ends: list[int] = field(default_factory=list)
-    """Of the records. Behind each commit stands the record that says that it is durable."""
+    """Ends of records. Behind each commit stands the record that says that it is durable."""
     marks: list[int] = field(default_factory=list)
     """Where those end."""
     records: list[list[Record]] = field(default_factory=list)

@@ -79,7 +79,7 @@ class FakeNode:
     executed: dict[str, Executed] = field(default_factory=dict)
     deaths: int = 0
     sequence: int = 0
-    """Of the last heartbeat that was sent."""
+    """The number of the last heartbeat that was sent."""
     sent_ms: dict[int, int] = field(default_factory=dict)
     """Sequence -> when that heartbeat was sent, monotonic ms."""
     effects: list[str] = field(default_factory=list)

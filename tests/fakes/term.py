@@ -39,7 +39,7 @@ from tests.fakes.plane import LEASE_MS
 from tests.fakes.wire import NodeWire, Sent
 
 TTL_MS = 5_000
-"""Of the session under which the server was elected."""
+"""The session under which the server was elected."""
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Server:
 
 @dataclass(frozen=True)
 class World:
-    """What a server meets. Its `kv` is faulty already; the wire and jobs become so by *plan*."""
+    """The surroundings of a server: `kv` is faulty already, wire and jobs become so by *plan*."""
 
     kv: Kv
     plan: Plan

@@ -79,7 +79,7 @@ def _problem(error: MetaError, target: str) -> httpx.Response:
 
 @dataclass
 class NodeWire(httpx.AsyncBaseTransport):
-    """How one server reaches the nodes."""
+    """One server's way to the nodes."""
 
     door: Door
     plan: Plan

@@ -59,7 +59,7 @@ class Frontends(FakeCatalog):
         return httpx.Response(answer.status_code, headers=answer.headers, content=content)
 
     def lead(self, *addresses: str) -> None:
-        """Who holds a schema lease from now on."""
+        """Sets who holds a schema lease from now on."""
         self.holders = [
             {
                 "holder_id": address,

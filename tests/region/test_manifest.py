@@ -87,7 +87,7 @@ LISTED = {
     "statement_files": (),
     "forgotten_ms": 0,
 }
-"""What older manifests say of statements."""
+"""Statements as older manifests name them."""
 
 
 def test_given_a_manifest_when_written_today_then_it_is_the_golden_file() -> None:

@@ -30,7 +30,7 @@ COLUMNS = (
 GROUP_ROWS, ROWS = 60, 180
 AT_ONCE = PartSize(rows=50, bytes=1 << 20)
 HEADER_BYTES = 24
-"""Of a page, at most, where its sizes are small."""
+"""The size of a page, at most, where its sizes are small."""
 PATH = "/one.parquet"
 
 

@@ -55,7 +55,7 @@ class StatementWorld:
         return place(self.disk, self.roots[-1], self.clock, LIMITS)
 
     def off_ms(self) -> int:
-        """How far a clock is off."""
+        """The error of a clock."""
         far = LEAP_MS if self.is_wild and self.random.random() < 0.3 else WINDOW.drift_ms // 2
         return self.random.randint(-far, far)
 

@@ -8,7 +8,7 @@ from keys.records import IdempotencyKey, ProcedureKey
 from tests.sim.weather import Weather
 
 COMMIT_S = 3.0
-"""How long such a commit is waited for."""
+"""The longest wait for such a commit."""
 RECORDS, _ = ProcedureKey.under()
 ASKED, _ = IdempotencyKey.under()
 

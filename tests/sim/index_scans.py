@@ -22,7 +22,7 @@ THINK_MS = 1_200
 BETWEEN_MS = 250
 """Between two pages of a scan."""
 ROWS = (1, 2, 2, 3)
-"""Of a page."""
+"""The rows of a page."""
 PAGES_MAX = 60
 PATIENCE_S = 2.0
 """For one answer; a scan is open for ten."""

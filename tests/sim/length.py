@@ -31,7 +31,7 @@ class Length:
     """In which they begin."""
     nodes: int = 3
     limits: RegionLimits = SMALL
-    """Of a region: its memory is flushed above these bytes, and when it is that old."""
+    """Limits of a region: its memory is flushed above these bytes, and when it is that old."""
 
 
 LONG = Length(

@@ -45,7 +45,7 @@ class Processes:
         return list(self.pool.map(living, lives))
 
     def hunts(self, wanted: Sequence[Hunt], lives_max: int) -> list[int | None]:
-        """Of each: after how many lives it was found."""
+        """For each, after how many lives it was found."""
         tasks = [self.pool.submit(_hunted, hunt, lives_max) for hunt in wanted]
         return [task.result() for task in tasks]
 

@@ -99,7 +99,7 @@ def live(
 class Plot:
     look_ms = LOOK_MS
     regions = 2
-    """Of a table of the SDK's."""
+    """Regions of a table of the SDK's."""
 
     def __init__(self, world: World, life: Life) -> None:
         self.world = world

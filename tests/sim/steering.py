@@ -131,7 +131,7 @@ class Steering:
         self.session.count("a change that was throttled")
 
     async def _stands(self, procedure: str) -> None:
-        """What is paused stays where it is until somebody says otherwise."""
+        """A paused procedure stays where it is until somebody says otherwise."""
         found = await self.session.procedures.get(procedure)
         self.session.count("a change that was seen to stand")
         if found.state != "paused":
