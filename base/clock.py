@@ -13,7 +13,7 @@ class Clock(Protocol):
     def mono_ms(self) -> int:
         """Milliseconds since an arbitrary start; never goes back, and counts while suspended.
 
-        For leases and timeouts (PROTOCOLS P4 asks for CLOCK_BOOTTIME).
+        For leases and timeouts (docs/protocols.md P4 asks for CLOCK_BOOTTIME).
         """
         ...
 

@@ -4,7 +4,7 @@ MetaError
 ├── Refused        not done, and never will be as asked     NotFound
 ├── Conflict       not done: the world moved; read again    NotLeader
 ├── Unavailable    not done: never attempted; send it again
-├── Unknown        perhaps done; settled as PROTOCOLS P1 says, never guessed
+├── Unknown        perhaps done; settled as docs/protocols.md P1 says, never guessed
 └── Corrupt        our own data makes no sense; wake a person
 
 The class says what a caller may do; `code`, one of the closed list in base/wire/problems.py, says
@@ -60,7 +60,7 @@ class Unavailable(MetaError):
 
 
 class Unknown(MetaError):
-    """Perhaps done. Settled by sending the same bytes again (PROTOCOLS P1), never by a guess."""
+    """Perhaps done. Settled by sending the same bytes again (P1), never by a guess."""
 
     default_code = "outcome-unknown"
 

@@ -1,7 +1,7 @@
 """How long a lease is used by who holds it: what regions and schemas are held by. Pure."""
 
 DRIFT_PPM_MAX = 1000
-"""Bound on the rate error of a clock, in parts per million: 0.1 % (GUARANTEES)."""
+"""Bound on the rate error of a clock, in parts per million: 0.1 % (docs/guarantees.md)."""
 
 
 def usable_ms(lease_ms: int) -> int:

@@ -1,6 +1,6 @@
 """What goes over the committer's line, as pure functions: one batch of changes, and its answer.
 
-A batch is one flat transaction (PROTOCOLS P1): the fence, the catalog's version and every member's
+A batch is one flat transaction (P1): the fence, the catalog's version and every member's
 compares; every member's writes, one log entry for each that is metadata, the version once. `judge`
 reads the answer: done, fenced, or refused, and then by whose compares.
 """

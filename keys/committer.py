@@ -1,6 +1,6 @@
 """One line to the store: every fenced write of a leader goes through its committer.
 
-PROTOCOLS P1, group commit. One batch is in flight. When it is answered, the next is filled from
+P1, group commit. One batch is in flight. When it is answered, the next is filled from
 what waits by then (keys/filling.py); nobody waits for company. When an outcome is unknown, *the
 same bytes* are sent again until they are answered: every batch compares a key that it changes, so
 of two copies at most one takes effect.

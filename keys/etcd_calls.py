@@ -2,7 +2,7 @@
 
 etcd knows a user by a token, got for a password. Tokens end: by time, with the member that gave
 them, at a change of roles. etcd refuses such a token before it looks at the request, so that call
-alone may be sent again with a new one; no other is (PROTOCOLS P1).
+alone may be sent again with a new one; no other is (docs/protocols.md P1).
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """What an error of gRPC or etcd means to a caller; the one place where they are translated.
 
 Codes and texts: etcd 3.4, etcdserver/api/v3rpc/rpctypes/error.go. Of a call that may write, only
-what the server refused while checking it is certain; everything else is Unknown (PROTOCOLS P1),
+what the server refused while checking it is certain; everything else is Unknown (P1),
 "no space" included: etcd may have applied the write all the same (op-guide/maintenance).
 """
 

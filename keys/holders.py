@@ -1,4 +1,4 @@
-"""Who computes statements from the catalog: holders of schema leases (PROTOCOLS P6)."""
+"""Who computes statements from the catalog: holders of schema leases (docs/protocols.md P6)."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -2,7 +2,7 @@
 
 One conformance suite (tests/keys/conformance) runs on both. Keys are relative to the cluster's
 prefix, which the adapter adds and removes. Nothing here retries: an `Unknown` is settled by the
-committer, which alone may send the same bytes again (PROTOCOLS P1).
+committer, which alone may send the same bytes again (docs/protocols.md P1).
 """
 
 from collections.abc import AsyncIterator
@@ -159,7 +159,7 @@ class Kv(Readable, Protocol):
     async def keep_alive(self, lease: LeaseId, *, deadline_ms: int) -> bool:
         """True if the lease was renewed for its whole time; False if it is gone.
 
-        Count the renewal from before the call (PROTOCOLS P4).
+        Count the renewal from before the call (docs/protocols.md P4).
         """
         ...
 

@@ -28,7 +28,7 @@ class LockMode(StrEnum):
 
 
 class Lock(StoredPart):
-    """One key that a procedure holds from its grant to its end (PROTOCOLS P2)."""
+    """One key that a procedure holds from its grant to its end (docs/protocols.md P2)."""
 
     key: str
     """`catalog:main`, `schema:main.public`, `name:main.public.t`, `table:1024`, `route:1024`,
@@ -83,7 +83,8 @@ class Resource(StoredPart):
 
 
 class Submission(StoredPart):
-    """What came from the client, kept as it was sent; compared again under the locks (P1)."""
+    """What came from the client, kept as it was sent; compared again under the locks
+    (docs/protocols.md P1)."""
 
     submitted_by: str
     request_id: str
@@ -130,7 +131,7 @@ class ProcedureRecord(StoredModel):
     locks: tuple[Lock, ...]
     overtakes: tuple[str, ...] = ()
     """Procedures submitted earlier that it goes before: those that waited for a schema lock when
-    this one came, which wants placement locks alone (PROTOCOLS P2)."""
+    this one came, which wants placement locks alone (docs/protocols.md P2)."""
     resource: Resource
     client: Submission
     parent: str | None = None

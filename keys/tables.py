@@ -85,7 +85,8 @@ class TableInfo(StoredModel):
     version: int
     """Rises by one at every change of this value; the ETag shows it."""
     schema_version: int
-    """Rises by one per published transition of an element; batches carry it (PROTOCOLS P6)."""
+    """Rises by one per published transition of an element; batches carry it (docs/protocols.md
+    P6)."""
     schema_floor: int
     """The oldest schema version that regions still take."""
     columns: tuple[Column, ...]
@@ -138,7 +139,8 @@ class RegionState(StrEnum):
 
 
 class RegionRoute(StoredPart):
-    """Where one region is. `epoch` rises at every change of leader and is never reused (P3)."""
+    """Where one region is. `epoch` rises at every change of leader and is never reused
+    (docs/protocols.md P3)."""
 
     region_id: str
     """table_id << 32 | number, decimal."""
@@ -153,7 +155,7 @@ class RegionRoute(StoredPart):
     and so nothing in that root was acknowledged."""
     borrows: tuple[str, ...] = ()
     """Roots of leaders that are gone; oldest first. Acknowledged rows lie in those of them that
-    were announced (PROTOCOLS P5)."""
+    were announced (docs/protocols.md P5)."""
     unannounced: tuple[str, ...] = ()
     """Those of `borrows` that the route never announced. They hold nothing that was acknowledged:
     whoever opens the region passes over them, and over the fences that their openers raised."""

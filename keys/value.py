@@ -53,7 +53,7 @@ class StoredModel(StoredPart):
 
 
 class NewerFormat(Corrupt):
-    """Written by a newer server: readable by nobody here, and never rewritten (DESIGN 3)."""
+    """Written by a newer server: readable by nobody here, and never rewritten (S14)."""
 
 
 def encode(value: StoredModel) -> bytes:

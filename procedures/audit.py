@@ -1,6 +1,6 @@
 """A leader's look at whether the store holds the procedures that it knows, and no others.
 
-Within a term no record can appear that its leader does not know (PROTOCOLS P1), so as a rule this
+Within a term no record can appear that its leader does not know (P1), so as a rule this
 is one read of a number. It finds a fault of ours, or a hand in the store.
 """
 

@@ -1,4 +1,4 @@
-"""Who holds which lock: a pure function of the stored records (PROTOCOLS P2).
+"""Who holds which lock: a pure function of the stored records (docs/protocols.md P2).
 
 In order of submission each procedure takes all its locks at once, or waits; nobody overtakes a
 waiter on one of its keys, but for one case that the overtaker's own record names: who wants

@@ -1,4 +1,4 @@
-"""The keys that procedures lock, and the two sides they lie on (PROTOCOLS P2)."""
+"""The keys that procedures lock, and the two sides they lie on (docs/protocols.md P2)."""
 
 from functools import lru_cache
 

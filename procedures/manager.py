@@ -74,7 +74,7 @@ class Manager:
         """Recovers every record, sets *ready*, then looks after them until the term ends.
 
         Nothing is admitted before every record has been read under the fence (G21). They are read
-        once: within a term no record can appear that its leader does not know (PROTOCOLS P1).
+        once: within a term no record can appear that its leader does not know (P1).
         """
         async with self._tasks:
             try:

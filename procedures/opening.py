@@ -23,7 +23,7 @@ from base.wire.problems import is_refusal, told
 from keys.tables import Column, ConstraintKind, RegionRoute, TableInfo
 from procedures.context import Context
 
-NODES_AT_ONCE_MAX = 32  # requests of one step in flight (SEEDS 1.5)
+NODES_AT_ONCE_MAX = 32  # requests of one step in flight
 UNNUMBERED = 0  # the Nodes adapter gives orders their numbers
 
 

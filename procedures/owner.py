@@ -1,7 +1,7 @@
 """The one task that owns a procedure: it runs the steps, and carries out what is asked of it.
 
 A control interrupts what a step does or waits for, never its commit: the outcome of a commit is
-known before anything else is done (PROTOCOLS P1). So nobody goes on from a record that has moved
+known before anything else is done (P1). So nobody goes on from a record that has moved
 beside him; if a compare says that it has, the record is read again.
 """
 

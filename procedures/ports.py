@@ -79,7 +79,7 @@ class Leases(Protocol):
     def free_in_ms(self, node: str, region_ids: Sequence[str]) -> int:
         """Milliseconds until no lease of *node* on any of *region_ids* can be alive; 0: now.
 
-        Ask after the route that no longer names *node* has been applied (PROTOCOLS P4).
+        Ask after the route that no longer names *node* has been applied (docs/protocols.md P4).
         """
         ...
 
@@ -111,7 +111,7 @@ class Drain:
 
 
 class SchemaSync(Protocol):
-    """How far the holders of schema leases have come (PROTOCOLS P6).
+    """How far the holders of schema leases have come (docs/protocols.md P6).
 
     Ask after the transition has been committed. It says how long to wait; what makes the next
     step safe is the floor that the regions have raised.

@@ -1,4 +1,4 @@
-"""What the client required at submit, compared again under the locks (PROTOCOLS P1)."""
+"""What the client required at submit, compared again under the locks (docs/protocols.md P1)."""
 
 from typing import Protocol
 

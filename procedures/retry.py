@@ -1,4 +1,4 @@
-"""When a step is tried again, and when it is given up: pure decisions (STYLE 33).
+"""When a step is tried again, and when it is given up: pure decisions (S33).
 
 Not done and perhaps done are both tried again, since a step is idempotent. Before the point of no
 return a step has until the record's deadline, and a refusal ends it at once. After it there is no

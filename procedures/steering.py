@@ -1,6 +1,6 @@
 """Controls: who may ask for one, and the fenced write that each of them is.
 
-One task owns a procedure (PROTOCOLS P1). Nobody else moves its record: a control is a letter in its
+One task owns a procedure (P1). Nobody else moves its record: a control is a letter in its
 mailbox, and is carried out by the owner (owner.py).
 """
 

@@ -12,7 +12,7 @@ use n-1 any more, or three versions would meet. So, in this order:
    orders anew.
 
 Nothing of this is remembered by a leader: a new one finds a floor below the version, and waits
-again (`research/online_ddl.md` case 16); or finds it equal, and then everybody had been waited
+again (docs/online-change.md, case 33); or finds it equal, and then everybody had been waited
 for. docs/decisions/0088 has the trace of one change.
 """
 

@@ -23,7 +23,7 @@ from tests.process.pauses import leader_stopped
 from tests.process.rig import running, table_spec
 
 DEFAULTS: dict[str, str] = {}
-"""No flags: the times of API.md."""
+"""No flags: the default times."""
 KILLS, EVERY_S = 24, 5.0
 QUICK_KILLS = 12
 PAUSE_S = 30.0

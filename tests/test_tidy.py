@@ -116,7 +116,7 @@ def sleepless(source: Source) -> Iterator[str]:
 
 
 def tasks_are_owned(source: Source) -> Iterator[str]:
-    """A task is started by a program, or in a `TaskGroup` of the same file (STYLE 34)."""
+    """A task is started by a program, or in a `TaskGroup` of the same file (S34)."""
     owners = task_groups(source)
     for call in calls_of(source, "create_task"):
         owned = isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) in owners

@@ -26,7 +26,7 @@ class RegionOutcome:
     of another region was refused."""
 
     def shown(self) -> dict[str, Any]:
-        """As API.md has it."""
+        """As an answer about rows has it (`outcome`)."""
         found: dict[str, Any] = {"region_id": self.region_id, "outcome": self.outcome}
         return found if self.error is None else {**found, "code": self.error.code}
 

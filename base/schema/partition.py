@@ -24,7 +24,7 @@ from base.schema.keycodec import encode
 from base.schema.types import ColumnType
 from base.schema.values import JsonScalar, Value, from_json
 
-PARTITIONS_MAX = 1024  # a route of more regions outgrows 256 KiB (PROTOCOLS P1)
+PARTITIONS_MAX = 1024  # a route of more regions outgrows 256 KiB (docs/protocols.md P1)
 DIGEST_BYTES = 8
 
 

@@ -1,7 +1,7 @@
 """The one HTTP client: several servers, one deadline, and answers that are values or our errors.
 
 A failure before the request left is `Unavailable`; a failure after it may have arrived is
-`Unknown`, unless the method is safe: then nothing can have been done (PROTOCOLS P1 says what to do
+`Unknown`, unless the method is safe: then nothing can have been done (P1 says what to do
 with an `Unknown`). Each server is asked at most once in a call; whoever calls repeats the call.
 """
 

@@ -1,4 +1,4 @@
-"""What holders of schema leases and metasrv say to each other (PROTOCOLS P6).
+"""What holders of schema leases and metasrv say to each other (docs/protocols.md P6).
 
 A holder is a process that computes statements from the catalog that it streams: a frontend.
 `sequence` rises with every acknowledgement of one incarnation; the lease in an answer is counted

@@ -1,7 +1,7 @@
 """Orders from metasrv to a node: many in one request, from any procedures, answered one by one.
 
 `POST /node/v1/orders`. Orders carry (term, number), rising within a term, and the region's epoch
-(PROTOCOLS P3): a node refuses a term below the highest it has seen, and for a region any order
+(P3): a node refuses a term below the highest it has seen, and for a region any order
 below the last it executed; a repeat is given the stored answer. Term, answer and tombstone are on
 disk before the answer leaves. An order never raises the term: one that claims a higher term makes
 the node ask the metasrv servers by a heartbeat, and is executed once their answer has that term.
@@ -39,7 +39,7 @@ class LeaseGrant(WireModel):
     """A lease given with an order, as if it had stood in the answer to an earlier heartbeat.
 
     The node counts it from before it sent that heartbeat, so no clock but its own is used and an
-    order that arrives late grants nothing too long (PROTOCOLS P4).
+    order that arrives late grants nothing too long (docs/protocols.md P4).
     """
 
     incarnation: str
@@ -109,7 +109,7 @@ class OpenRegion(OrderBase):
 
 
 class SetSchema(OrderBase):
-    """Bring the table's schema to an open region, and raise its floor (PROTOCOLS P6).
+    """Bring the table's schema to an open region, and raise its floor (docs/protocols.md P6).
 
     From the answer on, and for ever, the region refuses every batch and every read of a schema
     version below `schema_floor`. What it knows only grows: an order that is older than another

@@ -16,7 +16,7 @@ SCHEMA_VERSION = "x-schema-version"
 """Header of an answer that is no JSON object: the schema version that it was computed with."""
 MIN_SCHEMA_VERSION = "x-min-schema-version"
 """Header of a request: a frontend that does not know the table at that schema version yet first
-learns of it. So what one frontend was seen to have is there at the others (PROTOCOLS P7)."""
+learns of it. So what one frontend was seen to have is there at the others (P7)."""
 SENT_MS = "x-statement-sent-ms"
 """Header of a request that writes: when its first sender made it, in milliseconds since 1970, the
 same in all copies. Without it, its arrival at a frontend counts."""

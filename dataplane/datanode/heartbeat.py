@@ -91,7 +91,7 @@ class Heart:
 
     async def execute(self, request: OrderRequest) -> OrderResponse:
         """Orders that came by themselves. A term that the node was not told is asked for first:
-        whoever claims it need not be a leader (PROTOCOLS P3).
+        whoever claims it need not be a leader (docs/protocols.md P3).
 
         Raises as `OrderDesk.execute`.
         """

@@ -1,6 +1,6 @@
 """Region leases as a node counts them: from before it sent the heartbeat that renewed them.
 
-Source: PROTOCOLS P4 and the lease arithmetic of GUARANTEES. Pure: `now_ms` and send times are
+Source: P4 and the lease arithmetic of docs/guarantees.md. Pure: `now_ms` and send times are
 arguments, in milliseconds of CLOCK_BOOTTIME. A lease protects reads and bounds overlap; rows are
 protected by the fence (P5), so nothing here decides whether a row may be acknowledged for good.
 """

@@ -1,4 +1,4 @@
-"""Which orders a node takes: the rules of PROTOCOLS P3 as one pure decision per order."""
+"""Which orders a node takes: the rules of docs/protocols.md P3 as one pure decision per order."""
 
 from dataclasses import dataclass
 from typing import Any

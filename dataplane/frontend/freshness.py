@@ -1,4 +1,4 @@
-"""What a client has seen of a table at one frontend is there at every other (PROTOCOLS P7)."""
+"""What a client has seen of a table at one frontend is there at every other (P7)."""
 
 import asyncio
 

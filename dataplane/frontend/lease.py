@@ -1,6 +1,6 @@
 """A schema lease as its holder counts it: by its own clock, from before each request was sent.
 
-Source: PROTOCOLS P4 and P6. Pure: `now_ms` is an argument, in milliseconds of CLOCK_BOOTTIME. The
+Source: P4 and P6. Pure: `now_ms` is an argument, in milliseconds of CLOCK_BOOTTIME. The
 lease bounds how long others wait for this process; what keeps rows right is the floor of regions.
 """
 

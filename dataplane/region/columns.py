@@ -1,4 +1,4 @@
-"""What the columns of a region are: ids and types, never names (DESIGN 8)."""
+"""The columns of a region: ids and types, never names, so that no rename reaches a node."""
 
 import json
 from collections.abc import Collection, Iterable, Sequence

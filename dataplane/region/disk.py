@@ -2,7 +2,7 @@
 
 Paths are absolute text. Nothing is buffered: what `append` was given is seen by every later `read`,
 also from another process, and survives a power loss only after `sync` of the file and, for the name
-to survive, `sync_folder` of its folder (PROTOCOLS P5: the file system is linearizable).
+to survive, `sync_folder` of its folder (docs/protocols.md P5: the file system is linearizable).
 
 Errors: `NotFound` (no such file or folder), `Conflict` (the name is taken), `Unavailable`
 `storage-full` (nothing was written), `Unavailable` `not-ready` (could not read), `Unknown` (a write

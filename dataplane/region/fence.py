@@ -1,4 +1,4 @@
-"""The fence: the highest `fence-{epoch}-{opening}` in a root alone may act on it (PROTOCOLS P5).
+"""The fence: the highest `fence-{epoch}-{opening}` in a root alone may act on it (P5).
 
 Whoever opens a region first creates its fence, syncs file and folder, and only then reads anything.
 A leader writes first, looks second, acts third. The name decides; the content says who raised it

@@ -1,4 +1,4 @@
-"""Which versions of a key survive a rewrite (PROTOCOLS P5, row versions)."""
+"""Which versions of a key survive a rewrite (docs/protocols.md P5, row versions)."""
 
 from collections.abc import Iterable
 

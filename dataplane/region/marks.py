@@ -1,4 +1,4 @@
-"""Opens and closes marks: moments that somebody still reads as of (PROTOCOLS P5). Pure."""
+"""Opens and closes marks: moments that somebody still reads as of (docs/protocols.md P5). Pure."""
 
 from base.errors import Conflict
 from dataplane.region.manifest import Manifest, Mark

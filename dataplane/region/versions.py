@@ -1,4 +1,4 @@
-"""Row versions: hybrid timestamps, wall milliseconds above and a counter below (PROTOCOLS P5).
+"""Row versions: hybrid timestamps, wall milliseconds above and a counter below (P5).
 
 They rise with every batch of a region, through every opening and whatever the clocks say.
 """

@@ -116,7 +116,7 @@ class Forward:
         ]
 
     async def _must_be_applied(self, response: httpx.Response, *, writes: bool) -> None:
-        """Whoever is told of a change here finds it here (PROTOCOLS P7)."""
+        """Whoever is told of a change here finds it here (docs/protocols.md P7)."""
         version = response.headers.get(VERSION_HEADER)
         if not writes or not response.is_success or version is None:
             return

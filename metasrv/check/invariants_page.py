@@ -28,9 +28,9 @@ second look, five seconds later, finds it again, and never for a table that a li
 touches. Warnings break no promise and leave exit code 0. Each rule is broken by its own cases in
 `tests/check/test_rules.py`: `.venv/bin/pytest tests/check/test_rules.py -k RULE` runs them.
 
-*Promise* is the number in section 10 of the design: 1 nothing acknowledged is lost; 2 no half of a
-change; 3 a deposed leader does nothing; 4 locks and idempotency; 5 schema versions; 6 one leader
-for each region, and no row lost."""
+*Promise* is the number in [guarantees.md](guarantees.md#promises): 1 nothing acknowledged is lost;
+2 no half of a change; 3 a deposed leader does nothing; 4 locks and idempotency; 5 schema versions;
+6 one leader for each region, and no row lost."""
 
 
 @dataclass(frozen=True, slots=True)

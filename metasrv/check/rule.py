@@ -40,7 +40,7 @@ class Rule:
 
     id: str
     promise: int
-    """Which promise of DESIGN 10 it stands for."""
+    """The number of the promise in docs/guarantees.md that it stands for."""
     title: str
     run: Judgement
     scope: Scope = Scope.STORE

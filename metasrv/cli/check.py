@@ -59,7 +59,7 @@ class Target:
     access: Access = field(default_factory=dict)
 
 
-# Typer makes an option of each parameter, so there are as many as API.md has.
+# Typer makes an option of each parameter, so there are as many as the command has.
 def command(  # noqa: PLR0913
     metasrv: Annotated[
         str | None, typer.Option(help="Servers to ask too, with commas.", envvar="METASRV_URL")

@@ -1,4 +1,4 @@
-"""What must never be heard of a holder, looked for in everything that holders say (PROTOCOLS P6).
+"""What must never be heard of a holder, looked for in everything that holders say (P6).
 
 Once nobody used a table below a version, nobody begins to: a pin below the table's floor that was
 not there before says that a third version is in use. The floor keeps rows safe even then; but what

@@ -1,4 +1,4 @@
-"""Who may still use an older schema: the leader's book of one term (PROTOCOLS P4 and P6).
+"""Who may still use an older schema: the leader's book of one term (docs/protocols.md P4 and P6).
 
 Pure: times are arguments, in monotonic milliseconds of this server. A holder counts its lease from
 before it sent its acknowledgement; we count from when we send the answer. What an earlier leader

@@ -1,4 +1,4 @@
-"""Who may still believe that it holds a region: the leader's side of region leases (PROTOCOLS P4).
+"""Who may still believe that it holds a region: the leader's side of region leases (P4).
 
 Pure: times are arguments, in monotonic milliseconds of this server. A node counts its lease from
 before it sent a heartbeat; we count from when we send the answer, which is later. So a lease that
@@ -8,7 +8,7 @@ we take for ended has ended there too, even with clocks that drift apart by DRIF
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-DRIFT = 0.05  # clock rates differ by less; GUARANTEES, lease arithmetic: W = 1.05 L + 1 s
+DRIFT = 0.05  # clock rates differ by less; docs/guarantees.md: W = 1.05 L + 1 s
 SLACK_MS = 1_000
 
 

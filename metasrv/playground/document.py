@@ -1,4 +1,4 @@
-"""`playground.json`: what runs where, for tests, checkers and people. A public format (API.md)."""
+"""`playground.json`: what runs where, for tests, checkers and people. A public format."""
 
 import os
 from collections.abc import Mapping

@@ -3,7 +3,7 @@
 Any of them serves, so requests are spread over all. One that does not answer is passed over; when
 none does, metasrv is asked for those that there are by now. A request is sent again under the same
 key, so it is done once. No answer is older than one before: each frontend is told the schema
-version that it must know (PROTOCOLS P7).
+version that it must know (docs/protocols.md P7).
 """
 
 import asyncio

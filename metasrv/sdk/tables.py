@@ -50,7 +50,7 @@ class Tables:
     async def create(
         self, spec: Spec, schema: str = "main.public", **options: Unpack[ChangeOptions]
     ) -> TableBody:
-        """When it returns the table takes rows. `spec`: API.md, TableSpec."""
+        """When it returns the table takes rows. `spec`: as `base.wire.tables.TableSpec`."""
         wanted = model_of(TableSpec, spec)
         within = SchemaName.parse(schema)
         done = await self._service.change("POST", f"{within.path}/tables", wanted, **options)

@@ -49,7 +49,7 @@ def _cordon(state: ServerState, asked: Asked, reason: str | None) -> Cordon | No
 async def drain(
     state: ServerState, asked: Asked, node_id: str, request: DrainRequest
 ) -> tuple[Made, ...] | FailoverPlan:
-    """Cordons it, then moves every region it leads, each once its lease has ended (PROTOCOLS P4).
+    """Cordons it, then moves every region it leads, each once its lease has ended (P4).
 
     A node that regions are leaving already: that procedure, whoever asked for it.
     """

@@ -1,4 +1,4 @@
-"""A read of the catalog: at which version, how fresh, and said so (PROTOCOLS P7)."""
+"""A read of the catalog: at which version, how fresh, and said so (docs/protocols.md P7)."""
 
 import asyncio
 import re

@@ -6,7 +6,7 @@ from keys.records import Submission
 from keys.tables import TableInfo, TableRoute
 from keys.value import encode
 
-ROUTE_BYTES_MAX = 256 << 10  # PROTOCOLS P1, Sizes: about 1,024 regions
+ROUTE_BYTES_MAX = 256 << 10  # docs/protocols.md P1, Sizes: about 1,024 regions
 COPIES = 3  # of info and route in the commit: their own keys, the log entry, the history
 OTHER_OPERATIONS = 12  # keys, log, version, record, history, fence: all that is not per node
 OTHER_BYTES = 4 << 10  # keys and the small values

@@ -56,7 +56,7 @@ class ServerFacts:
     url: str
     version: str
     lease_ms: int
-    """A catalog that has not been heard of for longer is stale (PROTOCOLS P7)."""
+    """A catalog that has not been heard of for longer is stale (docs/protocols.md P7)."""
     store_deadline_ms: int
 
 

@@ -38,7 +38,7 @@ class Change:
     kind: Kind[Any]
     state: ProcedureState
     table_id: int | None = None
-    """The table its name resolved to; compared again under the locks (PROTOCOLS P1)."""
+    """The table its name resolved to; compared again under the locks (docs/protocols.md P1)."""
     sequence: str | None = None
     """The id in `state` is a placeholder: take one from this sequence, and ask `numbered`."""
     numbered: Callable[[int], ProcedureState] | None = None

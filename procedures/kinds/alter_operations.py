@@ -261,7 +261,7 @@ def stands(info: TableInfo, operation: AddIndex) -> bool:
 
 
 def _must_hold_partition(info: TableInfo, columns: tuple[int, ...]) -> None:
-    """A region knows its own rows alone, so two equal keys must meet in one (PROTOCOLS P6)."""
+    """A region knows its own rows alone, so two equal keys must meet in one (P6)."""
     names = {column.id: column.name for column in info.columns}
     missing = [names[one] for one in info.partition.columns if one not in columns]
     if missing and info.partition.regions > 1:

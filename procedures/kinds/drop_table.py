@@ -3,7 +3,7 @@
 Statements that had found the table end with it, nobody finds it meanwhile, and a cancel gives it
 back as it was. Then its regions close; its files stay. No node is asked before that, so a region
 that is lost or dead is in no drop's way (docs/decisions/0099). Never refused because something else
-moved: a failed compare reads again and goes on (P1).
+moved: a failed compare reads again and goes on (docs/protocols.md P1.8).
 """
 
 from base.elements.graphs import TABLE

@@ -1,4 +1,4 @@
-"""failover_table: regions of one table leave a node for others, without a copy (PROTOCOLS P5).
+"""failover_table: regions of one table leave a node, without a copy (docs/protocols.md P5).
 
 reroute names new leaders, one epoch higher, which borrow the old roots; after the old leases they
 open in place and serve; Spark brings the borrowed files over; one manifest adopts them, a second

@@ -75,7 +75,7 @@ async def publish(state: UndropTable, at: Context) -> Outcome[UndropTable]:
 
 
 def _require_schema(state: UndropTable, found: SchemaInfo | None) -> None:
-    """The name still means the schema that it resolved to at submit (PROTOCOLS P1)."""
+    """The name still means the schema that it resolved to at submit (docs/protocols.md P1)."""
     name = f"{state.catalog}.{state.schema_name}"
     if found is None:
         raise NotFound(what="schema", name=name)

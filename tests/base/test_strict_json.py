@@ -1,4 +1,4 @@
-"""Hostile bodies and paths (research/reliability 6, rows 1-18 and 38-41): each is refused."""
+"""Hostile bodies and paths (docs/robustness.md, 1-18 and 38-41): each is refused."""
 
 import json
 

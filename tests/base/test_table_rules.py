@@ -1,4 +1,4 @@
-"""Specs: the ones of API.md pass, and each way to be wrong is named with its place."""
+"""Specs: the usual ones pass, and each way to be wrong is named with its place."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""For every rule, what breaks exactly that rule is named by it, and by no other (No toys, T8)."""
+"""For every rule, what breaks exactly that rule is named by it, and by no other."""
 
 import pytest
 

@@ -21,7 +21,7 @@ def edges_under(head: str) -> set[tuple[str, str]]:
 
 def imports_of(package: str) -> set[str]:
     """Our other packages that *package* imports. The command line starts every program, so it
-    may import the data plane (STYLE 2.11), and says nothing about layers."""
+    may import the data plane (pyproject.toml), and says nothing about layers."""
     files = [file for file in (ROOT / package).rglob("*.py") if "cli" not in file.parts]
     nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text()))]
     froms = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}

@@ -23,7 +23,7 @@ learner in the route first; two members of a commit batch that read each other's
 holder's registration expires early; absence read back taken for "not done";
 tombstone dropped during a reorg
 """
-"""As GUARANTEES.md has them, Rules of the harness, 2."""
+"""The bugs that rule 2 of the harness names (docs/guarantees.md)."""
 
 
 def test_given_the_rule_then_each_of_its_bugs_is_planted_or_there_is_a_reason() -> None:

@@ -1,4 +1,4 @@
-"""The variants of research/online_ddl.md 2.7, with the outcome that is written there."""
+"""Variants of the graphs, each with the outcome that is known of it."""
 
 from dataclasses import replace
 

@@ -32,7 +32,7 @@ PAIRS = (
     (DELETE_ONLY, PUBLIC),
     (ABSENT, PUBLIC),
 )
-# research/online_ddl.md 0.1, by PAIRS: + holds, x broken, - no such state.
+# The known outcome, by PAIRS: + holds, x broken, - no such state.
 KNOWN = {
     "index": "+++xxx",
     "unique-index": "+++xxx",

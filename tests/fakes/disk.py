@@ -87,7 +87,7 @@ def _key(row: str) -> str:
 
 @dataclass
 class Storage:
-    """The disks of all nodes: a node that died leaves its folders behind (PROTOCOLS P5)."""
+    """The disks of all nodes: a node that died leaves its folders behind (docs/protocols.md P5)."""
 
     folders: dict[str, Folder] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""Datanodes in memory: regions, epochs, tombstones, and the order rules of PROTOCOLS P3 and P5.
+"""Datanodes in memory: regions, epochs, tombstones, and the order rules of P3 and P5.
 
 Everything a real node does once and durably happens here at once; what a test makes unsure is the
 way to it and back (tests/fakes/faults.py).

@@ -1,6 +1,6 @@
 """Every row that is written in one stage of a change and changed in a later one, each stage by each
 schema version that is in use there. What plans is the frontends' own planner; the versions are
-those that a procedure publishes; a region is a map, with the rule of a backfill (PROTOCOLS P5).
+those that a procedure publishes; a region is a map, with the rule of a backfill (P5).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

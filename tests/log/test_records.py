@@ -1,4 +1,4 @@
-"""A log segment cut at every byte and flipped in every bit keeps exactly what it should (T4)."""
+"""A log segment cut at every byte and flipped in every bit keeps exactly what it should."""
 
 import zlib
 from pathlib import Path

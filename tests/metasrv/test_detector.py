@@ -1,4 +1,4 @@
-"""Phi-accrual: the cases of research/greptime.md 131, and what a stalled server must forgive."""
+"""Phi-accrual: the known cases of the detector, and what a stalled server must forgive."""
 
 import pytest
 

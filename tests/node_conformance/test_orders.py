@@ -1,4 +1,4 @@
-"""Orders as PROTOCOLS P3 has them, on a real node."""
+"""Orders as docs/protocols.md P3 has them, on a real node."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 """Do the keys, the reverse index and the log agree? Asked of raw keys, at every revision.
 
-Written from DESIGN 3 and GUARANTEES G2, G5, G7, G10, without any model of the product: what both
+Written from docs/keyspace.md and G2, G5, G7, G10, without any model of the product: what both
 got wrong in the same way would not be seen. (`metasrv check` is another checker, for operators.)
 """
 

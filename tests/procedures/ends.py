@@ -97,7 +97,7 @@ def is_true(claim: bool, text: str) -> list[str]:
 
 def knows_floor(end: End, table_id: int, *, above: int = 1) -> list[str]:
     """Regions that an order has opened, at a higher epoch than *above*, have the table's floor:
-    nobody may tell them of it again (PROTOCOLS P6)."""
+    nobody may tell them of it again (docs/protocols.md P6)."""
     floor = end.agreement.family("__table_info")[(str(table_id),)]["schema_floor"]
     folders = end.cluster.plane.storage.folders
     low = [

@@ -120,7 +120,7 @@ def test_given_an_index_over_a_column_when_dropped_then_both_leave_in_the_same_v
     ],
 )
 def test_given_an_index_that_cannot_be_then_it_is_refused(operation: Operation, code: str) -> None:
-    """Of that name there is one until it is gone, however far it has come (P18)."""
+    """Of that name there is one until it is gone, however far it has come."""
     hidden = INDEXED.indexes[0].model_copy(update={"state": ElementState.DELETE_ONLY})
 
     with pytest.raises(MetaError) as refused:

@@ -53,7 +53,7 @@ def leaders(cluster: Cluster) -> list[str]:
 
 @pytest.mark.case("greptime 77")
 def test_given_storage_that_is_gone_when_failed_over_then_lost_until_it_is_back() -> None:
-    """T22: state `lost`, no empty region, and putting the storage back heals it."""
+    """State `lost`, no empty region, and putting the storage back heals it."""
 
     async def main(loop: SimLoop) -> None:
         cluster = await begun(loop, with_dead_node, {})

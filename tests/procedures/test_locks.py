@@ -1,4 +1,4 @@
-"""Who holds which lock: properties of a pure function of the records (PROTOCOLS P2)."""
+"""Who holds which lock: properties of a pure function of the records (docs/protocols.md P2)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ PLACEMENT = ("route", "region")
 @st.composite
 def claim_lists(draw: st.DrawFn) -> list[Claim]:
     """Claims in order of submission; some are children of an earlier one. Whoever takes a region
-    takes its route as well, as every kind does (PROTOCOLS P2)."""
+    takes its route as well, as every kind does (docs/protocols.md P2)."""
     found: list[Claim] = []
     for number in range(draw(st.integers(0, 7))):
         wanted = draw(SETS)

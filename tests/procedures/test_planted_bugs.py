@@ -1,4 +1,4 @@
-"""Planted bugs: a harness that cannot fail proves nothing (GUARANTEES, harness, rule 2).
+"""Planted bugs: a harness that cannot fail proves nothing (docs/guarantees.md, harness, 2).
 
 Each is planted at a seam between a server and its world, never by a switch in the code under test;
 the test says which check caught it, and after how many lives.

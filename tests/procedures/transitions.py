@@ -1,6 +1,6 @@
 """How a table's elements may move from one stored value to the next, asked of raw JSON.
 
-Written from the tables of `research/online_ddl.md` 0 and 2, without any model of the product.
+Written from the tables of docs/elements.md, without any model of the product.
 """
 
 from collections.abc import Iterator

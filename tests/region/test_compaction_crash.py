@@ -145,7 +145,7 @@ def test_given_a_higher_fence_when_merged_then_no_file_is_deleted() -> None:
     assert {f"{A}/{file.name}" for file in old.manifest.files} <= store.live.keys()
 
 
-# Planted bugs: each is caught by an enumeration above (GUARANTEES, rule 2) ------------------------
+# Planted bugs: each is caught by an enumeration above (docs/guarantees.md) -----------------------
 
 
 def no_look(disk: Disk, root: str, mine: Opening) -> None:

@@ -1,4 +1,4 @@
-"""N acknowledged groups cost N fdatasync of the log and N looks: counted at the disk (T3)."""
+"""N acknowledged groups cost N fdatasync of the log and N looks: counted at the disk."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Floors: from its point on no older batch is ordered and no older read computed (PROTOCOLS P6)."""
+"""Floors: from its point on no older batch is ordered and no older read computed (P6)."""
 
 from collections.abc import Callable
 from random import Random

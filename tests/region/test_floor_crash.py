@@ -1,4 +1,4 @@
-"""Floors through power loss and other leaders, before every file operation (PROTOCOLS P6)."""
+"""Floors through power loss and other leaders, before every file operation (P6)."""
 
 import copy
 

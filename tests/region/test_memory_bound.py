@@ -1,4 +1,4 @@
-"""A region ten times what memory may hold is written, opened, read and scanned within bounds (T2).
+"""A region ten times what memory may hold is written, opened, read and scanned within bounds.
 
 In a process of its own, whose resident memory is read from the kernel. Open times are printed.
 """

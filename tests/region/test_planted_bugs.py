@@ -1,4 +1,4 @@
-"""Each planted bug is caught by the enumeration that claims to find it (GUARANTEES, rule 2)."""
+"""Each planted bug is caught by the enumeration that claims to find it (docs/guarantees.md)."""
 
 import posixpath
 from collections import Counter

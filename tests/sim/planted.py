@@ -1,4 +1,4 @@
-"""Mistakes of servers and nodes, planted for one world at a time (GUARANTEES, harness, rule 2)."""
+"""Mistakes of servers and nodes, planted for one world at a time (docs/guarantees.md)."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,7 +1,7 @@
 """What must hold while a table changes: rows and entries of every region, and who uses what.
 
-D1, D2, D4 and P1 of the design's invariants (docs/invariants.md): no entry without its row, none
-missing of an index that is read, nothing of what is gone, two versions in use at most.
+G24 and G26: no entry without its row, none missing of an index that is read, nothing of what is
+gone, two versions in use at most.
 """
 
 from collections import Counter
@@ -148,7 +148,7 @@ def _leading(node: Datanode) -> Iterator[Slot]:
 
 
 def _in_use(frontend: Frontend, infos: dict[int, TableInfo]) -> Iterator[str]:
-    """P1: of who holds a lease, by its own clock."""
+    """G24: faults of a frontend that holds a lease, by its own clock."""
     service, transactions = frontend.service, frontend.transactions
     if not frontend.is_up or service is None or transactions is None:
         return

@@ -47,7 +47,7 @@ class World:
         outside = Outside(loop, self.kv, self.network, self.disks, self.ghost, bugs.alter)
         is_far = self.random.random() < 0.12
         self.has_force = self.random.random() < 0.2
-        """Whether operators force failovers, which wait for no lease (PROTOCOLS P4)."""
+        """Whether operators force failovers, which wait for no lease (docs/protocols.md P4)."""
         drift = FAR_DRIFT if is_far else DRIFT
         self.oracle.leases_hold = not (is_far or self.has_force)
         self.leases = LeaseGhost(self.weather.sometimes, self.wrong, self.oracle.leases_hold)

@@ -1,4 +1,4 @@
-"""A region four times the heap of Spark's driver: no row of it passes through the driver (T1).
+"""A region four times the heap of Spark's driver: no row of it passes through the driver.
 
 Takes minutes and 6 GB of disk, so it is collected only by name: `make bench` runs it.
 """

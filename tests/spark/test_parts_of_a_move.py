@@ -57,7 +57,7 @@ def kept(rows: list[Stored], marks: list[int], cuts: list[int]) -> list[Stored]:
 
 
 def needed(row: Stored, rows: list[Stored], marks: list[int]) -> bool:
-    """PROTOCOLS P5, word for word."""
+    """docs/protocols.md P5, word for word."""
     key, version, op = row
     versions = [one[1] for one in rows if one[0] == key]
     return (

@@ -9,7 +9,7 @@ and commits in one step: whatever comes in between makes it read again. And a tr
 the newest version its server has is not told apart from one that begins later.
 
 One region stands for all: what is wrong is wrong of rows of one region (unique keys do not cross
-regions, PROTOCOLS P6), and the owner goes on when the last of them has raised its floor.
+regions, docs/protocols.md P6), and the owner goes on when the last of them has raised its floor.
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence

@@ -22,7 +22,7 @@ class Put(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """PROTOCOLS P6, and what may happen meanwhile. The product keeps every rule."""
+    """docs/protocols.md P6, and what may happen meanwhile. The product keeps every rule."""
 
     floor: bool = True
     """Before the next version is published, and before the reorg reads, the region refuses every
