@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scripts.references import Checkout, missing
-from scripts.seeds import ROWS_MIN, faults_of, rows_of
+from scripts.seeds import ROWS_MIN, ROWS_PER_TEST_MAX, faults_of, rows_of, summary_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "seeds.md"
@@ -19,12 +19,15 @@ def test_given_the_page_then_every_row_is_in_order() -> None:
 @pytest.mark.parametrize(
     ("cells", "fault"),
     [
-        ("nonsense | `keys/txn.py` | —", "no such status"),
-        ("done | `keys/txn.py` | —", "no test shows it"),
-        ("done | `keys/txn.py` | `tests/docs/test_seeds.py`", "no test shows it"),
-        (f"done | — | {TEST}", "does not say where"),
+        (f"done | `keys/txn.py` | {TEST}", "no such status"),
+        ("works | `keys/txn.py` | —", "no test shows it"),
+        ("works | `keys/txn.py` | `tests/docs/test_seeds.py`", "no test shows it"),
+        (f"works | — | {TEST}", "does not say where"),
         (f"changed | `keys/txn.py` | {TEST}", "no decision record"),
         ("changed | `keys/txn.py` | [0003](decisions/0003-one-leader.md)", "no test shows"),
+        (f"part | `keys/txn.py` | {TEST}", "what is missing"),
+        ("part | `keys/txn.py` | missing: the rest", "no test shows it"),
+        ("not built | — | —", "what would build it"),
     ],
 )
 def test_given_a_row_that_lacks_something_then_it_is_named(cells: str, fault: str) -> None:
@@ -41,13 +44,30 @@ def test_given_a_row_that_is_missing_then_its_document_is_named() -> None:
         assert [fault[:3] for fault in faults_of(left)] == [seed]
 
 
+def test_given_a_test_that_stands_for_many_rows_then_it_is_named() -> None:
+    row = f"| 000-01 | words | works | `keys/txn.py` | {TEST} |\n"
+
+    at_most = faults_of(rows_of(row * ROWS_PER_TEST_MAX))
+    one_more = faults_of(rows_of(row * (ROWS_PER_TEST_MAX + 1)))
+
+    assert not [fault for fault in at_most if "stands for" in fault]
+    assert len([fault for fault in one_more if "stands for 4 rows" in fault]) == 1
+
+
+def test_given_the_page_then_its_first_table_counts_its_rows() -> None:
+    page = PAGE.read_text()
+
+    for line in summary_of(rows_of(page)):
+        assert line in page
+
+
 def test_given_a_row_with_other_cells_then_it_does_not_pass_unseen() -> None:
     with pytest.raises(ValueError, match="1 rows"):
-        rows_of("| 000-01 | words | done | where |")
+        rows_of("| 000-01 | words | works | where |")
 
 
 def test_given_a_row_whose_test_does_not_exist_then_it_is_missing(tmp_path: Path) -> None:
     page = tmp_path / "seeds.md"
-    page.write_text(f"| 000-01 | words | done | `keys/txn.py` | {TEST[:-1]}_nowhere` |")
+    page.write_text(f"| 000-01 | words | works | `keys/txn.py` | {TEST[:-1]}_nowhere` |")
 
     assert missing(page, Checkout(ROOT)) == [f"{TEST[1:-1]}_nowhere"]
