@@ -22,7 +22,7 @@ BlockerKind = Literal[
 ]
 
 
-class LockBody(WireModel):
+class PlannedLockBody(WireModel):
     """A lock, held from its grant to the end of the procedure."""
 
     key: str
@@ -111,7 +111,7 @@ class PlannedProcedure(WireModel):
     kind: str | None
     """Null: what is asked for stands already, and there is nothing to do."""
     resource: ResourceBody
-    locks: Listed[LockBody] = ()
+    locks: Listed[PlannedLockBody] = ()
     steps: Listed[PlannedStepBody] = ()
     last_cancellable_step: str | None = None
     """Until its commit a cancel undoes everything."""

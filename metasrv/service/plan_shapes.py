@@ -4,9 +4,9 @@ from typing import Any
 
 from base.wire.plans import (
     BlockerBody,
-    LockBody,
     PlanBody,
     PlannedDrainBody,
+    PlannedLockBody,
     PlannedOrderBody,
     PlannedProcedure,
     PlannedScanBody,
@@ -38,7 +38,7 @@ def _facts(plan: Plan) -> dict[str, Any]:
     return {
         "kind": plan.kind,
         "resource": resource_body(plan.resource),
-        "locks": tuple(LockBody(key=lock.key, mode=lock.mode.value) for lock in plan.locks),
+        "locks": tuple(PlannedLockBody(key=lock.key, mode=lock.mode.value) for lock in plan.locks),
         "steps": tuple(_step(step) for step in plan.steps),
         "last_cancellable_step": plan.last_cancellable_step,
         "scan_rows": rows,

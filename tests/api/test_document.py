@@ -31,5 +31,6 @@ def test_given_the_document_then_nothing_in_it_is_the_frameworks_own() -> None:
     schemas = document()["components"]["schemas"]
 
     assert not schemas.keys() & {"HTTPValidationError", "ValidationError"}
+    assert [name for name in schemas if "__" in name] == [], "two classes of one name"
     ids = [operation["operationId"] for _, operation in operations()]
     assert len(set(ids)) == len(ids)
