@@ -1,8 +1,12 @@
-"""The preset dictionary of packed histories: JSON that many histories have in common.
+"""The preset dictionaries of packed histories: JSON that many histories have in common.
 
-It is a part of the stored format: stores hold values that only these bytes unpack, so it is never
-changed. Another dictionary takes another packing number (keys/packed.py).
+They are a part of the stored format: stores hold values that only these bytes unpack, so they are
+never changed. Another dictionary takes another packing number (keys/packed.py).
 """
+
+from functools import reduce
+
+from keys.templated import HEX, NAME, NUMBER, REGION, TIME
 
 DICTIONARY = (
     b'{"format":1,"outcome":"succeeded","last":{"format":1,"kind":"create_catalog","kind_forma'
@@ -179,3 +183,22 @@ DICTIONARY = (
     b']},"result":{"table_id":1024,"name":"main.public.t"},"finished_at_ms":17,"catalog_versio'
     b'n":4}'
 )
+
+_CODES = (
+    (b'"deadline_at_ms":17', b'"deadline_at_ms":' + TIME + b"60000"),
+    (b'_at_ms":17', b'_at_ms":' + TIME),
+    (b'"at_ms":17', b'"at_ms":' + TIME),
+    (b"4398046511104", REGION + b"0"),
+    (b'"schema_name":"s"', b'"schema_name":"public"'),
+    (b'"new_schema":"s"', b'"new_schema":"public"'),
+    (b'"id":"1025","name":"main.public"', b'"id":"1025","name":"main.' + NAME + b'"'),
+    *((b'"%b"' % name, b'"%b"' % NAME) for name in (b"c", b"s", b"t", b"u")),
+    *((b'.%b"' % name, b'.%b"' % NAME) for name in (b"t", b"u")),
+    *((b"/tables/%b" % name, b"/tables/" + NAME) for name in (b"t", b"u")),
+    (b"1024", NUMBER),
+    (b"1025", NUMBER),
+    (b'"request_id":","', b'"request_id":"%b","' % HEX[16]),
+    (b'"idempotency":","', b'"idempotency":"%b","' % HEX[64]),
+)
+TEMPLATES = reduce(lambda text, pair: text.replace(*pair), _CODES, DICTIONARY)
+"""The same with the codes of keys/templated."""

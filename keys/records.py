@@ -11,15 +11,25 @@ import orjson
 from pydantic import Field
 
 from base.ids import UUID_TEXT
-from keys.history_dictionary import DICTIONARY
+from keys.history_dictionary import DICTIONARY, TEMPLATES
 from keys.key import Key, Range
-from keys.packed import MARK, Deflated, is_json
+from keys.packed import (
+    AT_MS_BITS,
+    DEFLATED,
+    JSON,
+    ROW,
+    TEMPLATED,
+    Templates,
+    inflated,
+    packing_of,
+)
+from keys.templated import own_of
 from keys.transitions import TRANSITIONS_MAX, Transition
 from keys.value import StoredModel, StoredPart
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
-PACKED_KEY = struct.Struct(">16s32sQ")  # procedure, fingerprint, milliseconds
-DEFLATED = Deflated(DICTIONARY)
+PACKED_KEY = struct.Struct(">B16s32sQ")  # packing, procedure, fingerprint, milliseconds
+HISTORIES = Templates(TEMPLATES)
 
 
 class LockMode(StrEnum):
@@ -192,17 +202,26 @@ class ProcedureHistory(StoredModel):
     """The version its last change of metadata made; None: it changed nothing."""
 
     def pack(self) -> bytes:
-        return DEFLATED.pack(super().pack())
+        """JSON, where its time is none."""
+        json, last = super().pack(), self.last
+        if not 0 <= last.submitted_at_ms < 1 << AT_MS_BITS:
+            return json
+        name = last.resource.name.rpartition(".")[2]
+        return HISTORIES.pack(json, own_of(name, last.resource.id, last.submitted_at_ms))
 
     @classmethod
     def unpack(cls, raw: bytes) -> bytes:
-        return raw if is_json(raw) else DEFLATED.unpack(raw)
+        packing = packing_of(raw, TEMPLATED)
+        if packing == TEMPLATED:
+            return HISTORIES.unpack(raw)
+        return inflated(raw, DICTIONARY) if packing == DEFLATED else raw
 
 
 @dataclass(frozen=True, slots=True)
 class ProcedureHistoryKey(Key[ProcedureHistory]):
-    """Ids are UUIDv7, so history is in order of submission. Values are JSON deflated under a preset
-    dictionary, after a byte that says so (keys/packed.py); plain JSON is read too."""
+    """Ids are UUIDv7, so history is in order of submission. Values are JSON deflated without what
+    only that procedure has, after a byte that says so (keys/packed.py); packing 2 and plain JSON
+    are read too."""
 
     template: ClassVar[str] = "__procedure_history/{procedure}"
     value_type: ClassVar[type[StoredModel]] = ProcedureHistory
@@ -231,17 +250,16 @@ class Idempotency(StoredModel):
         is_ours = UUID_TEXT.fullmatch(self.procedure) and SHA256.fullmatch(self.fingerprint)
         if not is_ours or not 0 <= self.at_ms < 1 << 64 or self.format != 1:
             return super().pack()
-        return MARK + PACKED_KEY.pack(
-            UUID(self.procedure).bytes, bytes.fromhex(self.fingerprint), self.at_ms
-        )
+        digests = UUID(self.procedure).bytes, bytes.fromhex(self.fingerprint)
+        return PACKED_KEY.pack(ROW, *digests, self.at_ms)
 
     @classmethod
     def unpack(cls, raw: bytes) -> bytes:
-        if is_json(raw):
+        if packing_of(raw, ROW) == JSON:
             return raw
-        if len(raw) != len(MARK) + PACKED_KEY.size:
+        if len(raw) != PACKED_KEY.size:
             raise ValueError("an idempotency key of another size")
-        procedure, fingerprint, at_ms = PACKED_KEY.unpack_from(raw, len(MARK))
+        _, procedure, fingerprint, at_ms = PACKED_KEY.unpack(raw)
         facts = {"procedure": str(UUID(bytes=procedure)), "fingerprint": fingerprint.hex()}
         return orjson.dumps({**facts, "at_ms": at_ms})
 

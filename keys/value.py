@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from base.described import Described
 from base.errors import Corrupt
-from keys.packed import PACKING, NewerPacking
+from keys.packed import NewerPacking
 
 M = TypeVar("M", bound="StoredModel")
 NEWER = "newer_format"  # type of the validation error
@@ -74,6 +74,6 @@ def decode(value_type: type[M], raw: bytes, *, key: str) -> M:
             raise NewerFormat(key=key, **newer[0]) from error
         raise Corrupt(key=key, errors=error.error_count(), value=raw[:200]) from error
     except NewerPacking as error:
-        raise NewerFormat(key=key, format=error.number, known=PACKING) from error
+        raise NewerFormat(key=key, format=error.number, known=error.known) from error
     except ValueError as error:
         raise Corrupt(key=key, reason=str(error), value=raw[:200]) from error

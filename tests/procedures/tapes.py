@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from keys.packed import is_json
+from keys.packed import JSON, TEMPLATED, packing_of
 from tests.fakes.picture import Picture
 
 FOLDER = Path(__file__).parent.parent / "golden" / "takeover"
@@ -66,7 +66,9 @@ def written(tape: Tape) -> str:
 
 def value_of(raw: bytes) -> Any:
     """What stands on the tape for a stored value: its JSON, or the bytes of a packed one."""
-    return json.loads(raw) if is_json(raw) else {PACKED: base64.b64encode(raw).decode()}
+    if packing_of(raw, TEMPLATED) == JSON:
+        return json.loads(raw)
+    return {PACKED: base64.b64encode(raw).decode()}
 
 
 def value_bytes(value: Any) -> bytes:

@@ -1,0 +1,110 @@
+"""JSON of one procedure without what only that procedure has, so that a dictionary knows the rest.
+
+JSON holds no control character, so each one is a code here. Times are written as their distance
+from the first, and what is as good as random (digests, ids) is set aside as bytes.
+"""
+
+import re
+import uuid
+from dataclasses import dataclass
+
+NAME, NUMBER = b"\x01", b"\x02"
+TIME, REGION = b"\x03", b"\x04"
+"""Each before a number in decimal: ms after `Own.at_ms`, and the number of a region."""
+HEX = {64: b"\x05", 32: b"\x06", 16: b"\x07"}  # digits -> code
+UUID = b"\x08"
+BYTES = {b"\x05": 32, b"\x06": 16, b"\x07": 8, b"\x08": 16}
+WORD = re.compile(r"[A-Za-z0-9_-]{1,128}")
+DIGESTS = re.compile(rb'"([0-9a-f]{16,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"')
+NUMBERS = re.compile(rb"[0-9]{12,}")
+NUMBER_DIGITS_MAX = 19
+CODES = re.compile(rb"([\x03-\x08])(-?[0-9]{0,19})")
+FAR_MS = 1 << 36  # two years: what is farther from the first time is no time of this procedure
+REGION_BITS = 32
+CONTEXTS = ((b'"', b'"'), (b".", b'"'), (b"/", b"/"), (b"/", b'"'))
+"""What stands before and after a name: in other places its letters are a part of another word."""
+NUMBER_CHARS_MIN = 3  # a shorter one is a part of too many others
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What a procedure's JSON repeats, and no other's."""
+
+    name: str
+    """The last part of its resource's name."""
+    number: str
+    """Its resource's id, in decimal if it is a table's."""
+    at_ms: int
+    """The first of its times."""
+
+    @property
+    def table(self) -> int:
+        """Its number, or -1 where that is no number of a table."""
+        return int(self.number) if self.number.isdecimal() else -1
+
+
+def own_of(name: str, number: str, at_ms: int) -> Own:
+    """An empty text stands for one that is not a plain word: it is left as it is."""
+    words = [text if WORD.fullmatch(text) else "" for text in (name, number)]
+    return Own(words[0], words[1], at_ms)
+
+
+def shorten(json: bytes, own: Own) -> tuple[bytes, bytes]:
+    """*json* with codes, and the bytes that were set aside."""
+    aside = bytearray()
+    table = own.table
+
+    def digest(match: re.Match[bytes]) -> bytes:
+        digits: bytes = match[1]
+        code = UUID if b"-" in digits else HEX.get(len(digits))
+        if code is None or (digits.isdigit() and not digits.startswith(b"0")):
+            return match[0]  # a number, perhaps that of a region
+        aside.extend(bytes.fromhex(digits.replace(b"-", b"").decode()))
+        return b'"%b"' % code
+
+    def number(match: re.Match[bytes]) -> bytes:
+        digits = match[0]
+        if digits.startswith(b"0") or len(digits) > NUMBER_DIGITS_MAX:
+            return digits
+        value = int(digits)
+        if abs(value - own.at_ms) < FAR_MS:
+            return TIME + b"%d" % (value - own.at_ms)
+        if value >> REGION_BITS == table:
+            return REGION + b"%d" % (value & (1 << REGION_BITS) - 1)
+        return digits
+
+    text = NUMBERS.sub(number, DIGESTS.sub(digest, json))
+    if own.name:
+        name = own.name.encode()
+        for before, after in CONTEXTS:
+            text = text.replace(before + name + after, before + NAME + after)
+    if len(own.number) >= NUMBER_CHARS_MIN:
+        text = text.replace(own.number.encode(), NUMBER)
+    return text, bytes(aside)
+
+
+def restore(text: bytes, aside: bytes, own: Own, bytes_max: int) -> bytes:
+    """What `shorten` was given. Raises ValueError for what it does not make, and for more than
+    *bytes_max*, as far as names make it longer."""
+    numbers, names = text.count(NUMBER), text.count(NAME)
+    if len(text) + numbers * len(own.number) + names * len(own.name) > bytes_max:
+        raise ValueError("too long")
+    text = text.replace(NUMBER, own.number.encode()).replace(NAME, own.name.encode())
+    table, at = own.table, 0
+
+    def word(match: re.Match[bytes]) -> bytes:
+        nonlocal at
+        code, number = match.groups()
+        if code == TIME:
+            return b"%d" % (own.at_ms + int(number))
+        if code == REGION:
+            return b"%d" % (table << REGION_BITS | int(number))
+        raw = aside[at : at + BYTES[code]]
+        at += BYTES[code]
+        digits = str(uuid.UUID(bytes=raw)) if code == UUID else raw.hex()
+        return digits.encode() + number
+
+    found = CODES.sub(word, text)
+    if at != len(aside):
+        raise ValueError("bytes set aside are missing, or too many")
+    return found
