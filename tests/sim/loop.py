@@ -321,19 +321,26 @@ def run(
 ) -> T:
     """Runs *main* to its end, which is the end of the world; look at what is left inside it.
 
-    Raises what *main* raises; else, what any task ended with and nobody looked at, or what was
-    reported to the loop; SimStalledError when *main* can never end.
+    Raises what *main* raises, what any task ended with and nobody looked at, and what was reported
+    to the loop; as a group if they are several, since which is the cause of the others is for the
+    reader. Raises SimStalledError when *main* can never end.
     """
     loop = SimLoop(seed, steps_max)
+    errors: list[BaseException] = []
     reported: list[BaseException] = []
     loop.set_exception_handler(lambda _loop, context: reported.append(_error_of(context)))
     try:
         result = loop.run_until_complete(main(loop))
-        for error in loop.failures() + reported:
-            raise error
+    except (Exception, BaseExceptionGroup) as raised:  # noqa: BLE001 - told with the others
+        errors.append(raised)
     finally:
+        errors += [one for one in loop.failures() + reported if one not in errors]
         loop.set_exception_handler(lambda _loop, _context: None)
         loop.bury()
+    if len(errors) > 1:
+        raise BaseExceptionGroup("several errors ended the world", errors)
+    for error in errors:
+        raise error
     return result
 
 

@@ -198,6 +198,24 @@ def test_given_a_task_that_fails_unseen_when_run_then_its_error_is_raised() -> N
         run(main, SEED)
 
 
+def test_given_several_that_fail_when_run_then_no_error_hides_another() -> None:
+    async def fail(text: str, ms: int) -> None:
+        await SimClock(asyncio.get_running_loop()).sleep_ms(ms)  # type: ignore[arg-type]
+        raise KeyError(text)
+
+    async def main(loop: SimLoop) -> None:
+        loop.spawn("a", fail("the term is over", 1))
+        loop.spawn("b", fail("its cause", 2))
+        await SimClock(loop).sleep_ms(1_000)
+        raise ValueError("and what came of it")
+
+    with pytest.raises(BaseExceptionGroup) as several:
+        run(main, SEED)
+
+    told = {str(error.args[0]) for error in several.value.exceptions}
+    assert told == {"the term is over", "its cause", "and what came of it"}
+
+
 def test_given_a_task_that_fails_when_main_looks_at_it_then_run_ends_well() -> None:
     async def fail() -> None:
         raise KeyError("seen")
