@@ -4,6 +4,7 @@ from contextlib import suppress
 
 from base.clock import Clock
 from base.errors import Conflict, Unavailable, Unknown
+from base.turns import by_turns
 from metasrv.key_sweep import KeySweep
 from metasrv.purging import purge_dropped
 from metasrv.retention import Retention
@@ -23,7 +24,7 @@ async def housekeeping(term: Term, clock: Clock) -> None:
     await term.ready.wait()
     while True:
         await clock.sleep_ms(EVERY_MS)
-        term.nodes.leases.forget(clock.mono_ms())
+        await by_turns(term.nodes.leases.forget(clock.mono_ms()))
         for chore in (retention.tidy, sweep.tidy):
             with suppress(Unavailable, Unknown, Conflict):  # the next minute is soon enough
                 await chore(clock.wall_ms())

@@ -10,6 +10,7 @@ from heapq import nsmallest
 import structlog
 
 from base.errors import MetaError
+from base.turns import Turns, by_turns, slices
 from keys.catalog import Catalog, Table
 from keys.records import Submission as Client
 from metasrv.term import Term
@@ -21,17 +22,23 @@ UNDER_WAY_MAX = 32  # purges at once: what clients want goes first
 log = structlog.get_logger()
 
 
-def due(catalog: Catalog, before_ms: int, away: Collection[str], limit: int) -> list[Table]:
+def due(
+    catalog: Catalog, before_ms: int, away: Collection[str], limit: int
+) -> Turns[tuple[Table, ...]]:
     """At most *limit* tables dropped at or before *before_ms*, the oldest drop first. *away*: nodes
     that are registered, and cannot be told anything now."""
-    over = (
-        (table.dropped_at_ms, table.info.table_id, table)
-        for table in catalog.all_dropped()
-        if table.dropped_at_ms is not None
-        and table.dropped_at_ms <= before_ms
-        and not any(region.leader in away for region in table.route.region_routes)
-    )
-    return [table for _, _, table in nsmallest(limit, over, key=lambda one: one[:2])]
+    first: list[tuple[int, int, Table]] = []
+    for tables in slices(catalog.all_dropped()):
+        over = (
+            (table.dropped_at_ms, table.info.table_id, table)
+            for table in tables
+            if table.dropped_at_ms is not None
+            and table.dropped_at_ms <= before_ms
+            and not any(region.leader in away for region in table.route.region_routes)
+        )
+        first = nsmallest(limit, [*first, *over], key=lambda one: one[:2])
+        yield
+    return tuple(table for _, _, table in first)
 
 
 async def purge_dropped(term: Term, now_ms: int) -> int:
@@ -47,7 +54,7 @@ async def purge_dropped(term: Term, now_ms: int) -> int:
     away = {node.node_id for node in term.ports.placement.nodes() if not node.alive}
     before_ms = now_ms - term.settings.values.drop_retention_ms
     submitted = 0
-    for table in due(book.follower.catalog, before_ms, away, UNDER_WAY_MAX):
+    for table in await by_turns(due(book.follower.catalog, before_ms, away, UNDER_WAY_MAX)):
         if str(table.info.table_id) in under_way:
             continue
         if len(under_way) + submitted >= UNDER_WAY_MAX or not await _submit(term, table):

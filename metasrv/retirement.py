@@ -10,6 +10,7 @@ import structlog
 
 from base.clock import Clock
 from base.errors import Conflict, NotFound, Unavailable, Unknown
+from base.turns import by_turns
 from keys.cluster import Removal
 from metasrv.nodes.claims import Claims, claims_on
 from metasrv.nodes.status import GONE, NodeStatus
@@ -51,12 +52,14 @@ async def _mark(term: Term, status: NodeStatus, now_ms: int) -> None:
     dead_ms = now_ms - since_ms
     book.entry(node.node_id).is_offline = dead_ms >= tuned.safe_lost_time_ms
     is_over = dead_ms >= max(tuned.node_retention_ms, tuned.safe_lost_time_ms)
-    if is_over and term.settings.maintenance is None and claims_of(term, status).is_empty:
+    if not is_over or term.settings.maintenance is not None:
+        return
+    if (await claims_of(term, status)).is_empty:
         reason = f"not heard for {dead_ms // 1000} s"
         removal = Removal(at_ms=now_ms, by="metasrv", reason=reason)
         await book.remove(node.node_id, removal, must_be_empty=True)
 
 
-def claims_of(term: Term, status: NodeStatus) -> Claims:
+async def claims_of(term: Term, status: NodeStatus) -> Claims:
     living = [(one, entry.held.record) for one, entry in term.manager.living()]
-    return claims_on(status.node, term.nodes.follower.catalog, living)
+    return await by_turns(claims_on(status.node, term.nodes.follower.catalog, living))

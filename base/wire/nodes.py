@@ -7,6 +7,7 @@ from pydantic import Field
 from base.wire.model import INT64_END, Int64, PositiveInt64, RegionId, WireModel
 from base.wire.orders import Order
 
+HEARTBEAT_REGIONS_MAX = 100_000
 FOLDERS_MAX = 1_000  # named by a node that registers; the others are counted
 
 
@@ -91,7 +92,7 @@ class HeartbeatRequest(WireModel):
     term: Int64
     """The highest term the node has seen."""
     resources: NodeResources
-    regions: list[RegionStat] = Field(max_length=100_000)
+    regions: list[RegionStat] = Field(max_length=HEARTBEAT_REGIONS_MAX)
     refused: list[RefusedStat] = Field(default_factory=list, max_length=1_000)
     """One for each table and holder."""
 

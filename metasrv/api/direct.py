@@ -6,14 +6,16 @@ which judges them. Pure ASGI, inside the door, which has judged the path and par
 """
 
 import re
+from typing import Any
 
 from fastapi import Request, Response
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from base.turns import TURN, Turns, by_turns, slices
 from base.wire.holders import AcknowledgeRequest
-from base.wire.nodes import HeartbeatRequest
+from base.wire.nodes import HEARTBEAT_REGIONS_MAX, HeartbeatRequest, RegionStat
 from base.wire.tables import TableSpec
 from metasrv.api import holders, internal, tables
 from metasrv.api.asked import holder_of, plainly_asked
@@ -23,6 +25,7 @@ from metasrv.service.wishes import SchemaName, TableName
 
 AS_IT_IS = ReadQuery()
 NO_QUERY = Query()
+REGION_STATS = TypeAdapter(list[RegionStat])
 
 
 def _pattern(template: str) -> re.Pattern[str]:
@@ -34,6 +37,19 @@ TABLE = _pattern(tables.router.prefix + tables.TABLE)
 ROUTE = _pattern(tables.router.prefix + tables.TABLE + "/route")
 HEARTBEAT = _pattern(internal.router.prefix + internal.HEARTBEAT)
 ACKNOWLEDGE = _pattern(holders.router.prefix + holders.ACKNOWLEDGE)
+
+
+def _beat_of(said: Any) -> Turns[HeartbeatRequest]:
+    """Checks the statistics of many regions a slice at a time. Raises ValidationError."""
+    regions = said.get("regions") if isinstance(said, dict) else None
+    if not isinstance(regions, list) or not TURN < len(regions) <= HEARTBEAT_REGIONS_MAX:
+        return HeartbeatRequest.model_validate(said)
+    head = HeartbeatRequest.model_validate({**said, "regions": []})
+    stats: list[RegionStat] = []
+    for some in slices(regions):
+        stats += REGION_STATS.validate_python(list(some))
+        yield
+    return head.model_copy(update={"regions": stats})
 
 
 class Direct:
@@ -67,7 +83,7 @@ class Direct:
         path, said = request.scope["path"], request.state.json
         try:
             if found := HEARTBEAT.match(path):
-                beat = HeartbeatRequest.model_validate(said)
+                beat = await by_turns(_beat_of(said))
                 by = holder_of(request)
                 return await internal.heartbeat(self._state, found["node_id"], NO_QUERY, beat, by)
             if found := ACKNOWLEDGE.match(path):

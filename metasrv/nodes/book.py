@@ -8,6 +8,7 @@ import structlog
 
 from base.clock import Clock
 from base.errors import Conflict, NotFound
+from base.turns import Turns, at_once
 from base.wire.nodes import (
     Grant,
     HeartbeatAnswer,
@@ -171,8 +172,15 @@ class NodeBook:
         self.entry(node_id).node = node
 
     def heartbeat(self, request: HeartbeatRequest, by: str | None = None) -> HeartbeatAnswer:
-        """Grants leases and says what is to be done. One that is not newer is ignored (G41).
+        """As `hear`, at once."""
+        return at_once(self.hear(request, by))
 
+    def hear(self, request: HeartbeatRequest, by: str | None = None) -> Turns[HeartbeatAnswer]:
+        """Grants leases and says what is to be done. One that is not newer is ignored (G41), also
+        when the newer one comes between two turns.
+
+        A lease is counted from the turn that grants it, which is after the node sent this and at
+        the catalog of that moment: a failover that begins later waits for its end.
         *by*: as in `must_speak_for`. Raises NotFound, Conflict("stale-incarnation"),
         Refused("node-bound").
         """
@@ -193,21 +201,32 @@ class NodeBook:
         entry.resources = request.resources
         entry.regions = {stat.region_id: stat for stat in request.regions}
         entry.refused = request.refused
-        said = reconcile(
-            self.follower.catalog,
+        grants: list[Grant] = []
+        orders: list[Order] = []
+        for said in reconcile(
+            lambda: self.follower.catalog,
             request.node_id,
             entry.regions,
             self.is_busy,
             may_drop=entry.node.returned is None,
-        )
-        self.leases.granted(request.node_id, [grant.region_id for grant in said.grants], now)
-        orders = tuple(
-            order.model_copy(update={"number": self.next_order()}) for order in said.instructions
-        )
-        return self._answer(request.sequence, said.grants, orders)
+        ):
+            granted = [grant.region_id for grant in said.grants]
+            self.leases.granted(request.node_id, granted, self.clock.mono_ms())
+            grants += said.grants
+            orders += (
+                order.model_copy(update={"number": self.next_order()})
+                for order in said.instructions
+            )
+            yield
+            if (
+                self._entries.get(request.node_id) is not entry
+                or entry.sequence != request.sequence
+            ):
+                return self._answer(request.sequence, (), ())
+        return self._answer(request.sequence, grants, orders)
 
     def _answer(
-        self, sequence: int, grants: tuple[Grant, ...], orders: tuple[Order, ...]
+        self, sequence: int, grants: Sequence[Grant], orders: Sequence[Order]
     ) -> HeartbeatAnswer:
         return HeartbeatAnswer(
             sequence=sequence,

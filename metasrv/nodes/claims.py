@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from base.turns import Turns, slices
 from keys.catalog import Catalog, Table
 from keys.cluster import Node
 from keys.records import ProcedureRecord
@@ -64,27 +65,33 @@ class Claims:
 
 def claims_on(
     node: Node, catalog: Catalog, living: Iterable[tuple[str, ProcedureRecord]]
-) -> Claims:
+) -> Turns[Claims]:
     """Looks at every region there is: for a person who asks, or a node that is to go."""
     name = node.node_id
     leads: list[RegionRoute] = []
     borrowed: list[str] = []
     dropped: list[DroppedTable] = []
-    for table in catalog.tables.values():
-        regions = table.route.region_routes
-        here = [one for one in regions if name in (one.leader, *one.followers)]
-        reading = [one for one in regions if _reads_from(one, node)]
-        if table.dropped_at_ms is not None:
-            dropped += [_dropped(table, table.dropped_at_ms)] if here or reading else []
-        else:
-            leads += here
-            borrowed += [one.region_id for one in reading]
+    procedures: list[str] = []
+    for tables in slices(catalog.tables.values()):
+        for table in tables:
+            regions = table.route.region_routes
+            here = [one for one in regions if name in (one.leader, *one.followers)]
+            reading = [one for one in regions if _reads_from(one, node)]
+            if table.dropped_at_ms is not None:
+                dropped += [_dropped(table, table.dropped_at_ms)] if here or reading else []
+            else:
+                leads += here
+                borrowed += [one.region_id for one in reading]
+        yield
+    for records in slices(living):
+        procedures += [one for one, record in records if _names(record.state, name)]
+        yield
     return Claims(
         leads=tuple(one.region_id for one in leads),
         lost=tuple(one.region_id for one in leads if one.state is RegionState.LOST),
         dropped=tuple(dropped),
         borrowed=tuple(borrowed),
-        procedures=tuple(one for one, record in living if _names(record.state, name)),
+        procedures=tuple(procedures),
     )
 
 

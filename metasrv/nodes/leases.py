@@ -8,6 +8,8 @@ we take for ended has ended there too, even with clocks that drift apart by DRIF
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from base.turns import Turns
+
 DRIFT = 0.05  # clock rates differ by less; docs/guarantees.md: W = 1.05 L + 1 s
 SLACK_MS = 1_000
 
@@ -25,8 +27,8 @@ class LeaseBook:
     lease_ms: int
     election_ttl_ms: int
     elected_at_ms: int
-    _granted: dict[tuple[str, str], int] = field(default_factory=dict)
-    """(node, region id) -> when an answer that grants it was last sent."""
+    _granted: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Node -> region id -> when an answer that grants it was last sent."""
     _last: dict[str, int] = field(default_factory=dict)
     """Node -> when one that grants it anything was."""
 
@@ -37,14 +39,14 @@ class LeaseBook:
 
     def granted(self, node: str, region_ids: Sequence[str], now_ms: int) -> None:
         """Call before the answer is sent."""
-        for region_id in region_ids:
-            self._granted[node, region_id] = now_ms
         if region_ids:
+            self._granted.setdefault(node, {}).update(dict.fromkeys(region_ids, now_ms))
             self._last[node] = now_ms
 
     def free_at_ms(self, node: str, region_ids: Sequence[str]) -> int:
         """When no lease of *node* on any of *region_ids* can be alive any more."""
-        last = [self._granted.get((node, region_id)) for region_id in region_ids]
+        granted = self._granted.get(node, {})
+        last = [granted.get(region_id) for region_id in region_ids]
         ends = [sent + wait_ms(self.lease_ms) for sent in last if sent is not None]
         return max([self.quiet_until_ms, *ends])
 
@@ -54,7 +56,13 @@ class LeaseBook:
         ends = [] if last is None else [last + wait_ms(self.lease_ms)]
         return max([self.quiet_until_ms, *ends])
 
-    def forget(self, now_ms: int) -> None:
-        """Drops what has ended, so that the book stays as small as the cluster."""
+    def forget(self, now_ms: int) -> Turns[None]:
+        """Drops what has ended, so that the book stays as small as the cluster: one node a turn."""
         ended = now_ms - wait_ms(self.lease_ms)
-        self._granted = {key: sent for key, sent in self._granted.items() if sent > ended}
+        for node in tuple(self._granted):
+            left = {region: sent for region, sent in self._granted[node].items() if sent > ended}
+            if left:
+                self._granted[node] = left
+            else:
+                del self._granted[node]
+            yield

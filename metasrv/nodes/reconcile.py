@@ -4,10 +4,11 @@ Leases are granted for what the catalog calls open, at its epoch. What the node 
 open; what it should not have, to close; what nobody has ever heard of, to drop.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from base.ids import RegionId, table_of
+from base.turns import slices
 from base.wire.nodes import Grant, RegionStat
 from base.wire.orders import CloseRegion, DropRegion, Order
 from keys.catalog import Catalog, Table
@@ -23,46 +24,71 @@ class Reconciled:
 
 
 def reconcile(
-    catalog: Catalog,
+    current: Callable[[], Catalog],
     node: str,
     report: Mapping[str, RegionStat],
     is_busy: Callable[[int], bool],
     *,
     may_drop: bool = True,
-) -> Reconciled:
-    """*is_busy*: whether a living procedure holds a table's locks: it may be making that table.
+) -> Iterator[Reconciled]:
+    """The answer in parts, so that others may have their turn behind each. A part is true of the
+    catalog that is *current* when it is made, and of no later one.
+
+    *is_busy*: whether a living procedure holds a table's locks: it may be making that table.
     *may_drop*: False for a node that was removed and is back: what it holds is in quarantine.
 
     Everything else may be said beside a procedure: what has been announced is to be open, whoever
     announced it, and an order that arrives late is refused by its number.
     """
+    for table_ids in slices(current().nodes.get(node, ())):
+        catalog = current()
+        led = [one for table_id in table_ids for one in _led(catalog, node, table_id)]
+        yield _granted(led, report)
+    for stats in slices(report.values()):
+        yield Reconciled((), tuple(_surplus(current(), node, stats, is_busy, may_drop)))
+
+
+def _led(catalog: Catalog, node: str, table_id: int) -> list[tuple[Table, RegionRoute]]:
+    """Regions of a living table."""
+    if table_id not in catalog.nodes.get(node, ()):
+        return []
+    table = catalog.tables[table_id]
+    return [(table, region) for region in table.route.region_routes if region.leader == node]
+
+
+def _granted(
+    led: Sequence[tuple[Table, RegionRoute]], report: Mapping[str, RegionStat]
+) -> Reconciled:
     grants: list[Grant] = []
     instructions: list[Order] = []
-    led: set[str] = set()
-    for table, region in _led(catalog, node):
-        led.add(region.region_id)
+    for table, region in led:
         if region.state is not RegionState.OPEN:  # not announced: a procedure's to open
             continue
         if _serves(report.get(region.region_id), region):
             grants.append(Grant(region_id=region.region_id, epoch=region.epoch))
         else:
             instructions.append(open_order(table.info, region))
-    for stat in report.values():
+    return Reconciled(tuple(grants), tuple(instructions))
+
+
+def _surplus(
+    catalog: Catalog,
+    node: str,
+    stats: Sequence[RegionStat],
+    is_busy: Callable[[int], bool],
+    may_drop: bool,
+) -> Iterator[Order]:
+    """Orders for those that the node should not have."""
+    table_ids = {table_of(RegionId(int(stat.region_id))) for stat in stats}
+    led = {one.region_id for table in table_ids for _, one in _led(catalog, node, table)}
+    for stat in stats:
         if stat.region_id in led:  # at this epoch, or not yet at it
             continue
         table_id = table_of(RegionId(int(stat.region_id)))
         if table_id in catalog.tables or not may_drop:
-            instructions.append(_close(stat))
+            yield _close(stat)
         elif not is_busy(table_id):
-            instructions.append(_drop(stat))
-    return Reconciled(tuple(grants), tuple(instructions))
-
-
-def _led(catalog: Catalog, node: str) -> Iterable[tuple[Table, RegionRoute]]:
-    for table in catalog.on_node(node):
-        for region in table.route.region_routes:
-            if region.leader == node:
-                yield table, region
+            yield _drop(stat)
 
 
 def _serves(stat: RegionStat | None, region: RegionRoute) -> bool:

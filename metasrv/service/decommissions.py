@@ -30,7 +30,7 @@ async def decommission(
         status = term.nodes.node(node_id)
         if status.state is NodeState.REMOVED:
             return node_body(status, state.follower.catalog)
-        _must_be_free(term, status, request)
+        await _must_be_free(term, status, request)
         at_ms = state.clock.wall_ms()
         removal = Removal(at_ms=at_ms, by=asked.principal, reason=request.reason, lost=request.lost)
         if asked.dry_run:
@@ -38,7 +38,7 @@ async def decommission(
             return node_body(would_be, state.follower.catalog)
         cordon = Cordon(reason=request.reason, by=asked.principal, at_ms=at_ms)
         await _hold_off(term, status, cordon)
-        _must_be_free(term, status, request)  # what chose it before the cordon is here by now
+        await _must_be_free(term, status, request)  # what chose it before the cordon is here by now
         await term.nodes.remove(node_id, removal, must_be_empty=not request.lost)
         return node_body(term.nodes.node(node_id), state.follower.catalog)
 
@@ -48,7 +48,7 @@ async def _hold_off(term: Term, status: NodeStatus, cordon: Cordon) -> None:
         await term.nodes.set_cordon(status.node.node_id, cordon)
 
 
-def _must_be_free(term: Term, status: NodeStatus, request: DecommissionRequest) -> None:
+async def _must_be_free(term: Term, status: NodeStatus, request: DecommissionRequest) -> None:
     node_id = status.node.node_id
     if request.lost and status.state not in GONE:
         raise Conflict(
@@ -57,7 +57,7 @@ def _must_be_free(term: Term, status: NodeStatus, request: DecommissionRequest) 
             lease_left_ms=status.lease_left_ms,
             state=status.state.value,
         )
-    found = claims_of(term, status)
+    found = await claims_of(term, status)
     left = found.without_disk if request.lost else found
     if not left.is_empty:
         raise Conflict("node-in-use", node_id=node_id, **_facts(term, left))

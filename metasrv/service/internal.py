@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 
+from base.turns import Turns, by_turns, slices
 from base.wire.addresses import is_base_url
 from base.wire.nodes import (
     HeartbeatAnswer,
@@ -35,8 +36,8 @@ async def heartbeat(
 ) -> HeartbeatAnswer:
     """Raises NotLeader, as `register`, and as `NodeBook.heartbeat`."""
     term = state.led()
-    refuse(tuple(_wrong_heartbeat(node_id, request)))
-    return term.nodes.heartbeat(request, by)
+    refuse(await by_turns(_wrong_heartbeat(node_id, request)))
+    return await by_turns(term.nodes.hear(request, by))
 
 
 def _wrong_registration(node_id: str, request: RegisterRequest) -> Iterator[FieldError]:
@@ -59,16 +60,19 @@ def _wrong_registration(node_id: str, request: RegisterRequest) -> Iterator[Fiel
         yield FieldError(pointer="/root", detail="an absolute path, without . or .. in it")
 
 
-def _wrong_heartbeat(node_id: str, request: HeartbeatRequest) -> Iterator[FieldError]:
-    yield from _wrong_node(node_id, request.node_id)
+def _wrong_heartbeat(node_id: str, request: HeartbeatRequest) -> Turns[tuple[FieldError, ...]]:
+    found = list(_wrong_node(node_id, request.node_id))
     seen: set[str] = set()
-    for place, stat in enumerate(request.regions):
-        here = f"/regions/{place}/region_id"
-        if not is_region_id(stat.region_id):
-            yield no_region_id(here)
-        elif stat.region_id in seen:
-            yield FieldError(pointer=here, detail="the region is listed twice")
-        seen.add(stat.region_id)
+    for stats in slices(enumerate(request.regions)):
+        for place, stat in stats:
+            here = f"/regions/{place}/region_id"
+            if not is_region_id(stat.region_id):
+                found.append(no_region_id(here))
+            elif stat.region_id in seen:
+                found.append(FieldError(pointer=here, detail="the region is listed twice"))
+            seen.add(stat.region_id)
+        yield
+    return tuple(found)
 
 
 def _wrong_node(node_id: str, said: str) -> Iterator[FieldError]:

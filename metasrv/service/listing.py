@@ -1,11 +1,11 @@
 """The lists of the catalog: catalogs, schemas and tables, each page at one version."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from heapq import merge
+from heapq import merge, nsmallest
 from itertools import dropwhile, islice, takewhile
 from typing import TypeVar
 
+from base.turns import Turns, by_turns, slices
 from base.wire.tables import CatalogList, SchemaList, TableList
 from keys.catalog import Catalog, Table
 from keys.catalogs import CatalogInfo, SchemaInfo
@@ -74,7 +74,10 @@ async def tables(
     schema_named(catalog, schema)
     after = token.after if token else None
     low = max(prefix, str(after[0])) if after else prefix
-    there = _tables_from(catalog, schema, low, include_dropped)
+    there = catalog.in_schema(schema.catalog, schema.schema, low)
+    if include_dropped:
+        dropped = await by_turns(_dropped_from(catalog, schema, low, after, wanted.size + 1))
+        there = merge(there, dropped, key=_by_table)
     named = takewhile(lambda table: table.info.name.startswith(prefix), there)
     above = dropwhile(lambda table: after is not None and _by_table(table) <= after, named)
     page = page_of(list(islice(above, wanted.size + 1)), _by_table, None, wanted.size)
@@ -86,16 +89,26 @@ async def tables(
     return body, found
 
 
-def _tables_from(
-    catalog: Catalog, schema: SchemaName, low: str, include_dropped: bool
-) -> Iterator[Table]:
-    """In order, from the name *low* on: a page costs what it shows, and what was dropped."""
-    living = catalog.in_schema(schema.catalog, schema.schema, low)
-    if not include_dropped:
-        return living
-    gone = catalog.dropped(schema.catalog, schema.schema)
-    dropped = sorted((table for table in gone if table.info.name >= low), key=_by_table)
-    return merge(living, dropped, key=_by_table)
+def _dropped_from(
+    catalog: Catalog,
+    schema: SchemaName,
+    low: str,
+    after: tuple[str | int, ...] | None,
+    limit: int,
+) -> Turns[list[Table]]:
+    """The first *limit* dropped tables from the name *low* on and above *after*, in order: a page
+    looks at all that were dropped in its schema, and holds no more than it shows."""
+    first: list[Table] = []
+    for some in slices(catalog.gone.get((schema.catalog, schema.schema), ())):
+        tables = (catalog.tables[table_id] for table_id in some)
+        there = (
+            table
+            for table in tables
+            if table.info.name >= low and (after is None or _by_table(table) > after)
+        )
+        first = nsmallest(limit, [*first, *there], key=_by_table)
+        yield
+    return first
 
 
 async def list_name(

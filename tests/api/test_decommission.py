@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from base.errors import Conflict
+from base.turns import at_once
 from base.wire.orders import CloseRegion
 from metasrv.purging import due
 from metasrv.retirement import look
@@ -92,7 +93,7 @@ async def test_given_lost_storage_when_decommissioned_then_only_of_a_dead_node()
         assert (alive.status_code, alive.json()["code"]) == (409, "node-still-alive")
         assert (gone.status_code, gone.json()["removal"]["lost"]) == (200, True)
         away = {node.node_id for node in one.term.ports.placement.nodes() if not node.alive}
-        dropped = due(one.state.follower.catalog, one.clock.wall_ms(), away, 9)
+        dropped = at_once(due(one.state.follower.catalog, one.clock.wall_ms(), away, 9))
         assert [table.info.name for table in dropped] == ["t"], "nobody waits for its disk"
 
 

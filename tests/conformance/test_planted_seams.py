@@ -125,7 +125,7 @@ def lease_of_an_order(is_faulty: bool) -> list[str]:
 def first_grant_counts(self: LeaseBook, node: str, region_ids: Any, now_ms: int) -> None:
     """A lease ends when its first grant would have ended it."""
     for region_id in region_ids:
-        self._granted.setdefault((node, region_id), now_ms)
+        self._granted.setdefault(node, {}).setdefault(region_id, now_ms)
     self._last.setdefault(node, now_ms)
 
 

@@ -1,6 +1,11 @@
 """Which dropped tables are due: their time is over, and their nodes can be told. Pure."""
 
-from keys.catalog import Catalog
+from collections.abc import Iterator
+
+import pytest
+
+from base.turns import TURN, at_once
+from keys.catalog import Catalog, Table
 from keys.catalogs import CatalogInfo, SchemaInfo
 from keys.log import CatalogCreated, CatalogUpdate, Entry, SchemaCreated, TableCreated, TableDropped
 from metasrv.purging import due
@@ -26,7 +31,7 @@ def catalog_of(dropped: dict[int, tuple[str, int | None]]) -> Catalog:
 
 
 def ids(catalog: Catalog, before_ms: int, away: tuple[str, ...] = (), limit: int = 9) -> list[int]:
-    return [table.info.table_id for table in due(catalog, before_ms, away, limit)]
+    return [table.info.table_id for table in at_once(due(catalog, before_ms, away, limit))]
 
 
 def test_given_dropped_tables_then_those_are_due_whose_time_is_over() -> None:
@@ -48,3 +53,22 @@ def test_given_a_node_that_is_away_then_its_tables_wait_and_hold_up_no_others() 
 
     assert ids(catalog, DAY_MS, ("dn-1",), limit=1) == [2]
     assert ids(catalog, DAY_MS) == [1, 2]
+
+
+def test_given_many_dropped_tables_then_each_turn_looks_at_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    catalog = catalog_of({number: ("dn-1", number) for number in range(1, 3 * TURN)})
+    looks, everything = [0], catalog.all_dropped
+
+    def counted(_: Catalog) -> Iterator[Table]:
+        for table in everything():
+            looks[-1] += 1
+            yield table
+
+    monkeypatch.setattr(Catalog, "all_dropped", counted)
+    work = due(catalog, DAY_MS, (), 4)
+    looks += (0 for _ in work)
+
+    assert max(looks) <= TURN
+    assert sum(looks) == 3 * TURN - 1

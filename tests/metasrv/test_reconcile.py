@@ -2,6 +2,7 @@
 
 import pytest
 
+from base.turns import TURN
 from base.wire.nodes import RegionStat
 from base.wire.orders import CloseRegion, DropRegion, OpenRegion
 from keys.catalog import Catalog
@@ -10,6 +11,7 @@ from keys.log import (
     CatalogCreated,
     CatalogUpdate,
     Entry,
+    RouteChanged,
     SchemaCreated,
     TableCreated,
     TableDropped,
@@ -32,9 +34,16 @@ def catalog_of(*entries: Entry) -> Catalog:
 
 
 def said(placed: TableRoute, *report: RegionStat, busy: bool = False) -> Reconciled:
-    catalog = catalog_of(TableCreated(info=info(), route=placed))
+    return answered(catalog_of(TableCreated(info=info(), route=placed)), *report, busy=busy)
+
+
+def answered(catalog: Catalog, *report: RegionStat, busy: bool = False) -> Reconciled:
     stats = {one.region_id: one for one in report}
-    return reconcile(catalog, "dn-1", stats, lambda _: busy)
+    parts = tuple(reconcile(lambda: catalog, "dn-1", stats, lambda _: busy))
+    return Reconciled(
+        tuple(grant for part in parts for grant in part.grants),
+        tuple(order for part in parts for order in part.instructions),
+    )
 
 
 def test_given_a_region_that_serves_when_beating_then_its_lease_is_granted() -> None:
@@ -80,7 +89,7 @@ def test_given_a_dropped_table_when_beating_then_close_and_keep_the_files() -> N
         TableDropped(table_id=1024, dropped_at_ms=1, dropped_by="p"),
     )
 
-    answer = reconcile(catalog, "dn-1", {REGION: stat(REGION)}, lambda _: False)
+    answer = answered(catalog, stat(REGION))
 
     assert answer.grants == ()
     assert [type(order) for order in answer.instructions] == [CloseRegion]
@@ -93,7 +102,7 @@ def test_given_a_purged_table_that_a_node_still_serves_when_beating_then_drop_it
         TablePurged(table_id=1024),
     )
 
-    answer = reconcile(catalog, "dn-1", {REGION: stat(REGION)}, lambda _: False)
+    answer = answered(catalog, stat(REGION))
 
     assert answer.grants == ()
     (order,) = answer.instructions
@@ -148,3 +157,44 @@ def test_given_a_failover_at_work_when_its_new_leader_restarts_then_it_is_told_t
     (order,) = answer.instructions
     assert isinstance(order, OpenRegion)
     assert order.borrows == ["/data/dn-2/old"]
+
+
+def test_given_a_table_that_moves_between_two_parts_then_no_lease_is_granted_of_it() -> None:
+    """A failover that begins at that moment has seen no such lease, and waits for none."""
+    tables = range(1_024, 1_024 + TURN + 2)
+    regions = [str(table << 32) for table in tables]
+    created = [
+        TableCreated(info=info(table, f"t{table}"), route=route("dn-1", table)) for table in tables
+    ]
+    catalogs = [catalog_of(*created)]
+    report = {region: stat(region) for region in regions}
+
+    parts = reconcile(lambda: catalogs[-1], "dn-1", report, lambda _: False)
+    first = next(parts)
+    granted = {grant.region_id for grant in first.grants}
+    moved = [one for one in created if one.route.region_routes[0].region_id not in granted]
+    elsewhere = [
+        RouteChanged(
+            table_id=one.info.table_id,
+            version=2,
+            regions=route("dn-2", one.info.table_id, epoch=2).region_routes,
+        )
+        for one in moved
+    ]
+    update = CatalogUpdate(version=2, at_ms=2, procedure=None, entries=tuple(elsewhere))
+    catalogs.append(catalogs[0].apply(update, 2))
+    rest = list(parts)
+
+    assert len(first.grants) == TURN
+    assert [part.grants for part in rest] == [()] * len(rest)
+    closed = {order.region_id for part in rest for order in part.instructions}
+    assert closed == set(regions) - granted
+
+
+def test_given_many_regions_then_each_part_is_about_few_of_them() -> None:
+    catalog = catalog_of()
+    report = {str(table << 32): stat(str(table << 32)) for table in range(1_024, 1_024 + 3 * TURN)}
+
+    parts = list(reconcile(lambda: catalog, "dn-1", report, lambda _: False))
+
+    assert [len(part.instructions) for part in parts] == [TURN] * 3

@@ -1,0 +1,44 @@
+"""Long pure work that takes turns: a generator, which yields where others may go first.
+
+What it computes is what it returns. It stays a function of values, and whoever runs it chooses:
+`by_turns` on an event loop, `at_once` where nobody waits.
+"""
+
+import asyncio
+from collections.abc import Generator, Iterable, Iterator
+from itertools import islice
+from typing import TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Turns: TypeAlias = Generator[None, None, T]
+
+TURN = 512  # items of one turn, where each takes some microseconds
+
+
+def slices(items: Iterable[T], size: int = TURN) -> Iterator[tuple[T, ...]]:
+    """*items* in order, *size* at a time; the last slice may be shorter, and is not empty."""
+    left = iter(items)
+    while part := tuple(islice(left, size)):
+        yield part
+
+
+async def by_turns(work: Turns[T]) -> T:
+    """Its result. What *work* reads of others may change at each turn."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as over:
+            result: T = over.value
+            return result
+        await asyncio.sleep(0)
+
+
+def at_once(work: Turns[T]) -> T:
+    """Its result, without a turn of anybody else."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as over:
+            result: T = over.value
+            return result

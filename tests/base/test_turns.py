@@ -1,0 +1,51 @@
+"""Long pure work that takes turns."""
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from base.turns import Turns, at_once, by_turns, slices
+
+
+def total(numbers: list[int], size: int) -> Turns[int]:
+    found = 0
+    for some in slices(numbers, size):
+        found += sum(some)
+        yield
+    return found
+
+
+@given(numbers=st.lists(st.integers()), size=st.integers(1, 7))
+def test_given_items_then_slices_are_all_of_them_in_order_and_short(
+    numbers: list[int], size: int
+) -> None:
+    found = list(slices(numbers, size))
+
+    assert [one for some in found for one in some] == numbers
+    assert all(len(some) == size for some in found[:-1])
+    assert all(0 < len(some) <= size for some in found)
+
+
+@given(numbers=st.lists(st.integers()), size=st.integers(1, 7))
+def test_given_work_then_both_ways_come_to_the_same(numbers: list[int], size: int) -> None:
+    assert at_once(total(numbers, size)) == sum(numbers)
+    assert asyncio.run(by_turns(total(numbers, size))) == sum(numbers)
+
+
+async def test_given_work_by_turns_then_others_run_between_two_of_them() -> None:
+    turns, seen = [0], list[int]()
+
+    def counted() -> Turns[None]:
+        for _ in range(5):
+            turns[0] += 1
+            yield
+
+    async def other() -> None:
+        for _ in range(5):
+            seen.append(turns[0])
+            await asyncio.sleep(0)
+
+    await asyncio.gather(by_turns(counted()), other())
+
+    assert seen == [1, 2, 3, 4, 5]
