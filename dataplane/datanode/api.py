@@ -107,12 +107,13 @@ async def list_snapshot(
     return await service.rows.snapshot(region, mark, None if all else index)
 
 
-@node.post("/regions/{region_id}/batch", openapi_extra=_ARROW_BODY)
-async def write_batch(request: Request, region: RegionDep, service: ServiceDep) -> BatchResult:
+@node.post("/regions/{region_id}/batch", response_model=BatchResult, openapi_extra=_ARROW_BODY)
+async def write_batch(request: Request, region: RegionDep, service: ServiceDep) -> Response:
     """An atomic batch of puts and deletes; durable when it is answered."""
     with service.rows.room_for(_length(request)):
         body = await read_body(request.receive, BATCH_BYTES_MAX + IPC_OVERHEAD_BYTES_MAX)
-        return await service.rows.write(region, body)
+        done = await service.rows.write(region, body)
+    return Response(done.model_dump_json(), media_type=JSON)
 
 
 @node.post("/regions/{region_id}/get", response_model=Rows, responses=_ARROW_ANSWER)

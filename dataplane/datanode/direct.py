@@ -1,8 +1,8 @@
-"""Reads by key go to their route at once, past the framework's search for it (decision 71).
+"""Batches and reads by key go to their routes at once, past the framework's search (decision 71).
 
-The framework takes longer to find the route and to fill its parameters than a row takes to be
-found. Only plain requests go this way: a body that does not fit goes the long one, which judges it.
-Pure ASGI, inside the door, which has judged the path and the JSON.
+The framework takes longer to find a route and to fill its parameters than a row takes to be found.
+Only plain requests go this way: keys that do not fit go the long one, which judges them. Pure ASGI,
+inside the door, which has judged the path and the JSON.
 """
 
 import re
@@ -13,11 +13,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from base.wire.asgi import read_body, replaying
 from base.wire.batches import GetRows
-from dataplane.datanode.api import get_rows
+from dataplane.datanode.api import get_rows, write_batch
 from dataplane.datanode.door import KEYS_BYTES_MAX
 from dataplane.datanode.service import Service
 
-_GET = re.compile(r"/node/v1/regions/([1-9][0-9]{0,18})/get", re.ASCII)
+_PATH = re.compile(r"/node/v1/regions/([1-9][0-9]{0,18})/(get|batch)", re.ASCII)
 
 
 class Direct:
@@ -27,10 +27,16 @@ class Direct:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises MetaError, which the door answers."""
-        found = _GET.fullmatch(scope["path"]) if scope["type"] == "http" else None
+        found = _PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None
         if found is None or scope["method"] != "POST" or scope["query_string"]:
             await self._app(scope, receive, send)
-            return
+        elif found[2] == "batch":
+            answer = await write_batch(Request(scope, receive), int(found[1]), self._service)
+            await answer(scope, receive, send)
+        else:
+            await self._get(int(found[1]), scope, receive, send)
+
+    async def _get(self, region_id: int, scope: Scope, receive: Receive, send: Send) -> None:
         body = await read_body(receive, KEYS_BYTES_MAX)
         again = replaying(body, receive)
         try:
@@ -38,5 +44,5 @@ class Direct:
         except ValidationError:
             await self._app(scope, again, send)
             return
-        answer = await get_rows(wanted, Request(scope), int(found[1]), self._service)
+        answer = await get_rows(wanted, Request(scope), region_id, self._service)
         await answer(scope, again, send)

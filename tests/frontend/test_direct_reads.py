@@ -1,11 +1,16 @@
-"""Reads by key take the short way, and say what the long one says."""
+"""Batches and reads by key take the short way, and say what the long one says."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 import httpx
+import pyarrow as pa
 import pytest
 
+from base.rows.split import body_of
+from base.wire.batches import BatchHeader
 from dataplane.frontend import direct
 from dataplane.frontend.app import build_app
 from dataplane.frontend.given import Op
@@ -67,6 +72,39 @@ async def test_given_a_read_when_sent_both_ways_then_the_answers_are_the_same(
         long = await _asked(bench, "?way=long", body, accept)
 
         assert short == long
+
+
+def _batch(**header: int) -> bytes:
+    head: dict[str, Any] = {"table_id": 1024, "schema_version": 1, "epoch": 1, **header}
+    sent = BatchHeader(statement_id="s", maintains_indexes=True, **head)
+    rows = {"_key": pa.array([b"k"]), "_op": pa.array([0], pa.uint8()), "c1": pa.array([1])}
+    return body_of(pa.RecordBatch.from_pydict(rows), sent)
+
+
+BATCHES: Mapping[str, Callable[[], bytes]] = {
+    "rows": _batch,
+    "another epoch": partial(_batch, epoch=7),
+    "another table": partial(_batch, table_id=5),
+    "no stream": lambda: b"x",
+    "nothing": lambda: b"",
+}
+
+
+@pytest.mark.parametrize("name", list(BATCHES))
+async def test_given_a_batch_when_sent_both_ways_then_the_answers_are_the_same(name: str) -> None:
+    async def sent(query: str) -> list[object]:
+        async with running(feed_table(A, B, regions=1)) as bench:
+            (region,) = bench.table.regions
+            url = f"{NODE_URL}/node/v1/regions/{region.region_id}/batch{query}"
+            body = BATCHES[name]()
+            request = httpx.Request("POST", url, content=body, headers={"x-request-id": "one"})
+            answer = await bench.way.handle_async_request(request)
+            await answer.aread()
+            return [answer.status_code, dict(answer.headers), answer.content]
+
+    short, long = await sent(""), await sent("?way=long")
+
+    assert short == long
 
 
 REQUESTS = [
