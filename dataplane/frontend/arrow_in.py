@@ -1,14 +1,13 @@
 """An Arrow IPC stream that is read batch by batch as it arrives, however long it is."""
 
 import asyncio
-import struct
 from collections.abc import AsyncIterator, Callable
 
 import pyarrow as pa
 
 from base.errors import Refused, Unavailable
 from base.offload import is_short_columnar, offload
-from base.rows.arrow_guard import body_bytes, check_messages
+from base.rows.arrow_guard import CONTINUES, PREFIX, body_bytes, check_messages
 from base.wire.asgi import Receive
 from base.wire.limits import BATCH_BYTES_MAX
 
@@ -16,8 +15,6 @@ METADATA_BYTES_MAX = 1 << 20
 """Of one message: a schema of 1,024 columns takes a tenth of it."""
 PADDING_BYTES_MAX = 1 << 20
 """Around the buffers of a batch."""
-_PREFIX = struct.Struct("<Ii")  # a mark, and the size of the metadata; 0: the end
-_MARK = 0xFFFFFFFF
 
 
 class ArrowIn:
@@ -27,7 +24,9 @@ class ArrowIn:
         self._receive = receive
         self._left_s = left_s
         """How long the next bytes may take."""
-        self._held = bytearray()
+        self._held = b""
+        self._at = 0
+        """Bytes of `_held` that were taken."""
         self._is_whole = False
 
     async def batches(self) -> AsyncIterator[pa.RecordBatch]:
@@ -36,41 +35,48 @@ class ArrowIn:
         if first is None:
             raise _refused("it has no schema")
         while (message := await self._message()) is not None:
-            stream = first + message
+            stream = b"".join((first, message))
             short = is_short_columnar(0, len(stream))
             for batch in await offload(short, _decoded, stream):
                 yield batch
 
-    async def _message(self) -> bytes | None:
+    async def _message(self) -> memoryview | None:
         """One message with its frame; None: the end, as the stream itself says it."""
-        prefix = await self._take(_PREFIX.size)
-        mark, size = _PREFIX.unpack(prefix)
-        if mark != _MARK or not 0 <= size <= METADATA_BYTES_MAX:
+        mark, size = PREFIX.unpack(await self._next(PREFIX.size))
+        if mark != CONTINUES or not 0 <= size <= METADATA_BYTES_MAX:
             raise _refused("it is none, or its metadata is too large")
-        if size == 0:
+        size += PREFIX.size
+        if size == PREFIX.size:
             return None
-        metadata = await self._take(size)
-        rest = body_bytes(metadata)
+        rest = body_bytes((await self._next(size))[PREFIX.size :])
         if rest > BATCH_BYTES_MAX + PADDING_BYTES_MAX:
             raise Refused("body-too-large", limit_bytes=BATCH_BYTES_MAX)
-        return prefix + metadata + await self._take(rest)
+        message = await self._next(size + rest)
+        self._at += len(message)
+        return message
 
-    async def _take(self, count: int) -> bytes:
-        while len(self._held) < count:
-            await self._more()
-        taken = bytes(self._held[:count])
-        del self._held[:count]
-        return taken
+    async def _next(self, count: int) -> memoryview:
+        """The first *count* bytes that were not taken. What has come is joined once, so that a
+        message is copied once however many pieces it comes in."""
+        held = len(self._held) - self._at
+        if held < count:
+            pieces: list[bytes | memoryview] = [memoryview(self._held)[self._at :]]
+            while held < count:
+                pieces.append(await self._more())
+                held += len(pieces[-1])
+            self._held, self._at = b"".join(pieces), 0
+        return memoryview(self._held)[self._at : self._at + count]
 
-    async def _more(self) -> None:
+    async def _more(self) -> bytes:
         if self._is_whole:
             raise _refused("it is cut short")
         async with asyncio.timeout(self._left_s()):
             message = await self._receive()
         if message["type"] == "http.disconnect":
             raise Unavailable("request-timeout", reason="the client went away")
-        self._held += message.get("body", b"")
         self._is_whole = not message.get("more_body", False)
+        body: bytes = message.get("body", b"")
+        return body
 
 
 def _decoded(stream: bytes) -> list[pa.RecordBatch]:
