@@ -41,7 +41,7 @@ def check_rows(rows: pa.RecordBatch) -> None:
 
 def _check(limit: str, keys: pa.BinaryArray, limit_bytes: int, **facts: Any) -> None:
     if keys.nbytes > limit_bytes:
-        _must_fit(limit, _sizes(keys), limit_bytes, **facts)
+        _must_fit(limit, pc.binary_length(keys), limit_bytes, **facts)
 
 
 def _sizes(column: pa.Array) -> pa.Int64Array:
@@ -50,7 +50,9 @@ def _sizes(column: pa.Array) -> pa.Int64Array:
     return pa.repeat(pa.scalar((column.type.bit_width + 7) // 8, pa.int64()), len(column))
 
 
-def _must_fit(limit: str, sizes: pa.Int64Array, limit_bytes: int, **facts: Any) -> None:
+def _must_fit(
+    limit: str, sizes: pa.Int32Array | pa.Int64Array, limit_bytes: int, **facts: Any
+) -> None:
     largest = pc.max(sizes).as_py() or 0
     if largest > limit_bytes:
         raise Refused(

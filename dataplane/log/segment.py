@@ -63,11 +63,13 @@ class Segment:
         self._file.close()
 
     def _encoded(self, contents: Sequence[Content], durable: int) -> bytes:
-        written = bytearray()
+        written: list[bytes] = []
+        at = self.length
         for content in contents:
             record = Record(content.type, content.position, durable, content.payload)
-            written += encode_record(record, self._salt, self.length + len(written))
-        return bytes(written)
+            written.append(encode_record(record, self._salt, at))
+            at += len(written[-1])
+        return written[0] if len(written) == 1 else b"".join(written)
 
 
 def begin(file: File, header: SegmentHeader) -> Segment:

@@ -80,7 +80,7 @@ class Group:
         self._terms = terms
         self._views = views
         self._statements = statements
-        self._current: dict[int, dict[bytes, int]] = {family: {} for family in views}
+        self._current = {family: _Current() for family in views}
         self._slots: dict[str, int] = {}
         self._resting: set[int] = set()
         """Slots of refusals that rest on what this very group has staged."""
@@ -118,16 +118,21 @@ class Group:
     def record(self) -> GroupRecord:
         """Encodes the admitted batches for the log. One batch at least must have been admitted."""
         statements = [one.statement for one in self.staged]
-        rows: dict[int, list[tuple[int, pa.RecordBatch]]] = {}
+        staged: dict[int, list[tuple[int, Part]]] = {}
         for place, one in enumerate(self.staged):
             for part in one.parts:
-                rows.setdefault(part.family, []).append((place, part.rows))
-        schemas = {family: self._terms.shape.of(family).logged for family in rows}
-        parts = [GroupPart(family, schemas[family], rows[family]) for family in sorted(rows)]
+                staged.setdefault(part.family, []).append((place, part))
+        schemas = {family: self._terms.shape.of(family).logged for family in staged}
+        parts = [
+            GroupPart(family, schemas[family], [(place, part.rows) for place, part in some])
+            for family, some in sorted(staged.items())
+        ]
         payload = encode_group(statements, parts)
         used = {schema.id: schema for schema in schemas.values()}
         known = {schema.id: schema.schema for schema in used.values()}
-        return GroupRecord(payload, list(used.values()), decode_group(payload, known, "own group"))
+        keys = {family: _keys_of(some) for family, some in staged.items()}
+        content = decode_group(payload, known, "own group", keys)
+        return GroupRecord(payload, list(used.values()), content)
 
     def _judge(
         self, header: BatchHeader, batch: pa.RecordBatch, last: int, wall_ms: int
@@ -178,7 +183,7 @@ class Group:
         for family, versions in expected.items():
             failed = self._failed(family, versions)
             if failed:
-                if not self._current[family].keys().isdisjoint(failed):
+                if not self._current[family].versions().keys().isdisjoint(failed):
                     self._resting.add(len(self._results))
                 exists = all(versions[key] == ABSENT for key in failed)
                 where = {} if family == ROWS else {"index": family}
@@ -194,7 +199,7 @@ class Group:
         if not expected:
             return []
         found = newest_versions(self._views[family], list(expected))
-        current = self._current[family]
+        current = self._current[family].versions()
         if current:
             found.update((key, current[key]) for key in expected if key in current)
         if not found and not any(expected.values()):  # new rows, as they should be
@@ -207,7 +212,33 @@ class Group:
         self.staged.append(Staged(slot, statement, intake.parts))
         self._slots[id] = slot
         for part in intake.parts:
-            current = self._current[part.family]
-            current.update(dict.fromkeys(part.keys, version))
+            self._current[part.family].stage(part, version)
+
+
+class _Current:
+    """Versions of the rows of one family as the batches staged so far leave them. Worked out when
+    a later batch of the group asks for them: a group of one batch never does."""
+
+    def __init__(self) -> None:
+        self._versions: dict[bytes, int] = {}
+        self._waiting: list[tuple[Part, int]] = []
+
+    def stage(self, part: Part, version: int) -> None:
+        self._waiting.append((part, version))
+
+    def versions(self) -> Mapping[bytes, int]:
+        """ABSENT: the row was deleted."""
+        for part, version in self._waiting:
+            self._versions.update(dict.fromkeys(part.keys, version))
             ops = np.asarray(part.rows.column(OP))
-            current.update((part.keys[at], ABSENT) for at in np.flatnonzero(ops == DELETE).tolist())
+            deleted = np.flatnonzero(ops == DELETE).tolist()
+            self._versions.update((part.keys[at], ABSENT) for at in deleted)
+        self._waiting.clear()
+        return self._versions
+
+
+def _keys_of(staged: Sequence[tuple[int, Part]]) -> Sequence[bytes]:
+    """The keys of parts, in order, as they are logged together."""
+    if len(staged) == 1:
+        return staged[0][1].keys
+    return [key for _, part in staged for key in part.keys]

@@ -30,6 +30,7 @@ _HEAD = struct.Struct("<II")
 _STATEMENT = struct.Struct("<QQQIH")
 _PART = struct.Struct(f"<i{SCHEMA_ID_BYTES}sQ")
 _ALIGNED = 8
+_UNDECODABLE = (struct.error, KeyError, ValueError, pa.ArrowException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +108,17 @@ def encode_group(statements: Sequence[Statement], parts: Sequence[GroupPart]) ->
 
 
 def decode_group(
-    payload: bytes | memoryview, schemas: Mapping[bytes, pa.Schema], source: str
+    payload: bytes | memoryview,
+    schemas: Mapping[bytes, pa.Schema],
+    source: str,
+    keys: Mapping[int, Sequence[bytes]] | None = None,
 ) -> LoggedGroup:
-    """The rows share the payload's memory. Raises Corrupt: its checksum was right, it is not."""
-    (group,) = decode_groups([payload], schemas, source)
-    return group
+    """The rows share the payload's memory. *keys*: those of the rows, by family, where the caller
+    has them. Raises Corrupt: the payload's checksum was right, but it is no group."""
+    try:
+        return _joined([_parsed(payload)], schemas, keys or {})
+    except _UNDECODABLE as error:
+        raise _undecodable(source) from error
 
 
 def decode_groups(
@@ -127,14 +134,14 @@ def decode_groups(
             ids = {part.family: part.schema_id for part in parsed.parts}
             is_other = any(schema_ids.get(family, id) != id for family, id in ids.items())
             if is_other or len(waiting) == JOINED_MAX:
-                yield _joined(waiting, schemas)
+                yield _joined(waiting, schemas, {})
                 waiting, schema_ids = [], {}
             waiting.append(parsed)
             schema_ids |= ids
         if waiting:
-            yield _joined(waiting, schemas)
-    except (struct.error, KeyError, ValueError, pa.ArrowException) as error:
-        raise Corrupt(source=source, reason="a logged group cannot be decoded") from error
+            yield _joined(waiting, schemas, {})
+    except _UNDECODABLE as error:
+        raise _undecodable(source) from error
 
 
 def rows_in(payload: bytes | memoryview, source: str) -> int:
@@ -144,7 +151,7 @@ def rows_in(payload: bytes | memoryview, source: str) -> int:
         starts = range(_HEAD.size, _HEAD.size + count * _STATEMENT.size, _STATEMENT.size)
         return sum(_STATEMENT.unpack_from(payload, at)[3] for at in starts)
     except struct.error as error:
-        raise Corrupt(source=source, reason="a logged group cannot be decoded") from error
+        raise _undecodable(source) from error
 
 
 def take_schema(
@@ -210,7 +217,11 @@ def _parsed(payload: bytes | memoryview) -> _Parsed:
     return _Parsed(statements, parts)
 
 
-def _joined(groups: Sequence[_Parsed], schemas: Mapping[bytes, pa.Schema]) -> LoggedGroup:
+def _joined(
+    groups: Sequence[_Parsed],
+    schemas: Mapping[bytes, pa.Schema],
+    keys: Mapping[int, Sequence[bytes]],
+) -> LoggedGroup:
     found: dict[int, list[tuple[_Parsed, _ParsedPart]]] = {}
     for group in groups:
         for part in group.parts:
@@ -222,6 +233,10 @@ def _joined(groups: Sequence[_Parsed], schemas: Mapping[bytes, pa.Schema]) -> Lo
         versions = [one.version for group, _ in members for one in group.statements]
         counts = [count for _, part in members for count in part.counts]
         rows = stamped(_concatenated(bodies, schema), versions, counts)
-        parts.append(Part(family, rows, rows.column(KEY).to_pylist()))
+        parts.append(Part(family, rows, keys.get(family) or rows.column(KEY).to_pylist()))
     statements = tuple(one for group in groups for one in group.statements)
     return LoggedGroup(statements, tuple(parts))
+
+
+def _undecodable(source: str) -> Corrupt:
+    return Corrupt(source=source, reason="a logged group cannot be decoded")

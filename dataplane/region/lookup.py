@@ -153,11 +153,12 @@ def _newest_in_files(
     only when no file that is left can have a newer one than is known. Files come in order of their
     highest version, the highest first."""
     parts: list[pa.Table] = []
-    if not files:
+    within = [one for one in files if keys and one.min_key <= keys[-1] and keys[0] <= one.max_key]
+    if not within:
         return parts
     rest, newest = list(keys), dict(known)
     hashes = hashes_of_keys(rest)
-    for reader in files:
+    for reader in within:
         highest = reader.entry.max_version
         if newest:
             wanted = [at for at, key in enumerate(rest) if newest.get(key, -1) < highest]

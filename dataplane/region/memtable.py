@@ -91,7 +91,7 @@ class Memtable:
         self._append(rows)
         older = self._keep_older(keys, base)
         self._index.update(zip(keys, range(base, base + len(keys)), strict=True))
-        self._index_bytes += sum(map(len, keys)) + _INDEX_ENTRY_BYTES * len(keys)
+        self._index_bytes += _bytes_of_keys(rows) + _INDEX_ENTRY_BYTES * len(keys)
         self._index_bytes += _OLDER_VERSION_BYTES * older
         self.rows += rows.num_rows
         self._count()
@@ -219,6 +219,12 @@ def _chunk(start: int, rows: pa.RecordBatch, rank: int) -> _Chunk:
     is_large = rows.num_rows >= _LARGE_ROWS or rows.nbytes >= _LARGE_BYTES
     size = rows.nbytes + _CHUNK_BYTES + _COLUMN_BYTES * rows.num_columns
     return _Chunk(start, rows, _LARGE if is_large else rank, size)
+
+
+def _bytes_of_keys(rows: pa.RecordBatch) -> int:
+    """The bytes of all keys: what the column takes, less its offsets."""
+    found: int = rows.column(KEY).nbytes - 4 * (rows.num_rows + 1)
+    return found
 
 
 def _are_due(last: Sequence[_Chunk]) -> bool:
