@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from base.errors import MetaError
+from base.wire.offenders import first_within
 from keys.records import (
     CONTROLS_MAX,
     TIMELINE_MAX,
@@ -111,17 +112,28 @@ def _why(record: ProcedureRecord, why: Why) -> dict[str, Any]:
 
 
 def stored_error(error: MetaError) -> StoredError:
-    """Facts that are long are cut: a record has little room for them (procedures/sizes.py)."""
+    """Facts that are long are cut: a record has little room for them (procedures/sizes.py). Short
+    ones are whole; of a list its first entries are kept."""
     facts = storable(error.facts)
-    if len(json.dumps(facts, default=str)) > FACTS_CHARS_MAX:
-        most = FACTS_CHARS_MAX // len(facts)
-        facts = {name: _cut(fact, most) for name, fact in facts.items()}
+    chars = {name: _chars(fact) for name, fact in facts.items()}
+    left = FACTS_CHARS_MAX
+    for place, name in enumerate(sorted(chars, key=chars.__getitem__)):
+        most = left // (len(chars) - place)
+        if chars[name] > most:
+            facts[name] = _cut(facts[name], most)
+        left -= min(chars[name], most)
     return StoredError(code=error.code, facts=facts)
 
 
 def _cut(fact: object, most: int) -> object:
+    if isinstance(fact, list | tuple):
+        return first_within(fact, most)
     text = fact if isinstance(fact, str) else json.dumps(fact, default=str)
-    return fact if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
+    return f"{text[:most]}... ({len(text)} characters)"
+
+
+def _chars(fact: object) -> int:
+    return len(json.dumps(fact, default=str))
 
 
 def pause(record: ProcedureRecord, mark: Controlled, stamp: Stamp) -> ProcedureRecord:

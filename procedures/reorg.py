@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
+from base.wire.offenders import first_within
 from keys.tables import RegionRoute
 from keys.value import StoredPart
 
 OFFENDERS_MAX = 100
 """Kept and shown; the others are only counted. A record is rewritten with every step."""
+OFFENDERS_CHARS_MAX = 16_384
+"""As JSON, of those that are kept: a key may take KiB, and the record, the error and the result of
+a procedure hold them."""
 PACES_MAX = 4
 """Rounds that a rate is measured over: what was true an hour ago says little of the next one."""
 
@@ -201,7 +205,7 @@ def with_taken(reorg: Reorg, taken: Sequence[Taken]) -> Reorg:
             "entries": reorg.entries + sum(one.entries for one in had),
             "bytes": reorg.bytes + sum(one.bytes for one in had),
             "duplicates": reorg.duplicates + sum(one.duplicates for one in taken),
-            "offenders": tuple(offenders[:OFFENDERS_MAX]),
+            "offenders": tuple(first_within(offenders[:OFFENDERS_MAX], OFFENDERS_CHARS_MAX)),
         }
     )
 

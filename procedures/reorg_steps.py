@@ -13,7 +13,7 @@ from base.schema.keycodec import decode
 from base.schema.types import parse_type
 from base.schema.values import to_json
 from base.wire.jobs import JobIndex
-from base.wire.offenders import Duplicate, Offenders
+from base.wire.offenders import Duplicate, Offenders, first_within
 from base.wire.orders import DataFile, IngestFiles
 from keys.tables import Index, RegionRoute, TableInfo, TableRoute
 from procedures.context import Context
@@ -32,6 +32,7 @@ from procedures.reorg import (
 )
 from procedures.reorg_round import Round
 
+ROWS_CHARS_MAX = 8_192  # as JSON, of the rows that are named of one value: a key may take KiB
 REFUSALS_MAX = 8  # rounds in a row that no region takes anything of: it is not by chance
 
 
@@ -133,7 +134,10 @@ def offenders_of(info: TableInfo, duplicates: Sequence[Duplicate]) -> tuple[Offe
         return tuple(to_json(type, value) for type, value in zip(types, values, strict=True))
 
     return tuple(
-        Offender(values=tuple(one.values), rows=tuple(row(key) for key in one.row_keys))
+        Offender(
+            values=tuple(one.values),
+            rows=tuple(first_within(map(row, one.row_keys), ROWS_CHARS_MAX)),
+        )
         for one in duplicates[:OFFENDERS_MAX]
     )
 

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from base.errors import Unavailable
 from base.wire.inputs import BorrowedFile, Snapshot
 from base.wire.jobs import BackfillJob, BackfillResult
-from base.wire.offenders import OFFENDERS_MAX, Duplicate
+from base.wire.offenders import LISTED_CHARS_MAX, OFFENDERS_MAX, Duplicate, first_within
 from base.wire.orders import DataFile
 from dataplane.pipelines.backfill_plan import Survey, cut_outputs, cut_pieces
 from dataplane.pipelines.entry_files import rows_at_mark, survey_file, write_entries
@@ -111,7 +111,7 @@ def backfill(spark: SparkSession, job: BackfillJob, watch: Watch) -> BackfillRes
         entries=entries,
         bytes_in=snapshot.bytes,
         bytes_out=sum(file.bytes for file in files),
-        duplicates=found[:OFFENDERS_MAX],
+        duplicates=first_within(found[:OFFENDERS_MAX], LISTED_CHARS_MAX),
         duplicates_total=sum(receipt.duplicates_total for receipt in receipts),
     )
 

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from base.errors import Corrupt, MetaError, Refused, Unavailable
 from base.wire.jobs import LoadedRegion, LoadJob, LoadResult
-from base.wire.offenders import OFFENDERS_MAX, Violation
+from base.wire.offenders import LISTED_CHARS_MAX, OFFENDERS_MAX, Violation, first_within
 from base.wire.orders import DataFile
 from dataplane.pipelines.entry_files import is_same
 from dataplane.pipelines.executor import (
@@ -139,9 +139,9 @@ def load(spark: SparkSession, job: LoadJob, watch: Watch) -> LoadResult:
         bytes_in=sum(file.bytes for file in files),
         bytes_out=sum(file.bytes for one in loaded for file in one.files),
         regions=loaded,
-        repeated=repeated[:OFFENDERS_MAX],
+        repeated=first_within(repeated[:OFFENDERS_MAX], LISTED_CHARS_MAX),
         repeated_total=sum(receipt.repeated_total for receipt in receipts),
-        violations=broken[:OFFENDERS_MAX],
+        violations=first_within(broken[:OFFENDERS_MAX], LISTED_CHARS_MAX),
         violations_total=sum(tally.violations_total for tally in tallies),
     )
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from base.errors import Unavailable
 from base.wire.inputs import BorrowedFile, Snapshot
 from base.wire.jobs import ValidateJob, ValidateResult
-from base.wire.offenders import OFFENDERS_MAX, Violation
+from base.wire.offenders import LISTED_CHARS_MAX, OFFENDERS_MAX, Violation, first_within
 from dataplane.pipelines.backfill_plan import Survey, cut_pieces
 from dataplane.pipelines.entry_files import rows_at_mark, survey_file
 from dataplane.pipelines.pace import PaceAddress, PaceClient
@@ -64,7 +64,7 @@ def validate(spark: SparkSession, job: ValidateJob, watch: Watch) -> ValidateRes
     return ValidateResult(
         job_id=job.job_id,
         rows_in=sum(verdict.rows for verdict in verdicts),
-        violations=found[:OFFENDERS_MAX],
+        violations=first_within(found[:OFFENDERS_MAX], LISTED_CHARS_MAX),
         violations_total=sum(verdict.total for verdict in verdicts),
     )
 

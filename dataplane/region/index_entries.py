@@ -15,7 +15,13 @@ from base.rows.limited import check_entry_keys
 from base.schema.entrycodec import decode_values, encode_entries
 from base.schema.types import ColumnType, parse_type
 from base.schema.values import to_json
-from base.wire.offenders import ROWS_NAMED_MAX, Duplicate
+from base.wire.offenders import (
+    LISTED_CHARS_MAX,
+    ROWS_NAMED_MAX,
+    Duplicate,
+    first_within,
+    shown,
+)
 from dataplane.region.columns import KEY, OP, PUT, VERSION, ColumnDef, file_schema
 from dataplane.region.families import ENTRY_COLUMNS, ROW
 from dataplane.region.key_order import in_key_order
@@ -104,7 +110,7 @@ def duplicates_of(
         some = entries.slice(first, ROWS_NAMED_MAX)
         key = some.column(KEY)[0]
         found.append(duplicate(index, key.as_py(), rows_at(some, key)))
-    return tuple(found), len(firsts)
+    return tuple(first_within(found, LISTED_CHARS_MAX)), len(firsts)
 
 
 def rows_at(entries: pa.Table, key: pa.Scalar) -> list[bytes]:
@@ -116,7 +122,7 @@ def duplicate(index: IndexDef, key: bytes, rows: Iterable[bytes]) -> Duplicate:
     """*rows*: keys of two at least that have the entry with this key."""
     values = zip(index.types, decode_values(index.types, key), strict=True)
     return Duplicate(
-        values=[None if value is None else to_json(type, value) for type, value in values],
+        values=[None if value is None else shown(to_json(type, value)) for type, value in values],
         row_keys=[row.hex() for row in sorted(rows)[:ROWS_NAMED_MAX]],
     )
 

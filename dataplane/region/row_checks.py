@@ -13,7 +13,7 @@ from base.rows.convert import json_column
 from base.schema.conversion import Conversion, conversion_of
 from base.schema.types import ColumnType, parse_type
 from base.wire.jobs import RowCheck
-from base.wire.offenders import Violation
+from base.wire.offenders import LISTED_CHARS_MAX, Violation, first_within, shown
 from dataplane.region.columns import KEY, ColumnDef, chosen
 from dataplane.region.index_entries import whole
 
@@ -82,7 +82,8 @@ def violations(
         first = places[:limit]
         found += zip(first.to_pylist(), _named(judge, rows.take(first)), strict=True)
     found.sort(key=lambda one: one[0])
-    return tuple(violation for _, violation in found[:limit]), total
+    named = (violation for _, violation in found[:limit])
+    return tuple(first_within(named, LISTED_CHARS_MAX)), total
 
 
 def _named(judge: Judge, rows: pa.Table) -> Iterator[Violation]:
@@ -94,5 +95,5 @@ def _named(judge: Judge, rows: pa.Table) -> Iterator[Violation]:
         yield Violation(
             constraint=judge.constraint,
             row_key=key.hex(),
-            values={name: column[place] for name, column in values.items()},
+            values={name: shown(column[place]) for name, column in values.items()},
         )

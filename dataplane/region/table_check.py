@@ -14,7 +14,7 @@ from base.errors import Corrupt
 from base.schema.entrycodec import decode_values
 from base.schema.values import to_json
 from base.wire.checks import FAULTS_MAX, DataFault, DataFaults, DataRule
-from base.wire.offenders import Violation
+from base.wire.offenders import LISTED_CHARS_MAX, Violation, first_within, shown
 from base.wire.orders import DataFile
 from dataplane.region.columns import KEY
 from dataplane.region.families import ROW, ROWS
@@ -24,7 +24,8 @@ from dataplane.region.row_checks import Judge, violations
 
 
 def merged(parts: Iterable[DataFaults], limit: int = FAULTS_MAX) -> DataFaults:
-    """In the order of the parts; of each rule the first *limit*."""
+    """In the order of the parts; of each rule the first *limit*, and of all as many as an answer
+    may list."""
     listed: Counter[DataRule] = Counter()
     totals: Counter[DataRule] = Counter()
     found = []
@@ -34,7 +35,7 @@ def merged(parts: Iterable[DataFaults], limit: int = FAULTS_MAX) -> DataFaults:
             if listed[fault.rule] < limit:
                 listed[fault.rule] += 1
                 found.append(fault)
-    return DataFaults(found=found, totals=dict(totals))
+    return DataFaults(found=first_within(found, LISTED_CHARS_MAX), totals=dict(totals))
 
 
 def entry_faults(
@@ -97,7 +98,8 @@ def name_faults(sizes: Mapping[str, int]) -> DataFaults:
 
 
 def _faults(rule: DataRule, found: Sequence[DataFault], total: int) -> DataFaults:
-    return DataFaults(found=list(found[:FAULTS_MAX]), totals={rule: total} if total else {})
+    listed = first_within(found[:FAULTS_MAX], LISTED_CHARS_MAX)
+    return DataFaults(found=listed, totals={rule: total} if total else {})
 
 
 def _rows(rule: DataRule, found: Sequence[Violation], total: int) -> DataFaults:
@@ -138,7 +140,7 @@ def _values(index: IndexDef, key: bytes) -> dict[str, JsonValue]:
     except Corrupt:
         return {}
     named = zip(index.columns, index.types, values, strict=True)
-    return {str(c.id): None if value is None else to_json(t, value) for c, t, value in named}
+    return {str(c.id): None if value is None else shown(to_json(t, value)) for c, t, value in named}
 
 
 def _shared_values(expected: pa.Table, index: IndexDef) -> DataFaults:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from keys.tables import RegionRoute, RegionState
 from procedures.reorg import (
+    OFFENDERS_CHARS_MAX,
     OFFENDERS_MAX,
     Made,
     Offender,
@@ -132,6 +133,19 @@ def test_given_duplicates_then_all_are_counted_and_the_first_kept() -> None:
     assert {stage_of(after, number) for number in (0, 1)} == {Stage.VIOLATED}
     assert numbers(after, 3) == [2]
     assert after.offenders == found
+
+
+def test_given_duplicates_with_long_keys_then_as_many_are_kept_as_a_record_has_room_for() -> None:
+    rows = tuple((f"{n}{'k' * 1_000}",) for n in range(2))
+    found = tuple(Offender(values=(n,), rows=rows) for n in range(OFFENDERS_MAX))
+    reorg = with_made(Reorg(index=3), [made(0)], 1_000)
+
+    after = with_taken(reorg, [Taken(made(0), 500, found)])
+
+    assert after.duplicates == 500
+    assert 0 < len(after.offenders) < OFFENDERS_MAX
+    assert after.offenders == found[: len(after.offenders)]
+    assert len(after.model_dump_json()) < 2 * OFFENDERS_CHARS_MAX
 
 
 def test_given_a_table_of_very_many_regions_when_half_is_filled_then_its_record_is_small() -> None:

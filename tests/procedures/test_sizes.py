@@ -218,3 +218,29 @@ def test_given_an_error_with_long_facts_when_stored_then_they_are_cut() -> None:
     assert len(stored.model_dump_json()) < 2 * journal.FACTS_CHARS_MAX
     assert stored.facts["name"] == "t"
     assert "100000 characters" in stored.facts["text"]
+
+
+def test_given_an_error_that_lists_rows_with_long_keys_when_stored_then_the_first_are_whole() -> (
+    None
+):
+    rows = [{"constraint": "c", "key": {"id": "k" * 4_096}, "values": {}} for _ in range(100)]
+    error = MetaError("check-violation", name="c", total=100, violations=rows)
+
+    stored = journal.stored_error(error)
+
+    kept = stored.facts["violations"]
+    assert 2 <= len(kept) < 5
+    assert kept == rows[: len(kept)]
+    assert (stored.facts["name"], stored.facts["total"]) == ("c", 100)
+    assert len(stored.model_dump_json()) < 2 * journal.FACTS_CHARS_MAX
+
+
+def test_given_an_error_that_lists_many_short_rows_when_stored_then_a_list_of_them_is_kept() -> (
+    None
+):
+    rows = [{"constraint": "c", "key": {"id": n}, "values": {"v": "x" * 200}} for n in range(100)]
+
+    stored = journal.stored_error(MetaError("check-violation", total=100, violations=rows))
+
+    assert len(stored.facts["violations"]) > 50
+    assert stored.facts["violations"] == rows[: len(stored.facts["violations"])]

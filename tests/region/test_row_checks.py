@@ -7,7 +7,7 @@ from base.errors import Refused
 from base.expressions.check import asked
 from base.schema.types import parse_type
 from base.wire.jobs import RowCheck
-from base.wire.offenders import Violation
+from base.wire.offenders import LISTED_CHARS_MAX, VALUE_CHARS_MAX, Violation
 from dataplane.region.columns import ColumnDef, row_schema
 from dataplane.region.row_checks import Judge, violations
 
@@ -81,3 +81,29 @@ def test_given_values_that_do_not_convert_when_judged_then_their_rows_are_named_
 def test_given_a_check_that_makes_no_sense_when_prepared_then_refused(check: RowCheck) -> None:
     with pytest.raises(Refused):
         Judge.of(check, COLUMNS)
+
+
+def test_given_rows_with_long_values_when_judged_then_these_are_listed_cut() -> None:
+    rows = pa.table(
+        [[b"a"], [1], [None], ["y" * 1_000_000]],
+        schema=row_schema(COLUMNS),
+    )
+
+    (found,), _ = violations(rows, [Judge.of(GIVEN, COLUMNS)], 10)
+
+    assert found.values["2"] == f"{'y' * VALUE_CHARS_MAX}... (1000000 characters)"
+
+
+def test_given_very_many_long_keys_when_judged_then_the_list_is_bounded_and_all_are_counted() -> (
+    None
+):
+    count = 1_000
+    keys = [b"%04d" % n + b"k" * 4_000 for n in range(count)]
+    columns = [keys, [1] * count, [None] * count, ["x"] * count]
+    rows = pa.table(columns, schema=row_schema(COLUMNS))
+
+    found, total = violations(rows, [Judge.of(GIVEN, COLUMNS)], count)
+
+    assert total == count
+    assert 0 < len(found) < count
+    assert sum(len(one.model_dump_json()) for one in found) <= LISTED_CHARS_MAX
