@@ -5,14 +5,11 @@ leader: it is written again, from the same files. Their digest is in the record,
 regions are given the rows of different files.
 """
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 
 from base.elements.graph import Act
 from base.errors import Refused
-from base.fanout import fan_out
 from base.wire.jobs import LoadColumn, LoadJob, LoadRegion, LoadResult
 from base.wire.offenders import Violation
 from base.wire.orders import DataFile, IngestFiles, RegionColumn
@@ -21,6 +18,7 @@ from keys.elements import graph_of
 from keys.tables import Column, ConstraintKind, RegionRoute, TableInfo, TableRoute
 from keys.value import StoredPart
 from procedures.context import Context
+from procedures.job_pace import at_wanted_rate
 from procedures.marks import reserve_versions
 from procedures.opening import UNNUMBERED, Answers, order_all, schema_order
 from procedures.reorg import Runs, has
@@ -28,7 +26,6 @@ from procedures.validation import named_key, named_values, row_check
 
 ROWS = 0
 """The family of rows."""
-LOOK_MS = 1_000  # between looks whether an operator wants another rate
 SHOWN_MAX = 100
 """Of rows that stand in the way; the others are only counted."""
 NOWHERE = 0
@@ -138,7 +135,9 @@ async def load_files(
         input_digest=digest,
         rows_per_s=at.wanted_rows_per_s(),
     )
-    result = await _paced(at, job)
+    result = await at_wanted_rate(
+        at, [name], partial(at.ports.jobs.load, job, progress=at.progress)
+    )
     refuse_offenders(info, result)
     epochs = {one.number: one.epoch for one in regions}
     written = tuple(
@@ -157,31 +156,6 @@ async def load_files(
         bytes=result.bytes_in,
     )
     return read, written
-
-
-async def _paced(at: Context, job: LoadJob) -> LoadResult:
-    """As fast as an operator wants, at any moment."""
-    over = asyncio.Event()
-
-    async def run() -> LoadResult | None:
-        try:
-            return await at.ports.jobs.load(job, progress=at.progress)
-        finally:
-            over.set()
-
-    async def keep_rate() -> None:
-        told = job.rows_per_s
-        while not over.is_set():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_MS / 1_000):
-                    await over.wait()
-            if (wanted := at.wanted_rows_per_s()) != told:
-                told = wanted
-                await at.ports.jobs.throttle(job.job_id, told)
-
-    result, _ = await fan_out([run, keep_rate], at_once=2)
-    assert result is not None, "it has ended without an error"
-    return result
 
 
 def load_columns(info: TableInfo, route: TableRoute) -> list[LoadColumn]:

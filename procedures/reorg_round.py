@@ -38,7 +38,7 @@ class Round:
     rows: dict[str, int] = field(default_factory=dict)
     """Read so far, by job."""
     running: dict[str, int | None] = field(default_factory=dict)
-    """Jobs, with the share of the rate that each was told."""
+    """Jobs, with the rate that each was told: that of all of them together."""
     first_ms: int = 0
     """When the first rows were read: until then Spark may only have been starting."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -64,18 +64,18 @@ class Round:
             self.over.set()
 
     async def _keep_pace(self) -> None:
-        """Tells the jobs how fast they may read, whenever that changes, until all are over: with
-        the rate, and with the number of jobs that share it."""
+        """Tells the jobs how fast they may read together, whenever that changes, until all are
+        over."""
         while not self.over.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_MS / 1_000):
                     await self.over.wait()
             self._judge_pace()
             for job, told in tuple(self.running.items()):
-                share = self._share()
-                if job in self.running and share != told:
-                    self.running[job] = share
-                    await self.at.ports.jobs.throttle(job, share)
+                rate = self.at.live.pace.rows_per_s
+                if job in self.running and rate != told:
+                    self.running[job] = rate
+                    await self.at.ports.jobs.throttle(job, rate)
 
     def _judge_pace(self) -> None:
         live, read = self.at.live, self._pace
@@ -96,11 +96,6 @@ class Round:
         elapsed_ms = self.at.ports.clock.mono_ms() - (self.first_ms or self.began_ms)
         return RoundPace(rows=sum(self.rows.values()), ms=elapsed_ms)
 
-    def _share(self) -> int | None:
-        """Of the rate, for one job; what another leaves unused is not given away."""
-        rate = self.at.live.pace.rows_per_s
-        return None if rate is None else max(1, rate // max(1, len(self.running)))
-
     async def _read(self, region: RegionRoute) -> None:
         if self.made and self.at.ports.clock.mono_ms() - self.began_ms >= ROUND_MS:
             return
@@ -116,8 +111,7 @@ class Round:
     async def _made(self, region: RegionRoute, snapshot: Snapshot) -> Made:
         """By a job under a name of its own: what an earlier one still writes is in nobody's way."""
         name = f"{self.at.procedure}-{self.reorg.rounds}-{self.at.ports.ids.procedure_id()}"
-        self.running[name] = None
-        self.running[name] = self._share()
+        self.running[name] = self.at.live.pace.rows_per_s
         job = BackfillJob(
             job_id=name,
             procedure=self.at.procedure,

@@ -5,7 +5,7 @@ every row below the marks satisfies them, every row does. Nothing is written: a 
 again, by anybody.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from pydantic import JsonValue
@@ -16,9 +16,11 @@ from base.schema.keycodec import decode
 from base.schema.types import parse_type
 from base.schema.values import to_json
 from base.wire.jobs import RowCheck, ValidateJob, ValidateResult
-from base.wire.offenders import Violation
+from base.wire.offenders import Violation, first_within
 from keys.tables import Column, Constraint, ConstraintKind, RegionRoute, TableInfo
 from procedures.context import Context
+from procedures.job_pace import at_wanted_rate
+from procedures.journal import FACTS_CHARS_MAX
 from procedures.marks import current_snapshot
 from procedures.reorg import OFFENDERS_MAX
 
@@ -38,7 +40,9 @@ async def look_at(
     not; Unavailable while a region cannot be read."""
     checks = [*map(row_check, constraints), *map(_type_check, columns)]
     calls = [partial(_look_at_one, at, region, checks) for region in regions]
-    results = await fan_out(calls, at_once=REGIONS_AT_ONCE)
+    results = await at_wanted_rate(
+        at, check_jobs(at, regions), partial(fan_out, calls, at_once=REGIONS_AT_ONCE)
+    )
     total = sum(one.violations_total for one in results)
     if not total:
         return
@@ -49,17 +53,24 @@ async def look_at(
         "check-violation",
         name=", ".join(sorted({names[one.constraint] for one in found})),
         total=total,
-        violations=list(_shown(info, found, names)),
+        violations=first_within(_shown(info, found, names), FACTS_CHARS_MAX),
     )
+
+
+def check_jobs(at: Context, regions: Iterable[RegionRoute]) -> list[str]:
+    """Names of the jobs that look at *regions*, one each."""
+    return [f"{at.procedure}-{region.region_id}-check" for region in regions]
 
 
 async def _look_at_one(at: Context, region: RegionRoute, checks: list[RowCheck]) -> ValidateResult:
     snapshot = await current_snapshot(at, region)
+    (job_id,) = check_jobs(at, [region])
     job = ValidateJob(
-        job_id=f"{at.procedure}-{region.region_id}-check",
+        job_id=job_id,
         procedure=at.procedure,
         snapshot=snapshot,
         checks=checks,
+        rows_per_s=at.wanted_rows_per_s(),
     )
     return await at.ports.jobs.validate(job, progress=at.progress)
 

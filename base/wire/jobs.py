@@ -47,7 +47,7 @@ class BackfillJob(WireModel):
     snapshot: Snapshot
     index: JobIndex
     rows_per_s: PositiveInt64 | None = None
-    """Of all tasks together; null: as fast as it goes."""
+    """Of all jobs of its procedure together, from now on; null: as fast as it goes."""
 
     @property
     def region_id(self) -> str:
@@ -156,7 +156,8 @@ class LoadJob(WireModel):
 
 
 class ThrottleJob(WireModel):
-    """From now on a job reads so many rows a second; one that is not known is left alone."""
+    """From now on a job, and the others of its procedure with it, reads so many rows a second; one
+    that is not known is left alone."""
 
     op: Literal["throttle"] = "throttle"
     job_id: str

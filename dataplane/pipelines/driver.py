@@ -120,7 +120,8 @@ class Driver:
                 print(f"job {request.job_id} is running already", file=sys.stderr)
                 return  # its answer answers both
             self._count += 1
-            job = RunningJob(self._spark, request, f"job-{self._count}")
+            mates = (one for one in self._jobs.values() if one.job.procedure == request.procedure)
+            job = RunningJob(self._spark, request, f"job-{self._count}", next(mates, None))
             self._jobs[request.job_id] = job
         self._pool.submit(self._answer, job).add_done_callback(partial(self._finish, job))
 

@@ -1,8 +1,9 @@
-"""How fast the tasks of a job may read: one bucket of tokens in the driver, asked over a socket.
+"""How fast the jobs of a procedure may read: a bucket of tokens in the driver, asked over a socket.
 
 A task says how many rows it has read and is told how long to wait, and asks again; so a new rate
-counts from the next question on, for all tasks together, wherever they run. What was asked for is
-also how far the job has come. `Bucket` is the pure part, `PaceServer` and `PaceClient` the wire.
+counts from the next question on, for all tasks of all jobs together, wherever they run: a job that
+waits for its turn takes no part of the rate. What was asked for is also how far a job has come.
+`Bucket` is the pure part, `PaceServer` and `PaceClient` the wire.
 """
 
 import hmac
@@ -62,36 +63,46 @@ class Bucket:
 
 
 class SharedBucket:
-    """Safe for threads."""
+    """The rows of one job, taken from a bucket that other jobs may take from too. Safe for threads.
+    Each has one of its own; `beside` makes that of another job."""
 
-    def __init__(self, rows_per_s: int | None, clock: Clock) -> None:
-        self._bucket = Bucket(rows_per_s)
+    def __init__(
+        self, rows_per_s: int | None, clock: Clock, beside: "SharedBucket | None" = None
+    ) -> None:
+        self._bucket: Bucket = Bucket(rows_per_s) if beside is None else beside._bucket
+        self._lock: Lock = Lock() if beside is None else beside._lock
         self._clock = clock
-        self._lock = Lock()
+        self._taken = 0
+        """Rows of this job."""
+        self._until = 0
+        """Rows of all jobs, when this one took its last."""
         self._stopped = Event()
+        self.throttle(rows_per_s)
 
     @property
     def taken(self) -> int:
         with self._lock:
-            return self._bucket.taken
+            return self._taken
 
     @property
     def paid(self) -> int:
+        """Rows of this job for which the time that they may take has passed."""
         with self._lock:
-            return self._bucket.paid(self._clock.mono_ms())
+            return self._taken - min(self._owed(), self._taken)
 
     def settle(self) -> None:
-        """Returns when nothing is owed any more, or the job is over. Else a job of fewer rows than
+        """Returns when this job owes nothing any more, or is over. Else a job of fewer rows than
         one batch, and the last batch of each, would be read at no rate at all."""
-        while (wait_ms := self.take(0)) not in (0, STOPPED):
+        while (wait_ms := self._wait_ms()) and not self._stopped.is_set():
             self._stopped.wait(min(wait_ms, WAIT_MS_MAX) / 1000)
 
     def throttle(self, rows_per_s: int | None) -> None:
+        """From now on, for all jobs that share the bucket."""
         with self._lock:
             self._bucket.rows_per_s = rows_per_s
 
     def stop(self) -> None:
-        """Whoever asks from now on is told that the job is over."""
+        """Whoever asks for this job from now on is told that it is over."""
         self._stopped.set()
 
     def take(self, rows: int) -> int:
@@ -99,7 +110,22 @@ class SharedBucket:
         if self._stopped.is_set():
             return STOPPED
         with self._lock:
-            return self._bucket.take(rows, self._clock.mono_ms())
+            wait_ms = self._bucket.take(rows, self._clock.mono_ms())
+            if not wait_ms:
+                self._taken += rows
+                self._until = self._bucket.taken
+            return wait_ms
+
+    def _owed(self) -> int:
+        """Rows that this job took ahead of their time. What others took later does not count."""
+        return max(self._until - self._bucket.paid(self._clock.mono_ms()), 0)
+
+    def _wait_ms(self) -> int:
+        """Until nothing is owed; 0: nothing is."""
+        with self._lock:
+            rate = self._bucket.rows_per_s
+            owed = self._owed()
+            return max(owed * 1000 // rate, 1) if owed and rate else 0
 
 
 @dataclass(frozen=True, slots=True)

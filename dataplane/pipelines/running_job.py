@@ -19,7 +19,10 @@ DETAIL_CHARS_MAX = 2000  # of a failure: Java's traces are long
 class RunningJob:
     """Implements tasks.Watch."""
 
-    def __init__(self, spark: SparkSession, job: Job, tag: str) -> None:
+    def __init__(
+        self, spark: SparkSession, job: Job, tag: str, beside: "RunningJob | None" = None
+    ) -> None:
+        """*beside*: another job of the same procedure, with which it shares a rate."""
         self.job = job
         self.tag = tag
         self.cancelled = Event()
@@ -27,7 +30,8 @@ class RunningJob:
         self._counter: Accumulator[int] | None = None
         self._bucket: SharedBucket | None = None
         if not isinstance(job, MoveJob):
-            self._bucket = SharedBucket(job.rows_per_s, SystemClock())
+            shared = None if beside is None else beside._bucket
+            self._bucket = SharedBucket(job.rows_per_s, SystemClock(), shared)
         self._total: int | None = None
         """None: it has not begun to count."""
         self._told = -1

@@ -17,21 +17,31 @@ from base.errors import Corrupt
 from base.fanout import fan_out
 from base.wire.checks import CheckedIndex, DataFault, DataRule, TableCheckBody, TableFault
 from base.wire.jobs import CheckJob, CheckResult
+from base.wire.offenders import first_within
 from keys.records import Lock, Resource
 from keys.tables import RegionRoute, TableInfo
 from procedures.context import Context
+from procedures.job_pace import at_wanted_rate
 from procedures.locks import exclusive, in_schema, table_key
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.marks import close_marks, current_snapshot, mark_everywhere
 from procedures.reorg import Runs, has, joined
 from procedures.requirements import required_table
 from procedures.transitions import is_settled, read_table, settle
-from procedures.validation import REGIONS_AT_ONCE, named_key, named_values, row_check
+from procedures.validation import (
+    REGIONS_AT_ONCE,
+    check_jobs,
+    named_key,
+    named_values,
+    row_check,
+)
 
 CHECK_MS = 86_400_000
 """For a table of any size; an operator may cancel it before."""
 FAULTS_KEPT = 100
 """And shown; the others are only counted. A record is rewritten with every round."""
+FAULTS_CHARS_MAX = 32_768
+"""As JSON, of those that are kept: the record and the result hold them."""
 
 
 class CheckTable(ProcedureState):
@@ -81,7 +91,9 @@ async def look(state: CheckTable, at: Context) -> Outcome[CheckTable]:
         return Goto("close", state)
     regions = left[:REGIONS_AT_ONCE]
     looks = [partial(_look_at, at, info, region) for region in regions]
-    results = await fan_out(looks, at_once=REGIONS_AT_ONCE)
+    results = await at_wanted_rate(
+        at, check_jobs(at, regions), partial(fan_out, looks, at_once=REGIONS_AT_ONCE)
+    )
     for region, result in zip(regions, results, strict=True):
         state = _with_result(state, info, region, result)
     return Goto("look", state)
@@ -106,8 +118,9 @@ async def _look_at(at: Context, info: TableInfo, region: RegionRoute) -> CheckRe
     snapshot = await current_snapshot(at, region, whole=True)
     if not snapshot.rows:
         return None
+    (job_id,) = check_jobs(at, [region])
     job = CheckJob(
-        job_id=f"{at.procedure}-{region.region_id}-check",
+        job_id=job_id,
         procedure=at.procedure,
         snapshot=snapshot,
         owned=list(range(1, info.next_column_id)),
@@ -122,6 +135,7 @@ async def _look_at(at: Context, info: TableInfo, region: RegionRoute) -> CheckRe
             for index in info.indexes
         ],
         checks=[row_check(one) for one in info.constraints if one.state is ElementState.PUBLIC],
+        rows_per_s=at.wanted_rows_per_s(),
     )
     return await at.ports.jobs.check(job, progress=at.progress)
 
@@ -135,13 +149,14 @@ def _with_result(
     totals = Counter(state.totals)
     totals.update({rule.value: count for rule, count in result.faults.totals.items()})
     shown = _shown(info, region, result.faults.found[: FAULTS_KEPT - len(state.faults)])
+    more = (one.model_dump(mode="json") for one in shown)
     return state.model_copy(
         update={
             "looked": looked,
             "rows": state.rows + result.rows_in,
             "entries": state.entries + result.entries,
             "totals": dict(totals),
-            "faults": (*state.faults, *(one.model_dump(mode="json") for one in shown)),
+            "faults": tuple(first_within((*state.faults, *more), FAULTS_CHARS_MAX)),
         }
     )
 

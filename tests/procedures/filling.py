@@ -42,6 +42,7 @@ class HeldJobs(FakeJobs):
     may_go_on: asyncio.Event = field(default_factory=asyncio.Event)
     began: int = 0
     checks_free: int = 0
+    checked: list[CheckJob] = field(default_factory=list)
     fails: MetaError | None = None
     """What every filling ends with, as long as this stands."""
     rates: dict[str, int | None] = field(default_factory=dict)
@@ -63,6 +64,7 @@ class HeldJobs(FakeJobs):
     async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
         """Those that begin behind so many are held."""
         self.began += 1
+        self.checked.append(job)
         if self.began > self.checks_free:
             await self.may_go_on.wait()
         return await super().check(job, progress=progress)

@@ -3,7 +3,9 @@
 from keys.kv import Compare
 from keys.records import Outcome
 from procedures.control import Control
+from procedures.job_pace import LOOK_MS
 from procedures.kinds.check_table import FAULTS_KEPT, CheckTable
+from procedures.sizes import ROOM_BYTES
 from procedures.validation import REGIONS_AT_ONCE
 from tests.fakes.cluster import Cluster
 from tests.procedures.checking import CHECKS
@@ -15,6 +17,7 @@ from tests.procedures.tables import NODES, put_schema, put_table, reserve_ids, t
 
 WIDE = REGIONS_AT_ONCE + 1
 MANY = FAULTS_KEPT + 10
+LONG = 7_000  # characters of a value that an index entry can hold
 
 
 def test_given_an_index_that_was_filled_when_checked_then_the_table_is_clean() -> None:
@@ -124,6 +127,47 @@ def test_given_a_check_that_reads_when_cancelled_then_no_mark_is_left() -> None:
         assert at.judge(Outcome.CANCELLED, no_marks) == []
 
     filling(scenario, with_wide_index)
+
+
+def test_given_a_check_that_reads_when_throttled_then_its_jobs_are_told_and_so_are_the_next() -> (
+    None
+):
+    async def scenario(at: Filling) -> None:
+        await at.submit("check_table", CHECKS)
+        await at.settle()
+        await at.throttle(500)
+        await at.cluster.clock.sleep_ms(2 * LOOK_MS)
+        told = list(at.jobs.throttled)
+        limit = at.entry().live.pace.rows_per_s
+
+        ended = await at.go_on()
+
+        assert {rate for _, rate in told} == {500}
+        assert len({job for job, _ in told}) == REGIONS_AT_ONCE
+        assert limit == 500
+        assert [job.rows_per_s for job in at.jobs.checked[REGIONS_AT_ONCE:]] == [500]
+        assert ended.outcome is Outcome.SUCCEEDED
+
+    filling(scenario, with_wide_index)
+
+
+def test_given_faults_of_rows_with_long_keys_when_checked_then_the_record_stays_small() -> None:
+    async def scenario(at: Filling) -> None:
+        for folder in at.cluster.plane.storage.folders.values():
+            folder.files.clear()
+            folder.files["file"] = frozenset(f"{n}={'x' * LONG}" for n in range(1, 90))
+        await at.submit("check_table", CHECKS)
+
+        ended = await at.go_on()
+
+        assert ended.result is not None
+        assert ended.result["totals"]["entry-missing"] >= 89
+        found = ended.result["faults"]
+        assert 0 < len(found) < FAULTS_KEPT
+        assert len(ended.model_dump_json()) < ROOM_BYTES // 2
+        assert f"({LONG} characters)" in found[-1]["values"]["note"]
+
+    filling(scenario, with_index)
 
 
 def ids(at: Filling) -> list[str]:

@@ -214,7 +214,7 @@ def test_given_regions_that_never_take_what_is_made_then_it_is_undone_in_the_end
 
 
 def test_given_a_rate_when_a_reorg_begins_then_its_jobs_together_may_read_no_faster() -> None:
-    """Jobs that begin one after the other share the rate with those that follow."""
+    """Each is told the rate of all: the driver gives it to those that read (test_job_pace.py)."""
 
     async def scenario(at: Filling) -> None:
         await at.hold("mark")
@@ -222,7 +222,7 @@ def test_given_a_rate_when_a_reorg_begins_then_its_jobs_together_may_read_no_fas
         at.allow()
         await at.cluster.clock.sleep_ms(4 * LOOK_MS)
 
-        assert list(at.jobs.rates.values()) == [1_000] * 3
+        assert list(at.jobs.rates.values()) == [3_000] * 3
         assert (await at.go_on()).outcome is Outcome.SUCCEEDED
 
     filling(scenario)
@@ -240,7 +240,7 @@ def test_given_a_reorg_that_reads_when_throttled_then_its_jobs_are_told_soon() -
         await at.throttle(None)
         await at.cluster.clock.sleep_ms(LOOK_MS)
 
-        assert ({rate for _, rate in told}, len(told), limit) == ({1_000}, 3, 3_000)
+        assert ({rate for _, rate in told}, len(told), limit) == ({3_000}, 3, 3_000)
         assert {rate for _, rate in at.jobs.throttled[3:]} == {None}
         assert (await at.go_on()).outcome is Outcome.SUCCEEDED
 

@@ -10,7 +10,7 @@ from base.wire.jobs import LoadJob, LoadResult
 from keys.kv import Compare
 from keys.records import Outcome
 from procedures.control import Control
-from procedures.importing import LOOK_MS
+from procedures.job_pace import LOOK_MS
 from procedures.kinds.import_table import REFUSALS_MAX
 from procedures.ports import Progress
 from tests.fakes.cluster import Cluster

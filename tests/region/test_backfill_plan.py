@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from base.errors import Unavailable
 from dataplane.pipelines.backfill_plan import OUTPUT_BYTES, Survey, cut_outputs, cut_pieces
-from dataplane.pipelines.pace import Bucket, PaceAddress, PaceClient, PaceServer, SharedBucket
+from dataplane.pipelines.pace import (
+    STOPPED,
+    Bucket,
+    PaceAddress,
+    PaceClient,
+    PaceServer,
+    SharedBucket,
+)
 from tests.keys.clock import FakeClock
 
 STEPS = st.lists(st.tuples(st.binary(max_size=3), st.integers(1, 50)), max_size=12)
@@ -73,6 +80,51 @@ def test_given_a_job_of_one_batch_when_all_is_read_then_its_end_waits_for_what_i
         settled.result(timeout=10)
 
     assert bucket.paid == bucket.taken == 4_000
+
+
+def test_given_jobs_of_one_procedure_when_some_only_wait_then_the_others_have_the_whole_rate() -> (
+    None
+):
+    clock = FakeClock()
+    first = SharedBucket(2_000, clock)
+    second = SharedBucket(2_000, clock, beside=first)
+    jobs = (first, second, *(SharedBucket(2_000, clock, beside=first) for _ in range(2)))
+
+    for turn in range(1_000):
+        clock.advance(10)
+        for job in (first, second) if turn % 2 else (second, first):
+            job.take(100)
+
+    assert 19_500 <= sum(job.taken for job in jobs) <= 20_100
+    assert min(first.taken, second.taken) > 0
+    assert [job.paid for job in jobs[2:]] == [0, 0]
+
+
+def test_given_jobs_that_share_a_rate_when_one_is_done_then_it_waits_for_its_own_rows_alone() -> (
+    None
+):
+    clock = FakeClock()
+    first = SharedBucket(1_000, clock)
+    second = SharedBucket(1_000, clock, beside=first)
+    first.take(1_000)
+    clock.advance(1_000)
+    second.take(5_000)
+
+    first.settle()
+
+    assert (first.paid, second.paid) == (1_000, 0)
+    first.stop()
+    clock.advance(5_000)
+    assert (first.take(1), second.take(1)) == (STOPPED, 0)
+
+
+def test_given_jobs_that_share_a_rate_when_one_is_told_another_then_it_is_that_of_all() -> None:
+    clock = FakeClock()
+    first = SharedBucket(1, clock)
+    first.take(1_000)
+    second = SharedBucket(None, clock, beside=first)
+
+    assert (first.take(1), second.take(1)) == (0, 0)
 
 
 def test_given_what_is_owed_when_the_job_is_stopped_then_nobody_waits_for_it() -> None:
