@@ -38,6 +38,9 @@ class Move(StoredPart):
     """Its origin default is made on its way out, and goes again if it stays."""
     lossy: bool = False
     """It comes in the place of a column of which not every value fits: the rows are looked at."""
+    behind: bool = False
+    """It goes behind the constraints over it, which the same change drops: while one of them is
+    checked, every statement must know the column's value."""
 
     @property
     def adds(self) -> bool:
@@ -68,6 +71,8 @@ def moved(info: TableInfo, moves: Iterable[Move], following: Next) -> TableInfo:
 
 def to_brink(move: Move, element: Element) -> ElementState | None:
     """Up to the last state from which the whole can still be undone."""
+    if move.behind:
+        return None
     graph = graph_of(element)
     if move.adds:
         end, path = graph.cancel_limit, graph.add
@@ -78,7 +83,7 @@ def to_brink(move: Move, element: Element) -> ElementState | None:
 
 def over_brink(move: Move, element: Element) -> ElementState | None:
     """The one step after which there is no way back."""
-    if element.state is move.to:
+    if element.state is move.to or move.behind:
         return None
     graph = graph_of(element)
     return graph.after(element.state, graph.add if move.adds else graph.drop)

@@ -4,6 +4,7 @@ What regions and statements must follow are *moves* of elements; the rest are *e
 defaults and options, which are true at once, for everybody, when the moves are.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeAlias, assert_never
 
@@ -18,6 +19,7 @@ from keys.tables import Column, Index, TableInfo
 from keys.value import StoredPart
 from procedures.kinds.constraint_operations import (
     ConstraintOperation,
+    DropConstraint,
     with_constraint_operation,
 )
 from procedures.kinds.constraint_operations import DropNotNull as DropNotNull
@@ -140,13 +142,14 @@ class NextIds(StoredPart):
 def drafted(info: TableInfo, operations: tuple[Operation, ...]) -> Draft:
     """Raises Refused or Conflict, with a pointer to the operation that cannot be."""
     draft = Draft(info, info)
+    dropped = {one.name for one in operations if isinstance(one, DropConstraint)}
     for number, operation in enumerate(operations):
         here = f"/operations/{number}"
         match operation:
             case AddColumn():
                 draft = _add_column(draft, operation, here)
             case DropColumn():
-                draft = _drop_column(draft, operation, here)
+                draft = _drop_column(draft, operation, here, dropped)
             case AlterType():
                 draft = with_type_operation(draft, operation, here)
             case AddIndex():
@@ -198,21 +201,23 @@ def _add_column(draft: Draft, operation: AddColumn, here: str) -> Draft:
     )
 
 
-def _drop_column(draft: Draft, operation: DropColumn, here: str) -> Draft:
+def _drop_column(draft: Draft, operation: DropColumn, here: str, dropped: Collection[str]) -> Draft:
+    """*dropped*: names of the constraints that the same alter drops, before it or behind it."""
     column = settled_column(draft, operation.name, f"{here}/name")
     entered = draft.entered
     if column.id in entered.primary_key:
         raise wrong(f"{here}/name", f"column {column.name} is part of the primary key")
-    for held in entered.constraints:
-        if column.id in held.columns:
-            reason = f"{held.name} is over column {column.name}: drop it first, in another alter"
-            raise wrong(f"{here}/name", reason)
+    over_it = [one.name for one in entered.constraints if column.id in one.columns]
+    for held in over_it:
+        if held not in dropped:
+            raise wrong(f"{here}/name", f"{held} is over column {column.name}: drop it too")
     has_nothing = column.default is None and column.origin_default is None
     move = Move(
         what=What.COLUMN,
         id=column.id,
         to=ElementState.ABSENT,
         generated=has_nothing and not column.nullable,
+        behind=bool(over_it),
     )
     over = [index for index in draft.whole.indexes if column.id in index.columns]
     leaving = (Move(what=What.INDEX, id=one.id, to=ElementState.ABSENT) for one in over)

@@ -1,14 +1,18 @@
 """What rows must satisfy, as it comes and goes: looked at in every region, undone with a list."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 
 import pytest
 
 from base.errors import MetaError
+from base.wire.jobs import ValidateJob, ValidateResult
 from keys.kv import Compare
 from keys.records import Outcome, ProcedureHistory
 from keys.tables import TableInfo
-from procedures.control import Control
+from procedures.control import Command, Control
+from procedures.job_pace import LOOK_MS
 from procedures.kinds.alter_operations import AddColumn, DropColumn, Operation, drafted
 from procedures.kinds.constraint_operations import (
     AddCheck,
@@ -18,7 +22,9 @@ from procedures.kinds.constraint_operations import (
     ValidateConstraint,
 )
 from procedures.moves import back, moved, over_brink, to_brink, to_end
+from procedures.ports import Progress
 from tests.fakes.cluster import Cluster
+from tests.fakes.plane import FakeJobs
 from tests.procedures.constraints import (
     CHECK,
     NULLS,
@@ -108,6 +114,28 @@ def test_given_one_that_is_not_valid_when_its_change_goes_back_then_it_stays(
 
     assert [(one.state, one.holds) for one in left.constraints] == [("write-only", False)]
     assert brink == left == moved(brink, draft.moves, back)
+
+
+@pytest.mark.parametrize("first", ["constraint", "column"])
+def test_given_a_constraint_and_its_column_when_dropped_then_the_column_goes_behind_it(
+    first: str,
+) -> None:
+    noted = checked(AddCheck(name="noted", expression="note is not null"))
+    check, column = DropConstraint(name="noted"), DropColumn(name="note")
+    draft = drafted(noted, (check, column) if first == "constraint" else (column, check))
+
+    brink = until_end(draft.entered, draft.moves, to_brink)
+    over = moved(brink[-1], draft.moves, over_brink)
+    ways = until_end(over, draft.moves, to_end)
+
+    def note(info: TableInfo) -> str:
+        return next((one.state.value for one in info.columns if one.name == "note"), "absent")
+
+    checks = [[one.state.value for one in info.constraints] for info in (*brink, over)]
+    assert checks == [["public"], ["write-only"], []]
+    assert {note(info) for info in (*brink, over)} == {"public"}, "checks know its value"
+    assert [note(info) for info in ways] == ["public", "write-only", "delete-only", "absent"]
+    assert moved(brink[-1], draft.moves, back) == noted
 
 
 # ---- over rows
@@ -246,3 +274,68 @@ def test_given_a_check_when_it_is_dropped_then_it_holds_until_nobody_relies_on_i
         assert (await at.info()).constraints == ()
 
     over_rows(scenario, with_rows)
+
+
+def test_given_a_constraint_and_its_column_when_dropped_in_one_alter_then_both_are_gone() -> None:
+    async def scenario(at: Change) -> None:
+        await (await at.submit(CHECK)).end()
+
+        drop = await at.submit(DropColumn(name="note"), DropConstraint(name=CHECK.name))
+
+        ended = await drop.end()
+        assert ended.outcome is Outcome.SUCCEEDED, ended.last.error
+        info = await at.info()
+        assert ([one.name for one in info.columns], info.constraints) == (["id"], ())
+        shifts = [
+            (shift.name, shift.after.value)
+            for one in ended.last.transitions
+            for shift in one.shifts
+        ]
+        assert shifts == [
+            (CHECK.name, "write-only"),
+            (CHECK.name, "absent"),
+            ("note", "write-only"),
+            ("note", "delete-only"),
+            ("note", "absent"),
+        ]
+        assert at.judge(Outcome.SUCCEEDED, no_marks) == []
+
+    over_rows(scenario, with_rows)
+
+
+@dataclass
+class HeldChecks(FakeJobs):
+    """Looks at rows that go on when they may."""
+
+    may_go_on: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: list[ValidateJob] = field(default_factory=list)
+
+    async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
+        self.asked.append(job)
+        await self.may_go_on.wait()
+        return await super().validate(job, progress=progress)
+
+
+async def with_held_checks(cluster: Cluster, fence: Compare) -> None:
+    await with_rows(cluster, fence)
+    cluster.jobs = HeldChecks(cluster.plane)
+
+
+def test_given_rows_that_are_looked_at_when_throttled_then_their_jobs_are_told() -> None:
+    async def scenario(at: Change) -> None:
+        jobs = at.cluster.jobs
+        assert isinstance(jobs, HeldChecks)
+        change = await at.submit(CHECK)
+        await at.settle()
+        command = Command(Control.THROTTLE, by="ops", rows_per_s=500)
+        await at.cluster.leader.manager.control(change.procedure, command)
+        await at.cluster.clock.sleep_ms(2 * LOOK_MS)
+
+        told = list(jobs.throttled)
+        jobs.may_go_on.set()
+
+        assert told == [(job.job_id, 500) for job in jobs.asked]
+        assert told
+        assert (await change.end()).outcome is Outcome.SUCCEEDED
+
+    over_rows(scenario, with_held_checks)
