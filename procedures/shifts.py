@@ -1,6 +1,9 @@
-"""Which elements differ between two versions of a table, from state to state. Pure."""
+"""Differences between two versions of a table: elements from state to state, and edits. Pure."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
 
 from base.elements.states import ElementState
 from keys.elements import Element
@@ -42,3 +45,35 @@ def _unlisted(info: TableInfo, element: Element) -> ElementState:
         if held and not any(column.nullable for column in held):
             return ElementState.PUBLIC
     return ElementState.ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A name, a default or an option that has another value."""
+
+    what: str
+    """`column` or `table`."""
+    name: str
+    """As it was before."""
+    attribute: str
+    """`name`, `default` or `option NAME`."""
+    before: JsonValue
+    """In JSON form; None: there was none."""
+    after: JsonValue
+
+
+def edits(before: TableInfo, after: TableInfo) -> Iterator[Edit]:
+    """The table first, then columns by place; of columns that both versions have."""
+    if before.full_name != after.full_name:
+        yield Edit("table", before.full_name, "name", before.full_name, after.full_name)
+    for option in sorted(before.options.keys() | after.options.keys()):
+        was, now = before.options.get(option), after.options.get(option)
+        if was != now:
+            yield Edit("table", before.full_name, f"option {option}", was, now)
+    columns = {column.id: column for column in before.columns}
+    for column in after.columns:
+        old = columns.get(column.id, column)
+        if old.name != column.name:
+            yield Edit("column", old.name, "name", old.name, column.name)
+        if old.default != column.default:
+            yield Edit("column", old.name, "default", old.default, column.default)

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import JsonValue
+
 from base.wire.model import Int64, Listed, WireModel
 from base.wire.procedures import ResourceBody
 from base.wire.transitions import ShiftBody
@@ -74,6 +76,19 @@ class PlannedVersionBody(WireModel):
     """The elements that it moves; none: it only ends what is absent already."""
 
 
+class PlannedEditBody(WireModel):
+    """A name, a default or an option of a table that gets another value."""
+
+    what: Literal["column", "table"]
+    name: str
+    """As it was before."""
+    attribute: str
+    """`name`, `default` or `option NAME`."""
+    before: JsonValue
+    """Null: there was none."""
+    after: JsonValue
+
+
 class PlannedDrainBody(WireModel):
     """Before a step commits, nobody may use the table below that version."""
 
@@ -96,6 +111,7 @@ class PlannedStepBody(WireModel):
     orders: Listed[PlannedOrderBody]
     """Given to nodes before it commits."""
     publishes: Listed[PlannedVersionBody] = ()
+    edits: Listed[PlannedEditBody] = ()
     drains: Listed[PlannedDrainBody] = ()
     scans: Listed[PlannedScanBody] = ()
     """If the regions hold any rows by then."""

@@ -12,7 +12,7 @@ from base.wire.plans import (
     PlannedStepBody,
 )
 from base.wire.transitions import ShiftBody
-from metasrv.cli.output import show_json
+from metasrv.cli.output import said, show_json
 
 
 def show_plans(plans: Sequence[PlanBody], as_json: bool) -> None:
@@ -55,6 +55,9 @@ def _effects(step: PlannedStepBody) -> Iterator[str]:
     for version in step.publishes:
         yield f"make  schema version {version.schema_version} of {version.schema_version - 1}"
         yield from (f"        {_shift(shift)}" for shift in version.shifts)
+    for edit in step.edits:
+        values = f"{said(edit.before)} -> {said(edit.after)}"
+        yield f"set   {edit.attribute} of {edit.what} {edit.name}: {values}"
     yield from (f"put   {key}" for key in step.puts)
     yield from (f"del   {key}" for key in step.deletes)
     yield from (f"log   {entry}" for entry in step.log)

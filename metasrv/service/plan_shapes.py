@@ -1,11 +1,13 @@
 """A plan as the wire shows it. Pure."""
 
+from dataclasses import asdict
 from typing import Any
 
 from base.wire.plans import (
     BlockerBody,
     PlanBody,
     PlannedDrainBody,
+    PlannedEditBody,
     PlannedLockBody,
     PlannedOrderBody,
     PlannedProcedure,
@@ -70,6 +72,7 @@ def _step(step: PlannedStep) -> PlannedStepBody:
             )
             for one in step.publishes
         ),
+        edits=tuple(PlannedEditBody.model_validate(asdict(one)) for one in step.edits),
         drains=tuple(
             PlannedDrainBody(
                 table_id=one.table_id, schema_version=one.schema_version, holders=one.holders

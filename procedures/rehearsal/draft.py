@@ -2,19 +2,31 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from base.clock import Clock
 from base.errors import MetaError
 from keys.committer import Committed
 from keys.kv import Answer, Get, KeyValue, Page, Readable, Request
-from keys.tables import TableRoute, TableRouteKey
+from keys.tables import TableInfo, TableInfoKey, TableRoute, TableRouteKey
 from keys.txn import Stamp, Txn
 from keys.value import decode
+from procedures.shifts import Edit, edits
 
 # Above every revision of a store: what is drafted is newer than what is there.
 DRAFTED_REVISION = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """One commit."""
+
+    writes: Mapping[bytes, bytes | None]
+    log: tuple[str, ...]
+    """The operations of its log entries."""
+    edits: tuple[Edit, ...]
+    """Of tables that stay."""
 
 
 @dataclass
@@ -24,12 +36,9 @@ class Draft:
     kv: Readable
     clock: Clock
     written: dict[bytes, bytes | None] = field(default_factory=dict)
-    commits: list[tuple[Mapping[bytes, bytes | None], tuple[str, ...]]] = field(
-        default_factory=list
-    )
-    """Of each commit: its writes, and the operations of its log entries."""
-    routes: dict[bytes, bytes] = field(default_factory=dict)
-    """Routes of tables as the store has them, of those that were read."""
+    commits: list["Drafted"] = field(default_factory=list)
+    tables: dict[bytes, bytes] = field(default_factory=dict)
+    """Routes and information of tables as the store has them, of those that were read."""
     silence: MetaError | None = None
     """Why the store could not be read."""
 
@@ -74,8 +83,9 @@ class Draft:
         writes = {
             key: value(stamp) if callable(value) else value for key, value in txn.writes.items()
         }
+        edited = tuple(self._edits(writes))
         self.written.update(writes)
-        self.commits.append((writes, tuple(entry.op for entry in txn.entries)))
+        self.commits.append(Drafted(writes, tuple(entry.op for entry in txn.entries), edited))
         return Committed(DRAFTED_REVISION + len(self.commits), stamp)
 
     def led(self) -> Counter[str]:
@@ -85,13 +95,20 @@ class Draft:
         gained = Counter[str]()
         for key, value in changed.items():
             gained.update(_leaders(key, value))
-            gained.subtract(_leaders(key, self.routes.get(key)))
+            gained.subtract(_leaders(key, self.tables.get(key)))
         return gained
+
+    def _edits(self, writes: Mapping[bytes, bytes | None]) -> Iterator[Edit]:
+        start, end = TableInfoKey.under()
+        for key, value in writes.items():
+            before = self.written.get(key, self.tables.get(key)) if start <= key < end else None
+            if before is not None and value is not None:
+                yield from edits(_info(key, before), _info(key, value))
 
     def _seen(self, get: Get, found: Iterable[KeyValue]) -> tuple[KeyValue, ...]:
         found = tuple(found)
-        start, end = TableRouteKey.under()
-        self.routes.update((one.key, one.value) for one in found if start <= one.key < end)
+        for start, end in (TableRouteKey.under(), TableInfoKey.under()):
+            self.tables.update((one.key, one.value) for one in found if start <= one.key < end)
         items = [item for item in found if item.key not in self.written]
         for key, value in self.written.items():
             asked = key == get.key if get.end is None else get.key <= key < get.end
@@ -100,6 +117,10 @@ class Draft:
             item = KeyValue(key, value, DRAFTED_REVISION, DRAFTED_REVISION)
             items.insert(bisect_left([item.key for item in items], key), item)
         return tuple(items)
+
+
+def _info(key: bytes, value: bytes) -> TableInfo:
+    return decode(TableInfo, value, key=key.decode())
 
 
 def _leaders(key: bytes, route: bytes | None) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Literal
 from keys.records import Lock, Resource
 from keys.transitions import Shift
 from procedures.rehearsal.estimates import ASSUMED, Rate
+from procedures.shifts import Edit
 
 
 class Obstacle(StrEnum):
@@ -103,6 +104,8 @@ class PlannedStep:
     scans: list[PlannedScan] = field(default_factory=list)
     """If the regions hold any rows by then."""
     publishes: tuple[PlannedVersion, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    """Of tables: names, defaults and options."""
     drains: list[PlannedDrain] = field(default_factory=list)
     eta_ms: int = 0
     """For what is in its way now, and for the rows that it reads."""

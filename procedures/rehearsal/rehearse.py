@@ -95,13 +95,16 @@ class Rehearsal:
         return plan
 
     def _committed(self, step: str, notes: Notes, passages: Passages) -> PlannedStep:
-        writes, log = self.draft.commits[-1]
-        shown = {k.decode(): v for k, v in writes.items() if family_of(k) not in BOOKKEEPING}
+        drafted = self.draft.commits[-1]
+        shown = {
+            k.decode(): v for k, v in drafted.writes.items() if family_of(k) not in BOOKKEEPING
+        }
         return PlannedStep(
             step=step,
             puts=tuple(sorted(key for key, value in shown.items() if value is not None)),
             deletes=tuple(sorted(key for key, value in shown.items() if value is None)),
-            log=log,
+            log=drafted.log,
+            edits=drafted.edits,
             orders=list(notes.orders),
             scans=list(notes.scans),
             publishes=tuple(

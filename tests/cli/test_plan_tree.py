@@ -48,7 +48,20 @@ PLAN: dict[str, Any] = {
             scans=[{"job": "backfill", "region_id": "7", "rows": 2000000, "bytes": 3 << 20}],
             eta_s=20,
         ),
-        step("finish", cancellable=False, log=["table.altered"]),
+        step(
+            "finish",
+            cancellable=False,
+            log=["table.altered"],
+            edits=[
+                {
+                    "what": "column",
+                    "name": "note",
+                    "attribute": "default",
+                    "before": None,
+                    "after": "none",
+                }
+            ],
+        ),
     ],
     "last_cancellable_step": "fill",
     "blockers": [
@@ -81,6 +94,7 @@ create_index of table main.public.t (1024)
     job   backfill of region 7: 2,000,000 rows, 3 MiB
   -- can be cancelled until step fill commits --
   step 4: finish
+    set   default of column note: null -> none
     log   table.altered
   waits for schema_lease fe-2, t-9 open for 2.5 s, at most 15 s
   reads 2,000,000 rows (3 MiB); takes about 35 s once Spark runs; its start comes before that

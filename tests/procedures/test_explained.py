@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from keys.records import Submission
-from procedures.kinds.alter_operations import AddColumn, DropColumn, Operation
+from procedures.kinds.alter_operations import AddColumn, DropColumn, Operation, RenameColumn
 from procedures.kinds.alter_table import ALTER_TABLE
 from procedures.kinds.index_kinds import CREATE_INDEX
 from procedures.kinds.registry import KINDS
@@ -60,6 +60,25 @@ def test_given_a_change_when_planned_then_versions_and_waits_are_in_their_steps(
     waits = [(step.step, one.schema_version) for step in plan.steps for one in step.drains]
     assert waits == [("advance", 2), ("advance", 3), ("finish", 4)]
     assert (plan.blockers, plan.eta_ms, plan.ends) == ([], 0, True)
+
+
+def test_given_names_defaults_and_options_beside_a_change_when_planned_then_they_are_told() -> None:
+    plan = planned(alter(*ALTERS.operations))
+    alone = planned(alter(RenameColumn(name="note", new_name="text")))
+
+    told = [
+        (step.step, one.what, one.name, one.attribute, one.before, one.after)
+        for step in plan.steps
+        for one in step.edits
+    ]
+    renamed = ("commit", "column", "note", "name", "note", "text")
+    assert told == [
+        ("commit", "table", "main.public.t", "option a", None, "1"),
+        renamed,
+        ("commit", "column", "note", "default", None, "none"),
+    ]
+    edits = [one.attribute for step in alone.steps for one in step.edits]
+    assert edits == ["name"]
 
 
 def test_given_the_steps_of_a_plan_then_those_before_the_brink_can_be_cancelled_and_no_others() -> (
