@@ -46,12 +46,17 @@ def _faults(error: MetaError) -> Iterator[str]:
 
 def _rows(error: MetaError) -> Iterator[str]:
     """Rows that are in the way, and how many were written."""
-    for name in ("violations", "duplicates", "repeated"):
-        found = error.facts.get(name)
-        yield from offenders(name, found if isinstance(found, list) else [])
+    yield from offending_rows(error.facts)
     for name, verb in (("rows", "loaded"), ("rows_applied", "written")):
         if isinstance(count := error.facts.get(name), int) and count:
             yield f"  {count} rows were {verb} before that"
+
+
+def offending_rows(facts: Mapping[str, object]) -> Iterator[str]:
+    """Lines for the rows that the facts of an error list."""
+    for name in ("violations", "duplicates", "repeated"):
+        found = facts.get(name)
+        yield from offenders(name, found if isinstance(found, list) else [])
 
 
 def offenders(name: str, found: list[object]) -> Iterator[str]:

@@ -5,11 +5,13 @@ from typing import Annotated, cast
 
 import typer
 
+from base.wire.checks import TableCheckBody
 from base.wire.control import PERCENT_MAX, ThrottleRequest
 from base.wire.procedures import ProcedureBody, ProgressBody, WaitingBody
 from base.wire.transitions import TransitionBody
 from metasrv.cli.options import WAIT_S, AsJson, Url, WaitS, service
-from metasrv.cli.output import show, show_facts, show_json, show_table
+from metasrv.cli.output import said, show, show_facts, show_json, show_table
+from metasrv.cli.problem_words import offending_rows
 from metasrv.cli.progress import procedure_bar
 from metasrv.sdk.operations import ProcedureFilters
 
@@ -18,6 +20,7 @@ IdArg = Annotated[str, typer.Argument(metavar="ID")]
 Reason = Annotated[str | None, typer.Option(help="Kept in its history.")]
 By = Annotated[str, typer.Option(help="Who says so; kept in its history.")]
 USER = getuser()
+CHECK = "check_table"  # the kind whose result lists faults
 
 
 @app.command("list")
@@ -67,6 +70,7 @@ def get(id: IdArg, metasrv: Url = None, as_json: AsJson = False) -> None:
     if found.timeline:
         typer.echo()
         show_table(("step", "ended", "ms"), [(one.step, one.at, one.ms) for one in found.timeline])
+    show_findings(found)
 
 
 @app.command("watch")
@@ -74,7 +78,11 @@ def watch(id: IdArg, wait: WaitS = WAIT_S, metasrv: Url = None, as_json: AsJson 
     """Follow it to its end. Exit 0: it succeeded."""
     with service(metasrv, as_json) as client, procedure_bar(id) as tell:
         found = client.procedures.wait(id, wait, tell)
-    show(found, as_json, lambda: show_facts(facts_of(found)))
+    if as_json:
+        show_json(found)
+        return
+    show_facts(facts_of(found))
+    show_findings(found)
 
 
 def _control(
@@ -237,6 +245,18 @@ def statement_words(statement: dict[str, object] | None) -> str | None:
     if "method" in statement:
         return f"{statement['method']} {statement['path']}"
     return ", ".join(f"{name} {value}" for name, value in statement.items())
+
+
+def show_findings(one: ProcedureBody) -> None:
+    """The rows that are in the way of a change, or the faults that a check found."""
+    lines = list(offending_rows(one.error.facts)) if one.error else []
+    if one.kind == CHECK and one.result is not None:
+        for fault in TableCheckBody.model_validate(one.result).faults:
+            facts = fault.model_dump(mode="json", exclude={"rule"}).items()
+            told = {name: fact for name, fact in facts if fact}
+            lines.append(f"  {fault.rule}: {said(told)}")
+    if lines:
+        typer.echo("\n" + "\n".join(lines))
 
 
 def facts_of(one: ProcedureBody) -> dict[str, object]:
