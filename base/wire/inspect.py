@@ -125,6 +125,8 @@ class InspectedRoot(WireModel):
     """Why there is no manifest to go by, or why its log does not hang together."""
     files: Listed[InspectedFile] = ()
     segments: Listed[InspectedSegment] = ()
+    statements: Listed[InspectedFile] = ()
+    """Files of the statements that the region remembers, as far as the manifest names them."""
     version: Int64 = 0
     """The highest row version that its files and its log hold."""
     live: LiveRows | None = None

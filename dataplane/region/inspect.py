@@ -38,6 +38,7 @@ from dataplane.region.inspect_files import (
     inspect_file,
     inspect_growing,
     inspect_sealed,
+    inspect_statements,
     reader_of,
 )
 from dataplane.region.key_range import KeyRange
@@ -128,6 +129,9 @@ def _content(disk: Disk, wanted: WantedRegion, manifest: Manifest, deep: bool) -
         "error": broken,
         "files": files,
         "segments": tuple(one.said for one in segments),
+        "statements": tuple(
+            inspect_statements(disk, wanted.root, one) for one in manifest.statement_files
+        ),
         "version": _version(manifest, segments),
         "live": live,
         "entries": entries,

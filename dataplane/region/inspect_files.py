@@ -1,5 +1,6 @@
 """One Parquet file or log segment as it is on disk, beside what its manifest says of it."""
 
+import posixpath
 import zlib
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ from dataplane.region.columns import KEY, VERSION
 from dataplane.region.disk import Disk
 from dataplane.region.file_reader import FileReader, FileSource
 from dataplane.region.key_range import KeyRange, lower_bound, upper_bound
-from dataplane.region.manifest import FileEntry, SealedEntry
+from dataplane.region.manifest import FileEntry, SealedEntry, StatementFile
 from dataplane.region.names import Numbered, segment_name
 from dataplane.region.sealed_log import SealedLog, read_sealed, seal_segment
 from dataplane.region.stored_digest import digest_as, text_as
@@ -31,6 +32,20 @@ def inspect_file(disk: Disk, root: str, entry: FileEntry, deep: bool) -> Inspect
     """Raises nothing: what is wrong is part of what is said. Deeply: with all its values."""
     said = _inspected(disk, root, entry, deep)
     return said.model_copy(update={"family": entry.family})
+
+
+def inspect_statements(disk: Disk, root: str, entry: StatementFile) -> InspectedFile:
+    """A file of remembered statements, as far as the manifest names it: it may grow behind that."""
+    path = posixpath.join(root, entry.name)
+    listed = FileContent(bytes=entry.bytes, crc32=entry.crc32)
+    try:
+        data = disk.read(path, 0, entry.bytes)
+    except NotFound:
+        return InspectedFile(path=path, listed=listed, found=None)
+    except MetaError as error:
+        return InspectedFile(path=path, listed=listed, found=None, error=str(error))
+    found = FileContent(bytes=len(data), crc32=f"{zlib.crc32(data):08x}")
+    return InspectedFile(path=path, listed=listed, found=found)
 
 
 def _inspected(disk: Disk, root: str, entry: FileEntry, deep: bool) -> InspectedFile:

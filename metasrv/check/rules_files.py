@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from base.wire.inspect import InspectedFile, InspectedSegment
+from base.wire.inspect import FileContent, InspectedFile, InspectedSegment
 from keys.tables import RegionState
 from metasrv.check.facts import Facts
 from metasrv.check.rule import Fault, Judgement, Rule, Scope
@@ -44,14 +44,24 @@ def manifests(facts: Facts) -> Iterator[Fault]:
 
 
 def _files(facts: Facts) -> Iterator[InspectedFile]:
-    return (file for _, seen in facts.looked_at() for file in seen.files)
+    """Of rows, of entries and of statements: of the last only bytes are listed."""
+    return (file for _, seen in facts.looked_at() for file in (*seen.files, *seen.statements))
 
 
 def present(facts: Facts) -> Iterator[Fault]:
     for file in _files(facts):
         if file.found is None:
             found = file.error or "missing, and the manifest lists it"
-            yield Fault(file.path, found, f"{file.listed.bytes} bytes, {file.listed.rows} rows")
+            yield Fault(file.path, found, _size(file.listed))
+
+
+def _size(content: FileContent) -> str:
+    rows = "" if content.rows is None else f", {content.rows} rows"
+    return f"{content.bytes} bytes{rows}"
+
+
+def _said(content: FileContent) -> str:
+    return f"{_size(content)}, crc32 {content.crc32}"
 
 
 def intact(facts: Facts) -> Iterator[Fault]:
@@ -60,9 +70,7 @@ def intact(facts: Facts) -> Iterator[Fault]:
             continue
         found, listed = file.found, file.listed
         if (found.bytes, found.crc32) != (listed.bytes, listed.crc32):
-            said = f"{found.bytes} bytes with crc32 {found.crc32}, {found.rows} rows"
-            right = f"{listed.bytes} bytes with crc32 {listed.crc32}, {listed.rows} rows"
-            yield Fault(file.path, said, right)
+            yield Fault(file.path, _said(found), _said(listed))
         elif file.error is not None:
             yield Fault(file.path, file.error, "a file that can be decoded")
 

@@ -147,6 +147,17 @@ async def sealed_segment_gone(at: Cluster) -> str:
     return str(path)
 
 
+async def statements_flipped(at: Cluster) -> str:
+    """Whoever sends one of these statements again would have it applied twice."""
+    return _flip(_statements(at, REOPENED), at=12)
+
+
+async def statements_gone(at: Cluster) -> str:
+    path = _statements(at, REOPENED)
+    path.unlink()
+    return str(path)
+
+
 async def synced_bytes_lost(at: Cluster) -> str:
     """Damage before a record that knew those bytes to be durable."""
     at.write_to(REOPENED, [1_000], "late")
@@ -202,6 +213,10 @@ def _manifest_path(at: Cluster, region: str) -> Path:
     return _root(at, region) / manifest_name(at.regions[region].manifest.id)
 
 
+def _statements(at: Cluster, region: str) -> Path:
+    return _root(at, region) / at.regions[region].manifest.statement_files[0].name
+
+
 def _entry(at: Cluster, region: str) -> FileEntry:
     return at.regions[region].manifest.files[0]
 
@@ -249,6 +264,8 @@ BREAKAGES = (
     Breakage("file-there", borrowed_file_gone),
     Breakage("file-intact", bit_flipped),
     Breakage("file-intact", row_removed),
+    Breakage("file-there", statements_gone),
+    Breakage("file-intact", statements_flipped),
     Breakage("file-rows", row_removed_and_covered_up),
     Breakage("file-rows", value_changed_and_covered_up),
     Breakage("file-order", rows_out_of_order),
