@@ -61,6 +61,15 @@ class NodeMetrics:
             ["at"],
             registry=self._registry,
         )
+        self._add_gauges()
+
+    def _add_gauges(self) -> None:
+        self._statements = Gauge(
+            "datanode_statement_bytes",
+            "Memory of the statements that are remembered: what they take, and at most may take",
+            ["of"],
+            registry=self._registry,
+        )
         self._refused = Gauge(
             "datanode_floor_refusals",
             "Batches and reads below the floor of their region, since the start",
@@ -92,6 +101,10 @@ class NodeMetrics:
         pool = pa.default_memory_pool()
         self._arrow_bytes.labels("now").set(pool.bytes_allocated())
         self._arrow_bytes.labels("peak").set(pool.max_memory() or 0)
+        budget = next((one.owner.region.place.budget for one in regions if one.owner), None)
+        if budget is not None:
+            self._statements.labels("taken").set(budget.statement_bytes)
+            self._statements.labels("limit").set(budget.statements_max)
         self._refused.set(regions.refusals.total)
         self._sequence.set(membership.sequence)
         return generate_latest(self._registry)

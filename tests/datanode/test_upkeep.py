@@ -9,6 +9,8 @@ import pytest
 from base.errors import MetaError, NotFound, Unavailable, Unknown
 from base.wire.orders import CreateRegion, LeaseGrant, OpenRegion, RegionColumn, SetSchema
 from dataplane.datanode.leases import RegionLeases
+from dataplane.datanode.membership import Identity, Membership
+from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.region_owner import RegionOwner
 from dataplane.datanode.regions import Regions
 from dataplane.datanode.store import DiskStore
@@ -256,3 +258,19 @@ async def test_given_files_of_a_job_that_nobody_took_when_its_mark_is_closed_the
     await bench.upkeep.look_after()
 
     assert bench.names("attempts/") == []
+
+
+async def test_given_statements_that_are_remembered_when_measured_then_their_bytes_are_told(
+    two: tuple[Regions, Upkeep, MemoryBudget],
+) -> None:
+    regions, _, budget = two
+    for slot in regions:
+        assert slot.owner is not None
+        await slot.owner.write(header("s"), batch({b"a": (1, "x")}))
+    node = Membership(Identity("dn-1", "i1", "http://dn-1", "a", "/n"), cluster_id=None)
+
+    told = NodeMetrics().text(regions, node).decode()
+
+    assert budget.statement_bytes > 0
+    assert f'datanode_statement_bytes{{of="taken"}} {float(budget.statement_bytes)}' in told
+    assert f'datanode_statement_bytes{{of="limit"}} {float(budget.statements_max)}' in told
