@@ -23,6 +23,7 @@ GENERATORS: tuple[str, ...] = (
     "metasrv.check.invariants_page:pages",
     "scripts.conformance:pages",
     "scripts.planted:pages",
+    "scripts.rooms:pages",
 )
 
 

@@ -1,0 +1,38 @@
+"""The picture of the rooms shows the imports of the code, and nothing else."""
+
+from pathlib import Path
+
+from scripts.references import PACKAGES
+from scripts.rooms import PAGE, imports_of, pages
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_given_code_then_rooms_and_arrows_are_those_of_its_imports(tmp_path: Path) -> None:
+    for path, text in {
+        "base/ids.py": "import json",
+        "base/wire/__init__.py": "",
+        "base/wire/nodes.py": "from base.ids import a\nfrom base.wire.orders import b",
+        "base/wire/orders.py": "import base.ids",
+        "keys/kv.py": "from base.wire.nodes import c\nimport base_of_others.x",
+    }.items():
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    assert imports_of(tmp_path) == {
+        "base": frozenset(),
+        "base/wire": frozenset({"base"}),
+        "keys": frozenset({"base/wire"}),
+    }
+
+
+def test_given_this_checkout_then_every_room_is_on_the_page_and_every_arrow_is_drawn() -> None:
+    page, rooms = pages()[PAGE], imports_of(ROOT)
+
+    for room, others in rooms.items():
+        assert f"| `{room}/` |" in page
+        for other in others:
+            if other.partition("/")[0] == room.partition("/")[0]:
+                assert f"  {room.replace('/', '_')} --> {other.replace('/', '_')}\n" in page
+    assert {room.partition("/")[0] for room in rooms} == set(PACKAGES)
