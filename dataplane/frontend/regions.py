@@ -3,7 +3,7 @@
 import asyncio
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import TypeVar
@@ -26,6 +26,7 @@ from base.wire.batches import (
 from base.wire.tables import RegionRouteBody
 from dataplane.frontend.catalog import LiveCatalog
 from dataplane.frontend.entries import Entry
+from dataplane.frontend.grouped_reads import GroupAnswer, GroupedReads, Lane
 from dataplane.frontend.schema import Schema
 
 T = TypeVar("T")
@@ -70,6 +71,7 @@ class Regions:
     """Raises Unavailable when this process may not speak any more."""
     holder_id: str
     """Whom regions name when they count what they refuse."""
+    together: GroupedReads = field(default_factory=GroupedReads)
 
     async def write(
         self, schema: Schema, number: int, rows: pa.RecordBatch, sent: Sent, call: "Call"
@@ -110,6 +112,8 @@ class Regions:
         columns: Sequence[int] | None = None,
     ) -> pa.Table:
         """The live ones, with those columns; None: with all."""
+        if columns is None and len(keys) == 1:
+            return await self._row(schema, number, keys[0], call)
         asked = {} if columns is None else {"columns": list(columns)}
         return await self._by_keys(schema, number, keys, call, asked)
 
@@ -120,6 +124,30 @@ class Regions:
         found = await self._by_keys(schema, number, keys, call, {"index": index_id})
         columns = (found.column(name).to_pylist() for name in ("_entry", "_version", "_key"))
         return {key: Entry(version, row) for key, version, row in zip(*columns, strict=True)}
+
+    async def _row(self, schema: Schema, number: int, key: bytes, call: "Call") -> pa.Table:
+        """With others that are read at the same moment, if it succeeds at the first attempt."""
+        may_share = True
+
+        async def send(region: RegionRouteBody) -> pa.Table | None:
+            nonlocal may_share
+            if not may_share:
+                return None
+            may_share = False
+            table_id, version = schema.layout.table_id, schema.version
+            lane = Lane(region.region_id, region.address, region.epoch, table_id, version)
+            return await self.together.row(lane, key, partial(ask, region))
+
+        async def ask(region: RegionRouteBody, keys: Sequence[bytes]) -> GroupAnswer:
+            texts = [key.hex() for key in keys]
+            wanted = {**_header(schema, region), "keys": texts, "bytes_max": ANSWER_BYTES_MAX}
+            found = await self.nodes.read_rows(region, "get", wanted, call.left_ms)
+            places = {key: at for at, key in enumerate(found.column("_key").to_pylist())}
+            rows = found.replace_schema_metadata(None)
+            return GroupAnswer(rows, places, is_whole=not has_more(found))
+
+        found = await self._read(schema, number, call, send)
+        return await self._by_keys(schema, number, [key], call, {}) if found is None else found
 
     async def _by_keys(
         self,
@@ -238,6 +266,7 @@ class Page:
     index_id: int | None = None
     """None: the rows themselves."""
     bytes_max: int = ANSWER_BYTES_MAX
+    values_only: bool = False
 
     def asked(self) -> dict[str, object]:
         found: dict[str, object] = {
@@ -249,6 +278,8 @@ class Page:
         }
         if self.index_id is not None:
             found["index"] = self.index_id
+        if self.values_only:
+            found["values_only"] = True
         return found
 
 
