@@ -90,6 +90,12 @@ SUITES: Mapping[str, Suite] = {
         "::test_given_a_planted_bug_when_histories_are_drawn_then_one_finds_it",
         ("tests/region/test_planted_reorg.py::PLANTED",),
     ),
+    "values": Suite(
+        "In a region's scans of values alone; found by the same scan with keys.",
+        "tests/region/test_value_scan.py"
+        "::test_given_a_planted_bug_of_value_scans_when_compared_then_it_is_found",
+        ("tests/region/test_value_scan.py::PLANTED",),
+    ),
     "statements": Suite(
         "In statements of a frontend; found by the case that each is about.",
         "tests/frontend/test_planted_statements.py"

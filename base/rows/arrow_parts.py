@@ -1,5 +1,7 @@
 """An Arrow IPC stream that is made part by part, so that no answer is held whole. Pure."""
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -19,6 +21,15 @@ class ArrowParts:
         assert batch.schema.equals(self._schema), "batches of a stream have one schema"
         head, self._head = self._head, b""
         return b"".join((head, batch.serialize()))
+
+    def marked(self, batch: pa.RecordBatch, metadata: Mapping[bytes, bytes]) -> bytes:
+        """A part whose message bears *metadata*."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self._schema) as writer:
+            writer.write_batch(batch, custom_metadata=dict(metadata))
+        whole: bytes = sink.getvalue().to_pybytes()
+        head, self._head = self._head, b""
+        return head + whole[len(self._schema.serialize()) : -len(END_OF_STREAM)]
 
     def end(self) -> bytes:
         """Without these bytes a reader knows that the stream was cut."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from base.errors import Unavailable
 from base.rows.arrow_parts import END_OF_STREAM
 from base.token import OwnToken
-from base.wire.batches import BatchResult
+from base.wire.batches import NEXT_KEY, BatchResult
 from base.wire.client import HttpClient
 from base.wire.tables import RegionRouteBody
 
@@ -22,7 +22,8 @@ ANSWER_MS = 5_000
 ROWS_BYTES_MAX = 256 << 20
 """The longest answer with rows that is read, in bytes."""
 MORE = b"metasrv.more"
-"""In the metadata of a table that was read: the answer ended at its bound of bytes."""
+"""In the metadata of a table that was read: the answer ended at its bound of bytes. Its value is
+the key at which a scan of values goes on, in hexadecimal."""
 BYTES_PER_MS = 2_000
 """What a slow disk takes of a body meanwhile."""
 
@@ -30,6 +31,16 @@ BYTES_PER_MS = 2_000
 def has_more(found: pa.Table) -> bool:
     """Returns whether *found*, a table that `read_rows` returned, ended at its bound of bytes."""
     return MORE in (found.schema.metadata or {})
+
+
+def key_behind(found: pa.Table) -> bytes:
+    """Where a scan goes on whose last answer was *found*: as the node says it of values alone, else
+    behind the last key."""
+    said = (found.schema.metadata or {}).get(MORE)
+    if said:
+        return bytes.fromhex(said.decode())
+    last: bytes = found.column("_key")[-1].as_py()
+    return last + b"\x00"
 
 
 class Nodes:
@@ -83,10 +94,11 @@ class Nodes:
         if not answer.content.endswith(END_OF_STREAM):
             raise Unavailable("not-ready", what=answer.url, reason="the answer was cut")
         with pa.ipc.open_stream(pa.py_buffer(answer.content)) as reader:
-            batches = list(reader)
-            found = pa.Table.from_batches(batches, reader.schema)
-        if len(batches) > 1 and batches[-1].num_rows == 0:
-            found = found.replace_schema_metadata({MORE: b"1"})
+            parts = list(reader.iter_batches_with_custom_metadata())
+            found = pa.Table.from_batches([part.batch for part in parts], reader.schema)
+        if len(parts) > 1 and parts[-1].batch.num_rows == 0:
+            following = (parts[-1].custom_metadata or {}).get(NEXT_KEY, b"")
+            found = found.replace_schema_metadata({MORE: following})
         return found
 
     async def read(

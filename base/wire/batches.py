@@ -16,6 +16,7 @@ from base.wire.model import Int32, Int64, RegionId, WireModel
 HEADER_KEY = b"metasrv.batch"
 OP_PUT = 0
 OP_DELETE = 1
+NEXT_KEY = b"metasrv.next_key"
 SCAN_ROWS_MAX = 100_000
 """Rows of one answer to a scan."""
 
@@ -86,6 +87,10 @@ class ScanRows(ReadHeader):
     to_key: str | None = None
     """Hexadecimal, exclusive; None: to the last."""
     columns: list[Int32] | None = None
+    values_only: bool = False
+    """The answer has neither `_key` nor `_version`. Its last record batch, without rows, names the
+    key that continues in its metadata, under NEXT_KEY, in hexadecimal; without it there is no more.
+    It exceeds `limit` by less than a part of a MiB. In Arrow, by the keys of rows."""
     limit: int = Field(default=10_000, ge=1, le=SCAN_ROWS_MAX)
     """Rows in one answer. The answer's last key, or last entry, with 00 appended, continues."""
     bytes_max: int | None = Field(default=None, ge=1, le=1 << 30)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import structlog
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from base.errors import NotFound
+from base.errors import NotFound, Refused
 from base.wire.asgi import read_body
 from base.wire.batches import (
     BatchResult,
@@ -136,11 +136,14 @@ async def scan_rows(
 ) -> Response | Rows:
     """Live rows of a range, in key order, as of one moment."""
     if not wants_arrow(request):
+        if wanted.values_only:
+            raise Refused("invalid-request", pointer="/values_only", expected=f"Accept: {ARROW}")
         with ExitStack() as slot:
             held = slot.enter_context(service.rows.scanning(region, wanted, Reader.JSON))
             body = _json(await service.rows.scan_json(region, wanted, held))
             return whole_answer(body, JSON, slot.pop_all().close)
-    parts = service.rows.scan_arrow(region, wanted)
+    rows = service.rows
+    parts = (rows.scan_values if wanted.values_only else rows.scan_arrow)(region, wanted)
     first = await anext(parts)  # what can be refused is refused before the status is sent
     return TimedStream(_after(first, parts), media_type=ARROW)
 

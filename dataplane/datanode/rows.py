@@ -13,6 +13,7 @@ from base.offload import is_short_columnar, offload
 from base.reservations import Held, Reservations
 from base.rows.arrow_parts import ArrowParts
 from base.wire.batches import (
+    NEXT_KEY,
     BatchHeader,
     BatchResult,
     ChecksumRequest,
@@ -35,10 +36,11 @@ from dataplane.datanode.row_answers import (
     nothing_of,
 )
 from dataplane.datanode.scan_slots import READ_BYTES, Reader, ScanSlots
-from dataplane.region.columns import ColumnDef, chosen, row_schema
+from dataplane.region.columns import ColumnDef, chosen, row_schema, value_fields
 from dataplane.region.floor import check_floor
 from dataplane.region.index_scan import entry_schema
 from dataplane.region.key_range import KeyRange
+from dataplane.region.lookup import rows_at_once
 from dataplane.region.parts import PartSize, cut
 from dataplane.region.region import Region
 
@@ -174,6 +176,29 @@ class RowDesk:
         stream = stream or ArrowParts(answer_schema(wanted, columns))
         yield stream.end()
 
+    async def scan_values(self, region_id: int, wanted: ScanRows) -> AsyncGenerator[bytes]:
+        """As `scan_arrow`, of values alone: parts until there are `limit` rows or `bytes_max`."""
+        slot, region, keys = self._range(region_id, wanted)
+        stream: ArrowParts | None = None
+        room, rows = wanted.bytes_max, wanted.limit
+        kind = Reader.STREAM if room is None else Reader.PAGE
+        with self.scanning(region_id, wanted, kind):
+            found = region.scan_values(
+                keys, wanted.columns, rows_at_once(rows), wanted.schema_version
+            )
+            while (part := await asyncio.to_thread(next, found, None)) is not None:
+                self._regions.must_have_lease(slot)
+                stream = stream or ArrowParts(part.rows.schema)
+                yield stream.part(part.rows)
+                rows -= part.rows.num_rows
+                room = None if room is None else room - part.rows.nbytes
+                if rows <= 0 or (room is not None and room <= 0):
+                    mark = {NEXT_KEY: part.following.hex().encode()}
+                    yield stream.marked(nothing_of(part.rows.schema), mark)
+                    break
+        columns = chosen(region.spec.columns, wanted.columns)
+        yield (stream or ArrowParts(pa.schema(value_fields(columns)))).end()
+
     async def checksum(self, region_id: int, wanted: ChecksumRequest) -> ChecksumResult:
         slot, region = self._readable(region_id, wanted)
         async with self._checksums:
@@ -233,17 +258,24 @@ class RowDesk:
             self._regions.refusals.note(error, header.table_id, holder)
             raise
 
-    async def _parts(
-        self, region_id: int, wanted: ScanRows, limit: int
-    ) -> AsyncIterator[pa.RecordBatch]:
-        """Record batches of bounded size whose rows were computed under the lease."""
+    def _range(self, region_id: int, wanted: ScanRows) -> tuple[Slot, Region, KeyRange]:
+        """Judges all that a scan asks for."""
         slot, region = self._readable(region_id, wanted)
         _check_columns(region, wanted.columns)
         if wanted.entries_only and wanted.index is None:
             raise Refused("invalid-request", pointer="/index", reason="entries of which index?")
+        if wanted.values_only and wanted.index is not None:
+            raise Refused("invalid-request", pointer="/values_only", reason="by keys of rows alone")
         first = b"" if wanted.from_key is None else _key(wanted.from_key, "/from_key")
         end = None if wanted.to_key is None else _key(wanted.to_key, "/to_key")
-        found = scanned(region, wanted, KeyRange(first, end), limit)
+        return slot, region, KeyRange(first, end)
+
+    async def _parts(
+        self, region_id: int, wanted: ScanRows, limit: int
+    ) -> AsyncIterator[pa.RecordBatch]:
+        """Record batches of bounded size whose rows were computed under the lease."""
+        slot, region, keys = self._range(region_id, wanted)
+        found = scanned(region, wanted, keys, limit)
         while (part := await asyncio.to_thread(next, found, None)) is not None:
             self._regions.must_have_lease(slot)
             for piece in cut(pa.Table.from_batches([part]), PIECE):

@@ -192,7 +192,7 @@ async def scan_rows(request: Request) -> Response:
         return page_answer(page, form, service.pages)
     rows_max = STREAM_ROWS if form is Form.ARROW else ROWS_MAX
     opened = await service.scans.begin(
-        name, lambda schema: replace(some(schema), page_bytes_max=STREAM_BYTES)
+        name, lambda schema: replace(some(schema), page_bytes_max=STREAM_BYTES, values_only=True)
     )
     first, following = await service.scans.page(opened, opened.scan.start, rows_max)
     rest = pages_after(service.scans, opened, following, rows_max)

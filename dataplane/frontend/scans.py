@@ -17,7 +17,7 @@ import pyarrow as pa
 from base.errors import Conflict, NotFound, Refused
 from base.fanout import fan_out
 from base.rows.layout import Column, Layout
-from base.rows.nodes import has_more
+from base.rows.nodes import has_more, key_behind
 from base.wire.batches import SCAN_ROWS_MAX
 from dataplane.frontend.entry_merge import PAGE_BYTES_MAX, EntryMerge, Share
 from dataplane.frontend.regions import Call, Page, Regions
@@ -91,6 +91,8 @@ class RowScan:
     within: Within = Within()
     page_bytes_max: int | None = None
     """None: PAGE_BYTES_MAX."""
+    values_only: bool = False
+    """Pages may exceed their limit of rows: regions answer whole row groups."""
 
     @property
     def start(self) -> Place:
@@ -109,13 +111,15 @@ class RowScan:
         end = self.schema.layout.router.regions if only is None else only + 1
         while at.number < end and rows < limit:
             asked, room = min(limit - rows, SCAN_ROWS_MAX), bytes_max - taken_bytes
-            wanted = Page(at.key, self.within.end, ids, asked, bytes_max=room)
+            wanted = Page(
+                at.key, self.within.end, ids, asked, bytes_max=room, values_only=self.values_only
+            )
             part = await regions.scan(self.schema, at.number, wanted, call)
             parts.append(part)
             rows, taken_bytes = rows + part.num_rows, taken_bytes + part.nbytes
-            is_last = part.num_rows < asked and not has_more(part)
+            is_last = not has_more(part) and (self.values_only or part.num_rows < asked)
             following = Place(at.number + 1, self.within.first)
-            at = following if is_last else Place(at.number, _after(part))
+            at = following if is_last else Place(at.number, key_behind(part))
             if taken_bytes >= bytes_max:
                 break
         return Found(shown(self.columns, parts), None if at.number >= end else at)
@@ -216,11 +220,6 @@ def read_token(token: str) -> tuple[str, Place]:
     except (binascii.Error, ValueError, TypeError, RecursionError):
         pass
     raise Refused("bad-page-token")
-
-
-def _after(part: pa.Table) -> bytes:
-    last: bytes = part.column("_key")[-1].as_py()
-    return last + b"\x00"
 
 
 def shown(columns: Sequence[Column], parts: Sequence[pa.Table]) -> pa.RecordBatch:

@@ -31,18 +31,21 @@ class Body:
     sums: Sequence[int]
 
 
-class CheckedBody(io.RawIOBase):
-    """A body as Arrow wants to see it. Not shared between threads.
+def read_blocks(disk: Disk, body: Body, first: int, end: int) -> bytes:
+    """Block *first* up to block *end*, in one read. Raises Corrupt if one is not as written."""
+    start, stop = first * BLOCK_BYTES, min(end * BLOCK_BYTES, body.bytes)
+    data = disk.read(body.path, start, stop - start)
+    if len(data) != stop - start or sums_of(memoryview(data)) != list(body.sums[first:end]):
+        raise Corrupt(path=body.path, offset=start, reason="a block's checksum is wrong")
+    return data
 
-    Raises Corrupt, inside what Arrow makes of it, when a block is not what was written.
-    """
 
-    def __init__(self, disk: Disk, body: Body) -> None:
-        self._disk = disk
+class _Seekable(io.RawIOBase):
+    """A body as Arrow wants to see it. Not shared between threads."""
+
+    def __init__(self, body: Body) -> None:
         self._body = body
         self._at = 0
-        self._last: tuple[int, bytes] = (-1, b"")
-        """The last block that was read, by number: the next read mostly begins in it."""
 
     def readable(self) -> bool:
         return True
@@ -51,12 +54,47 @@ class CheckedBody(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._body.bytes}[whence]
-        self._at = start + offset
-        return self._at
+        if whence == io.SEEK_CUR:
+            offset += self._at
+        elif whence == io.SEEK_END:
+            offset += self._body.bytes
+        self._at = offset
+        return offset
 
     def tell(self) -> int:
         return self._at
+
+
+class CheckedSpan(_Seekable):
+    """The bytes from *start* up to *end* of a body, which are read and checked together; the rest
+    of it reads as if the file ended. Raises as `read_blocks`."""
+
+    def __init__(self, disk: Disk, body: Body, start: int, end: int) -> None:
+        super().__init__(body)
+        first = start // BLOCK_BYTES
+        data = read_blocks(disk, body, first, -(-end // BLOCK_BYTES))
+        self._first = first * BLOCK_BYTES
+        self._data = memoryview(data)
+
+    def read(self, size: int = -1, /) -> memoryview:
+        """Copies nothing."""
+        at = self._at - self._first
+        if at < 0:
+            return self._data[:0]
+        found = self._data[at : at + size] if size >= 0 else self._data[at:]
+        self._at += len(found)
+        return found
+
+
+class CheckedBody(_Seekable):
+    """A whole body, of which each part is read when Arrow asks for it. Raises Corrupt, inside what
+    Arrow makes of it, when a block is not what was written."""
+
+    def __init__(self, disk: Disk, body: Body) -> None:
+        super().__init__(body)
+        self._disk = disk
+        self._last: tuple[int, bytes] = (-1, b"")
+        """The last block that was read, by number: the next read mostly begins in it."""
 
     def read(self, size: int = -1, /) -> bytes:
         rest = max(self._body.bytes - self._at, 0)
@@ -74,9 +112,6 @@ class CheckedBody(io.RawIOBase):
         number, known = self._last
         if first == number:
             return known if end == first + 1 else known + self._blocks(first + 1, end)
-        start, stop = first * BLOCK_BYTES, min(end * BLOCK_BYTES, self._body.bytes)
-        data = self._disk.read(self._body.path, start, stop - start)
-        if len(data) != stop - start or sums_of(data) != list(self._body.sums[first:end]):
-            raise Corrupt(path=self._body.path, offset=start, reason="a block's checksum is wrong")
-        self._last = (end - 1, data[(end - 1) * BLOCK_BYTES - start :])
+        data = read_blocks(self._disk, self._body, first, end)
+        self._last = (end - 1, data[(end - 1 - first) * BLOCK_BYTES :])
         return data

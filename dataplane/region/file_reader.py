@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 
 from base.errors import Corrupt, Unavailable
 from dataplane.region.block_cache import BlockCache, BlockKey, Blocks, ResidentBlocks
-from dataplane.region.block_sums import CheckedBody
-from dataplane.region.columns import KEY, SYSTEM, ColumnDef, file_schema
+from dataplane.region.block_sums import CheckedBody, CheckedSpan
+from dataplane.region.columns import KEY, OP, PUT, SYSTEM, ColumnDef, file_schema, value_fields
 from dataplane.region.conforming import conformed
 from dataplane.region.disk import Disk
 from dataplane.region.file_writer import PAGE_BYTES
-from dataplane.region.footer import Footer, read_footer
+from dataplane.region.footer import Footer, Group, read_footer
 from dataplane.region.key_filter import KeyFilter
 from dataplane.region.key_range import KeyRange, cut_to_range, key_after, rows_below
 from dataplane.region.lost import lost_if_missing
@@ -34,6 +34,8 @@ SCAN = PartSize(rows=1 << 20, bytes=1 << 20)
 """The largest part of a file that a scan decodes at once; with many files each has a share."""
 _GROUPS_AT_ONCE = 32
 """Row groups that a scan looks at before it reads them: a short one of a long file looks at few."""
+SPAN_BYTES_MAX = 1 << 20
+"""Bytes of a file that are read together; row groups that are larger are read column by column."""
 FEW_KEYS = 8
 """So many are searched for one by one in a row group."""
 _FILTER = "_filter"  # no column
@@ -88,13 +90,10 @@ class FileReader:
         likely = self._likely(footer, keys, hashes)
         if not likely:
             return schema.empty_table()
-        parts = []
-        for group in footer.groups_of(KeyRange(likely[0], key_after(likely[-1]))):
-            low, high = footer.bounds[group]
-            some = likely[bisect_left(likely, low) : bisect_right(likely, high)]
-            places = _places_of(some, self._block(footer, group, ())) if some else []
-            if len(places):
-                found = _taken(self._block(footer, group, columns), places)
+        parts, names = [], _names(footer, columns)[len(SYSTEM) :]
+        for group, some in footer.groups_with(likely):
+            found = self._found(footer, group, names, some)
+            if found is not None:
                 parts.append(conformed(found, schema))
         if len(parts) == 1:
             return parts[0]
@@ -139,6 +138,45 @@ class FileReader:
                 for batch in file.iter_batches(rows, alike, list(names), use_threads=False):
                     yield cut_to_range(conformed(pa.Table.from_batches([batch]), schema), keys)
 
+    def first_group(self, start: bytes) -> Group | None:
+        """The first row group with keys from *start* on; None: there is none."""
+        return self._footer().group_at(start)
+
+    def plain_groups(self, start: bytes, horizon: bytes | None) -> list[int]:
+        """Neighbouring row groups, the first of which begins at or above *start*, that are plain
+        (`footer.Footer.mixed`) and end below *horizon*; about as many as a scan decodes at once."""
+        footer = self._footer()
+        found: list[int] = []
+        room = SCAN.bytes
+        for group in islice(footer.groups_of(KeyRange(start)), _GROUPS_AT_ONCE):
+            low, high = footer.bounds[group]
+            is_within = low >= start and (horizon is None or high < horizon)
+            if (
+                group in footer.mixed
+                or not is_within
+                or (found and footer.group_bytes[group] > room)
+            ):
+                break
+            found.append(group)
+            room -= footer.group_bytes[group]
+        return found
+
+    def values_of(
+        self, groups: Sequence[int], columns: Sequence[ColumnDef]
+    ) -> tuple[pa.RecordBatch, bytes]:
+        """The values of plain row groups (`plain_groups`), without keys, and their greatest key."""
+        footer = self._footer()
+        names = _names(footer, columns)[len(SYSTEM) :]
+        rows = sum(footer.metadata.row_group(group).num_rows for group in groups)
+        found = pa.table({OP: pa.array(np.full(rows, PUT, np.uint8))})
+        if names:
+            together = groups if 2 * len(names) >= len(footer.metadata.schema.names) else ()
+            with self._open(footer, groups=together) as file:
+                found = file.read_row_groups(list(groups), list(names), use_threads=False)
+                found = found.append_column(OP, pa.array(np.full(rows, PUT, np.uint8)))
+        values = conformed(found, pa.schema(value_fields(columns)))
+        return whole_batch(values), footer.bounds[groups[-1]][1]
+
     def scan_as_written(self) -> Iterator[pa.Table]:
         """All rows with the columns that the file has, whatever columns the table has by now: what
         the checksum of its rows was taken of."""
@@ -158,29 +196,70 @@ class FileReader:
 
         return self._cache.read(BlockKey(self.path, None), read)
 
-    def _block(self, footer: Footer, group: int, columns: Sequence[ColumnDef]) -> pa.Table:
-        names = _names(footer, columns)
+    def _found(
+        self, footer: Footer, group: int, names: Sequence[str], keys: Sequence[bytes]
+    ) -> pa.RecordBatch | None:
+        """The rows of those keys in a row group; None: there are none. Keys and values are two
+        blocks of the cache. Where neither is there they are decoded together: a filter has said
+        that a key is likely to be there."""
+        together: list[pa.RecordBatch] = []
 
-        def decode() -> pa.Table:
-            with self._open(footer) as file:
-                return file.read_row_group(group, columns=list(names), use_threads=False)
+        def decode_all() -> pa.RecordBatch:
+            together.append(self._decoded(footer, group, [*SYSTEM, *names]))
+            return together[0].select(list(SYSTEM))
 
-        return self._cache.read(BlockKey(self.path, group, names), decode)
+        def decode_values() -> pa.RecordBatch:
+            return (together or [self._decoded(footer, group, names)])[0].select(list(names))
+
+        system = self._cache.read(BlockKey(self.path, group, SYSTEM), decode_all)
+        places = _places_of(keys, system)
+        if not len(places):
+            return None
+        if not names:
+            return _taken(system, places)
+        values = self._cache.read(BlockKey(self.path, group, tuple(names)), decode_values)
+        arrays = [*_taken(system, places).columns, *_taken(values, places).columns]
+        return pa.RecordBatch.from_arrays(arrays, [*SYSTEM, *names])
+
+    def _decoded(self, footer: Footer, group: int, names: Sequence[str]) -> pa.RecordBatch:
+        """Those columns of a row group."""
+        with self._open(footer, groups=[group]) as file:
+            table = file.read_row_group(group, columns=list(names), use_threads=False)
+            return whole_batch(table)
 
     @contextmanager
-    def _open(self, footer: Footer, stream_bytes: int = 0) -> Iterator[pq.ParquetFile]:
-        """`stream_bytes`: of each column at a time; 0: all that a row group has of it."""
-        body = CheckedBody(self._disk, footer.body)
+    def _open(
+        self, footer: Footer, stream_bytes: int = 0, groups: Sequence[int] = ()
+    ) -> Iterator[pq.ParquetFile]:
+        """*stream_bytes*: of each column at a time; 0: all that a row group has of it. *groups*:
+        neighbours that are read at once, unless they are large; none: each part when its turn
+        comes."""
         with (
             _reading(self),
             pq.ParquetFile(
-                body, metadata=footer.metadata, buffer_size=stream_bytes, pre_buffer=False
+                self._body(footer, groups),
+                metadata=footer.metadata,
+                buffer_size=stream_bytes,
+                pre_buffer=False,
             ) as file,
         ):
             yield file
 
+    def _body(self, footer: Footer, groups: Sequence[int]) -> CheckedBody | CheckedSpan:
+        if groups:
+            start, end = footer.starts[groups[0]], footer.starts[groups[-1] + 1]
+            if end - start <= SPAN_BYTES_MAX:
+                return CheckedSpan(self._disk, footer.body, start, end)
+        return CheckedBody(self._disk, footer.body)
 
-def _places_of(keys: Sequence[bytes], block: pa.Table) -> Sequence[int]:
+
+def whole_batch(table: pa.Table) -> pa.RecordBatch:
+    """A table of one row at least."""
+    (batch,) = table.combine_chunks().to_batches()
+    return batch
+
+
+def _places_of(keys: Sequence[bytes], block: pa.RecordBatch) -> Sequence[int]:
     """Where rows of those keys stand."""
     if len(keys) > FEW_KEYS:
         wanted = pa.array(keys, pa.binary())
@@ -195,7 +274,7 @@ def _places_of(keys: Sequence[bytes], block: pa.Table) -> Sequence[int]:
     return places
 
 
-def _taken(block: pa.Table, places: Sequence[int]) -> pa.Table:
+def _taken(block: pa.RecordBatch, places: Sequence[int]) -> pa.RecordBatch:
     """The rows there. A slice is cheaper than `take`, which copies."""
     return block.slice(places[0], 1) if len(places) == 1 else block.take(places)
 

@@ -11,6 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -18,15 +20,22 @@ import pyarrow.parquet as pq
 from base.errors import MetaError
 from dataplane.region.block_sums import BLOCK_BYTES, sums_of
 from dataplane.region.checksum import RowsDigest
-from dataplane.region.columns import KEY, SYSTEM, VERSION, ColumnDef, file_schema
+from dataplane.region.columns import KEY, OP, PUT, SYSTEM, VERSION, ColumnDef, file_schema
 from dataplane.region.conforming import conformed
 from dataplane.region.disk import AppendFile, Disk
 from dataplane.region.families import ROWS
-from dataplane.region.footer import BLOCK_SUMS, GROUP_BYTES, KEY_FILTERS, encode_numbers
+from dataplane.region.footer import (
+    BLOCK_SUMS,
+    GROUP_BYTES,
+    KEY_FILTERS,
+    MIXED_GROUPS,
+    encode_numbers,
+)
 from dataplane.region.key_filter import FilterBuilder, span_numbers
 from dataplane.region.key_range import lower_bound, upper_bound
 from dataplane.region.manifest import FileEntry
 from dataplane.region.parts import PartSize, gathered
+from dataplane.region.row_hash import Hashes
 from dataplane.region.stored_digest import digest_with_keys, stored_text
 
 ROW_GROUP = PartSize(rows=2048, bytes=512 << 10)
@@ -59,7 +68,13 @@ class _Stats:
     max_key: bytes = b""
     min_version: int = 0
     max_version: int = 0
+    mixed: set[int] = field(default_factory=set)
+    """Row groups that are no plain ones (`footer.Footer.mixed`)."""
     _rows: int = 0
+    _hashed: int = 0
+    """Row groups that are hashed, which are the first ones."""
+    _last_hash: int | None = None
+    """Of the last key of those."""
     _waiting: list[pa.Table] = field(default_factory=list)
     _waiting_bytes: int = 0
 
@@ -87,10 +102,24 @@ class _Stats:
 
     def _hash(self) -> None:
         """Row groups that wait, together: numpy needs some thousands of rows at a time."""
-        digest, hashes = digest_with_keys(pa.concat_tables(self._waiting).combine_chunks())
+        rows = pa.concat_tables(self._waiting).combine_chunks()
+        digest, hashes = digest_with_keys(rows)
         self.digest = self.digest + digest
         self.filters.add(hashes, len(self._waiting))
+        self._find_mixed(np.asarray(rows.column(OP)), hashes)
+        self._hashed += len(self._waiting)
         self._waiting, self._waiting_bytes = [], 0
+
+    def _find_mixed(self, ops: npt.NDArray[np.uint8], hashes: Hashes) -> None:
+        """Rows of one key are neighbours, and so are their hashes. Two keys with one hash, which
+        are taken for one, cost a merge."""
+        again = np.flatnonzero(hashes[1:] == hashes[:-1])
+        rows = np.concatenate([np.flatnonzero(ops != PUT), again, again + 1])
+        ends = np.cumsum([table.num_rows for table in self._waiting])
+        self.mixed.update((self._hashed + np.searchsorted(ends, rows, "right")).tolist())
+        if self._last_hash == hashes[0]:
+            self.mixed.update((self._hashed - 1, self._hashed))
+        self._last_hash = int(hashes[-1])
 
 
 def write_rows(target: FileTarget, tables: Iterable[pa.Table]) -> FileEntry:
@@ -137,6 +166,7 @@ def _written(target: FileTarget, sink: "_Sink", tables: Iterable[pa.Table]) -> F
             KEY_FILTERS: span_numbers(stats.filters.spans),
             BLOCK_SUMS: sink.end_body(),
             GROUP_BYTES: group_bytes,
+            MIXED_GROUPS: sorted(stats.mixed),
         }
         writer.add_key_value_metadata({name: encode_numbers(ours[name]) for name in ours})
     sink.finish()

@@ -1,9 +1,9 @@
 """The footer of a region's Parquet file: its row groups, and what our own entries say of them.
 
 Under `BLOCK_SUMS` it bears the crc32 of each block of the body, under `GROUP_BYTES` what each row
-group takes in memory once decoded, which Parquet does not say, and under `KEY_FILTERS` where the
-filters of its keys are: 4 bytes a number, little-endian, in
-base64. The manifest bears the crc32 of the footer itself.
+group takes in memory once decoded, which Parquet does not say, under `KEY_FILTERS` where the
+filters of its keys are, and under `MIXED_GROUPS` which row groups are no plain ones: 4 bytes a
+number, little-endian, in base64. The manifest bears the crc32 of the footer itself.
 """
 
 import base64
@@ -11,9 +11,11 @@ import binascii
 import sys
 import zlib
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,8 +32,13 @@ BLOCK_SUMS = b"crc32_of_blocks_of_16384"
 GROUP_BYTES = b"decoded_bytes_of_row_groups"
 KEY_FILTERS = b"key_filters"
 """Row groups and bytes of each filter (`key_filter`); they end the body. Older files have none."""
+MIXED_GROUPS = b"mixed_row_groups"
+"""Numbers of row groups with a tombstone, or with a key that has another row in the file. Files
+that lack the entry are taken to have no others."""
 _MEMORY_PER_BYTE = 14
 """The memory that a footer takes once Parquet has read it, by its bytes; measured."""
+
+_HIGH = itemgetter(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +51,25 @@ class FilterSpan:
     high: bytes
 
 
+class Group(NamedTuple):
+    """A row group, by number, and the least and greatest key in it."""
+
+    number: int
+    low: bytes
+    high: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Footer:
     metadata: pq.FileMetaData
     body: Body
     bounds: tuple[tuple[bytes, bytes], ...]
     """The least and greatest key of each row group."""
+    starts: Sequence[int]
+    """Where each row group begins, and behind them where the last ends."""
     group_bytes: Sequence[int]
+    mixed: frozenset[int]
+    """Row groups that need a merge; the others are plain: each row is a put of a key of its own."""
     spans: tuple[FilterSpan, ...]
     """By key, with all row groups; none: the file has no filters."""
     nbytes: int
@@ -58,11 +77,30 @@ class Footer:
 
     def groups_of(self, keys: KeyRange) -> Iterator[int]:
         """Numbers of those that may have keys of the range, one by one."""
-        first = bisect_left(self.bounds, keys.start, key=lambda bounds: bounds[1])
-        for group in range(first, len(self.bounds)):
+        for group in range(self._first(keys.start), len(self.bounds)):
             if not keys.overlaps(*self.bounds[group]):
                 return
             yield group
+
+    def group_at(self, start: bytes) -> Group | None:
+        """The first with keys from *start* on; None: there is none."""
+        number = self._first(start)
+        return Group(number, *self.bounds[number]) if number < len(self.bounds) else None
+
+    def groups_with(self, keys: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
+        """Row groups that may have some of *keys*, which are sorted, and those keys. The rows of
+        one key may stand in several."""
+        group = at = 0
+        while at < len(keys) and (group := self._first(keys[at], group)) < len(self.bounds):
+            low, high = self.bounds[group]
+            some = keys[bisect_left(keys, low, at) : bisect_right(keys, high, at)]
+            if some:
+                yield group, some
+            at, group = bisect_left(keys, high, at), group + 1
+
+    def _first(self, start: bytes, group: int = 0) -> int:
+        """Of the row groups from *group* on, the first that ends at or above *start*."""
+        return bisect_left(self.bounds, start, lo=group, key=_HIGH)
 
     def mean_row_bytes(self, group: int) -> int:
         """Of all columns, decoded; at least 1."""
@@ -87,20 +125,24 @@ def read_footer(disk: Disk, path: str, entry: FileEntry) -> Footer:
     ours = metadata.metadata or {}
     spans = spans_of(_numbers(ours, KEY_FILTERS, path)) if KEY_FILTERS in ours else ()
     bounds = tuple(_bounds(metadata, entry))
+    mixed = _numbers(ours, MIXED_GROUPS, path) if MIXED_GROUPS in ours else range(len(bounds))
+    groups_end = body_bytes - sum(span.bytes for span in spans)
     return Footer(
         metadata,
         Body(path, body_bytes, _numbers(ours, BLOCK_SUMS, path)),
         bounds,
+        array("Q", [*_starts(metadata), groups_end]),
         _numbers(ours, GROUP_BYTES, path),
-        tuple(_filter_spans(spans, bounds, body_bytes)),
+        frozenset(mixed),
+        tuple(_filter_spans(spans, bounds, groups_end)),
         len(data) * _MEMORY_PER_BYTE,
     )
 
 
 def _filter_spans(
-    spans: Sequence[Span], bounds: Sequence[tuple[bytes, bytes]], body_bytes: int
+    spans: Sequence[Span], bounds: Sequence[tuple[bytes, bytes]], at: int
 ) -> Iterator[FilterSpan]:
-    at, first = body_bytes - sum(span.bytes for span in spans), 0
+    first = 0
     for span in spans:
         last = first + span.groups - 1
         yield FilterSpan(at, at + span.bytes, bounds[first][0], bounds[last][1])
@@ -116,6 +158,12 @@ def _numbers(ours: Mapping[bytes, bytes], name: bytes, path: str) -> Sequence[in
     if sys.byteorder == "big":
         packed.byteswap()
     return packed
+
+
+def _starts(metadata: pq.FileMetaData) -> Iterator[int]:
+    for group in range(metadata.num_row_groups):
+        first = metadata.row_group(group).column(0)
+        yield min(first.data_page_offset, first.dictionary_page_offset or first.data_page_offset)
 
 
 def _bounds(metadata: pq.FileMetaData, entry: FileEntry) -> Iterator[tuple[bytes, bytes]]:

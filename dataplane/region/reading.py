@@ -11,6 +11,7 @@ from dataplane.region.checksum import RowsDigest, digest_rows
 from dataplane.region.columns import OP, chosen
 from dataplane.region.core import Core
 from dataplane.region.families import ENTRY_COLUMNS, ROWS
+from dataplane.region.file_reader import SCAN
 from dataplane.region.floor import check_floor, check_index
 from dataplane.region.index_scan import (
     ENTRIES_AT_ONCE,
@@ -30,6 +31,7 @@ from dataplane.region.lookup import (
 )
 from dataplane.region.merge import merge_live
 from dataplane.region.region_stats import RegionStats, stats_of
+from dataplane.region.value_scan import Values, scan_values
 
 
 class Readable(Core):
@@ -95,6 +97,19 @@ class Readable(Core):
             sources = merge_sources(views[ROWS], keys or KeyRange(), columns, at_once)
             for table in limited(merge_live(sources), limit):
                 yield from table.drop_columns([OP]).combine_chunks().to_batches()
+
+    def scan_values(
+        self,
+        keys: KeyRange | None = None,
+        column_ids: Collection[int] | None = None,
+        rows_at_once: int = SCAN.rows,
+        schema_version: int | None = None,
+    ) -> Iterator[Values]:
+        """The rows of `scan` without keys and versions, in parts of about a MiB: where nothing is
+        to be merged, keys are not decoded."""
+        with self._view([ROWS], schema_version) as views:
+            columns = chosen(self.spec.columns, column_ids)
+            yield from scan_values(views[ROWS], keys or KeyRange(), columns, rows_at_once)
 
     def scan_index(
         self,

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from base.rows.nodes import key_behind
 from dataplane.frontend import scans
 from keys import scan
 from keys.key import Range
@@ -18,7 +19,7 @@ from tests.keys.clock import FakeClock
 from tests.keys.conformance import test_ranges
 from tests.keys.conformance.store import Store
 
-ABOVE, AFTER = pages._above, scans._after
+ABOVE, AFTER = pages._above, key_behind
 
 
 async def from_the_last(
@@ -61,7 +62,7 @@ PLANTED: dict[str, tuple[object, str, object, Callable[[], Awaitable[None]]]] = 
     ),
     "a page of rows ends one too early": (
         scans,
-        "_after",
+        "key_behind",
         the_last_again,
         test_statements.test_given_rows_of_several_regions_when_written_then_every_read_finds_them,
     ),

@@ -122,14 +122,30 @@ def test_given_files_of_a_merged_region_when_one_key_is_read_then_few_blocks_of_
 
     disk.reads = disk.bytes_read = 0
     assert reader.rows_of([key(9 * ROW_GROUP.rows)], SPEC.columns).num_rows == 1
-    assert disk.reads <= 6
-    assert disk.bytes_read <= group_bytes + filter_bytes + 6 * BLOCK_BYTES
+    assert disk.reads == 2, "the filter, and the row group as a whole"
+    assert disk.bytes_read <= group_bytes + filter_bytes + 4 * BLOCK_BYTES
 
     disk.reads = disk.bytes_read = 0
     assert reader.rows_of([key(19 * ROW_GROUP.rows + 1)], SPEC.columns).num_rows == 0
-    assert disk.reads <= 3, "a key that is not there costs keys alone"
-    assert disk.bytes_read <= 4 * BLOCK_BYTES
+    assert disk.reads == 0, "a key that is not there costs a look at the filter"
     assert entry.bytes > 10 * (group_bytes + 6 * BLOCK_BYTES) / 2
+
+
+def test_given_a_row_group_when_its_keys_are_read_first_then_nothing_is_decoded_twice(
+    disk: ReadingDisk,
+) -> None:
+    cache = BlockCache(1 << 30)
+    entry = written(disk, stored(range(ROW_GROUP.rows)))
+    reader = FileReader(FileSource(disk, "/disk", cache), entry)
+    reader.rows_of([], ())
+    footer_bytes = cache.bytes
+
+    assert reader.rows_of([key(1)], ()).num_rows == 1
+    keys_bytes = cache.bytes - footer_bytes
+    assert reader.rows_of([key(1)], SPEC.columns).column("c1").to_pylist() == [1]
+    values_bytes = cache.bytes - footer_bytes - keys_bytes
+
+    assert values_bytes < stored(range(ROW_GROUP.rows)).select(["c1", "c2"]).nbytes + 10_000
 
 
 def test_given_wide_rows_when_written_then_a_row_group_is_bounded_by_bytes(

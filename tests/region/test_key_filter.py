@@ -87,13 +87,13 @@ def test_given_absent_keys_when_read_then_no_row_group_is_decoded(
 ) -> None:
     reader = file_of({b"%05d" % one: [1] for one in range(0, 5_000, 2)})
     looked: list[int] = []
-    block = FileReader._block
+    decoded = FileReader._decoded
 
-    def noted(self: FileReader, footer: object, group: int, columns: object) -> pa.Table:
+    def noted(self: FileReader, footer: object, group: int, names: object) -> pa.RecordBatch:
         looked.append(group)
-        return block(self, footer, group, columns)  # type: ignore[arg-type]
+        return decoded(self, footer, group, names)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(FileReader, "_block", noted)
+    monkeypatch.setattr(FileReader, "_decoded", noted)
 
     found = reader.rows_of([b"%05d" % one for one in range(1, 1_001, 2)], ())
 
