@@ -8,7 +8,9 @@ from scripts.references import Checkout, missing
 
 ROOT = Path(__file__).parents[2]
 CHECKOUT = Checkout(ROOT)
-DOCUMENTS = [ROOT / "README.md", ROOT / "AGENTS.md", *sorted((ROOT / "docs").glob("*.md"))]
+FOLDERS = ("docs", "docs/operate", "docs/procedures")
+PAGES = [page for folder in FOLDERS for page in sorted((ROOT / folder).glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "AGENTS.md", *PAGES]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
