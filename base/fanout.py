@@ -21,6 +21,9 @@ async def fan_out(calls: Iterable[Callable[[], Awaitable[T]]], *, at_once: int) 
     found: list[T] = []
     for result in await asyncio.gather(*map(one, waiting), return_exceptions=True):
         if isinstance(result, BaseException):
-            raise result
+            try:
+                raise result
+            finally:
+                del result  # this frame stands in its traceback: a cycle, which only gc would free
         found.append(result)
     return found

@@ -196,7 +196,7 @@ async def order_all(
             try:
                 answers = await at.ports.nodes.send(node, orders, sender=at.sender)
             except (Unavailable, Unknown) as error:
-                silent[node] = error
+                silent[node] = error.with_traceback(None)  # whose frames hold it: a cycle
                 return
         results.update({answer.region_id: answer for answer in answers})
 

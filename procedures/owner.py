@@ -94,7 +94,7 @@ class Owner:
                 tries.definite += is_definite(error)
                 now_ms = ports.gate.worked_ms(ports.clock.wall_ms())
                 if failure is None and tries.are_over(self._kind, entry.held.record, error, now_ms):
-                    failure, tries = error, Tries()
+                    failure, tries = error.with_traceback(None), Tries()
                     continue
                 live.attempt = tries.attempt + 1
                 live.last_error, live.last_facts = error.code, error.facts
@@ -191,7 +191,10 @@ class Owner:
             going.cancel()  # nothing, once it is over
         (result,) = going.result()
         if isinstance(result, BaseException):
-            raise result
+            try:
+                raise result
+            finally:
+                del result, going  # this frame stands in its traceback: a cycle, left to gc
         return result
 
     # Letters -----------------------------------------------------------------------------------

@@ -90,13 +90,16 @@ async def within(limit_ms: int | None, step: str, work: Awaitable[T]) -> T:
 
     What it had begun may still happen: it is a step, so it is undone or run again.
     """
+    limit = asyncio.timeout(None if limit_ms is None else limit_ms / 1000)
     try:
-        async with asyncio.timeout(None if limit_ms is None else limit_ms / 1000) as limit:
+        async with limit:
             return await work
     except TimeoutError as error:
         if not limit.expired():
             raise
         raise Unavailable("deadline-exceeded", step=step) from error
+    finally:
+        del limit  # it knows the task, and the task its error: a cycle, left to gc
 
 
 def rest_ms(kind: Kind[Any], record: ProcedureRecord) -> int:

@@ -73,3 +73,26 @@ def test_given_many_objects_that_stay_then_no_pass_looks_through_more_than_the_t
     young, middle, old = collector.THRESHOLDS
     assert len(kept) == 2_000_000
     assert max(sizes) <= (young + 1) * (middle + 2) * (old + 2)
+
+
+@pytest.mark.usefixtures("collecting")
+def test_given_cycles_that_are_alive_at_a_full_collection_when_they_end_then_they_are_freed() -> (
+    None
+):
+    class Attempt:
+        freed = 0
+
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            Attempt.freed += 1
+
+    collector.begin()
+    under_way = [Attempt() for _ in range(100)]
+    gc.collect()
+
+    del under_way
+    gc.collect()
+
+    assert Attempt.freed == 100
