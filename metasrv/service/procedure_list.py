@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
 
-from base.wire.procedures import ProcedureBody, ProcedureList
+from base.wire.procedures import ENDS, ProcedureBody, ProcedureList
 from keys.records import ProcedureHistory
 from metasrv.service.history import FIRST_ID, LAST_ID, History, first_id
 from metasrv.service.pages import ListName, Token, seal, unseal
@@ -39,6 +39,11 @@ class Filter:
         """What tells this list from others."""
         words = ("state", *sorted(self.states), "kind", *sorted(self.kinds))
         return (*words, self.resource, self.since_ms, self.until_ms, self.stalled, self.parent)
+
+    @property
+    def is_of_living(self) -> bool:
+        """Whether nothing that is over can be taken."""
+        return bool(self.states) and ENDS.isdisjoint(self.states)
 
     @property
     def first(self) -> str:
@@ -80,7 +85,7 @@ async def listed(state: ServerState, wanted: ListWanted) -> ProcedureList:
     history = History(kv, deadline_ms, wanted.only.first, end, now_ms)
     found: list[ProcedureBody] = []
     looked_at, last = 0, ""
-    async for procedure, ended in _newest_first(living, history):
+    async for procedure, ended in _newest_first(living, history, wanted.only):
         if len(found) == wanted.size or looked_at == LOOKED_AT_MAX:
             token = seal(name, Token(0, (last,)))
             return ProcedureList(procedures=tuple(found), next_page_token=token)
@@ -98,10 +103,14 @@ async def listed(state: ServerState, wanted: ListWanted) -> ProcedureList:
 
 
 async def _newest_first(
-    living: Collection[str], history: History
+    living: Collection[str], history: History, only: Filter
 ) -> AsyncIterator[tuple[str, ProcedureHistory | None]]:
-    """Every id, and how it ended; None: it lives."""
+    """Every id that *only* may take, and how it ended; None: it lives."""
     left = {one for one in living if history.first <= one < history.end}
+    if only.is_of_living:
+        for procedure in sorted(left, reverse=True):
+            yield procedure, None
+        return
     async for first, ended in history.windows():
         here = {one for one in left if one >= first}
         left -= here

@@ -113,6 +113,26 @@ async def test_given_ten_times_as_many_when_the_first_page_is_read_then_it_takes
     assert max(reads) < 60
 
 
+async def test_given_states_of_the_living_when_asked_for_then_no_history_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with leader(nodes=1) as one:
+        await with_histories(one, [one.clock.wall_ms() - number for number in range(200)])
+        where = await create_held_up(one, "b")
+        counting = Counting(one.kv)
+        monkeypatch.setattr(one.kv, "range", counting)
+
+        found, token = await listed(one, state="running,waiting")
+        reads = counting.ranges
+        with_ends, _ = await listed(one, state="running,succeeded")
+
+        assert [where.rpartition("/")[2]] == found == with_ends[:1]
+        assert token is None
+        assert reads == 0
+        assert len(with_ends) == 100
+        one.nodes.gate.set()
+
+
 async def test_given_times_when_asked_for_then_those_between_alone_are_shown() -> None:
     async with leader(nodes=1) as one:
         before_ms = one.clock.wall_ms() - 1_000 * HOUR_MS
