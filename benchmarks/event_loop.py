@@ -20,7 +20,8 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -51,6 +52,7 @@ from metasrv.playground.playground import Playground
 from metasrv.playground.ports import free_ports
 
 QUOTA_BYTES = 8 << 30
+ENDS = re.compile(r'^metasrv_procedures_total\{kind="(\w+)",outcome="(\w+)"\} (\S+)$', re.M)
 SENT = re.compile(r"^etcd_network_client_grpc_received_bytes_total (\S+)$", re.MULTILINE)
 LOOK_S = 1.0
 KEYS_S = 150  # two sweeps
@@ -71,6 +73,11 @@ class Scene:
     async def post(self, path: str, body: object, *, wait_s: int = 0) -> httpx.Response:
         headers = {"prefer": f"wait={wait_s}"}
         return await self.http.post(path, json=body, headers=headers)
+
+    async def ends(self) -> Mapping[str, int]:
+        """Procedures that ended so far, by kind and outcome."""
+        found = ENDS.findall((await self.http.get("/metrics")).text)
+        return Counter({f"{kind} {outcome}": int(float(count)) for kind, outcome, count in found})
 
     async def over(self) -> None:
         """Until no procedure is left."""
@@ -127,13 +134,13 @@ async def keys(scene: Scene) -> None:
 
 
 async def dead(scene: Scene) -> None:
-    """Until no table is led by the dead node."""
+    """Until no table is led by the dead node, and every failover is over."""
     for _ in range(PATIENCE_S):
         answer = await scene.http.get("/v1/nodes")
         if answer.status_code == 200:
             nodes = {one["id"]: one for one in answer.json()["nodes"]}
             if not nodes["filled-1"]["leads"]:
-                return
+                return await scene.over()
         await asyncio.sleep(LOOK_S)
     raise AssertionError("the dead node leads tables")
 
@@ -166,6 +173,8 @@ class Found:
     """Bytes to etcd."""
     memory_mib: tuple[float, float]
     """Before and after the load."""
+    ends: Mapping[str, int]
+    """Procedures of the load, by kind and outcome."""
 
 
 async def measured(load: Load, size: int, folder: Path) -> Found:
@@ -185,10 +194,11 @@ async def measured(load: Load, size: int, folder: Path) -> Found:
             scene = Scene(await stack.enter_async_context(client), node, size)
             await scene.until_up()
             sent, memory = await sent_to(up.etcd_urls[0]), resident_mib(pid)
+            before = await scene.ends()
             await load.run(scene)
             sent = await sent_to(up.etcd_urls[0]) - sent
-            after = resident_mib(pid)
-        return Found(json.loads(report.read_text()), sent, (memory, after))
+            after, ends = resident_mib(pid), Counter(await scene.ends()) - Counter(before)
+        return Found(json.loads(report.read_text()), sent, (memory, after), ends)
 
 
 @asynccontextmanager
@@ -278,7 +288,8 @@ async def measure(names: list[str], share: float, against: float) -> bool:
 
 def show(name: str, size: int, found: Found) -> None:
     report, (before, after) = found.report, found.memory_mib
-    print(f"{name}, {size}")
+    ends = ", ".join(f"{count} {end}" for end, count in sorted(found.ends.items()))
+    print(f"{name}, {size}: {ends or 'no procedures'}")
     print(f"  longest of {report['pieces']} pieces: {report['longest_ms']:.0f} ms (at most 50)")
     for one in sorted(report["slow"], key=lambda one: -one["ms"])[:SHOWN]:
         passes = f"{one['gc_ms']:.0f} of gc {one['generations']}"

@@ -7,6 +7,7 @@ given.
 
 import argparse
 import asyncio
+import re
 from pathlib import Path
 from uuid import uuid4
 
@@ -32,6 +33,7 @@ RESOURCES = NodeResources(
     disk_free_bytes=1_000 * GIB,
 )
 HEAD_MAX = 64 << 10
+BORROWED = re.compile(rb"GET /node/v1/regions/([0-9]+)/borrowed")
 
 
 class Stub:
@@ -62,6 +64,8 @@ class Stub:
             writer.close()
 
     def _answer(self, head: bytes, body: bytes) -> object:
+        if found := BORROWED.match(head):
+            return self._borrowed(found[1].decode())
         if head.startswith(b"GET"):
             return {"requests": self.requests, "orders": self.orders}
         orders = orjson.loads(body)["orders"]
@@ -70,6 +74,11 @@ class Stub:
         self.epochs.update((one["region_id"], one["epoch"]) for one in orders)
         results = [{"number": one["number"], "region_id": one["region_id"]} for one in orders]
         return {"results": results}
+
+    def _borrowed(self, region: str) -> object:
+        """A region that borrows nothing."""
+        facts = {"region_id": region, "epoch": self.epochs.get(region, 0), "root": str(self.root)}
+        return {**facts, "columns": [], "marks": [], "files": [], "segments": []}
 
     async def beat(self, urls: list[str], address: str) -> None:
         """For ever."""
