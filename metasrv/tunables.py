@@ -75,7 +75,7 @@ class Tunables(_Strict):
     """How long a dropped table can be undropped; then it is purged, with its files."""
     history_retention_ms: int = _of(7 * 86_400_000, "ms", ge=86_400_000, le=3_650 * 86_400_000)
     """The time for which a procedure that is over can be read, and its idempotency key is known."""
-    history_bytes_max: int = _of(768 << 20, "bytes", ge=1 << 20, le=1 << 40)
+    history_bytes_max: int = _of(1_000 << 20, "bytes", ge=1 << 20, le=1 << 40)
     """Bytes of etcd. Beyond it the oldest procedures go early, but none of the last hour."""
     phi_threshold: float | None = _of(None, "phi", gt=0, le=300)
     """Suspicion from which on a node counts as dead."""
