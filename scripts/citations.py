@@ -9,19 +9,9 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
-FOLDERS = (
-    "base",
-    "serving",
-    "keys",
-    "procedures",
-    "metasrv",
-    "dataplane",
-    "scripts",
-    "benchmarks",
-    "tests",
-    "docs",
-    "docker",
-)
+from scripts.references import PACKAGES
+
+FOLDERS = (*PACKAGES, "scripts", "benchmarks", "tests", "docs", "docker")
 SUFFIXES = (".py", ".md", ".toml", ".yaml", ".sh")
 
 # Letter -> the page that defines its rules, and how a definition begins.

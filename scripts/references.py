@@ -15,6 +15,8 @@ PACKAGES = ("base", "serving", "keys", "procedures", "metasrv", "dataplane")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)|<img[^>]* src=\"([^\"]+)\"")
+_ANCHOR = re.compile(r"\]\(([^)#\s]*)#([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _PATH = re.compile(r"[\w.-]+(?:/[\w.*-]+)*/?(?:::[\w.]+)?")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _COMMAND = re.compile(r"^(?:\.venv/bin/)?(make|metasrv) ([a-z][a-z-]*)")
@@ -104,7 +106,24 @@ def missing(document: Path, checkout: Checkout) -> list[str]:
     fenced = _FENCE.findall(text)
     spans = [*_SPAN.findall(prose), *(s for kind, body in fenced for s in _claims(kind, body))]
     broken = [link for link in _targets(prose) if not (document.parent / link).exists()]
-    return [*(span for span in spans if not _holds(span, checkout)), *broken]
+    unknown = [span for span in spans if not _holds(span, checkout)]
+    return [*unknown, *broken, *_lost_anchors(document, prose)]
+
+
+def _lost_anchors(document: Path, prose: str) -> Iterator[str]:
+    """Links to a heading that its page does not have."""
+    for link, anchor in _ANCHOR.findall(prose):
+        page = document.parent / link if link else document
+        if "://" in link or page.suffix != ".md" or not page.exists():
+            continue
+        headings = _HEADING.findall(_FENCE.sub("", page.read_text()))
+        if anchor not in {_slug(heading) for heading in headings}:
+            yield f"{link}#{anchor}"
+
+
+def _slug(heading: str) -> str:
+    """The anchor that a heading is given where these pages are read."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def _claims(kind: str, body: str) -> Iterable[str]:
