@@ -48,13 +48,17 @@ class Held:
 
     def grow(self, size: int) -> None:
         """Takes *size* bytes more. Raises Unavailable where there is no room."""
-        self._part.change(self.bytes, self.bytes + size)
-        self.bytes += size
+        self.set(self.bytes + size)
+
+    def set(self, size: int) -> None:
+        """Has *size* bytes from now on. Raises Unavailable, with nothing changed, where that is
+        more and there is no room."""
+        self._part.change(self.bytes, size)
+        self.bytes = size
 
     def release(self) -> None:
         """Gives all back. May be called again."""
-        self._part.change(self.bytes, 0)
-        self.bytes = 0
+        self.set(0)
 
     def __enter__(self) -> Self:
         return self

@@ -13,23 +13,23 @@ class ArrowParts:
     it. No column is a dictionary: their messages would be missing."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
+        self.schema = schema
         self._head: bytes = schema.serialize().to_pybytes()
         """The bytes that are still to be sent in front of the next part."""
 
     def part(self, batch: pa.RecordBatch) -> bytes:
-        assert batch.schema.equals(self._schema), "batches of a stream have one schema"
+        assert batch.schema.equals(self.schema), "batches of a stream have one schema"
         head, self._head = self._head, b""
         return b"".join((head, batch.serialize()))
 
     def marked(self, batch: pa.RecordBatch, metadata: Mapping[bytes, bytes]) -> bytes:
         """A part whose message bears *metadata*."""
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, self._schema) as writer:
+        with pa.ipc.new_stream(sink, self.schema) as writer:
             writer.write_batch(batch, custom_metadata=dict(metadata))
         whole: bytes = sink.getvalue().to_pybytes()
         head, self._head = self._head, b""
-        return head + whole[len(self._schema.serialize()) : -len(END_OF_STREAM)]
+        return head + whole[len(self.schema.serialize()) : -len(END_OF_STREAM)]
 
     def end(self) -> bytes:
         """Without these bytes a reader knows that the stream was cut."""

@@ -38,7 +38,8 @@ class DatanodeConfig(ProgramConfig):
     """For all regions together: a quarter for reads, an eighth for batches that are being received
     and written, the block cache, and the rest for rows that are in no file yet and for applied
     statements, which may have an eighth of it. When half of that rest is taken, the largest regions
-    are flushed; when all of it is, writes are refused with 503, as reads are when theirs is."""
+    are flushed; when seven eighths are, writes are refused with 503, as reads are when theirs is.
+    The last eighth is for flushes and merges."""
     statement_window_ms: int = Field(default=120_000, ge=2 * SENT_MS_MAX, le=3_600_000)
     """Regions remember an applied statement for so long after its first sender made it, so that a
     copy has no effect. A copy that comes later is refused with 409 `statement-too-old`."""

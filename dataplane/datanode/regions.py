@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, assert_never
 
 from base.clock import Clock
@@ -291,6 +292,9 @@ async def ingest(owner: RegionOwner, order: IngestFiles) -> None:
     region, source = owner.region, ingest_of(order)
     prepared = None
     if order.prepares or source.unique_columns:
+        prepared = await asyncio.to_thread(region.prepare, source)
+    while not order.prepares and prepared is not None and not prepared.is_whole:
+        await owner.change(partial(region.settle, source, prepared))
         prepared = await asyncio.to_thread(region.prepare, source)
     if not order.prepares:
         await owner.change(lambda: region.ingest(source, prepared))

@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import chain
 
 import pyarrow as pa
 
@@ -25,6 +26,7 @@ from base.wire.batches import (
     ScanRows,
 )
 from base.wire.inputs import Borrowed, Snapshot
+from base.wire.limits import ROW_BYTES_MAX
 from dataplane.datanode.batch_body import read_batch
 from dataplane.datanode.regions import Regions, Slot
 from dataplane.datanode.row_answers import (
@@ -42,7 +44,9 @@ from dataplane.region.index_scan import entry_schema
 from dataplane.region.key_range import KeyRange
 from dataplane.region.lookup import rows_at_once
 from dataplane.region.parts import PartSize, cut
+from dataplane.region.reading import Reserve, ScanBounds
 from dataplane.region.region import Region
+from dataplane.region.room import NoRoomError, Room
 
 BODIES_BYTES = 128 << 20
 """Memory for all batches that are being received or written at one moment."""
@@ -56,14 +60,25 @@ PIECE = PartSize(rows=1_000_000, bytes=1 << 20)
 within one piece. A piece holds one row at least."""
 KEYS_AT_ONCE = 2_000
 FIRST_KEYS = 256
-"""Looked up before it is known how large the rows are."""
+"""Looked up together before it is known how large the rows are."""
 FEW_KEYS = 8
 FEW_BYTES = 256 << 10
 """Rows that are looked up on the event loop, if they are in memory: a fifth of a millisecond each,
 less than a thread and back."""
+FIRST_BYTES = 64 << 10
+"""Of their rows; then four times as many, up to `GET_PART_BYTES`, and then fewer keys."""
+DECODED_BYTES = 512 << 10
+DECODED_AT_ONCE = 4
+"""The memory of a row group, and the number that a lookup has at once while it decodes one."""
+KEY_BYTES = 250  # measured: of a key that is looked up, beside its bytes
 GET_PART_BYTES = 4 << 20
+"""Of rows that are looked up together, unless it is one row."""
+GET_TIMES = 2
+"""The memory that a lookup takes, by the bytes of its rows: as they are found, and in order."""
 GET_BYTES_MAX = 16 << 20
 """Of the rows of one `get`, which is made as a whole before it is sent."""
+ANSWER_TIMES = 2
+"""The memory that an Arrow answer takes by the bytes of its rows: in messages, and joined."""
 CHECKSUMS_AT_ONCE = 2
 """The others wait, and hold nothing meanwhile."""
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F]*")
@@ -80,6 +95,11 @@ class RowDesk:
         self._bodies = Reservations("batches that are being written", body_bytes)
         self._scans = ScanSlots(read_bytes)
         self._checksums = asyncio.Semaphore(CHECKSUMS_AT_ONCE)
+
+    @property
+    def read_bytes(self) -> int:
+        """Held by all reads at present."""
+        return self._scans.bytes
 
     def room_for(self, body_bytes: int) -> Held:
         """A context. Raises Unavailable when the memory for batches is taken."""
@@ -102,7 +122,7 @@ class RowDesk:
     async def get_arrow(self, region_id: int, wanted: GetRows, held: Held) -> bytes:
         """Rows or entries by key as one Arrow stream."""
         found, more = await self._get(region_id, wanted, held, GET_BYTES_MAX)
-        held.grow(found.nbytes)
+        held.grow(ANSWER_TIMES * found.nbytes)
         return arrow_bytes(found, more=more)
 
     async def get_json(self, region_id: int, wanted: GetRows, held: Held) -> Rows:
@@ -120,11 +140,13 @@ class RowDesk:
     ) -> tuple[pa.Table, bool]:
         """Rows or entries, and whether there may be more of the keys above them."""
         slot, region = self._readable(region_id, wanted)
+        held.grow(sum(KEY_BYTES + 2 * len(key) for key in wanted.keys))
         keys = [_key(text, f"/keys/{place}") for place, text in enumerate(wanted.keys)]
         _check_columns(region, wanted.columns)
         if len(keys) <= FEW_KEYS and wanted.index is None:
-            there = region.get_resident(keys, wanted.columns, wanted.schema_version)
-            if there is not None and there.nbytes <= min(FEW_BYTES, wanted.bytes_max or FEW_BYTES):
+            room = Room(min(FEW_BYTES, wanted.bytes_max or FEW_BYTES))
+            there = region.get_resident(keys, wanted.columns, wanted.schema_version, room)
+            if there is not None:
                 held.grow(there.nbytes)
                 return there, False
         found = await asyncio.to_thread(get_bounded, region, keys, wanted, bytes_max, held)
@@ -135,8 +157,8 @@ class RowDesk:
         self, region_id: int, wanted: ScanRows, kind: Reader
     ) -> AbstractContextManager[Held]:
         """A slot for one scan, until its answer has left. Raises Unavailable, and as reads do."""
-        region = self._readable(region_id, wanted)[1]
-        return self._scans.slot(kind, region.scan_bytes(wanted.index))
+        self._readable(region_id, wanted)
+        return self._scans.slot(kind, REQUEST_BYTES)
 
     async def scan_json(self, region_id: int, wanted: ScanRows, held: Held) -> Rows:
         """At most `limit` rows, JSON_ROWS_MAX and JSON_BYTES_MAX, or as many as *held* can grow by;
@@ -144,7 +166,7 @@ class RowDesk:
         region = self._readable(region_id, wanted)[1]
         rows: list[Row] = []
         taken_bytes, limit = 0, min(wanted.limit, JSON_ROWS_MAX)
-        async for part in self._parts(region_id, wanted, limit + 1):
+        async for part in self._parts(region_id, wanted, limit + 1, held):
             try:
                 held.grow(JSON_TIMES * part.nbytes)
             except Unavailable:
@@ -164,14 +186,16 @@ class RowDesk:
         stream: ArrowParts | None = None
         room = wanted.bytes_max
         kind = Reader.STREAM if room is None else Reader.PAGE
-        with self.scanning(region_id, wanted, kind):
-            async for part in self._parts(region_id, wanted, wanted.limit):
+        with self.scanning(region_id, wanted, kind) as held:
+            async for part in self._parts(region_id, wanted, wanted.limit, held):
                 stream = stream or ArrowParts(part.schema)
+                part_bytes = part.nbytes
                 yield stream.part(part)
+                del part  # it holds the whole window of which it is a piece
                 if room is not None:
-                    room -= part.nbytes
+                    room -= part_bytes
                     if room <= 0:
-                        yield stream.part(nothing_of(part.schema))
+                        yield stream.part(nothing_of(stream.schema))
                         break
         stream = stream or ArrowParts(answer_schema(wanted, columns))
         yield stream.end()
@@ -182,9 +206,9 @@ class RowDesk:
         stream: ArrowParts | None = None
         room, rows = wanted.bytes_max, wanted.limit
         kind = Reader.STREAM if room is None else Reader.PAGE
-        with self.scanning(region_id, wanted, kind):
+        with self.scanning(region_id, wanted, kind) as held:
             found = region.scan_values(
-                keys, wanted.columns, rows_at_once(rows), wanted.schema_version
+                keys, wanted.columns, rows_at_once(rows), wanted.schema_version, held.grow
             )
             while (part := await asyncio.to_thread(next, found, None)) is not None:
                 self._regions.must_have_lease(slot)
@@ -271,28 +295,33 @@ class RowDesk:
         return slot, region, KeyRange(first, end)
 
     async def _parts(
-        self, region_id: int, wanted: ScanRows, limit: int
+        self, region_id: int, wanted: ScanRows, limit: int, held: Held
     ) -> AsyncIterator[pa.RecordBatch]:
         """Record batches of bounded size whose rows were computed under the lease."""
         slot, region, keys = self._range(region_id, wanted)
-        found = scanned(region, wanted, keys, limit)
+        found = scanned(region, wanted, keys, limit, held.grow)
         while (part := await asyncio.to_thread(next, found, None)) is not None:
             self._regions.must_have_lease(slot)
-            for piece in cut(pa.Table.from_batches([part]), PIECE):
-                for batch in piece.to_batches():
-                    yield batch
+            pieces = (one.to_batches() for one in cut(pa.Table.from_batches([part]), PIECE))
+            del part  # it must not stand beside the next
+            for batch in chain.from_iterable(pieces):
+                yield batch
+                del batch
+            del pieces
 
 
 def scanned(
-    region: Region, wanted: ScanRows, keys: KeyRange, limit: int
+    region: Region, wanted: ScanRows, keys: KeyRange, limit: int, reserve: Reserve
 ) -> Iterator[pa.RecordBatch]:
-    """Rows by key or by index, or entries, as of the first `next`."""
+    """Rows by key or by index, or entries, as of the first `next`, which raises Unavailable where
+    their memory cannot be reserved."""
     version = wanted.schema_version
     if wanted.index is None:
-        return region.scan(keys, wanted.columns, limit, version)
+        return region.scan(keys, wanted.columns, limit, version, reserve)
     if wanted.entries_only:
-        return region.scan_entries(wanted.index, keys, limit, version)
-    return region.scan_index(wanted.index, keys, wanted.columns, limit, version)
+        return region.scan_entries(wanted.index, keys, limit, version, reserve)
+    bounds = ScanBounds(limit, reserve)
+    return region.scan_index(wanted.index, keys, wanted.columns, version, bounds)
 
 
 def answer_schema(wanted: ScanRows, columns: Sequence[ColumnDef]) -> pa.Schema:
@@ -308,22 +337,35 @@ def get_bounded(
     Refused when they exceed *bytes_max* and no lower bound is wanted, Unavailable when *held*
     cannot grow by what is found. Blocks its thread."""
 
-    def get(some: list[bytes]) -> pa.Table:
+    def get(some: list[bytes], room: Room | None = None) -> pa.Table:
         if wanted.index is not None:
-            return region.get_entries(wanted.index, some, wanted.schema_version)
-        return region.get(some, wanted.columns, wanted.schema_version)
+            return region.get_entries(wanted.index, some, wanted.schema_version, room)
+        return region.get(some, wanted.columns, wanted.schema_version, room)
 
+    held.grow(DECODED_BYTES * min(len(keys), DECODED_AT_ONCE))
+    before, part_bytes = held.bytes, FIRST_BYTES
     parts: list[pa.Table] = []
     ordered, total_bytes, first, at_once = sorted(set(keys)), 0, 0, FIRST_KEYS
     while first < len(ordered):
-        parts.append(get(ordered[first : first + at_once]))
+        held.set(before + total_bytes + GET_TIMES * part_bytes)
+        try:
+            parts.append(get(ordered[first : first + at_once], Room(part_bytes)))
+        except NoRoomError:
+            if part_bytes < GET_PART_BYTES:
+                part_bytes *= 4
+                continue
+            if at_once > 1:
+                at_once //= 2
+                continue
+            held.grow(GET_TIMES * ROW_BYTES_MAX)
+            parts.append(get(ordered[first : first + 1]))
         first, total_bytes = first + at_once, total_bytes + parts[-1].nbytes
-        held.grow(parts[-1].nbytes)
         if wanted.bytes_max is not None and total_bytes >= wanted.bytes_max:
             break
         if total_bytes > bytes_max:
             raise Refused("invalid-request", pointer="/keys", reason="ask for fewer keys")
         at_once = _keys_at_once(first, total_bytes)
+    held.set(before + total_bytes)
     if len(parts) < 2:
         return (parts or [get([])])[0], first < len(ordered)
     # A column may have come meanwhile.
@@ -331,9 +373,9 @@ def get_bounded(
 
 
 def _keys_at_once(keys: int, total_bytes: int) -> int:
-    """Returns the number of keys whose rows have about `GET_PART_BYTES` together. It is estimated
+    """Returns the number of keys whose rows have about half of `GET_PART_BYTES`. It is estimated
     from the *keys* looked up before, whose rows had *total_bytes*."""
-    return max(1, min(KEYS_AT_ONCE, GET_PART_BYTES * keys // max(total_bytes, 1)))
+    return max(1, min(KEYS_AT_ONCE, GET_PART_BYTES * keys // (2 * max(total_bytes, 1))))
 
 
 def _key(text: str, pointer: str) -> bytes:

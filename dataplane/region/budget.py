@@ -2,13 +2,13 @@
 
 Counted, not allocated: each holder says how much it has. Below `PRESSURE` nobody notices. Above it
 the node flushes the largest regions; above `SLOW` a writer of a region that has more than its part
-flushes it first; above the budget writes are refused until there is room.
+flushes it first; above what is left to flushes and merges writes are refused until there is room.
 
 Replays cannot wait for each other in a circle. There are two waits, and they are ordered: a replay
 waits for room to read a segment while it holds nothing that another waits for (`reading` is entered
 with no lock, and no replay waits for memtables: under pressure it writes its rows to files
-instead); inside of it, it waits for one of `FLUSHES_AT_ONCE` places at most, whose holders wait for
-nobody but the disk. The first reader never waits, so one goes on at any time.
+instead); inside of it, it waits for a flush at most (`flushing`), whose holders wait for nobody but
+the disk. The first reader never waits, so one goes on at any time.
 """
 
 import threading
@@ -27,8 +27,14 @@ REPLAY_BYTES_MIN = 256 << 10
 """A replay that has less does not write it to a file, whatever others have."""
 STATEMENTS = 0.125
 """The fraction of the budget that statements may hold which are remembered."""
+SPILL = 0.625
+"""The fraction above which replays write whatever rows they have to files: the rest is for segments
+that are read, and for statements."""
 FLUSHES_AT_ONCE = 2
 """Each encodes a memtable: a core, and its size in memory once more."""
+WORK = 0.125
+"""The fraction that writers leave to flushes and merges. A second flush waits for the first where
+both would have more; the first never waits, nor does a merge, of which a node runs one."""
 
 
 class MemoryBudget:
@@ -36,12 +42,15 @@ class MemoryBudget:
 
     def __init__(self, bytes_max: int = 1 << 40) -> None:
         self.bytes_max = bytes_max
-        self.flushes = threading.BoundedSemaphore(FLUSHES_AT_ONCE)
         self._changed = threading.Condition()
         self._held: dict[int, int] = {}
         self._next = 0
         self._reading = 0
+        self._flushes = 0
+        self._flush_bytes = 0
+        self._merge_bytes = 0
         self.bytes = 0
+        """Of rows, statements and segments that are read."""
         self.statement_bytes = 0
 
     def share(self) -> "Share":
@@ -54,7 +63,9 @@ class MemoryBudget:
 
     @property
     def is_full(self) -> bool:
-        return self.bytes >= self.bytes_max
+        """Whether writes are refused."""
+        work = max(self.work_bytes, int(WORK * self.bytes_max))
+        return self.bytes + work >= self.bytes_max
 
     @property
     def statements_max(self) -> int:
@@ -75,12 +86,6 @@ class MemoryBudget:
         is_slow = self.bytes >= SLOW * self.bytes_max
         return is_slow and held * max(len(self._held), 1) >= self.bytes
 
-    def must_spill(self, held: int) -> bool:
-        """Whether a replay writes those bytes to files: under pressure unless they are few, and
-        above `SLOW` whatever they are, since many replays have few each."""
-        is_slow = self.bytes >= SLOW * self.bytes_max
-        return is_slow or (self.excess > 0 and held >= REPLAY_BYTES_MIN)
-
     @contextmanager
     def reading(self, segment_bytes: int) -> Iterator[None]:
         """While a segment is in memory. Waits for those who read others, unless there is none."""
@@ -98,13 +103,68 @@ class MemoryBudget:
                 self.bytes -= size
                 self._changed.notify_all()
 
+    @contextmanager
+    def flushing(self, size: int) -> Iterator[None]:
+        """While *size* bytes are copied into a file. Waits for other flushes, never for writers."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._may_flush(size))
+            self._flushes += 1
+            self._flush_bytes += size
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._flushes -= 1
+                self._flush_bytes -= size
+                self._changed.notify_all()
+
+    def _may_flush(self, size: int) -> bool:
+        if self._flushes == 0:
+            return True
+        fits = self._flush_bytes + size <= WORK * self.bytes_max
+        return fits and self._flushes < FLUSHES_AT_ONCE
+
+    @contextmanager
+    def merging(self, size: int) -> Iterator[None]:
+        """While a merge holds *size* bytes. Waits for nothing."""
+        self._add_merge(size)
+        try:
+            yield
+        finally:
+            self._add_merge(-size)
+
+    def _add_merge(self, size: int) -> None:
+        with self._changed:
+            self._merge_bytes += size
+
+    @property
+    def work_bytes(self) -> int:
+        """Held by flushes and merges."""
+        return self._flush_bytes + self._merge_bytes
+
     def set(self, holder: int, size: int) -> None:
         with self._changed:
-            self.bytes += size - self._held.get(holder, 0)
-            if size:
-                self._held[holder] = size
-            else:
-                self._held.pop(holder, None)
+            self._set(holder, size)
+
+    def claim(self, holder: int, size: int) -> bool:
+        """As `set`, for the rows of a replay. False, with nothing changed: it must write them to
+        files, under pressure unless they are few, and above `SPILL` whatever they are, since many
+        replays have few each."""
+        with self._changed:
+            more = size - self._held.get(holder, 0)
+            rows = self.bytes + more - self._reading - self.statement_bytes
+            is_few = size < REPLAY_BYTES_MIN
+            if rows > (SPILL if is_few else PRESSURE) * self.bytes_max:
+                return False
+            self._set(holder, size)
+            return True
+
+    def _set(self, holder: int, size: int) -> None:
+        self.bytes += size - self._held.get(holder, 0)
+        if size:
+            self._held[holder] = size
+        else:
+            self._held.pop(holder, None)
 
     def add_statements(self, size: int) -> None:
         with self._changed:
@@ -136,3 +196,7 @@ class Share:
     def set(self, size: int) -> None:
         """Holds that much from now on; 0: nothing, and the share is forgotten."""
         self._budget.set(self._holder, size)
+
+    def claim(self, size: int) -> bool:
+        """As `MemoryBudget.claim`."""
+        return self._budget.claim(self._holder, size)

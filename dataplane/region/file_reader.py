@@ -9,6 +9,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, islice
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,7 @@ from dataplane.region.key_range import KeyRange, cut_to_range, key_after, rows_b
 from dataplane.region.lost import lost_if_missing
 from dataplane.region.manifest import FileEntry
 from dataplane.region.parts import PartSize
+from dataplane.region.room import Room
 from dataplane.region.row_hash import Hashes, hashes_of_keys
 
 SCAN = PartSize(rows=1 << 20, bytes=1 << 20)
@@ -36,6 +38,8 @@ _GROUPS_AT_ONCE = 32
 """Row groups that a scan looks at before it reads them: a short one of a long file looks at few."""
 SPAN_BYTES_MAX = 1 << 20
 """Bytes of a file that are read together; row groups that are larger are read column by column."""
+COLUMN_BYTES = 20_000  # measured: what allocators keep of a column that is decoded part by part
+_OPEN_BYTES = 100_000
 FEW_KEYS = 8
 """So many are searched for one by one in a row group."""
 _FILTER = "_filter"  # no column
@@ -49,6 +53,19 @@ class FileSource:
     disk: Disk
     own_root: str
     cache: BlockCache
+
+
+class ScanSize(NamedTuple):
+    """Bytes of a file that is scanned."""
+
+    part: int
+    """Decoded at a time."""
+    group: int
+    """Of the largest row group."""
+    total: int
+    """Decoded, of all columns."""
+    fixed: int
+    """Taken besides."""
 
 
 class FileReader:
@@ -80,10 +97,15 @@ class FileReader:
             raise Corrupt(path=self.path, bytes=size, expected=self.entry.bytes)
 
     def rows_of(
-        self, keys: Sequence[bytes], columns: Sequence[ColumnDef], hashes: Hashes | None = None
+        self,
+        keys: Sequence[bytes],
+        columns: Sequence[ColumnDef],
+        hashes: Hashes | None = None,
+        room: Room | None = None,
     ) -> pa.Table:
         """The stored rows of the given keys, which are sorted; the newest of a key first. *hashes*:
-        of those keys, where the caller has them."""
+        of those keys, where the caller has them. Raises NoRoomError where *room* has not enough,
+        with the rows of one row group in memory more than it had."""
         schema, footer = file_schema(columns), self._footer()
         if hashes is None:
             hashes = hashes_of_keys(keys)
@@ -92,8 +114,10 @@ class FileReader:
             return schema.empty_table()
         parts, names = [], _names(footer, columns)[len(SYSTEM) :]
         for group, some in footer.groups_with(likely):
-            found = self._found(footer, group, names, some)
+            found = self._found(footer, group, names, some, len(likely))
             if found is not None:
+                if room is not None:
+                    room.take(found.nbytes)
                 parts.append(conformed(found, schema))
         if len(parts) == 1:
             return parts[0]
@@ -101,10 +125,10 @@ class FileReader:
 
     def _likely(self, footer: Footer, keys: Sequence[bytes], hashes: Hashes) -> Sequence[bytes]:
         """Those that the file's filters do not exclude."""
-        if not footer.spans:
+        if not footer.spans or not keys:
             return keys
         found: list[bytes] = []
-        for number, span in enumerate(footer.spans):
+        for number, span in footer.spans_of(keys[0], keys[-1]):
             # A key may stand in two spans.
             start = bisect_left(keys, max(span.low, key_after(found[-1]) if found else b""))
             end = bisect_right(keys, span.high)
@@ -127,16 +151,27 @@ class FileReader:
     def scan(
         self, keys: KeyRange, columns: Sequence[ColumnDef], at_once: PartSize = SCAN
     ) -> Iterator[pa.Table]:
-        """About *at_once* at a time, at most.
+        """Row groups of about *at_once*, one at least. No decoder is open between two of them: of
+        every column it would hold some pages.
 
         Past the cache: a scan must not wash out what points read.
         """
         schema, footer = file_schema(columns), self._footer()
         names = _names(footer, columns)
-        with self._open(footer, _stream_bytes(footer, len(names))) as file:
-            for rows, alike in _runs(footer, footer.groups_of(keys), at_once):
-                for batch in file.iter_batches(rows, alike, list(names), use_threads=False):
-                    yield cut_to_range(conformed(pa.Table.from_batches([batch]), schema), keys)
+
+        def answered(groups: Sequence[int]) -> pa.Table:
+            rows = file.read_row_groups(groups, list(names), use_threads=False)
+            return cut_to_range(conformed(rows, schema), keys)
+
+        with self._open(footer) as file:
+            yield from map(answered, _together(footer, footer.groups_of(keys), at_once))
+
+    def scan_size(self, columns: Sequence[ColumnDef], share: int) -> "ScanSize":
+        """What `scan` decodes where it has *share* bytes. Reads the footer."""
+        footer = self._footer()
+        group, total = max(footer.group_bytes), sum(footer.group_bytes)
+        fixed = COLUMN_BYTES * len(_names(footer, columns)) + _OPEN_BYTES
+        return ScanSize(min(max(share, group), total), group, total, fixed)
 
     def first_group(self, start: bytes) -> Group | None:
         """The first row group with keys from *start* on; None: there is none."""
@@ -197,7 +232,7 @@ class FileReader:
         return self._cache.read(BlockKey(self.path, None), read)
 
     def _found(
-        self, footer: Footer, group: int, names: Sequence[str], keys: Sequence[bytes]
+        self, footer: Footer, group: int, names: Sequence[str], keys: Sequence[bytes], likely: int
     ) -> pa.RecordBatch | None:
         """The rows of those keys in a row group; None: there are none. Keys and values are two
         blocks of the cache. Where neither is there they are decoded together: a filter has said
@@ -216,9 +251,9 @@ class FileReader:
         if not len(places):
             return None
         if not names:
-            return _taken(system, places)
+            return _taken(system, places, likely)
         values = self._cache.read(BlockKey(self.path, group, tuple(names)), decode_values)
-        arrays = [*_taken(system, places).columns, *_taken(values, places).columns]
+        arrays = [*_taken(system, places, likely).columns, *_taken(values, places, likely).columns]
         return pa.RecordBatch.from_arrays(arrays, [*SYSTEM, *names])
 
     def _decoded(self, footer: Footer, group: int, names: Sequence[str]) -> pa.RecordBatch:
@@ -274,9 +309,11 @@ def _places_of(keys: Sequence[bytes], block: pa.RecordBatch) -> Sequence[int]:
     return places
 
 
-def _taken(block: pa.RecordBatch, places: Sequence[int]) -> pa.RecordBatch:
-    """The rows there. A slice is cheaper than `take`, which copies."""
-    return block.slice(places[0], 1) if len(places) == 1 else block.take(places)
+def _taken(block: pa.RecordBatch, places: Sequence[int], keys: int) -> pa.RecordBatch:
+    """The rows there. A slice is cheaper than `take`, which copies, but keeps the whole block: only
+    where few *keys* are looked up, each perhaps in a block of its own."""
+    is_kept = len(places) == 1 and keys <= FEW_KEYS
+    return block.slice(places[0], 1) if is_kept else block.take(places)
 
 
 def _written_schema(metadata: pq.FileMetaData) -> pa.Schema:
@@ -303,6 +340,21 @@ def _runs(
         for _, run in groupby(some, key=lambda group: rows_at_once(group).bit_length()):
             alike = list(run)
             yield min(map(rows_at_once, alike)), alike
+
+
+def _together(footer: Footer, groups: Iterator[int], at_once: PartSize) -> Iterator[Sequence[int]]:
+    """Neighbours that are read together."""
+    some: list[int] = []
+    left = at_once
+    for group in groups:
+        rows, size = footer.metadata.row_group(group).num_rows, footer.group_bytes[group]
+        if some and (size > left.bytes or rows > left.rows):
+            yield some
+            some, left = [], at_once
+        some.append(group)
+        left = PartSize(left.rows - rows, left.bytes - size)
+    if some:
+        yield some
 
 
 def _stream_bytes(footer: Footer, columns: int) -> int:

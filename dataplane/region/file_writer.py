@@ -31,7 +31,7 @@ from dataplane.region.footer import (
     MIXED_GROUPS,
     encode_numbers,
 )
-from dataplane.region.key_filter import FilterBuilder, span_numbers
+from dataplane.region.key_filter import BITS_OF_A_KEY, FILTER_KEYS, FilterBuilder, span_numbers
 from dataplane.region.key_range import lower_bound, upper_bound
 from dataplane.region.manifest import FileEntry
 from dataplane.region.parts import PartSize, gathered
@@ -46,6 +46,9 @@ HASHED_BYTES = 1 << 20
 PAGE_BYTES = 64 << 10  # of a column: what a scan holds of each, for every file in its window
 _VALUES_AT_A_TIME = 256  # between two looks whether a page is full
 _CHUNK_BYTES = 1 << 20
+_WRITING_BYTES = 5 << 20  # row groups that are hashed, one that is encoded, and what is written
+_WRITTEN_COLUMN_BYTES = PAGE_BYTES
+_HASHED_BYTES_OF_A_KEY = 32  # hashes, twice, and a byte for each bit of a filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,12 @@ class FileTarget:
     columns: Sequence[ColumnDef]
     """Of the family."""
     family: int = ROWS
+
+
+def writing_bytes(rows: int, columns: int) -> int:
+    """The memory that `write_rows` takes beside the rows that it is given; measured."""
+    hashed = min(rows, FILTER_KEYS) * _HASHED_BYTES_OF_A_KEY + rows * BITS_OF_A_KEY // 8
+    return hashed + columns * _WRITTEN_COLUMN_BYTES + _WRITING_BYTES
 
 
 @dataclass

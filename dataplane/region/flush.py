@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dataplane.region.columns import ColumnDef
 from dataplane.region.families import columns_in
-from dataplane.region.file_writer import FileTarget, write_rows
+from dataplane.region.file_writer import FileTarget, write_rows, writing_bytes
 from dataplane.region.kept_versions import KeptVersions
 from dataplane.region.manifest import FileEntry, Manifest, Mark, SealedEntry
 from dataplane.region.memory import Memory
@@ -25,6 +25,14 @@ class Frozen:
     closed_bytes: int
 
 
+def flush_bytes(memory: Memory) -> int:
+    """The memory that a flush takes: families are written one after the other."""
+    return max(
+        (one.copy_bytes + writing_bytes(one.rows, one.columns) for one in memory.memtables()),
+        default=0,
+    )
+
+
 def write_memtable(
     place: RegionPlace,
     columns: Sequence[ColumnDef],
@@ -39,12 +47,11 @@ def write_memtable(
     own = columns_in(memtable.family, columns)
     folder = posixpath.join(place.root, DATA)
     place.disk.make_folder(folder)
+    rows = memtable.parts_by_key(every_version=bool(marks))
     if marks:
-        table = KeptVersions(mark.version for mark in marks).of(memtable.all_rows())
-    else:
-        table = memtable.sorted_rows(memtable.rows)
+        rows = map(KeptVersions(mark.version for mark in marks).of, rows)
     target = FileTarget(place.disk, place.root, data_name(name), own, memtable.family)
-    entry = write_rows(target, [table])
+    entry = write_rows(target, rows)
     place.disk.sync_folder(folder)
     return entry
 

@@ -102,6 +102,19 @@ class Footer:
         """Of the row groups from *group* on, the first that ends at or above *start*."""
         return bisect_left(self.bounds, start, lo=group, key=_HIGH)
 
+    def spans_of(self, low: bytes, high: bytes) -> Iterator[tuple[int, FilterSpan]]:
+        """Those that may have keys from *low* up to and with *high*, by number."""
+        first = bisect_left(self.spans, low, key=lambda span: span.high)
+        for number, span in enumerate(self.spans[first:], first):
+            if span.low > high:
+                return
+            yield number, span
+
+    @property
+    def largest_row_bytes(self) -> int:
+        """About: the mean of the row group with the largest rows."""
+        return max(map(self.mean_row_bytes, range(len(self.bounds))))
+
     def mean_row_bytes(self, group: int) -> int:
         """Of all columns, decoded; at least 1."""
         rows: int = self.metadata.row_group(group).num_rows

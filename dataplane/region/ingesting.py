@@ -22,6 +22,10 @@ from dataplane.region.reading import Readable
 from dataplane.region.tending import Tended
 
 PUTS_AT_ONCE = 8_192
+PREPARED_BYTES_MAX = 8 << 20
+"""Of keys that one `Prepared` has. The others are found by the next, since a key that was settled
+is not found again."""
+_KEY_BYTES = 120  # measured: an object and its place in a set, without the key itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,8 @@ class Prepared:
 
     version: int
     keys: frozenset[bytes]
+    is_whole: bool = True
+    """False: there are more keys. Once these are settled, it must be prepared again."""
 
 
 class Ingesting(Readable, Tended):
@@ -47,8 +53,20 @@ class Ingesting(Readable, Tended):
             version = self._content.version
         if not self._may_take(source) or not source.unique_columns:
             return Prepared(version, frozenset())
+        keys: set[bytes] = set()
+        keys_bytes = 0
         with self._seen(source) as seen:
-            return Prepared(version, frozenset(contested(seen)))
+            for key in contested(seen):
+                keys.add(key)
+                keys_bytes += len(key) + _KEY_BYTES
+                if keys_bytes >= PREPARED_BYTES_MAX:
+                    return Prepared(version, frozenset(keys), is_whole=False)
+        return Prepared(version, frozenset(keys))
+
+    def settle(self, source: Ingest, prepared: Prepared) -> None:
+        """Puts the entries of the prepared keys. Nobody writes meanwhile. Raises as `ingest`."""
+        if self._may_take(source):
+            self._put_again(source, prepared)
 
     def ingest(self, source: Ingest, prepared: Prepared | None = None) -> bool:
         """Takes the files, in one manifest that names the procedure. False: it was done before.
@@ -59,7 +77,11 @@ class Ingesting(Readable, Tended):
         if not self._may_take(source):
             return False
         if source.unique_columns:
-            self._put_again(source, prepared or self.prepare(source))
+            prepared = prepared or self.prepare(source)
+            self._put_again(source, prepared)
+            while not prepared.is_whole:
+                prepared = self.prepare(source)
+                self._put_again(source, prepared)
         with self._publishing:
             self._serving.check()
             self._publish(self._ingested(source))

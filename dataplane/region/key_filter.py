@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from dataplane.region.row_hash import FEW, Hashes
 
-FILTER_KEYS = 1 << 20
+FILTER_KEYS = 1 << 18
+"""Building a filter takes 32 bytes a key."""
 BITS_OF_A_KEY = 16
 PROBES = 8
 _AT_A_TIME = 8192

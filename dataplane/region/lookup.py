@@ -14,12 +14,22 @@ from dataplane.region.key_range import KeyRange, cut_to_range
 from dataplane.region.memtable import Memtable, Position, newest_by_key
 from dataplane.region.merge import MergeSource, without_tombstones
 from dataplane.region.parts import PartSize
+from dataplane.region.room import Room
 from dataplane.region.row_hash import hashes_of_keys
 
 WINDOW_BYTES = 4 << 20
-"""Of rows of all files that a scan or a merge has in hand; sorting them takes as much again."""
-FILE_BYTES = 512 << 10
-"""That a scan holds of each file besides: pages on their way to rows."""
+"""Of rows of all files that a scan or a merge decodes together."""
+PARTS = 4
+"""Decoded parts of a file that a scan has in memory: the one before, the one in its window, and
+their rows in order, twice while they become an answer."""
+DECODE_TIMES = 2
+"""The memory that it takes to decode a row group, which one file does at a time, by its bytes."""
+SORT_TIMES = 3
+"""The memory that it takes to sort rows in memory, by their bytes: they are gathered and ordered,
+and what stays is counted as rows."""
+ANSWER_BYTES = 4 << 20
+"""Pieces of an answer on their way."""
+SCAN_BYTES = 256 << 10
 
 _PARTS_OF_LIMIT = 4
 _ROWS_AT_ONCE_MIN = 512
@@ -48,15 +58,20 @@ class View:
 
 
 def newest_rows(
-    view: View, keys: Sequence[bytes], columns: Sequence[ColumnDef], as_seen: bool = False
+    view: View,
+    keys: Sequence[bytes],
+    columns: Sequence[ColumnDef],
+    as_seen: bool = False,
+    room: Room | None = None,
 ) -> pa.Table:
     """One row for each key that was ever written, the newest, tombstones too, by key.
 
-    `keys` are sorted and distinct.
+    `keys` are sorted and distinct. Raises NoRoomError where *room* has not enough for the rows.
     """
+    room = room or Room()
     memtables = view.memtables if as_seen else view.counted_now()
-    parts, known = _newest_in_memory(memtables, keys, columns)
-    parts += _newest_in_files(view.files, keys, columns, known)
+    parts, known = _newest_in_memory(memtables, keys, columns, room)
+    parts += _newest_in_files(view.files, keys, columns, known, room)
     if not parts:
         return file_schema(columns).empty_table()
     return newest_by_key(parts[0] if len(parts) == 1 else pa.concat_tables(parts))
@@ -74,7 +89,7 @@ def newest_versions(view: View, keys: Sequence[bytes]) -> dict[bytes, int]:
                 break
     if view.files:
         known = {key: version for key, (version, _) in found.items()}
-        for rows in _newest_in_files(view.files, sorted(keys), (), known):
+        for rows in _newest_in_files(view.files, sorted(keys), (), known, Room()):
             columns = (rows.column(name).to_pylist() for name in (KEY, VERSION, OP))
             for key, version, op in zip(*columns, strict=True):
                 if key not in found or found[key][0] < version:
@@ -83,10 +98,14 @@ def newest_versions(view: View, keys: Sequence[bytes]) -> dict[bytes, int]:
 
 
 def live_rows(
-    view: View, keys: Sequence[bytes], columns: Sequence[ColumnDef], as_seen: bool = False
+    view: View,
+    keys: Sequence[bytes],
+    columns: Sequence[ColumnDef],
+    as_seen: bool = False,
+    room: Room | None = None,
 ) -> pa.Table:
-    """The live rows of those keys, by key, as `columns.row_schema`."""
-    newest = newest_rows(view, sorted(set(keys)), columns, as_seen)
+    """The live rows of those keys, by key, as `columns.row_schema`. Raises as `newest_rows`."""
+    newest = newest_rows(view, sorted(set(keys)), columns, as_seen, room)
     return without_tombstones(newest).drop_columns([OP])
 
 
@@ -95,8 +114,8 @@ def merge_sources(
 ) -> list[MergeSource]:
     """*rows_at_once*: of a file, decoded together. Bytes are bounded in any case."""
     schema = file_schema(columns)
-    files = [reader for reader in view.files if keys.overlaps(reader.min_key, reader.max_key)]
-    share = PartSize(rows_at_once, min(SCAN.bytes, WINDOW_BYTES // max(len(files), 1)))
+    files = files_with(view, keys)
+    share = PartSize(rows_at_once, share_of_window(len(files)))
     sources = [
         MergeSource(
             max(reader.min_key, keys.start), partial(reader.scan, keys, tuple(columns), share)
@@ -111,6 +130,34 @@ def merge_sources(
     return sources
 
 
+def scan_bytes(view: View, keys: KeyRange, columns: Sequence[ColumnDef]) -> int:
+    """The memory that a scan or a merge of *view* takes at most: what it decodes of each file, the
+    rows of a window in order, and a sorted copy of rows in memory that no scan has left yet. Reads
+    footers, and may wait for the disk."""
+    files = files_with(view, keys)
+    share = share_of_window(len(files))
+    sizes = [reader.scan_size(columns, share) for reader in files]
+    unsorted = sum(memtable.unsorted_bytes for memtable, _ in view.memtables)
+    in_memory = sum(memtable.bytes for memtable, _ in view.memtables)
+    answer = min(ANSWER_BYTES, sum(one.total for one in sizes) + in_memory)
+    return (
+        sum(PARTS * one.part + one.fixed for one in sizes)
+        + DECODE_TIMES * max((one.group for one in sizes), default=0)
+        + SORT_TIMES * unsorted
+        + answer
+        + SCAN_BYTES
+    )
+
+
+def files_with(view: View, keys: KeyRange) -> list[FileReader]:
+    return [reader for reader in view.files if keys.overlaps(reader.min_key, reader.max_key)]
+
+
+def share_of_window(files: int) -> int:
+    """Decoded bytes that a scan holds of each file."""
+    return min(SCAN.bytes, WINDOW_BYTES // max(files, 1))
+
+
 def rows_at_once(limit: int | None) -> int:
     """Rows of a file to decode together for a reader that wants *limit* rows: it may begin or end
     within them, and throws away the rest."""
@@ -118,7 +165,7 @@ def rows_at_once(limit: int | None) -> int:
 
 
 def _newest_in_memory(
-    memtables: Counted, keys: Sequence[bytes], columns: Sequence[ColumnDef]
+    memtables: Counted, keys: Sequence[bytes], columns: Sequence[ColumnDef], room: Room
 ) -> tuple[list[pa.Table], dict[bytes, int]]:
     """Rows found, and their versions."""
     schema = file_schema(columns)
@@ -137,7 +184,7 @@ def _newest_in_memory(
                 known[key] = position.version
         rest = missing
         if found:
-            parts.append(conformed(memtable.rows_at(found), schema))
+            parts.append(conformed(memtable.rows_at(found, room), schema))
     return parts, known
 
 
@@ -146,6 +193,7 @@ def _newest_in_files(
     keys: Sequence[bytes],
     columns: Sequence[ColumnDef],
     known: Mapping[bytes, int],
+    room: Room,
 ) -> list[pa.Table]:
     """Rows found, of each file that has any.
 
@@ -166,7 +214,7 @@ def _newest_in_files(
                 rest, hashes = [rest[at] for at in wanted], hashes[wanted]
         if not rest:
             break
-        rows = reader.rows_of(rest, columns, hashes)
+        rows = reader.rows_of(rest, columns, hashes, room)
         if not rows.num_rows:
             continue
         parts.append(rows)

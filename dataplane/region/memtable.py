@@ -12,11 +12,14 @@ from base.errors import Corrupt
 from dataplane.region.columns import DELETE, KEY, OP, VERSION, ColumnDef, file_schema
 from dataplane.region.conforming import conformed
 from dataplane.region.families import ROWS
+from dataplane.region.room import Room
 
 _INDEX_ENTRY_BYTES = 160  # measured: slot, key object and number of one row of the index
 _OLDER_VERSION_BYTES = 50  # measured: a place in the list of its key's versions, and its number
 _COLUMN_BYTES = 500  # measured: array, buffers and their owners of one column of a chunk
 _CHUNK_BYTES = 1_000  # measured: the rest of a chunk
+_ORDER_BYTES = 48  # a place, twice, and a key of a usual length
+_PART_BYTES = 1 << 20
 _MERGED_AT_ONCE = 4
 """Chunks of one rank that become one of the next: a row is copied a few times, and small chunks
 are few."""
@@ -154,8 +157,8 @@ class Memtable:
         is_tombstone = batch.column(OP)[here].as_py() == DELETE
         return Position(at, batch.column(VERSION)[here].as_py(), is_tombstone)
 
-    def rows_at(self, positions: Sequence[Position]) -> pa.Table:
-        """The rows themselves, in no promised order, as `file_schema`."""
+    def rows_at(self, positions: Sequence[Position], room: Room) -> pa.Table:
+        """The rows themselves, in no promised order, as `file_schema`. Raises NoRoomError."""
         chunks, schema = self._chunks, self._schema
         wanted: dict[int, list[int]] = {}
         found: dict[int, _Chunk] = {}
@@ -163,19 +166,17 @@ class Memtable:
             chunk = _chunk_of(chunks, position.row)
             found[chunk.start] = chunk
             wanted.setdefault(chunk.start, []).append(position.row - chunk.start)
-        parts = [
-            conformed(pa.Table.from_batches([found[start].rows.take(pa.array(rows))]), schema)
-            for start, rows in wanted.items()
-        ]
+        parts = []
+        for start, places in wanted.items():
+            rows = found[start].rows
+            room.take_rows(rows, places)
+            parts.append(conformed(pa.Table.from_batches([rows.take(pa.array(places))]), schema))
         return pa.concat_tables(parts) if parts else schema.empty_table()
 
-    def sorted_rows(self, rows: int) -> pa.Table:
-        """The newest version of each key among the first `rows`, tombstones too, by key."""
-        return self._gathered(self.sorted_runs(rows))
-
     def sorted_runs(self, rows: int) -> Sequence[pa.Table]:
-        """The same in a few tables, to be merged. They are kept, each more than twice the next: so
-        a row is sorted few times, however often reads come between writes."""
+        """The newest version of each key among the first `rows`, tombstones too, by key, in a few
+        tables that are to be merged. They are kept, each more than twice the next: so a row is
+        sorted few times, however often reads come between writes."""
         runs = [run for run in self._runs if run.end <= rows]
         is_older = len(runs) < len(self._runs)
         begin = runs[-1].end if runs else 0
@@ -191,9 +192,25 @@ class Memtable:
                 self._count()
         return [run.rows for run in runs]
 
-    def all_rows(self) -> pa.Table:
-        """Every version of each key, tombstones too, by key and newest first."""
-        return sorted_by_key(pa.concat_tables(self._tables(0, self.rows)))
+    def parts_by_key(self, *, every_version: bool) -> Iterator[pa.Table]:
+        """All rows by key and newest first, or the newest version of each key, tombstones too: in
+        parts of about `_PART_BYTES`. Their rows are copied once, whole; `copy_bytes` says so."""
+        rows = pa.concat_tables(self._tables(0, self.rows)).combine_chunks()
+        order = key_order(rows)
+        if not every_version:
+            order = order.filter(is_first_of_key(rows.select([KEY]).take(order)))
+        at_once = max(_PART_BYTES * rows.num_rows // max(rows.nbytes, 1), 1)
+        for first in range(0, len(order), at_once):
+            yield rows.take(order.slice(first, at_once))
+
+    @property
+    def columns(self) -> int:
+        return len(self._schema)
+
+    @property
+    def copy_bytes(self) -> int:
+        """The memory that `parts_by_key` takes: rows, their order and their keys."""
+        return self._chunk_bytes + _ORDER_BYTES * self.rows
 
     def _gathered(self, tables: Sequence[pa.Table]) -> pa.Table:
         """The newest version of each key; columns may have come between two of the tables."""
@@ -252,18 +269,23 @@ def newest_by_key(table: pa.Table) -> pa.Table:
 
 def sorted_by_key(table: pa.Table) -> pa.Table:
     """By key and newest first."""
-    if table.num_rows < 2:
-        return table
-    order = [(KEY, "ascending"), (VERSION, "descending")]
-    return table.take(pc.sort_indices(table, sort_keys=order))
+    return table if table.num_rows < 2 else table.take(key_order(table))
+
+
+def key_order(table: pa.Table) -> pa.UInt64Array:
+    """The places of the rows by key, of each key the newest first."""
+    return pc.sort_indices(table, sort_keys=[(KEY, "ascending"), (VERSION, "descending")])
 
 
 def first_of_each_key(table: pa.Table) -> pa.Table:
     """Of a table sorted by key and newest first, the first row of each key."""
-    if table.num_rows < 2:
-        return table
+    is_first = is_first_of_key(table)
+    return table if pc.all(is_first).as_py() else table.filter(is_first)
+
+
+def is_first_of_key(table: pa.Table) -> pa.BooleanArray:
+    """Whether each row's key is another than that of the row before it."""
+    if table.num_rows == 0:
+        return pa.array([], pa.bool_())
     keys = table.column(KEY).combine_chunks()
-    changes = pc.not_equal(keys[1:], keys[:-1])
-    if pc.all(changes).as_py():
-        return table
-    return table.filter(pa.concat_arrays([pa.array([True]), changes]))
+    return pa.concat_arrays([pa.array([True]), pc.not_equal(keys[1:], keys[:-1])])

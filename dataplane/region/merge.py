@@ -11,9 +11,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dataplane.region.columns import DELETE, KEY, OP
+from dataplane.region.columns import DELETE, KEY, OP, VERSION
 from dataplane.region.key_range import key_after, rows_below
-from dataplane.region.memtable import first_of_each_key, sorted_by_key
+from dataplane.region.memtable import (
+    first_of_each_key,
+    is_first_of_key,
+    key_order,
+    sorted_by_key,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +31,12 @@ class MergeSource:
 
 def merge_live(sources: Sequence[MergeSource]) -> Iterator[pa.Table]:
     """The newest row of each key, without tombstones, in order of key."""
-    for window in merge_newest(sources):
-        live = without_tombstones(window)
-        if live.num_rows:
-            yield live
+    return filter(_has_rows, map(_live_of, _windows(sources)))
 
 
 def without_tombstones(rows: pa.Table) -> pa.Table:
     """The same table if it has none."""
-    is_put = pc.not_equal(rows.column(OP), pa.scalar(DELETE, pa.uint8()))
+    is_put = _is_put(rows)
     return rows if pc.all(is_put).as_py() else rows.filter(is_put)
 
 
@@ -45,6 +47,12 @@ def merge_newest(sources: Sequence[MergeSource]) -> Iterator[pa.Table]:
 
 def merge_versions(sources: Sequence[MergeSource]) -> Iterator[pa.Table]:
     """Every row, by key and newest first. A table holds all rows of each key that it has."""
+    return map(_sorted, _windows(sources))
+
+
+def _windows(sources: Sequence[MergeSource]) -> Iterator[list[pa.Table]]:
+    """The rows of each window, a table of each source that has any. None is kept here: a table
+    holds all that was decoded with it, and would stand beside the next window."""
     waiting = sorted(sources, key=lambda source: source.min_key, reverse=True)
     runs: list[_Run] = []
     while True:
@@ -53,8 +61,33 @@ def merge_versions(sources: Sequence[MergeSource]) -> Iterator[pa.Table]:
         if not runs:
             return
         boundary = min(run.last_key for run in runs)
-        parts = [part for run in runs if (part := run.take_through(boundary)).num_rows]
-        yield parts[0] if len(parts) == 1 else sorted_by_key(pa.concat_tables(parts))
+        yield list(filter(_has_rows, (run.take_through(boundary) for run in runs)))
+
+
+def _sorted(parts: list[pa.Table]) -> pa.Table:
+    return parts[0] if len(parts) == 1 else sorted_by_key(pa.concat_tables(parts))
+
+
+def _live_of(parts: list[pa.Table]) -> pa.Table:
+    """The live rows of a window. They are chosen by their keys before they are copied, once."""
+    rows = pa.concat_tables(parts)
+    heads = rows.select([KEY, VERSION, OP])
+    if len(parts) > 1:
+        order = key_order(heads)
+        heads = heads.take(order)
+    is_live = pc.and_(is_first_of_key(heads), _is_put(heads))
+    all_live = pc.all(is_live).as_py()
+    if len(parts) == 1:
+        return rows if all_live else rows.filter(is_live)
+    return rows.take(order if all_live else order.filter(is_live))
+
+
+def _is_put(rows: pa.Table) -> pa.BooleanArray:
+    return pc.not_equal(rows.column(OP).combine_chunks(), pa.scalar(DELETE, pa.uint8()))
+
+
+def _has_rows(table: pa.Table) -> bool:
+    return bool(table.num_rows)
 
 
 class _Run:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dataplane.region.columns import ColumnDef
-from dataplane.region.flush import covered, write_memtable
+from dataplane.region.flush import covered, flush_bytes, write_memtable
 from dataplane.region.manifest import FileEntry, ListedStatement, Manifest, SealedEntry
 from dataplane.region.memory import Memory
 from dataplane.region.names import Numbered, Opening
@@ -41,9 +41,8 @@ class Replay:
             self.memory.add(living, wall_ms_of(group.version))
             recall(group, self.statements, now_ms)
             self.version = max(self.version, group.version)
-            held, budget = self.memory.bytes, self._place.budget
-            self.share.set(held)
-            if held > self._place.limits.memtable_bytes or budget.must_spill(held):
+            held = self.memory.bytes
+            if held > self._place.limits.memtable_bytes or not self.share.claim(held):
                 self._spill()
         self.sequence = max(self.sequence, log.sequence)
         self._sealed.append(log.entry)
@@ -83,7 +82,7 @@ class Replay:
         self.statement_share.set(self.statements.size_bytes)
 
     def _spill(self) -> None:
-        with self._place.budget.flushes:
+        with self._place.budget.flushing(flush_bytes(self.memory)):
             for memtable in self.memory.memtables():
                 name = Numbered(*self._mine, len(self.spilled) + 1)
                 self.spilled.append(

@@ -11,14 +11,22 @@ from dataplane.region.columns import DELETE, OP, VERSION, ColumnDef
 from dataplane.region.compaction import Compaction
 from dataplane.region.families import columns_in
 from dataplane.region.file_reader import FileReader
-from dataplane.region.file_writer import FileTarget, write_rows
+from dataplane.region.file_writer import FileTarget, write_rows, writing_bytes
 from dataplane.region.kept_versions import KeptVersions
 from dataplane.region.key_range import KeyRange
-from dataplane.region.lookup import View, merge_sources
+from dataplane.region.lookup import View, merge_sources, scan_bytes
 from dataplane.region.manifest import FileEntry
 from dataplane.region.merge import merge_versions
 from dataplane.region.names import DATA, Numbered, data_name
 from dataplane.region.place import RegionPlace
+
+
+def merge_bytes(place: RegionPlace, columns: Sequence[ColumnDef], plan: Compaction) -> int:
+    """The memory that `write_compacted` takes. Reads footers."""
+    own = columns_in(plan.family, columns)
+    rows = sum(entry.rows for entry in plan.inputs)
+    read = scan_bytes(View((), _readers(place, plan)), KeyRange(), own)
+    return read + writing_bytes(rows, len(own))
 
 
 def write_compacted(
@@ -52,15 +60,20 @@ def _kept_rows(
     plan: Compaction,
     check: Callable[[], None],
 ) -> Iterator[pa.Table]:
-    readers = tuple(FileReader(place.files, entry) for entry in plan.inputs)
     kept = KeptVersions(plan.marks)
-    for window in merge_versions(merge_sources(View((), readers), KeyRange(), columns)):
+    for window in merge_versions(
+        merge_sources(View((), _readers(place, plan)), KeyRange(), columns)
+    ):
         check()
         rows = kept.of(window)
         if plan.drops_tombstones:
             rows = _without_tombstones(rows, up_to=min(plan.marks, default=None))
         if rows.num_rows:
             yield rows
+
+
+def _readers(place: RegionPlace, plan: Compaction) -> tuple[FileReader, ...]:
+    return tuple(FileReader(place.files, entry) for entry in plan.inputs)
 
 
 def _without_tombstones(rows: pa.Table, up_to: int | None) -> pa.Table:

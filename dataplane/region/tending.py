@@ -7,11 +7,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from base.errors import NotFound, Unavailable
 from dataplane.region.compaction import Merged, compacted, merged, plan_compaction
 from dataplane.region.core import Core
-from dataplane.region.flush import Frozen, flushed, write_memtable
+from dataplane.region.flush import Frozen, flush_bytes, flushed, write_memtable
 from dataplane.region.housekeeping import leavings, remove_leavings
 from dataplane.region.manifest import FileEntry, Manifest
 from dataplane.region.names import Numbered, data_name
-from dataplane.region.rewrite import write_compacted
+from dataplane.region.rewrite import merge_bytes, write_compacted
 
 
 class Tended(Core):
@@ -38,7 +38,7 @@ class Tended(Core):
             if frozen is None:
                 return False
             columns, marks = self.spec.columns, self._manifest.marks
-            with ExitStack() as names, self.place.budget.flushes:
+            with ExitStack() as names, self.place.budget.flushing(flush_bytes(frozen.memory)):
                 entries = [
                     write_memtable(
                         self.place, columns, memtable, names.enter_context(self._new_file()), marks
@@ -68,7 +68,8 @@ class Tended(Core):
             columns, check = self.spec.columns, self._serving.check
             reading = self._content.view([plan.family])  # an index may die meanwhile
             with self._new_file() as name, self._stale_first(), reading:
-                output = write_compacted(self.place, columns, plan, name, check)
+                with self.place.budget.merging(merge_bytes(self.place, columns, plan)):
+                    output = write_compacted(self.place, columns, plan, name, check)
                 with self._publishing:
                     check()
                     manifest = compacted(self._manifest, plan, output)

@@ -11,6 +11,7 @@ from dataplane.region.group import Applied
 from dataplane.region.key_range import KeyRange
 from dataplane.region.memory_disk import MemoryDisk
 from dataplane.region.place import RegionLimits
+from dataplane.region.reading import ScanBounds
 from dataplane.region.region import Region
 from dataplane.region.schema import RegionSchema
 from tests.region.rig import SPEC, Row, header, place
@@ -90,7 +91,7 @@ def by_index(
 ) -> list[tuple[bytes, bytes, Row]]:
     """Entry, row's key, and row, in the order of the entries."""
     found = []
-    for part in region.scan_index(INDEX, keys, limit=limit):
+    for part in region.scan_index(INDEX, keys, bounds=ScanBounds(limit)):
         table = part.to_pydict()
         rows = zip(table["c1"], table["c2"], strict=True)
         found += list(zip(table["_entry"], table["_key"], rows, strict=True))
