@@ -2,7 +2,8 @@
 
 A read holds a slot, and memory of its kind, until its reader has received the answer; a reader that
 stops receiving is cut off (serving/timed_stream.py). Each kind has slots and memory of its own, so
-that no kind takes those of another. Merges and flushes have a part of their own (`region/budget.py`).
+that no kind takes those of another. Merges and flushes have a part of their own
+(`region/budget.py`).
 
 A read that stays open between two answers (a cursor) keeps its slot and its `Held` until it is
 closed, whether or not anybody asks for its next page: a kind so has no more open cursors than

@@ -12,7 +12,7 @@ from base.errors import MetaError, Refused
 from base.schema.entrycodec import encode_entry
 from base.schema.types import parse_type
 from base.wire.offenders import Duplicate, Offenders
-from dataplane.region import compaction, look_again
+from dataplane.region import compaction, ingesting, look_again
 from dataplane.region.adoption import Ingest, data_file
 from dataplane.region.columns import KEY, VERSION
 from dataplane.region.families import ENTRY_COLUMNS, ROWS
@@ -282,6 +282,23 @@ def prepared_store() -> tuple[MemoryStore, Ingest]:
 
 MADE, SOURCE = prepared_store()
 FILLED = {entry_key("x", b"b"): b"b", entry_key("y", b"d"): b"d", entry_key("z", b"e"): b"e"}
+
+
+def test_given_more_keys_than_memory_may_have_when_ingested_then_all_are_settled_part_by_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ingesting, "PREPARED_BYTES_MAX", 1)
+    store, _ = prepared_store()
+    region = Region.open(place(MemoryDisk(store)), order(1))
+
+    first = region.prepare(SOURCE)
+    region.settle(SOURCE, first)
+    second = region.prepare(SOURCE)
+
+    assert [len(one.keys) for one in (first, second)] == [1, 1]
+    assert not first.keys & second.keys
+    assert region.ingest(SOURCE)
+    assert index_of(region) == FILLED
 
 
 def ingest_once(life: Life) -> None:
