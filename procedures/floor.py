@@ -43,7 +43,7 @@ class Floor:
 
     def free_places(self, lane: Lane, limits: Limits) -> int:
         """None of them: who comes now stands behind all that wait for one."""
-        running = (_candidate(entry) for entry in self.running.values())
+        running = (_running(entry) for entry in self.running.values())
         taken = sum(one.lane is lane and not one.only_waits for one in running)
         return max(0, limits.running_max[lane] - taken)
 
@@ -113,7 +113,7 @@ class Floor:
         """Who starts now."""
         if self._room.is_empty:
             return ()
-        running = [_candidate(entry) for entry in self.running.values()]
+        running = [_running(entry) for entry in self.running.values()]
         started = self._room.admit(running, limits, self._may_start)
         return tuple(self.entries[procedure] for procedure in started)
 
@@ -153,7 +153,16 @@ class Floor:
 
 
 def _candidate(entry: Entry) -> Candidate:
+    """As it enters the waiting room: one that has rested wants a place again."""
+    return _as_one(entry, entry.takes_none if entry.wants_place else entry.only_waits)
+
+
+def _running(entry: Entry) -> Candidate:
+    """As it runs: one that rests has no place, also while it wants one."""
+    return _as_one(entry, entry.only_waits)
+
+
+def _as_one(entry: Entry, only_waits: bool) -> Candidate:
     assert entry.kind is not None
     submission = entry.held.record.submission
-    only_waits = entry.takes_none if entry.wants_place else entry.only_waits
     return Candidate(entry.held.procedure, submission, entry.kind.lane, only_waits)

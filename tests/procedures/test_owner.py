@@ -284,6 +284,30 @@ def test_given_one_that_rested_when_places_are_taken_then_it_waits_for_one_and_c
     office(scenario, TWO)
 
 
+def test_given_more_that_rested_than_there_are_places_when_those_are_free_then_all_go_on() -> None:
+    """Who wants a place has none: it must not count as one of those that run."""
+    many = ("a", "b", "c", "d")
+
+    async def scenario(at: Office) -> None:
+        at.let(*many)
+        at.gates.trouble |= {f"{name} again": AWAY for name in many}
+        await at.at_once(*((name,) for name in many))
+        await at.settle()
+        await at.at_once(("x",), ("y",))
+        await at.cluster.clock.sleep_ms(20_000)
+        tried = len(at.gates.ran)
+        await at.cluster.clock.sleep_ms(20_000)
+        waited = at.gates.ran[tried:]
+        at.gates.trouble.clear()
+        at.let(*(f"{name} again" for name in many), "x", "x again", "y", "y again")
+
+        assert waited == []
+        for name in (*many, "x", "y"):
+            assert (await at.end(name)).outcome is Outcome.SUCCEEDED
+
+    office(scenario, TWO)
+
+
 @pytest.mark.parametrize("ahead_ms", [-3_600_000, 0, 3_600_000])
 def test_given_a_throttle_when_the_last_run_is_by_another_clock_then_it_rests_no_longer(
     ahead_ms: int,
