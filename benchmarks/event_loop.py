@@ -181,8 +181,8 @@ async def measured(load: Load, size: int, folder: Path) -> Found:
     store = Settings(data_dir=folder / "store", metasrvs=0, datanodes=0)
     async with Playground(store) as up:
         endpoint = up.etcd_urls[0].removeprefix("http://")
-        if load.tables:
-            await fill(endpoint, Filling(size, regions=1, nodes=1))
+        if load.tables or load.keys:  # a prefix that holds keys of no cluster has no leader
+            await fill(endpoint, Filling(size if load.tables else 0, regions=1, nodes=1))
         if load.keys:
             await write_keys(endpoint, size)
         report = folder / "report.json"
@@ -289,7 +289,7 @@ async def measure(names: list[str], share: float, against: float) -> bool:
 def show(name: str, size: int, found: Found) -> None:
     report, (before, after) = found.report, found.memory_mib
     ends = ", ".join(f"{count} {end}" for end, count in sorted(found.ends.items()))
-    print(f"{name}, {size}: {ends or 'no procedures'}")
+    print(f"{name}, {size}: {ends or 'no procedures'}", flush=True)
     print(f"  longest of {report['pieces']} pieces: {report['longest_ms']:.0f} ms (at most 50)")
     for one in sorted(report["slow"], key=lambda one: -one["ms"])[:SHOWN]:
         passes = f"{one['gc_ms']:.0f} of gc {one['generations']}"
