@@ -2,9 +2,11 @@
 
 import re
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, Self
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
 from uuid import UUID
 
 import orjson
@@ -190,6 +192,12 @@ class ProcedureKey(Key[ProcedureRecord]):
     procedure: str
 
 
+class StoredForm(NamedTuple):
+    packed: bytes
+    json_bytes: int
+    """The length of its JSON."""
+
+
 class ProcedureHistory(StoredModel):
     """A procedure that is over."""
 
@@ -201,13 +209,25 @@ class ProcedureHistory(StoredModel):
     catalog_version: int | None
     """The version its last change of metadata made; None: it changed nothing."""
 
+    @cached_property
+    def stored_form(self) -> StoredForm:
+        """Made once: it is stored, counted, and measured by who keeps the history in memory."""
+        json, last = StoredModel.pack(self), self.last
+        if not 0 <= last.submitted_at_ms < 1 << AT_MS_BITS:
+            return StoredForm(json, len(json))
+        name = last.resource.name.rpartition(".")[2]
+        own = own_of(name, last.resource.id, last.submitted_at_ms)
+        return StoredForm(HISTORIES.pack(json, own), len(json))
+
     def pack(self) -> bytes:
         """JSON, where its time is none."""
-        json, last = super().pack(), self.last
-        if not 0 <= last.submitted_at_ms < 1 << AT_MS_BITS:
-            return json
-        name = last.resource.name.rpartition(".")[2]
-        return HISTORIES.pack(json, own_of(name, last.resource.id, last.submitted_at_ms))
+        return self.stored_form.packed
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Without the form of what was copied."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("stored_form", None)
+        return copied
 
     @classmethod
     def unpack(cls, raw: bytes) -> bytes:

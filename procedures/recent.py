@@ -32,7 +32,7 @@ class Recent:
     def add(self, procedure: str, history: ProcedureHistory) -> None:
         """Keeps *history*, and forgets the oldest ones beyond the bounds."""
         _, before = self._kept.pop(procedure, (history, 0))
-        size = len(history.model_dump_json())
+        size = history.stored_form.json_bytes
         self._kept[procedure] = (history, size)
         self.size_bytes += size - before
         while len(self._kept) > 1 and self._is_full():
