@@ -48,6 +48,25 @@ def begin(
     )
 
 
+def submitted(
+    kind: Kind[Any],
+    first: ProcedureRecord,
+    stamp: Stamp,
+    overtakes: tuple[str, ...],
+    stood_ms: int,
+) -> ProcedureRecord:
+    """*first*, as it began, with what is known once it is stored."""
+    return first.model_copy(
+        update={
+            "submission": stamp.submission,
+            "submitted_at_ms": stamp.at_ms,
+            "deadline_at_ms": stamp.at_ms + kind.deadline_ms,
+            "overtakes": overtakes,
+            "stood_ms": stood_ms,
+        }
+    )
+
+
 def follow(
     kind: Kind[S], record: ProcedureRecord, outcome: Goto[S], beat: Beat, stamp: Stamp
 ) -> ProcedureRecord:

@@ -60,16 +60,15 @@ class Submitter:
         Refused("ddl-too-large") where its end might not fit a transaction, and Unknown where the
         term ended before the store answered: ask again with the same key.
         """
-        record_must_fit(journal.begin(kind, state, wish.client, _UNKNOWN, parent=wish.parent))
+        first = journal.begin(kind, state, wish.client, _UNKNOWN, parent=wish.parent)
+        record_must_fit(first)
         record, history = ProcedureKey(wish.procedure), ProcedureHistoryKey(wish.procedure)
         digest = wish.client.idempotency
 
         @lru_cache(maxsize=1)
         def make(stamp: Stamp) -> ProcedureRecord:
-            first = journal.begin(kind, state, wish.client, stamp, parent=wish.parent)
-            overtakes = tuple(sorted(wish.overtakes))
             stood_ms = self.ports.gate.stood_ms(stamp.at_ms)
-            return first.model_copy(update={"overtakes": overtakes, "stood_ms": stood_ms})
+            return journal.submitted(kind, first, stamp, tuple(sorted(wish.overtakes)), stood_ms)
 
         txn = Txn().expecting(record, 0).expecting(history, 0).put_stamped(record, make)
         if digest is not None:

@@ -145,6 +145,7 @@ def _asked(request: Request, query: ChangeQuery, conditions: Conditions, by: str
         path=request.scope["path"],
         body=request.state.json,
         request_id=request.state.request_id,
+        body_bytes=getattr(request.state, "body_bytes", None),
         principal=by,
         key=conditions.key,
         if_match=conditions.if_match,

@@ -56,7 +56,7 @@ class Door:
             met = self._at.routes.meet(scope["method"], scope["path"])
             check_query(scope["query_string"])
             body = await checked_body(scope, receive, met, self._at.limits)
-            state["json"] = body.value
+            state["json"], state["body_bytes"] = body.value, len(body.raw)
             with lines_of_request(request_id):
                 await self._app(scope, body.replay(receive), answering)
         except MetaError as error:

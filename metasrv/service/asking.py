@@ -37,6 +37,8 @@ class Asked:
     body: Any
     """As it was parsed; None: it had none."""
     request_id: str
+    body_bytes: int | None = None
+    """Its length as it was sent; None: not known."""
     principal: str = ANONYMOUS
     key: str | None = None
     """Idempotency-Key."""

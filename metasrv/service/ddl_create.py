@@ -58,7 +58,7 @@ def plan_create_table(asked: Asked, wanted: TableToCreate, facts: Facts) -> Chan
         return Stands(CREATE_TABLE, existing)
     nodes = _place(facts.nodes, info.partition.regions)
     route = table_route(PLACEHOLDER_ID, nodes)
-    must_fit(info, route, asked.client())
+    must_fit(info, route, asked)
     draft = CreateTable(info=info, route=route, if_not_exists=spec.if_not_exists)
 
     def numbered(table_id: int) -> CreateTable:
