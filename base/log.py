@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
 import structlog
 
@@ -27,4 +27,6 @@ def log_to_stderr(**always: str) -> None:
 
 def lines_of_request(request_id: str) -> AbstractContextManager[None]:
     """Every line inside, and of tasks begun inside, bears *request_id*; empty: nobody asked."""
+    if structlog.contextvars.get_contextvars().get("request_id") == (request_id or None):
+        return nullcontext()
     return structlog.contextvars.bound_contextvars(request_id=request_id or None)

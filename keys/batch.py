@@ -78,9 +78,9 @@ def share(line: Line, member: Member, now_ms: int) -> tuple[Share, Line]:
     txn = member.txn
     version = line.version + 1 if txn.entries else None
     stamp = Stamp(version, line.submission + 1, max(now_ms, line.at_ms + 1))
-    after = replace(line, submission=stamp.submission)
+    at_ms = line.at_ms
     if member.closes_ms is not None:
-        after = replace(after, at_ms=max(member.closes_ms, line.at_ms + 1))
+        at_ms = max(member.closes_ms, line.at_ms + 1)
     made = {k: make(stamp) if callable(make) else make for k, make in txn.writes.items()}
     update = None
     if version is not None:
@@ -88,7 +88,9 @@ def share(line: Line, member: Member, now_ms: int) -> tuple[Share, Line]:
             version=version, at_ms=stamp.at_ms, procedure=member.procedure, entries=txn.entries
         )
         made[bytes(CatalogUpdateKey(version))] = encode(update)
-        after = replace(after, version=version, at_ms=stamp.at_ms)
+        at_ms = stamp.at_ms
+    number = line.version if version is None else version
+    after = Line(line.fence, number, line.version_revision, at_ms, stamp.submission)
     compares = [Compare(key, seen) for key, seen in txn.expect.items()]
     compares += [Compare(start, 0, end) for start, end in txn.empty]
     writes = tuple(Delete(k) if v is None else Put(k, v) for k, v in made.items())

@@ -13,7 +13,7 @@ from aetcd import rpc
 from base.errors import Conflict, Unknown
 from keys.etcd_calls import Caller, Login, Outgoing
 from keys.etcd_channel import Credentials, open_channel
-from keys.etcd_errors import translated
+from keys.etcd_errors import Translated
 from keys.etcd_watch import NEEDS_LEADER, Source, WatchedRange, follow
 from keys.key import prefix_end
 from keys.kv import (
@@ -87,7 +87,7 @@ class EtcdKv:
         self, key: bytes, end: bytes, *, start_revision: int
     ) -> AsyncGenerator[Watched, None]:
         assert start_revision > 0, "watch from a revision that was read"
-        watched = WatchedRange(self._key(key), self._end(end), self._prefix)
+        watched = WatchedRange(self._prefix + key or LOWEST_KEY, self._end(end), self._prefix)
         source = Source(self._watch, self._caller, watched)
         async with aclosing(follow(source, start_revision)) as found:
             async for each in found:
@@ -106,7 +106,7 @@ class EtcdKv:
 
         etcd asks nobody who renews a lease for a token.
         """
-        with translated("keep_alive", writes=True):
+        with Translated("keep_alive", writes=True):
             call = self._lease.LeaseKeepAlive(timeout=deadline_ms / 1000, metadata=NEEDS_LEADER)
             try:
                 await call.write(rpc.LeaseKeepAliveRequest(ID=lease))
@@ -136,9 +136,6 @@ class EtcdKv:
         """Ends every call and watch that is open: they raise Unavailable or Unknown."""
         await self._channel.close()
 
-    def _key(self, key: bytes) -> bytes:
-        return self._prefix + key or LOWEST_KEY
-
     def _end(self, end: bytes) -> bytes:
         return prefix_end(self._prefix) if end == TO_THE_END else self._prefix + end
 
@@ -158,13 +155,13 @@ class EtcdKv:
 
     def _fill_compare(self, sent: Any, compare: Compare) -> None:
         sent.result, sent.target = EQUAL, MOD
-        sent.key = self._key(compare.key)
+        sent.key = self._prefix + compare.key or LOWEST_KEY
         if compare.end is not None:
             sent.range_end = self._end(compare.end)
         sent.mod_revision = compare.mod_revision
 
     def _fill_get(self, sent: Any, get: Get) -> None:
-        sent.key = self._key(get.key)
+        sent.key = self._prefix + get.key or LOWEST_KEY
         if get.end is not None:
             sent.range_end = self._end(get.end)
         sent.limit = get.limit
@@ -173,10 +170,10 @@ class EtcdKv:
 
     def _fill_write(self, sent: Any, write: Put | Delete) -> None:
         if isinstance(write, Delete):
-            sent.request_delete_range.key = self._key(write.key)
+            sent.request_delete_range.key = self._prefix + write.key or LOWEST_KEY
             return
         put = sent.request_put
-        put.key, put.value = self._key(write.key), write.value
+        put.key, put.value = self._prefix + write.key or LOWEST_KEY, write.value
         if write.lease is not None:
             put.lease = write.lease
 

@@ -12,7 +12,7 @@ from typing import Any
 from aetcd import rpc
 
 from base.errors import Refused, Unavailable
-from keys.etcd_errors import TokenRefused, translated
+from keys.etcd_errors import TokenRefused, Translated
 
 Metadata = tuple[tuple[str, str], ...]
 
@@ -27,7 +27,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """`method` is that of a stub; `sent` what it takes; `writes` as in `translated`."""
+    """`method` is that of a stub; `sent` what it takes; `writes` as in `Translated`."""
 
     name: str
     method: Any
@@ -75,7 +75,7 @@ class Caller:
     async def _authenticate(self, login: Login, timeout_s: float) -> str:
         sent = rpc.AuthenticateRequest(name=login.user, password=login.password)
         try:
-            with translated("authenticate", writes=False):
+            with Translated("authenticate", writes=False):
                 answer = await self._auth.Authenticate(sent, timeout=timeout_s)
         except Refused as error:
             # Passwords are changed here and at etcd in some order: ask again, do not give up.
@@ -84,5 +84,5 @@ class Caller:
 
 
 async def _send(call: Outgoing, metadata: Metadata, timeout_s: float) -> Any:
-    with translated(call.name, writes=call.writes):
+    with Translated(call.name, writes=call.writes):
         return await call.method(call.sent, timeout=max(0.001, timeout_s), metadata=metadata)

@@ -6,8 +6,7 @@ what the server refused while checking it is certain; everything else is Unknown
 """
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 from aetcd import rpc
 from grpc.aio import UsageError
@@ -27,26 +26,42 @@ class TokenRefused(Unavailable):
     """etcd does not know who we are (any more), and did not look at what we ask for."""
 
 
-@contextmanager
-def translated(call: str, *, writes: bool) -> Iterator[None]:
+class Translated:
     """Every foreign error of the block as one of ours, cause kept.
 
     A cancellation passes through, unless it is gRPC's own: a closed channel cancels its calls, and
-    nobody asked this task to stop.
+    nobody asked this task to stop. Not a generator: it is entered for each call to etcd.
     """
-    try:
-        yield
-    except rpc.AioRpcError as error:
-        raise meaning(error.code().name, error.details() or "", call, writes=writes) from error
-    except UsageError as error:
-        raise Unavailable(call=call, reason="closed") from error
-    except asyncio.InvalidStateError as error:
-        raise _not_known(call, writes, reason="stream-over") from error
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        raise _not_known(call, writes, reason="closed") from error
+
+    __slots__ = ("_call", "_writes")
+
+    def __init__(self, call: str, *, writes: bool) -> None:
+        self._call = call
+        self._writes = writes
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        match error:
+            case None:
+                return
+            case rpc.AioRpcError():
+                status, details = error.code().name, error.details() or ""
+                raise meaning(status, details, self._call, writes=self._writes) from error
+            case UsageError():
+                raise Unavailable(call=self._call, reason="closed") from error
+            case asyncio.InvalidStateError():
+                raise _not_known(self._call, self._writes, reason="stream-over") from error
+            case asyncio.CancelledError():
+                task = asyncio.current_task()
+                if task is not None and not task.cancelling():
+                    raise _not_known(self._call, self._writes, reason="closed") from error
 
 
 def meaning(status: str, details: str, call: str, *, writes: bool) -> MetaError:

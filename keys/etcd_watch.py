@@ -11,7 +11,7 @@ from aetcd import rpc
 
 from base.errors import Conflict, Refused, Unavailable
 from keys.etcd_calls import Caller, Metadata
-from keys.etcd_errors import TokenRefused, translated
+from keys.etcd_errors import TokenRefused, Translated
 from keys.kv import Event, Watched
 
 TOKEN_MS = 5_000  # for a token, before a stream is opened
@@ -134,10 +134,10 @@ async def _one_stream(
         progress_notify=True,
         fragment=True,
     )
-    with translated("watch", writes=False):
+    with Translated("watch", writes=False):
         call = source.stub.Watch(metadata=NEEDS_LEADER + metadata)
     try:
-        with translated("watch", writes=False):
+        with Translated("watch", writes=False):
             await call.write(rpc.WatchRequest(create_request=create))
         while True:
             for found in assembler.feed(await _next_response(call)):
@@ -147,7 +147,7 @@ async def _one_stream(
 
 
 async def _next_response(call: Any) -> Any:
-    with translated("watch", writes=False):
+    with Translated("watch", writes=False):
         response = await call.read()
     if not isinstance(response, rpc.WatchResponse):
         raise Unavailable(call="watch", reason="stream over")

@@ -85,8 +85,9 @@ class Txn:
         return cls({key: read.mod_revision for key, read in seen.reads.items()})
 
     def expecting(self, key: Key[Any], mod_revision: int) -> "Txn":
-        assert self.expect.get(bytes(key), mod_revision) == mod_revision
-        expect = {**self.expect, bytes(key): mod_revision}
+        raw = bytes(key)
+        assert self.expect.get(raw, mod_revision) == mod_revision
+        expect = {**self.expect, raw: mod_revision}
         return Txn(expect, self.empty, self.writes, self.entries)
 
     def while_empty(self, keys: Range) -> "Txn":
@@ -124,11 +125,12 @@ class Txn:
     def _write(
         self, key: Key[Any], value: bytes | Late | None, derived_from: Key[Any] | None
     ) -> "Txn":
-        read = bytes(derived_from or key)
+        raw = bytes(key)
+        read = raw if derived_from is None else bytes(derived_from)
         assert read in self.expect, f"{key} is written but {read!r} was never read"
-        assert bytes(key) not in self.writes, f"{key} is written twice"
+        assert raw not in self.writes, f"{key} is written twice"
         assert len(self.writes) < TXN_OPS_MAX
-        writes = {**self.writes, bytes(key): value}
+        writes = {**self.writes, raw: value}
         return Txn(self.expect, self.empty, writes, self.entries)
 
 
