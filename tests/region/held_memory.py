@@ -134,8 +134,8 @@ def replay(bench: Bench) -> tuple[int, int]:
     held = [0]
 
     class Watched(MemoryBudget):
-        def set(self, holder: int, size: int) -> None:
-            super().set(holder, size)
+        def _set(self, holder: int, size: int) -> None:
+            super()._set(holder, size)
             held.append(self.bytes)
 
     place = RegionPlace(LocalDisk(), bench.place.root, SystemClock(), budget=Watched(GIB))
