@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from base.rows.arrow_parts import END_OF_STREAM
 from base.rows.layout import Layout
 from base.wire.batches import HEADER_KEY, BatchHeader
 
@@ -44,8 +45,4 @@ def body_of(rows: pa.RecordBatch, header: BatchHeader) -> bytes:
     """The Arrow IPC stream that a region takes."""
     metadata = {HEADER_KEY: header.model_dump_json().encode()}
     schema = rows.schema.with_metadata(metadata)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_batch(rows.replace_schema_metadata(metadata))
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+    return b"".join((schema.serialize(), rows.serialize(), END_OF_STREAM))

@@ -104,6 +104,8 @@ def by_region(layout: Layout, given: Given) -> list[Part]:
     """In order of region."""
     if not given.count:
         return []
+    if layout.router.regions == 1:
+        return [Part(0, given)]
     numbers = layout.router.numbers([given.columns[one.id].values for one in layout.routed_by])
     present = sorted(pc.unique(numbers).to_pylist())
     if len(present) == 1:
