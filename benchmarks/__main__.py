@@ -11,6 +11,7 @@ COMMANDS = (
     (sys.executable, "-m", "benchmarks.failovers"),
     (sys.executable, "-m", "benchmarks.regions"),
     (sys.executable, "-m", "benchmarks.region_costs"),
+    (sys.executable, "-m", "benchmarks.batch_costs"),
     (sys.executable, "-m", "benchmarks.job_costs"),
     (sys.executable, "-m", "benchmarks.rows"),
     (sys.executable, "-m", "benchmarks.metastores"),

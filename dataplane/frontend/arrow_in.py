@@ -37,7 +37,7 @@ class ArrowIn:
         while (message := await self._message()) is not None:
             stream = b"".join((first, message))
             short = is_short_columnar(0, len(stream))
-            for batch in await offload(short, _decoded, stream):
+            for batch in await offload(short, decoded, stream):
                 yield batch
 
     async def _message(self) -> memoryview | None:
@@ -79,7 +79,7 @@ class ArrowIn:
         return body
 
 
-def _decoded(stream: bytes) -> list[pa.RecordBatch]:
+def decoded(stream: bytes) -> list[pa.RecordBatch]:
     """Of a schema and one more message."""
     try:
         check_messages(stream)

@@ -39,8 +39,13 @@ def take_in(batch: pa.RecordBatch, shape: BatchShape) -> Intake:
     parts, expected = [], {}
     for family, some in _by_family(batch):
         part = _part(family, some, shape.of(family))
+        absent = dict.fromkeys(part.keys, ABSENT)
+        if len(absent) < len(part.keys):
+            raise Refused(
+                "invalid-request", family=family, reason="a key stands twice in one batch"
+            )
         parts.append(part)
-        expected[family] = _expectations(some, part.keys)
+        expected[family] = _expectations(some, absent)
     return Intake(parts, expected, batch.num_rows)
 
 
@@ -84,10 +89,7 @@ def _part(family: int, batch: pa.RecordBatch, shape: FamilyShape) -> Part:
     # What does not convert is for the change of type to find, and no fault of who knows none.
     _check_values(rows, [one for one in shape.not_null if one.name_in(known) in (one.name, None)])
     _check_sizes(family, rows)
-    keys = rows.column(KEY).to_pylist()
-    if len(keys) > 1 and len(set(keys)) < len(keys):
-        raise Refused("invalid-request", family=family, reason="a key stands twice in one batch")
-    return Part(family, rows, keys)
+    return Part(family, rows, rows.column(KEY).to_pylist())
 
 
 def _check_values(rows: pa.RecordBatch, not_null: Sequence[ColumnDef]) -> None:
@@ -113,12 +115,14 @@ def _check_sizes(family: int, rows: pa.RecordBatch) -> None:
         check_entry_keys(rows.column(KEY), family)
 
 
-def _expectations(batch: pa.RecordBatch, keys: Sequence[bytes]) -> Mapping[bytes, int]:
+def _expectations(batch: pa.RecordBatch, absent: Mapping[bytes, int]) -> Mapping[bytes, int]:
+    """*absent*: all keys of the batch, in order, as a batch expects them that none of them is
+    there."""
     if EXPECT not in batch.schema.names:
         return {}
     asked = batch.column(EXPECT)
     if asked.null_count == 0 and pc.max(asked).as_py() == pc.min(asked).as_py() == ABSENT:
-        return dict.fromkeys(keys, ABSENT)
+        return absent
     versions = asked.to_pylist()
-    pairs = zip(keys, versions, strict=True)
+    pairs = zip(absent, versions, strict=True)
     return {key: version for key, version in pairs if version is not None}
