@@ -22,22 +22,22 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from base.clock import SystemClock
-from base.schema.partition import HashRule
-from base.schema.types import parse_type
-from base.wire.jobs import BackfillJob, JobIndex, LoadColumn, LoadJob, LoadRegion
-from base.wire.orders import RegionColumn
 from benchmarks.postgres import Connection, postgres
 from benchmarks.report import head, line, ratio
-from dataplane.region.adoption import Ingest
-from dataplane.region.columns import ColumnDef, RegionSpec
-from dataplane.region.families import ROWS as ROWS_FAMILY
-from dataplane.region.local_disk import LocalDisk
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.engine.region import Region
+from dataplane.region.format.columns import ColumnDef, RegionSpec
+from dataplane.region.format.families import ROWS as ROWS_FAMILY
+from dataplane.region.format.schema import RegionSchema
+from dataplane.region.manifests.adoption import Ingest
 from dataplane.region.place import RegionPlace
-from dataplane.region.region import Region
-from dataplane.region.schema import RegionSchema
 from metasrv.adapters.spark_jobs import SparkJobs, SparkSettings, driver_command
-from metasrv.toolchain import checkout, read_toolchain
+from metasrv.host.toolchain import checkout, read_toolchain
+from metasrv_base.clock import SystemClock
+from metasrv_base.schema.partition import HashRule
+from metasrv_base.schema.types import parse_type
+from metasrv_base.wire.node.jobs import BackfillJob, JobIndex, LoadColumn, LoadJob, LoadRegion
+from metasrv_base.wire.node.orders import RegionColumn
 
 ROWS, LARGE = 2_000_000, 10_000_000
 FILE_ROWS = 500_000

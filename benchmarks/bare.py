@@ -13,7 +13,7 @@ import uvicorn
 import uvloop
 from fastapi import FastAPI, Response
 
-from metasrv.api.tables import TABLE
+from metasrv.api.routes.tables import TABLE
 
 
 def bare_app(body: bytes) -> FastAPI:

@@ -13,20 +13,20 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from base.elements.states import ElementState
-from base.rows.split import body_of
-from base.schema.partition import HashRule
-from base.wire.batches import BatchHeader
-from base.wire.feed import FeedColumn, FeedTable
 from benchmarks.region_costs import Bench, spent_us
 from benchmarks.report import head, line
 from benchmarks.rows import BATCH_ROWS, COLUMNS, rows_between, stream_of
-from dataplane.datanode.batch_body import read_batch
-from dataplane.frontend.arrow_in import decoded
-from dataplane.frontend.given import Op, Part, by_region, from_arrow
-from dataplane.frontend.planning import Known, Statement
-from dataplane.frontend.schema import Schema
-from dataplane.region.columns import ColumnDef
+from dataplane.datanode.regions.batch_body import read_batch
+from dataplane.frontend.catalog.schema import Schema
+from dataplane.frontend.http.arrow_in import decoded
+from dataplane.frontend.planning.given import Op, Part, by_region, from_arrow
+from dataplane.frontend.planning.planning import Known, Statement
+from dataplane.region.format.columns import ColumnDef
+from metasrv_base.elements.states import ElementState
+from metasrv_base.rows.split import body_of
+from metasrv_base.schema.partition import HashRule
+from metasrv_base.wire.frontend.feed import FeedColumn, FeedTable
+from metasrv_base.wire.node.batches import BatchHeader
 
 BATCHES = 200
 TABLE_ID = 1024

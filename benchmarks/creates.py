@@ -25,11 +25,11 @@ import orjson
 
 from benchmarks.load import Load, closed_loop, request_of
 from benchmarks.raw import DEADLINE_MS, SETTINGS, Shape, Work, measured
-from keys.etcd import EtcdKv
 from keys.key import Range
-from keys.kv import Kv
-from keys.records import ProcedureHistory
-from keys.scan import scan
+from keys.model.records import ProcedureHistory
+from keys.store.etcd import EtcdKv
+from keys.store.kv import Kv
+from keys.store.scan import scan
 from keys.value import decode, encode
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground

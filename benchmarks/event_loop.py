@@ -32,10 +32,6 @@ from typing import Any
 
 import httpx
 
-from base.fanout import fan_out
-from base.ids import uuid7
-from base.rng import SystemRng
-from base.wire.procedures import NO_ENDS
 from benchmarks.creates import MANY, PATH, SPEC
 from benchmarks.filled import Filling, fill
 from benchmarks.raw import DEADLINE_MS
@@ -43,13 +39,17 @@ from benchmarks.recovery import HeldStub, beat
 from benchmarks.report import resident_mib
 from benchmarks.stub_node import HEAD_MAX
 from benchmarks.watched import REPORT
-from keys.etcd import EtcdKv
-from keys.kv import Put, Request
-from keys.records import Idempotency, IdempotencyKey
+from keys.model.records import Idempotency, IdempotencyKey
+from keys.store.etcd import EtcdKv
+from keys.store.kv import Put, Request
 from keys.value import encode
 from metasrv.playground.plan import KEY_PREFIX, Program, Settings, plan
 from metasrv.playground.playground import Playground
 from metasrv.playground.ports import free_ports
+from metasrv_base.concurrency.fanout import fan_out
+from metasrv_base.ids import uuid7
+from metasrv_base.rng import SystemRng
+from metasrv_base.wire.api.procedures import NO_ENDS
 
 QUOTA_BYTES = 8 << 30
 ENDS = re.compile(r'^metasrv_procedures_total\{kind="(\w+)",outcome="(\w+)"\} (\S+)$', re.M)
@@ -221,7 +221,7 @@ async def server(etcd: str, folder: Path, report: Path) -> AsyncIterator[tuple[s
 
 
 def _watched(one: Program) -> list[str]:
-    return [word.replace("metasrv.main", "benchmarks.watched") for word in one.argv]
+    return [word.replace("metasrv.server.main", "benchmarks.watched") for word in one.argv]
 
 
 @asynccontextmanager

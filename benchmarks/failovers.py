@@ -22,15 +22,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from base.clock import SystemClock
-from base.schema.instants import parse_instant
-from base.wire.procedures import ProcedureBody
-from base.wire.tables import ColumnSpec, TableSpec
 from benchmarks.report import ROUNDS, head, line, ratio
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
 from metasrv.sdk.client import AsyncClient
-from metasrv.sdk.connect import connect_async
+from metasrv.sdk.connections import connect_async
+from metasrv_base.clock import SystemClock
+from metasrv_base.schema.instants import parse_instant
+from metasrv_base.wire.api.procedures import ProcedureBody
+from metasrv_base.wire.api.tables import ColumnSpec, TableSpec
 
 NAME = "main.public.moved"
 SPEC = TableSpec(

@@ -16,32 +16,32 @@ from functools import partial
 from itertools import islice
 from uuid import uuid4
 
-from base.clock import Clock, SystemClock
-from base.fanout import fan_out
-from base.ids import RandomIds, TableId, region_id
-from base.wire.tables import ColumnSpec, HashPartition, TableSpec
 from benchmarks.stamped import Mould
-from keys.batch import VERSION_KEY, Line, Member
-from keys.bootstrap import bootstrap_request
-from keys.catalogs import DEFAULT_CATALOG, DEFAULT_SCHEMA
-from keys.cluster import Cordon, Node, NodeKey, Resources, SequenceKey
-from keys.cluster import Sequence as Taken
-from keys.committer import Committer
-from keys.etcd import EtcdKv
-from keys.filling import fill as fill_batch
-from keys.kv import TXN_OPS_MAX, Compare, Kv, Put, Request
-from keys.line import read_line
-from keys.log import CatalogVersion, TableCreated
-from keys.routing import put_route
-from keys.sequence import FIRST
-from keys.tables import TableInfoKey, TableName, TableNameKey, TableRouteKey
-from keys.txn import Txn
+from keys.commit.batch import VERSION_KEY, Line, Member
+from keys.commit.bootstrap import bootstrap_request
+from keys.commit.committer import Committer
+from keys.commit.log_head import read_line
+from keys.commit.packing import fill as fill_batch
+from keys.commit.routing import put_route
+from keys.commit.sequence import FIRST
+from keys.commit.txn import Txn
+from keys.model.catalogs import DEFAULT_CATALOG, DEFAULT_SCHEMA
+from keys.model.cluster import Cordon, Node, NodeKey, Resources, SequenceKey
+from keys.model.cluster import Sequence as Taken
+from keys.model.log import CatalogVersion, TableCreated
+from keys.model.tables import TableInfoKey, TableName, TableNameKey, TableRouteKey
+from keys.store.etcd import EtcdKv
+from keys.store.kv import TXN_OPS_MAX, Compare, Kv, Put, Request
 from keys.value import encode
-from metasrv.election import Election, Identity, Timing, win
+from metasrv.leadership.election import Election, Identity, Timing, win
 from metasrv.nodes.registry import DATANODE
 from metasrv.playground.plan import KEY_PREFIX
-from metasrv.service import wishes
-from metasrv.service.ddl_create import TableToCreate, table_info, table_route
+from metasrv.service.ddl.ddl_create import TableToCreate, table_info, table_route
+from metasrv.service.requests import wishes
+from metasrv_base.clock import Clock, SystemClock
+from metasrv_base.concurrency.fanout import fan_out
+from metasrv_base.ids import RandomIds, TableId, region_id
+from metasrv_base.wire.api.tables import ColumnSpec, HashPartition, TableSpec
 from procedures.ports import NodeView
 
 DEADLINE_MS = 5_000

@@ -23,13 +23,13 @@ import httpx
 import orjson
 import pyarrow as pa
 
-from base.wire.procedures import ProcedureBody
 from benchmarks.load import connected, request_of
 from benchmarks.report import head, line, ratio
 from benchmarks.schema_waits import JSON
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
-from metasrv.sdk.connect import connect_async
+from metasrv.sdk.connections import connect_async
+from metasrv_base.wire.api.procedures import ProcedureBody
 
 ROUNDS = 3
 BATCH_ROWS = 20_000

@@ -18,17 +18,17 @@ from random import Random
 
 import httpx
 
-from base.fanout import fan_out
-from base.ids import uuid7
 from benchmarks.creates import PATH, Place, create, ready, stub_node
 from benchmarks.raw import DEADLINE_MS
-from keys.etcd import EtcdKv
-from keys.kv import Kv, Put, Request
-from keys.records import Idempotency, IdempotencyKey, ProcedureHistory, ProcedureHistoryKey
-from keys.scan import scan
+from keys.model.records import Idempotency, IdempotencyKey, ProcedureHistory, ProcedureHistoryKey
+from keys.store.etcd import EtcdKv
+from keys.store.kv import Kv, Put, Request
+from keys.store.scan import scan
 from keys.value import decode, encode
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
+from metasrv_base.concurrency.fanout import fan_out
+from metasrv_base.ids import uuid7
 
 COLUMNS = [
     {"name": "id", "type": "int64", "nullable": False},

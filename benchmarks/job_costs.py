@@ -15,16 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from base.wire.inputs import BorrowedFile
 from benchmarks.region_costs import spent_us
 from benchmarks.report import head, line
-from dataplane.pipelines.entry_files import is_same
-from dataplane.pipelines.executor import Output, copy_file, read_back
-from dataplane.region.adoption import data_file
-from dataplane.region.columns import ColumnDef, file_schema
-from dataplane.region.file_writer import FileTarget, write_rows
-from dataplane.region.key_order import in_key_order
-from dataplane.region.local_disk import LocalDisk
+from dataplane.pipelines.jobs.entry_files import is_same
+from dataplane.pipelines.jobs.executor import Output, copy_file, read_back
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.files.file_writer import FileTarget, write_rows
+from dataplane.region.format.columns import ColumnDef, file_schema
+from dataplane.region.format.key_order import in_key_order
+from dataplane.region.manifests.adoption import data_file
+from metasrv_base.wire.node.inputs import BorrowedFile
 
 ROUNDS = 5
 ROWS = 500_000

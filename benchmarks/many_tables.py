@@ -22,8 +22,6 @@ from urllib.parse import urlencode
 
 import httpx
 
-from base.clock import Clock, SystemClock
-from base.rng import SystemRng
 from benchmarks.creates import MANY, PATH, SPEC, WARM, Place, cpu_ms, create, stub_node
 from benchmarks.filled import Filling, fill, name_of
 from benchmarks.load import Connection, Load, closed_loop, connected, request_of
@@ -31,6 +29,8 @@ from benchmarks.report import ROUNDS, head, line, ratio, resident_mib
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
 from metasrv.playground.ports import free_ports
+from metasrv_base.clock import Clock, SystemClock
+from metasrv_base.rng import SystemRng
 from serving.begin import program
 
 FEW = 100

@@ -14,10 +14,10 @@ from pathlib import Path
 from threading import Event
 from xml.sax.saxutils import escape
 
-from base.rng import SystemRng
 from benchmarks.postgres import missing_postgres, postgres
+from metasrv.host.toolchain import checkout, read_toolchain
 from metasrv.playground.ports import free_ports
-from metasrv.toolchain import checkout, read_toolchain
+from metasrv_base.rng import SystemRng
 
 DRIVERS = (Path("/usr/share/java/postgresql.jar"),)
 CLASS = "org.apache.hadoop.hive.metastore.HiveMetaStore"

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 
 from benchmarks.load import Load
-from keys.etcd import EtcdKv
-from keys.kv import Compare, Kv, Put, Request
+from keys.store.etcd import EtcdKv
+from keys.store.kv import Compare, Kv, Put, Request
 
 DEADLINE_MS = 10_000
 PREFIX = b"bench/"

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import httpx
 
-from base.wire.nodes import HeartbeatAnswer, HeartbeatRequest, RegionStat
 from benchmarks.creates import MANY, PATH, SPEC, Place, cpu_ms, ready, stub_node
 from benchmarks.load import Load, closed_loop, connected, request_of
 from benchmarks.report import ROUNDS, head, line, ratio
 from benchmarks.stub_node import RESOURCES, VERSION
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
+from metasrv_base.wire.node.nodes import HeartbeatAnswer, HeartbeatRequest, RegionStat
 
 TABLES, REGIONS = 10, 10
 STUB = "stub-1"

@@ -18,15 +18,15 @@ from pathlib import Path
 
 import httpx
 
-from base.clock import Clock, SystemClock
-from base.errors import MetaError
-from base.fanout import fan_out
-from base.wire.procedures import NO_ENDS
 from benchmarks.creates import MANY, PATH, SPEC
 from benchmarks.report import ROUNDS, head, line
 from benchmarks.stub_node import HEAD_MAX, Stub
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
+from metasrv_base.clock import Clock, SystemClock
+from metasrv_base.concurrency.fanout import fan_out
+from metasrv_base.errors import MetaError
+from metasrv_base.wire.api.procedures import NO_ENDS
 
 LOOK_S = 0.02
 PATIENCE_MS = 120_000

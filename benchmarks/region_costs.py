@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from base.clock import SystemClock
-from base.errors import MetaError
-from base.wire.batches import BatchHeader
 from benchmarks.report import head, line
-from dataplane.region.columns import ColumnDef, RegionSpec
-from dataplane.region.local_disk import LocalDisk
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.engine.region import Region
+from dataplane.region.format.columns import ColumnDef, RegionSpec
 from dataplane.region.place import OpenOrder, RegionLimits, RegionPlace
-from dataplane.region.region import Region
+from metasrv_base.clock import SystemClock
+from metasrv_base.errors import MetaError
+from metasrv_base.wire.node.batches import BatchHeader
 
 ROUNDS = 3
 TABLE_ID = 1024

@@ -19,13 +19,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from base.clock import SystemClock
-from base.wire.batches import BatchHeader
-from dataplane.region.block_cache import BlockCache
-from dataplane.region.columns import ColumnDef, RegionSpec
-from dataplane.region.local_disk import LocalDisk
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.engine.region import Region
+from dataplane.region.files.block_cache import BlockCache
+from dataplane.region.format.columns import ColumnDef, RegionSpec
 from dataplane.region.place import OpenOrder, RegionLimits, RegionPlace
-from dataplane.region.region import Region
+from metasrv_base.clock import SystemClock
+from metasrv_base.wire.node.batches import BatchHeader
 
 REGION_ID = 1024 << 32
 SPEC = RegionSpec(region_id=REGION_ID, columns=(ColumnDef(id=1, type="binary", nullable=False),))

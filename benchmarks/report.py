@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from metasrv.toolchain import checkout, read_toolchain
+from metasrv.host.toolchain import checkout, read_toolchain
 
 ROUNDS = 5
 

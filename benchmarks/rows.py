@@ -22,13 +22,13 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from base.clock import SystemClock
 from benchmarks.creates import cpu_ms
 from benchmarks.load import closed_loop, request_of
 from benchmarks.postgres import PORT, Connection, missing_postgres, postgres, socket_in
 from benchmarks.report import head, line, ratio
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
+from metasrv_base.clock import SystemClock
 
 ROUNDS = 3
 ROWS = 1_000_000

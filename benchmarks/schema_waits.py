@@ -21,14 +21,18 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from base.feed.mirror import Mirror
-from base.wire.feed import Update, read_line
-from base.wire.holders import AcknowledgeRequest, HolderRegisterAnswer, HolderRegisterRequest
 from benchmarks.creates import PATH, SPEC, Place, counts, ready, stub_node
 from benchmarks.load import Connection, connected, request_of
 from benchmarks.report import ROUNDS, head, line
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
+from metasrv_base.feed.mirror import Mirror
+from metasrv_base.wire.frontend.feed import Update, read_line
+from metasrv_base.wire.frontend.holders import (
+    AcknowledgeRequest,
+    HolderRegisterAnswer,
+    HolderRegisterRequest,
+)
 
 HOLDERS = (0, 1, 8, 100)
 JSON = {"content-type": "application/json"}

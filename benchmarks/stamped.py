@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from keys.kv import Put
+from keys.store.kv import Put
 
 Numbers = Mapping[bytes, bytes]
 """What stands in the mould -> what is to stand there."""

@@ -13,8 +13,8 @@ from uuid import uuid4
 
 import orjson
 
-from base.wire.client import HttpClient
-from base.wire.nodes import (
+from metasrv_base.wire.http.client import HttpClient
+from metasrv_base.wire.node.nodes import (
     HeartbeatRequest,
     NodeResources,
     RegionStat,

@@ -17,8 +17,8 @@ from typing import Any
 
 import uvloop
 
-from base.clock import SystemClock
-from metasrv import main as metasrv
+from metasrv.server import main as metasrv
+from metasrv_base.clock import SystemClock
 
 REPORT = "WATCHED_REPORT"
 SLOW_NS = 20_000_000  # pieces that the report names

@@ -7,9 +7,9 @@ from functools import cache
 from string import Formatter
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, get_type_hints
 
-from base.errors import Corrupt
-from base.ids import IDENTIFIER, NODE_ID, UUID_TEXT
 from keys.value import StoredModel
+from metasrv_base.errors import Corrupt
+from metasrv_base.ids import IDENTIFIER, NODE_ID, UUID_TEXT
 
 V = TypeVar("V", bound=StoredModel)
 

@@ -5,9 +5,9 @@ from typing import ClassVar, TypeVar
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
-from base.described import Described
-from base.errors import Corrupt
 from keys.packed import NewerPacking
+from metasrv_base.described import Described
+from metasrv_base.errors import Corrupt
 
 M = TypeVar("M", bound="StoredModel")
 NEWER = "newer_format"  # type of the validation error

@@ -6,20 +6,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from base.clock import Clock
-from base.ids import Ids
-from base.rng import Rng
-from keys.catalog import Catalog
+from keys.catalog.catalog import Catalog
+from keys.catalog.known import known
+from keys.commit.txn import Snapshot, snapshot
 from keys.key import Key
-from keys.known import known
-from keys.kv import Readable
-from keys.records import Submission
-from keys.txn import Snapshot, snapshot
+from keys.model.records import Submission
+from keys.store.kv import Readable
+from metasrv_base.clock import Clock
+from metasrv_base.ids import Ids
+from metasrv_base.rng import Rng
+from procedures.elements.passages import Passage, Passages, drained
+from procedures.elements.reorg_pace import Pace
+from procedures.elements.reorg_width import ReorgWidth
 from procedures.gate import Gate
-from procedures.passages import Passage, Passages, drained
 from procedures.ports import Children, Jobs, Leases, Nodes, Placement, SchemaSync, Sender
-from procedures.reorg_pace import Pace
-from procedures.reorg_width import ReorgWidth
 
 
 @dataclass(frozen=True, slots=True)

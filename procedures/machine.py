@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from base.elements.graph import Graph
-from base.elements.proofs import is_proved
-from base.elements.proved import PROVED
-from keys.records import Lock, Resource
-from keys.txn import NOTHING, Txn
+from keys.commit.txn import NOTHING, Txn
+from keys.model.records import Lock, Resource
+from metasrv_base.elements.graph import Graph
+from metasrv_base.elements.proofs import is_proved
+from metasrv_base.elements.proved import PROVED
 from procedures.context import Context
 
 

@@ -1,14 +1,19 @@
 """The world as a procedure sees it: small ports, so that one code runs in production and in tests.
 
-Kv, Clock and Ids are ports of their own layers (keys/kv.py, base/clock.py, base/ids.py).
+Kv, Clock and Ids are ports of their own layers (keys/store/kv.py, metasrv_base/clock.py,
+metasrv_base/ids.py).
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from base.wire.inputs import Borrowed, Snapshot
-from base.wire.jobs import (
+from keys.commit.committer import Committed
+from keys.commit.txn import Txn
+from keys.model.records import Outcome
+from keys.model.transitions import Late
+from metasrv_base.wire.node.inputs import Borrowed, Snapshot
+from metasrv_base.wire.node.jobs import (
     BackfillJob,
     BackfillResult,
     CheckJob,
@@ -20,11 +25,7 @@ from base.wire.jobs import (
     ValidateJob,
     ValidateResult,
 )
-from base.wire.orders import Order, OrderResult
-from keys.committer import Committed
-from keys.records import Outcome
-from keys.transitions import Late
-from keys.txn import Txn
+from metasrv_base.wire.node.orders import Order, OrderResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,9 @@ class NodeView:
 
 
 class Placement(Protocol):
-    """Facts about the nodes; which of them to take is a pure function (procedures/placing.py)."""
+    """Facts about the nodes; which of them to take is a pure function
+    (procedures/steps/placing.py).
+    """
 
     def nodes(self) -> tuple[NodeView, ...]: ...
 

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from metasrv.tool_search import said
+from metasrv.host.tool_search import said
 from scripts import children
 
 QUIET = {"DEBIAN_FRONTEND": "noninteractive"}

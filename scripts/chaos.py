@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from base.clock import SystemClock
-from metasrv.toolchain import checkout
+from metasrv.host.toolchain import checkout
+from metasrv_base.clock import SystemClock
 from tests.process import ddl_loop, members
 from tests.process.failover_stages import LEADER_STAGES, SPARK, blow_at
 from tests.process.faults import FAULTS

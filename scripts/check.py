@@ -4,7 +4,7 @@ import sys
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
-from base.clock import SystemClock
+from metasrv_base.clock import SystemClock
 from scripts import children, lanes
 from scripts.report import Took, table
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from metasrv.tool_search import said
+from metasrv.host.tool_search import said
 from scripts import apt, children
 
 RUN_LOCK = "requirements.lock"

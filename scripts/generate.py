@@ -12,13 +12,13 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Generators, as "module:function".
 GENERATORS: tuple[str, ...] = (
-    "base.elements.page:pages",
-    "base.wire.problems:pages",
-    "keys.keyspace_page:pages",
+    "metasrv_base.elements.page:pages",
+    "metasrv_base.wire.problem.problems:pages",
+    "keys.model.keyspace_page:pages",
     "procedures.kinds.diagrams:pages",
-    "procedures.control_page:pages",
-    "dataplane.datanode.documents:documents",
-    "dataplane.frontend.documents:documents",
+    "procedures.engine.control_page:pages",
+    "dataplane.datanode.http.documents:documents",
+    "dataplane.frontend.http.documents:documents",
     "metasrv.api.openapi:documents",
     "metasrv.check.invariants_page:pages",
     "scripts.conformance:pages",

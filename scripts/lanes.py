@@ -5,7 +5,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from threading import Event
 
-from base.clock import SystemClock
+from metasrv_base.clock import SystemClock
 from scripts.children import OUT_OF_TIME, begun
 
 Lane = Generator[None, None, None]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
-from base.clock import SystemClock
-from metasrv.toolchain import read_toolchain
+from metasrv.host.toolchain import read_toolchain
+from metasrv_base.clock import SystemClock
 from scripts import children, lanes
 from scripts.parts import (
     IN_MEMORY,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from metasrv.toolchain import toolchain_file
+from metasrv.host.toolchain import toolchain_file
 from scripts import children, environment, tools
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -5,8 +5,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from metasrv.tool_search import VECTOR, ask_java, said, write_shim
-from metasrv.toolchain import (
+from metasrv.host.tool_search import VECTOR, ask_java, said, write_shim
+from metasrv.host.toolchain import (
     Candidate,
     Tool,
     Toolchain,

@@ -8,8 +8,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from base.errors import MetaError, NotFound, Refused
-from base.wire.problems import Problem, field_errors, problem_of
+from metasrv_base.errors import MetaError, NotFound, Refused
+from metasrv_base.wire.problem.problems import Problem, field_errors, problem_of
 
 PROBLEM: Mapping[int | str, dict[str, Any]] = {
     "default": {"model": Problem, "description": "Any refusal or failure (problem+json)."}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 
-from base.errors import Refused
+from metasrv_base.errors import Refused
 from serving.heads import CHUNKED
 
 LINE_BYTES_MAX = 20

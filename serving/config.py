@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.functional_validators import field_validator
 
-from base.ids import NODE_ID
-from base.settings_list import Setting, in_effect, settings_of, table_of
-from base.token import listen_fault, optional_token, optional_tokens
-from base.wire.addresses import is_base_url
+from metasrv_base.ids import NODE_ID
+from metasrv_base.settings_list import Setting, in_effect, settings_of, table_of
+from metasrv_base.token import listen_fault, optional_token, optional_tokens
+from metasrv_base.wire.http.addresses import is_base_url
 
 
 class ProgramConfig(BaseModel):

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import structlog
 from prometheus_client import Counter, Histogram
 
-from base.clock import Clock
-from base.errors import Corrupt, MetaError, Refused
-from base.log import lines_of_request
-from base.wire import strict_json
-from base.wire.asgi import (
+from metasrv_base.clock import Clock
+from metasrv_base.errors import Corrupt, MetaError, Refused
+from metasrv_base.log import lines_of_request
+from metasrv_base.wire.http import strict_json
+from metasrv_base.wire.http.asgi import (
     Answering,
     App,
     Receive,

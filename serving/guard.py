@@ -14,10 +14,10 @@ import orjson
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from base.errors import MetaError, Refused, Unavailable
-from base.wire.asgi import new_id
-from base.wire.problems import problem_of
-from base.wire.strict_json import HEADER_BYTES_MAX
+from metasrv_base.errors import MetaError, Refused, Unavailable
+from metasrv_base.wire.http.asgi import new_id
+from metasrv_base.wire.http.strict_json import HEADER_BYTES_MAX
+from metasrv_base.wire.problem.problems import problem_of
 from serving.bodies import Body
 from serving.heads import ENDS, body_bytes, check_growing, without_upgrade
 

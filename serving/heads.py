@@ -7,8 +7,8 @@ that nobody sent (RFC 9112, 11.2), so whatever could be read in two ways is refu
 import re
 from collections.abc import Collection
 
-from base.errors import Refused
-from base.wire.strict_json import HEADER_BYTES_MAX, PATH_BYTES_MAX
+from metasrv_base.errors import Refused
+from metasrv_base.wire.http.strict_json import HEADER_BYTES_MAX, PATH_BYTES_MAX
 
 CHUNKED = -1
 HEADERS_MAX = 100

@@ -12,7 +12,9 @@ from serving.guard import Bounds, GuardedConfig
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 """Names by which a server that listens on loopback may be addressed; and so no foreign one."""
-KEEP_ALIVE_S = 5  # idle connections; our own clients end theirs before (base/wire/client.py)
+KEEP_ALIVE_S = (
+    5  # idle connections; our own clients end theirs before (metasrv_base/wire/http/client.py)
+)
 BACKLOG = 1_024
 
 

@@ -14,9 +14,18 @@ from typing import Protocol
 
 import structlog
 
-from base.errors import Refused
-from base.token import OwnToken, Tokens, read_tokens
-from base.wire.asgi import Answering, App, Message, Receive, Scope, Send, given_id, new_id
+from metasrv_base.errors import Refused
+from metasrv_base.token import OwnToken, Tokens, read_tokens
+from metasrv_base.wire.http.asgi import (
+    Answering,
+    App,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    given_id,
+    new_id,
+)
 
 OPEN = frozenset({"/livez", "/readyz"})
 """For probes that cannot hold a secret; they say nothing but yes or no."""

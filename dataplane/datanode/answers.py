@@ -1,7 +1,7 @@
-"""What a node says of itself over HTTP, beside the models of base/wire."""
+"""What a node says of itself over HTTP, beside the models of metasrv_base/wire."""
 
-from base.wire.model import WireModel
-from base.wire.nodes import RegionStat
+from metasrv_base.wire.model import WireModel
+from metasrv_base.wire.node.nodes import RegionStat
 
 
 class RegionBody(WireModel):

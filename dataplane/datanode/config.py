@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from base.rows.retry import SENT_MS_MAX
+from metasrv_base.rows.retry import SENT_MS_MAX
 from serving.config import ProgramConfig, checked_name
 
 MEMTABLE_BYTES_MIN = 64 << 10

@@ -15,35 +15,35 @@ from typing import Any
 import structlog
 import uvloop
 
-from base.clock import SystemClock
-from base.errors import Conflict, Corrupt
-from base.log import log_to_stderr
-from base.ready import announce
-from base.wire.addresses import own_url
-from base.wire.client import HttpClient
 from dataplane.datanode.allocator import share_arenas
-from dataplane.datanode.app import build_app
 from dataplane.datanode.config import DatanodeConfig
-from dataplane.datanode.heartbeat import Heart, World
-from dataplane.datanode.journal import NodeJournal, open_journal
-from dataplane.datanode.leases import RegionLeases
-from dataplane.datanode.membership import Identity, Membership
-from dataplane.datanode.merging import Merging
-from dataplane.datanode.metasrv import HttpLeader, LocalMachine
+from dataplane.datanode.http.app import build_app
+from dataplane.datanode.membership.heartbeat import Heart, World
+from dataplane.datanode.membership.membership import Identity, Membership
+from dataplane.datanode.membership.metasrv import HttpLeader, LocalMachine
 from dataplane.datanode.metrics import NodeMetrics
-from dataplane.datanode.orders import OrderDesk
+from dataplane.datanode.orders.journal import NodeJournal, open_journal
+from dataplane.datanode.orders.orders import OrderDesk
 from dataplane.datanode.ports import Spawn
-from dataplane.datanode.regions import Regions
+from dataplane.datanode.regions.leases import RegionLeases
+from dataplane.datanode.regions.regions import Regions
+from dataplane.datanode.regions.rows import RowDesk
+from dataplane.datanode.regions.store import DiskStore
 from dataplane.datanode.root_lock import RootLock
-from dataplane.datanode.rows import RowDesk
 from dataplane.datanode.service import Service
-from dataplane.datanode.store import DiskStore
-from dataplane.datanode.upkeep import Upkeep
-from dataplane.region.block_cache import BlockCache
-from dataplane.region.budget import MemoryBudget
-from dataplane.region.local_disk import LocalDisk
+from dataplane.datanode.upkeep.merging import Merging
+from dataplane.datanode.upkeep.upkeep import Upkeep
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.files.block_cache import BlockCache
+from dataplane.region.memory.budget import MemoryBudget
+from dataplane.region.memory.statements import StatementWindow
 from dataplane.region.place import RegionLimits
-from dataplane.region.statements import StatementWindow
+from metasrv_base.clock import SystemClock
+from metasrv_base.errors import Conflict, Corrupt
+from metasrv_base.log import log_to_stderr
+from metasrv_base.ready import announce
+from metasrv_base.wire.http.addresses import own_url
+from metasrv_base.wire.http.client import HttpClient
 from serving.no_pandas import leave_out_pandas
 from serving.open_files import raise_open_files
 from serving.server import Server

@@ -3,9 +3,9 @@
 import pyarrow as pa
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from dataplane.datanode.membership import Membership
-from dataplane.datanode.regions import Regions, Slot
-from dataplane.region.compaction import Merged, plan_compaction
+from dataplane.datanode.membership.membership import Membership
+from dataplane.datanode.regions.regions import Regions, Slot
+from dataplane.region.compaction.compaction import Merged, plan_compaction
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 

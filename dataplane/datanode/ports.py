@@ -3,8 +3,8 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from base.wire.orders import CreateRegion, DiscardRoot, DropRegion, OpenRegion
-from dataplane.region.region import Region
+from dataplane.region.engine.region import Region
+from metasrv_base.wire.node.orders import CreateRegion, DiscardRoot, DropRegion, OpenRegion
 
 Spawn = Callable[[Coroutine[Any, Any, None]], object]
 """Start a task of the process's task group (main.py owns it)."""

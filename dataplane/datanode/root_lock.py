@@ -5,7 +5,7 @@ import os
 from types import TracebackType
 from typing import Self
 
-from base.errors import Conflict
+from metasrv_base.errors import Conflict
 
 FILE = "lock"
 

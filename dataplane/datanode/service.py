@@ -3,17 +3,17 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from base.clock import Clock
-from base.errors import NotFound, Unavailable
-from base.wire.orders import OrderRequest, OrderResponse
 from dataplane.datanode.answers import NodeRegions, RegionBody, VersionBody
-from dataplane.datanode.leases import RegionLeases
-from dataplane.datanode.membership import VERSION, Membership
+from dataplane.datanode.membership.membership import VERSION, Membership
 from dataplane.datanode.metrics import NodeMetrics
-from dataplane.datanode.orders import OrderDesk
-from dataplane.datanode.regions import Regions, Slot, is_reported, stat_of
-from dataplane.datanode.rows import RowDesk
-from dataplane.datanode.store import schema_of
+from dataplane.datanode.orders.orders import OrderDesk
+from dataplane.datanode.regions.leases import RegionLeases
+from dataplane.datanode.regions.regions import Regions, Slot, is_reported, stat_of
+from dataplane.datanode.regions.rows import RowDesk
+from dataplane.datanode.regions.store import schema_of
+from metasrv_base.clock import Clock
+from metasrv_base.errors import NotFound, Unavailable
+from metasrv_base.wire.node.orders import OrderRequest, OrderResponse
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ import os
 import sys
 from pathlib import Path
 
-from base.settings_list import as_json
 from dataplane.datanode.config import DatanodeConfig
+from metasrv_base.settings_list import as_json
 
 if __name__ == "__main__":
     toml = Path(sys.argv[1]) if sys.argv[1:] else None

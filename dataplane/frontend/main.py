@@ -14,27 +14,27 @@ from typing import Any
 import structlog
 import uvloop
 
-from base.clock import SystemClock
-from base.errors import Conflict
-from base.log import log_to_stderr
-from base.ready import announce
-from base.rng import SystemRng
-from base.rows.nodes import Nodes
-from base.token import OwnToken
-from base.wire.addresses import own_url
-from base.wire.client import HttpClient
-from dataplane.frontend.app import build_app
-from dataplane.frontend.catalog import LiveCatalog
+from dataplane.frontend.catalog.catalog import LiveCatalog
+from dataplane.frontend.catalog.feed import Feed, Servers
 from dataplane.frontend.config import FrontendConfig
-from dataplane.frontend.feed import Feed, Servers
-from dataplane.frontend.holder import Holder, World
-from dataplane.frontend.latency import Latency
+from dataplane.frontend.http.app import build_app
+from dataplane.frontend.lease.holder import Holder, World
+from dataplane.frontend.lease.latency import Latency
+from dataplane.frontend.lease.transactions import Transactions
 from dataplane.frontend.metasrv import HttpLeader
 from dataplane.frontend.metrics import FrontendMetrics
-from dataplane.frontend.regions import Regions
 from dataplane.frontend.service import Service
-from dataplane.frontend.statements import Statements
-from dataplane.frontend.transactions import Transactions
+from dataplane.frontend.statements.regions import Regions
+from dataplane.frontend.statements.statements import Statements
+from metasrv_base.clock import SystemClock
+from metasrv_base.errors import Conflict
+from metasrv_base.log import log_to_stderr
+from metasrv_base.ready import announce
+from metasrv_base.rng import SystemRng
+from metasrv_base.rows.nodes import Nodes
+from metasrv_base.token import OwnToken
+from metasrv_base.wire.http.addresses import own_url
+from metasrv_base.wire.http.client import HttpClient
 from serving.no_pandas import leave_out_pandas
 from serving.open_files import raise_open_files
 from serving.server import Server

@@ -2,13 +2,13 @@
 
 from urllib.parse import quote
 
-from base.wire.client import HttpClient
-from base.wire.holders import (
+from metasrv_base.wire.frontend.holders import (
     AcknowledgeAnswer,
     AcknowledgeRequest,
     HolderRegisterAnswer,
     HolderRegisterRequest,
 )
+from metasrv_base.wire.http.client import HttpClient
 
 REGISTER_MS_MAX = 5_000
 SIGN_OFF_MS_MAX = 3_000

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from base.reservations import Reservations
 from dataplane.frontend.metrics import FrontendMetrics
-from dataplane.frontend.reads import Reads
-from dataplane.frontend.regions import Regions
-from dataplane.frontend.scanning import Scanning
-from dataplane.frontend.statements import Statements
-from dataplane.frontend.writes import Writes
-from dataplane.frontend.writing import Writing
+from dataplane.frontend.statements.reads import Reads
+from dataplane.frontend.statements.regions import Regions
+from dataplane.frontend.statements.scanning import Scanning
+from dataplane.frontend.statements.statements import Statements
+from dataplane.frontend.statements.writes import Writes
+from dataplane.frontend.statements.writing import Writing
+from metasrv_base.concurrency.reservations import Reservations
 
 ANSWER_BYTES = 256 << 20
 

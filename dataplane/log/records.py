@@ -17,7 +17,7 @@ which nobody was told of, and may keep its pages in any order: the reader keeps 
 before the damage. A whole record that knows the damaged bytes to be durable, wherever it stands,
 proves that synced bytes were lost: that is `Corrupt`, not a shorter log.
 
-Segments of format 1 are read by dataplane/region/log_format_v1.py.
+Segments of format 1 are read by dataplane/region/log/log_format_v1.py.
 """
 
 import struct
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from base.errors import Corrupt
+from metasrv_base.errors import Corrupt
 
 FORMAT = 2
 

@@ -23,7 +23,7 @@ class Content(NamedTuple):
 
 
 class File(Protocol):
-    """The part of dataplane/region/disk.py's `AppendFile` that a segment needs."""
+    """The part of dataplane/region/disk/disk.py's `AppendFile` that a segment needs."""
 
     def append(self, data: bytes) -> None: ...
 

@@ -24,8 +24,22 @@ from pydantic import ValidationError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from base.errors import MetaError, Refused
-from base.wire.jobs import (
+from dataplane.pipelines.failures import code_of
+from dataplane.pipelines.jobs.backfill import backfill
+from dataplane.pipelines.jobs.check import check
+from dataplane.pipelines.jobs.load import load
+from dataplane.pipelines.jobs.move import move
+from dataplane.pipelines.jobs.validate import validate
+from dataplane.pipelines.running_job import RunningJob
+from dataplane.pipelines.session import (
+    SessionSettings,
+    end_java,
+    is_over,
+    java_version,
+    start_session,
+)
+from metasrv_base.errors import MetaError, Refused
+from metasrv_base.wire.node.jobs import (
     REQUEST,
     Answer,
     BackfillJob,
@@ -40,21 +54,7 @@ from base.wire.jobs import (
     ThrottleJob,
     ValidateJob,
 )
-from base.wire.problems import safe
-from dataplane.pipelines.backfill import backfill
-from dataplane.pipelines.check import check
-from dataplane.pipelines.failures import code_of
-from dataplane.pipelines.load import load
-from dataplane.pipelines.move import move
-from dataplane.pipelines.running_job import RunningJob
-from dataplane.pipelines.session import (
-    SessionSettings,
-    end_java,
-    is_over,
-    java_version,
-    start_session,
-)
-from dataplane.pipelines.validate import validate
+from metasrv_base.wire.problem.problems import safe
 
 JOBS_AT_ONCE = 2  # the others wait; executors are shared anyway
 NICENESS = 5

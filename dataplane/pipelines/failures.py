@@ -5,7 +5,7 @@ import re
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from base.errors import MetaError
+from metasrv_base.errors import MetaError
 
 AWAY = re.compile(
     r"ExecutorLostFailure|FetchFailed|Python worker (exited unexpectedly|failed to connect)"

@@ -17,8 +17,8 @@ from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Self
 
-from base.clock import Clock
-from base.errors import Unavailable
+from metasrv_base.clock import Clock
+from metasrv_base.errors import Unavailable
 
 WAIT_MS_MAX = 200
 """Between two questions: how late a task hears of a new rate."""

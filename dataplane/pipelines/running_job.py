@@ -8,10 +8,10 @@ from pydantic import JsonValue
 from pyspark.accumulators import Accumulator
 from pyspark.sql import SparkSession
 
-from base.clock import SystemClock
-from base.errors import Unavailable
-from base.wire.jobs import Job, JobFailed, JobProgress, MoveJob
 from dataplane.pipelines.pace import PaceAddress, PaceServer, SharedBucket
+from metasrv_base.clock import SystemClock
+from metasrv_base.errors import Unavailable
+from metasrv_base.wire.node.jobs import Job, JobFailed, JobProgress, MoveJob
 
 DETAIL_CHARS_MAX = 2000  # of a failure: Java's traces are long
 

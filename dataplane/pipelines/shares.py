@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from base.errors import Unavailable
+from metasrv_base.errors import Unavailable
 
 
 @dataclass(frozen=True, slots=True)

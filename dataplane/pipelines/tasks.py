@@ -9,9 +9,9 @@ from typing import Any, Protocol, TypeVar
 from pydantic import JsonValue
 from pyspark.sql import SparkSession
 
-from base.errors import Corrupt, MetaError, Refused, Unavailable
-from base.wire.problems import safe
 from dataplane.pipelines.pace import PaceAddress
+from metasrv_base.errors import Corrupt, MetaError, Refused, Unavailable
+from metasrv_base.wire.problem.problems import safe
 
 T = TypeVar("T")
 

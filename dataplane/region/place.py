@@ -3,14 +3,14 @@
 import posixpath
 from dataclasses import dataclass, field
 
-from base.clock import Clock
-from dataplane.region.block_cache import BlockCache
-from dataplane.region.budget import MemoryBudget
-from dataplane.region.columns import ColumnDef, ordered
-from dataplane.region.disk import Disk
-from dataplane.region.file_reader import FileSource
-from dataplane.region.schema import RegionSchema
-from dataplane.region.statements import StatementWindow
+from dataplane.region.disk.disk import Disk
+from dataplane.region.files.block_cache import BlockCache
+from dataplane.region.files.file_reader import FileSource
+from dataplane.region.format.columns import ColumnDef, ordered
+from dataplane.region.format.schema import RegionSchema
+from dataplane.region.memory.budget import MemoryBudget
+from dataplane.region.memory.statements import StatementWindow
+from metasrv_base.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,15 @@ from urllib.parse import urlencode
 
 import httpx
 
-from base.errors import MetaError, NotLeader, Refused, Unavailable, Unknown
-from base.token import OwnToken
-from base.wire.client import HttpClient
-from base.wire.inputs import Borrowed, Snapshot
-from base.wire.orders import (
+from keys.catalog.catalog import Catalog
+from keys.model.tables import RegionState
+from metasrv.adapters.order_line import Lane, Member, OrderLine, lane_of, tell
+from metasrv.nodes.book import NodeBook
+from metasrv_base.errors import MetaError, NotLeader, Refused, Unavailable, Unknown
+from metasrv_base.token import OwnToken
+from metasrv_base.wire.http.client import HttpClient
+from metasrv_base.wire.node.inputs import Borrowed, Snapshot
+from metasrv_base.wire.node.orders import (
     CreateRegion,
     LeaseGrant,
     OpenRegion,
@@ -21,10 +25,6 @@ from base.wire.orders import (
     OrderResult,
     OrderSender,
 )
-from keys.catalog import Catalog
-from keys.tables import RegionState
-from metasrv.adapters.order_line import Lane, Member, OrderLine, lane_of, tell
-from metasrv.nodes.book import NodeBook
 from procedures.ports import Sender
 
 ORDER_DEADLINE_MS = 30_000  # opening replays a log; what takes longer is tried again, and goes on

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from base.clock import Clock
-from base.errors import MetaError
-from base.wire.jobs import (
+from metasrv_base.clock import Clock
+from metasrv_base.errors import MetaError
+from metasrv_base.wire.node.jobs import (
     BackfillJob,
     BackfillResult,
     CheckJob,

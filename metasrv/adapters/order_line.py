@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from base.errors import MetaError, Unavailable, Unknown
-from base.wire.orders import Order, OrderResult, OrderSender
+from metasrv_base.errors import MetaError, Unavailable, Unknown
+from metasrv_base.wire.node.orders import Order, OrderResult, OrderSender
 
 ORDERS_MAX = 1_024  # of one request: what a node can carry out well within its deadline
 WAITING_MAX = 4_096  # members in one line: more than all running procedures can hold at once

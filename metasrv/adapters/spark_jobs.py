@@ -16,10 +16,10 @@ from pathlib import Path
 
 import structlog
 
-from base.backoff import Backoff
-from base.clock import Clock
-from base.errors import MetaError, Refused, Unavailable
-from base.wire.jobs import (
+from metasrv_base.clock import Clock
+from metasrv_base.concurrency.backoff import Backoff
+from metasrv_base.errors import MetaError, Refused, Unavailable
+from metasrv_base.wire.node.jobs import (
     ANSWER,
     Answer,
     BackfillJob,
@@ -41,7 +41,7 @@ from base.wire.jobs import (
     ValidateJob,
     ValidateResult,
 )
-from base.wire.problems import KINDS
+from metasrv_base.wire.problem.problems import KINDS
 from procedures.ports import Progress
 
 LINE_BYTES_MAX = 64 << 20  # a result lists its files: hundreds of thousands of them

@@ -13,15 +13,16 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from base.turns import TURN, Turns, by_turns, slices
-from base.wire.holders import AcknowledgeRequest
-from base.wire.nodes import HEARTBEAT_REGIONS_MAX, HeartbeatRequest, RegionStat
-from base.wire.tables import TableSpec
-from metasrv.api import holders, internal, tables
-from metasrv.api.asked import holder_of, plainly_asked
-from metasrv.api.query import Query, ReadQuery
-from metasrv.service.state import ServerState
-from metasrv.service.wishes import SchemaName, TableName
+from metasrv.api.http.asked import holder_of, plainly_asked
+from metasrv.api.http.query import Query, ReadQuery
+from metasrv.api.internal import holders, internal
+from metasrv.api.routes import tables
+from metasrv.service.requests.wishes import SchemaName, TableName
+from metasrv.service.state.state import ServerState
+from metasrv_base.concurrency.turns import TURN, Turns, by_turns, slices
+from metasrv_base.wire.api.tables import TableSpec
+from metasrv_base.wire.frontend.holders import AcknowledgeRequest
+from metasrv_base.wire.node.nodes import HEARTBEAT_REGIONS_MAX, HeartbeatRequest, RegionStat
 
 AS_IT_IS = ReadQuery()
 NO_QUERY = Query()

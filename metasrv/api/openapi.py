@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from metasrv.api.routes import bare_app
-from metasrv.api.shaped import shaped
+from metasrv.api.documents.shaped import shaped
+from metasrv.api.routes.routes import bare_app
 
 PATH = "openapi/metasrv.v1.json"
 

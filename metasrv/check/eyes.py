@@ -10,18 +10,18 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
-from base.errors import MetaError, Unavailable
-from base.token import LOOPBACK
-from base.wire.client import HttpClient
-from base.wire.inspect import Inspection, InspectRequest
-from keys.cluster import Node
+from keys.model.cluster import Node
 from metasrv.check.facts import NodeReport, ServerReport
+from metasrv_base.errors import MetaError, Unavailable
+from metasrv_base.token import LOOPBACK
+from metasrv_base.wire.http.client import HttpClient
+from metasrv_base.wire.node.inspect import Inspection, InspectRequest
 
 M = TypeVar("M", bound=BaseModel)
 
 ASK_DEADLINE_MS = 5_000
 INSPECT_S_MAX = 1_800  # of one node: every byte under its root is read, with --deep every value
-INSPECTOR = "dataplane.region.inspect"  # a program of the data plane, started by its name
+INSPECTOR = "dataplane.region.check.inspect"  # a program of the data plane, started by its name
 INSTALLED_IN = Path(__file__).resolve().parents[2]
 
 

@@ -11,19 +11,26 @@ from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
 
-from base.errors import Corrupt
-from base.ids import RegionId, table_of
-from base.wire.inspect import InspectedRoot
-from base.wire.nodes import RegionStat
-from keys.catalog import Catalog
-from keys.families import parse_any
+from keys.catalog.catalog import Catalog
 from keys.key import Key
-from keys.kv import KeyValue
-from keys.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion, CatalogVersionKey
-from keys.records import ProcedureKey, ProcedureRecord
-from keys.removed import RemovedTableInfo, RemovedTableInfoKey, RemovedTableRouteKey
-from keys.tables import RegionRoute, RegionState, TableInfo, TableInfoKey, TableRoute, TableRouteKey
+from keys.model.families import parse_any
+from keys.model.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion, CatalogVersionKey
+from keys.model.records import ProcedureKey, ProcedureRecord
+from keys.model.removed import RemovedTableInfo, RemovedTableInfoKey, RemovedTableRouteKey
+from keys.model.tables import (
+    RegionRoute,
+    RegionState,
+    TableInfo,
+    TableInfoKey,
+    TableRoute,
+    TableRouteKey,
+)
+from keys.store.kv import KeyValue
 from keys.value import NewerFormat, StoredModel, decode
+from metasrv_base.errors import Corrupt
+from metasrv_base.ids import RegionId, table_of
+from metasrv_base.wire.node.inspect import InspectedRoot
+from metasrv_base.wire.node.nodes import RegionStat
 
 V = TypeVar("V", bound=StoredModel)
 

@@ -52,27 +52,35 @@ INVARIANTS: tuple[Invariant, ...] = (
     Invariant(
         "A change of metadata is one transaction: all its keys, its log entry and its procedure's "
         "record have one revision.",
-        ("keys/batch.py::seal", "keys/routing.py::put_route", "procedures/runner.py"),
+        (
+            "keys/commit/batch.py::seal",
+            "keys/commit/routing.py::put_route",
+            "procedures/engine/runner.py",
+        ),
         ("table-name", "table-whole", "table-reverse", "removed-whole", "log-together"),
         (CHECK,),
     ),
     Invariant(
         "A key that is written was read first, or its text is derived from one that was; every "
         "transaction compares a key that it writes.",
-        ("keys/txn.py::Txn", "keys/batch.py::seal"),
+        ("keys/commit/txn.py::Txn", "keys/commit/batch.py::seal"),
         ("log-together", "log-tells"),
         (TXN, CHECK),
     ),
     Invariant(
         "A write of a leader is compared with the revision at which it was elected.",
-        ("keys/batch.py::Line", "keys/committer.py::Committer"),
+        ("keys/commit/batch.py::Line", "keys/commit/committer.py::Committer"),
         ("leader-leased", "candidate-leased", "cluster-one"),
         ("tests/metasrv/test_election.py", CHECK),
     ),
     Invariant(
         "The log is dense, rises in time, is written once, and tells exactly the keys that are "
         "stored.",
-        ("keys/catalog.py::Catalog.apply", "keys/batch.py::seal", "keys/follower.py::Follower"),
+        (
+            "keys/catalog/catalog.py::Catalog.apply",
+            "keys/commit/batch.py::seal",
+            "keys/catalog/follower.py::Follower",
+        ),
         ("log-dense", "log-times", "log-folds", "log-tells", "log-once", "server-follows"),
         (CHECK,),
     ),
@@ -84,20 +92,20 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "An id that was used is never used again.",
-        ("keys/sequence.py::Sequences", "keys/bootstrap.py"),
+        ("keys/commit/sequence.py::Sequences", "keys/commit/bootstrap.py"),
         ("id-sequence", "id-once", "removed-living", "cluster-bootstrapped"),
         (CHECK,),
     ),
     Invariant(
         "Who holds a lock follows from the records alone, in order of submission; nobody runs "
         "without its locks.",
-        ("procedures/holding.py::holders",),
+        ("procedures/locking/holding.py::holders",),
         ("procedure-locks", "procedure-submission"),
         (CHECK,),
     ),
     Invariant(
         "An accepted procedure has a record until it has a history, never both and never neither.",
-        ("procedures/runner.py", "procedures/submit.py::Submitter"),
+        ("procedures/engine/runner.py", "procedures/engine/submit.py::Submitter"),
         (
             "procedure-once",
             "procedure-parent",
@@ -110,21 +118,24 @@ INVARIANTS: tuple[Invariant, ...] = (
     Invariant(
         "A record is at a step of its kind, along its edges; one that is not known here is parked "
         "with its locks.",
-        ("procedures/journal.py::follow", "procedures/recovery.py::entries_of"),
+        ("procedures/engine/journal.py::follow", "procedures/scheduling/recovery.py::entries_of"),
         ("procedure-parked", "procedure-runnable"),
         (CHECK,),
     ),
     Invariant(
         "The parts of a table fit: its regions and its partition rule, its columns and its keys, "
         "its name and its schema.",
-        ("base/schema/partition.py", "procedures/kinds/create_table.py"),
+        ("metasrv_base/schema/partition.py", "procedures/kinds/tables/create_table.py"),
         ("region-ids", "table-elements", "table-online", "table-schema", "route-nodes"),
         ("tests/base/test_table_rules.py", CHECK),
     ),
     Invariant(
         "A region has one leader at its epoch; the highest fence in its root is that epoch's, and "
         "no fence is raised to an epoch that the route has not shown.",
-        ("dataplane/region/fence.py::look", "dataplane/region/takeover.py::claim_roots"),
+        (
+            "dataplane/region/manifests/fence.py::look",
+            "dataplane/region/engine/takeover.py::claim_roots",
+        ),
         (
             "region-epoch",
             "region-root",
@@ -141,8 +152,8 @@ INVARIANTS: tuple[Invariant, ...] = (
         "What was acknowledged is in a file or a log segment that the current manifest names, "
         "whole.",
         (
-            "dataplane/region/opening.py::open_existing",
-            "dataplane/region/housekeeping.py::remove_superseded",
+            "dataplane/region/engine/opening.py::open_existing",
+            "dataplane/region/manifests/housekeeping.py::remove_superseded",
         ),
         (
             "root-manifest",
@@ -156,20 +167,23 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "Nobody reads a log beyond its seal, and what stands before a seal never changes.",
-        ("dataplane/region/sealed_log.py::read_sealed",),
+        ("dataplane/region/log/sealed_log.py::read_sealed",),
         ("segment-sealed",),
         ("tests/region/test_borrow.py", CHECK),
     ),
     Invariant(
         "A folder that is read is claimed by a route, and a claimed folder is there.",
-        ("procedures/kinds/failover_table.py", "dataplane/region/adoption.py"),
+        ("procedures/kinds/failover/failover_table.py", "dataplane/region/manifests/adoption.py"),
         ("root-borrows", "root-there", "removed-roots", "folder-orphan"),
         ("tests/region/test_borrow.py", CHECK),
     ),
     Invariant(
         "Rows of a file are in order of key, the newest first; a key is in the one region that "
         "the partition rule says, so it is unique in its table.",
-        ("dataplane/region/file_writer.py::write_rows", "base/schema/partition.py::Router"),
+        (
+            "dataplane/region/files/file_writer.py::write_rows",
+            "metasrv_base/schema/partition.py::Router",
+        ),
         ("file-order", "rows-placed"),
         ("tests/base/test_partition.py", CHECK),
     ),
@@ -182,7 +196,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "A region whose storage is gone or damaged is `lost`, loudly, and never begun anew.",
-        ("dataplane/region/lost.py::lost_if_missing", "procedures/announcing.py"),
+        ("dataplane/region/disk/lost.py::lost_if_missing", "procedures/steps/announcing.py"),
         ("region-lost", "region-readable", "unseen"),
         ("tests/region/test_borrow.py", CHECK),
     ),

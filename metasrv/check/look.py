@@ -5,18 +5,24 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from base.clock import Clock
-from base.errors import Unavailable
-from base.fanout import fan_out
-from base.wire.inspect import InspectedRoot, Inspection, InspectRequest, KeyShape, WantedRegion
-from keys.cluster import Node, NodeKey
 from keys.key import Range
-from keys.kv import Kv
-from keys.scan import scan
-from keys.tables import RegionRoute, TableInfo
+from keys.model.cluster import Node, NodeKey
+from keys.model.tables import RegionRoute, TableInfo
+from keys.store.kv import Kv
+from keys.store.scan import scan
 from metasrv.check.facts import Facts, NodeReport, ServerReport, World, read_facts
 from metasrv.check.rule import Scope, Violation, judge
 from metasrv.check.rules import RULES
+from metasrv_base.clock import Clock
+from metasrv_base.concurrency.fanout import fan_out
+from metasrv_base.errors import Unavailable
+from metasrv_base.wire.node.inspect import (
+    InspectedRoot,
+    Inspection,
+    InspectRequest,
+    KeyShape,
+    WantedRegion,
+)
 
 STORE_DEADLINE_MS = 10_000  # of one page
 SECOND_LOOK_MS = 5_000  # after the first: two heartbeats, in which a node is told what to do

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from base.wire.inspect import FileContent, InspectedFile, InspectedSegment
-from keys.tables import RegionState
+from keys.model.tables import RegionState
 from metasrv.check.facts import Facts
 from metasrv.check.rule import Fault, Judgement, Rule, Scope
+from metasrv_base.wire.node.inspect import FileContent, InspectedFile, InspectedSegment
 
 
 def roots(facts: Facts) -> Iterator[Fault]:

@@ -4,9 +4,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from base.errors import NotFound, Refused
-from keys.catalogs import CatalogNameKey, SchemaNameKey
-from keys.cluster import (
+from keys.commit.sequence import FIRST
+from keys.key import Key
+from keys.model.catalogs import CatalogNameKey, SchemaNameKey
+from keys.model.cluster import (
     CandidateKey,
     ClusterKey,
     LeaderKey,
@@ -15,15 +16,14 @@ from keys.cluster import (
     SequenceKey,
     SettingKey,
 )
-from keys.holders import HolderKey
-from keys.key import Key
-from keys.log import CatalogUpdateKey
-from keys.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
-from keys.sequence import FIRST
-from keys.tables import DatanodeTableKey, TableInfoKey, TableRouteKey
+from keys.model.holders import HolderKey
+from keys.model.log import CatalogUpdateKey
+from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
+from keys.model.tables import DatanodeTableKey, TableInfoKey, TableRouteKey
 from metasrv.check.facts import Facts
 from metasrv.check.rule import Fault, Rule, Severity
-from metasrv.tunables import Tunables
+from metasrv.settings.tunables import Tunables
+from metasrv_base.errors import NotFound, Refused
 
 
 def families(facts: Facts) -> Iterator[Fault]:

@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 from typing import Any
 
-from keys.catalog import Catalog
-from keys.catalogs import CatalogNameKey, SchemaNameKey
+from keys.catalog.catalog import Catalog
 from keys.key import Key
-from keys.log import CatalogUpdateKey, CatalogVersionKey
-from keys.removed import (
+from keys.model.catalogs import CatalogNameKey, SchemaNameKey
+from keys.model.log import CatalogUpdateKey, CatalogVersionKey
+from keys.model.removed import (
     RemovedTableInfo,
     RemovedTableInfoKey,
     RemovedTableNameKey,
     RemovedTableRoute,
     RemovedTableRouteKey,
 )
-from keys.tables import DatanodeTableKey, TableInfoKey, TableName, TableNameKey, TableRouteKey
+from keys.model.tables import DatanodeTableKey, TableInfoKey, TableName, TableNameKey, TableRouteKey
 from keys.value import StoredModel, encode
 from metasrv.check.facts import Facts
 from metasrv.check.rule import Fault, Rule

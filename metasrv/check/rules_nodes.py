@@ -3,15 +3,15 @@
 import re
 from collections.abc import Iterator
 
-from base.ids import RegionId, table_of
-from base.wire.inspect import InspectedRoot
-from keys.cluster import ClusterKey
-from keys.removed import RemovedTableRouteKey
-from keys.tables import RegionRoute, RegionState
+from keys.model.cluster import ClusterKey
+from keys.model.removed import RemovedTableRouteKey
+from keys.model.tables import RegionRoute, RegionState
 from metasrv.check.facts import Facts, NodeRegion
 from metasrv.check.rule import Fault, Rule, Scope, Severity
+from metasrv_base.ids import RegionId, table_of
+from metasrv_base.wire.node.inspect import InspectedRoot
 
-_FOLDER = re.compile(r".*/([0-9]{1,20})-[0-9]{1,20}")  # procedures/placing.py makes them
+_FOLDER = re.compile(r".*/([0-9]{1,20})-[0-9]{1,20}")  # procedures/steps/placing.py makes them
 
 
 def _reported(facts: Facts) -> Iterator[tuple[str, NodeRegion, RegionRoute | None]]:

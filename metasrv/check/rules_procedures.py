@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 from pydantic import ValidationError
 
-from keys.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey, ProcedureRecord
+from keys.model.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey, ProcedureRecord
 from metasrv.check.facts import Facts
 from metasrv.check.rule import Fault, Rule, Severity
-from procedures.holding import claim_of, holders
 from procedures.kinds.registry import KINDS
+from procedures.locking.holding import claim_of, holders
 
 
 def _unknown(record: ProcedureRecord) -> str | None:

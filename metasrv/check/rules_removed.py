@@ -4,18 +4,18 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, cast
 
-from keys.catalogs import CatalogNameKey, SchemaNameKey
-from keys.cluster import SequenceKey
 from keys.key import Key
-from keys.log import CatalogCreated, CatalogUpdateKey, SchemaCreated, TableCreated
-from keys.removed import (
+from keys.model.catalogs import CatalogNameKey, SchemaNameKey
+from keys.model.cluster import SequenceKey
+from keys.model.log import CatalogCreated, CatalogUpdateKey, SchemaCreated, TableCreated
+from keys.model.removed import (
     RemovedTableInfo,
     RemovedTableInfoKey,
     RemovedTableNameKey,
     RemovedTableRoute,
     RemovedTableRouteKey,
 )
-from keys.tables import TableInfoKey, TableRouteKey
+from keys.model.tables import TableInfoKey, TableRouteKey
 from metasrv.check.facts import Facts
 from metasrv.check.rule import Fault, Rule
 

@@ -4,12 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from base.elements.states import ElementState
-from base.ids import TableId, region_id
-from keys.catalogs import CatalogNameKey, SchemaNameKey
-from keys.cluster import NodeKey
-from keys.elements import Element, graph_of
-from keys.tables import (
+from keys.model.catalogs import CatalogNameKey, SchemaNameKey
+from keys.model.cluster import NodeKey
+from keys.model.elements import Element, graph_of
+from keys.model.tables import (
     Constraint,
     DatanodeTable,
     DatanodeTableKey,
@@ -22,6 +20,8 @@ from keys.tables import (
 )
 from metasrv.check.facts import Facts
 from metasrv.check.rule import Fault, Rule
+from metasrv_base.elements.states import ElementState
+from metasrv_base.ids import TableId, region_id
 
 DATANODE = "datanode"
 

@@ -11,8 +11,8 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
-from base.errors import Refused
-from base.rows.layout import spelled
+from metasrv_base.errors import Refused
+from metasrv_base.rows.layout import spelled
 
 BLOCK_BYTES = 8 << 20
 """Read at once; the first block of a text file decides the types of columns nobody has said."""

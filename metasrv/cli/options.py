@@ -10,17 +10,17 @@ from typing import Annotated
 
 import typer
 
-from base.errors import MetaError, Refused, Unknown
-from base.token import optional_token
-from base.wire.changes import GRACE_S_MAX
-from base.wire.problems import problem_of
 from metasrv.cli.output import show_json
 from metasrv.cli.plan import show_plans
 from metasrv.cli.problem_words import is_unreachable, words
 from metasrv.sdk.client import urls_of
-from metasrv.sdk.connect import connect
-from metasrv.sdk.planned import Planned
+from metasrv.sdk.connections import connect
+from metasrv.sdk.control.planned import Planned
 from metasrv.sdk.sync import Client
+from metasrv_base.errors import MetaError, Refused, Unknown
+from metasrv_base.token import optional_token
+from metasrv_base.wire.api.changes import GRACE_S_MAX
+from metasrv_base.wire.problem.problems import problem_of
 
 TOKEN = "METASRV_TOKEN"
 TOKEN_FILE = "METASRV_TOKEN_FILE"

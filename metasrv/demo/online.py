@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from base.clock import Clock
-from base.errors import MetaError
-from base.wire.procedures import ProcedureBody, WaitingBody
-from base.wire.tables import TableBody
 from metasrv.demo.page import Bars, DemoFailed, Page
 from metasrv.demo.traffic import FIRST_ID, Traffic
 from metasrv.playground.playground import Playground
 from metasrv.sdk.client import AsyncClient
+from metasrv_base.clock import Clock
+from metasrv_base.errors import MetaError
+from metasrv_base.wire.api.procedures import ProcedureBody, WaitingBody
+from metasrv_base.wire.api.tables import TableBody
 
 INDEX = "by_carrier_and_tail"
 COLUMNS = ("carrier", "tailnum")

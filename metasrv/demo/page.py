@@ -7,7 +7,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.table import Table
 
-from base.clock import Clock
+from metasrv_base.clock import Clock
 
 
 class Bar(Protocol):

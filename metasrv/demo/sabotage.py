@@ -7,12 +7,12 @@ import httpx
 import orjson
 import pyarrow.parquet as pq
 
-from base.clock import Clock
-from base.errors import NotFound
-from keys.etcd import EtcdKv
-from keys.kv import Get, Put, Request
-from keys.tables import TableRoute, TableRouteKey
+from keys.model.tables import TableRoute, TableRouteKey
+from keys.store.etcd import EtcdKv
+from keys.store.kv import Get, Put, Request
 from keys.value import decode, encode
+from metasrv_base.clock import Clock
+from metasrv_base.errors import NotFound
 
 DEADLINE_MS = 5_000
 LOOK_MS = 100

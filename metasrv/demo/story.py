@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from base.clock import Clock
-from base.wire.cluster import LeaderBody
-from base.wire.procedures import ProcedureBody
-from base.wire.tables import ColumnSpec, HashPartition, TableSpec
 from metasrv.demo.data import SCHEMA, Source
 from metasrv.demo.online import OnlineChanges
 from metasrv.demo.page import Bars, DemoFailed, Page
 from metasrv.demo.writer import Writer
 from metasrv.playground.playground import Playground
 from metasrv.sdk.client import AsyncClient
-from metasrv.sdk.rows import TableChecksum
+from metasrv.sdk.rows.rows import TableChecksum
+from metasrv_base.clock import Clock
+from metasrv_base.wire.api.cluster import LeaderBody
+from metasrv_base.wire.api.procedures import ProcedureBody
+from metasrv_base.wire.api.tables import ColumnSpec, HashPartition, TableSpec
 
 EVENTS = TableSpec(
     name="events",

@@ -8,12 +8,12 @@ import asyncio
 import uuid
 from collections.abc import Sequence
 
-from base.clock import Clock
-from base.errors import MetaError
-from base.rng import SystemRng
-from base.rows.retry import REGION_BACKOFF, SENT_MS_MAX, attempts, may_ask_again
-from base.wire.client import HttpClient
-from base.wire.rows import SENT_MS, JsonRow, RowsRequest, WriteAnswer
+from metasrv_base.clock import Clock
+from metasrv_base.errors import MetaError
+from metasrv_base.rng import SystemRng
+from metasrv_base.rows.retry import REGION_BACKOFF, SENT_MS_MAX, attempts, may_ask_again
+from metasrv_base.wire.frontend.rows import SENT_MS, JsonRow, RowsRequest, WriteAnswer
+from metasrv_base.wire.http.client import HttpClient
 
 FIRST_ID = 10_000_000  # no flight has such a number
 APART = 1_000_000  # between the first ids of two of them

@@ -3,9 +3,9 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from base.clock import Clock
-from base.errors import MetaError
-from metasrv.sdk.table import AsyncTable
+from metasrv.sdk.rows.table import AsyncTable
+from metasrv_base.clock import Clock
+from metasrv_base.errors import MetaError
 
 ROWS = 20  # per statement, spread over the regions by the hash of their ids
 PAUSE_MS = 20

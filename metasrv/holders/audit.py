@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from base.errors import Unavailable
-from base.wire.holders import Pin
+from metasrv_base.errors import Unavailable
+from metasrv_base.wire.frontend.holders import Pin
 
 FloorOf: TypeAlias = Callable[[int], int | None]
 """Table id -> its floor; None: there is no such table."""

@@ -9,12 +9,12 @@ our own election.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from base.errors import Conflict, NotFound
-from base.wire.holders import AcknowledgeRequest, Pin
-from base.wire.problems import FieldError, refuse
-from keys.holders import Holder
-from keys.transitions import Went
+from keys.model.holders import Holder
+from keys.model.transitions import Went
 from metasrv.nodes.leases import wait_ms
+from metasrv_base.errors import Conflict, NotFound
+from metasrv_base.wire.frontend.holders import AcknowledgeRequest, Pin
+from metasrv_base.wire.problem.problems import FieldError, refuse
 from procedures.ports import Behind
 
 

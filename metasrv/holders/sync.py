@@ -7,9 +7,22 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from base.clock import Clock
-from base.errors import Conflict, Corrupt, MetaError
-from base.wire.holders import (
+from keys.catalog.catalog import Table
+from keys.catalog.follower import Follower
+from keys.commit.committer import Committer, StaleRead
+from keys.commit.txn import Txn, snapshot
+from keys.key import Range
+from keys.model.cluster import Candidate, CandidateKey
+from keys.model.holders import Holder, HolderKey
+from keys.model.transitions import Late, Went
+from keys.store.kv import KeyValue, Kv
+from keys.store.readable import Tell, readable, untold
+from keys.store.scan import scan
+from metasrv.holders.audit import SchemaAudit
+from metasrv.holders.book import HolderBook, Wait
+from metasrv_base.clock import Clock
+from metasrv_base.errors import Conflict, Corrupt, MetaError
+from metasrv_base.wire.frontend.holders import (
     AcknowledgeAnswer,
     AcknowledgeRequest,
     HolderRegisterAnswer,
@@ -17,19 +30,6 @@ from base.wire.holders import (
     Pin,
     SignOffAnswer,
 )
-from keys.catalog import Table
-from keys.cluster import Candidate, CandidateKey
-from keys.committer import Committer, StaleRead
-from keys.follower import Follower
-from keys.holders import Holder, HolderKey
-from keys.key import Range
-from keys.kv import KeyValue, Kv
-from keys.readable import Tell, readable, untold
-from keys.scan import scan
-from keys.transitions import Late, Went
-from keys.txn import Txn, snapshot
-from metasrv.holders.audit import SchemaAudit
-from metasrv.holders.book import HolderBook, Wait
 from procedures.ports import Behind, Drain
 
 RACES_MAX = 5  # writers of one holder's registration at once; the last one to try is told so
@@ -43,7 +43,9 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Settings of one cluster, in ms; their relations are checked at start (metasrv/config.py)."""
+    """Settings of one cluster, in ms; their relations are checked at start
+    (metasrv/program/config.py).
+    """
 
     schema_lease_ms: int
     transaction_age_max_ms: int

@@ -6,18 +6,9 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from base.clock import Clock
-from base.errors import Conflict, NotFound
-from base.turns import Turns, at_once
-from base.wire.nodes import (
-    Grant,
-    HeartbeatAnswer,
-    HeartbeatRequest,
-    RegisterAnswer,
-    RegisterRequest,
-)
-from base.wire.orders import Order
-from keys.cluster import (
+from keys.catalog.follower import Follower
+from keys.commit.committer import Committer
+from keys.model.cluster import (
     Candidate,
     CandidateKey,
     Cordon,
@@ -25,11 +16,9 @@ from keys.cluster import (
     Removal,
     RemovedNode,
 )
-from keys.committer import Committer
-from keys.follower import Follower
-from keys.kv import Kv
-from keys.readable import Tell, readable, untold
-from keys.scan import scan
+from keys.store.kv import Kv
+from keys.store.readable import Tell, readable, untold
+from keys.store.scan import scan
 from metasrv.nodes.detector import PhiConfig, PhiDetector
 from metasrv.nodes.leases import LeaseBook
 from metasrv.nodes.reconcile import reconcile
@@ -43,16 +32,29 @@ from metasrv.nodes.status import (
     status_of,
     status_of_removed,
 )
-from metasrv.settings import Settings
+from metasrv.settings.settings import Settings
+from metasrv_base.clock import Clock
+from metasrv_base.concurrency.turns import Turns, at_once
+from metasrv_base.errors import Conflict, NotFound
+from metasrv_base.wire.node.nodes import (
+    Grant,
+    HeartbeatAnswer,
+    HeartbeatRequest,
+    RegisterAnswer,
+    RegisterRequest,
+)
+from metasrv_base.wire.node.orders import Order
+from procedures.dry_run.estimates import RegionSize
 from procedures.ports import NodeView
-from procedures.rehearsal.estimates import RegionSize
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Settings of one cluster, in ms; their relations are checked at start (metasrv/config.py)."""
+    """Settings of one cluster, in ms; their relations are checked at start
+    (metasrv/program/config.py).
+    """
 
     heartbeat_ms: int
     lease_ms: int

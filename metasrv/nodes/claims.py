@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from base.turns import Turns, slices
-from keys.catalog import Catalog, Table
-from keys.cluster import Node
-from keys.records import ProcedureRecord
-from keys.tables import RegionRoute, RegionState
+from keys.catalog.catalog import Catalog, Table
+from keys.model.cluster import Node
+from keys.model.records import ProcedureRecord
+from keys.model.tables import RegionRoute, RegionState
+from metasrv_base.concurrency.turns import Turns, slices
 
 TOLD_MAX = 16  # of each sort; the others are counted
 

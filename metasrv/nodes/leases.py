@@ -8,7 +8,7 @@ we take for ended has ended there too, even with clocks that drift apart by DRIF
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from base.turns import Turns
+from metasrv_base.concurrency.turns import Turns
 
 DRIFT = 0.05  # clock rates differ by less; docs/guarantees.md: W = 1.05 L + 1 s
 SLACK_MS = 1_000

@@ -7,13 +7,13 @@ open; what it should not have, to close; what nobody has ever heard of, to drop.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from base.ids import RegionId, table_of
-from base.turns import slices
-from base.wire.nodes import Grant, RegionStat
-from base.wire.orders import CloseRegion, DropRegion, Order
-from keys.catalog import Catalog, Table
-from keys.tables import RegionRoute, RegionState
-from procedures.opening import UNNUMBERED, open_order
+from keys.catalog.catalog import Catalog, Table
+from keys.model.tables import RegionRoute, RegionState
+from metasrv_base.concurrency.turns import slices
+from metasrv_base.ids import RegionId, table_of
+from metasrv_base.wire.node.nodes import Grant, RegionStat
+from metasrv_base.wire.node.orders import CloseRegion, DropRegion, Order
+from procedures.steps.opening import UNNUMBERED, open_order
 
 
 @dataclass(frozen=True, slots=True)

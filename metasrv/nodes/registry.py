@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from base.clock import Clock
-from base.errors import Conflict, NotFound, Refused
-from base.wire.nodes import RegisterRequest
-from keys.cluster import (
+from keys.commit.committer import Committer, StaleRead
+from keys.commit.txn import Txn, snapshot
+from keys.key import Range
+from keys.model.cluster import (
     Node,
     NodeKey,
     Removal,
@@ -15,13 +15,13 @@ from keys.cluster import (
     Resources,
     Returned,
 )
-from keys.committer import Committer, StaleRead
-from keys.key import Range
-from keys.kv import Kv
-from keys.readable import Tell, readable
-from keys.scan import scan
-from keys.tables import DatanodeTableKey
-from keys.txn import Txn, snapshot
+from keys.model.tables import DatanodeTableKey
+from keys.store.kv import Kv
+from keys.store.readable import Tell, readable
+from keys.store.scan import scan
+from metasrv_base.clock import Clock
+from metasrv_base.errors import Conflict, NotFound, Refused
+from metasrv_base.wire.node.nodes import RegisterRequest
 
 DATANODE = "datanode"
 RACES_MAX = 5  # writers of one node's registration at once; the last one to try is told so

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from base.wire.nodes import NodeResources, RefusedStat, RegionStat
-from keys.cluster import Node, Removal, RemovedNode
+from keys.model.cluster import Node, Removal, RemovedNode
 from metasrv.nodes.detector import PhiDetector
 from metasrv.nodes.flapping import Returns
+from metasrv_base.wire.node.nodes import NodeResources, RefusedStat, RegionStat
 
 SUSPECT_PHI = 1.0  # one chance in ten that it is merely late
 
@@ -41,7 +41,7 @@ class NodeEntry:
     """By its regions, as last reported: since it started."""
     returns: Returns = field(default_factory=Returns)
     is_offline: bool = False
-    """Once it is dead. Set by the ticker that removes nodes (metasrv/retirement.py)."""
+    """Once it is dead. Set by the ticker that removes nodes (metasrv/leadership/retirement.py)."""
 
 
 @dataclass(frozen=True, slots=True)

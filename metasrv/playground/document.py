@@ -4,8 +4,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from base.wire.model import WireModel
 from metasrv.playground.child import Child
+from metasrv_base.wire.model import WireModel
 
 NAME = "playground.json"
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from base.errors import Conflict
 from metasrv.playground.document import NAME
+from metasrv_base.errors import Conflict
 
 LOCK = "playground.lock"
 OURS = re.compile(r"etcd|logs|m-\d+|dn-\d+|fe-\d+")

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import structlog
 
-from base.backoff import Backoff
-from base.errors import Unavailable
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import OnReady, Playground
+from metasrv_base.concurrency.backoff import Backoff
+from metasrv_base.errors import Unavailable
 
 RESTART_BACKOFF = Backoff(first_ms=500, max_ms=10_000)
 HEALTHY_MS = 30_000

@@ -14,7 +14,7 @@ DATANODES_MAX = 64
 FRONTENDS_MAX = 16
 Role = Literal["etcd", "metasrv", "datanode", "frontend"]
 MODULES: Mapping[Role, str] = {
-    "metasrv": "metasrv.main",
+    "metasrv": "metasrv.server.main",
     "datanode": "dataplane.datanode.main",
     "frontend": "dataplane.frontend.main",
 }

@@ -12,17 +12,17 @@ from typing import Self
 
 import httpx
 
-from base.clock import Clock, SystemClock
-from base.errors import Refused, Unavailable
-from base.fanout import fan_out
-from base.rng import SystemRng
+from metasrv.host.tool_search import toolchain
+from metasrv.host.toolchain import checkout
 from metasrv.playground.child import Child
 from metasrv.playground.document import NAME, PlaygroundBody, document_of, write_document
 from metasrv.playground.folder import cleared, held
 from metasrv.playground.plan import Program, Settings, plan, ports_needed
 from metasrv.playground.ports import free_ports
-from metasrv.tool_search import toolchain
-from metasrv.toolchain import checkout
+from metasrv_base.clock import Clock, SystemClock
+from metasrv_base.concurrency.fanout import fan_out
+from metasrv_base.errors import Refused, Unavailable
+from metasrv_base.rng import SystemRng
 
 READY_S_MAX = 120.0
 """For one program, etcd's election and the first heartbeats included."""

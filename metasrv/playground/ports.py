@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
-from base.rng import Rng
+from metasrv_base.rng import Rng
 
 LOWEST = 10_000  # below are many that are known by number
 LOWEST_OUTGOING = 32_768  # of Linux, where it does not say

@@ -6,25 +6,32 @@ from typing import Self
 
 import httpx
 
-from base.clock import Clock, SystemClock
-from base.errors import Refused
-from base.rng import SystemRng
-from base.rows.nodes import Nodes
-from base.wire.client import HttpClient
-from metasrv.sdk.binding import Binding
-from metasrv.sdk.frontends import Frontends
-from metasrv.sdk.names import TableName
-from metasrv.sdk.operations import Cluster, Failovers, NodeBook, Procedures, Regions, Settings
-from metasrv.sdk.service import Service
-from metasrv.sdk.table import AsyncTable
-from metasrv.sdk.tables import Catalogs, Indexes, Schemas, Tables
+from metasrv.sdk.control.names import TableName
+from metasrv.sdk.control.operations import (
+    Cluster,
+    Failovers,
+    NodeBook,
+    Procedures,
+    Regions,
+    Settings,
+)
+from metasrv.sdk.control.service import Service
+from metasrv.sdk.control.tables import Catalogs, Indexes, Schemas, Tables
+from metasrv.sdk.rows.binding import Binding
+from metasrv.sdk.rows.frontends import Frontends
+from metasrv.sdk.rows.table import AsyncTable
+from metasrv_base.clock import Clock, SystemClock
+from metasrv_base.errors import Refused
+from metasrv_base.rng import SystemRng
+from metasrv_base.rows.nodes import Nodes
+from metasrv_base.wire.http.client import HttpClient
 
 PATIENCE_MS = 15_000
 """How long a request waits for a service that does not answer: an election takes less."""
 
 
 class AsyncClient:
-    """An async context, for one event loop. Made by `metasrv.sdk.connect.connect_async`."""
+    """An async context, for one event loop. Made by `metasrv.sdk.connections.connect_async`."""
 
     def __init__(
         self,

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from base.errors import Conflict, Refused
 from metasrv.sdk.client import urls_of
-from metasrv.sdk.connect import connect
+from metasrv.sdk.connections import connect
+from metasrv_base.errors import Conflict, Refused
 
 _DDL = {
     "boolean": "BOOLEAN",

@@ -6,13 +6,11 @@ from typing import Self, Unpack
 
 import pyarrow as pa
 
-from base.rows.convert import Rows
-from base.rows.layout import KeyLike
-from base.rows.outcome import WriteResult
 from metasrv.sdk.client import AsyncClient
-from metasrv.sdk.loader import LoadOp, LoadResult, OnRows, Source
 from metasrv.sdk.portal import Portal
-from metasrv.sdk.rows import FIND_ROWS, StatementOptions, TableChecksum
+from metasrv.sdk.rows.loader import LoadOp, LoadResult, OnRows, Source
+from metasrv.sdk.rows.rows import FIND_ROWS, StatementOptions, TableChecksum
+from metasrv.sdk.rows.table import AsyncTable
 from metasrv.sdk.sync_resources import (
     SyncCatalogs,
     SyncCluster,
@@ -25,11 +23,13 @@ from metasrv.sdk.sync_resources import (
     SyncSettings,
     SyncTables,
 )
-from metasrv.sdk.table import AsyncTable
+from metasrv_base.rows.convert import Rows
+from metasrv_base.rows.layout import KeyLike
+from metasrv_base.rows.outcome import WriteResult
 
 
 class Client:
-    """A context; usable from several threads. Made by `metasrv.sdk.connect.connect`."""
+    """A context; usable from several threads. Made by `metasrv.sdk.connections.connect`."""
 
     def __init__(self, urls: Sequence[str], *, patience_ms: int, token: str | None = None) -> None:
         self._portal = Portal()
@@ -70,7 +70,7 @@ class Client:
 
 
 class Table:
-    """What each method does is said in metasrv/sdk/rows.py and table.py."""
+    """What each method does is said in metasrv/sdk/rows/rows.py and table.py."""
 
     def __init__(self, portal: Portal, table: AsyncTable) -> None:
         self._portal = portal

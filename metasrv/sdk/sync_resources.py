@@ -4,24 +4,7 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
-from base.wire.changes import AlterOperation
-from base.wire.checks import TableCheckBody
-from base.wire.cluster import ClusterBody, MaintenanceBody, NodeBody, PauseBody, RegionBody
-from base.wire.control import LockBody, PoisonBody, ThrottleRequest
-from base.wire.holders import SchemaLeaseBody
-from base.wire.imports import ImportBody
-from base.wire.nodes import SettingBody
-from base.wire.procedures import FailoverRequest, ProcedureBody
-from base.wire.tables import (
-    CatalogBody,
-    IndexBody,
-    IndexSpec,
-    RouteBody,
-    SchemaBody,
-    TableBody,
-    TableSummary,
-)
-from metasrv.sdk.operations import (
+from metasrv.sdk.control.operations import (
     Cluster,
     Failovers,
     NodeBook,
@@ -30,10 +13,33 @@ from metasrv.sdk.operations import (
     Regions,
     Settings,
 )
+from metasrv.sdk.control.procedure import OnProgress
+from metasrv.sdk.control.service import ChangeOptions
+from metasrv.sdk.control.tables import Catalogs, Indexes, Schemas, Spec, Tables
 from metasrv.sdk.portal import Portal
-from metasrv.sdk.procedure import OnProgress
-from metasrv.sdk.service import ChangeOptions
-from metasrv.sdk.tables import Catalogs, Indexes, Schemas, Spec, Tables
+from metasrv_base.wire.api.changes import AlterOperation
+from metasrv_base.wire.api.cluster import (
+    ClusterBody,
+    MaintenanceBody,
+    NodeBody,
+    PauseBody,
+    RegionBody,
+)
+from metasrv_base.wire.api.control import LockBody, PoisonBody, ThrottleRequest
+from metasrv_base.wire.api.imports import ImportBody
+from metasrv_base.wire.api.procedures import FailoverRequest, ProcedureBody
+from metasrv_base.wire.api.tables import (
+    CatalogBody,
+    IndexBody,
+    IndexSpec,
+    RouteBody,
+    SchemaBody,
+    TableBody,
+    TableSummary,
+)
+from metasrv_base.wire.frontend.holders import SchemaLeaseBody
+from metasrv_base.wire.node.checks import TableCheckBody
+from metasrv_base.wire.node.nodes import SettingBody
 
 
 class SyncTables:

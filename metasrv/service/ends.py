@@ -1,8 +1,8 @@
 """How a procedure ended, as an answer to the client that waited for it. Pure."""
 
-from base.errors import Conflict, Corrupt, MetaError, Unavailable
-from base.wire.problems import KINDS
-from keys.records import Outcome, ProcedureHistory
+from keys.model.records import Outcome, ProcedureHistory
+from metasrv_base.errors import Conflict, Corrupt, MetaError, Unavailable
+from metasrv_base.wire.problem.problems import KINDS
 
 
 def error_of(procedure: str, history: ProcedureHistory) -> MetaError | None:

@@ -1,10 +1,10 @@
 """Nodes and regions as requests name them: what an id looks like, and which region it is. Pure."""
 
-from base.errors import NotFound
-from base.ids import NODE_ID, RegionId, table_of
-from base.wire.problems import FieldError
-from keys.catalog import Catalog, Table
-from keys.tables import RegionRoute
+from keys.catalog.catalog import Catalog, Table
+from keys.model.tables import RegionRoute
+from metasrv_base.errors import NotFound
+from metasrv_base.ids import NODE_ID, RegionId, table_of
+from metasrv_base.wire.problem.problems import FieldError
 
 REGION_ID_MAX = (1 << 63) - 1
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import orjson
 
-from base.errors import Refused
+from metasrv_base.errors import Refused
 
 SEAL_BYTES = 12
 T = TypeVar("T")

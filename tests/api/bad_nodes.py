@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from base.wire.holders import PINS_MAX
-from metasrv.api.body import HEARTBEAT_BYTES_MAX
+from metasrv.api.http.body import HEARTBEAT_BYTES_MAX
+from metasrv_base.wire.frontend.holders import PINS_MAX
 from tests.api.bad_requests import Row, body
 from tests.api.raw import JSON, Sent
 from tests.api.rig import beat, registration

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from base.clock import Clock
 from benchmarks.filled import Filling, write_tables
-from keys.kv import Answer, Compare, Delete, Get, KeyValue, Page, Put, Request
-from keys.line import read_line
-from keys.memory import MemoryKv
+from keys.commit.log_head import read_line
+from keys.store.kv import Answer, Compare, Delete, Get, KeyValue, Page, Put, Request
+from keys.store.memory import MemoryKv
+from metasrv_base.clock import Clock
 from tests.api.fakes import ShiftedClock
 from tests.api.rig import DEADLINE_MS, Given
 

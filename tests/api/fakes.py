@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from base.clock import SystemClock
-from base.wire.inputs import Borrowed, Snapshot
-from base.wire.jobs import (
+from metasrv_base.clock import SystemClock
+from metasrv_base.wire.node.inputs import Borrowed, Snapshot
+from metasrv_base.wire.node.jobs import (
     BackfillJob,
     BackfillResult,
     CheckJob,
@@ -18,7 +18,7 @@ from base.wire.jobs import (
     ValidateJob,
     ValidateResult,
 )
-from base.wire.orders import Order, OrderError, OrderResult, SetSchema
+from metasrv_base.wire.node.orders import Order, OrderError, OrderResult, SetSchema
 from procedures.ports import Progress, Sender
 
 HELD_MS = 500

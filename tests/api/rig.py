@@ -10,38 +10,38 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from base.clock import Clock
-from base.ids import RandomIds
-from base.rng import SystemRng
-from base.wire.nodes import HeartbeatRequest, NodeResources, RegisterRequest
-from keys.bootstrap import bootstrap_request
-from keys.cluster import Candidate, CandidateKey, Leader, LeaderKey
-from keys.committer import Committer
-from keys.follower import Follower
-from keys.kv import Compare, Kv, Put, Request
-from keys.line import read_line
-from keys.memory import MemoryKv
-from keys.sequence import Sequences
+from keys.catalog.follower import Follower
+from keys.commit.bootstrap import bootstrap_request
+from keys.commit.committer import Committer
+from keys.commit.log_head import read_line
+from keys.commit.sequence import Sequences
+from keys.model.cluster import Candidate, CandidateKey, Leader, LeaderKey
+from keys.store.kv import Compare, Kv, Put, Request
+from keys.store.memory import MemoryKv
 from keys.value import encode
-from metasrv.api.body import BodyLimits
-from metasrv.app import build_app
+from metasrv.api.http.body import BodyLimits
 from metasrv.holders.book import HolderBook
 from metasrv.holders.sync import HolderSync
 from metasrv.holders.sync import Timing as SchemaTiming
+from metasrv.leadership.tally import Tally
+from metasrv.leadership.term import Term
+from metasrv.leadership.tuning import Tuned
 from metasrv.nodes.book import NodeBook, Timing
 from metasrv.nodes.detector import PhiConfig
 from metasrv.nodes.leases import LeaseBook
-from metasrv.service.addresses import Addresses
-from metasrv.service.state import ServerFacts, ServerState
-from metasrv.settings import Settings
-from metasrv.tally import Tally
-from metasrv.term import Term
-from metasrv.tuning import Tuned
-from procedures.admission import Limits
+from metasrv.server.app import build_app
+from metasrv.service.state.addresses import Addresses
+from metasrv.service.state.state import ServerFacts, ServerState
+from metasrv.settings.settings import Settings
+from metasrv_base.clock import Clock
+from metasrv_base.ids import RandomIds
+from metasrv_base.rng import SystemRng
+from metasrv_base.wire.node.nodes import HeartbeatRequest, NodeResources, RegisterRequest
 from procedures.context import Ports
 from procedures.kinds.registry import KINDS
 from procedures.machine import Lane
-from procedures.manager import Manager
+from procedures.scheduling.admission import Limits
+from procedures.scheduling.manager import Manager
 from tests.api.fakes import FakeNodes, NoJobs, ShiftedClock
 
 CLUSTER = "11111111-2222-7333-8444-555555555555"

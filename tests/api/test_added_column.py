@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from base.wire.orders import SetSchema
+from metasrv_base.wire.node.orders import SetSchema
 from tests.api.rig import TABLES, leader
 
 WAIT = {"prefer": "wait=10"}

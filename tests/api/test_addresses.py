@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from base.errors import Unavailable
-from keys.cluster import NodeKey
-from keys.kv import Delete, Get, Page, Put, Request
-from keys.memory import MemoryKv
+from keys.model.cluster import NodeKey
+from keys.store.kv import Delete, Get, Page, Put, Request
+from keys.store.memory import MemoryKv
 from keys.value import encode
-from metasrv.service.addresses import KEPT_MS, Addresses
+from metasrv.service.state.addresses import KEPT_MS, Addresses
+from metasrv_base.errors import Unavailable
 from tests.keys.clock import FakeClock
 from tests.metasrv.samples import node
 

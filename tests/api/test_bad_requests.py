@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from base.wire.problems import Problem
-from metasrv.api.body import BodyLimits
+from metasrv.api.http.body import BodyLimits
+from metasrv_base.wire.problem.problems import Problem
 from scripts.conformance import marked
 from tests.api import bad_nodes
 from tests.api.bad_requests import Row, rows

@@ -1,6 +1,6 @@
 """Which tables a living procedure is at work on: heartbeats leave their regions alone."""
 
-from metasrv.leadership import _Busy
+from metasrv.leadership.leadership import _Busy
 from tests.api.rig import TABLES, leader, spec
 
 FIRST_ID = 1024

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from base.wire.checks import DataFault, DataFaults, DataRule
-from base.wire.inputs import BorrowedFile, Snapshot
-from base.wire.jobs import CheckJob, CheckResult
-from base.wire.orders import SetSchema
+from metasrv_base.wire.node.checks import DataFault, DataFaults, DataRule
+from metasrv_base.wire.node.inputs import BorrowedFile, Snapshot
+from metasrv_base.wire.node.jobs import CheckJob, CheckResult
+from metasrv_base.wire.node.orders import SetSchema
 from procedures.ports import Progress
 from tests.api.fakes import FakeNodes, NoJobs
 from tests.api.rig import TABLES, leader

@@ -2,9 +2,9 @@
 
 import pytest
 
-from base.schema.instants import instant_text
-from keys.line import read_line
+from keys.commit.log_head import read_line
 from metasrv.service.nearby import COMPARED_MAX, nearest
+from metasrv_base.schema.instants import instant_text
 from tests.api.rig import DEADLINE_MS, TABLES, follower_of, leader
 
 WAIT = {"Prefer": "wait=10"}

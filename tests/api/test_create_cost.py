@@ -16,12 +16,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.wire.tables import TableSpec
 from keys.value import encode
-from metasrv.service.asking import Asked
-from metasrv.service.ddl_create import TableToCreate, table_info, table_route
-from metasrv.service.sizes import COPIES, OTHER_BYTES, at_most
-from metasrv.service.wishes import TableName
+from metasrv.service.ddl.ddl_create import TableToCreate, table_info, table_route
+from metasrv.service.ddl.sizes import COPIES, OTHER_BYTES, at_most
+from metasrv.service.requests.asking import Asked
+from metasrv.service.requests.wishes import TableName
+from metasrv_base.wire.api.tables import TableSpec
 from procedures.ports import NodeView
 from tests.api.counted import CountedKv
 from tests.api.rig import TABLES, leader, spec

@@ -24,7 +24,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from metasrv.api.openapi import document
-from metasrv.service.events import STREAMS_MAX
+from metasrv.service.procedures.events import STREAMS_MAX
 from tests.api.rig import leader
 
 pytestmark = pytest.mark.badinput

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from base.errors import Conflict
-from base.turns import at_once
-from base.wire.orders import CloseRegion
-from metasrv.purging import due
-from metasrv.retirement import look
+from metasrv.leadership.purging import due
+from metasrv.leadership.retirement import look
+from metasrv_base.concurrency.turns import at_once
+from metasrv_base.errors import Conflict
+from metasrv_base.wire.node.orders import CloseRegion
 from tests.api.rig import Server, beat, leader, registration
 from tests.metasrv.samples import stat
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from base.wire.problems import KINDS
 from metasrv.api.openapi import document
-from metasrv.api.routes import ROUTERS
+from metasrv.api.routes.routes import ROUTERS
+from metasrv_base.wire.problem.problems import KINDS
 
 
 def operations() -> list[tuple[str, dict[str, Any]]]:

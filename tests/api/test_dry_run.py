@@ -1,6 +1,6 @@
 """`?dry_run=true`: the plan over HTTP, and what stands in the way; nothing is stored."""
 
-from keys.tables import TableInfoKey, TableRouteKey
+from keys.model.tables import TableInfoKey, TableRouteKey
 from tests.api.rig import TABLES, leader, spec
 
 DRY = "?dry_run=true"

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from procedures.retry import UNDO_MS
+from procedures.engine.retry import UNDO_MS
 from tests.api.rig import TABLES, Server, leader, spec
 from tests.api.test_waiting import create_held_up, end_of
 

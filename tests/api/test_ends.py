@@ -2,8 +2,7 @@
 
 import pytest
 
-from base.errors import Conflict, Corrupt, MetaError, NotFound, Unavailable
-from keys.records import (
+from keys.model.records import (
     Outcome,
     Phase,
     ProcedureHistory,
@@ -13,6 +12,7 @@ from keys.records import (
     Submission,
 )
 from metasrv.service.ends import error_of
+from metasrv_base.errors import Conflict, Corrupt, MetaError, NotFound, Unavailable
 
 
 def ended(outcome: Outcome, code: str | None) -> ProcedureHistory:

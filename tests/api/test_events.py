@@ -10,10 +10,10 @@ import httpx
 import orjson
 import pytest
 
-from base.wire import sse
-from keys.cluster import Leader
-from metasrv.service import procedures
-from metasrv.service.events import STREAMS_MAX, events
+from keys.model.cluster import Leader
+from metasrv.service.procedures import procedures
+from metasrv.service.procedures.events import STREAMS_MAX, events
+from metasrv_base.wire.http import sse
 from serving.guard import Bounds
 from tests.api.rig import TABLES, Server, leader, spec, state_of
 from tests.serving.sockets import serving

@@ -6,7 +6,7 @@ from typing import Any
 import fastapi.routing
 import pytest
 
-from metasrv.app import build_routes
+from metasrv.server.app import build_routes
 from tests.api.rig import leader
 
 

@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from keys.cluster import Leader
+from keys.model.cluster import Leader
 from tests.api.rig import CLUSTER, TABLES, beat, follower_of, leader, registration, spec
 
 WAIT = {"Prefer": "wait=10"}

@@ -1,5 +1,5 @@
 """Errors leave nothing to the garbage collector: what it sets aside while it is alive, and is a
-cycle, would stay for ever (metasrv/collector.py)."""
+cycle, would stay for ever (metasrv/server/collector.py)."""
 
 import asyncio
 import gc
@@ -8,12 +8,12 @@ from types import FrameType
 
 import pytest
 
-from base.errors import MetaError, Unavailable
-from base.fanout import fan_out
-from base.wire.orders import Order, OrderResult
-from procedures import owner
-from procedures.outlive import outlive
+from metasrv_base.concurrency.fanout import fan_out
+from metasrv_base.errors import MetaError, Unavailable
+from metasrv_base.wire.node.orders import Order, OrderResult
+from procedures.engine import owner
 from procedures.ports import Sender
+from procedures.scheduling.outlive import outlive
 from tests.api.fakes import FakeNodes
 from tests.api.rig import TABLES, leader, spec
 

@@ -1,10 +1,10 @@
 """What is over can be looked at for its retention, and then goes; what somebody needs stays."""
 
-from base.ids import uuid7
-from keys.kv import Put, Request
-from keys.records import Idempotency, IdempotencyKey, ProcedureHistoryKey, ProcedureKey
-from keys.txn import Txn, snapshot
-from metasrv.retention import Retention
+from keys.commit.txn import Txn, snapshot
+from keys.model.records import Idempotency, IdempotencyKey, ProcedureHistoryKey, ProcedureKey
+from keys.store.kv import Put, Request
+from metasrv.leadership.retention import Retention
+from metasrv_base.ids import uuid7
 from tests.api.rig import DEADLINE_MS, TABLES, Server, beat, leader, spec
 from tests.api.test_waiting import create_held_up
 

@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 
-from base.wire.holders import AcknowledgeAnswer, HolderRegisterAnswer, SchemaLeaseList
-from base.wire.nodes import RefusedStat
-from keys.holders import Holder, HolderKey
-from keys.txn import snapshot
+from keys.commit.txn import snapshot
+from keys.model.holders import Holder, HolderKey
 from metasrv.nodes.leases import wait_ms
+from metasrv_base.wire.frontend.holders import (
+    AcknowledgeAnswer,
+    HolderRegisterAnswer,
+    SchemaLeaseList,
+)
+from metasrv_base.wire.node.nodes import RefusedStat
 from tests.api.rig import DEADLINE_MS, SCHEMA_LEASE_MS, TABLES, Server, beat, follower_of, leader
 from tests.holders.reader import whole
 from tests.holders.samples import acknowledgement, pin, registration

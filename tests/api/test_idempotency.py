@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from keys.kv import Answer, Request
+from keys.store.kv import Answer, Request
 from tests.api.rig import TABLES, leader, spec
 
 KEY = {"Idempotency-Key": "k-1"}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from base.errors import Refused
-from base.wire.jobs import LoadedRegion, LoadJob, LoadResult
-from base.wire.orders import IngestFiles, SetSchema
+from metasrv_base.errors import Refused
+from metasrv_base.wire.node.jobs import LoadedRegion, LoadJob, LoadResult
+from metasrv_base.wire.node.orders import IngestFiles, SetSchema
 from procedures.ports import Progress
 from tests.api.fakes import NoJobs
 from tests.api.rig import TABLES, leader

@@ -1,8 +1,8 @@
 """How far an index has come, region by region, as people see it."""
 
-from keys.catalog import Table
-from metasrv.service.index_coverage import coverage_of
-from procedures.reorg import Made, Taken, surveyed, with_made, with_taken
+from keys.catalog.catalog import Table
+from metasrv.service.catalog.index_coverage import coverage_of
+from procedures.elements.reorg import Made, Taken, surveyed, with_made, with_taken
 from tests.procedures.tables import NODES, table_info, table_route
 
 TABLE = 1024

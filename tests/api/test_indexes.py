@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from base.wire.orders import SetSchema
+from metasrv_base.wire.node.orders import SetSchema
 from tests.api.rig import TABLES, Server, leader
 
 WAIT = {"prefer": "wait=10"}

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from keys.catalogs import SchemaInfo, SchemaNameKey
+from keys.catalog.known import known
+from keys.commit.txn import snapshot
 from keys.key import Key
-from keys.known import known
-from keys.kv import Put, Request
-from keys.tables import TableInfoKey, TableNameKey, TableRouteKey
-from keys.txn import snapshot
+from keys.model.catalogs import SchemaInfo, SchemaNameKey
+from keys.model.tables import TableInfoKey, TableNameKey, TableRouteKey
+from keys.store.kv import Put, Request
 from keys.value import encode
 from tests.api.counted import CountedKv, Counts
 from tests.api.rig import DEADLINE_MS, TABLES, Server, leader, spec

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from base.feed.mirror import Reading
-from base.wire.feed import read_line
-from keys.catalog import Catalog
-from keys.log import CatalogUpdate, CatalogUpdateKey
-from keys.scan import scan
+from keys.catalog.catalog import Catalog
+from keys.model.log import CatalogUpdate, CatalogUpdateKey
+from keys.store.scan import scan
 from keys.value import decode
-from metasrv.service.feed_lines import FeedLines
+from metasrv.service.state.feed_lines import FeedLines
+from metasrv_base.feed.mirror import Reading
+from metasrv_base.wire.frontend.feed import read_line
 from tests.api.counted import CountedKv, Counts, with_tables
 from tests.api.rig import DEADLINE_MS, TABLES, leader, spec
 

@@ -4,16 +4,16 @@ import re
 
 import pytest
 
-from base.errors import Unavailable, Unknown
-from base.wire.inputs import Borrowed
-from base.wire.jobs import MoveJob, MoveResult
-from keys.follower import Follower
-from keys.kv import Get, Put, Request
-from keys.measured import MeasuredKv
-from keys.memory import MemoryKv
+from keys.catalog.follower import Follower
+from keys.store.kv import Get, Put, Request
+from keys.store.measured import MeasuredKv
+from keys.store.memory import MemoryKv
 from metasrv.adapters.measured_jobs import MeasuredJobs
-from metasrv.api.metrics import ServerMetrics
+from metasrv.api.http.metrics import ServerMetrics
 from metasrv.nodes.status import HeldBack, Hold
+from metasrv_base.errors import Unavailable, Unknown
+from metasrv_base.wire.node.inputs import Borrowed
+from metasrv_base.wire.node.jobs import MoveJob, MoveResult
 from procedures.ports import Progress
 from tests.api.fakes import NoJobs, ShiftedClock
 from tests.api.rig import DEADLINE_MS, Server, leader, state_of

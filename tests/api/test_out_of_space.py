@@ -9,9 +9,9 @@ from functools import partial
 import pytest
 from httpx import Response
 
-from base.errors import Unknown
-from keys.kv import Put, Request
-from keys.memory import MemoryKv
+from keys.store.kv import Put, Request
+from keys.store.memory import MemoryKv
+from metasrv_base.errors import Unknown
 from tests.api.rig import DEADLINE_MS, TABLES, Server, leader, registration, spec
 from tests.api.test_waiting import end_of
 

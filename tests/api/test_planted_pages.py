@@ -6,13 +6,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from base.rows.nodes import key_behind
-from dataplane.frontend import scans
-from keys import scan
+from dataplane.frontend.statements import scans
 from keys.key import Range
-from keys.kv import PAGE_KEYS_MAX, Get, Page, Readable
-from keys.memory import MemoryKv
+from keys.store import scan
+from keys.store.kv import PAGE_KEYS_MAX, Get, Page, Readable
+from keys.store.memory import MemoryKv
 from metasrv.service import pages
+from metasrv_base.rows.nodes import key_behind
 from tests.api import test_pages
 from tests.frontend import test_statements
 from tests.keys.clock import FakeClock

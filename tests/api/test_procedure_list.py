@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from base.ids import uuid7
-from base.wire.procedures import ProcedureBody
-from keys.kv import PAGE_KEYS_MAX, Get, Page, Put, Request
-from keys.memory import MemoryKv
-from keys.records import ProcedureHistory, ProcedureHistoryKey
-from metasrv.service import procedure_list
-from metasrv.service.procedure_shapes import ended_body
+from keys.model.records import ProcedureHistory, ProcedureHistoryKey
+from keys.store.kv import PAGE_KEYS_MAX, Get, Page, Put, Request
+from keys.store.memory import MemoryKv
+from metasrv.service.bodies.procedure_shapes import ended_body
+from metasrv.service.procedures import procedure_list
+from metasrv_base.ids import uuid7
+from metasrv_base.wire.api.procedures import ProcedureBody
 from tests.api.rig import DEADLINE_MS, TABLES, Server, leader, spec
 from tests.api.test_waiting import create_held_up
 

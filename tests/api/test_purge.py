@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from base.wire.orders import DropRegion
-from metasrv.housekeeping import housekeeping
-from metasrv.purging import purge_dropped
+from metasrv.leadership.housekeeping import housekeeping
+from metasrv.leadership.purging import purge_dropped
+from metasrv_base.wire.node.orders import DropRegion
 from tests.api.fakes import ShiftedClock
 from tests.api.rig import TABLES, Server, beat, leader
 

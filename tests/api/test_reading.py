@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from metasrv.service.reading import CLOSE_EVERY_MS
-from metasrv.service.shapes import time_of
+from metasrv.service.bodies.shapes import time_of
+from metasrv.service.catalog.reading import CLOSE_EVERY_MS
 from tests.api.rig import TABLES, Server, leader
 
 WAIT = {"Prefer": "wait=10"}

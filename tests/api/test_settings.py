@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from keys.records import Outcome, ProcedureHistory
-from metasrv.settings import Settings, read_settings
-from metasrv.tunables import Pause
+from keys.model.records import Outcome, ProcedureHistory
+from metasrv.settings.settings import Settings, read_settings
+from metasrv.settings.tunables import Pause
 from tests.api.rig import DEADLINE_MS, TABLES, Server, beat, follower_of, leader, spec
 
 HOUR_S = 3_600

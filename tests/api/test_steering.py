@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from procedures.retry import UNDO_MS
+from procedures.engine.retry import UNDO_MS
 from tests.api.rig import TABLES, Server, beat, leader, spec
 from tests.api.test_waiting import create_held_up, end_of
 

@@ -1,6 +1,6 @@
 """`POST T/truncate`: all rows of a table go at once, and its definition stays."""
 
-from base.wire.orders import CreateRegion, DiscardRoot, OpenRegion
+from metasrv_base.wire.node.orders import CreateRegion, DiscardRoot, OpenRegion
 from tests.api.rig import TABLES, leader
 
 WAIT = {"Prefer": "wait=10"}

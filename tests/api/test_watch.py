@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from base.feed.mirror import Reading
-from base.wire.feed import MEDIA_TYPE, AddressChange, read_line
-from keys.kv import Answer, Get, Page, Request
-from keys.memory import MemoryKv
-from metasrv.service.events import STREAMS_MAX
-from metasrv.service.feed import Start, lines
-from metasrv.service.feed_lines import GOAWAY
+from keys.store.kv import Answer, Get, Page, Request
+from keys.store.memory import MemoryKv
+from metasrv.service.catalog.feed import Start, lines
+from metasrv.service.procedures.events import STREAMS_MAX
+from metasrv.service.state.feed_lines import GOAWAY
+from metasrv_base.feed.mirror import Reading
+from metasrv_base.wire.frontend.feed import MEDIA_TYPE, AddressChange, read_line
 from tests.api.fakes import ShiftedClock
 from tests.api.rig import Server, follower_of, leader, registration, state_of
 from tests.holders.reader import Reader, whole

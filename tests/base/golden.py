@@ -1,14 +1,15 @@
-"""Golden files of the formats in base/schema. `python -m tests.base.golden` writes them anew; the
-difference is a change of a stored format and needs a new format number."""
+"""Golden files of the formats in metasrv_base/schema. `python -m tests.base.golden` writes them
+anew; the difference is a change of a stored format and needs a new format number.
+"""
 
 import math
 from pathlib import Path
 
-from base.schema.entrycodec import encode_entry
-from base.schema.keycodec import encode
-from base.schema.partition import HashRule, RangeRule, router
-from base.schema.types import parse_type
-from base.schema.values import to_json
+from metasrv_base.schema.entrycodec import encode_entry
+from metasrv_base.schema.keycodec import encode
+from metasrv_base.schema.partition import HashRule, RangeRule, router
+from metasrv_base.schema.types import parse_type
+from metasrv_base.schema.values import to_json
 from tests.base.values import SAMPLES
 
 FOLDER = Path(__file__).parent.parent / "golden" / "base"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from base.wire.addresses import is_base_url, may_be_ours, own_url
+from metasrv_base.wire.http.addresses import is_base_url, may_be_ours, own_url
 
 
 @pytest.mark.parametrize(

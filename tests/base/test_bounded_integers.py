@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-import base.wire
-from base.wire.model import WireModel
+import metasrv_base.wire
+from metasrv_base.wire.model import WireModel
 
-for module in pkgutil.iter_modules(base.wire.__path__):
-    importlib.import_module(f"base.wire.{module.name}")
+for module in pkgutil.walk_packages(metasrv_base.wire.__path__, "metasrv_base.wire."):
+    importlib.import_module(module.name)
 
 
 def subclasses(of: type[WireModel]) -> Iterator[type[WireModel]]:
@@ -21,7 +21,9 @@ def subclasses(of: type[WireModel]) -> Iterator[type[WireModel]]:
 
 
 MODELS = {
-    one.__qualname__: one for one in subclasses(WireModel) if one.__module__[:9] == "base.wire"
+    one.__qualname__: one
+    for one in subclasses(WireModel)
+    if one.__module__.startswith("metasrv_base.wire")
 }
 
 

@@ -5,11 +5,19 @@ import socket
 
 import pytest
 
-from base.errors import Conflict, Corrupt, MetaError, NotLeader, Refused, Unavailable, Unknown
-from base.wire.changes import RenameRequest
-from base.wire.client import HttpClient
-from base.wire.problems import problem_of
-from base.wire.tables import TableList
+from metasrv_base.errors import (
+    Conflict,
+    Corrupt,
+    MetaError,
+    NotLeader,
+    Refused,
+    Unavailable,
+    Unknown,
+)
+from metasrv_base.wire.api.changes import RenameRequest
+from metasrv_base.wire.api.tables import TableList
+from metasrv_base.wire.http.client import HttpClient
+from metasrv_base.wire.problem.problems import problem_of
 from tests.base.http_server import HANG_UP, SILENCE, Reply, serving
 
 KEY = {"Idempotency-Key": "k-1"}

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from base.errors import Refused
-from base.schema.arrays import arrow_array, values_of
-from base.schema.conversion import Conversion, conversion_of
-from base.schema.conversion_ways import WAYS, family
-from base.schema.types import ColumnType, parse_type
-from base.schema.values import Value
+from metasrv_base.errors import Refused
+from metasrv_base.schema.arrays import arrow_array, values_of
+from metasrv_base.schema.conversion import Conversion, conversion_of
+from metasrv_base.schema.conversion_ways import WAYS, family
+from metasrv_base.schema.types import ColumnType, parse_type
+from metasrv_base.schema.values import Value
 from tests.base.values import same, values
 
 FITS: tuple[tuple[str, str, Value, Value], ...] = (

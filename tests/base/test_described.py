@@ -5,7 +5,7 @@ import inspect
 import pytest
 from pydantic import Field
 
-from base.described import Described, descriptions
+from metasrv_base.described import Described, descriptions
 
 
 class Part(Described):

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.schema.entrycodec import encode_entries, encode_entry, encode_values
-from base.schema.types import FLOATS, ColumnType, parse_type
-from base.schema.values import Value
+from metasrv_base.schema.entrycodec import encode_entries, encode_entry, encode_values
+from metasrv_base.schema.types import FLOATS, ColumnType, parse_type
+from metasrv_base.schema.values import Value
 from tests.base import golden
 from tests.base.values import types, values
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import httpx
 import pytest
 
-from base.wire.exchange import HEAD_BYTES_MAX, LIMIT, AnswerTooLongError
-from base.wire.kept import CONNECTIONS_MAX, KeptTransport
+from metasrv_base.wire.http.exchange import HEAD_BYTES_MAX, LIMIT, AnswerTooLongError
+from metasrv_base.wire.http.kept import CONNECTIONS_MAX, KeptTransport
 from tests.base.http_server import SILENCE, Reply, serving
 
 LIMIT_S = 30

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.errors import Corrupt, Refused
-from base.schema.keybatch import encode_batch
-from base.schema.keycodec import decode, encode
-from base.schema.types import ColumnType, parse_type
-from base.schema.values import Value
+from metasrv_base.errors import Corrupt, Refused
+from metasrv_base.schema.keybatch import encode_batch
+from metasrv_base.schema.keycodec import decode, encode
+from metasrv_base.schema.types import ColumnType, parse_type
+from metasrv_base.schema.values import Value
 from tests.base import golden
 from tests.base.values import SAMPLES, rows, types
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from base.offload import (
+from metasrv_base.concurrency.offload import (
     COLUMNAR_BYTES,
     COLUMNAR_ROWS,
     SHORT_BYTES,

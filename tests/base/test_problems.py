@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from base.errors import (
+from metasrv_base.errors import (
     Conflict,
     Corrupt,
     MetaError,
@@ -16,7 +16,8 @@ from base.errors import (
     Unavailable,
     Unknown,
 )
-from base.wire.problems import (
+from metasrv_base.wire.api.tables import TableSpec
+from metasrv_base.wire.problem.problems import (
     KINDS,
     FieldError,
     Problem,
@@ -30,7 +31,6 @@ from base.wire.problems import (
     refuse,
     told,
 )
-from base.wire.tables import TableSpec
 
 ROOT = Path(__file__).parent.parent.parent
 CLASSES = (Refused, NotFound, Conflict, NotLeader, Unavailable, Unknown, Corrupt)

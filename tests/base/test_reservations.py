@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.errors import Unavailable
-from base.reservations import Held, Reservations
+from metasrv_base.concurrency.reservations import Held, Reservations
+from metasrv_base.errors import Unavailable
 
 PART = 100
 

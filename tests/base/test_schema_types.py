@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.errors import Refused
-from base.schema.instants import instant_text, parse_instant
-from base.schema.types import ColumnType, arrow_type, parse_type
-from base.schema.values import Value, from_json, from_python, to_json
+from metasrv_base.errors import Refused
+from metasrv_base.schema.instants import instant_text, parse_instant
+from metasrv_base.schema.types import ColumnType, arrow_type, parse_type
+from metasrv_base.schema.values import Value, from_json, from_python, to_json
 from tests.base.values import same, types, values
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.errors import Refused
-from base.wire.strict_json import DEPTH_MAX, check_path, parse
+from metasrv_base.errors import Refused
+from metasrv_base.wire.http.strict_json import DEPTH_MAX, check_path, parse
 
 json_values = st.recursive(
     st.none()

@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from base.elements.states import ElementState
-from base.schema.partition import HashRule
-from base.wire.changes import AlterRequest, RenameRequest, UndropRequest
-from base.wire.problems import field_errors
-from base.wire.table_rules import (
+from metasrv_base.elements.states import ElementState
+from metasrv_base.schema.partition import HashRule
+from metasrv_base.wire.api.changes import AlterRequest, RenameRequest, UndropRequest
+from metasrv_base.wire.api.table_rules import (
     name_errors,
     partition_of,
     rule_of,
@@ -19,7 +18,8 @@ from base.wire.table_rules import (
     validate_spec,
     validate_undrop,
 )
-from base.wire.tables import CatalogSpec, ColumnBody, SchemaSpec, TableBody, TableSpec
+from metasrv_base.wire.api.tables import CatalogSpec, ColumnBody, SchemaSpec, TableBody, TableSpec
+from metasrv_base.wire.problem.problems import field_errors
 
 FLIGHTS: dict[str, Any] = {
     "name": "flights",

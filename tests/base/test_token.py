@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from base.token import Tokens, hash_of, line_of, listen_fault, new_token, read_token, read_tokens
+from metasrv_base.token import (
+    Tokens,
+    hash_of,
+    line_of,
+    listen_fault,
+    new_token,
+    read_token,
+    read_tokens,
+)
 
 SECRET = "a-secret-of-more-than-twenty-characters"
 OTHER = "another-secret-of-more-than-twenty-characters"

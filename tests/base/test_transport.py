@@ -10,8 +10,8 @@ from threading import Thread
 import pytest
 import uvloop
 
-from base.errors import MetaError, Unavailable, Unknown
-from base.wire.client import HttpClient
+from metasrv_base.errors import MetaError, Unavailable, Unknown
+from metasrv_base.wire.http.client import HttpClient
 from tests.base.http_server import Reply, serving
 
 RESET = struct.pack("ii", 1, 0)  # as SO_LINGER: close sends RST

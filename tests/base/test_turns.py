@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.turns import Turns, at_once, by_turns, slices
+from metasrv_base.concurrency.turns import Turns, at_once, by_turns, slices
 
 
 def total(numbers: list[int], size: int) -> Turns[int]:

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
-from base.schema.instants import in_range
-from base.schema.types import INTEGER_BITS, PER_SECOND, ColumnType
-from base.schema.values import Value, scaled
+from metasrv_base.schema.instants import in_range
+from metasrv_base.schema.types import INTEGER_BITS, PER_SECOND, ColumnType
+from metasrv_base.schema.values import Value, scaled
 
 PLAIN = ("boolean", *INTEGER_BITS, "float32", "float64", "string", "binary", "date")
 

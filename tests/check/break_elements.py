@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from base.elements.states import ElementState
-from keys.tables import Constraint, ConstraintKind, Index, TableInfoKey
+from keys.model.tables import Constraint, ConstraintKind, Index, TableInfoKey
+from metasrv_base.elements.states import ElementState
 from tests.check.breaking import Breakage
 from tests.check.cluster import FLIGHTS, Cluster
 

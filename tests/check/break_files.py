@@ -7,11 +7,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dataplane.region.file_writer import FileTarget, write_rows
-from dataplane.region.local_disk import LocalDisk
-from dataplane.region.manifest import FileEntry, Manifest, decode_manifest, encode_manifest
-from dataplane.region.names import manifest_name
-from keys.removed import RemovedTableRouteKey
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.files.file_writer import FileTarget, write_rows
+from dataplane.region.format.names import manifest_name
+from dataplane.region.manifests.manifest import (
+    FileEntry,
+    Manifest,
+    decode_manifest,
+    encode_manifest,
+)
+from keys.model.removed import RemovedTableRouteKey
 from tests.check.breaking import Breakage
 from tests.check.cluster import DROPPED, FLIGHTS, WEATHER, Cluster
 

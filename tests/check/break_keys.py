@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from base.schema.partition import HashRule
-from keys.catalogs import CatalogNameKey, SchemaNameKey
-from keys.cluster import (
+from keys.commit.routing import put_route
+from keys.commit.txn import Txn
+from keys.model.catalogs import CatalogNameKey, SchemaNameKey
+from keys.model.cluster import (
     Candidate,
     CandidateKey,
     ClusterKey,
@@ -15,10 +16,9 @@ from keys.cluster import (
     Setting,
     SettingKey,
 )
-from keys.log import CatalogUpdateKey, CatalogVersionKey, TableCreated
-from keys.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
-from keys.routing import put_route
-from keys.tables import (
+from keys.model.log import CatalogUpdateKey, CatalogVersionKey, TableCreated
+from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
+from keys.model.tables import (
     DatanodeTable,
     DatanodeTableKey,
     RegionState,
@@ -28,7 +28,7 @@ from keys.tables import (
     TableRoute,
     TableRouteKey,
 )
-from keys.txn import Txn
+from metasrv_base.schema.partition import HashRule
 from tests.check.breaking import Breakage
 from tests.check.cluster import DROPPED, FLIGHTS, WEATHER, Cluster, removed_keys
 

@@ -1,7 +1,7 @@
 """Raw puts that break one rule about the catalog log or about procedures."""
 
-from keys.log import CatalogUpdateKey, CatalogVersionKey, SchemaDropped
-from keys.records import (
+from keys.model.log import CatalogUpdateKey, CatalogVersionKey, SchemaDropped
+from keys.model.records import (
     Beat,
     Idempotency,
     IdempotencyKey,
@@ -9,7 +9,7 @@ from keys.records import (
     ProcedureHistoryKey,
     ProcedureKey,
 )
-from keys.tables import DatanodeTableKey, TableInfoKey
+from keys.model.tables import DatanodeTableKey, TableInfoKey
 from tests.check.breaking import Breakage
 from tests.check.cluster import FLIGHTS, Cluster
 from tests.keys.samples import CHILD, DIGEST, PROCEDURE, SAMPLES

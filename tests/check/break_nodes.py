@@ -2,9 +2,9 @@
 
 import os
 
-from keys.holders import Holder, HolderKey
+from keys.model.holders import Holder, HolderKey
 from metasrv.check.facts import NodeReport, ServerReport
-from procedures.placing import root_under
+from procedures.steps.placing import root_under
 from tests.check.breaking import Breakage
 from tests.check.cluster import CLUSTER_ID, DROPPED, FLIGHTS, Cluster, reported
 from tests.check.conftest import SERVER

@@ -8,37 +8,29 @@ from typing import Any
 
 import pyarrow as pa
 
-from base.errors import Unavailable
-from base.ids import TableId, region_id
-from base.schema.keycodec import encode as encode_key
-from base.schema.partition import HashRule, region_number
-from base.schema.types import ColumnType
-from base.wire.batches import BatchHeader
-from base.wire.inspect import Inspection, InspectRequest
-from base.wire.nodes import RegionStat
-from dataplane.region.columns import PUT, ColumnDef, RegionSpec
-from dataplane.region.inspect import inspect
-from dataplane.region.local_disk import LocalDisk, LocalFile
+from dataplane.region.check.inspect import inspect
+from dataplane.region.disk.local_disk import LocalDisk, LocalFile
+from dataplane.region.engine.region import Region
+from dataplane.region.format.columns import PUT, ColumnDef, RegionSpec
 from dataplane.region.place import OpenOrder, RegionPlace
-from dataplane.region.region import Region
-from keys.batch import Line, Member
-from keys.bootstrap import bootstrap_request
-from keys.catalogs import SchemaNameKey
-from keys.cluster import Leader, LeaderKey, Node, NodeKey, Sequence, SequenceKey
-from keys.filling import fill
+from keys.commit.batch import Line, Member
+from keys.commit.bootstrap import bootstrap_request
+from keys.commit.log_head import read_line
+from keys.commit.packing import fill
+from keys.commit.routing import change_regions, put_route
+from keys.commit.txn import Txn, snapshot
 from keys.key import Key
-from keys.kv import Compare, Delete, Get, KeyValue, Kv, LeaseId, Put, Request
-from keys.line import read_line
-from keys.log import Entry, SchemaCreated, TableCreated, TableDropped, TablePurged
-from keys.removed import (
+from keys.model.catalogs import SchemaNameKey
+from keys.model.cluster import Leader, LeaderKey, Node, NodeKey, Sequence, SequenceKey
+from keys.model.log import Entry, SchemaCreated, TableCreated, TableDropped, TablePurged
+from keys.model.removed import (
     RemovedTableInfo,
     RemovedTableInfoKey,
     RemovedTableNameKey,
     RemovedTableRoute,
     RemovedTableRouteKey,
 )
-from keys.routing import change_regions, put_route
-from keys.tables import (
+from keys.model.tables import (
     Column,
     RegionRoute,
     RegionState,
@@ -49,10 +41,18 @@ from keys.tables import (
     TableRoute,
     TableRouteKey,
 )
-from keys.txn import Txn, snapshot
+from keys.store.kv import Compare, Delete, Get, KeyValue, Kv, LeaseId, Put, Request
 from keys.value import StoredModel, encode
 from metasrv.check.facts import NodeRegion, NodeReport, ServerReport
-from procedures.placing import root_under
+from metasrv_base.errors import Unavailable
+from metasrv_base.ids import TableId, region_id
+from metasrv_base.schema.keycodec import encode as encode_key
+from metasrv_base.schema.partition import HashRule, region_number
+from metasrv_base.schema.types import ColumnType
+from metasrv_base.wire.node.batches import BatchHeader
+from metasrv_base.wire.node.inspect import Inspection, InspectRequest
+from metasrv_base.wire.node.nodes import RegionStat
+from procedures.steps.placing import root_under
 from tests.keys.clock import FakeClock
 from tests.keys.samples import NODE, PROCEDURE, SCHEMA
 

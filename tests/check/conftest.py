@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from keys.memory import MemoryKv
-from keys.records import (
+from keys.model.records import (
     Idempotency,
     IdempotencyKey,
     Phase,
@@ -14,9 +13,10 @@ from keys.records import (
     ProcedureHistoryKey,
     ProcedureKey,
 )
-from keys.tables import TableInfo
+from keys.model.tables import TableInfo
+from keys.store.memory import MemoryKv
 from metasrv.check.facts import ServerReport
-from procedures.kinds.create_schema import CREATE_SCHEMA, CreateSchema
+from procedures.kinds.namespaces.create_schema import CREATE_SCHEMA, CreateSchema
 from tests.check.cluster import (
     CLUSTER_ID,
     DROPPED,

@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from keys.log import CatalogVersionKey
+from keys.model.log import CatalogVersionKey
 from metasrv.check.look import check
-from metasrv.cli.check import CLEAN, exit_code
+from metasrv.cli.tools.check import CLEAN, exit_code
 from tests.check.cluster import DROPPED, Cluster
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from keys.etcd import EtcdKv
-from keys.etcd_calls import Login
-from metasrv.cli.check import BLIND, CLEAN, VIOLATED, target_of
+from keys.store.etcd import EtcdKv
+from keys.store.etcd_calls import Login
 from metasrv.cli.main import application
+from metasrv.cli.tools.check import BLIND, CLEAN, VIOLATED, target_of
 from tests.check.break_keys import NAME
 from tests.check.cluster import FLIGHTS, Cluster
 from tests.check.conftest import furnish

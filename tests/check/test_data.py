@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from base.wire.checks import DataRule, TableCheckBody, TableFault
-from metasrv.cli.check import Target, look_at_data
-from metasrv.cli.check_data import violations
+from metasrv.cli.tools.check import Target, look_at_data
+from metasrv.cli.tools.check_data import violations
+from metasrv_base.wire.node.checks import DataRule, TableCheckBody, TableFault
 from tests.cli.rest import serving
 
 MADE = {"id": 1, "options": {}, "created_at": "2013-01-31T23:59:59Z", "catalog_version": 9}

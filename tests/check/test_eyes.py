@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import Unavailable
-from base.wire.inspect import Inspection, InspectRequest
-from dataplane.region.inspect import main
+from dataplane.region.check.inspect import main
 from metasrv.check.eyes import RealEyes
+from metasrv_base.errors import Unavailable
+from metasrv_base.wire.node.inspect import Inspection, InspectRequest
 from tests.keys.etcd_process import free_port
 from tests.keys.samples import NODE
 

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import Unavailable
-from dataplane.region.inspect import inspect_root
-from dataplane.region.local_disk import LocalDisk
-from dataplane.region.read_only import ReadOnlyDisk
-from keys.cluster import Node, NodeKey
-from keys.memory import MemoryKv
-from keys.records import Lock, LockMode, ProcedureKey
+from dataplane.region.check.inspect import inspect_root
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.disk.read_only import ReadOnlyDisk
+from keys.model.cluster import Node, NodeKey
+from keys.model.records import Lock, LockMode, ProcedureKey
+from keys.store.memory import MemoryKv
 from metasrv.check.facts import NodeReport
 from metasrv.check.look import check, look, wanted
+from metasrv_base.errors import Unavailable
 from tests.check.cluster import CLUSTER_ID, FLIGHTS, Cluster
 from tests.check.conftest import tables
 from tests.keys.clock import FakeClock

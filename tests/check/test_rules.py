@@ -5,7 +5,7 @@ import pytest
 from metasrv.check.look import check
 from metasrv.check.rule import Scope, Severity
 from metasrv.check.rules import RULES
-from metasrv.cli.check import CLEAN, VIOLATED, exit_code
+from metasrv.cli.tools.check import CLEAN, VIOLATED, exit_code
 from tests.check.breakages import BREAKAGES
 from tests.check.breaking import Breakage
 from tests.check.cluster import Cluster

@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
-from base.errors import MetaError, NotFound
-from base.wire.problems import problem_of
+from metasrv_base.errors import MetaError, NotFound
+from metasrv_base.wire.problem.problems import problem_of
 
 LEARN = "/v1/cluster"
 

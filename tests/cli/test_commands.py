@@ -7,9 +7,9 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from base.errors import Conflict, MetaError, Refused, Unavailable
-from base.wire.problems import FieldError
 from metasrv.cli.main import COMMANDS
+from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable
+from metasrv_base.wire.problem.problems import FieldError
 from tests.cli.conftest import Run
 from tests.cli.rest import Rest
 from tests.sdk.samples import small

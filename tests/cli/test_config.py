@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from dataplane.datanode.config import DatanodeConfig
 from dataplane.frontend.config import FrontendConfig
-from metasrv.config import ServerConfig
+from metasrv.program.config import ServerConfig
 from serving.begin import program
 from tests.cli.conftest import Run
 
@@ -70,7 +70,10 @@ def test_given_a_person_then_a_table_of_flags_and_variables(run: Run) -> None:
 def test_given_the_flags_that_are_told_then_the_programs_take_them(run: Run) -> None:
     told = json.loads(run("config", "--format", "json").stdout)
 
-    for name, module in (("server", "metasrv.main"), ("datanode", "dataplane.datanode.main")):
+    for name, module in (
+        ("server", "metasrv.server.main"),
+        ("datanode", "dataplane.datanode.main"),
+    ):
         argv = [*program(module), "--help"]
         help_text = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
         for setting in told[name]:

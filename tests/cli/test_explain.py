@@ -2,8 +2,8 @@
 
 import json
 
-from base.elements.graphs import GRAPHS
-from base.elements.proof.pairs import check_pairs
+from metasrv_base.elements.graphs import GRAPHS
+from metasrv_base.elements.proof.pairs import check_pairs
 from tests.cli.conftest import Run
 
 

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from base.errors import Refused
-from base.rows.named import named_batch
-from base.wire.table_rules import validate_spec
 from metasrv.cli.files import Dialect, row_file
-from metasrv.cli.rows_text import bound_of, json_rows, types_of
-from metasrv.sdk.infer import infer_spec
+from metasrv.cli.rows.rows_text import bound_of, json_rows, types_of
+from metasrv.sdk.control.infer import infer_spec
+from metasrv_base.errors import Refused
+from metasrv_base.rows.named import named_batch
+from metasrv_base.wire.api.table_rules import validate_spec
 from tests.sdk.samples import EMPTY, ROW, TYPES, spec
 from tests.sdk.shapes import layout_of, table_of
 

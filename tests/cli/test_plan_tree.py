@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from base.wire.plans import PlanBody
 from metasrv.cli.plan import lines
+from metasrv_base.wire.api.plans import PlanBody
 from tests.cli.conftest import Run
 from tests.cli.rest import Rest
 

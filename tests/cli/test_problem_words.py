@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from base.errors import Conflict, Refused
 from metasrv.cli.problem_words import words
+from metasrv_base.errors import Conflict, Refused
 from tests.cli.conftest import Run
 from tests.cli.rest import Rest
 from tests.cli.test_commands import TABLES

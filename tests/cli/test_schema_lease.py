@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from base.wire.tables import TableSpec
+from metasrv_base.wire.api.tables import TableSpec
 from tests.api.rig import spec
 from tests.cli.conftest import Run
 from tests.cli.rest import Rest

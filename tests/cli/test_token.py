@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from base.token import read_token, read_tokens
+from metasrv_base.token import read_token, read_tokens
 from tests.cli.conftest import Run
 from tests.cli.rest import Rest
 

@@ -4,8 +4,8 @@ import re
 from typing import Any
 from urllib.parse import unquote
 
-from base.errors import Unavailable
-from keys.records import Outcome
+from keys.model.records import Outcome
+from metasrv_base.errors import Unavailable
 from tests.cli.conftest import Run
 from tests.cli.rest import Rest
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from base.errors import Refused
-from keys.kv import Compare
-from keys.records import Outcome
-from keys.tables import TableInfo, TableInfoKey, TableNameKey, TableRouteKey
-from keys.txn import snapshot
+from keys.commit.txn import snapshot
+from keys.model.records import Outcome
+from keys.model.tables import TableInfo, TableInfoKey, TableNameKey, TableRouteKey
+from keys.store.kv import Compare
 from keys.value import StoredModel
-from procedures.kinds.alter_operations import RenameColumn, SetOptions
-from procedures.kinds.create_table import CreateTable
+from metasrv_base.errors import Refused
+from procedures.kinds.alter.alter_operations import RenameColumn, SetOptions
+from procedures.kinds.tables.create_table import CreateTable
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.procedures.agree import history_of
 from tests.procedures.ends import TABLE

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import MetaError, NotFound, Unavailable
-from keys.kv import Put, Request
-from keys.records import Outcome, ProcedureHistory, ProcedureHistoryKey, ProcedureKey
-from procedures.entry import Entry
+from keys.model.records import Outcome, ProcedureHistory, ProcedureHistoryKey, ProcedureKey
+from keys.store.kv import Put, Request
+from metasrv_base.errors import MetaError, NotFound, Unavailable
+from procedures.engine.entry import Entry
+from procedures.engine.submit import Submission as Wish
 from procedures.kinds import registry
-from procedures.kinds.failover_node import FailoverNode
+from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind
-from procedures.submit import Submission as Wish
 from tests.conformance.looking import puts_of
 from tests.fakes.faults import Mode
 from tests.procedures.gates import Gate
@@ -185,7 +185,8 @@ def test_given_a_leader_that_dies_at_the_answer_when_led_on_then_it_ends_for_who
 @pytest.mark.case("greptime 15")
 def test_given_the_kinds_then_no_two_bear_one_name() -> None:
     folder = Path(registry.__file__).parent
-    modules = [import_module(f"procedures.kinds.{path.stem}") for path in folder.glob("*.py")]
+    names = (path.relative_to(folder).with_suffix("").parts for path in folder.rglob("*.py"))
+    modules = [import_module(".".join(["procedures.kinds", *parts])) for parts in names]
     named = {
         id(value): value.name
         for module in modules

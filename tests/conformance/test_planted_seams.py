@@ -11,26 +11,26 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from base.errors import MetaError
-from base.reservations import Held
-from base.wire.batches import GetRows
-from base.wire.orders import LeaseGrant
-from dataplane.datanode import rows
-from dataplane.datanode.leases import RegionLeases
-from dataplane.datanode.rows import RowDesk
-from dataplane.frontend.transactions import Transactions
-from keys.committer import Committer
-from keys.line import read_line
-from keys.tables import TableInfo, TableInfoKey
-from keys.txn import Txn, snapshot
+from dataplane.datanode.regions import rows
+from dataplane.datanode.regions.leases import RegionLeases
+from dataplane.datanode.regions.rows import RowDesk
+from dataplane.frontend.lease.transactions import Transactions
+from keys.commit.committer import Committer
+from keys.commit.log_head import read_line
+from keys.commit.txn import Txn, snapshot
+from keys.model.tables import TableInfo, TableInfoKey
 from metasrv.adapters.http_nodes import HttpNodes
 from metasrv.nodes.leases import LeaseBook
-from procedures import announcing
+from metasrv_base.concurrency.reservations import Held
+from metasrv_base.errors import MetaError
+from metasrv_base.wire.node.batches import GetRows
+from metasrv_base.wire.node.orders import LeaseGrant
 from procedures.context import Context
-from procedures.kinds.failover_table import FAILOVER_TABLE, FailoverTable
+from procedures.engine.submit import Submission as Wish
+from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.kinds.registry import KINDS
 from procedures.machine import Outcome
-from procedures.submit import Submission as Wish
+from procedures.steps import announcing
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.frontend.bench import running
 from tests.metasrv.test_book import LEASE_MS, beat

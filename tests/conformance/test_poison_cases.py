@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from base.errors import Conflict, MetaError, Unavailable
-from keys.poison import PoisonKey
-from keys.records import Outcome
-from procedures.control import Control
-from procedures.retry import UNDO_MS
+from keys.model.poison import PoisonKey
+from keys.model.records import Outcome
+from metasrv_base.errors import Conflict, MetaError, Unavailable
+from procedures.engine.control import Control
+from procedures.engine.retry import UNDO_MS
 from tests.procedures.office import Office, office
 
 AWAY = Unavailable(what="node", name="dn-1")

@@ -2,13 +2,13 @@
 
 import pytest
 
-from base.errors import Refused, Unavailable
-from keys.records import Lock, Outcome, ProcedureHistory, ProcedureHistoryKey, ProcedureKey
-from procedures.holding import Claim, holders
-from procedures.kinds.failover_node import FailoverNode
+from keys.model.records import Lock, Outcome, ProcedureHistory, ProcedureHistoryKey, ProcedureKey
+from metasrv_base.errors import Refused, Unavailable
+from procedures.engine.submit import Submission as Wish
+from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.registry import KINDS
-from procedures.locks import exclusive, shared
-from procedures.submit import Submission as Wish
+from procedures.locking.holding import Claim, holders
+from procedures.locking.locks import exclusive, shared
 from tests.conformance.looking import puts_of
 from tests.conformance.trouble import Trouble, troubled
 from tests.fakes.faults import Mode

@@ -2,8 +2,8 @@
 
 import pytest
 
-from keys.records import IdempotencyKey
-from metasrv.retention import Retention
+from keys.model.records import IdempotencyKey
+from metasrv.leadership.retention import Retention
 from tests.api.rig import Server, leader, registration
 
 

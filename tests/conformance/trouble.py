@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from base.errors import MetaError
-from procedures.admission import Limits
+from metasrv_base.errors import MetaError
 from procedures.context import Context
 from procedures.machine import Goto, Outcome
+from procedures.scheduling.admission import Limits
 from tests.fakes.cluster import LIMITS, Cluster
 from tests.procedures.gates import Gate, Gates
 from tests.procedures.office import Office

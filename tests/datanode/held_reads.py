@@ -17,22 +17,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from base.clock import SystemClock
-from base.errors import MetaError
-from base.ids import RegionId, table_of
-from base.wire.batches import BatchHeader, GetRows, ScanRows
-from base.wire.orders import CreateRegion, LeaseGrant, RegionColumn
 from dataplane.datanode.allocator import share_arenas
-from dataplane.datanode.leases import RegionLeases
-from dataplane.datanode.regions import Regions
-from dataplane.datanode.rows import RowDesk
-from dataplane.datanode.scan_slots import Reader
-from dataplane.datanode.store import DiskStore
-from dataplane.region.block_cache import BlockCache
-from dataplane.region.ingesting import entry_batch
-from dataplane.region.local_disk import LocalDisk
+from dataplane.datanode.regions.leases import RegionLeases
+from dataplane.datanode.regions.regions import Regions
+from dataplane.datanode.regions.rows import RowDesk
+from dataplane.datanode.regions.scan_slots import Reader
+from dataplane.datanode.regions.store import DiskStore
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.engine.ingesting import entry_batch
+from dataplane.region.engine.region import Region
+from dataplane.region.files.block_cache import BlockCache
 from dataplane.region.place import RegionLimits
-from dataplane.region.region import Region
+from metasrv_base.clock import SystemClock
+from metasrv_base.errors import MetaError
+from metasrv_base.ids import RegionId, table_of
+from metasrv_base.wire.node.batches import BatchHeader, GetRows, ScanRows
+from metasrv_base.wire.node.orders import CreateRegion, LeaseGrant, RegionColumn
 from serving.no_pandas import leave_out_pandas
 from tests.region.held_memory import GIB, memory_of, peaked, settled
 from tests.region.rig import REGION_ID

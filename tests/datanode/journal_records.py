@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dataplane.datanode.journal_format import (
+from dataplane.datanode.orders.journal_format import (
     Dropped,
     Executed,
     Joined,

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import NotFound, Refused
-from base.wire.orders import CreateRegion, DropRegion, RegionColumn
-from dataplane.datanode.store import DiskStore
-from dataplane.region.disk import Disk
-from dataplane.region.local_disk import LocalDisk
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.datanode.regions.store import DiskStore
+from dataplane.region.disk.disk import Disk
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from metasrv_base.errors import NotFound, Refused
+from metasrv_base.wire.node.orders import CreateRegion, DropRegion, RegionColumn
 from tests.keys.clock import FakeClock
 
 REGION, OTHER = 1024 << 32 | 1, 1024 << 32 | 2

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from base.wire.problems import KINDS
-from dataplane.datanode.app import bare_app
-from dataplane.datanode.documents import documents
-from dataplane.datanode.protocol import CALLS
+from dataplane.datanode.http.app import bare_app
+from dataplane.datanode.http.documents import documents
+from dataplane.datanode.http.protocol import CALLS
+from metasrv_base.wire.problem.problems import KINDS
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -8,14 +8,14 @@ from contextlib import suppress
 import pyarrow as pa
 import pytest
 
-from base.clock import SystemClock
-from base.errors import Refused
-from base.rows.arrow_guard import check_messages
-from base.wire.asgi import Receive, Scope, Send
-from base.wire.strict_json import HEADER_BYTES_MAX
-from dataplane.datanode.batch_body import read_batch
-from dataplane.datanode.door import doorway
+from dataplane.datanode.http.door import doorway
 from dataplane.datanode.metrics import NodeMetrics
+from dataplane.datanode.regions.batch_body import read_batch
+from metasrv_base.clock import SystemClock
+from metasrv_base.errors import Refused
+from metasrv_base.rows.arrow_guard import check_messages
+from metasrv_base.wire.http.asgi import Receive, Scope, Send
+from metasrv_base.wire.http.strict_json import HEADER_BYTES_MAX
 from serving.door import Door
 from tests.api.raw import Sent, send
 from tests.datanode.conftest import heard

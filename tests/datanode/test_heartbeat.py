@@ -8,8 +8,16 @@ from typing import Any
 
 import pytest
 
-from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable
-from base.wire.nodes import (
+from dataplane.datanode.membership.heartbeat import Heart, World
+from dataplane.datanode.membership.membership import Identity, Membership
+from dataplane.datanode.orders.journal import NodeJournal, open_journal
+from dataplane.datanode.orders.orders import OrderDesk
+from dataplane.datanode.regions.leases import RegionLeases
+from dataplane.datanode.regions.regions import Regions
+from dataplane.datanode.regions.store import DiskStore
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from metasrv_base.errors import Conflict, MetaError, NotFound, Refused, Unavailable
+from metasrv_base.wire.node.nodes import (
     Grant,
     HeartbeatAnswer,
     HeartbeatRequest,
@@ -18,15 +26,7 @@ from base.wire.nodes import (
     RegisterAnswer,
     RegisterRequest,
 )
-from base.wire.orders import OrderRequest, OrderResponse
-from dataplane.datanode.heartbeat import Heart, World
-from dataplane.datanode.journal import NodeJournal, open_journal
-from dataplane.datanode.leases import RegionLeases
-from dataplane.datanode.membership import Identity, Membership
-from dataplane.datanode.orders import OrderDesk
-from dataplane.datanode.regions import Regions
-from dataplane.datanode.store import DiskStore
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from metasrv_base.wire.node.orders import OrderRequest, OrderResponse
 from tests.keys.clock import FakeClock
 
 REGION = 1024 << 32

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from base.errors import Corrupt, Unavailable
-from dataplane.datanode.journal import open_journal
-from dataplane.datanode.journal_format import Dropped, Record, TermSeen
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.datanode.orders.journal import open_journal
+from dataplane.datanode.orders.journal_format import Dropped, Record, TermSeen
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from metasrv_base.errors import Corrupt, Unavailable
 from tests.datanode.journal_records import RECORDS, REGION, V1
 from tests.region.test_power_loss import DEVICES
 

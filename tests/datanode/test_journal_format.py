@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.errors import Corrupt
-from dataplane.datanode.journal_files import JournalFiles
-from dataplane.datanode.journal_format import (
+from dataplane.datanode.orders.journal_files import JournalFiles
+from dataplane.datanode.orders.journal_format import (
     Dropped,
     Opened,
     Record,
@@ -29,7 +28,8 @@ from dataplane.log.records import (
 )
 from dataplane.log.records import Record as Framed
 from dataplane.log.segment import Content, Segment, begin
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from metasrv_base.errors import Corrupt
 from tests.datanode.journal_records import GOLDEN, RECORDS, REGION
 
 PAGE = 512

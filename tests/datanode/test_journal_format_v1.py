@@ -2,9 +2,9 @@
 
 import pytest
 
-from base.errors import Corrupt
-from dataplane.datanode.journal_format import Executed, Opened, Record
-from dataplane.datanode.journal_format_v1 import decode, is_lines
+from dataplane.datanode.orders.journal_format import Executed, Opened, Record
+from dataplane.datanode.orders.journal_format_v1 import decode, is_lines
+from metasrv_base.errors import Corrupt
 from tests.datanode.journal_records import GOLDEN, RECORDS, REGION, V1
 
 DATA = V1.read_bytes()

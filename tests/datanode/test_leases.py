@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from base.lease import usable_ms
-from base.wire.orders import LeaseGrant
-from dataplane.datanode.leases import HEARTBEATS_REMEMBERED_MAX, RegionLeases
+from dataplane.datanode.regions.leases import HEARTBEATS_REMEMBERED_MAX, RegionLeases
+from metasrv_base.lease import usable_ms
+from metasrv_base.wire.node.orders import LeaseGrant
 
 REGION, EPOCH = 1024 << 32, 3
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from base.wire.orders import Order
+from metasrv_base.wire.node.orders import Order
 from tests.datanode.conftest import StartNode
 from tests.node_conformance.metasrv import FakeMetasrv
 from tests.node_conformance.node import Node, Write

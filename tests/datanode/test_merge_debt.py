@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dataplane.datanode.region_owner import FILES_MAX
+from dataplane.datanode.regions.region_owner import FILES_MAX
 from tests.datanode.conftest import StartNode
 from tests.node_conformance.node import Node, Write
 from tests.playground.waiting import until

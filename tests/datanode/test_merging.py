@@ -1,7 +1,7 @@
 """Merging on a node: one region at a time, most files first, and patience after a failure."""
 
-from dataplane.datanode.merging import RETRY_MS, Merging
 from dataplane.datanode.metrics import NodeMetrics
+from dataplane.datanode.upkeep.merging import RETRY_MS, Merging
 from tests.datanode.test_upkeep import Bench, bench
 
 __all__ = ["bench"]  # the fixture

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from base.errors import Conflict, MetaError, Unavailable
-from base.wire.orders import CloseRegion, DropRegion, Order, OrderRequest
-from dataplane.datanode.journal import NodeJournal, open_journal
-from dataplane.datanode.journal_format import Joined
-from dataplane.datanode.orders import OrderDesk, waves
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.datanode.orders.journal import NodeJournal, open_journal
+from dataplane.datanode.orders.journal_format import Joined
+from dataplane.datanode.orders.orders import OrderDesk, waves
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from metasrv_base.errors import Conflict, MetaError, Unavailable
+from metasrv_base.wire.node.orders import CloseRegion, DropRegion, Order, OrderRequest
 
 REGION = 1024 << 32
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from base.errors import Refused
+from metasrv_base.errors import Refused
 from tests.datanode.conftest import StartNode, heard
 from tests.datanode.process import DatanodeProcess
 from tests.datanode.writer import Writer

@@ -1,8 +1,8 @@
 """What floors refuse is counted by table and holder, and nothing else is."""
 
-from base.errors import Conflict
-from base.wire.nodes import RefusedStat
-from dataplane.datanode.refusals import NAMES_MAX, Refusals
+from dataplane.datanode.regions.refusals import NAMES_MAX, Refusals
+from metasrv_base.errors import Conflict
+from metasrv_base.wire.node.nodes import RefusedStat
 
 BELOW = Conflict("schema-version-stale", floor=3, found=2)
 

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from base.errors import Conflict, MetaError, Unavailable, Unknown
-from base.wire.batches import BatchHeader
-from dataplane.datanode.region_owner import QUEUE_MAX, STALLED_MS, RegionOwner
-from dataplane.region.group import Applied
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.region import Region
+from dataplane.datanode.regions.region_owner import QUEUE_MAX, STALLED_MS, RegionOwner
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.group import Applied
+from dataplane.region.engine.region import Region
+from metasrv_base.errors import Conflict, MetaError, Unavailable, Unknown
+from metasrv_base.wire.node.batches import BatchHeader
 from tests.region.rig import REGION_ID, SPEC, A, batch, header, order, place
 
 pytestmark = pytest.mark.usefixtures("running")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import Conflict
 from dataplane.datanode.root_lock import RootLock
+from metasrv_base.errors import Conflict
 
 
 def test_given_a_locked_root_when_another_process_comes_then_it_is_refused(tmp_path: Path) -> None:

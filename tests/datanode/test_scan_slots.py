@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from base.errors import Unavailable
-from dataplane.datanode.scan_slots import SLOTS, Reader, ScanSlots
+from dataplane.datanode.regions.scan_slots import SLOTS, Reader, ScanSlots
+from metasrv_base.errors import Unavailable
 from serving.timed_stream import TimedStream
 
 

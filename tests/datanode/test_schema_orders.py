@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
-from base.errors import Conflict, Refused, Unavailable
-from base.wire.orders import (
+from dataplane.datanode.orders.journal import open_journal
+from dataplane.datanode.orders.journal_format import Joined
+from dataplane.datanode.orders.orders import OrderDesk
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from metasrv_base.errors import Conflict, Refused, Unavailable
+from metasrv_base.wire.node.orders import (
     OpenRegion,
     OrderRequest,
     OriginColumn,
     RegionColumn,
     SetSchema,
 )
-from dataplane.datanode.journal import open_journal
-from dataplane.datanode.journal_format import Joined
-from dataplane.datanode.orders import OrderDesk
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
 from tests.datanode.test_orders import told_of_term
 from tests.datanode.test_upkeep import Bench, bench
 from tests.region.rig import REGION_ID, batch, header

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.load import request_of
 from benchmarks.memory_load import Shape, key_of
-from dataplane.datanode.scan_slots import SLOTS, Reader
+from dataplane.datanode.regions.scan_slots import SLOTS, Reader
 from tests.datanode.conftest import StartNode
 from tests.node_conformance.node import ARROW, TABLE, Node
 from tests.playground.waiting import until

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from base.wire.inputs import Borrowed
-from base.wire.orders import AdoptFiles, DataFile, DiscardRoot, Order
+from metasrv_base.wire.node.inputs import Borrowed
+from metasrv_base.wire.node.orders import AdoptFiles, DataFile, DiscardRoot, Order
 from tests.datanode.conftest import StartNode
 from tests.datanode.test_process import keys_of
 from tests.node_conformance.node import Node, Write

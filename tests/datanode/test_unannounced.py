@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from base.clock import SystemClock
-from dataplane.datanode.store import DiskStore
-from dataplane.region.local_disk import LocalDisk
-from dataplane.region.region import Region
-from keys.tables import RegionRoute, TableRoute
-from procedures.kinds.failover_plan import Wanted, reroute_plan
-from procedures.opening import create_order, open_order
+from dataplane.datanode.regions.store import DiskStore
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.engine.region import Region
+from keys.model.tables import RegionRoute, TableRoute
+from metasrv_base.clock import SystemClock
+from procedures.kinds.failover.failover_plan import Wanted, reroute_plan
 from procedures.ports import NodeView
+from procedures.steps.opening import create_order, open_order
 from tests.procedures.ends import TABLE
 from tests.procedures.tables import table_info, table_route
 from tests.region.rig import Contents, contents, write

@@ -6,19 +6,25 @@ from dataclasses import dataclass
 
 import pytest
 
-from base.errors import MetaError, NotFound, Unavailable, Unknown
-from base.wire.orders import CreateRegion, LeaseGrant, OpenRegion, RegionColumn, SetSchema
-from dataplane.datanode.leases import RegionLeases
-from dataplane.datanode.membership import Identity, Membership
+from dataplane.datanode.membership.membership import Identity, Membership
 from dataplane.datanode.metrics import NodeMetrics
-from dataplane.datanode.region_owner import RegionOwner
-from dataplane.datanode.regions import Regions
-from dataplane.datanode.store import DiskStore
-from dataplane.datanode.upkeep import LOG_IDLE_MS, Upkeep
-from dataplane.region.budget import MemoryBudget
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.datanode.regions.leases import RegionLeases
+from dataplane.datanode.regions.region_owner import RegionOwner
+from dataplane.datanode.regions.regions import Regions
+from dataplane.datanode.regions.store import DiskStore
+from dataplane.datanode.upkeep.upkeep import LOG_IDLE_MS, Upkeep
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.memory.budget import MemoryBudget
 from dataplane.region.place import RegionLimits
-from dataplane.region.region import Region
+from metasrv_base.errors import MetaError, NotFound, Unavailable, Unknown
+from metasrv_base.wire.node.orders import (
+    CreateRegion,
+    LeaseGrant,
+    OpenRegion,
+    RegionColumn,
+    SetSchema,
+)
 from tests.keys.clock import FakeClock
 from tests.region.rig import REGION_ID, batch, header, order, place
 
@@ -146,7 +152,7 @@ async def test_given_too_many_files_to_merge_when_written_then_it_is_refused(
 ) -> None:
     owner = next(iter(two[0])).owner
     assert owner is not None
-    monkeypatch.setattr("dataplane.datanode.region_owner.FILES_MAX", 2)
+    monkeypatch.setattr("dataplane.datanode.regions.region_owner.FILES_MAX", 2)
     for number in range(2):
         await owner.write(header(f"s-{number}"), batch({b"%d" % number: (1, "x")}))
         await asyncio.to_thread(owner.region.flush)

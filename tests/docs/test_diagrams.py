@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from procedures.kinds.failover_table import FAILOVER_TABLE
+from procedures.kinds.failover.failover_table import FAILOVER_TABLE
 from scripts.references import PACKAGES
 
 ROOT = Path(__file__).parents[2]

@@ -13,17 +13,17 @@ from typer.testing import CliRunner
 
 from dataplane.datanode.config import DatanodeConfig
 from dataplane.frontend.config import FrontendConfig
-from keys.memory import MemoryKv
-from metasrv.api.metrics import ServerMetrics
+from keys.store.memory import MemoryKv
+from metasrv.api.http.metrics import ServerMetrics
 from metasrv.cli.main import COMMANDS, application
-from metasrv.config import ServerConfig
+from metasrv.program.config import ServerConfig
 from tests.api.fakes import ShiftedClock
 from tests.api.rig import state_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs/operate").glob("*.md"))
 ALARMS = [page for page in PAGES if page.name != "README.md"]
-TOPS = ("base", "keys", "procedures", "metasrv", "dataplane", "serving")
+TOPS = ("metasrv_base", "keys", "procedures", "metasrv", "dataplane", "serving")
 LOUD = frozenset({"warning", "error", "exception", "critical"})
 FENCE = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # Programs that take their own flags: the command line passes them on.

@@ -22,9 +22,9 @@ def test_given_a_document_then_all_that_it_names_exists(document: Path) -> None:
     "text",
     [
         "`keys/nowhere.py`",
-        "`keys/txn.py::nobody`",
+        "`keys/commit/txn.py::nobody`",
         "`docs/decisions/9999-*.md`",
-        "`procedures.runner.nobody`",
+        "`procedures.engine.runner.nobody`",
         "`Runner.nobody`",
         "`txn.nobody`",
         "`Nobody.commit`",
@@ -49,9 +49,9 @@ def test_given_a_name_of_nothing_when_looked_up_then_it_is_missing(
 @pytest.mark.parametrize(
     "text",
     [
-        "`keys/txn.py`, `keys/` and `keys/txn.py::Txn.on`",
+        "`keys/commit/txn.py`, `keys/` and `keys/commit/txn.py::Txn.on`",
         "`procedures/kinds/*.py`",
-        "`procedures.runner`, `procedures.runner.Runner.store`, `Runner.store()`",
+        "`procedures.engine.runner`, `procedures.engine.runner.Runner.store`, `Runner.store()`",
         "`holding.holders`",
         "`etcdctl get`, `asyncio.gather`, `__table_info/1024`, `/v1/tables`",
         "`make test`, `.venv/bin/metasrv doctor`",

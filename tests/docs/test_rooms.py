@@ -10,20 +10,21 @@ ROOT = Path(__file__).parents[2]
 
 def test_given_code_then_rooms_and_arrows_are_those_of_its_imports(tmp_path: Path) -> None:
     for path, text in {
-        "base/ids.py": "import json",
-        "base/wire/__init__.py": "",
-        "base/wire/nodes.py": "from base.ids import a\nfrom base.wire.orders import b",
-        "base/wire/orders.py": "import base.ids",
-        "keys/kv.py": "from base.wire.nodes import c\nimport base_of_others.x",
+        "metasrv_base/ids.py": "import json",
+        "metasrv_base/wire/__init__.py": "",
+        "metasrv_base/wire/nodes.py": "from metasrv_base.ids import a\n"
+        "from metasrv_base.wire.orders import b",
+        "metasrv_base/wire/orders.py": "import metasrv_base.ids",
+        "keys/kv.py": "from metasrv_base.wire.nodes import c\nimport base_of_others.x",
     }.items():
         file = tmp_path / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
     assert imports_of(tmp_path) == {
-        "base": frozenset(),
-        "base/wire": frozenset({"base"}),
-        "keys": frozenset({"base/wire"}),
+        "metasrv_base": frozenset(),
+        "metasrv_base/wire": frozenset({"metasrv_base"}),
+        "keys": frozenset({"metasrv_base/wire"}),
     }
 
 

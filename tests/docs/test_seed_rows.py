@@ -2,13 +2,10 @@
 
 import re
 
-from base.ids import RegionId, number_of, table_of
-from base.wire.nodes import HeartbeatAnswer, HeartbeatRequest, NodeResources
-from keys.bootstrap import bootstrap_request
-from keys.kv import Compare, Put
-from keys.log import CatalogUpdate, CatalogUpdateKey, CatalogVersionKey
-from keys.records import LockMode
-from keys.tables import (
+from keys.commit.bootstrap import bootstrap_request
+from keys.model.log import CatalogUpdate, CatalogUpdateKey, CatalogVersionKey
+from keys.model.records import LockMode
+from keys.model.tables import (
     DatanodeTable,
     DatanodeTableKey,
     TableInfo,
@@ -18,10 +15,13 @@ from keys.tables import (
     TableRoute,
     TableRouteKey,
 )
+from keys.store.kv import Compare, Put
 from keys.value import decode
-from procedures.kinds.create_table import CREATE_TABLE, CreateTable
-from procedures.kinds.rename_table import RENAME_TABLE, RenameTable
-from procedures.locks import name_key
+from metasrv_base.ids import RegionId, number_of, table_of
+from metasrv_base.wire.node.nodes import HeartbeatAnswer, HeartbeatRequest, NodeResources
+from procedures.kinds.tables.create_table import CREATE_TABLE, CreateTable
+from procedures.kinds.tables.rename_table import RENAME_TABLE, RenameTable
+from procedures.locking.locks import name_key
 from tests.procedures.tables import NODES, table_info, table_route
 
 FENCE = Compare(b"__election/leader", 7)

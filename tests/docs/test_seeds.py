@@ -19,14 +19,14 @@ def test_given_the_page_then_every_row_is_in_order() -> None:
 @pytest.mark.parametrize(
     ("cells", "fault"),
     [
-        (f"done | `keys/txn.py` | {TEST}", "no such status"),
-        ("works | `keys/txn.py` | —", "no test shows it"),
-        ("works | `keys/txn.py` | `tests/docs/test_seeds.py`", "no test shows it"),
+        (f"done | `keys/commit/txn.py` | {TEST}", "no such status"),
+        ("works | `keys/commit/txn.py` | —", "no test shows it"),
+        ("works | `keys/commit/txn.py` | `tests/docs/test_seeds.py`", "no test shows it"),
         (f"works | — | {TEST}", "does not say where"),
-        (f"changed | `keys/txn.py` | {TEST}", "no decision record"),
-        ("changed | `keys/txn.py` | [0003](decisions/0003-one-leader.md)", "no test shows"),
-        (f"part | `keys/txn.py` | {TEST}", "what is missing"),
-        ("part | `keys/txn.py` | missing: the rest", "no test shows it"),
+        (f"changed | `keys/commit/txn.py` | {TEST}", "no decision record"),
+        ("changed | `keys/commit/txn.py` | [0003](decisions/0003-one-leader.md)", "no test shows"),
+        (f"part | `keys/commit/txn.py` | {TEST}", "what is missing"),
+        ("part | `keys/commit/txn.py` | missing: the rest", "no test shows it"),
         ("not built | — | —", "what would build it"),
     ],
 )
@@ -45,7 +45,7 @@ def test_given_a_row_that_is_missing_then_its_document_is_named() -> None:
 
 
 def test_given_a_test_that_stands_for_many_rows_then_it_is_named() -> None:
-    row = f"| 000-01 | words | works | `keys/txn.py` | {TEST} |\n"
+    row = f"| 000-01 | words | works | `keys/commit/txn.py` | {TEST} |\n"
 
     at_most = faults_of(rows_of(row * ROWS_PER_TEST_MAX))
     one_more = faults_of(rows_of(row * (ROWS_PER_TEST_MAX + 1)))
@@ -68,6 +68,6 @@ def test_given_a_row_with_other_cells_then_it_does_not_pass_unseen() -> None:
 
 def test_given_a_row_whose_test_does_not_exist_then_it_is_missing(tmp_path: Path) -> None:
     page = tmp_path / "seeds.md"
-    page.write_text(f"| 000-01 | words | works | `keys/txn.py` | {TEST[:-1]}_nowhere` |")
+    page.write_text(f"| 000-01 | words | works | `keys/commit/txn.py` | {TEST[:-1]}_nowhere` |")
 
     assert missing(page, Checkout(ROOT)) == [f"{TEST[1:-1]}_nowhere"]

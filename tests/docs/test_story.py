@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from base.elements.graph import Act
-from base.elements.graphs import INDEX
-from keys.families import FAMILIES
+from keys.model.families import FAMILIES
+from metasrv_base.elements.graph import Act
+from metasrv_base.elements.graphs import INDEX
 from procedures.kinds.registry import KINDS
 
 STORY = (Path(__file__).parents[2] / "docs" / "story.md").read_text()

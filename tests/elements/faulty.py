@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass, replace
 
-from base.elements.graph import Act, Behaviour, Graph
-from base.elements.graphs import (
+from metasrv_base.elements.graph import Act, Behaviour, Graph
+from metasrv_base.elements.graphs import (
     INDEX,
     PUBLIC,
     WRITE_ONLY,
 )
-from base.elements.proof.database import Database, Fault, Statement, acts_of, perform
-from base.elements.proof.explore import ANY, Exploration, explore
-from base.elements.proof.journey import Change, Way
-from base.elements.proof.protocol import Protocol
-from base.elements.proof.space import Perform
+from metasrv_base.elements.proof.database import Database, Fault, Statement, acts_of, perform
+from metasrv_base.elements.proof.explore import ANY, Exploration, explore
+from metasrv_base.elements.proof.journey import Change, Way
+from metasrv_base.elements.proof.protocol import Protocol
+from metasrv_base.elements.proof.space import Perform
 
 
 @dataclass(frozen=True, slots=True)

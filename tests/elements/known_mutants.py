@@ -2,10 +2,17 @@
 
 from dataclasses import replace
 
-from base.elements.graphs import ABSENT, DELETE_ONLY, INDEX, PUBLIC, UNIQUE_INDEX, WRITE_ONLY
-from base.elements.proof.database import Fault
-from base.elements.proof.journey import Way
-from base.elements.proof.protocol import WAITS_ALONE, Put
+from metasrv_base.elements.graphs import (
+    ABSENT,
+    DELETE_ONLY,
+    INDEX,
+    PUBLIC,
+    UNIQUE_INDEX,
+    WRITE_ONLY,
+)
+from metasrv_base.elements.proof.database import Fault
+from metasrv_base.elements.proof.journey import Way
+from metasrv_base.elements.proof.protocol import WAITS_ALONE, Put
 from tests.elements.faulty import Case, always_rewriting, removing_blindly
 
 ADD, DROP = Way.ADD, Way.DROP

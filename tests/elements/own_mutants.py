@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from base.elements.graph import Act, Behaviour, Graph
-from base.elements.graphs import (
+from metasrv_base.elements.graph import Act, Behaviour, Graph
+from metasrv_base.elements.graphs import (
     ABSENT,
     CHANGED_COLUMN,
     DELETE_ONLY,
@@ -19,10 +19,10 @@ from base.elements.graphs import (
     UNIQUE_INDEX,
     WRITE_ONLY,
 )
-from base.elements.proof.database import Fault
-from base.elements.proof.journey import Way
-from base.elements.proof.protocol import WAITS_ALONE, Protocol, Put
-from base.elements.states import ElementState
+from metasrv_base.elements.proof.database import Fault
+from metasrv_base.elements.proof.journey import Way
+from metasrv_base.elements.proof.protocol import WAITS_ALONE, Protocol, Put
+from metasrv_base.elements.states import ElementState
 from tests.elements.faulty import Case, behaving
 
 ADD, DROP = Way.ADD, Way.DROP

@@ -5,18 +5,18 @@ from functools import cache
 
 import pytest
 
-from base.elements.graphs import (
+from metasrv_base.elements.graphs import (
     GRAPHS,
     INDEX,
     OPTIONAL_COLUMN,
     REQUIRED_COLUMN,
     UNIQUE_INDEX,
 )
-from base.elements.page import changes_of
-from base.elements.proof.explore import Exploration, explore
-from base.elements.proof.journey import Change, Way, journey
-from base.elements.proof.protocol import PRODUCT, Protocol
-from base.elements.proved import PROVED
+from metasrv_base.elements.page import changes_of
+from metasrv_base.elements.proof.explore import Exploration, explore
+from metasrv_base.elements.proof.journey import Change, Way, journey
+from metasrv_base.elements.proof.protocol import PRODUCT, Protocol
+from metasrv_base.elements.proved import PROVED
 
 ADD, DROP = Way.ADD, Way.DROP
 IN_TIME = replace(PRODUCT, expires=False, lets_go=False)

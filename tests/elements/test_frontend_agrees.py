@@ -5,8 +5,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from base.elements.graph import Graph, Holds
-from base.elements.graphs import (
+from dataplane.frontend.catalog.schema import Schema
+from dataplane.frontend.planning.entries import Entry
+from dataplane.frontend.planning.given import Op, from_rows
+from metasrv_base.elements.graph import Graph, Holds
+from metasrv_base.elements.graphs import (
     ABSENT,
     CHECK_CONSTRAINT,
     INDEX,
@@ -15,7 +18,7 @@ from base.elements.graphs import (
     REQUIRED_COLUMN,
     UNIQUE_INDEX,
 )
-from base.elements.proof.database import (
+from metasrv_base.elements.proof.database import (
     KEYS,
     NO_ROW,
     A,
@@ -28,13 +31,10 @@ from base.elements.proof.database import (
     perform,
     statements,
 )
-from base.elements.states import ElementState
-from base.errors import Conflict, Refused
-from base.schema.entrycodec import encode_entry
-from base.wire.feed import FeedColumn, FeedConstraint, FeedIndex
-from dataplane.frontend.entries import Entry
-from dataplane.frontend.given import Op, from_rows
-from dataplane.frontend.schema import Schema
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import Conflict, Refused
+from metasrv_base.schema.entrycodec import encode_entry
+from metasrv_base.wire.frontend.feed import FeedColumn, FeedConstraint, FeedIndex
 from tests.frontend import tables
 from tests.frontend.model import ModelRegion
 from tests.frontend.tables import column, index, rule, schema_of

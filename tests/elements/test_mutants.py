@@ -2,8 +2,8 @@
 
 import pytest
 
-from base.elements.proof.database import Fault
-from base.elements.proof.journey import journey
+from metasrv_base.elements.proof.database import Fault
+from metasrv_base.elements.proof.journey import journey
 from tests.elements.known_mutants import KNOWN
 from tests.elements.own_mutants import OURS
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from base.elements.graph import Act, Behaviour, Edge, Graph
-from base.elements.graphs import (
+from metasrv_base.elements.graph import Act, Behaviour, Edge, Graph
+from metasrv_base.elements.graphs import (
     ABSENT,
     CHANGED_COLUMN,
     DELETE_ONLY,
@@ -19,9 +19,9 @@ from base.elements.graphs import (
     UNIQUE_INDEX,
     WRITE_ONLY,
 )
-from base.elements.proof.database import Fault
-from base.elements.proof.pairs import check_pairs, go_together
-from base.elements.states import ElementState
+from metasrv_base.elements.proof.database import Fault
+from metasrv_base.elements.proof.pairs import check_pairs, go_together
+from metasrv_base.elements.states import ElementState
 from tests.elements.faulty import behaving
 
 PAIRS = (

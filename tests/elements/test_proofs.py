@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from base.elements.graph import Act, Behaviour, Graph, Reorg
-from base.elements.graphs import DELETE_ONLY, GRAPHS, INDEX, WRITE_ONLY
-from base.elements.page import prove
-from base.elements.proofs import digest, is_proved
-from base.elements.proved import PROVED
-from keys.elements import Element, graph_of
-from keys.tables import Column, Constraint, ConstraintKind, Index
-from procedures import transitions
-from procedures.kinds.alter_table import ALTER_TABLE
+from keys.model.elements import Element, graph_of
+from keys.model.tables import Column, Constraint, ConstraintKind, Index
+from metasrv_base.elements.graph import Act, Behaviour, Graph, Reorg
+from metasrv_base.elements.graphs import DELETE_ONLY, GRAPHS, INDEX, WRITE_ONLY
+from metasrv_base.elements.page import prove
+from metasrv_base.elements.proofs import digest, is_proved
+from metasrv_base.elements.proved import PROVED
+from procedures.kinds.alter.alter_table import ALTER_TABLE
 from procedures.kinds.registry import KINDS
+from procedures.steps import transitions
 from tests.elements.faulty import behaving
 
 CHANGES: dict[str, Callable[[Graph], Graph]] = {

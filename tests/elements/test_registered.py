@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from base.elements.graphs import INDEX
-from base.elements.proof import owner
-from base.elements.proof.database import Fault
-from base.elements.proof.explore import Exploration, explore
-from base.elements.proof.journey import Change, Node, Way
-from base.elements.proof.protocol import PRODUCT, WAITS_ALONE, Protocol
-from base.elements.proof.world import NONE, Server, Setting, Step, World
+from metasrv_base.elements.graphs import INDEX
+from metasrv_base.elements.proof import owner
+from metasrv_base.elements.proof.database import Fault
+from metasrv_base.elements.proof.explore import Exploration, explore
+from metasrv_base.elements.proof.journey import Change, Node, Way
+from metasrv_base.elements.proof.protocol import PRODUCT, WAITS_ALONE, Protocol
+from metasrv_base.elements.proof.world import NONE, Server, Setting, Step, World
 
 pytestmark = pytest.mark.crash
 

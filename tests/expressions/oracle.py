@@ -9,7 +9,7 @@ from decimal import Context, Decimal, localcontext
 from functools import reduce
 from typing import Any
 
-from base.expressions.nodes import (
+from metasrv_base.expressions.nodes import (
     Among,
     And,
     Arithmetic,

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from base.errors import Refused
-from base.expressions.check import Check, asked
-from base.expressions.parse import parse
-from base.expressions.text import restored, stored, text_of
-from base.schema.types import parse_type
+from metasrv_base.errors import Refused
+from metasrv_base.expressions.check import Check, asked
+from metasrv_base.expressions.parse import parse
+from metasrv_base.expressions.text import restored, stored, text_of
+from metasrv_base.schema.types import parse_type
 from tests.expressions.oracle import breaks
 
 GOLDEN = Path("tests/golden/base/expressions.txt")

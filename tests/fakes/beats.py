@@ -4,18 +4,18 @@ A beat and its answer are encoded and decoded as on the network; grants count fr
 was sent, and instructions are carried out as orders are.
 """
 
-from base.clock import Clock
-from base.errors import Conflict, MetaError, NotFound
-from base.wire.nodes import (
+from keys.model.cluster import Node, Resources
+from metasrv.nodes.book import NodeBook
+from metasrv.nodes.registry import DATANODE
+from metasrv_base.clock import Clock
+from metasrv_base.errors import Conflict, MetaError, NotFound
+from metasrv_base.wire.node.nodes import (
     HeartbeatAnswer,
     HeartbeatRequest,
     NodeResources,
     RegionStat,
     RegisterRequest,
 )
-from keys.cluster import Node, Resources
-from metasrv.nodes.book import NodeBook
-from metasrv.nodes.registry import DATANODE
 from tests.fakes.nodes import FakeNode
 from tests.fakes.plane import Plane
 

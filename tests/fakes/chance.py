@@ -3,12 +3,14 @@
 from itertools import count
 from random import Random
 
-from base.clock import Clock
-from base.ids import ProcedureId, uuid7
+from metasrv_base.clock import Clock
+from metasrv_base.ids import ProcedureId, uuid7
 
 
 class SeededIds:
-    """Implements base.ids.Ids: each id is new, and a later one sorts after an earlier one."""
+    """Implements metasrv_base.ids.Ids: each id is new, and a later one sorts after an earlier
+    one.
+    """
 
     def __init__(self, clock: Clock, seed: int = 0) -> None:
         self._clock = clock
@@ -21,7 +23,7 @@ class SeededIds:
 
 
 class SeededRng:
-    """Implements base.rng.Rng."""
+    """Implements metasrv_base.rng.Rng."""
 
     def __init__(self, seed: int = 0) -> None:
         self._random = Random(seed)

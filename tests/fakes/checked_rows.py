@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from base.wire.checks import DataFault, DataFaults
-from base.wire.inputs import Snapshot
-from base.wire.jobs import CheckJob, RowCheck
-from dataplane.region.columns import KEY, columns_told
-from dataplane.region.families import ROW, ROWS
-from dataplane.region.index_entries import IndexDef, entries_of
-from dataplane.region.row_checks import Judge
-from dataplane.region.table_check import entry_faults, family_faults, merged, row_faults
+from dataplane.region.check.row_checks import Judge
+from dataplane.region.check.table_check import entry_faults, family_faults, merged, row_faults
+from dataplane.region.format.columns import KEY, columns_told
+from dataplane.region.format.families import ROW, ROWS
+from dataplane.region.indexes.index_entries import IndexDef, entries_of
+from metasrv_base.wire.node.checks import DataFault, DataFaults
+from metasrv_base.wire.node.inputs import Snapshot
+from metasrv_base.wire.node.jobs import CheckJob, RowCheck
 from tests.fakes.disk import Rows
 from tests.fakes.index_rows import as_table, primary_key
 

@@ -11,25 +11,25 @@ from typing import Any, TypeVar
 
 import httpx
 
-from base.clock import Clock
-from base.errors import MetaError
-from keys.batch import Member
-from keys.bootstrap import bootstrap_request
-from keys.cluster import Leader, LeaderKey
-from keys.committer import Committer
-from keys.filling import fill
-from keys.kv import Answer, Compare, Kv, Put, Request
-from keys.line import read_line
-from keys.memory import MemoryKv
-from keys.records import ProcedureKey
-from keys.tables import TableInfo, TableInfoKey, TableRoute, TableRouteKey
-from keys.txn import Txn
+from keys.commit.batch import Member
+from keys.commit.bootstrap import bootstrap_request
+from keys.commit.committer import Committer
+from keys.commit.log_head import read_line
+from keys.commit.packing import fill
+from keys.commit.txn import Txn
+from keys.model.cluster import Leader, LeaderKey
+from keys.model.records import ProcedureKey
+from keys.model.tables import TableInfo, TableInfoKey, TableRoute, TableRouteKey
+from keys.store.kv import Answer, Compare, Kv, Put, Request
+from keys.store.memory import MemoryKv
 from keys.value import decode, encode
 from metasrv.nodes.book import NodeBook
-from procedures.admission import Limits
+from metasrv_base.clock import Clock
+from metasrv_base.errors import MetaError
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind, Lane
-from procedures.manager import Manager
+from procedures.scheduling.admission import Limits
+from procedures.scheduling.manager import Manager
 from tests.fakes.beats import BEAT_MS, beat, register
 from tests.fakes.chance import SeededIds
 from tests.fakes.faults import Plan, Work

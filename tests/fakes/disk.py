@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from base.errors import Conflict, Unavailable
-from base.wire.orders import RegionColumn
+from metasrv_base.errors import Conflict, Unavailable
+from metasrv_base.wire.node.orders import RegionColumn
 
 Rows = frozenset[str]
 

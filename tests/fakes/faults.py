@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
-from base.errors import Refused, Unavailable, Unknown
+from metasrv_base.errors import Refused, Unavailable, Unknown
 from tests.fakes.nodes import FakeNode
 
 T = TypeVar("T")

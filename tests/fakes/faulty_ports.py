@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
-from base.errors import Unknown
-from base.wire.inputs import Borrowed, Snapshot
-from base.wire.jobs import (
+from keys.model.records import ProcedureKey
+from keys.store.kv import Answer, Get, Kv, LeaseId, Page, Put, Request, Watched
+from metasrv_base.errors import Unknown
+from metasrv_base.wire.node.inputs import Borrowed, Snapshot
+from metasrv_base.wire.node.jobs import (
     BackfillJob,
     BackfillResult,
     CheckJob,
@@ -21,9 +23,7 @@ from base.wire.jobs import (
     ValidateJob,
     ValidateResult,
 )
-from base.wire.orders import Order, OrderRequest, OrderResult, OrderSender
-from keys.kv import Answer, Get, Kv, LeaseId, Page, Put, Request, Watched
-from keys.records import ProcedureKey
+from metasrv_base.wire.node.orders import Order, OrderRequest, OrderResult, OrderSender
 from procedures.ports import Jobs, Nodes, Progress, Sender
 from tests.fakes.faults import Call, Fate, Plan, through
 from tests.fakes.wire import NodeWire, Sent

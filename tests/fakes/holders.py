@@ -3,9 +3,9 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from base.clock import Clock
-from base.errors import Unavailable
-from keys.transitions import Late, Went
+from keys.model.transitions import Late, Went
+from metasrv_base.clock import Clock
+from metasrv_base.errors import Unavailable
 from procedures.ports import Behind, Drain
 
 LEASE_MS = 15_000

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from base.schema.keycodec import encode
-from base.schema.types import INTEGER_BITS, parse_type
-from base.wire.jobs import BackfillJob, ValidateJob
-from base.wire.offenders import OFFENDERS_MAX, Duplicate, Offenders, Violation
-from base.wire.orders import IngestFiles
-from dataplane.region.columns import KEY, VERSION, ColumnDef, columns_told, row_schema
-from dataplane.region.families import ROW
-from dataplane.region.index_entries import IndexDef, duplicates_of, entries_of
-from dataplane.region.row_checks import Judge, violations
+from dataplane.region.check.row_checks import Judge, violations
+from dataplane.region.format.columns import KEY, VERSION, ColumnDef, columns_told, row_schema
+from dataplane.region.format.families import ROW
+from dataplane.region.indexes.index_entries import IndexDef, duplicates_of, entries_of
+from metasrv_base.schema.keycodec import encode
+from metasrv_base.schema.types import INTEGER_BITS, parse_type
+from metasrv_base.wire.node.jobs import BackfillJob, ValidateJob
+from metasrv_base.wire.node.offenders import OFFENDERS_MAX, Duplicate, Offenders, Violation
+from metasrv_base.wire.node.orders import IngestFiles
 from tests.fakes.disk import Rows
 
 INT64 = parse_type("int64")

@@ -1,11 +1,11 @@
 """Rows of the fake plane as a load brings them: where they belong, and what is wrong with them."""
 
-from base.errors import Refused
-from base.schema.partition import router
-from base.wire.jobs import LoadedRegion, LoadJob, LoadResult
-from base.wire.offenders import OFFENDERS_MAX
-from dataplane.region.columns import columns_told
-from dataplane.region.row_checks import Judge, violations
+from dataplane.region.check.row_checks import Judge, violations
+from dataplane.region.format.columns import columns_told
+from metasrv_base.errors import Refused
+from metasrv_base.schema.partition import router
+from metasrv_base.wire.node.jobs import LoadedRegion, LoadJob, LoadResult
+from metasrv_base.wire.node.offenders import OFFENDERS_MAX
 from tests.fakes.disk import Rows
 from tests.fakes.index_rows import INT64, as_table, key_of, primary_key
 from tests.fakes.nodes import data_file

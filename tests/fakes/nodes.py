@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
-from base.wire.inputs import Borrowed, BorrowedFile, SealedSegment, Snapshot
-from base.wire.orders import (
+from dataplane.region.format.families import ROWS
+from metasrv_base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
+from metasrv_base.wire.node.inputs import Borrowed, BorrowedFile, SealedSegment, Snapshot
+from metasrv_base.wire.node.orders import (
     AdoptFiles,
     CloseRegion,
     CreateRegion,
@@ -24,7 +25,6 @@ from base.wire.orders import (
     OrderResult,
     SetSchema,
 )
-from dataplane.region.families import ROWS
 from tests.fakes.disk import Folder, Rows, Storage
 from tests.fakes.index_rows import offenders
 
@@ -350,8 +350,9 @@ class FakeNode:
 
 
 def _refuse_lost_leaders(order: OpenRegion, claimed: Mapping[str, Folder]) -> None:
-    """As dataplane/region/takeover.py: whoever raised a fence above the newest manifest, and has no
-    root among those that are read, may have served from it."""
+    """As dataplane/region/engine/takeover.py: whoever raised a fence above the newest manifest,
+    and has no root among those that are read, may have served from it.
+    """
     newest = max(folder.epoch for folder in claimed.values())
     for folder in claimed.values():
         for epoch, root in folder.raised.items():

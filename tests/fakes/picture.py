@@ -5,8 +5,8 @@ A piece has only what is not as in a new one, so that a field that comes later c
 
 from typing import Any, TypeAlias
 
-from base.errors import Refused
-from base.wire.orders import RegionColumn
+from metasrv_base.errors import Refused
+from metasrv_base.wire.node.orders import RegionColumn
 from tests.fakes.disk import Folder, Rows
 from tests.fakes.nodes import FakeNode, Serving
 from tests.fakes.plane import Plane

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from base.clock import Clock
-from base.errors import Unavailable, Unknown
-from base.lease import usable_ms
-from base.wire.inputs import Snapshot
-from base.wire.jobs import (
+from metasrv_base.clock import Clock
+from metasrv_base.errors import Unavailable, Unknown
+from metasrv_base.lease import usable_ms
+from metasrv_base.wire.node.inputs import Snapshot
+from metasrv_base.wire.node.jobs import (
     BackfillJob,
     BackfillResult,
     CheckJob,
@@ -20,7 +20,7 @@ from base.wire.jobs import (
     ValidateJob,
     ValidateResult,
 )
-from base.wire.orders import CreateRegion, OpenRegion, Order, OrderResult
+from metasrv_base.wire.node.orders import CreateRegion, OpenRegion, Order, OrderResult
 from procedures.ports import Progress
 from tests.fakes.checked_rows import faults, of_rows
 from tests.fakes.disk import Rows, Storage
@@ -70,7 +70,9 @@ class Plane:
     def granted(
         self, node: FakeNode, sequence: int, lease_ms: int, region_id: str, epoch: int
     ) -> None:
-        """As dataplane/datanode/leases.py: from before that heartbeat was sent, and never less."""
+        """As dataplane/datanode/regions/leases.py: from before that heartbeat was sent, and
+        never less.
+        """
         sent_ms = node.sent_ms.get(sequence)
         if sent_ms is None:
             return

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from keys.tables import RegionState, TableInfo, TableRoute
+from keys.model.tables import RegionState, TableInfo, TableRoute
 from tests.fakes.holders import LEASE_MS, FakeHolders
 from tests.fakes.plane import Plane
 

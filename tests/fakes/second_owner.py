@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from base.clock import Clock
-from base.errors import Conflict
-from keys.batch import Line
-from keys.committer import Committed, Committer
-from keys.kv import Kv
-from keys.txn import Txn
+from keys.commit.batch import Line
+from keys.commit.committer import Committed, Committer
+from keys.commit.txn import Txn
+from keys.store.kv import Kv
+from metasrv_base.clock import Clock
+from metasrv_base.errors import Conflict
 
 
 @dataclass

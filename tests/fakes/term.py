@@ -12,25 +12,25 @@ from typing import Any
 
 import httpx
 
-from base.clock import Clock
-from base.errors import Conflict, Refused, Unavailable, Unknown
-from base.ids import Ids
-from keys.committer import Committer
-from keys.follower import Follower
-from keys.kv import Compare, Kv
-from keys.line import read_line
-from keys.sequence import Sequences
+from keys.catalog.follower import Follower
+from keys.commit.committer import Committer
+from keys.commit.log_head import read_line
+from keys.commit.sequence import Sequences
+from keys.store.kv import Compare, Kv
 from metasrv.adapters.http_nodes import HttpNodes
 from metasrv.nodes.book import NodeBook, Timing
 from metasrv.nodes.detector import PhiConfig
 from metasrv.nodes.leases import LeaseBook
-from metasrv.settings import Settings
-from procedures.admission import Limits
+from metasrv.settings.settings import Settings
+from metasrv_base.clock import Clock
+from metasrv_base.errors import Conflict, Refused, Unavailable, Unknown
+from metasrv_base.ids import Ids
 from procedures.context import Ports
-from procedures.locks import route_key, table_key
+from procedures.locking.locks import route_key, table_key
 from procedures.machine import Kind
-from procedures.manager import Manager
 from procedures.ports import Jobs, Placement, SchemaSync
+from procedures.scheduling.admission import Limits
+from procedures.scheduling.manager import Manager
 from tests.fakes.beats import BEAT_MS
 from tests.fakes.chance import SeededRng
 from tests.fakes.faults import Fate, Plan
@@ -71,7 +71,9 @@ class Server:
         return self.leads
 
     def is_busy(self, table_id: int) -> bool:
-        """As metasrv/leadership.py: until every record has been read, any table may be."""
+        """As metasrv/leadership/leadership.py: until every record has been read, any table may
+        be.
+        """
         if self.leads is None or not self.ready.is_set():
             return True
         is_claimed = self.leads.locks.is_claimed
@@ -138,7 +140,12 @@ async def lead(server: Server, world: World) -> None:
             tasks.create_task(committer.run())
             tasks.create_task(nodes.run())
             tasks.create_task(server.leads.run(server.fence, server.ready))
-    except* (Refused, Conflict, Unavailable, Unknown):  # as metasrv.main.candidate; not Corrupt
+    except* (
+        Refused,
+        Conflict,
+        Unavailable,
+        Unknown,
+    ):  # as metasrv.server.main.candidate; not Corrupt
         server.ended.set()
 
 

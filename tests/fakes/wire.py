@@ -13,9 +13,9 @@ import httpx
 import orjson
 from pydantic import BaseModel
 
-from base.errors import Conflict, MetaError, Refused, Unavailable, Unknown
-from base.wire.orders import OrderRequest, OrderResponse
-from base.wire.problems import problem_of
+from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable, Unknown
+from metasrv_base.wire.node.orders import OrderRequest, OrderResponse
+from metasrv_base.wire.problem.problems import problem_of
 from tests.fakes.faults import Call, Fate, Mode, Plan, Work, befall
 from tests.fakes.plane import Plane
 

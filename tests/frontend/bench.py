@@ -8,10 +8,29 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from base.rows.nodes import Nodes
-from base.wire.feed import FeedTable, Snapshot, Update
-from base.wire.holders import HolderRegisterAnswer
-from base.wire.orders import (
+from dataplane.datanode.http.app import build_app as datanode_app
+from dataplane.datanode.membership.membership import Identity, Membership
+from dataplane.datanode.metrics import NodeMetrics
+from dataplane.datanode.orders.journal import open_journal
+from dataplane.datanode.orders.orders import OrderDesk
+from dataplane.datanode.regions.leases import RegionLeases
+from dataplane.datanode.regions.regions import Regions as NodeRegions
+from dataplane.datanode.regions.rows import RowDesk
+from dataplane.datanode.regions.store import DiskStore
+from dataplane.datanode.service import Service as NodeService
+from dataplane.frontend.catalog.catalog import LiveCatalog, Name
+from dataplane.frontend.lease.holder import Holder, World
+from dataplane.frontend.lease.latency import Latency
+from dataplane.frontend.lease.transactions import Transactions
+from dataplane.frontend.metrics import FrontendMetrics
+from dataplane.frontend.service import Service
+from dataplane.frontend.statements.regions import Regions
+from dataplane.frontend.statements.statements import Statements
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from metasrv_base.rows.nodes import Nodes
+from metasrv_base.wire.frontend.feed import FeedTable, Snapshot, Update
+from metasrv_base.wire.frontend.holders import HolderRegisterAnswer
+from metasrv_base.wire.node.orders import (
     CloseRegion,
     CreateRegion,
     LeaseGrant,
@@ -19,25 +38,6 @@ from base.wire.orders import (
     RegionColumn,
     SetSchema,
 )
-from dataplane.datanode.app import build_app as datanode_app
-from dataplane.datanode.journal import open_journal
-from dataplane.datanode.leases import RegionLeases
-from dataplane.datanode.membership import Identity, Membership
-from dataplane.datanode.metrics import NodeMetrics
-from dataplane.datanode.orders import OrderDesk
-from dataplane.datanode.regions import Regions as NodeRegions
-from dataplane.datanode.rows import RowDesk
-from dataplane.datanode.service import Service as NodeService
-from dataplane.datanode.store import DiskStore
-from dataplane.frontend.catalog import LiveCatalog, Name
-from dataplane.frontend.holder import Holder, World
-from dataplane.frontend.latency import Latency
-from dataplane.frontend.metrics import FrontendMetrics
-from dataplane.frontend.regions import Regions
-from dataplane.frontend.service import Service
-from dataplane.frontend.statements import Statements
-from dataplane.frontend.transactions import Transactions
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
 from tests.fakes.chance import SeededRng
 from tests.frontend.leader import FakeLeader
 from tests.frontend.tables import feed_table

@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from base.elements.states import ElementState
-from base.errors import Conflict, Refused
-from base.wire.batches import OP_DELETE
-from dataplane.frontend.entries import Entry
-from dataplane.frontend.given import Op
-from dataplane.frontend.schema import Schema
-from keys.tables import ConstraintKind, TableInfo
+from dataplane.frontend.catalog.schema import Schema
+from dataplane.frontend.planning.entries import Entry
+from dataplane.frontend.planning.given import Op
+from keys.model.tables import ConstraintKind, TableInfo
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import Conflict, Refused
+from metasrv_base.wire.node.batches import OP_DELETE
 from tests.frontend.dml_ways import Stage, Version
 from tests.frontend.model import ModelRegion
 

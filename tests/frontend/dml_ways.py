@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from base.elements.states import ElementState
-from dataplane.frontend.schema import Schema
-from keys.catalog import Table
-from keys.tables import TableInfo
-from metasrv.service.feed_lines import feed_table
-from procedures.kinds.alter_operations import Operation, drafted, edited
-from procedures.moves import back, moved, over_brink, to_brink, to_end
-from procedures.shifts import shifts
+from dataplane.frontend.catalog.schema import Schema
+from keys.catalog.catalog import Table
+from keys.model.tables import TableInfo
+from metasrv.service.state.feed_lines import feed_table
+from metasrv_base.elements.states import ElementState
+from procedures.elements.moves import back, moved, over_brink, to_brink, to_end
+from procedures.elements.shifts import shifts
+from procedures.kinds.alter.alter_operations import Operation, drafted, edited
 from tests.procedures.tables import table_route
 
 

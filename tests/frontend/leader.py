@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from base.clock import Clock
-from base.errors import Conflict, MetaError
-from base.wire.holders import (
+from metasrv_base.clock import Clock
+from metasrv_base.errors import Conflict, MetaError
+from metasrv_base.wire.frontend.holders import (
     AcknowledgeAnswer,
     AcknowledgeRequest,
     HolderRegisterAnswer,

@@ -6,14 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from base.errors import Conflict
-from base.rows.split import ABSENT
-from base.schema.entrycodec import encode_entry
-from base.wire.batches import OP_DELETE
-from dataplane.frontend.entries import Entry
-from dataplane.frontend.given import Op, from_rows
-from dataplane.frontend.planning import Known, Statement, reads_rows
-from dataplane.frontend.schema import Schema
+from dataplane.frontend.catalog.schema import Schema
+from dataplane.frontend.planning.entries import Entry
+from dataplane.frontend.planning.given import Op, from_rows
+from dataplane.frontend.planning.planning import Known, Statement, reads_rows
+from metasrv_base.errors import Conflict
+from metasrv_base.rows.split import ABSENT
+from metasrv_base.schema.entrycodec import encode_entry
+from metasrv_base.wire.node.batches import OP_DELETE
 
 Values = Mapping[str, Any]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import httpx
 
-from base.wire.feed import FeedColumn, FeedConstraint
-from base.wire.rows import MIN_SCHEMA_VERSION
-from base.wire.tables import TableBody
-from dataplane.frontend.app import build_app
+from dataplane.frontend.http.app import build_app
 from metasrv.sdk.client import AsyncClient
-from metasrv.sdk.table import AsyncTable
+from metasrv.sdk.rows.table import AsyncTable
+from metasrv_base.wire.api.tables import TableBody
+from metasrv_base.wire.frontend.feed import FeedColumn, FeedConstraint
+from metasrv_base.wire.frontend.rows import MIN_SCHEMA_VERSION
 from tests.frontend.bench import Bench, running
 from tests.frontend.tables import feed_table, index
 from tests.sdk.catalog import URL, FakeCatalog

@@ -2,10 +2,16 @@
 
 from typing import Literal
 
-from base.elements.states import ElementState
-from base.schema.partition import HashRule
-from base.wire.feed import FeedColumn, FeedConstraint, FeedIndex, FeedRegion, FeedTable
-from dataplane.frontend.schema import Schema
+from dataplane.frontend.catalog.schema import Schema
+from metasrv_base.elements.states import ElementState
+from metasrv_base.schema.partition import HashRule
+from metasrv_base.wire.frontend.feed import (
+    FeedColumn,
+    FeedConstraint,
+    FeedIndex,
+    FeedRegion,
+    FeedTable,
+)
 
 ConstraintKind = Literal["not-null", "check", "unique"]
 PUBLIC = ElementState.PUBLIC

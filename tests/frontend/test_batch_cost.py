@@ -11,7 +11,7 @@ from types import FrameType
 
 import pyarrow as pa
 
-from base.rows.arrow_parts import ArrowParts
+from metasrv_base.rows.arrow_parts import ArrowParts
 from tests.frontend.bench import Bench, running
 from tests.frontend.test_http import stream
 

@@ -9,12 +9,12 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from base.rows.split import body_of
-from base.wire.batches import BatchHeader
-from dataplane.frontend import direct
-from dataplane.frontend.app import build_app
-from dataplane.frontend.given import Op
-from dataplane.region.region import Region
+from dataplane.frontend.http import direct
+from dataplane.frontend.http.app import build_app
+from dataplane.frontend.planning.given import Op
+from dataplane.region.engine.region import Region
+from metasrv_base.rows.split import body_of
+from metasrv_base.wire.node.batches import BatchHeader
 from tests.api.raw import Sent, send
 from tests.frontend.bench import NODE_URL, Bench, T, running
 from tests.frontend.tables import A, B, feed_table

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from dataplane.frontend.entries import Entry
-from keys.tables import Column, ConstraintKind, Index, TableInfo
-from procedures.kinds.alter_operations import (
+from dataplane.frontend.planning.entries import Entry
+from keys.model.tables import Column, ConstraintKind, Index, TableInfo
+from procedures.kinds.alter.alter_operations import (
     AddColumn,
     AddIndex,
     DropColumn,
     DropIndex,
     Operation,
 )
-from procedures.kinds.constraint_operations import (
+from procedures.kinds.alter.constraint_operations import (
     AddCheck,
     DropConstraint,
     DropNotNull,

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from dataplane.frontend.api import BY_ID, BY_NAME
-from dataplane.frontend.app import bare_app
-from dataplane.frontend.documents import ROUTES, document, documents
-from dataplane.frontend.parameters import PARAMETERS
+from dataplane.frontend.http.api import BY_ID, BY_NAME
+from dataplane.frontend.http.app import bare_app
+from dataplane.frontend.http.documents import ROUTES, document, documents
+from dataplane.frontend.statements.parameters import PARAMETERS
 
 ROOT = Path(__file__).parent.parent.parent
 

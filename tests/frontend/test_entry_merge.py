@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.frontend.entry_merge import EntryMerge
+from dataplane.frontend.statements.entry_merge import EntryMerge
 
 Regions = Sequence[Sequence[bytes]]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from base.wire.feed import Alive, FeedLine, Goaway, Snapshot, Update
-from dataplane.frontend.catalog import LiveCatalog
-from dataplane.frontend.feed import SILENT_MS, Feed, Servers
+from dataplane.frontend.catalog.catalog import LiveCatalog
+from dataplane.frontend.catalog.feed import SILENT_MS, Feed, Servers
+from metasrv_base.wire.frontend.feed import Alive, FeedLine, Goaway, Snapshot, Update
 from tests.fakes.chance import SeededRng
 from tests.frontend.tables import feed_table
 from tests.sim.loop import WORLD, SimClock, SimLoop, run

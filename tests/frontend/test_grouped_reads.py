@@ -6,10 +6,10 @@ import json
 import httpx
 import pytest
 
-from base.errors import MetaError
-from dataplane.frontend import regions
-from dataplane.frontend.given import Op
-from dataplane.frontend.grouped_reads import GROUP_KEYS, IN_FLIGHT
+from dataplane.frontend.planning.given import Op
+from dataplane.frontend.statements import regions
+from dataplane.frontend.statements.grouped_reads import GROUP_KEYS, IN_FLIGHT
+from metasrv_base.errors import MetaError
 from tests.frontend.bench import Bench, T, running
 from tests.frontend.tables import A, B, feed_table
 

@@ -7,10 +7,10 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from base.elements.states import ElementState
-from base.errors import NotFound
-from dataplane.frontend.given import Op
-from dataplane.frontend.scans import Place
+from dataplane.frontend.planning.given import Op
+from dataplane.frontend.statements.scans import Place
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import NotFound
 from tests.frontend.bench import Bench, T, running
 from tests.frontend.tables import TABLE_ID
 from tests.frontend.test_statements import ROWS, all_rows, row, rows_of, write

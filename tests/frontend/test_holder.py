@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import pytest
 
-from base.errors import Conflict, MetaError, NotFound, Unavailable
-from base.wire.feed import Snapshot, Update
-from dataplane.frontend.catalog import LiveCatalog
-from dataplane.frontend.holder import Holder, World
-from dataplane.frontend.latency import Latency
-from dataplane.frontend.transactions import Transactions
+from dataplane.frontend.catalog.catalog import LiveCatalog
+from dataplane.frontend.lease.holder import Holder, World
+from dataplane.frontend.lease.latency import Latency
+from dataplane.frontend.lease.transactions import Transactions
+from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable
+from metasrv_base.wire.frontend.feed import Snapshot, Update
 from tests.frontend.leader import ACKNOWLEDGE_MS, LEASE_MS, FakeLeader
 from tests.frontend.tables import TABLE_ID, feed_table
 from tests.sim.loop import WORLD, SimClock, SimLoop, run

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from base.rows.arrow_parts import ArrowParts
+from metasrv_base.rows.arrow_parts import ArrowParts
 from tests.frontend.bench import running
 from tests.frontend.tables import feed_table
 from tests.frontend.test_http import stream

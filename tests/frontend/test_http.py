@@ -7,10 +7,10 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from base.rows.arrow_parts import ArrowParts
-from base.wire.strict_json import BODY_BYTES_MAX
-from dataplane.frontend import freshness
-from dataplane.frontend.app import build_app
+from dataplane.frontend.catalog import freshness
+from dataplane.frontend.http.app import build_app
+from metasrv_base.rows.arrow_parts import ArrowParts
+from metasrv_base.wire.http.strict_json import BODY_BYTES_MAX
 from tests.api.raw import JSON, Got, Sent, send
 from tests.frontend.bench import LEASE_MS, Bench, running
 from tests.frontend.tables import feed_table, index

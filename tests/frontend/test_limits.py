@@ -4,12 +4,12 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from base.elements.states import ElementState
-from base.errors import Refused
-from base.rows.limited import check_keys, check_rows
-from base.wire.feed import FeedTable
-from base.wire.limits import ENTRY_KEY_BYTES_MAX, KEY_BYTES_MAX, ROW_BYTES_MAX
-from dataplane.frontend.given import Op
+from dataplane.frontend.planning.given import Op
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import Refused
+from metasrv_base.rows.limited import check_keys, check_rows
+from metasrv_base.wire.frontend.feed import FeedTable
+from metasrv_base.wire.limits import ENTRY_KEY_BYTES_MAX, KEY_BYTES_MAX, ROW_BYTES_MAX
 from tests.frontend.bench import Bench, T, running
 from tests.frontend.tables import A, B, column, feed_table, index
 

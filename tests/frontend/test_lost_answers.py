@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 import httpx
 import pytest
 
-from base.errors import Conflict, Refused, Unknown
-from base.rows.layout import Layout
-from base.rows.outcome import WriteResult
-from dataplane.frontend.given import Given, Op, from_rows
-from dataplane.frontend.regions import Sent
-from dataplane.frontend.writing import Wish
+from dataplane.frontend.planning.given import Given, Op, from_rows
+from dataplane.frontend.statements.regions import Sent
+from dataplane.frontend.statements.writing import Wish
+from metasrv_base.errors import Conflict, Refused, Unknown
+from metasrv_base.rows.layout import Layout
+from metasrv_base.rows.outcome import WriteResult
 from tests.frontend.bench import Bench, T, running
 from tests.frontend.tables import A, feed_table, rule
 

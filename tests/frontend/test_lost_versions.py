@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 import httpx
 import pytest
 
-from base.wire.feed import ALIVE_MS, Alive, Snapshot
-from dataplane.frontend.catalog import LiveCatalog
-from dataplane.frontend.feed import Feed, Servers
-from dataplane.frontend.holder import Holder, World
-from dataplane.frontend.latency import Latency
-from dataplane.frontend.transactions import Transactions
+from dataplane.frontend.catalog.catalog import LiveCatalog
+from dataplane.frontend.catalog.feed import Feed, Servers
+from dataplane.frontend.lease.holder import Holder, World
+from dataplane.frontend.lease.latency import Latency
+from dataplane.frontend.lease.transactions import Transactions
+from metasrv_base.wire.frontend.feed import ALIVE_MS, Alive, Snapshot
 from tests.fakes.chance import SeededRng
 from tests.frontend.leader import ACKNOWLEDGE_MS, LEASE_MS, FakeLeader
 from tests.frontend.tables import feed_table

@@ -9,10 +9,10 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from dataplane.frontend.answers import Form
-from dataplane.frontend.given import Op
-from dataplane.frontend.page_stream import PageStream, pages_after
-from dataplane.frontend.scans import Place
+from dataplane.frontend.http.answers import Form
+from dataplane.frontend.http.page_stream import PageStream, pages_after
+from dataplane.frontend.planning.given import Op
+from dataplane.frontend.statements.scans import Place
 from tests.frontend.bench import Bench, T, running
 from tests.frontend.tables import A, B, feed_table
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from base.elements.states import ElementState
-from base.errors import Conflict, Refused
-from dataplane.frontend.given import Op
-from dataplane.frontend.schema import Schema
+from dataplane.frontend.catalog.schema import Schema
+from dataplane.frontend.planning.given import Op
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import Conflict, Refused
 from tests.frontend.model import ModelRegion
 from tests.frontend.tables import A, B, column, index, rule, schema_of
 

@@ -6,14 +6,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from base.elements.graph import Act, Behaviour
-from base.errors import MetaError
-from base.rows.split import ABSENT
-from dataplane.frontend import entries
-from dataplane.frontend.cases import Cases
-from dataplane.frontend.writing import Writing
-from dataplane.region.statement_table import Remembered, StatementTable
-from dataplane.region.statements import StatementMemory
+from dataplane.frontend.planning import entries
+from dataplane.frontend.planning.cases import Cases
+from dataplane.frontend.statements.writing import Writing
+from dataplane.region.memory.statement_table import Remembered, StatementTable
+from dataplane.region.memory.statements import StatementMemory
+from metasrv_base.elements.graph import Act, Behaviour
+from metasrv_base.errors import MetaError
+from metasrv_base.rows.split import ABSENT
 from tests.frontend import test_planning, test_statement_times, test_statements
 from tests.region.test_statement_model import SEEDS, live
 

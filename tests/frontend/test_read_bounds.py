@@ -5,12 +5,12 @@ from collections import Counter
 import httpx
 import pytest
 
-from dataplane.datanode import rows as node_rows
-from dataplane.frontend import entry_merge, regions, scans
-from dataplane.frontend.given import Op
-from dataplane.frontend.regions import shares_of
-from dataplane.frontend.scans import Place, RowScan
-from dataplane.region.parts import PartSize
+from dataplane.datanode.regions import rows as node_rows
+from dataplane.frontend.planning.given import Op
+from dataplane.frontend.statements import entry_merge, regions, scans
+from dataplane.frontend.statements.regions import shares_of
+from dataplane.frontend.statements.scans import Place, RowScan
+from dataplane.region.format.parts import PartSize
 from tests.frontend.bench import Bench, T, running
 from tests.frontend.tables import A, B, feed_table, index
 

@@ -2,9 +2,9 @@
 
 import httpx
 
-from base.wire.nodes import RefusedStat
-from dataplane.frontend.given import Op
-from dataplane.frontend.query import key_of
+from dataplane.frontend.planning.given import Op
+from dataplane.frontend.statements.query import key_of
+from metasrv_base.wire.node.nodes import RefusedStat
 from tests.frontend.bench import T, running
 from tests.frontend.tables import TABLE_ID, feed_table
 

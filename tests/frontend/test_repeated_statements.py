@@ -5,9 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
-from base.errors import Conflict
-from dataplane.frontend.given import Op
-from dataplane.frontend.writes import Written
+from dataplane.frontend.planning.given import Op
+from dataplane.frontend.statements.writes import Written
+from metasrv_base.errors import Conflict
 from tests.frontend.bench import Bench, T, running
 from tests.frontend.tables import A, B, feed_table, index
 

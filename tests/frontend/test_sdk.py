@@ -7,8 +7,8 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from base.errors import Conflict, NotFound, Refused, Unavailable, Unknown
-from base.wire.problems import problem_of
+from metasrv_base.errors import Conflict, NotFound, Refused, Unavailable, Unknown
+from metasrv_base.wire.problem.problems import problem_of
 from tests.frontend.sdk_scene import ONE, OTHER, body, scene
 from tests.frontend.tables import rule
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from base.reservations import Reservations
 from benchmarks.load import request_of
-from dataplane.frontend.app import build_app
-from dataplane.frontend.given import Op
+from dataplane.frontend.http.app import build_app
+from dataplane.frontend.planning.given import Op
+from metasrv_base.concurrency.reservations import Reservations
 from serving.guard import Bounds
 from tests.frontend.bench import T, running
 from tests.frontend.tables import A, B, feed_table

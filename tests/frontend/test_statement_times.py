@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 import httpx
 import pytest
 
-from base.errors import Conflict, Unknown
-from base.rows.retry import SENT_MS_MAX
-from base.wire.rows import SENT_MS
 from dataplane.datanode.config import DatanodeConfig
-from dataplane.region.statements import StatementWindow
-from metasrv.config import ServerConfig
+from dataplane.region.memory.statements import StatementWindow
 from metasrv.demo import traffic
-from metasrv.sdk import rows, through
+from metasrv.program.config import ServerConfig
+from metasrv.sdk.rows import rows, through
+from metasrv_base.errors import Conflict, Unknown
+from metasrv_base.rows.retry import SENT_MS_MAX
+from metasrv_base.wire.frontend.rows import SENT_MS
 from tests.api.raw import Got
 from tests.frontend.bench import Bench, running
 from tests.frontend.sdk_scene import scene

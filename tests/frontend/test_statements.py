@@ -8,17 +8,17 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from base.elements.states import ElementState
-from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable
-from base.rows.convert import to_json_rows
-from base.schema.values import Value
-from base.wire.feed import FeedTable
-from base.wire.tables import RegionRouteBody
-from dataplane.frontend.given import Op
-from dataplane.frontend.query import key_of, range_of
-from dataplane.frontend.reads import PageOf
-from dataplane.frontend.regions import Call
-from dataplane.frontend.scans import Place
+from dataplane.frontend.planning.given import Op
+from dataplane.frontend.statements.query import key_of, range_of
+from dataplane.frontend.statements.reads import PageOf
+from dataplane.frontend.statements.regions import Call
+from dataplane.frontend.statements.scans import Place
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import Conflict, MetaError, NotFound, Refused, Unavailable
+from metasrv_base.rows.convert import to_json_rows
+from metasrv_base.schema.values import Value
+from metasrv_base.wire.api.tables import RegionRouteBody
+from metasrv_base.wire.frontend.feed import FeedTable
 from tests.frontend.bench import AGE_MAX_MS, LEASE_MS, Bench, T, running
 from tests.frontend.tables import A, B, column, feed_table, index, schema_of
 

@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from base.elements.states import ElementState
-from base.errors import Conflict, NotFound, Refused
-from dataplane.frontend import statements
-from dataplane.frontend.given import Op
-from dataplane.frontend.scans import Place
+from dataplane.frontend.planning.given import Op
+from dataplane.frontend.statements import statements
+from dataplane.frontend.statements.scans import Place
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import Conflict, NotFound, Refused
 from tests.frontend.bench import Bench, T, running
 from tests.frontend.tables import TABLE_ID, A, B, feed_table, index
 from tests.frontend.test_statements import ROWS, all_rows, indexed, outcomes, row, rows_of, write

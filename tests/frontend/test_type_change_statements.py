@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from base.elements.states import ElementState
-from base.errors import Refused
-from dataplane.frontend.given import Op
+from dataplane.frontend.planning.given import Op
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import Refused
 from tests.frontend.bench import running
 from tests.frontend.tables import B, column, feed_table
 from tests.frontend.test_statements import all_rows, row, write

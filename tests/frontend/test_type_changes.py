@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from base.elements.graph import Act, Behaviour
-from base.elements.graphs import CHANGED_COLUMN, REPLACED_COLUMN
-from dataplane.frontend.given import Op
+from dataplane.frontend.planning.given import Op
+from metasrv_base.elements.graph import Act, Behaviour
+from metasrv_base.elements.graphs import CHANGED_COLUMN, REPLACED_COLUMN
 from tests.elements.faulty import behaving
 from tests.frontend.type_changes import ConvertingRegion, Life, TypeChange, cells
 

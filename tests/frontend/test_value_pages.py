@@ -6,11 +6,12 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from base.wire import batches
-from dataplane.frontend import api
-from dataplane.frontend.given import Op
-from dataplane.region import file_writer, value_scan
-from dataplane.region.parts import PartSize
+from dataplane.frontend.http import api
+from dataplane.frontend.planning.given import Op
+from dataplane.region.files import file_writer
+from dataplane.region.format.parts import PartSize
+from dataplane.region.reads import value_scan
+from metasrv_base.wire.node import batches
 from tests.frontend.bench import NODE_URL, Bench, T, running
 from tests.frontend.tables import A, B, feed_table
 from tests.frontend.test_http import ARROW, SCAN, get

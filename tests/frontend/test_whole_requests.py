@@ -7,9 +7,9 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from base.errors import Conflict, Refused
-from base.rows.arrow_parts import ArrowParts
-from dataplane.frontend.given import Op
+from dataplane.frontend.planning.given import Op
+from metasrv_base.errors import Conflict, Refused
+from metasrv_base.rows.arrow_parts import ArrowParts
 from tests.frontend.bench import Bench, running
 from tests.frontend.tables import A, column, feed_table, index, rule
 from tests.frontend.test_http import stream

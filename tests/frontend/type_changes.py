@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from base.errors import Conflict, Refused
-from base.schema.conversion import conversion_of
-from base.schema.types import parse_type
-from dataplane.frontend.given import Op
-from dataplane.frontend.schema import Schema
-from keys.tables import Column, TableInfo
-from procedures.kinds.type_operations import AlterType
+from dataplane.frontend.catalog.schema import Schema
+from dataplane.frontend.planning.given import Op
+from keys.model.tables import Column, TableInfo
+from metasrv_base.errors import Conflict, Refused
+from metasrv_base.schema.conversion import conversion_of
+from metasrv_base.schema.types import parse_type
+from procedures.kinds.alter.type_operations import AlterType
 from tests.frontend.dml_matrix import MarkedRegion
 from tests.frontend.dml_ways import WAYS, Stage, Version
 from tests.procedures.tables import table_info

@@ -2,23 +2,23 @@
 
 from dataclasses import dataclass, field
 
-from base.elements.states import ElementState
-from base.errors import MetaError
-from base.wire.holders import AcknowledgeAnswer, HolderRegisterAnswer, Pin
-from keys.bootstrap import bootstrap_request
-from keys.cluster import Leader, LeaderKey
-from keys.committer import Committer
-from keys.follower import Follower
-from keys.holders import Holder, HolderKey
-from keys.kv import Compare, Kv, Put, Request
-from keys.line import read_line
-from keys.log import Entry, TableAltered, TableCreated
-from keys.memory import MemoryKv
-from keys.txn import Txn, snapshot
+from keys.catalog.follower import Follower
+from keys.commit.bootstrap import bootstrap_request
+from keys.commit.committer import Committer
+from keys.commit.log_head import read_line
+from keys.commit.txn import Txn, snapshot
+from keys.model.cluster import Leader, LeaderKey
+from keys.model.holders import Holder, HolderKey
+from keys.model.log import Entry, TableAltered, TableCreated
+from keys.store.kv import Compare, Kv, Put, Request
+from keys.store.memory import MemoryKv
 from keys.value import encode
 from metasrv.holders.book import HolderBook
 from metasrv.holders.sync import HolderSync, Timing
 from metasrv.nodes.leases import wait_ms
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import MetaError
+from metasrv_base.wire.frontend.holders import AcknowledgeAnswer, HolderRegisterAnswer, Pin
 from tests.holders.samples import CLUSTER, acknowledgement, registration
 from tests.procedures.tables import table_info, table_route
 from tests.sim.loop import SimClock, SimLoop

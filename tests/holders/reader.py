@@ -4,14 +4,14 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Self
 
-from base.feed.mirror import Mirror, Reading
-from base.wire.feed import FeedLine, read_line
-from keys.catalog import Catalog
-from keys.follower import Follower
-from keys.memory import MemoryKv
-from metasrv.service.feed import Start, lines
-from metasrv.service.feed_lines import FeedLines, Wanted
-from metasrv.service.state import ServerState
+from keys.catalog.catalog import Catalog
+from keys.catalog.follower import Follower
+from keys.store.memory import MemoryKv
+from metasrv.service.catalog.feed import Start, lines
+from metasrv.service.state.feed_lines import FeedLines, Wanted
+from metasrv.service.state.state import ServerState
+from metasrv_base.feed.mirror import Mirror, Reading
+from metasrv_base.wire.frontend.feed import FeedLine, read_line
 from tests.api.fakes import ShiftedClock
 from tests.api.rig import state_of
 from tests.procedures.logs import first_update

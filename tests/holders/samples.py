@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from base.wire.holders import AcknowledgeRequest, HolderRegisterRequest, Pin
-from keys.holders import Holder
+from keys.model.holders import Holder
+from metasrv_base.wire.frontend.holders import AcknowledgeRequest, HolderRegisterRequest, Pin
 
 CLUSTER = "11111111-2222-7333-8444-555555555555"
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from itertools import count
 from random import Random
 
-from base.errors import MetaError, Unavailable
-from base.wire.holders import Pin
 from metasrv.holders.book import HolderBook
 from metasrv.nodes.leases import DRIFT
+from metasrv_base.errors import MetaError, Unavailable
+from metasrv_base.wire.frontend.holders import Pin
 from tests.holders.office import LEASE_MS, TABLE, TTL_MS, Office, Served
 from tests.holders.samples import acknowledgement, pin, registration
 from tests.sim.loop import SimLoop, run

@@ -2,9 +2,9 @@
 
 import pytest
 
-from base.errors import Unavailable
-from keys.records import Outcome
+from keys.model.records import Outcome
 from metasrv.holders.audit import SchemaAudit, versions_in_use
+from metasrv_base.errors import Unavailable
 from tests.holders.office import TABLE, Office
 from tests.holders.samples import pin
 from tests.procedures.test_online import HOLDER, REQUIRED, Change, online

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.errors import Conflict, NotFound, Refused
-from keys.transitions import Went
+from keys.model.transitions import Went
 from metasrv.holders.book import HolderBook, Wait
 from metasrv.nodes.leases import DRIFT, wait_ms
+from metasrv_base.errors import Conflict, NotFound, Refused
 from tests.holders.samples import acknowledgement, holder, pin
 
 LEASE_MS, TTL_MS = 15_000, 5_000

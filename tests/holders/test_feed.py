@@ -5,15 +5,15 @@ from random import Random
 
 import pytest
 
-from base.elements.states import ElementState
-from base.feed.mirror import Mirror, Reading
-from base.wire.feed import Snapshot, Update
-from keys import follower
-from keys.catalogs import CatalogInfo, SchemaInfo
-from keys.follower import VERSIONS_KEPT
-from keys.log import CatalogDropping, SchemaDropping, TableAltered, TableCreated, TableRenamed
-from metasrv.service.feed_lines import PART_TABLES
-from metasrv.service.state import ServerState
+from keys.catalog import follower
+from keys.catalog.follower import VERSIONS_KEPT
+from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.log import CatalogDropping, SchemaDropping, TableAltered, TableCreated, TableRenamed
+from metasrv.service.state.feed_lines import PART_TABLES
+from metasrv.service.state.state import ServerState
+from metasrv_base.elements.states import ElementState
+from metasrv_base.feed.mirror import Mirror, Reading
+from metasrv_base.wire.frontend.feed import Snapshot, Update
 from tests.holders.reader import Reader, mirror_of, state, whole
 from tests.procedures.logs import World, update
 from tests.procedures.tables import table_info, table_route

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from base.elements.states import ElementState
-from base.errors import Corrupt
-from base.feed.mirror import Mirror, Reading
-from base.wire.feed import (
+from keys.catalog.catalog import Table
+from metasrv.service.state.feed_lines import feed_table
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import Corrupt
+from metasrv_base.feed.mirror import Mirror, Reading
+from metasrv_base.wire.frontend.feed import (
     AddressChange,
     Alive,
     FeedLine,
@@ -16,8 +18,6 @@ from base.wire.feed import (
     Update,
     read_line,
 )
-from keys.catalog import Table
-from metasrv.service.feed_lines import feed_table
 from tests.holders.reader import mirror_of, state
 from tests.procedures.tables import table_info, table_route
 

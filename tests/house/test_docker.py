@@ -11,13 +11,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from base.settings_list import Setting, settings_of
-from base.token import line_of, new_token, read_tokens
 from dataplane.datanode.config import DatanodeConfig
-from metasrv.cli.config import of_server
 from metasrv.cli.main import application
-from metasrv.config import ServerConfig
-from metasrv.toolchain import checkout, read_toolchain
+from metasrv.cli.tools.config import of_server
+from metasrv.host.toolchain import checkout, read_toolchain
+from metasrv.program.config import ServerConfig
+from metasrv_base.settings_list import Setting, settings_of
+from metasrv_base.token import line_of, new_token, read_tokens
 from tests.spark.standalone import MASTER, WORKER
 
 ROOT = checkout()

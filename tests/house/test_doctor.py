@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from metasrv.cli.doctor import SET_UP, judge_tool
 from metasrv.cli.main import COMMANDS, application, main
-from metasrv.toolchain import Tool
+from metasrv.cli.tools.doctor import SET_UP, judge_tool
+from metasrv.host.toolchain import Tool
 
 
 def test_given_no_tool_when_judged_then_the_fix_installs_it_and_sets_up() -> None:

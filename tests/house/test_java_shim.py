@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from metasrv.tool_search import SHIM, VECTOR
+from metasrv.host.tool_search import SHIM, VECTOR
 
 
 @pytest.mark.process

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from metasrv.storage_roots import judge, kind_of, try_out
+from metasrv.host.storage_roots import judge, kind_of, try_out
 
 MOUNTS = """22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/root rw
 30 22 0:26 / /mnt/share rw shared:2 - nfs4 host:/share rw

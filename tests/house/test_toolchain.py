@@ -2,7 +2,7 @@
 
 import pytest
 
-from metasrv.toolchain import (
+from metasrv.host.toolchain import (
     Candidate,
     Tool,
     Toolchain,

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import pytest
 
-from base.clock import SystemClock
+from metasrv_base.clock import SystemClock
 
 pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parent.parent.parent
-PACKAGES = ("base", "serving", "keys", "procedures", "metasrv", "dataplane")
+PACKAGES = ("metasrv_base", "serving", "keys", "procedures", "metasrv", "dataplane")
 UP_MS_MAX = 60_000
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -177,7 +177,7 @@ def test_given_all_extras_when_a_playground_is_started_then_a_table_is_made_in_i
 def test_given_no_extra_when_used_then_the_sdk_works_and_programs_name_what_they_need(
     alone: Installed,
 ) -> None:
-    code = "from metasrv.sdk.connect import connect; connect('http://127.0.0.1:1').close()"
+    code = "from metasrv.sdk.connections import connect; connect('http://127.0.0.1:1').close()"
     python = [str(alone.folder / "bin" / "python"), "-c", code]
     connected = subprocess.run(
         python, cwd=alone.folder, env=alone.env, capture_output=True, text=True, timeout=60

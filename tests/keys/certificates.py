@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from keys.etcd_channel import Credentials
+from keys.store.etcd_channel import Credentials
 
 DAYS = "2"
 SERVER = "etcd"

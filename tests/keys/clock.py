@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass
 class FakeClock:
-    """Implements base.clock.Clock. `sleep_ms` moves it, so nothing ever waits."""
+    """Implements metasrv_base.clock.Clock. `sleep_ms` moves it, so nothing ever waits."""
 
     now_ms: int = 1_000_000
     epoch_ms: int = 1_700_000_000_000

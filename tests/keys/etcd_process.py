@@ -9,8 +9,8 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import IO
 
-from base.rng import SystemRng
 from metasrv.playground.ports import free_ports
+from metasrv_base.rng import SystemRng
 
 SERVES = re.compile(rb"serving (client traffic )?(insecure|secure)|serving client requests on")
 START_S_MAX = 60

@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx
 
-from keys.etcd_calls import Login
 from keys.key import prefix_end
+from keys.store.etcd_calls import Login
 from tests.keys.etcd_process import EtcdProcess
 
 

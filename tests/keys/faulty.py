@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NoReturn, TypeVar
 
-from base.errors import Conflict, Unavailable, Unknown
-from keys.kv import Answer, Get, Kv, LeaseId, Page, Request, Watched
+from keys.store.kv import Answer, Get, Kv, LeaseId, Page, Request, Watched
+from metasrv_base.errors import Conflict, Unavailable, Unknown
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ async def soundly(_call: Call) -> Fault:
 
 
 class FaultyKv:
-    """Implements keys.kv.Kv around another one. Watches and `close` are passed through.
+    """Implements keys.store.kv.Kv around another one. Watches and `close` are passed through.
 
     `die` ends the caller's node and never returns (SimLoop.crash).
     """

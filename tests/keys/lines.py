@@ -13,18 +13,18 @@ from enum import StrEnum
 from itertools import count
 from typing import cast
 
-from base.errors import Conflict, NotLeader, Refused, Unavailable, Unknown
-from keys.bootstrap import bootstrap_request
-from keys.catalogs import SchemaInfo, SchemaNameKey
-from keys.cluster import Leader, LeaderKey, SequenceKey
-from keys.cluster import Sequence as Counter
-from keys.committer import Committed, Committer
+from keys.commit.bootstrap import bootstrap_request
+from keys.commit.committer import Committed, Committer
+from keys.commit.log_head import read_line
+from keys.commit.txn import Txn, snapshot
 from keys.key import Range
-from keys.kv import Answer, Compare, Kv, Put, Request
-from keys.line import read_line
-from keys.log import CatalogUpdate, SchemaCreated, SchemaDropped
-from keys.txn import Txn, snapshot
+from keys.model.catalogs import SchemaInfo, SchemaNameKey
+from keys.model.cluster import Leader, LeaderKey, SequenceKey
+from keys.model.cluster import Sequence as Counter
+from keys.model.log import CatalogUpdate, SchemaCreated, SchemaDropped
+from keys.store.kv import Answer, Compare, Kv, Put, Request
 from keys.value import encode
+from metasrv_base.errors import Conflict, NotLeader, Refused, Unavailable, Unknown
 from tests.keys.clock import FakeClock
 
 DEADLINE_MS = 3_000

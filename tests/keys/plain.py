@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from keys.records import IdempotencyKey, ProcedureHistoryKey
+from keys.model.records import IdempotencyKey, ProcedureHistoryKey
 
 PACKED = (ProcedureHistoryKey, IdempotencyKey)
 

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from base.elements.states import ElementState
-from base.schema.partition import HashRule, RangeRule
-from keys.catalogs import CatalogInfo, CatalogNameKey, SchemaInfo, SchemaNameKey
-from keys.cluster import (
+from keys.key import Key
+from keys.model.catalogs import CatalogInfo, CatalogNameKey, SchemaInfo, SchemaNameKey
+from keys.model.cluster import (
     Candidate,
     CandidateKey,
     Cluster,
@@ -25,9 +24,8 @@ from keys.cluster import (
     Setting,
     SettingKey,
 )
-from keys.holders import Holder, HolderKey
-from keys.key import Key
-from keys.log import (
+from keys.model.holders import Holder, HolderKey
+from keys.model.log import (
     CatalogCreated,
     CatalogDropped,
     CatalogDropping,
@@ -47,8 +45,8 @@ from keys.log import (
     TablesExchanged,
     TableUndropped,
 )
-from keys.poison import Poison, PoisonKey
-from keys.records import (
+from keys.model.poison import Poison, PoisonKey
+from keys.model.records import (
     Beat,
     Controlled,
     Idempotency,
@@ -65,14 +63,14 @@ from keys.records import (
     StoredError,
     Submission,
 )
-from keys.removed import (
+from keys.model.removed import (
     RemovedTableInfo,
     RemovedTableInfoKey,
     RemovedTableNameKey,
     RemovedTableRoute,
     RemovedTableRouteKey,
 )
-from keys.tables import (
+from keys.model.tables import (
     Column,
     Constraint,
     ConstraintKind,
@@ -88,8 +86,10 @@ from keys.tables import (
     TableRoute,
     TableRouteKey,
 )
-from keys.transitions import Late, Shift, Transition, Went
+from keys.model.transitions import Late, Shift, Transition, Went
 from keys.value import StoredModel
+from metasrv_base.elements.states import ElementState
+from metasrv_base.schema.partition import HashRule, RangeRule
 
 AT_MS = 1_763_721_600_000
 PROCEDURE = "019aa5d3-1c00-7abc-8def-0123456789ab"

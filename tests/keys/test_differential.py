@@ -12,9 +12,9 @@ from itertools import count
 import pytest
 from hypothesis import given
 
-from keys.etcd import EtcdKv
-from keys.kv import Get, Put, Request
-from keys.memory import MemoryKv
+from keys.store.etcd import EtcdKv
+from keys.store.kv import Get, Put, Request
+from keys.store.memory import MemoryKv
 from tests.keys.clock import FakeClock
 from tests.keys.differential.operations import Expect, Expected, Operation, Transact, sequences
 from tests.keys.differential.side import DEADLINE_MS, FIRST, Now, Side

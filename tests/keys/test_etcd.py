@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from base.errors import Unavailable, Unknown
-from keys.etcd import EtcdKv
-from keys.kv import Get, Put, Request, Watched
+from keys.store.etcd import EtcdKv
+from keys.store.kv import Get, Put, Request, Watched
+from metasrv_base.errors import Unavailable, Unknown
 from tests.keys.etcd_process import EtcdProcess, free_port
 
 pytestmark = [pytest.mark.etcd, pytest.mark.process]

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from base.errors import Refused, Unavailable, Unknown
-from keys.etcd import EtcdKv
-from keys.etcd_calls import Login
-from keys.etcd_channel import Credentials
-from keys.kv import Get, Put, Request, Watched
+from keys.store.etcd import EtcdKv
+from keys.store.etcd_calls import Login
+from keys.store.etcd_channel import Credentials
+from keys.store.kv import Get, Put, Request, Watched
+from metasrv_base.errors import Refused, Unavailable, Unknown
 from tests.keys.certificates import SERVER, Authority, serving_flags
 from tests.keys.etcd_process import EtcdProcess
 from tests.keys.etcd_users import guard

@@ -2,8 +2,8 @@
 
 import pytest
 
-from base.errors import Conflict, MetaError, Refused, Unavailable, Unknown
-from keys.etcd_errors import TokenRefused, meaning
+from keys.store.etcd_errors import TokenRefused, meaning
+from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable, Unknown
 
 ANSWERS = [
     ("DEADLINE_EXCEEDED", "Deadline Exceeded", Unknown, Unavailable),

@@ -13,10 +13,10 @@ import grpc
 import pytest
 from aetcd.rpc import rpc_pb2_grpc
 
-from base.clock import SystemClock
-from base.errors import Unavailable, Unknown
-from keys.etcd import EtcdKv
-from keys.kv import Get, Put, Request
+from keys.store.etcd import EtcdKv
+from keys.store.kv import Get, Put, Request
+from metasrv_base.clock import SystemClock
+from metasrv_base.errors import Unavailable, Unknown
 from tests.keys.etcd_cluster import EtcdCluster
 
 pytestmark = [pytest.mark.etcd, pytest.mark.process]

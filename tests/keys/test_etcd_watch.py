@@ -3,9 +3,9 @@
 import pytest
 from aetcd import rpc
 
-from base.errors import Conflict, Refused, Unavailable
-from keys.etcd_watch import Assembler, WatchedRange
-from keys.kv import Event, Watched
+from keys.store.etcd_watch import Assembler, WatchedRange
+from keys.store.kv import Event, Watched
+from metasrv_base.errors import Conflict, Refused, Unavailable
 
 PREFIX = b"/p/"
 

@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 from aetcd import rpc
 
-from base.errors import Unavailable
-from keys import etcd_watch
-from keys.etcd_watch import Assembler, Source, WatchedRange
+from keys.store import etcd_watch
+from keys.store.etcd_watch import Assembler, Source, WatchedRange
+from metasrv_base.errors import Unavailable
 
 PREFIX = b"/p/"
 REVISIONS = tuple(range(5, 25))

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.errors import Corrupt
-from keys.families import FAMILIES, Family, family_of, parse_any
 from keys.key import SEGMENTS, Key, prefix_end
-from keys.tables import DatanodeTableKey, TableInfoKey, TableNameKey
+from keys.model.families import FAMILIES, Family, family_of, parse_any
+from keys.model.tables import DatanodeTableKey, TableInfoKey, TableNameKey
+from metasrv_base.errors import Corrupt
 from tests.keys.samples import SAMPLES
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)

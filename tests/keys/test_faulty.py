@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from base.errors import Unavailable, Unknown
-from keys.kv import Get, KeyValue, Kv, Put, Request
-from keys.memory import MemoryKv
+from keys.store.kv import Get, KeyValue, Kv, Put, Request
+from keys.store.memory import MemoryKv
+from metasrv_base.errors import Unavailable, Unknown
 from tests.keys.clock import FakeClock
 from tests.keys.faulty import Call, Fault, FaultyKv
 from tests.sim.loop import SimClock, SimLoop, run

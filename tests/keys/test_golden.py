@@ -15,15 +15,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from base.errors import Corrupt
-from keys.families import FAMILIES
-from keys.history_dictionary import DICTIONARY, TEMPLATES
 from keys.key import Key
-from keys.keyspace_page import PATH, keyspace_page
+from keys.model.families import FAMILIES
+from keys.model.history_dictionary import DICTIONARY, TEMPLATES
+from keys.model.keyspace_page import PATH, keyspace_page
+from keys.model.records import IdempotencyKey, ProcedureHistory, ProcedureHistoryKey
 from keys.packed import JSON_BYTES_MAX, Templates
-from keys.records import IdempotencyKey, ProcedureHistory, ProcedureHistoryKey
 from keys.templated import NAME, NUMBER, own_of, restore, shorten
 from keys.value import NewerFormat, StoredModel, decode, encode
+from metasrv_base.errors import Corrupt
 from tests.keys.samples import INFO, SAMPLES
 from tests.keys.strategies import values_of
 

@@ -15,14 +15,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from base.errors import MetaError
-from keys import batch, filling
-from keys.batch import Batch, Line, Member, Share
-from keys.etcd import EtcdKv
-from keys.filling import Footprint, fill
-from keys.kv import Compare, Kv
-from keys.memory import MemoryKv
-from keys.txn import Txn
+from keys.commit import batch
+from keys.commit import packing as filling
+from keys.commit.batch import Batch, Line, Member, Share
+from keys.commit.packing import Footprint, fill
+from keys.commit.txn import Txn
+from keys.store.etcd import EtcdKv
+from keys.store.kv import Compare, Kv
+from keys.store.memory import MemoryKv
+from metasrv_base.errors import MetaError
 from tests.keys.clock import FakeClock
 from tests.keys.lines import Case, Fate, Weather, Wish, World
 from tests.keys.truth import doubts, history, judged

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keys.ordered import CHUNK_MAX, Names
+from keys.catalog.ordered import CHUNK_MAX, Names
 
 NAMES = [f"t_{number:05}" for number in range(CHUNK_MAX * CHUNK_MAX + CHUNK_MAX)]
 

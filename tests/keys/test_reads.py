@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from base.clock import SystemClock
-from base.errors import MetaError, Unavailable
-from keys.kv import TXN_OPS_MAX, Answer, Get, Page, Put, Request
-from keys.memory import MemoryKv
-from keys.reads import MergedReads
+from keys.store.kv import TXN_OPS_MAX, Answer, Get, Page, Put, Request
+from keys.store.memory import MemoryKv
+from keys.store.reads import MergedReads
+from metasrv_base.clock import SystemClock
+from metasrv_base.errors import MetaError, Unavailable
 
 DEADLINE_MS = 1_000
 

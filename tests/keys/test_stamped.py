@@ -1,8 +1,8 @@
 """Tables that are stamped are byte for byte those that the committer would write."""
 
 from benchmarks.filled import Filling, create_txn, stamped_tables
-from keys.batch import Line, Member, share
-from keys.kv import Compare
+from keys.commit.batch import Line, Member, share
+from keys.store.kv import Compare
 
 NOW_MS = 1_700_000_000_000
 

@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from base.errors import Unknown
-from keys.catalogs import SchemaNameKey
-from keys.cluster import Sequence as Counter
-from keys.cluster import SequenceKey
-from keys.committer import Committed
-from keys.kv import Kv, Put, Request, Watched
-from keys.log import (
+from keys.commit.committer import Committed
+from keys.model.catalogs import SchemaNameKey
+from keys.model.cluster import Sequence as Counter
+from keys.model.cluster import SequenceKey
+from keys.model.log import (
     CatalogUpdate,
     CatalogUpdateKey,
     CatalogVersion,
@@ -21,8 +19,10 @@ from keys.log import (
     SchemaCreated,
     SchemaDropped,
 )
-from keys.mvcc import in_range
+from keys.store.kv import Kv, Put, Request, Watched
+from keys.store.mvcc import in_range
 from keys.value import decode
+from metasrv_base.errors import Unknown
 from tests.keys.lines import COUNTER, DEADLINE_MS, Told, World
 
 LAST = b"__z/last"

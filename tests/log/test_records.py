@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import Corrupt
 from dataplane.log.records import (
     HEADER_BYTES,
     RECORD_HEADER_BYTES,
@@ -20,7 +19,8 @@ from dataplane.log.records import (
     salt_of,
     scan_records,
 )
-from dataplane.region.names import Numbered
+from dataplane.region.format.names import Numbered
+from metasrv_base.errors import Corrupt
 from tests.region.rig import REGION_ID
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "region"

@@ -1,10 +1,10 @@
 """Nodes, tables and routes as tests of the control plane need them."""
 
-from base.ids import TableId, region_id
-from base.schema.partition import HashRule
-from base.wire.nodes import RegionStat
-from keys.cluster import Node, Resources
-from keys.tables import Column, RegionRoute, RegionState, TableInfo, TableRoute
+from keys.model.cluster import Node, Resources
+from keys.model.tables import Column, RegionRoute, RegionState, TableInfo, TableRoute
+from metasrv_base.ids import TableId, region_id
+from metasrv_base.schema.partition import HashRule
+from metasrv_base.wire.node.nodes import RegionStat
 
 
 def node(node_id: str, incarnation: str = "i-1") -> Node:

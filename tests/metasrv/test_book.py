@@ -8,23 +8,28 @@ from itertools import count
 import pytest
 from structlog.testing import capture_logs
 
-from base.errors import Conflict, NotFound, Refused
-from base.wire.nodes import HeartbeatRequest, NodeResources, RegionStat, RegisterRequest
-from keys.bootstrap import bootstrap_request
-from keys.cluster import Cordon, Leader, LeaderKey, Node, NodeKey
-from keys.committer import Committer
-from keys.follower import Follower
-from keys.kv import Compare, Put, Request
-from keys.line import read_line
-from keys.log import TableCreated
-from keys.memory import MemoryKv
-from keys.txn import Txn, snapshot
+from keys.catalog.follower import Follower
+from keys.commit.bootstrap import bootstrap_request
+from keys.commit.committer import Committer
+from keys.commit.log_head import read_line
+from keys.commit.txn import Txn, snapshot
+from keys.model.cluster import Cordon, Leader, LeaderKey, Node, NodeKey
+from keys.model.log import TableCreated
+from keys.store.kv import Compare, Put, Request
+from keys.store.memory import MemoryKv
 from keys.value import encode
 from metasrv.nodes.book import NodeBook, Timing
 from metasrv.nodes.detector import PhiConfig
 from metasrv.nodes.leases import LeaseBook
 from metasrv.nodes.status import NodeState
-from metasrv.settings import Settings
+from metasrv.settings.settings import Settings
+from metasrv_base.errors import Conflict, NotFound, Refused
+from metasrv_base.wire.node.nodes import (
+    HeartbeatRequest,
+    NodeResources,
+    RegionStat,
+    RegisterRequest,
+)
 from tests.keys.clock import FakeClock
 from tests.metasrv.samples import info, route, stat
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from metasrv import collector
+from metasrv.server import collector
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from metasrv.config import read_config
-from metasrv.main import EXIT_CONFIG, main
+from metasrv.program.config import read_config
+from metasrv.server.main import EXIT_CONFIG, main
 
 
 def flags(tmp_path: Path) -> dict[str, str]:

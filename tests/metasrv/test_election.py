@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from base.errors import Unknown
-from keys.cluster import Leader, LeaderKey
-from keys.kv import Compare, Kv, LeaseId, Put, Request
-from keys.memory import MemoryKv
-from metasrv.election import Election, Identity, Session, SessionLost, Timing, win
+from keys.model.cluster import Leader, LeaderKey
+from keys.store.kv import Compare, Kv, LeaseId, Put, Request
+from keys.store.memory import MemoryKv
+from metasrv.leadership.election import Election, Identity, Session, SessionLost, Timing, win
+from metasrv_base.errors import Unknown
 from tests.keys.faulty import Call, Fault, FaultyKv
 from tests.sim.loop import SimClock, SimLoop, run
 

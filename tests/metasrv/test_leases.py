@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.turns import at_once
 from metasrv.nodes.leases import DRIFT, LeaseBook, wait_ms
+from metasrv_base.concurrency.turns import at_once
 
 LEASE_MS = 10_000
 

@@ -6,14 +6,14 @@ from weakref import ref
 
 import pytest
 
-from base.ids import uuid7
-from keys.kv import Put, Request
-from keys.readable import readable
-from keys.records import Idempotency, IdempotencyKey
+from keys.model.records import Idempotency, IdempotencyKey
+from keys.store.kv import Put, Request
+from keys.store.readable import readable
 from keys.value import encode
-from metasrv import key_sweep
-from metasrv.key_sweep import PAGES_MAX, ROWS_MAX, KeySweep
-from metasrv.retention import KEPT_MS_MIN
+from metasrv.leadership import key_sweep
+from metasrv.leadership.key_sweep import PAGES_MAX, ROWS_MAX, KeySweep
+from metasrv.leadership.retention import KEPT_MS_MIN
+from metasrv_base.ids import uuid7
 from tests.api.rig import DEADLINE_MS, Server, leader
 from tests.metasrv.test_retention import CountingKv, idempotency_keys, kv_of
 

@@ -8,8 +8,17 @@ import httpx
 import orjson
 import pytest
 
-from base.errors import Conflict, MetaError, NotLeader, Refused, Unavailable, Unknown
-from base.wire.orders import (
+from dataplane.datanode.orders.journal import open_journal
+from dataplane.datanode.orders.journal_format import Joined
+from dataplane.datanode.orders.orders import OrderDesk
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from keys.catalog.catalog import Catalog
+from keys.model.log import TableCreated
+from keys.model.tables import RegionState
+from metasrv.adapters.http_nodes import HttpNodes
+from metasrv.adapters.order_line import ORDERS_MAX, REQUESTS_AT_ONCE, Lane
+from metasrv_base.errors import Conflict, MetaError, NotLeader, Refused, Unavailable, Unknown
+from metasrv_base.wire.node.orders import (
     CloseRegion,
     CreateRegion,
     DropRegion,
@@ -18,16 +27,7 @@ from base.wire.orders import (
     OrderRequest,
     OrderResult,
 )
-from base.wire.problems import problem_of
-from dataplane.datanode.journal import open_journal
-from dataplane.datanode.journal_format import Joined
-from dataplane.datanode.orders import OrderDesk
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from keys.catalog import Catalog
-from keys.log import TableCreated
-from keys.tables import RegionState
-from metasrv.adapters.http_nodes import HttpNodes
-from metasrv.adapters.order_line import ORDERS_MAX, REQUESTS_AT_ONCE, Lane
+from metasrv_base.wire.problem.problems import problem_of
 from procedures.ports import Sender
 from tests.datanode.test_orders import FakeRegions
 from tests.metasrv.samples import info, route

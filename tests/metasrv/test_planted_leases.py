@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from dataplane.datanode.leases import RegionLeases
-from keys.kv import LeaseId
-from keys.memory import MemoryKv
-from metasrv.election import Election, Identity, SessionLost, Timing
+from dataplane.datanode.regions.leases import RegionLeases
+from keys.store.kv import LeaseId
+from keys.store.memory import MemoryKv
+from metasrv.leadership.election import Election, Identity, SessionLost, Timing
 from metasrv.nodes.leases import LeaseBook
 from tests.keys.faulty import Call, Fault, FaultyKv
 from tests.sim.loop import SimClock, SimLoop, run

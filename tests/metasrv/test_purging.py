@@ -4,11 +4,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from base.turns import TURN, at_once
-from keys.catalog import Catalog, Table
-from keys.catalogs import CatalogInfo, SchemaInfo
-from keys.log import CatalogCreated, CatalogUpdate, Entry, SchemaCreated, TableCreated, TableDropped
-from metasrv.purging import due
+from keys.catalog.catalog import Catalog, Table
+from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.log import (
+    CatalogCreated,
+    CatalogUpdate,
+    Entry,
+    SchemaCreated,
+    TableCreated,
+    TableDropped,
+)
+from metasrv.leadership.purging import due
+from metasrv_base.concurrency.turns import TURN, at_once
 from tests.metasrv.samples import info, route
 
 DAY_MS = 86_400_000

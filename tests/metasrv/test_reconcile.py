@@ -2,12 +2,9 @@
 
 import pytest
 
-from base.turns import TURN
-from base.wire.nodes import RegionStat
-from base.wire.orders import CloseRegion, DropRegion, OpenRegion
-from keys.catalog import Catalog
-from keys.catalogs import CatalogInfo, SchemaInfo
-from keys.log import (
+from keys.catalog.catalog import Catalog
+from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.log import (
     CatalogCreated,
     CatalogUpdate,
     Entry,
@@ -17,8 +14,11 @@ from keys.log import (
     TableDropped,
     TablePurged,
 )
-from keys.tables import RegionState, TableRoute
+from keys.model.tables import RegionState, TableRoute
 from metasrv.nodes.reconcile import Reconciled, reconcile
+from metasrv_base.concurrency.turns import TURN
+from metasrv_base.wire.node.nodes import RegionStat
+from metasrv_base.wire.node.orders import CloseRegion, DropRegion, OpenRegion
 from tests.metasrv.samples import info, route, stat
 
 REGION = "4398046511104"

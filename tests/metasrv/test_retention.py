@@ -6,11 +6,7 @@ from string import ascii_letters, digits
 
 import pytest
 
-from base.clock import Clock
-from base.ids import uuid7
-from keys.kv import TXN_OPS_MAX, Answer, Get, Page, Put, Request
-from keys.memory import MemoryKv
-from keys.records import (
+from keys.model.records import (
     Idempotency,
     IdempotencyKey,
     Outcome,
@@ -21,11 +17,15 @@ from keys.records import (
     Resource,
     Submission,
 )
+from keys.store.kv import TXN_OPS_MAX, Answer, Get, Page, Put, Request
+from keys.store.memory import MemoryKv
 from keys.value import encode
-from metasrv import key_sweep
-from metasrv.key_sweep import KeySweep
-from metasrv.retention import KEPT_MS_MIN, ROWS_MAX, Retention
-from metasrv.tally import COUNTED_ROWS_MAX, ENTRY_BYTES, FIRST_ROWS, PAGE_BYTES
+from metasrv.leadership import key_sweep
+from metasrv.leadership.key_sweep import KeySweep
+from metasrv.leadership.retention import KEPT_MS_MIN, ROWS_MAX, Retention
+from metasrv.leadership.tally import COUNTED_ROWS_MAX, ENTRY_BYTES, FIRST_ROWS, PAGE_BYTES
+from metasrv_base.clock import Clock
+from metasrv_base.ids import uuid7
 from tests.api.rig import DEADLINE_MS, Server, leader
 
 HOUR_MS = 3_600_000
@@ -265,7 +265,7 @@ async def test_given_a_key_whose_procedure_lives_or_is_over_when_swept_then_it_s
 async def test_given_more_than_one_look_takes_then_the_next_goes_on_there(
     pages: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("metasrv.retention.PAGES_MAX", pages)
+    monkeypatch.setattr("metasrv.leadership.retention.PAGES_MAX", pages)
     async with leader(nodes=0, make_kv=CountingKv) as one:
         await put_histories(one, 100, hours=24 * 8)
         retention = Retention(one.term)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from keys.etcd_calls import Login
-from keys.kv import Get, Put, Request
-from metasrv.main import EXIT_CONFIG, main
-from metasrv.store_access import StoreAccess
+from keys.store.etcd_calls import Login
+from keys.store.kv import Get, Put, Request
+from metasrv.program.store_access import StoreAccess
+from metasrv.server.main import EXIT_CONFIG, main
 from tests.keys.certificates import SERVER, Authority, serving_flags
 from tests.keys.etcd_process import EtcdProcess
 from tests.keys.etcd_users import guard

@@ -1,7 +1,7 @@
 """Which dead nodes are failed over, and what holds the others back: every rule by itself."""
 
+from metasrv.leadership.supervisor import decide
 from metasrv.nodes.status import Hold, NodeState, NodeStatus
-from metasrv.supervisor import decide
 from tests.metasrv.samples import node
 
 ALIVE, DEAD = NodeState.ALIVE, NodeState.DEAD

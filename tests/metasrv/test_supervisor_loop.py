@@ -8,11 +8,11 @@ import pytest
 from immutables import Map
 from structlog.testing import capture_logs
 
-from keys.catalog import Catalog
+from keys.catalog.catalog import Catalog
+from metasrv.leadership.supervisor import Supervisor
 from metasrv.nodes.detector import PhiConfig, PhiDetector
 from metasrv.nodes.status import HeldBack, NodeEntry, NodeStatus, status_of
-from metasrv.supervisor import Supervisor
-from metasrv.tunables import Maintenance
+from metasrv.settings.tunables import Maintenance
 from tests.metasrv.samples import node
 from tests.sim.loop import SimClock, SimLoop, run
 

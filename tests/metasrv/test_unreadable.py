@@ -7,17 +7,17 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from keys.bootstrap import bootstrap_request
-from keys.cluster import CandidateKey, Leader, LeaderKey, NodeKey, Setting, SettingKey
-from keys.follower import Follower
-from keys.holders import HolderKey
-from keys.kv import Compare, Put, Request
-from keys.memory import MemoryKv
-from keys.records import Idempotency, IdempotencyKey, ProcedureHistoryKey, ProcedureKey
+from keys.catalog.follower import Follower
+from keys.commit.bootstrap import bootstrap_request
+from keys.model.cluster import CandidateKey, Leader, LeaderKey, NodeKey, Setting, SettingKey
+from keys.model.holders import HolderKey
+from keys.model.records import Idempotency, IdempotencyKey, ProcedureHistoryKey, ProcedureKey
+from keys.store.kv import Compare, Put, Request
+from keys.store.memory import MemoryKv
 from keys.value import encode
-from metasrv.config import ServerConfig
-from metasrv.leadership import World, lead
-from metasrv.term import Term
+from metasrv.leadership.leadership import World, lead
+from metasrv.leadership.term import Term
+from metasrv.program.config import ServerConfig
 from tests.api.fakes import NoJobs
 from tests.fakes.chance import SeededIds, SeededRng
 from tests.sim.loop import SimClock, SimLoop, run

@@ -15,17 +15,17 @@ import orjson
 import uvicorn
 from fastapi import FastAPI, Response
 
-from base.errors import MetaError
-from base.wire.model import WireModel
-from base.wire.nodes import (
+from metasrv_base.errors import MetaError
+from metasrv_base.wire.model import WireModel
+from metasrv_base.wire.node.nodes import (
     Grant,
     HeartbeatAnswer,
     HeartbeatRequest,
     RegisterAnswer,
     RegisterRequest,
 )
-from base.wire.orders import LeaseGrant, Order
-from base.wire.problems import problem_of
+from metasrv_base.wire.node.orders import LeaseGrant, Order
+from metasrv_base.wire.problem.problems import problem_of
 
 CLUSTER = "cluster-of-the-test"
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import httpx
 import pyarrow as pa
 
-from base.wire.batches import (
+from metasrv_base.wire.node.batches import (
     HEADER_KEY,
     OP_DELETE,
     OP_PUT,
@@ -17,7 +17,7 @@ from base.wire.batches import (
     ChecksumResult,
     Rows,
 )
-from base.wire.orders import (
+from metasrv_base.wire.node.orders import (
     CloseRegion,
     CreateRegion,
     DiscardRoot,

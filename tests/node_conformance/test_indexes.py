@@ -8,7 +8,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from base.wire.batches import HEADER_KEY, BatchHeader
+from metasrv_base.wire.node.batches import HEADER_KEY, BatchHeader
 from tests.node_conformance.node import ARROW, TABLE, Node
 
 pytestmark = pytest.mark.process

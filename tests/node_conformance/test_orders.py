@@ -2,7 +2,7 @@
 
 import pytest
 
-from base.wire.orders import OriginColumn, RegionColumn
+from metasrv_base.wire.node.orders import OriginColumn, RegionColumn
 from tests.node_conformance.node import COLUMNS, Node, Write, new_region
 
 pytestmark = pytest.mark.process

@@ -1,9 +1,9 @@
-"""Batches and reads as base/wire/batches.py has them, on a real node."""
+"""Batches and reads as metasrv_base/wire/node/batches.py has them, on a real node."""
 
 import pyarrow as pa
 import pytest
 
-from base.wire.batches import Rows
+from metasrv_base.wire.node.batches import Rows
 from tests.node_conformance.node import ARROW, TABLE, Node, Write
 
 pytestmark = pytest.mark.process

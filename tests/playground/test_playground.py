@@ -7,9 +7,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from base.errors import Conflict, Refused, Unavailable
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
+from metasrv_base.errors import Conflict, Refused, Unavailable
 from tests.processes import is_running
 
 pytestmark = pytest.mark.process

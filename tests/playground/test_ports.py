@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from base.rng import SystemRng
 from metasrv.playground.ports import RANGE, free_ports
+from metasrv_base.rng import SystemRng
 
 
 class Middle:

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from base.wire.problems import KINDS
 from metasrv.cli.main import application
+from metasrv_base.wire.problem.problems import KINDS
 from tests.playground.program import PlaygroundProcess, pids_of
 from tests.playground.waiting import until
 from tests.processes import is_running

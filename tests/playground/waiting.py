@@ -4,7 +4,7 @@ from collections.abc import Callable
 from threading import Event
 from typing import TypeVar
 
-from base.clock import SystemClock
+from metasrv_base.clock import SystemClock
 
 LOOK_S = 0.05
 

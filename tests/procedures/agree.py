@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from keys.kv import Event, Watched
+from keys.store.kv import Event, Watched
 from tests.keys.plain import plain
 from tests.procedures import transitions
 

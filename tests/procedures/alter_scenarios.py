@@ -1,7 +1,7 @@
 """Lives of alters and of indexes, whose elements go through states."""
 
-from keys.records import Outcome
-from procedures.kinds.alter_table import WAIT_MS
+from keys.model.records import Outcome
+from procedures.kinds.alter.alter_table import WAIT_MS
 from tests.procedures.checking import (
     CHECKS,
     faults_found,

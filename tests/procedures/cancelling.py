@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from base.errors import Conflict, MetaError, NotFound
-from keys.families import family_of
-from keys.kv import Answer, Request
-from keys.memory import MemoryKv
-from keys.records import Outcome, ProcedureKey
-from procedures.control import Command, Control
+from keys.model.families import family_of
+from keys.model.records import Outcome, ProcedureKey
+from keys.store.kv import Answer, Request
+from keys.store.memory import MemoryKv
+from metasrv_base.errors import Conflict, MetaError, NotFound
+from procedures.engine.control import Command, Control
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind
 from tests.fakes.cluster import Cluster

@@ -1,8 +1,8 @@
 """Tables whose rows are held against their schema, and what must be true when that is over."""
 
-from keys.kv import Compare
-from keys.tables import Constraint, ConstraintKind
-from procedures.kinds.check_table import CheckTable
+from keys.model.tables import Constraint, ConstraintKind
+from keys.store.kv import Compare
+from procedures.kinds.tables.check_table import CheckTable
 from tests.fakes.cluster import Cluster
 from tests.procedures.constraints import no_marks
 from tests.procedures.ends import TABLE, End, effects, is_true, serving

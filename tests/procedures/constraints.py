@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from keys.kv import Compare
-from procedures.kinds.constraint_operations import AddCheck, SetNotNull
+from keys.store.kv import Compare
+from procedures.kinds.alter.constraint_operations import AddCheck, SetNotNull
 from tests.fakes.cluster import Cluster
 from tests.procedures.ends import TABLE, End, effects, is_true, serving
 from tests.procedures.online import ADDS, never_altered, told, with_rows

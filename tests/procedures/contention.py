@@ -5,8 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 
-from base.errors import MetaError
-from keys.records import Outcome
+from keys.model.records import Outcome
+from metasrv_base.errors import MetaError
 from procedures.context import Context
 from procedures.machine import Outcome as StepOutcome
 from tests.fakes.cluster import Cluster

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keys.records import Outcome
-from keys.tables import RegionState
+from keys.model.records import Outcome
+from keys.model.tables import RegionState
 from tests.fakes.cluster import Cluster
 from tests.procedures.agree import Agreement
 from tests.procedures.tables import rows_of

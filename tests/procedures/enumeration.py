@@ -12,19 +12,19 @@ from typing import Any
 import httpx
 import pytest
 
-from base.clock import Clock
-from base.errors import MetaError
-from base.ids import Ids
-from base.wire.orders import DropRegion
-from keys.committer import Committer
-from keys.kv import Kv, Request
-from keys.memory import MemoryKv
-from keys.records import Outcome
-from procedures.control import Command, Control
+from keys.commit.committer import Committer
+from keys.model.records import Outcome
+from keys.store.kv import Kv, Request
+from keys.store.memory import MemoryKv
+from metasrv_base.clock import Clock
+from metasrv_base.errors import MetaError
+from metasrv_base.ids import Ids
+from metasrv_base.wire.node.orders import DropRegion
+from procedures.engine.control import Command, Control
+from procedures.engine.submit import Submission, Submitted
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind
-from procedures.manager import AUDIT_MS, Manager
-from procedures.submit import Submission, Submitted
+from procedures.scheduling.manager import AUDIT_MS, Manager
 from tests.fakes.cluster import STOPPED_MS, Cluster
 from tests.fakes.faults import Call, Mode, Plan
 from tests.fakes.holders import FakeHolders

@@ -4,19 +4,19 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from base.errors import MetaError, Unavailable
-from base.wire.jobs import BackfillJob, BackfillResult, CheckJob, CheckResult
-from keys.kv import Compare
-from keys.records import Outcome, ProcedureHistory, Submission
-from keys.tables import TableInfo, TableInfoKey
-from keys.txn import snapshot
-from procedures.control import Command, Control
-from procedures.entry import Entry
-from procedures.kinds.failover_table import FAILOVER_TABLE
+from keys.commit.txn import snapshot
+from keys.model.records import Outcome, ProcedureHistory, Submission
+from keys.model.tables import TableInfo, TableInfoKey
+from keys.store.kv import Compare
+from metasrv_base.errors import MetaError, Unavailable
+from metasrv_base.wire.node.jobs import BackfillJob, BackfillResult, CheckJob, CheckResult
+from procedures.engine.control import Command, Control
+from procedures.engine.entry import Entry
+from procedures.engine.submit import Submission as Wish
+from procedures.kinds.failover.failover_table import FAILOVER_TABLE
 from procedures.kinds.registry import KINDS
 from procedures.machine import ProcedureState
 from procedures.ports import Progress
-from procedures.submit import Submission as Wish
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.fakes.plane import FakeJobs
 from tests.procedures.agree import history_of

@@ -3,11 +3,11 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from base.errors import MetaError
-from keys.records import Lock, Resource
+from keys.model.records import Lock, Resource
+from metasrv_base.errors import MetaError
 from procedures.context import Context
 from procedures.kinds.registry import KINDS
-from procedures.locks import exclusive
+from procedures.locking.locks import exclusive
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
 
 

@@ -1,8 +1,8 @@
 """Tables that are given the rows of files, and what must be true when that is over."""
 
-from base.schema.partition import router
-from keys.kv import Compare
-from procedures.kinds.import_table import ImportTable
+from keys.store.kv import Compare
+from metasrv_base.schema.partition import router
+from procedures.kinds.tables.import_table import ImportTable
 from tests.fakes.cluster import Cluster
 from tests.fakes.disk import Rows
 from tests.fakes.index_rows import INT64

@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from base.errors import NotLeader, Unavailable, Unknown
-from keys.bootstrap import bootstrap_request
-from keys.catalogs import SchemaInfo, SchemaNameKey
-from keys.cluster import Leader, LeaderKey, Sequence, SequenceKey
-from keys.committer import Committer
-from keys.kv import Answer, Compare, Put, Request
-from keys.line import read_line
-from keys.log import SchemaCreated
-from keys.memory import MemoryKv
-from keys.txn import Txn
+from keys.commit.bootstrap import bootstrap_request
+from keys.commit.committer import Committer
+from keys.commit.log_head import read_line
+from keys.commit.txn import Txn
+from keys.model.catalogs import SchemaInfo, SchemaNameKey
+from keys.model.cluster import Leader, LeaderKey, Sequence, SequenceKey
+from keys.model.log import SchemaCreated
+from keys.store.kv import Answer, Compare, Put, Request
+from keys.store.memory import MemoryKv
 from keys.value import encode
+from metasrv_base.errors import NotLeader, Unavailable, Unknown
 from tests.sim.loop import SimClock, SimLoop, run
 
 DEADLINE_MS = 3_000

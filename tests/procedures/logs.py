@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from random import Random
 
-from keys.catalog import Catalog
-from keys.catalogs import CatalogInfo, SchemaInfo
-from keys.log import (
+from keys.catalog.catalog import Catalog
+from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.log import (
     CatalogCreated,
     CatalogUpdate,
     Entry,
@@ -20,7 +20,7 @@ from keys.log import (
     TablesExchanged,
     TableUndropped,
 )
-from keys.tables import TableInfo, TableRoute
+from keys.model.tables import TableInfo, TableRoute
 from tests.procedures.tables import table_info, table_route
 
 DEADLINE_MS = 1_000

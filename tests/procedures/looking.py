@@ -1,6 +1,6 @@
 """Looks at the log of a store: the bytes that procedures wrote there."""
 
-from keys.records import ProcedureHistoryKey, ProcedureKey
+from keys.model.records import ProcedureHistoryKey, ProcedureKey
 from tests.fakes.cluster import Cluster
 
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 from structlog.testing import capture_logs
 
-from keys.kv import Compare, Kv
-from keys.records import ProcedureHistory, Submission
-from procedures.admission import Limits
-from procedures.control import Command, Control, State
-from procedures.entry import Entry
+from keys.model.records import ProcedureHistory, Submission
+from keys.store.kv import Compare, Kv
+from procedures.engine.control import Command, Control, State
+from procedures.engine.entry import Entry
+from procedures.engine.submit import Submission as Wish
+from procedures.engine.submit import Submitted
 from procedures.machine import Lane
-from procedures.submit import Submission as Wish
-from procedures.submit import Submitted
+from procedures.scheduling.admission import Limits
 from tests.fakes.cluster import LIMITS, Cluster
 from tests.fakes.term import Server
 from tests.procedures.gates import Gate, Gates

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from base.elements.states import ElementState
-from keys.kv import Compare
-from keys.tables import Column, Index, TableInfo
-from procedures.kinds.alter_operations import (
+from keys.model.tables import Column, Index, TableInfo
+from keys.store.kv import Compare
+from metasrv_base.elements.states import ElementState
+from procedures.kinds.alter.alter_operations import (
     AddColumn,
     AddIndex,
     DropColumn,
@@ -16,7 +16,7 @@ from procedures.kinds.alter_operations import (
     SetOptions,
     ValidateIndex,
 )
-from procedures.kinds.alter_table import AlterTable
+from procedures.kinds.alter.alter_table import AlterTable
 from tests.fakes.cluster import Cluster
 from tests.fakes.disk import Folder
 from tests.procedures.ends import TABLE, End, effects, is_true, serving

@@ -4,26 +4,28 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from base.elements.states import ElementState
-from base.errors import Unknown
-from base.wire.orders import OpenRegion
-from keys.cluster import LeaderKey
-from keys.elements import Element
-from keys.kv import Answer, Get, Kv, LeaseId, Page, Request, Watched
-from keys.log import CatalogVersionKey
-from keys.memory import MemoryKv
-from keys.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey
-from keys.tables import DatanodeTableKey, TableInfo
-from procedures import intake, opening, transitions
+from keys.model.cluster import LeaderKey
+from keys.model.elements import Element
+from keys.model.log import CatalogVersionKey
+from keys.model.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey
+from keys.model.tables import DatanodeTableKey, TableInfo
+from keys.store.kv import Answer, Get, Kv, LeaseId, Page, Request, Watched
+from keys.store.memory import MemoryKv
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import Unknown
+from metasrv_base.wire.node.orders import OpenRegion
 from procedures.context import Context
-from procedures.entry import Entry
-from procedures.holding import LockTable
-from procedures.kinds import alter_table, failover_table
+from procedures.elements.moves import Move, to_brink
+from procedures.engine.entry import Entry
+from procedures.kinds.alter import alter_table
+from procedures.kinds.failover import failover_table
 from procedures.kinds.registry import KINDS
+from procedures.locking.holding import LockTable
 from procedures.machine import Goto, Kind, Outcome
-from procedures.manager import Manager
-from procedures.moves import Move, to_brink
-from procedures.opening import Answers
+from procedures.scheduling import intake
+from procedures.scheduling.manager import Manager
+from procedures.steps import opening, transitions
+from procedures.steps.opening import Answers
 from tests.procedures.enumeration import Patch
 
 # ---- in what is sent

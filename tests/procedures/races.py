@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from keys.records import ProcedureHistory, Submission
+from keys.model.records import ProcedureHistory, Submission
 from procedures.context import Context
-from procedures.kinds.drop_table import DROP_TABLE, DropTable
+from procedures.engine.submit import Submission as Wish
 from procedures.kinds.registry import KINDS
+from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
 from procedures.machine import Outcome, Step
-from procedures.submit import Submission as Wish
 from tests.fakes.cluster import Cluster
 from tests.procedures.agree import history_of
 from tests.procedures.ends import TABLE

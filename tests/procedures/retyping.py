@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from keys.kv import Compare
-from procedures.kinds.type_operations import AlterType
+from keys.store.kv import Compare
+from procedures.kinds.alter.type_operations import AlterType
 from tests.fakes.cluster import Cluster
 from tests.procedures.constraints import no_marks
 from tests.procedures.ends import TABLE, End, effects, is_true, serving

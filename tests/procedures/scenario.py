@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from keys.kv import Compare
-from keys.records import Outcome, Submission
+from keys.model.records import Outcome, Submission
+from keys.store.kv import Compare
 from procedures.machine import ProcedureState
 from tests.fakes.cluster import Cluster
 from tests.procedures.ends import Check, nothing

@@ -1,23 +1,23 @@
 """One life of each kind, to be crashed anywhere: what is there, what is asked, how it may end."""
 
-from base.errors import Refused
-from keys.catalogs import CatalogInfo, SchemaInfo
-from keys.kv import Compare
-from keys.records import Outcome
-from procedures.kinds.alter_operations import RenameColumn, SetOptions
-from procedures.kinds.alter_table import WAIT_MS, AlterTable
-from procedures.kinds.create_catalog import CreateCatalog
-from procedures.kinds.create_schema import CreateSchema
-from procedures.kinds.create_table import CreateTable
-from procedures.kinds.drop_catalog import DropCatalog
-from procedures.kinds.drop_schema import DropSchema
-from procedures.kinds.drop_table import DropTable
-from procedures.kinds.failover_node import FailoverNode
-from procedures.kinds.failover_table import FailoverTable
-from procedures.kinds.purge_table import PurgeTable
-from procedures.kinds.rename_table import RenameTable
-from procedures.kinds.truncate_table import TruncateTable
-from procedures.kinds.undrop_table import UndropTable
+from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.records import Outcome
+from keys.store.kv import Compare
+from metasrv_base.errors import Refused
+from procedures.kinds.alter.alter_operations import RenameColumn, SetOptions
+from procedures.kinds.alter.alter_table import WAIT_MS, AlterTable
+from procedures.kinds.failover.failover_node import FailoverNode
+from procedures.kinds.failover.failover_table import FailoverTable
+from procedures.kinds.namespaces.create_catalog import CreateCatalog
+from procedures.kinds.namespaces.create_schema import CreateSchema
+from procedures.kinds.namespaces.drop_catalog import DropCatalog
+from procedures.kinds.namespaces.drop_schema import DropSchema
+from procedures.kinds.tables.create_table import CreateTable
+from procedures.kinds.tables.drop_table import DropTable
+from procedures.kinds.tables.purge_table import PurgeTable
+from procedures.kinds.tables.rename_table import RenameTable
+from procedures.kinds.tables.truncate_table import TruncateTable
+from procedures.kinds.tables.undrop_table import UndropTable
 from tests.fakes.cluster import Cluster
 from tests.procedures.alter_scenarios import ALTER_SCENARIOS
 from tests.procedures.ends import (

@@ -1,19 +1,18 @@
 """Tables as tests need them: in the store, on the nodes' disks, and under a lease."""
 
-from base.schema.partition import HashRule
-from keys.catalogs import SchemaInfo, SchemaNameKey
-from keys.cluster import Sequence, SequenceKey
-from keys.kv import Compare
-from keys.log import SchemaCreated, TableCreated, TableDropped
-from keys.removed import (
+from keys.commit.routing import put_route
+from keys.commit.txn import Txn, snapshot
+from keys.model.catalogs import SchemaInfo, SchemaNameKey
+from keys.model.cluster import Sequence, SequenceKey
+from keys.model.log import SchemaCreated, TableCreated, TableDropped
+from keys.model.removed import (
     RemovedTableInfo,
     RemovedTableInfoKey,
     RemovedTableNameKey,
     RemovedTableRoute,
     RemovedTableRouteKey,
 )
-from keys.routing import put_route
-from keys.tables import (
+from keys.model.tables import (
     Column,
     RegionRoute,
     RegionState,
@@ -24,7 +23,8 @@ from keys.tables import (
     TableRoute,
     TableRouteKey,
 )
-from keys.txn import Txn, snapshot
+from keys.store.kv import Compare
+from metasrv_base.schema.partition import HashRule
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.fakes.disk import Folder
 from tests.fakes.nodes import LOG, Serving

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from keys.cluster import NodeKey
-from keys.families import family_of
-from keys.kv import Delete, Event, Put, Request, Watched
-from keys.records import Outcome
-from keys.tables import TableInfo, TableInfoKey
+from keys.model.cluster import NodeKey
+from keys.model.families import family_of
+from keys.model.records import Outcome
+from keys.model.tables import TableInfo, TableInfoKey
+from keys.store.kv import Delete, Event, Put, Request, Watched
 from keys.value import decode, encode
 from metasrv.nodes.registry import DATANODE
 from procedures.kinds.registry import KINDS

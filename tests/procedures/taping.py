@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from keys.kv import Compare, Delete, Put
-from keys.memory import MemoryKv
+from keys.store.kv import Compare, Delete, Put
+from keys.store.memory import MemoryKv
 from tests.fakes.cluster import Cluster
 from tests.fakes.picture import Picture, changes, picture_of
 from tests.fakes.plane import Plane

@@ -3,15 +3,23 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.errors import Conflict, MetaError, NotFound, NotLeader, Refused, Unavailable, Unknown
-from keys.committer import StaleRead
-from keys.records import Phase, Submission
-from keys.txn import Stamp
-from procedures import journal
-from procedures.admission import Candidate, Limits, WaitingRoom
+from keys.commit.committer import StaleRead
+from keys.commit.txn import Stamp
+from keys.model.records import Phase, Submission
+from metasrv_base.errors import (
+    Conflict,
+    MetaError,
+    NotFound,
+    NotLeader,
+    Refused,
+    Unavailable,
+    Unknown,
+)
+from procedures.engine import journal
+from procedures.engine.retry import UNDO_MS, Tries, deadline_of, is_passing, pause_ms
 from procedures.kinds.registry import KINDS
 from procedures.machine import Lane
-from procedures.retry import UNDO_MS, Tries, deadline_of, is_passing, pause_ms
+from procedures.scheduling.admission import Candidate, Limits, WaitingRoom
 from tests.procedures.scenarios import SCENARIOS
 
 LIMITS = Limits(running_max={Lane.DDL: 2, Lane.REPAIR: 1}, queue_max=4)

@@ -2,11 +2,12 @@
 
 import pytest
 
-from base.elements.states import ElementState
-from base.errors import MetaError
-from base.schema.partition import HashRule
-from keys.tables import Index, TableInfo
-from procedures.kinds.alter_operations import (
+from keys.model.tables import Index, TableInfo
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import MetaError
+from metasrv_base.schema.partition import HashRule
+from procedures.elements.moves import Move, Next, back, moved, over_brink, to_brink, to_end
+from procedures.kinds.alter.alter_operations import (
     AddColumn,
     AddIndex,
     DropColumn,
@@ -18,7 +19,6 @@ from procedures.kinds.alter_operations import (
     drafted,
     edited,
 )
-from procedures.moves import Move, Next, back, moved, over_brink, to_brink, to_end
 from tests.procedures.ends import TABLE
 from tests.procedures.online import ALTERS, wide_info
 from tests.procedures.tables import table_info

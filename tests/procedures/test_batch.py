@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from base.errors import Refused
-from keys.batch import Batch, Judgement, Line, Member, Verdict, judge
-from keys.catalogs import SchemaInfo, SchemaNameKey
-from keys.cluster import Sequence, SequenceKey
-from keys.filling import Filled, fill
+from keys.commit.batch import Batch, Judgement, Line, Member, Verdict, judge
+from keys.commit.packing import Filled, fill
+from keys.commit.txn import Txn
 from keys.key import Range
-from keys.kv import TXN_BYTES_MAX, TXN_OPS_MAX, Answer, Compare, KeyValue, Put
-from keys.limits import request_bytes
-from keys.log import CatalogUpdateKey, CatalogVersionKey, SchemaCreated
-from keys.txn import Txn
+from keys.model.catalogs import SchemaInfo, SchemaNameKey
+from keys.model.cluster import Sequence, SequenceKey
+from keys.model.log import CatalogUpdateKey, CatalogVersionKey, SchemaCreated
+from keys.store.kv import TXN_BYTES_MAX, TXN_OPS_MAX, Answer, Compare, KeyValue, Put
+from keys.store.limits import request_bytes
+from metasrv_base.errors import Refused
 from tests.procedures.line import count, schema
 
 LINE = Line(Compare(b"__election/leader", 5), 3, 9, 1_000, 40)

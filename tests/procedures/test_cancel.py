@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from base.errors import Conflict, MetaError, NotFound, Unavailable, Unknown
-from keys.records import Outcome, ProcedureHistory
-from procedures.entry import Entry
-from procedures.submit import Submission as Wish
+from keys.model.records import Outcome, ProcedureHistory
+from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable, Unknown
+from procedures.engine.entry import Entry
+from procedures.engine.submit import Submission as Wish
 from tests.fakes.faults import Mode
 from tests.procedures.gates import Gate
 from tests.procedures.office import OPERATOR, Office, office

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from keys.records import Outcome
-from procedures import control
+from keys.model.records import Outcome
+from procedures.engine import control
 from procedures.kinds.registry import KINDS
 from tests.procedures.cancelling import lived
 from tests.procedures.planted import with_step

@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.errors import Corrupt
-from keys.catalog import Catalog
-from keys.catalogs import SchemaInfo
-from keys.log import (
+from keys.catalog.catalog import Catalog
+from keys.model.catalogs import SchemaInfo
+from keys.model.log import (
     Entry,
     RouteChanged,
     SchemaCreated,
@@ -18,6 +17,7 @@ from keys.log import (
     TablePurged,
     TableUndropped,
 )
+from metasrv_base.errors import Corrupt
 from tests.procedures.logs import World, check, first_update, update
 from tests.procedures.tables import table_info, table_route
 

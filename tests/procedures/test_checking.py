@@ -1,12 +1,12 @@
 """A table's rows and entries are held against its schema; whoever asks is told what is wrong."""
 
-from keys.kv import Compare
-from keys.records import Outcome
-from procedures.control import Control
-from procedures.job_pace import LOOK_MS
-from procedures.kinds.check_table import FAULTS_KEPT, CheckTable
-from procedures.sizes import ROOM_BYTES
-from procedures.validation import REGIONS_AT_ONCE
+from keys.model.records import Outcome
+from keys.store.kv import Compare
+from procedures.engine.control import Control
+from procedures.engine.sizes import ROOM_BYTES
+from procedures.kinds.tables.check_table import FAULTS_KEPT, CheckTable
+from procedures.steps.job_pace import LOOK_MS
+from procedures.steps.validation import REGIONS_AT_ONCE
 from tests.fakes.cluster import Cluster
 from tests.procedures.checking import CHECKS
 from tests.procedures.constraints import no_marks

@@ -1,7 +1,7 @@
 """Children outlive a crash of the leader: they go on, and their parent finds them again."""
 
-from keys.records import Outcome, ProcedureHistory
-from procedures.kinds.failover_node import FailoverNode
+from keys.model.records import Outcome, ProcedureHistory
+from procedures.kinds.failover.failover_node import FailoverNode
 from tests.fakes.cluster import Cluster
 from tests.fakes.nodes import FakeNode
 from tests.procedures.agree import history_of

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from base.errors import NotLeader, Unavailable
-from keys.kv import Put
-from keys.line import read_line
-from keys.log import CatalogVersion, CatalogVersionKey
+from keys.commit.log_head import read_line
+from keys.model.log import CatalogVersion, CatalogVersionKey
+from keys.store.kv import Put
+from metasrv_base.errors import NotLeader, Unavailable
 from tests.procedures.line import (
     DEADLINE_MS,
     Fault,

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from base.errors import Corrupt, MetaError, NotLeader, Refused, Unavailable, Unknown
-from keys.catalogs import SchemaNameKey
-from keys.cluster import Sequence, SequenceKey
-from keys.committer import Committed, Committer, StaleRead
-from keys.kv import TXN_OPS_MAX, Answer, Put, Request
-from keys.line import read_line
-from keys.tables import TableNameKey
-from keys.txn import Txn
+from keys.commit.committer import Committed, Committer, StaleRead
+from keys.commit.log_head import read_line
+from keys.commit.txn import Txn
+from keys.model.catalogs import SchemaNameKey
+from keys.model.cluster import Sequence, SequenceKey
+from keys.model.tables import TableNameKey
+from keys.store.kv import TXN_OPS_MAX, Answer, Put, Request
+from metasrv_base.errors import Corrupt, MetaError, NotLeader, Refused, Unavailable, Unknown
 from tests.procedures.line import (
     DEADLINE_MS,
     Store,

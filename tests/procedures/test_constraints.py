@@ -6,23 +6,23 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from base.errors import MetaError
-from base.wire.jobs import ValidateJob, ValidateResult
-from keys.kv import Compare
-from keys.records import Outcome, ProcedureHistory
-from keys.tables import TableInfo
-from procedures.control import Command, Control
-from procedures.job_pace import LOOK_MS
-from procedures.kinds.alter_operations import AddColumn, DropColumn, Operation, drafted
-from procedures.kinds.constraint_operations import (
+from keys.model.records import Outcome, ProcedureHistory
+from keys.model.tables import TableInfo
+from keys.store.kv import Compare
+from metasrv_base.errors import MetaError
+from metasrv_base.wire.node.jobs import ValidateJob, ValidateResult
+from procedures.elements.moves import back, moved, over_brink, to_brink, to_end
+from procedures.engine.control import Command, Control
+from procedures.kinds.alter.alter_operations import AddColumn, DropColumn, Operation, drafted
+from procedures.kinds.alter.constraint_operations import (
     AddCheck,
     DropConstraint,
     DropNotNull,
     SetNotNull,
     ValidateConstraint,
 )
-from procedures.moves import back, moved, over_brink, to_brink, to_end
 from procedures.ports import Progress
+from procedures.steps.job_pace import LOOK_MS
 from tests.fakes.cluster import Cluster
 from tests.fakes.plane import FakeJobs
 from tests.procedures.constraints import (

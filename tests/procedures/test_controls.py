@@ -4,14 +4,14 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from base.errors import Conflict, NotFound, Unavailable
-from keys.poison import PoisonKey
-from keys.records import Outcome, ProcedureHistory, ProcedureKey, ProcedureRecord
-from keys.txn import Txn, snapshot
+from keys.commit.txn import Txn, snapshot
+from keys.model.poison import PoisonKey
+from keys.model.records import Outcome, ProcedureHistory, ProcedureKey, ProcedureRecord
 from keys.value import decode
-from procedures.control import FULFILLED, LEADS, Control, Next, State
-from procedures.entry import Entry
-from procedures.retry import UNDO_MS
+from metasrv_base.errors import Conflict, NotFound, Unavailable
+from procedures.engine.control import FULFILLED, LEADS, Control, Next, State
+from procedures.engine.entry import Entry
+from procedures.engine.retry import UNDO_MS
 from tests.fakes.faults import Mode
 from tests.procedures.office import SMALL, Office, office
 

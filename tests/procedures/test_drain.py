@@ -1,8 +1,8 @@
 """A node is left while it lives: its leases are waited for, and nothing opens before they end."""
 
-from keys.records import Outcome, ProcedureHistory, Submission
-from procedures.kinds.failover_node import FAILOVER_NODE, FailoverNode
-from procedures.submit import Submission as Wish
+from keys.model.records import Outcome, ProcedureHistory, Submission
+from procedures.engine.submit import Submission as Wish
+from procedures.kinds.failover.failover_node import FAILOVER_NODE, FailoverNode
 from tests.fakes.plane import LEASE_MS
 from tests.procedures.ends import TABLE
 from tests.procedures.scenarios import with_table

@@ -5,19 +5,19 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from base.elements.states import ElementState
-from keys.catalogs import SchemaNameKey
-from keys.kv import Compare
-from keys.records import Outcome, ProcedureHistory, Submission
-from keys.routing import change_regions
-from keys.tables import RegionState, TableInfo, TableRouteKey
-from keys.txn import Txn, snapshot
-from procedures.control import Control, State
-from procedures.kinds.drop_table import DROP_TABLE, DropTable
+from keys.commit.routing import change_regions
+from keys.commit.txn import Txn, snapshot
+from keys.model.catalogs import SchemaNameKey
+from keys.model.records import Outcome, ProcedureHistory, Submission
+from keys.model.tables import RegionState, TableInfo, TableRouteKey
+from keys.store.kv import Compare
+from metasrv_base.elements.states import ElementState
+from procedures.engine.control import Control, State
+from procedures.engine.submit import Submission as Wish
 from procedures.kinds.registry import KINDS
-from procedures.kinds.undrop_table import UndropTable
+from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
+from procedures.kinds.tables.undrop_table import UndropTable
 from procedures.machine import Kind
-from procedures.submit import Submission as Wish
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.fakes.holders import LEASE_MS
 from tests.procedures.ends import TABLE, dropped, effects

@@ -2,8 +2,8 @@
 
 import pytest
 
-from keys.records import Outcome
-from procedures.kinds.alter_operations import Operation, RenameColumn, SetDefault, SetOptions
+from keys.model.records import Outcome
+from procedures.kinds.alter.alter_operations import Operation, RenameColumn, SetDefault, SetOptions
 from tests.fakes.holders import LEASE_MS
 from tests.procedures.ends import OTHER
 from tests.procedures.test_online import HOLDER, Change, online

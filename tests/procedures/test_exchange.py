@@ -2,7 +2,7 @@
 
 import pytest
 
-from keys.records import Outcome
+from keys.model.records import Outcome
 from tests.procedures.agree import history_of
 from tests.procedures.ends import OTHER
 from tests.procedures.scenarios import with_two_tables

@@ -2,14 +2,14 @@
 
 from collections.abc import Awaitable, Callable
 
-from keys.records import Submission
-from procedures.kinds.alter_operations import AddColumn, DropColumn, Operation, RenameColumn
-from procedures.kinds.alter_table import ALTER_TABLE
-from procedures.kinds.index_kinds import CREATE_INDEX
+from keys.model.records import Submission
+from procedures.dry_run.estimates import Estimates, Rate, RegionSize
+from procedures.dry_run.plan import Obstacle, Plan
+from procedures.dry_run.rehearse import Wish, rehearse
+from procedures.kinds.alter.alter_operations import AddColumn, DropColumn, Operation, RenameColumn
+from procedures.kinds.alter.alter_table import ALTER_TABLE
+from procedures.kinds.alter.index_kinds import CREATE_INDEX
 from procedures.kinds.registry import KINDS
-from procedures.rehearsal.estimates import Estimates, Rate, RegionSize
-from procedures.rehearsal.plan import Obstacle, Plan
-from procedures.rehearsal.rehearse import Wish, rehearse
 from tests.fakes.cluster import Cluster
 from tests.fakes.holders import LEASE_MS
 from tests.procedures.ends import TABLE

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from base.errors import Refused
+from metasrv_base.errors import Refused
 from procedures.context import Context
-from procedures.kinds.drop_schema import DropSchema
-from procedures.kinds.failover_node import FailoverNode
+from procedures.kinds.failover.failover_node import FailoverNode
+from procedures.kinds.namespaces.drop_schema import DropSchema
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind, Outcome, ProcedureState, Step
 from tests.fakes.cluster import Cluster

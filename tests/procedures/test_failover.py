@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from base.wire.jobs import MoveJob, MoveResult
-from keys.kv import Compare
-from keys.records import Outcome, ProcedureHistory, Submission
-from keys.tables import TableRouteKey
-from keys.txn import snapshot
+from keys.commit.txn import snapshot
+from keys.model.records import Outcome, ProcedureHistory, Submission
+from keys.model.tables import TableRouteKey
+from keys.store.kv import Compare
+from metasrv_base.wire.node.jobs import MoveJob, MoveResult
 from procedures.context import Context, Live
-from procedures.control import Command, Control
-from procedures.kinds.failover_table import FAILOVER_TABLE
+from procedures.engine.control import Command, Control
+from procedures.engine.submit import Submission as Wish
+from procedures.kinds.failover.failover_table import FAILOVER_TABLE
 from procedures.kinds.registry import KINDS
 from procedures.machine import Goto, ProcedureState
 from procedures.ports import Progress
-from procedures.submit import Submission as Wish
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.fakes.plane import FakeJobs, Plane
 from tests.procedures.agree import history_of

@@ -2,11 +2,11 @@
 
 import pytest
 
-from base.errors import Unavailable
-from keys.tables import RegionRoute, RegionState, TableRoute
-from procedures.kinds.failover_plan import Wanted, reroute_plan
-from procedures.placing import place
+from keys.model.tables import RegionRoute, RegionState, TableRoute
+from metasrv_base.errors import Unavailable
+from procedures.kinds.failover.failover_plan import Wanted, reroute_plan
 from procedures.ports import NodeView
+from procedures.steps.placing import place
 from tests.procedures.ends import TABLE
 from tests.procedures.tables import region_ids, table_route
 

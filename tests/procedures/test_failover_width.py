@@ -1,9 +1,9 @@
 """A node with many tables: none waits to be opened for the storage, or the moves, of others."""
 
-from keys.kv import Compare
-from procedures.kinds.failover_node import FailoverNode
+from keys.store.kv import Compare
+from procedures.engine.submit import Submission as Wish
+from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.registry import KINDS
-from procedures.submit import Submission as Wish
 from tests.fakes.cluster import LIMITS, Cluster
 from tests.procedures.agree import history_of
 from tests.procedures.scenarios import with_schema

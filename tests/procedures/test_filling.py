@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from base.elements.states import ElementState
-from base.errors import Refused
-from keys.records import Outcome
-from procedures.control import Control, State
-from procedures.reorg_pace import HOLD_MS, ROWS_PER_S_MIN
-from procedures.reorg_round import LOOK_MS
-from procedures.reorg_steps import REFUSALS_MAX
+from keys.model.records import Outcome
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import Refused
+from procedures.elements.reorg_pace import HOLD_MS, ROWS_PER_S_MIN
+from procedures.engine.control import Control, State
+from procedures.steps.reorg_round import LOOK_MS
+from procedures.steps.reorg_steps import REFUSALS_MAX
 from tests.procedures.ends import End, is_true
 from tests.procedures.filling import PLACES, Filling, filling
 from tests.procedures.online import (

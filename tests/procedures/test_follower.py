@@ -4,19 +4,19 @@ from collections import Counter
 
 import pytest
 
-from base.errors import Corrupt, Refused, Unavailable
-from keys.catalogs import SchemaInfo
-from keys.follower import APPLIED_AT_ONCE, Follower
-from keys.kv import Answer, Get, Page, Put, Request
-from keys.log import (
+from keys.catalog.follower import APPLIED_AT_ONCE, Follower
+from keys.model.catalogs import SchemaInfo
+from keys.model.log import (
     CatalogUpdate,
     CatalogUpdateKey,
     CatalogVersion,
     CatalogVersionKey,
     SchemaCreated,
 )
-from keys.memory import MemoryKv
+from keys.store.kv import Answer, Get, Page, Put, Request
+from keys.store.memory import MemoryKv
 from keys.value import encode
+from metasrv_base.errors import Corrupt, Refused, Unavailable
 from tests.procedures.logs import DEADLINE_MS, World, check, first_update, update
 from tests.sim.loop import SimClock, SimLoop, SimStalledError, run
 

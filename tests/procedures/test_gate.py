@@ -2,8 +2,8 @@
 
 import pytest
 
-from keys.records import Outcome
-from procedures.manager import Manager
+from keys.model.records import Outcome
+from procedures.scheduling.manager import Manager
 from tests.procedures.office import Office, office
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from base.errors import MetaError, Refused, Unavailable
-from keys.records import Outcome, Phase
-from procedures.retry import DEFINITE_MAX, STEP
+from keys.model.records import Outcome, Phase
+from metasrv_base.errors import MetaError, Refused, Unavailable
+from procedures.engine.retry import DEFINITE_MAX, STEP
 from tests.procedures.filling import Filling, filling
 from tests.procedures.tables import NODES
 from tests.procedures.test_filling import is_public, never_indexed_of_three

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from base.errors import Conflict, Refused, Unavailable
-from base.wire.jobs import LoadJob, LoadResult
-from keys.kv import Compare
-from keys.records import Outcome
-from procedures.control import Control
-from procedures.job_pace import LOOK_MS
-from procedures.kinds.import_table import REFUSALS_MAX
+from keys.model.records import Outcome
+from keys.store.kv import Compare
+from metasrv_base.errors import Conflict, Refused, Unavailable
+from metasrv_base.wire.node.jobs import LoadJob, LoadResult
+from procedures.engine.control import Control
+from procedures.kinds.tables.import_table import REFUSALS_MAX
 from procedures.ports import Progress
+from procedures.steps.job_pace import LOOK_MS
 from tests.fakes.cluster import Cluster
 from tests.procedures.filling import Filling, HeldJobs
 from tests.procedures.importing import (

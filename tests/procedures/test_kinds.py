@@ -7,26 +7,26 @@ from typing import Any
 
 import pytest
 
-from keys.catalogs import SchemaInfo
-from keys.kv import Compare
-from keys.records import Outcome, ProcedureHistory, Submission
-from keys.routing import change_regions
-from keys.tables import RegionRoute, TableRouteKey
-from keys.txn import Txn, snapshot
+from keys.commit.routing import change_regions
+from keys.commit.txn import Txn, snapshot
+from keys.model.catalogs import SchemaInfo
+from keys.model.records import Outcome, ProcedureHistory, Submission
+from keys.model.tables import RegionRoute, TableRouteKey
+from keys.store.kv import Compare
 from procedures.context import Context
-from procedures.kinds.alter_operations import RenameColumn, SetOptions
-from procedures.kinds.alter_table import AlterTable
-from procedures.kinds.create_schema import CreateSchema
-from procedures.kinds.create_table import CreateTable
-from procedures.kinds.drop_schema import DropSchema
-from procedures.kinds.drop_table import DROP_TABLE, DropTable
-from procedures.kinds.failover_table import FailoverTable
+from procedures.engine.submit import Submission as Wish
+from procedures.kinds.alter.alter_operations import RenameColumn, SetOptions
+from procedures.kinds.alter.alter_table import AlterTable
+from procedures.kinds.failover.failover_table import FailoverTable
+from procedures.kinds.namespaces.create_schema import CreateSchema
+from procedures.kinds.namespaces.drop_schema import DropSchema
 from procedures.kinds.registry import KINDS
-from procedures.kinds.rename_table import RenameTable
-from procedures.kinds.undrop_table import UndropTable
+from procedures.kinds.tables.create_table import CreateTable
+from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
+from procedures.kinds.tables.rename_table import RenameTable
+from procedures.kinds.tables.undrop_table import UndropTable
 from procedures.machine import Kind, ProcedureState, Step
 from procedures.machine import Outcome as StepOutcome
-from procedures.submit import Submission as Wish
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.procedures.agree import history_of
 from tests.procedures.ends import TABLE

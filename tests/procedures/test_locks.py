@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keys.records import Lock, LockMode
-from procedures.holding import Claim, LockTable, holders
+from keys.model.records import Lock, LockMode
 from procedures.kinds.registry import KINDS
-from procedures.locks import distinct, exclusive, region_key, route_key, shared, table_key
+from procedures.locking.holding import Claim, LockTable, holders
+from procedures.locking.locks import distinct, exclusive, region_key, route_key, shared, table_key
 from tests.procedures.scenarios import SCENARIOS
 
 MODES = st.sampled_from([shared, exclusive])

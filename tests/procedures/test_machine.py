@@ -2,8 +2,8 @@
 
 import pytest
 
-from base.errors import Conflict
-from keys.records import (
+from keys.commit.txn import Stamp
+from keys.model.records import (
     Beat,
     Controlled,
     Lock,
@@ -13,9 +13,9 @@ from keys.records import (
     Resource,
     Submission,
 )
-from keys.txn import Stamp
-from procedures import journal
+from metasrv_base.errors import Conflict
 from procedures.context import Context
+from procedures.engine import journal
 from procedures.kinds.diagrams import pages
 from procedures.kinds.registry import KINDS
 from procedures.machine import Done, Goto, Kind, ProcedureState, Step

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from base.errors import Refused, Unavailable
-from keys.records import Outcome, ProcedureHistory
-from procedures.kinds.failover_node import FailoverNode
+from keys.model.records import Outcome, ProcedureHistory
+from metasrv_base.errors import Refused, Unavailable
+from procedures.engine.submit import Submission as Wish
+from procedures.engine.submit import Submitted
+from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.registry import KINDS
-from procedures.submit import Submission as Wish
-from procedures.submit import Submitted
 from tests.procedures.office import OPERATOR, SMALL, Office, office
 
 

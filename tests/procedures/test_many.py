@@ -4,16 +4,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from keys.kv import Put, Request
-from keys.records import ProcedureKey
-from keys.txn import Stamp
+from keys.commit.txn import Stamp
+from keys.model.records import ProcedureKey
+from keys.store.kv import Put, Request
 from keys.value import encode
-from procedures import journal, recovery
-from procedures.admission import Limits
-from procedures.entry import Entry
-from procedures.floor import LOOKS_AT_ONCE
-from procedures.holding import LockTable
+from procedures.engine import journal
+from procedures.engine.entry import Entry
+from procedures.locking.holding import LockTable
 from procedures.machine import Lane
+from procedures.scheduling import recovery
+from procedures.scheduling.admission import Limits
+from procedures.scheduling.floor import LOOKS_AT_ONCE
 from tests.procedures.gates import Gate
 from tests.procedures.office import OPERATOR, Office, office
 
@@ -85,7 +86,7 @@ class Pieces:
             self._did(table.looks - before)
             return found
 
-        patch.setattr("procedures.intake.entries_of", decoded)
+        patch.setattr("procedures.scheduling.intake.entries_of", decoded)
         patch.setattr(LockTable, "_look", looked)
 
     def _did(self, much: int) -> None:

@@ -1,8 +1,8 @@
 """How fast rows are read: by the rounds of a reorg that runs, and by earlier ones for the next."""
 
-from keys.records import Lock, Outcome, Phase, ProcedureHistory, ProcedureRecord, Resource
-from metasrv.tunables import DEFAULTS
-from procedures.rehearsal.estimates import (
+from keys.model.records import Lock, Outcome, Phase, ProcedureHistory, ProcedureRecord, Resource
+from metasrv.settings.tunables import DEFAULTS
+from procedures.dry_run.estimates import (
     MS_MIN,
     REORGS_MAX,
     ROWS_MIN,
@@ -10,8 +10,8 @@ from procedures.rehearsal.estimates import (
     Rate,
     measured,
 )
-from procedures.reorg import PACES_MAX, Reorg, RoundPace, rate_per_s, with_made, with_taken
-from procedures.reorg_width import ReorgWidth
+from procedures.elements.reorg import PACES_MAX, Reorg, RoundPace, rate_per_s, with_made, with_taken
+from procedures.elements.reorg_width import ReorgWidth
 from tests.procedures.test_explained import CLIENT
 from tests.procedures.test_reorg import made
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from keys.records import Outcome, Submission
-from procedures.kinds.failover_node import FailoverNode
+from keys.model.records import Outcome, Submission
+from procedures.engine.submit import Submission as Wish
+from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.registry import KINDS
-from procedures.submit import Submission as Wish
 from tests.fakes.cluster import Cluster
 from tests.fakes.faults import Mode, Plan
 from tests.fakes.nodes import Opening

@@ -5,21 +5,21 @@ from dataclasses import dataclass
 
 import pytest
 
-from base.elements.states import ElementState
-from base.errors import Conflict, Refused
-from keys.kv import Compare
-from keys.records import Outcome, ProcedureHistory, Submission
-from keys.routing import change_regions
-from keys.tables import RegionState, TableInfo, TableInfoKey, TableRouteKey
-from keys.txn import Txn, snapshot
-from procedures.control import Command, Control, State
-from procedures.entry import Entry
-from procedures.kinds.alter_operations import AddColumn, DropColumn, DropNotNull, Operation
-from procedures.kinds.alter_table import ALTER_TABLE
-from procedures.kinds.drop_table import DROP_TABLE, DropTable
-from procedures.kinds.failover_table import FAILOVER_TABLE
-from procedures.kinds.index_kinds import CREATE_INDEX
-from procedures.submit import Submission as Wish
+from keys.commit.routing import change_regions
+from keys.commit.txn import Txn, snapshot
+from keys.model.records import Outcome, ProcedureHistory, Submission
+from keys.model.tables import RegionState, TableInfo, TableInfoKey, TableRouteKey
+from keys.store.kv import Compare
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import Conflict, Refused
+from procedures.engine.control import Command, Control, State
+from procedures.engine.entry import Entry
+from procedures.engine.submit import Submission as Wish
+from procedures.kinds.alter.alter_operations import AddColumn, DropColumn, DropNotNull, Operation
+from procedures.kinds.alter.alter_table import ALTER_TABLE
+from procedures.kinds.alter.index_kinds import CREATE_INDEX
+from procedures.kinds.failover.failover_table import FAILOVER_TABLE
+from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
 from tests.fakes.cluster import DEADLINE_MS, STOPPED_MS, Cluster
 from tests.procedures.agree import history_of
 from tests.procedures.ends import OTHER, TABLE, End, no_rest

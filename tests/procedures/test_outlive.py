@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from base.errors import Conflict, Unknown
-from procedures.outlive import Begin, outlive
+from metasrv_base.errors import Conflict, Unknown
+from procedures.scheduling.outlive import Begin, outlive
 
 LOST = Unknown(term=7)
 

@@ -1,7 +1,7 @@
 """A failover and a drop that waits for a schema change: who goes first, now and at a new leader."""
 
-from procedures.control import State
-from procedures.locks import route_key, table_key
+from procedures.engine.control import State
+from procedures.locking.locks import route_key, table_key
 from tests.procedures.office import Office, office
 
 TABLE, ROUTE = table_key(7), route_key(7)

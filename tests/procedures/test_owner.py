@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from base.errors import Conflict, MetaError, Unavailable
-from keys.kv import Answer, Kv, Request
-from keys.records import Outcome, ProcedureHistory, ProcedureKey
-from keys.txn import Txn, snapshot
-from procedures.admission import Limits
-from procedures.control import Control, State
-from procedures.entry import LETTERS_MAX, Entry
+from keys.commit.txn import Txn, snapshot
+from keys.model.records import Outcome, ProcedureHistory, ProcedureKey
+from keys.store.kv import Answer, Kv, Request
+from metasrv_base.errors import Conflict, MetaError, Unavailable
+from procedures.engine.control import Control, State
+from procedures.engine.entry import LETTERS_MAX, Entry
+from procedures.engine.retry import UNDO_MS
 from procedures.machine import Lane
-from procedures.retry import UNDO_MS
+from procedures.scheduling.admission import Limits
 from tests.fakes.faults import Mode
 from tests.procedures.office import Office, office
 from tests.procedures.planted import Client

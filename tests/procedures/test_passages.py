@@ -4,16 +4,16 @@ from collections.abc import Iterable
 
 import pytest
 
-from base.elements.states import ElementState
-from keys.records import Outcome
-from keys.tables import Constraint, ConstraintKind
-from keys.transitions import LATE_MAX, TRANSITIONS_MAX, Late, Transition, Went
-from keys.txn import Stamp
-from procedures.control import Control
-from procedures.kinds.alter_operations import AddColumn, DropNotNull
-from procedures.passages import Drained, Passage, Passages, Published, drained, kept
+from keys.commit.txn import Stamp
+from keys.model.records import Outcome
+from keys.model.tables import Constraint, ConstraintKind
+from keys.model.transitions import LATE_MAX, TRANSITIONS_MAX, Late, Transition, Went
+from metasrv_base.elements.states import ElementState
+from procedures.elements.passages import Drained, Passage, Passages, Published, drained, kept
+from procedures.elements.shifts import shifts
+from procedures.engine.control import Control
+from procedures.kinds.alter.alter_operations import AddColumn, DropNotNull
 from procedures.ports import Drain
-from procedures.shifts import shifts
 from tests.procedures.ends import TABLE
 from tests.procedures.online import wide_info
 from tests.procedures.test_online import HOLDER, Change, online

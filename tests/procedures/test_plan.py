@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from keys.families import family_of
-from keys.log import CatalogUpdateKey, CatalogVersionKey
-from keys.records import IdempotencyKey, Outcome, ProcedureHistoryKey, ProcedureKey
+from keys.model.families import family_of
+from keys.model.log import CatalogUpdateKey, CatalogVersionKey
+from keys.model.records import IdempotencyKey, Outcome, ProcedureHistoryKey, ProcedureKey
+from procedures.dry_run.estimates import Estimates, RegionSize, SizeOf
+from procedures.dry_run.plan import Obstacle, Plan
+from procedures.dry_run.rehearse import Wish, rehearse
 from procedures.kinds.registry import KINDS
-from procedures.rehearsal.estimates import Estimates, RegionSize, SizeOf
-from procedures.rehearsal.plan import Obstacle, Plan
-from procedures.rehearsal.rehearse import Wish, rehearse
 from tests.fakes.cluster import Cluster
 from tests.procedures.agree import history_of
 from tests.procedures.enumeration import submit

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 import structlog
 
-from base.errors import MetaError
+from metasrv_base.errors import MetaError
 from tests.procedures.contention import Contest, contend, contests
 from tests.procedures.enumeration import Harness, Patch, cells, is_core, life
 from tests.procedures.planted import (

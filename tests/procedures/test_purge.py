@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from base.errors import Refused
-from base.wire.orders import DropRegion
-from keys.kv import Compare
-from keys.records import Outcome
-from keys.routing import change_regions
-from keys.tables import TableRouteKey
-from keys.txn import Txn, snapshot
-from procedures.kinds.purge_table import PurgeTable
+from keys.commit.routing import change_regions
+from keys.commit.txn import Txn, snapshot
+from keys.model.records import Outcome
+from keys.model.tables import TableRouteKey
+from keys.store.kv import Compare
+from metasrv_base.errors import Refused
+from metasrv_base.wire.node.orders import DropRegion
+from procedures.kinds.tables.purge_table import PurgeTable
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.fakes.disk import Folder
 from tests.procedures.agree import history_of

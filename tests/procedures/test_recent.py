@@ -1,7 +1,14 @@
 """Histories in memory are bounded in number and in bytes."""
 
-from keys.records import Outcome, Phase, ProcedureHistory, ProcedureRecord, Resource, Submission
-from procedures.recent import Recent
+from keys.model.records import (
+    Outcome,
+    Phase,
+    ProcedureHistory,
+    ProcedureRecord,
+    Resource,
+    Submission,
+)
+from procedures.scheduling.recent import Recent
 
 
 def ended(statement_bytes: int = 0) -> ProcedureHistory:

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from base.errors import Conflict
-from keys.kv import Delete, Get, Kv, Page, Put, Request
-from keys.records import Outcome, ProcedureHistory, ProcedureKey
-from keys.txn import Stamp, Txn
-from procedures import journal
-from procedures.control import Command, Control, State
-from procedures.manager import AUDIT_MS, LOOK_MS
+from keys.commit.txn import Stamp, Txn
+from keys.model.records import Outcome, ProcedureHistory, ProcedureKey
+from keys.store.kv import Delete, Get, Kv, Page, Put, Request
+from metasrv_base.errors import Conflict
+from procedures.engine import journal
+from procedures.engine.control import Command, Control, State
+from procedures.scheduling.manager import AUDIT_MS, LOOK_MS
 from tests.procedures.gates import Gate
 from tests.procedures.office import OPERATOR, Office, office
 from tests.procedures.planted import Client

@@ -5,8 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keys.tables import RegionRoute, RegionState
-from procedures.reorg import (
+from keys.model.tables import RegionRoute, RegionState
+from procedures.elements.reorg import (
     OFFENDERS_CHARS_MAX,
     OFFENDERS_MAX,
     Made,

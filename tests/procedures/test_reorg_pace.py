@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from procedures.reorg_pace import HOLD_MS, ROWS_PER_S_MIN, Facts, Pace, paced
+from procedures.elements.reorg_pace import HOLD_MS, ROWS_PER_S_MIN, Facts, Pace, paced
 
 CALM = Facts(now_ms=HOLD_MS, p99_ms=12.0, p99_before_ms=10.0, rows_per_s=200_000.0)
 SLOW = replace(CALM, p99_ms=80.0)

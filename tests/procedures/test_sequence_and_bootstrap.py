@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from base.errors import Unavailable
-from keys.bootstrap import bootstrap_request
-from keys.cluster import LeaderKey
-from keys.committer import Committer
-from keys.kv import Compare
-from keys.line import read_line
-from keys.sequence import BLOCK, Sequences
+from keys.commit.bootstrap import bootstrap_request
+from keys.commit.committer import Committer
+from keys.commit.log_head import read_line
+from keys.commit.sequence import BLOCK, Sequences
+from keys.model.cluster import LeaderKey
+from keys.store.kv import Compare
+from metasrv_base.errors import Unavailable
 from tests.procedures.line import (
     DEADLINE_MS,
     Store,

@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from base.errors import MetaError, Refused
-from keys.kv import TXN_BYTES_MAX, Compare
-from keys.log import TableAltered
-from keys.records import Outcome, ProcedureHistory, Submission
-from keys.routing import change_regions
-from keys.tables import TableInfoKey, TableRouteKey
-from keys.txn import Txn, snapshot
-from procedures import journal
-from procedures.entry import Entry
-from procedures.kinds.alter_operations import AddColumn, AddIndex, Operation, SetDefault
-from procedures.kinds.alter_table import ALTER_TABLE, AlterTable
-from procedures.kinds.drop_table import DROP_TABLE, DropTable
-from procedures.kinds.index_kinds import CREATE_INDEX
+from keys.commit.routing import change_regions
+from keys.commit.txn import Txn, snapshot
+from keys.model.log import TableAltered
+from keys.model.records import Outcome, ProcedureHistory, Submission
+from keys.model.tables import TableInfoKey, TableRouteKey
+from keys.store.kv import TXN_BYTES_MAX, Compare
+from metasrv_base.errors import MetaError, Refused
+from procedures.engine import journal
+from procedures.engine.entry import Entry
+from procedures.engine.sizes import ROOM_BYTES
+from procedures.engine.submit import Submission as Wish
+from procedures.kinds.alter.alter_operations import AddColumn, AddIndex, Operation, SetDefault
+from procedures.kinds.alter.alter_table import ALTER_TABLE, AlterTable
+from procedures.kinds.alter.index_kinds import CREATE_INDEX
+from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
 from procedures.machine import Kind, ProcedureState
-from procedures.sizes import ROOM_BYTES
-from procedures.submit import Submission as Wish
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.procedures.ends import TABLE
 from tests.procedures.gates import Gate

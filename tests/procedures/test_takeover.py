@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import structlog
 
-from procedures.kinds.drop_table import DROP_TABLE, DropTable
 from procedures.kinds.registry import KINDS
+from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
 from procedures.machine import Kind
 from tests.procedures.scenarios import SCENARIOS
 from tests.procedures.side_by_side import side_by_side

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 import structlog
 
-from base.errors import MetaError, Unavailable
-from keys.tables import RegionState
+from keys.model.tables import RegionState
+from metasrv_base.errors import MetaError, Unavailable
 from procedures.context import Context
-from procedures.kinds.truncate_table import cut_plan
+from procedures.kinds.tables.truncate_table import cut_plan
 from procedures.ports import NodeView
 from tests.fakes.cluster import Cluster
 from tests.fakes.faults import Call, Mode, Plan
@@ -181,7 +181,7 @@ async def at_once(at: Context, nodes: Collection[str], region_ids: Sequence[str]
 def test_given_leases_that_are_not_waited_out_then_the_client_sees_half(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("procedures.kinds.truncate_table.outwait_leases", at_once)
+    monkeypatch.setattr("procedures.kinds.tables.truncate_table.outwait_leases", at_once)
 
     found = life(CALM, Plan(2, Mode.NODE_DIES), "dn-1", CutOff)
 

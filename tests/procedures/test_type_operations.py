@@ -2,12 +2,13 @@
 
 import pytest
 
-from base.elements.states import ElementState
-from base.errors import MetaError, Refused
-from base.schema.partition import HashRule
-from keys.records import Outcome
-from keys.tables import Column, Constraint, ConstraintKind, Index, OriginColumn, TableInfo
-from procedures.kinds.alter_operations import (
+from keys.model.records import Outcome
+from keys.model.tables import Column, Constraint, ConstraintKind, Index, OriginColumn, TableInfo
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import MetaError, Refused
+from metasrv_base.schema.partition import HashRule
+from procedures.elements.moves import back, moved, over_brink, to_brink, to_end
+from procedures.kinds.alter.alter_operations import (
     AddColumn,
     DropColumn,
     DropIndex,
@@ -17,11 +18,10 @@ from procedures.kinds.alter_operations import (
     drafted,
     edited,
 )
-from procedures.kinds.alter_table import WAIT_MS
-from procedures.kinds.constraint_operations import AddCheck, DropConstraint, SetNotNull
-from procedures.kinds.type_operations import ORIGINS_MAX, AlterType
-from procedures.moves import back, moved, over_brink, to_brink, to_end
-from procedures.opening import schema_order
+from procedures.kinds.alter.alter_table import WAIT_MS
+from procedures.kinds.alter.constraint_operations import AddCheck, DropConstraint, SetNotNull
+from procedures.kinds.alter.type_operations import ORIGINS_MAX, AlterType
+from procedures.steps.opening import schema_order
 from tests.procedures.enumeration import life
 from tests.procedures.retyping import RETYPES, not_retyped, with_misfits
 from tests.procedures.scenario import Scenario

@@ -4,17 +4,17 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from base.errors import Conflict
-from keys.kv import Compare
-from keys.records import Outcome, Submission
-from keys.tables import TableInfo
-from procedures.control import Control
-from procedures.kinds.alter_operations import DropColumn
-from procedures.kinds.alter_table import ALTER_TABLE, AlterTable
-from procedures.kinds.constraint_operations import AddCheck
-from procedures.kinds.index_kinds import DROP_INDEX
+from keys.model.records import Outcome, Submission
+from keys.model.tables import TableInfo
+from keys.store.kv import Compare
+from metasrv_base.errors import Conflict
+from procedures.engine.control import Control
+from procedures.engine.submit import Submission as Wish
+from procedures.kinds.alter.alter_operations import DropColumn
+from procedures.kinds.alter.alter_table import ALTER_TABLE, AlterTable
+from procedures.kinds.alter.constraint_operations import AddCheck
+from procedures.kinds.alter.index_kinds import DROP_INDEX
 from procedures.machine import Kind
-from procedures.submit import Submission as Wish
 from tests.fakes.cluster import Cluster
 from tests.procedures.ends import TABLE, Check
 from tests.procedures.online import (

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from keys.families import family_of
 from keys.key import Key
-from keys.kv import TXN_OPS_MAX, Answer, Delete, Put, Request
-from keys.memory import MemoryKv
-from keys.records import Outcome, ProcedureHistory, ProcedureKey, Submission
-from keys.removed import RemovedTableInfoKey
-from keys.tables import TableInfoKey, TableNameKey, TableRouteKey
-from procedures.kinds.drop_schema import DROP_SCHEMA, WIDTH, DropSchema
-from procedures.submit import Submission as Wish
+from keys.model.families import family_of
+from keys.model.records import Outcome, ProcedureHistory, ProcedureKey, Submission
+from keys.model.removed import RemovedTableInfoKey
+from keys.model.tables import TableInfoKey, TableNameKey, TableRouteKey
+from keys.store.kv import TXN_OPS_MAX, Answer, Delete, Put, Request
+from keys.store.memory import MemoryKv
+from procedures.engine.submit import Submission as Wish
+from procedures.kinds.namespaces.drop_schema import DROP_SCHEMA, WIDTH, DropSchema
 from tests.fakes.cluster import Cluster
 from tests.procedures.looking import sizes_of
 from tests.procedures.scenarios import with_schema

@@ -3,12 +3,12 @@
 import asyncio
 from collections import Counter
 
-from keys.families import family_of
-from keys.kv import Answer, Compare, Delete, Request
-from keys.memory import MemoryKv
-from keys.records import Outcome, ProcedureHistory, ProcedureKey
-from keys.tables import DatanodeTableKey
-from procedures.kinds.failover_node import FailoverNode
+from keys.model.families import family_of
+from keys.model.records import Outcome, ProcedureHistory, ProcedureKey
+from keys.model.tables import DatanodeTableKey
+from keys.store.kv import Answer, Compare, Delete, Request
+from keys.store.memory import MemoryKv
+from procedures.kinds.failover.failover_node import FailoverNode
 from tests.fakes.cluster import Cluster
 from tests.procedures.looking import sizes_of
 from tests.procedures.scenarios import with_schema

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from base.wire.batches import ChecksumRequest
+from metasrv_base.wire.node.batches import ChecksumRequest
 from tests.process.rig import Rig, Spec
 from tests.process.row_writer import RowWriter
 

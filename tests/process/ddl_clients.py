@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from base.clock import SystemClock
+from metasrv_base.clock import SystemClock
 from tests.process.rig import table_spec
 
 PUBLIC = "/v1/catalogs/main/schemas/public/tables"

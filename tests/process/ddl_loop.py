@@ -17,9 +17,9 @@ from typing import Any
 
 import httpx
 
-from base.errors import Unavailable
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
+from metasrv_base.errors import Unavailable
 from tests.process.changed_table import FIRST, Kept, Reader, wrong_of_columns, wrong_of_indexes
 from tests.process.rig import QUICK, Rig, Spec
 from tests.process.row_writer import RowWriter, wrong_of_rows

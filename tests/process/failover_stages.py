@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from keys.kv import Event
+from keys.store.kv import Event
 from tests.process.node_outages import rows_of
 from tests.process.rig import Rig
 from tests.process.writer import Writer, wrong_rows

@@ -18,9 +18,9 @@ from contextlib import (
 from dataclasses import dataclass
 from pathlib import Path
 
-from base.errors import Unknown
-from keys.etcd import EtcdKv
-from keys.kv import Put, Request
+from keys.store.etcd import EtcdKv
+from keys.store.kv import Put, Request
+from metasrv_base.errors import Unknown
 from tests.keys.conformance.operators import EtcdOperator
 from tests.keys.etcd_cluster import EtcdCluster
 from tests.keys.etcd_links import Links

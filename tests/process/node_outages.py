@@ -11,13 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from base.errors import MetaError
-from base.rows.nodes import ARROW, Nodes
-from base.rows.split import body_of
-from base.schema.keybatch import encode_batch
-from base.wire.batches import OP_PUT, BatchHeader, ChecksumRequest, ChecksumResult
-from metasrv.sdk.binding import Bound
 from metasrv.sdk.client import AsyncClient
+from metasrv.sdk.rows.binding import Bound
+from metasrv_base.errors import MetaError
+from metasrv_base.rows.nodes import ARROW, Nodes
+from metasrv_base.rows.split import body_of
+from metasrv_base.schema.keybatch import encode_batch
+from metasrv_base.wire.node.batches import OP_PUT, BatchHeader, ChecksumRequest, ChecksumResult
 from tests.process.rig import Rig, running, table_spec
 from tests.process.seen import Seen, must
 from tests.process.writer import Writer, wrong_rows

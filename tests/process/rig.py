@@ -15,14 +15,14 @@ from typing import Any
 
 import httpx
 
-from base.clock import SystemClock
-from keys.etcd import EtcdKv
-from keys.kv import Watched
+from keys.store.etcd import EtcdKv
+from keys.store.kv import Watched
+from metasrv.host.toolchain import checkout, read_toolchain
 from metasrv.playground.plan import KEY_PREFIX, Settings
 from metasrv.playground.playground import Playground
 from metasrv.sdk.client import AsyncClient
-from metasrv.sdk.connect import connect_async
-from metasrv.toolchain import checkout, read_toolchain
+from metasrv.sdk.connections import connect_async
+from metasrv_base.clock import SystemClock
 from tests.keys.plain import plain
 from tests.procedures.agree import Agreement, history_of
 

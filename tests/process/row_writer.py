@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from base.clock import SystemClock
+from metasrv_base.clock import SystemClock
 
 BATCH = 8
 PAUSE_MS = 50

@@ -8,13 +8,13 @@ from typing import Any
 import httpx
 import pytest
 
-from base.wire.feed import Snapshot
-from base.wire.holders import HolderRegisterAnswer
 from dataplane.frontend.main import EXIT_LEASE
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
-from metasrv.sdk.connect import connect_async
-from metasrv.service.feed_lines import line_of
+from metasrv.sdk.connections import connect_async
+from metasrv.service.state.feed_lines import line_of
+from metasrv_base.wire.frontend.feed import Snapshot
+from metasrv_base.wire.frontend.holders import HolderRegisterAnswer
 from serving.begin import program
 from tests.base.http_server import SILENCE, Reply, serving
 from tests.process.rig import CALM, Rig, table_spec

@@ -9,7 +9,7 @@ import pytest
 
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
-from metasrv.sdk.connect import connect_async
+from metasrv.sdk.connections import connect_async
 from tests.datanode.process import traced
 from tests.datanode.test_full_memory import FLAGS, rows_bytes
 from tests.process.rig import CALM, Rig, table_spec

@@ -6,7 +6,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from metasrv.sdk.table import AsyncTable
+from metasrv.sdk.rows.table import AsyncTable
 from tests.process.ddl_clients import Client, Manner, Wish, out_of_order, wrong_of
 from tests.process.writer import Writer, word_of, wrong_rows
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from base.errors import Unavailable
+from metasrv_base.errors import Unavailable
 from tests.process.failover_stages import SPARK, killed_at
 from tests.process.node_outages import node_killed, rows_of
 from tests.process.rig import Rig, running, table_spec

@@ -13,9 +13,9 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from base.rng import SystemRng
 from metasrv.playground.child import Child
 from metasrv.playground.ports import free_ports
+from metasrv_base.rng import SystemRng
 from tests.process.node_outages import rows_of
 from tests.process.rig import QUICK, Rig, running, table_spec
 from tests.process.writer import Writer, wrong_rows

@@ -5,11 +5,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from base.errors import MetaError
-from base.token import line_of, new_token
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
-from metasrv.sdk.connect import connect_async
+from metasrv.sdk.connections import connect_async
+from metasrv_base.errors import MetaError
+from metasrv_base.token import line_of, new_token
 from tests.process.rig import CALM, table_spec
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]

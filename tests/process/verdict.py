@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from base.ids import UUID_TEXT
+from metasrv_base.ids import UUID_TEXT
 from tests.process.ddl_clients import Client, wrong_of
 from tests.process.rig import Rig
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from base.clock import SystemClock
-from base.errors import MetaError, Unknown
-from metasrv.sdk.table import AsyncTable
+from metasrv.sdk.rows.table import AsyncTable
+from metasrv_base.clock import SystemClock
+from metasrv_base.errors import MetaError, Unknown
 
 BATCH = 20
 PAUSE_MS = 20

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from base.errors import MetaError
-from dataplane.region.columns import DELETE, PUT
-from dataplane.region.families import ROWS
-from dataplane.region.group import Applied
-from dataplane.region.key_range import KeyRange
-from dataplane.region.memory_disk import MemoryDisk
+from dataplane.region.disk.memory_disk import MemoryDisk
+from dataplane.region.engine.group import Applied
+from dataplane.region.engine.reading import ScanBounds
+from dataplane.region.engine.region import Region
+from dataplane.region.format.columns import DELETE, PUT
+from dataplane.region.format.families import ROWS
+from dataplane.region.format.key_range import KeyRange
+from dataplane.region.format.schema import RegionSchema
 from dataplane.region.place import RegionLimits
-from dataplane.region.reading import ScanBounds
-from dataplane.region.region import Region
-from dataplane.region.schema import RegionSchema
+from metasrv_base.errors import MetaError
 from tests.region.rig import SPEC, Row, header, place
 
 INDEX = 3

@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from base.clock import SystemClock
-from base.errors import MetaError
 from dataplane.datanode.allocator import share_arenas
-from dataplane.region.block_cache import BlockCache
-from dataplane.region.budget import MemoryBudget
-from dataplane.region.columns import ColumnDef, RegionSpec
-from dataplane.region.file_reader import FileReader
-from dataplane.region.footer import Footer, read_footer
-from dataplane.region.local_disk import LocalDisk
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.engine.region import Region
+from dataplane.region.files.block_cache import BlockCache
+from dataplane.region.files.file_reader import FileReader
+from dataplane.region.files.footer import Footer, read_footer
+from dataplane.region.format.columns import ColumnDef, RegionSpec
+from dataplane.region.memory.budget import MemoryBudget
 from dataplane.region.place import OpenOrder, RegionPlace
-from dataplane.region.region import Region
+from metasrv_base.clock import SystemClock
+from metasrv_base.errors import MetaError
 from serving.no_pandas import leave_out_pandas
 from tests.region.rig import REGION_ID, header
 

@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
-from base.errors import MetaError
-from base.schema.types import arrow_type
-from dataplane.region.columns import DELETE, PUT, ColumnDef, OriginColumn, RegionSpec
-from dataplane.region.region import Region
-from dataplane.region.schema import RegionSchema
+from dataplane.region.engine.region import Region
+from dataplane.region.format.columns import DELETE, PUT, ColumnDef, OriginColumn, RegionSpec
+from dataplane.region.format.schema import RegionSchema
+from metasrv_base.errors import MetaError
+from metasrv_base.schema.types import arrow_type
 from tests.region.rig import REGION_ID, header
 
 COUNT = ColumnDef(id=2, type="int32", nullable=False)

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from base.errors import MetaError
-from base.wire.batches import BatchHeader
-from dataplane.region.columns import DELETE, PUT, ColumnDef, RegionSpec
-from dataplane.region.disk import Disk
-from dataplane.region.group import Applied
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.disk.disk import Disk
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.group import Applied
+from dataplane.region.engine.region import Region
+from dataplane.region.format.columns import DELETE, PUT, ColumnDef, RegionSpec
 from dataplane.region.place import OpenOrder, RegionLimits, RegionPlace
-from dataplane.region.region import Region
+from metasrv_base.errors import MetaError
+from metasrv_base.wire.node.batches import BatchHeader
 from tests.keys.clock import FakeClock
 
 REGION_ID = 1024 << 32

@@ -7,7 +7,7 @@ of where the two are stopped.
 import threading
 from collections.abc import Callable
 
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 
 WAIT_S = 30
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.errors import Unavailable
-from dataplane.pipelines.backfill_plan import OUTPUT_BYTES, Survey, cut_outputs, cut_pieces
+from dataplane.pipelines.jobs.backfill_plan import OUTPUT_BYTES, Survey, cut_outputs, cut_pieces
 from dataplane.pipelines.pace import (
     STOPPED,
     Bucket,
@@ -17,6 +16,7 @@ from dataplane.pipelines.pace import (
     PaceServer,
     SharedBucket,
 )
+from metasrv_base.errors import Unavailable
 from tests.keys.clock import FakeClock
 
 STEPS = st.lists(st.tuples(st.binary(max_size=3), st.integers(1, 50)), max_size=12)

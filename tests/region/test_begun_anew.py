@@ -2,9 +2,9 @@
 
 import pytest
 
-from base.errors import Conflict, MetaError, Unavailable
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.region import Region
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from metasrv_base.errors import Conflict, MetaError, Unavailable
 from tests.region.rig import SPEC, A, B, C, contents, order, place, write
 
 OLD = {b"old": (1, None)}

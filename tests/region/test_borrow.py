@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from base.errors import Conflict, Corrupt, Refused, Unavailable, Unknown
-from base.wire.orders import DataFile
-from dataplane.region import families
-from dataplane.region.adoption import data_file
-from dataplane.region.columns import ordered
-from dataplane.region.file_writer import FileTarget, write_rows
-from dataplane.region.manifest import SealedEntry
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.memtable import newest_by_key
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.files.file_writer import FileTarget, write_rows
+from dataplane.region.format import families
+from dataplane.region.format.columns import ordered
+from dataplane.region.log.sealed_log import read_sealed, sealed_rows
+from dataplane.region.manifests.adoption import data_file
+from dataplane.region.manifests.manifest import SealedEntry
+from dataplane.region.memory.memtable import newest_by_key
 from dataplane.region.place import RegionLimits
-from dataplane.region.region import Region
-from dataplane.region.sealed_log import read_sealed, sealed_rows
+from metasrv_base.errors import Conflict, Corrupt, Refused, Unavailable, Unknown
+from metasrv_base.wire.node.orders import DataFile
 from tests.keys.clock import FakeClock
 from tests.region.rig import REGION_ID, SPEC, A, B, C, Contents, contents, order, place, write
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dataplane.region.budget import REPLAY_BYTES_MIN, MemoryBudget
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.memory.budget import REPLAY_BYTES_MIN, MemoryBudget
 from dataplane.region.place import RegionPlace
-from dataplane.region.region import Region
 from tests.keys.clock import FakeClock
 from tests.region.rig import SPEC, A, B, contents, order, write
 
@@ -101,10 +101,10 @@ def test_given_many_replays_at_once_when_room_is_short_then_all_end() -> None:
 PROGRAM = """
 import gc, json, os, sys
 import pyarrow as pa
-from dataplane.region.columns import ColumnDef, log_schema
-from dataplane.region.families import ROWS
-from dataplane.region.logged_group import *
-from dataplane.region.memory import Memory
+from dataplane.region.format.columns import ColumnDef, log_schema
+from dataplane.region.format.families import ROWS
+from dataplane.region.log.logged_group import *
+from dataplane.region.memory.memory import Memory
 
 columns, group, rows = map(int, sys.argv[1:])
 defs = tuple(ColumnDef(id=at, type="int64", nullable=True) for at in range(1, columns + 1))

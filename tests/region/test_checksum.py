@@ -9,10 +9,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.schema.types import arrow_type
-from dataplane.region.checksum import RowsDigest, digest_as_text, digest_rows, row_bytes
-from dataplane.region.row_hash import FEW, LONG_BYTES, hash_of, hashes_of, hashes_of_keys
-from dataplane.region.stored_digest import digest_as, digest_stored, stored_text, text_as
+from dataplane.region.format.checksum import RowsDigest, digest_as_text, digest_rows, row_bytes
+from dataplane.region.format.row_hash import FEW, LONG_BYTES, hash_of, hashes_of, hashes_of_keys
+from dataplane.region.format.stored_digest import digest_as, digest_stored, stored_text, text_as
+from metasrv_base.schema.types import arrow_type
 from tests.region.rig import batch
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "region" / "checksum.txt"

@@ -8,15 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from base.errors import Conflict, Unavailable
-from dataplane.region.columns import DELETE
-from dataplane.region.file_reader import FileReader
-from dataplane.region.key_range import KeyRange
-from dataplane.region.manifest import Mark
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.memtable import newest_by_key
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.files.file_reader import FileReader
+from dataplane.region.format.columns import DELETE
+from dataplane.region.format.key_range import KeyRange
+from dataplane.region.manifests.manifest import Mark
+from dataplane.region.memory.memtable import newest_by_key
 from dataplane.region.place import RegionLimits
-from dataplane.region.region import Region
+from metasrv_base.errors import Conflict, Unavailable
 from tests.playground.waiting import until
 from tests.region.rig import SPEC, A, B, Contents, Row, contents, order, place, write
 

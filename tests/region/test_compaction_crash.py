@@ -8,14 +8,16 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from base.errors import Conflict, MetaError
-from dataplane.region import compaction, core, housekeeping
-from dataplane.region.disk import Disk
-from dataplane.region.manifest import FileEntry, Manifest, publish_manifest
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.names import Opening
+from dataplane.region.compaction import compaction
+from dataplane.region.disk.disk import Disk
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine import core
+from dataplane.region.engine.region import Region
+from dataplane.region.format.names import Opening
+from dataplane.region.manifests import housekeeping
+from dataplane.region.manifests.manifest import FileEntry, Manifest, publish_manifest
 from dataplane.region.place import OpenOrder
-from dataplane.region.region import Region
+from metasrv_base.errors import Conflict, MetaError
 from tests.region.rig import SPEC, A, B, C, Contents, Row, contents, order, place, write
 from tests.region.schedule import interleave
 from tests.region.test_borrow import bring

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from dataplane.region.compaction import (
+from dataplane.region.compaction.compaction import (
     FAN_IN,
     FIRST_TIER_BYTES,
     INPUTS_MAX,
@@ -13,7 +13,7 @@ from dataplane.region.compaction import (
     plan_compaction,
     tier_of,
 )
-from dataplane.region.manifest import FileEntry, Manifest
+from dataplane.region.manifests.manifest import FileEntry, Manifest
 from tests.region.rig import SPEC
 
 KIB = 1 << 10

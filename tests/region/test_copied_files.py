@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import Corrupt, Unavailable
-from base.wire.inputs import BorrowedFile
-from dataplane.pipelines.executor import Output, copy_file
-from dataplane.region.adoption import data_file
-from dataplane.region.columns import ColumnDef
-from dataplane.region.file_writer import FileTarget, write_rows
-from dataplane.region.local_disk import LocalDisk
+from dataplane.pipelines.jobs.executor import Output, copy_file
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.files.file_writer import FileTarget, write_rows
+from dataplane.region.format.columns import ColumnDef
+from dataplane.region.manifests.adoption import data_file
+from metasrv_base.errors import Corrupt, Unavailable
+from metasrv_base.wire.node.inputs import BorrowedFile
 from tests.region.rig import SPEC
 from tests.region.test_files import stored
 

@@ -8,21 +8,21 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from base.errors import Corrupt
 from dataplane.log.records import (
     HEADER_BYTES,
     RECORD_HEADER_BYTES,
     header_of,
     scan_records,
 )
-from dataplane.region.file_reader import FileReader
-from dataplane.region.key_range import KeyRange
-from dataplane.region.manifest import decode_manifest
-from dataplane.region.memory_disk import Inode, MemoryDisk, MemoryStore
-from dataplane.region.names import parse_segment
+from dataplane.region.disk.memory_disk import Inode, MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.files.file_reader import FileReader
+from dataplane.region.format.key_range import KeyRange
+from dataplane.region.format.names import parse_segment
+from dataplane.region.log.sealed_log import seal_segment, sealed_rows
+from dataplane.region.manifests.manifest import decode_manifest
 from dataplane.region.place import RegionPlace
-from dataplane.region.region import Region
-from dataplane.region.sealed_log import seal_segment, sealed_rows
+from metasrv_base.errors import Corrupt
 from tests.region.rig import SPEC, A, Contents, by_key, contents, order, place, write
 
 WRITES = 5

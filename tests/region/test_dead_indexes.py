@@ -2,11 +2,11 @@
 
 import pytest
 
-from base.errors import NotFound, Refused
-from dataplane.region.families import ROWS
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.region import Region
-from dataplane.region.schema import RegionSchema
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.format.families import ROWS
+from dataplane.region.format.schema import RegionSchema
+from metasrv_base.errors import NotFound, Refused
 from tests.region.entries import (
     FIRST,
     INDEX,

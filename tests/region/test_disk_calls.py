@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from dataplane.region import local_disk
-from dataplane.region.disk import Disk
-from dataplane.region.local_disk import LocalDisk
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.disk import local_disk
+from dataplane.region.disk.disk import Disk
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 
 Done = list[tuple[str, str]]
 CHANGES = {

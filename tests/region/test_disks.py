@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import Conflict, NotFound
-from dataplane.region.disk import Disk
-from dataplane.region.local_disk import LocalDisk
-from dataplane.region.memory_disk import Folder, MemoryDisk, MemoryStore
+from dataplane.region.disk.disk import Disk
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.disk.memory_disk import Folder, MemoryDisk, MemoryStore
+from metasrv_base.errors import Conflict, NotFound
 
 
 @pytest.fixture(params=["local", "memory"])

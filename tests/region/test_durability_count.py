@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.region import Region
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
 from tests.region.rig import SPEC, batch, header, place, write
 
 GROUPS = 50

@@ -3,17 +3,17 @@
 import pyarrow as pa
 import pytest
 
-from base.errors import Conflict, Refused, Unavailable
-from base.wire.inspect import InspectRequest, WantedRegion
-from dataplane.region.families import ROWS
-from dataplane.region.inspect import inspect
-from dataplane.region.intake import take_in
-from dataplane.region.key_range import KeyRange, key_after
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.check.inspect import inspect
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.intake import take_in
+from dataplane.region.engine.region import Region
+from dataplane.region.engine.shape import BatchShape
+from dataplane.region.format.families import ROWS
+from dataplane.region.format.key_range import KeyRange, key_after
+from dataplane.region.format.schema import RegionSchema
 from dataplane.region.place import RegionLimits
-from dataplane.region.region import Region
-from dataplane.region.schema import RegionSchema
-from dataplane.region.shape import BatchShape
+from metasrv_base.errors import Conflict, Refused, Unavailable
+from metasrv_base.wire.node.inspect import InspectRequest, WantedRegion
 from tests.region.entries import (
     DEAD,
     FIRST,

@@ -7,21 +7,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from base.errors import Corrupt, Unavailable
-from dataplane.region import file_writer
-from dataplane.region.block_cache import BlockCache, BlockKey
-from dataplane.region.block_sums import BLOCK_BYTES
-from dataplane.region.checksum import digest_as_text
-from dataplane.region.file_reader import FileReader, FileSource
-from dataplane.region.file_writer import ROW_GROUP, FileTarget, write_rows
-from dataplane.region.key_filter import BITS_OF_A_KEY
-from dataplane.region.key_range import KeyRange
-from dataplane.region.local_disk import LocalDisk
-from dataplane.region.lookup import WINDOW_BYTES, View, merge_sources
-from dataplane.region.manifest import FileEntry
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.merge import MergeSource, merge_live
-from dataplane.region.parts import PartSize
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.files import file_writer
+from dataplane.region.files.block_cache import BlockCache, BlockKey
+from dataplane.region.files.block_sums import BLOCK_BYTES
+from dataplane.region.files.file_reader import FileReader, FileSource
+from dataplane.region.files.file_writer import ROW_GROUP, FileTarget, write_rows
+from dataplane.region.files.key_filter import BITS_OF_A_KEY
+from dataplane.region.format.checksum import digest_as_text
+from dataplane.region.format.key_range import KeyRange
+from dataplane.region.format.parts import PartSize
+from dataplane.region.manifests.manifest import FileEntry
+from dataplane.region.reads.lookup import WINDOW_BYTES, View, merge_sources
+from dataplane.region.reads.merge import MergeSource, merge_live
+from metasrv_base.errors import Corrupt, Unavailable
 from tests.region.rig import SPEC
 
 GROUPS = 40

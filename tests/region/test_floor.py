@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.errors import Conflict, MetaError, Unavailable
-from dataplane.region.columns import ColumnDef
-from dataplane.region.families import ROWS
-from dataplane.region.key_range import KeyRange
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.format.columns import ColumnDef
+from dataplane.region.format.families import ROWS
+from dataplane.region.format.key_range import KeyRange
+from dataplane.region.format.schema import RegionSchema, joined
 from dataplane.region.place import OpenOrder
-from dataplane.region.region import Region
-from dataplane.region.schema import RegionSchema, joined
+from metasrv_base.errors import Conflict, MetaError, Unavailable
 from tests.region.rig import (
     REGION_ID,
     SPEC,

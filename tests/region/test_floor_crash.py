@@ -4,10 +4,10 @@ import copy
 
 import pytest
 
-from base.errors import MetaError
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
 from dataplane.region.place import OpenOrder
-from dataplane.region.region import Region
+from metasrv_base.errors import MetaError
 from tests.region.rig import A, B, C, contents, order, place, version_of
 from tests.region.schedule import interleave
 from tests.region.test_floor import MARK, NEWS, code_at, new_region

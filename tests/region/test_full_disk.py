@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import Unavailable, Unknown
-from dataplane.region.local_disk import LocalDisk, LocalFile
-from dataplane.region.region import Region
+from dataplane.region.disk.local_disk import LocalDisk, LocalFile
+from dataplane.region.engine.region import Region
+from metasrv_base.errors import Unavailable, Unknown
 from tests.region.rig import SPEC, contents, order, place, write
 
 

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from base.errors import Corrupt, Refused
-from base.schema.entrycodec import decode_values, encode_entry
-from base.schema.types import parse_type
-from base.wire.offenders import Duplicate
-from dataplane.region.columns import KEY, VERSION, ColumnDef, row_schema
-from dataplane.region.families import ROW
-from dataplane.region.index_entries import (
+from dataplane.region.format.columns import KEY, VERSION, ColumnDef, row_schema
+from dataplane.region.format.families import ROW
+from dataplane.region.indexes.index_entries import (
     IndexDef,
     duplicates_of,
     entries_of,
     repeated,
     sorted_entries,
 )
+from metasrv_base.errors import Corrupt, Refused
+from metasrv_base.schema.entrycodec import decode_values, encode_entry
+from metasrv_base.schema.types import parse_type
+from metasrv_base.wire.node.offenders import Duplicate
 
 COLUMNS = (
     ColumnDef(id=1, type="int64", nullable=True),

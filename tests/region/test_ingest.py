@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from base.elements import graphs
-from base.elements.states import ElementState
-from base.errors import Conflict, MetaError, Refused
-from base.wire.orders import DataFile
-from dataplane.region import compaction
-from dataplane.region.adoption import Ingest, data_file
-from dataplane.region.columns import PUT, file_schema
-from dataplane.region.families import ENTRY_COLUMNS, ROWS
-from dataplane.region.file_writer import FileTarget, write_rows
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.compaction import compaction
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.files.file_writer import FileTarget, write_rows
+from dataplane.region.format.columns import PUT, file_schema
+from dataplane.region.format.families import ENTRY_COLUMNS, ROWS
+from dataplane.region.format.schema import RegionSchema
+from dataplane.region.manifests.adoption import Ingest, data_file
 from dataplane.region.place import RegionLimits
-from dataplane.region.region import Region
-from dataplane.region.schema import RegionSchema
+from metasrv_base.elements import graphs
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import Conflict, MetaError, Refused
+from metasrv_base.wire.node.orders import DataFile
 from tests.region.entries import (
     INDEX,
     OTHER,

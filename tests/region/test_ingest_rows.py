@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from base.errors import Conflict, Refused
-from dataplane.region.adoption import Ingest, data_file
-from dataplane.region.columns import PUT, file_schema
-from dataplane.region.compaction import FAN_IN
-from dataplane.region.families import ROWS
-from dataplane.region.file_writer import FileTarget, write_rows
-from dataplane.region.marks import version_of_mark
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.compaction.compaction import FAN_IN
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.files.file_writer import FileTarget, write_rows
+from dataplane.region.format.columns import PUT, file_schema
+from dataplane.region.format.families import ROWS
+from dataplane.region.format.schema import RegionSchema
+from dataplane.region.manifests.adoption import Ingest, data_file
+from dataplane.region.manifests.marks import version_of_mark
 from dataplane.region.place import RegionLimits
-from dataplane.region.region import Region
-from dataplane.region.schema import RegionSchema
+from metasrv_base.errors import Conflict, Refused
 from tests.keys.clock import FakeClock
 from tests.region.rig import (
     SPEC,

@@ -4,8 +4,8 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import AnalysisException, PythonException
 
-from base.errors import Refused, Unavailable
 from dataplane.pipelines.failures import code_of
+from metasrv_base.errors import Refused, Unavailable
 
 LOST = (
     "Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent failure: "

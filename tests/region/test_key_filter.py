@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.region import key_filter
-from dataplane.region.block_cache import BlockCache
-from dataplane.region.columns import PUT, file_schema
-from dataplane.region.file_reader import FileReader, FileSource
-from dataplane.region.file_writer import FileTarget, write_rows
-from dataplane.region.key_filter import BITS_OF_A_KEY, KeyFilter
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.row_hash import Hashes, hashes_of
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.files import key_filter
+from dataplane.region.files.block_cache import BlockCache
+from dataplane.region.files.file_reader import FileReader, FileSource
+from dataplane.region.files.file_writer import FileTarget, write_rows
+from dataplane.region.files.key_filter import BITS_OF_A_KEY, KeyFilter
+from dataplane.region.format.columns import PUT, file_schema
+from dataplane.region.format.row_hash import Hashes, hashes_of
 from tests.region.rig import SPEC
 
 

@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.region.key_order import in_key_order, order_of
+from dataplane.region.format.key_order import in_key_order, order_of
 
 ALPHABETS = st.sampled_from(["\0", "\0a", "ab", "".join(map(chr, range(256)))])
 

@@ -3,15 +3,15 @@
 import pyarrow as pa
 import pytest
 
-from base.errors import Refused
-from base.wire.limits import ENTRY_KEY_BYTES_MAX, KEY_BYTES_MAX, ROW_BYTES_MAX
-from dataplane.region import manifest as manifests
-from dataplane.region.columns import ColumnDef
-from dataplane.region.index_entries import IndexDef, entry_keys
-from dataplane.region.key_range import BOUND_BYTES_MAX, lower_bound, upper_bound
-from dataplane.region.manifest import publish_manifest, read_current_manifest
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.region import Region
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.format.columns import ColumnDef
+from dataplane.region.format.key_range import BOUND_BYTES_MAX, lower_bound, upper_bound
+from dataplane.region.indexes.index_entries import IndexDef, entry_keys
+from dataplane.region.manifests import manifest as manifests
+from dataplane.region.manifests.manifest import publish_manifest, read_current_manifest
+from metasrv_base.errors import Refused
+from metasrv_base.wire.limits import ENTRY_KEY_BYTES_MAX, KEY_BYTES_MAX, ROW_BYTES_MAX
 from tests.region.rig import REGION_ID, SPEC, A, by_key, contents, order, place, write
 
 

@@ -6,14 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from base.errors import Refused
-from base.schema.keycodec import encode
-from base.schema.partition import HashRule, RangeRule, router
-from base.schema.types import ColumnType, parse_type
-from base.wire.jobs import LoadColumn
-from base.wire.orders import RegionColumn
-from dataplane.pipelines.load_input import REGION, Reader, files_at, fits, look_at
-from dataplane.pipelines.load_plan import (
+from dataplane.pipelines.jobs.load_input import REGION, Reader, files_at, fits, look_at
+from dataplane.pipelines.jobs.load_plan import (
     FILES_MAX,
     OUTPUT_BYTES,
     OUTPUT_ROWS,
@@ -25,7 +19,13 @@ from dataplane.pipelines.load_plan import (
     digest_of,
     needs_samples,
 )
-from dataplane.region.columns import KEY
+from dataplane.region.format.columns import KEY
+from metasrv_base.errors import Refused
+from metasrv_base.schema.keycodec import encode
+from metasrv_base.schema.partition import HashRule, RangeRule, router
+from metasrv_base.schema.types import ColumnType, parse_type
+from metasrv_base.wire.node.jobs import LoadColumn
+from metasrv_base.wire.node.orders import RegionColumn
 from tests.spark.load_rig import ID, NOTE, brought, load_job, numbered
 
 INT64 = parse_type("int64")

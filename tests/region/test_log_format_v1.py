@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import Corrupt
 from dataplane.log.records import HEADER_BYTES
-from dataplane.region.families import ROWS
-from dataplane.region.log_format_v1 import decode_batch, scan_records
-from dataplane.region.logged_group import Statement
-from dataplane.region.memory_disk import Inode, MemoryDisk, MemoryStore
-from dataplane.region.region import Region
+from dataplane.region.disk.memory_disk import Inode, MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.format.families import ROWS
+from dataplane.region.log.log_format_v1 import decode_batch, scan_records
+from dataplane.region.log.logged_group import Statement
+from metasrv_base.errors import Corrupt
 from tests.region.entries import INDEX, OTHER, entries_of
 from tests.region.rig import A, B, contents, order, place, write
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from base.errors import Corrupt, MetaError
 from dataplane.log.records import (
     Position,
     Record,
@@ -15,9 +14,13 @@ from dataplane.log.records import (
     salt_of,
     scan_records,
 )
-from dataplane.region.columns import ColumnDef, RegionSpec, log_schema
-from dataplane.region.families import ENTRY_COLUMNS, ROWS
-from dataplane.region.logged_group import (
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.format.columns import ColumnDef, RegionSpec, log_schema
+from dataplane.region.format.families import ENTRY_COLUMNS, ROWS
+from dataplane.region.format.names import parse_segment
+from dataplane.region.format.schema import RegionSchema
+from dataplane.region.log.logged_group import (
     JOINED_MAX,
     GroupPart,
     LoggedGroup,
@@ -28,11 +31,8 @@ from dataplane.region.logged_group import (
     rows_in,
     take_schema,
 )
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.names import parse_segment
-from dataplane.region.region import Region
-from dataplane.region.schema import RegionSchema
-from dataplane.region.sealed_log import seal_segment
+from dataplane.region.log.sealed_log import seal_segment
+from metasrv_base.errors import Corrupt, MetaError
 from tests.region.rig import (
     REGION_ID,
     SPEC,

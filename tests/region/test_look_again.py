@@ -8,19 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from base.errors import MetaError, Refused
-from base.schema.entrycodec import encode_entry
-from base.schema.types import parse_type
-from base.wire.offenders import Duplicate, Offenders
-from dataplane.region import compaction, ingesting, look_again
-from dataplane.region.adoption import Ingest, data_file
-from dataplane.region.columns import KEY, VERSION
-from dataplane.region.families import ENTRY_COLUMNS, ROWS
-from dataplane.region.file_writer import FileTarget, write_rows
-from dataplane.region.index_entries import IndexDef, entries_of
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.compaction import compaction
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine import ingesting
+from dataplane.region.engine.region import Region
+from dataplane.region.files.file_writer import FileTarget, write_rows
+from dataplane.region.format.columns import KEY, VERSION
+from dataplane.region.format.families import ENTRY_COLUMNS, ROWS
+from dataplane.region.indexes import look_again
+from dataplane.region.indexes.index_entries import IndexDef, entries_of
+from dataplane.region.manifests.adoption import Ingest, data_file
 from dataplane.region.place import RegionLimits
-from dataplane.region.region import Region
+from metasrv_base.errors import MetaError, Refused
+from metasrv_base.schema.entrycodec import encode_entry
+from metasrv_base.schema.types import parse_type
+from metasrv_base.wire.node.offenders import Duplicate, Offenders
 from tests.region.entries import INDEX, SCHEMA, Place, Value, new_region, version_in, write_mixed
 from tests.region.entries import entries_of as index_of
 from tests.region.rig import SPEC, A, Row, contents, order, place

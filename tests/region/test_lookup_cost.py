@@ -7,11 +7,11 @@ from types import FrameType
 
 import pyarrow as pa
 
-from dataplane.region.adoption import Ingest
-from dataplane.region.index_scan import ENTRIES_AT_ONCE
-from dataplane.region.look_again import settled
-from dataplane.region.region import Region
-from dataplane.region.schema import RegionSchema
+from dataplane.region.engine.region import Region
+from dataplane.region.format.schema import RegionSchema
+from dataplane.region.indexes.look_again import settled
+from dataplane.region.manifests.adoption import Ingest
+from dataplane.region.reads.index_scan import ENTRIES_AT_ONCE
 from tests.region.rig import SPEC, header, place, write
 
 INDEX = 1

@@ -5,20 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import Corrupt
-from dataplane.region.columns import ColumnDef, OriginColumn
-from dataplane.region.fence import FenceContent
-from dataplane.region.manifest import (
-    FileEntry,
-    ListedStatement,
-    Manifest,
-    Mark,
-    SealedEntry,
-    StatementFile,
-    decode_manifest,
-    encode_manifest,
-)
-from dataplane.region.names import (
+from dataplane.region.format.columns import ColumnDef, OriginColumn
+from dataplane.region.format.names import (
     Numbered,
     Opening,
     attempt_of,
@@ -31,6 +19,18 @@ from dataplane.region.names import (
     segment_name,
     segments,
 )
+from dataplane.region.manifests.fence import FenceContent
+from dataplane.region.manifests.manifest import (
+    FileEntry,
+    ListedStatement,
+    Manifest,
+    Mark,
+    SealedEntry,
+    StatementFile,
+    decode_manifest,
+    encode_manifest,
+)
+from metasrv_base.errors import Corrupt
 from tests.region.rig import REGION_ID, SPEC, A
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "region"

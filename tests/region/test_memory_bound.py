@@ -16,12 +16,12 @@ CACHE_BYTES = 4 << 20
 GROWTH_BYTES_MAX = 144 << 20  # memtables, cache, about 2 MiB for each of 40 files, and Arrow itself
 PROGRAM = """
 import json, random, resource, sys
-from base.clock import SystemClock
-from base.errors import MetaError
-from dataplane.region.block_cache import BlockCache
-from dataplane.region.local_disk import LocalDisk
+from metasrv_base.clock import SystemClock
+from metasrv_base.errors import MetaError
+from dataplane.region.files.block_cache import BlockCache
+from dataplane.region.disk.local_disk import LocalDisk
 from dataplane.region.place import RegionLimits, RegionPlace
-from dataplane.region.region import Region
+from dataplane.region.engine.region import Region
 from tests.region.rig import REGION_ID, SPEC, batch, header, order
 
 root, rows, work = sys.argv[1], int(sys.argv[2]), sys.argv[3]

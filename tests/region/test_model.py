@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from base.errors import Conflict
-from dataplane.region.key_range import KeyRange
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.format.key_range import KeyRange
 from dataplane.region.place import RegionLimits
-from dataplane.region.region import Region
+from metasrv_base.errors import Conflict
 from tests.keys.clock import FakeClock
 from tests.region.rig import SPEC, Contents, Row, by_key, contents, order, place, version_of, write
 from tests.region.test_borrow import bring

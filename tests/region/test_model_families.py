@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from base.errors import Conflict, Refused
-from dataplane.region import compaction
-from dataplane.region.families import ROWS
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.compaction import compaction
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.format.families import ROWS
+from dataplane.region.format.schema import RegionSchema
 from dataplane.region.place import RegionLimits
-from dataplane.region.region import Region
-from dataplane.region.schema import RegionSchema
+from metasrv_base.errors import Conflict, Refused
 from tests.keys.clock import FakeClock
 from tests.region.entries import Place, Value, entries_of, mixed, version_in
 from tests.region.rig import SPEC, Contents, contents, header, order, place

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from base.errors import MetaError
-from base.schema.types import arrow_type
-from dataplane.pipelines.entry_files import rows_at_mark
-from dataplane.region.columns import (
+from dataplane.pipelines.jobs.entry_files import rows_at_mark
+from dataplane.region.check.inspect_files import reader_of
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.files.file_writer import FileTarget, write_rows
+from dataplane.region.format.columns import (
     DELETE,
     PUT,
     ColumnDef,
@@ -21,15 +23,13 @@ from dataplane.region.columns import (
     columns_told,
     file_schema,
 )
-from dataplane.region.conforming import conformed
-from dataplane.region.file_writer import FileTarget, write_rows
-from dataplane.region.index_entries import IndexDef, entries_of
-from dataplane.region.inspect_files import reader_of
-from dataplane.region.key_range import KeyRange
-from dataplane.region.manifest import FileEntry
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.region import Region
-from dataplane.region.schema import RegionSchema
+from dataplane.region.format.conforming import conformed
+from dataplane.region.format.key_range import KeyRange
+from dataplane.region.format.schema import RegionSchema
+from dataplane.region.indexes.index_entries import IndexDef, entries_of
+from dataplane.region.manifests.manifest import FileEntry
+from metasrv_base.errors import MetaError
+from metasrv_base.schema.types import arrow_type
 from tests.keys.clock import FakeClock
 from tests.region.retyped import (
     COUNT,

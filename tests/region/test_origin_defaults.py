@@ -6,15 +6,15 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from base.wire.inspect import InspectedFile, InspectRequest, WantedRegion
-from dataplane.region.columns import DELETE, PUT, ColumnDef, file_schema
-from dataplane.region.conforming import as_written_before, conformed
-from dataplane.region.file_writer import FileTarget, write_rows
-from dataplane.region.inspect import inspect
-from dataplane.region.inspect_files import inspect_file
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.check.inspect import inspect
+from dataplane.region.check.inspect_files import inspect_file
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.files.file_writer import FileTarget, write_rows
+from dataplane.region.format.columns import DELETE, PUT, ColumnDef, file_schema
+from dataplane.region.format.conforming import as_written_before, conformed
 from dataplane.region.place import OpenOrder
-from dataplane.region.region import Region
+from metasrv_base.wire.node.inspect import InspectedFile, InspectRequest, WantedRegion
 from tests.region.rig import SPEC, batch, header, place, write
 
 SEATS = ColumnDef(id=7, type="int32", nullable=False, origin_default=100)

@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from base.errors import Corrupt
-from dataplane.region import file_writer
-from dataplane.region.block_cache import BlockCache
-from dataplane.region.columns import ColumnDef, file_schema
-from dataplane.region.file_reader import FileReader, FileSource
-from dataplane.region.file_writer import FileTarget, write_rows
-from dataplane.region.key_range import KeyRange
-from dataplane.region.manifest import FileEntry
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.parts import PartSize
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.files import file_writer
+from dataplane.region.files.block_cache import BlockCache
+from dataplane.region.files.file_reader import FileReader, FileSource
+from dataplane.region.files.file_writer import FileTarget, write_rows
+from dataplane.region.format.columns import ColumnDef, file_schema
+from dataplane.region.format.key_range import KeyRange
+from dataplane.region.format.parts import PartSize
+from dataplane.region.manifests.manifest import FileEntry
+from metasrv_base.errors import Corrupt
 
 COLUMNS = (
     ColumnDef(id=1, type="int64", nullable=False),

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataplane.region import file_reader, file_writer, lookup
-from dataplane.region.columns import ColumnDef
-from dataplane.region.key_range import KeyRange, key_after
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.parts import PartSize
-from dataplane.region.region import Region
-from dataplane.region.schema import RegionSchema
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.files import file_reader, file_writer
+from dataplane.region.format.columns import ColumnDef
+from dataplane.region.format.key_range import KeyRange, key_after
+from dataplane.region.format.parts import PartSize
+from dataplane.region.format.schema import RegionSchema
+from dataplane.region.reads import lookup
 from tests.region.rig import SPEC, Row, place, write
 
 SEATS = ColumnDef(id=7, type="int32", nullable=False, origin_default=100)

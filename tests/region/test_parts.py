@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from dataplane.region.parts import PartSize, cut, gathered
+from dataplane.region.format.parts import PartSize, cut, gathered
 
 WIDTHS = [1, 5_000, 3, 0, 900, 900, 900, 20_000, 7, 7, 7]
 

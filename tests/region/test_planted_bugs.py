@@ -9,25 +9,18 @@ from typing import Any
 
 import pytest
 
-from base.errors import MetaError, Unknown
-from dataplane.region import (
-    core,
-    fence,
-    housekeeping,
-    manifest,
-    names,
-    opening,
-    region,
-    takeover,
-)
-from dataplane.region.disk import Disk
-from dataplane.region.fence import FenceContent
-from dataplane.region.group import GroupRecord
-from dataplane.region.manifest import Manifest, SealedEntry
-from dataplane.region.memory_disk import MemoryDisk, MemoryFile, MemoryStore
-from dataplane.region.names import Numbered, Opening
-from dataplane.region.region import Region
-from dataplane.region.sealed_log import SealedLog, seal_segment
+from dataplane.region.disk.disk import Disk
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryFile, MemoryStore
+from dataplane.region.engine import core, opening, region, takeover
+from dataplane.region.engine.group import GroupRecord
+from dataplane.region.engine.region import Region
+from dataplane.region.format import names
+from dataplane.region.format.names import Numbered, Opening
+from dataplane.region.log.sealed_log import SealedLog, seal_segment
+from dataplane.region.manifests import fence, housekeeping, manifest
+from dataplane.region.manifests.fence import FenceContent
+from dataplane.region.manifests.manifest import Manifest, SealedEntry
+from metasrv_base.errors import MetaError, Unknown
 from tests.region import test_borrow, test_power_loss, test_sealed_tail, test_takeover
 from tests.region.rig import REGION_ID, A, B, C, order, place
 from tests.region.test_takeover import NEVER, UNFLUSHED

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from base.errors import MetaError
-from dataplane.region import content, group, reading, rewrite
-from dataplane.region.columns import VERSION
-from dataplane.region.file_reader import FileReader
-from dataplane.region.names import attempt_of
+from dataplane.region.compaction import rewrite
+from dataplane.region.engine import content, group, reading
+from dataplane.region.files.file_reader import FileReader
+from dataplane.region.format.columns import VERSION
+from dataplane.region.format.names import attempt_of
+from metasrv_base.errors import MetaError
 from tests.region import test_ingest, test_look_again, test_model_families
 
 pytestmark = pytest.mark.crash

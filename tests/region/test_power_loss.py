@@ -6,9 +6,9 @@ from itertools import count
 
 import pytest
 
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
 from dataplane.region.place import RegionLimits
-from dataplane.region.region import Region
 from tests.region.rig import SPEC, A, B, Contents, contents, order, place, write
 
 TINY = RegionLimits(memtable_bytes=1)

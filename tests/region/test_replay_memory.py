@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
-from dataplane.region.budget import MemoryBudget
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.memory.budget import MemoryBudget
 from dataplane.region.place import RegionPlace
-from dataplane.region.region import Region
 from tests.keys.clock import FakeClock
 from tests.region.rig import SPEC, contents, order, write
 

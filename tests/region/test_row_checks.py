@@ -3,13 +3,13 @@
 import pyarrow as pa
 import pytest
 
-from base.errors import Refused
-from base.expressions.check import asked
-from base.schema.types import parse_type
-from base.wire.jobs import RowCheck
-from base.wire.offenders import LISTED_CHARS_MAX, VALUE_CHARS_MAX, Violation
-from dataplane.region.columns import ColumnDef, row_schema
-from dataplane.region.row_checks import Judge, violations
+from dataplane.region.check.row_checks import Judge, violations
+from dataplane.region.format.columns import ColumnDef, row_schema
+from metasrv_base.errors import Refused
+from metasrv_base.expressions.check import asked
+from metasrv_base.schema.types import parse_type
+from metasrv_base.wire.node.jobs import RowCheck
+from metasrv_base.wire.node.offenders import LISTED_CHARS_MAX, VALUE_CHARS_MAX, Violation
 
 COLUMNS = (
     ColumnDef(id=1, type="int64", nullable=True),

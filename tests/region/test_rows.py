@@ -3,15 +3,15 @@
 import pyarrow as pa
 import pytest
 
-from base.errors import Conflict, Refused, Unavailable
-from dataplane.region.checksum import digest_rows
-from dataplane.region.columns import ColumnDef
-from dataplane.region.group import Applied
-from dataplane.region.key_range import KeyRange, key_after
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.group import Applied
+from dataplane.region.engine.region import Region
+from dataplane.region.format.checksum import digest_rows
+from dataplane.region.format.columns import ColumnDef
+from dataplane.region.format.key_range import KeyRange, key_after
+from dataplane.region.format.versions import version_of_ms
 from dataplane.region.place import OpenOrder, RegionLimits
-from dataplane.region.region import Region
-from dataplane.region.versions import version_of_ms
+from metasrv_base.errors import Conflict, Refused, Unavailable
 from tests.keys.clock import FakeClock
 from tests.region.rig import (
     REGION_ID,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.region import Region
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
 from tests.region.rig import SPEC, A, B, contents, order, place, write
 
 ACKNOWLEDGED = {b"a": (1, "x")}

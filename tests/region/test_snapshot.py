@@ -4,18 +4,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from base.errors import NotFound, Unavailable
-from base.wire.inputs import Snapshot
-from dataplane.pipelines.entry_files import rows_at_mark
-from dataplane.region import compaction
-from dataplane.region.columns import columns_told
-from dataplane.region.disk import Disk
-from dataplane.region.families import ROWS
-from dataplane.region.file_reader import FileReader, FileSource
-from dataplane.region.key_range import KeyRange
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.pipelines.jobs.entry_files import rows_at_mark
+from dataplane.region.compaction import compaction
+from dataplane.region.disk.disk import Disk
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.files.file_reader import FileReader, FileSource
+from dataplane.region.format.columns import columns_told
+from dataplane.region.format.families import ROWS
+from dataplane.region.format.key_range import KeyRange
 from dataplane.region.place import RegionLimits
-from dataplane.region.region import Region
+from metasrv_base.errors import NotFound, Unavailable
+from metasrv_base.wire.node.inputs import Snapshot
 from tests.region.entries import INDEX, OTHER, SCHEMA, new_region, write_mixed
 from tests.region.rig import SPEC, A, B, Contents, Row, contents, order, place, write
 

@@ -9,12 +9,12 @@ from random import Random
 
 import pytest
 
-from base.errors import Conflict, MetaError
-from dataplane.region.group import Applied
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.group import Applied
+from dataplane.region.engine.region import Region
+from dataplane.region.memory.statements import StatementWindow
 from dataplane.region.place import RegionLimits, RegionPlace
-from dataplane.region.region import Region
-from dataplane.region.statements import StatementWindow
+from metasrv_base.errors import Conflict, MetaError
 from tests.drawn import new_seed
 from tests.keys.clock import FakeClock
 from tests.region.rig import SPEC, order, place, write

@@ -7,13 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.errors import Conflict, Corrupt, MetaError, Unavailable
-from dataplane.region.budget import STATEMENTS, MemoryBudget
-from dataplane.region.manifest import ListedStatement, publish_manifest
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.region import Region
-from dataplane.region.statement_table import RECORD_BYTES, Remembered, StatementTable, digest_of
-from dataplane.region.statements import StatementMemory, StatementWindow
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.manifests.manifest import ListedStatement, publish_manifest
+from dataplane.region.memory.budget import STATEMENTS, MemoryBudget
+from dataplane.region.memory.statement_table import (
+    RECORD_BYTES,
+    Remembered,
+    StatementTable,
+    digest_of,
+)
+from dataplane.region.memory.statements import StatementMemory, StatementWindow
+from metasrv_base.errors import Conflict, Corrupt, MetaError, Unavailable
 from tests.keys.clock import FakeClock
 from tests.region.rig import SPEC, A, B, batch, by_key, header, order, place, write
 

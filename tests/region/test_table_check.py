@@ -8,15 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.schema.entrycodec import encode_entry
-from base.schema.types import parse_type
-from base.wire.checks import DataFault, DataFaults, DataRule
-from base.wire.jobs import RowCheck
-from base.wire.orders import DataFile
-from dataplane.region.columns import KEY, ColumnDef, row_schema
-from dataplane.region.families import ROW
-from dataplane.region.index_entries import IndexDef, entries_of
-from dataplane.region.names import (
+from dataplane.region.check.row_checks import Judge
+from dataplane.region.check.table_check import (
+    entry_faults,
+    family_faults,
+    merged,
+    name_faults,
+    row_faults,
+    value_faults,
+)
+from dataplane.region.format.columns import KEY, ColumnDef, row_schema
+from dataplane.region.format.families import ROW
+from dataplane.region.format.names import (
     Numbered,
     Opening,
     data_name,
@@ -25,15 +28,12 @@ from dataplane.region.names import (
     manifest_name,
     segment_name,
 )
-from dataplane.region.row_checks import Judge
-from dataplane.region.table_check import (
-    entry_faults,
-    family_faults,
-    merged,
-    name_faults,
-    row_faults,
-    value_faults,
-)
+from dataplane.region.indexes.index_entries import IndexDef, entries_of
+from metasrv_base.schema.entrycodec import encode_entry
+from metasrv_base.schema.types import parse_type
+from metasrv_base.wire.node.checks import DataFault, DataFaults, DataRule
+from metasrv_base.wire.node.jobs import RowCheck
+from metasrv_base.wire.node.orders import DataFile
 
 INDEX = 3
 COLUMNS = (

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import pytest
 from _pytest.mark import ParameterSet
 
-from base.errors import Conflict, MetaError, Unavailable, Unknown
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.names import Opening
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.format.names import Opening
 from dataplane.region.place import OpenOrder
-from dataplane.region.region import Region
+from metasrv_base.errors import Conflict, MetaError, Unavailable, Unknown
 from tests.region.rig import (
     SPEC,
     A,

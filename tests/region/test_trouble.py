@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import Conflict, MetaError, Unavailable, Unknown
-from dataplane.region.disk import Disk
-from dataplane.region.local_disk import LocalDisk
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.disk.disk import Disk
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
 from dataplane.region.place import RegionLimits
-from dataplane.region.region import Region
+from metasrv_base.errors import Conflict, MetaError, Unavailable, Unknown
 from tests.region.rig import SPEC, batch, contents, header, order, place, write
 
 ROUNDS = 60

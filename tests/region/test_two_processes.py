@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from dataplane.region.local_disk import LocalDisk
-from dataplane.region.region import Region
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.engine.region import Region
 from tests.region.rig import SPEC, contents, order, place, write
 
 ROOT = Path(__file__).parent.parent.parent
 WRITER = """
 import sys
-from base.errors import MetaError
-from dataplane.region.local_disk import LocalDisk
-from dataplane.region.region import Region
+from metasrv_base.errors import MetaError
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.engine.region import Region
 from tests.region.rig import order, place, write
 
 region = Region.open(place(LocalDisk(), sys.argv[1]), order(1))

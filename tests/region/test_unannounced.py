@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import pytest
 
-from base.errors import Unavailable
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
 from dataplane.region.place import OpenOrder
-from dataplane.region.region import Region
+from metasrv_base.errors import Unavailable
 from tests.region.rig import SPEC, A, B, C, Contents, contents, order, place, write
 
 D = "/disk/d/region"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import MetaError, NotFound, Unavailable, Unknown
-from dataplane.datanode.region_owner import is_lost
-from dataplane.region.local_disk import LocalDisk, translated
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.region import Region
+from dataplane.datanode.regions.region_owner import is_lost
+from dataplane.region.disk.local_disk import LocalDisk, translated
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from metasrv_base.errors import MetaError, NotFound, Unavailable, Unknown
 from tests.region.rig import SPEC, batch, contents, header, order, place, write
 
 NOW = [errno.EMFILE, errno.ENFILE, errno.EIO, errno.EACCES, errno.ENOMEM, errno.ESTALE]

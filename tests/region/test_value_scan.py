@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataplane.region import file_reader, file_writer, value_scan
-from dataplane.region.columns import ColumnDef
-from dataplane.region.file_reader import FileReader
-from dataplane.region.footer import Footer, read_footer
-from dataplane.region.key_range import KeyRange
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.parts import PartSize
-from dataplane.region.region import Region
-from dataplane.region.schema import RegionSchema
-from dataplane.region.value_scan import Values
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from dataplane.region.files import file_reader, file_writer
+from dataplane.region.files.file_reader import FileReader
+from dataplane.region.files.footer import Footer, read_footer
+from dataplane.region.format.columns import ColumnDef
+from dataplane.region.format.key_range import KeyRange
+from dataplane.region.format.parts import PartSize
+from dataplane.region.format.schema import RegionSchema
+from dataplane.region.reads import value_scan
+from dataplane.region.reads.value_scan import Values
 from tests.region.rig import SPEC, Row, place, write
 
 SEATS = ColumnDef(id=7, type="int32", nullable=False, origin_default=100)

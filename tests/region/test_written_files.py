@@ -6,15 +6,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from base.errors import Corrupt, Unavailable
-from dataplane.pipelines.executor import Output, read_back
-from dataplane.region.adoption import data_file
-from dataplane.region.columns import ColumnDef, file_schema
-from dataplane.region.disk import Disk
-from dataplane.region.file_writer import HASHED_GROUPS, ROW_GROUP, FileTarget, write_rows
-from dataplane.region.local_disk import LocalDisk
-from dataplane.region.manifest import FileEntry
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.pipelines.jobs.executor import Output, read_back
+from dataplane.region.disk.disk import Disk
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.files.file_writer import HASHED_GROUPS, ROW_GROUP, FileTarget, write_rows
+from dataplane.region.format.columns import ColumnDef, file_schema
+from dataplane.region.manifests.adoption import data_file
+from dataplane.region.manifests.manifest import FileEntry
+from metasrv_base.errors import Corrupt, Unavailable
 
 COLUMNS = (
     ColumnDef(id=1, type="int64", nullable=False),
@@ -94,7 +94,7 @@ def test_given_blocks_with_wrong_checksums_when_read_back_then_it_is_corrupt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Later readers believe the footer: what the writer put there is compared, too."""
-    monkeypatch.setattr("dataplane.region.file_writer.sums_of", lambda data: [1])
+    monkeypatch.setattr("dataplane.region.files.file_writer.sums_of", lambda data: [1])
     file = data_file(written(tmp_path, rows(100)))
 
     with pytest.raises(Corrupt, match="block"):

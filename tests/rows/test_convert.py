@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from base.errors import Refused
-from base.rows.convert import cast_column
-from base.rows.layout import Column, Layout
-from base.rows.named import dicts_of, named_batch
-from base.schema.types import parse_type
+from metasrv_base.errors import Refused
+from metasrv_base.rows.convert import cast_column
+from metasrv_base.rows.layout import Column, Layout
+from metasrv_base.rows.named import dicts_of, named_batch
+from metasrv_base.schema.types import parse_type
 from tests.sdk.samples import EMPTY, ROW, spec
 from tests.sdk.shapes import layout_of
 

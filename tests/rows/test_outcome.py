@@ -2,9 +2,9 @@
 
 import pytest
 
-from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
-from base.rows.outcome import RegionOutcome, outcome_of, settle
-from base.rows.retry import may_send_again
+from metasrv_base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
+from metasrv_base.rows.outcome import RegionOutcome, outcome_of, settle
+from metasrv_base.rows.retry import may_send_again
 
 APPLIED = RegionOutcome("1", "applied", 2, version=9)
 

@@ -4,11 +4,11 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.rows.layout import Layout
-from base.rows.split import Part, body_of, by_region, newest_of_each_key
-from base.schema.keybatch import encode_batch
-from base.schema.keycodec import encode
-from base.wire.batches import HEADER_KEY, BatchHeader
+from metasrv_base.rows.layout import Layout
+from metasrv_base.rows.split import Part, body_of, by_region, newest_of_each_key
+from metasrv_base.schema.keybatch import encode_batch
+from metasrv_base.schema.keycodec import encode
+from metasrv_base.wire.node.batches import HEADER_KEY, BatchHeader
 from tests.sdk.samples import small
 from tests.sdk.shapes import layout_of
 

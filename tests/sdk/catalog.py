@@ -7,10 +7,10 @@ from typing import Any
 import httpx
 import orjson
 
-from base.errors import MetaError, NotFound
-from base.wire.problems import problem_of
-from base.wire.table_rules import validate_spec
-from base.wire.tables import RegionRouteBody, TableBody, TableSpec
+from metasrv_base.errors import MetaError, NotFound
+from metasrv_base.wire.api.table_rules import validate_spec
+from metasrv_base.wire.api.tables import RegionRouteBody, TableBody, TableSpec
+from metasrv_base.wire.problem.problems import problem_of
 
 URL = "http://metasrv.test"
 TABLE_ID = 1024

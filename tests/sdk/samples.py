@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from base.wire.tables import ColumnSpec, HashPartition, TableSpec
+from metasrv_base.wire.api.tables import ColumnSpec, HashPartition, TableSpec
 
 TYPES = {
     "flag": "boolean",

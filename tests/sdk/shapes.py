@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from base.rows.layout import Layout
-from base.wire.tables import TableBody, TableSpec
+from metasrv_base.rows.layout import Layout
+from metasrv_base.wire.api.tables import TableBody, TableSpec
 from tests.sdk.catalog import TABLE_ID, FakeCatalog, region
 
 

@@ -6,7 +6,7 @@ import sys
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from metasrv.sdk.connect import connect
+from metasrv.sdk.connections import connect
 from metasrv.sdk.spark import read_table
 
 

@@ -9,11 +9,11 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from base.errors import Conflict, NotFound, Unavailable
-from base.rows.nodes import Nodes
 from metasrv.sdk.client import AsyncClient
-from metasrv.sdk.region_scan import PAGE_BYTES, RegionScan
-from metasrv.sdk.table import AsyncTable
+from metasrv.sdk.rows.region_scan import PAGE_BYTES, RegionScan
+from metasrv.sdk.rows.table import AsyncTable
+from metasrv_base.errors import Conflict, NotFound, Unavailable
+from metasrv_base.rows.nodes import Nodes
 from tests.fakes.chance import SeededRng
 from tests.frontend.bench import Bench, running
 from tests.frontend.sdk_scene import ONE, Frontends, body

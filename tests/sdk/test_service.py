@@ -5,10 +5,10 @@ from typing import Any
 import httpx
 import pytest
 
-from base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
-from base.wire.problems import problem_of
-from base.wire.procedures import ProcedureBody
 from metasrv.sdk.client import AsyncClient
+from metasrv_base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
+from metasrv_base.wire.api.procedures import ProcedureBody
+from metasrv_base.wire.problem.problems import problem_of
 from tests.sdk.catalog import TABLE_ID, URL, FakeCatalog, answer, region
 from tests.sdk.samples import small
 from tests.sdk.shapes import procedure

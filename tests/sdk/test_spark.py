@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from base.errors import Conflict, Refused
+from metasrv.host.toolchain import checkout, read_toolchain
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
-from metasrv.sdk.connect import connect_async
+from metasrv.sdk.connections import connect_async
 from metasrv.sdk.spark import as_planned, ddl_type
-from metasrv.toolchain import checkout, read_toolchain
+from metasrv_base.errors import Conflict, Refused
 from tests.sdk.samples import EMPTY, ROW, TYPES, spec
 
 

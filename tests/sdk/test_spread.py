@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from metasrv.sdk.spread import REST, Spread
+from metasrv.sdk.rows.spread import REST, Spread
 
 FOUR = ("a", "b", "c", "d")
 

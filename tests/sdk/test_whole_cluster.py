@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from base.errors import Conflict, Refused
-from base.wire.tables import TableSpec
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
-from metasrv.sdk.connect import connect_async
-from metasrv.sdk.table import AsyncTable
+from metasrv.sdk.connections import connect_async
+from metasrv.sdk.rows.table import AsyncTable
+from metasrv_base.errors import Conflict, Refused
+from metasrv_base.wire.api.tables import TableSpec
 from tests.sdk.samples import EMPTY, ROW, small, spec
 
 pytestmark = pytest.mark.process

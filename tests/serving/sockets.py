@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import uvicorn
 
-from base.wire.asgi import App, Message, Receive, Scope, Send, read_body
+from metasrv_base.wire.http.asgi import App, Message, Receive, Scope, Send, read_body
 from serving.guard import Bounds, GuardedConfig
 
 PATIENCE_S = 20.0

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.errors import Refused
+from metasrv_base.errors import Refused
 from serving.bodies import Body
 from serving.heads import CHUNKED
 

@@ -5,8 +5,8 @@ from contextlib import suppress
 
 import pytest
 
-from base.wire.asgi import Receive, Scope, Send
-from base.wire.problems import Problem
+from metasrv_base.wire.http.asgi import Receive, Scope, Send
+from metasrv_base.wire.problem.problems import Problem
 from serving.guard import Bounds
 from tests.serving.sockets import PATIENCE_S, Heard, echo, request, serving, talk
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from base.errors import Refused
+from metasrv_base.errors import Refused
 from serving.heads import CHUNKED, body_bytes, check_growing, without_upgrade
 from tests.serving.sockets import request
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import MetaError
-from base.wire.asgi import Answering, Receive, Scope, Send, read_body
+from metasrv_base.errors import MetaError
+from metasrv_base.wire.http.asgi import Answering, Receive, Scope, Send, read_body
 from serving.guard import Bounds
 from tests.serving.sockets import PATIENCE_S, Heard, request, serving
 

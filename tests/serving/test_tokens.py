@@ -12,10 +12,10 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from base.token import Tokens, hash_of, line_of
 from dataplane.datanode.main import main as datanode
-from metasrv.main import EXIT_CONFIG
-from metasrv.main import main as metasrv
+from metasrv.server.main import EXIT_CONFIG
+from metasrv.server.main import main as metasrv
+from metasrv_base.token import Tokens, hash_of, line_of
 from serving.guard import Bounds
 from serving.tokens import TokenBook, guarded, secrets_of
 from tests.api.rig import Server, beat, follower_of, leader, registration

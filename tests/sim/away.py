@@ -7,9 +7,9 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from typing import Any
 
-from base.elements.states import ElementState
-from keys.tables import TableInfo, TableInfoKey
+from keys.model.tables import TableInfo, TableInfoKey
 from keys.value import decode
+from metasrv_base.elements.states import ElementState
 from tests.sim.changes import Alterer
 from tests.sim.elements import Element
 from tests.sim.length import SHORT, Life

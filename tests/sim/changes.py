@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from base.elements.states import ElementState
-from base.wire.tables import IndexBody
-from metasrv.sdk.names import TableName
-from metasrv.sdk.tables import Indexes, indexes_path
+from metasrv.sdk.control.names import TableName
+from metasrv.sdk.control.tables import Indexes, indexes_path
+from metasrv_base.elements.states import ElementState
+from metasrv_base.wire.api.tables import IndexBody
 from tests.sim.clients import End, Session, pursued
 from tests.sim.elements import Way, standing
 from tests.sim.operations import Operations, Plan

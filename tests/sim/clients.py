@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from random import Random
 from typing import Generic, TypeVar
 
-from base.errors import MetaError, Unavailable, Unknown
-from base.wire.client import HttpClient
-from metasrv.sdk.binding import Binding
-from metasrv.sdk.frontends import Frontends
-from metasrv.sdk.names import TableName
-from metasrv.sdk.operations import Failovers, Procedures
-from metasrv.sdk.rows import AsyncRows
-from metasrv.sdk.service import Service
-from metasrv.sdk.tables import Tables
+from metasrv.sdk.control.names import TableName
+from metasrv.sdk.control.operations import Failovers, Procedures
+from metasrv.sdk.control.service import Service
+from metasrv.sdk.control.tables import Tables
+from metasrv.sdk.rows.binding import Binding
+from metasrv.sdk.rows.frontends import Frontends
+from metasrv.sdk.rows.rows import AsyncRows
+from metasrv_base.errors import MetaError, Unavailable, Unknown
+from metasrv_base.wire.http.client import HttpClient
 from tests.fakes.chance import SeededRng
 from tests.sim.loop import SimClock, SimLoop
 from tests.sim.net import Network, Wire

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from base.errors import MetaError, NotFound, Unavailable, Unknown
-from base.wire.procedures import FailoverRequest, ProcedureBody
-from base.wire.tables import TableBody
+from metasrv_base.errors import MetaError, NotFound, Unavailable, Unknown
+from metasrv_base.wire.api.procedures import FailoverRequest, ProcedureBody
+from metasrv_base.wire.api.tables import TableBody
 from tests.sim.clients import End, Session, pursued
 
 THINK_MS = 3_000

@@ -4,9 +4,9 @@ machine, and a process can die between any two operations."""
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from base.errors import Unavailable
-from dataplane.region.disk import AppendFile
-from dataplane.region.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.disk.disk import AppendFile
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from metasrv_base.errors import Unavailable
 from tests.sim.loop import SimLoop
 
 
@@ -29,7 +29,7 @@ class Disks:
 
 @dataclass
 class ProcessDisk:
-    """Implements dataplane.region.disk.Disk for one process."""
+    """Implements dataplane.region.disk.disk.Disk for one process."""
 
     disks: Disks
     loop: SimLoop

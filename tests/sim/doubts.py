@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from keys.records import IdempotencyKey, ProcedureKey
+from keys.model.records import IdempotencyKey, ProcedureKey
 from tests.sim.weather import Weather
 
 COMMIT_S = 3.0

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from base.errors import MetaError, Unavailable
-from base.wire.client import HttpClient
-from base.wire.inspect import Inspection, InspectRequest
-from dataplane.region.inspect import inspect
-from keys.cluster import Node
+from dataplane.region.check.inspect import inspect
+from keys.model.cluster import Node
 from metasrv.check.facts import NodeReport, ServerReport
+from metasrv_base.errors import MetaError, Unavailable
+from metasrv_base.wire.http.client import HttpClient
+from metasrv_base.wire.node.inspect import Inspection, InspectRequest
 from tests.sim.disks import Disks, ProcessDisk
 from tests.sim.loop import WORLD, SimLoop
 from tests.sim.net import Network, Wire

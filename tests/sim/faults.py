@@ -5,7 +5,7 @@ from functools import partial
 from random import Random
 from typing import Protocol
 
-from keys.memory import MemoryKv
+from keys.store.memory import MemoryKv
 from tests.sim.frontends import Frontend
 from tests.sim.loop import SimLoop
 from tests.sim.nodes import Datanode

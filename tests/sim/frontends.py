@@ -6,22 +6,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
-from base.clock import Clock
-from base.errors import Conflict
-from base.rows.nodes import Nodes
-from base.wire.client import HttpClient
-from dataplane.frontend.app import build_app
-from dataplane.frontend.catalog import LiveCatalog
-from dataplane.frontend.feed import Feed, Servers
-from dataplane.frontend.holder import Holder, World
-from dataplane.frontend.latency import Latency
+from dataplane.frontend.catalog.catalog import LiveCatalog
+from dataplane.frontend.catalog.feed import Feed, Servers
+from dataplane.frontend.http.app import build_app
+from dataplane.frontend.lease.holder import Holder, World
+from dataplane.frontend.lease.latency import Latency
+from dataplane.frontend.lease.transactions import Transaction, Transactions
 from dataplane.frontend.main import OLD_SCANS_MS
 from dataplane.frontend.metasrv import HttpLeader
 from dataplane.frontend.metrics import FrontendMetrics
-from dataplane.frontend.regions import Regions
 from dataplane.frontend.service import Service
-from dataplane.frontend.statements import Statements
-from dataplane.frontend.transactions import Transaction, Transactions
+from dataplane.frontend.statements.regions import Regions
+from dataplane.frontend.statements.statements import Statements
+from metasrv_base.clock import Clock
+from metasrv_base.errors import Conflict
+from metasrv_base.rows.nodes import Nodes
+from metasrv_base.wire.http.client import HttpClient
 from tests.fakes.chance import SeededRng
 from tests.sim.loop import SimLoop
 from tests.sim.net import Network, Wire

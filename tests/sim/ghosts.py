@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from keys.kv import Answer, Request
-from keys.memory import MemoryKv
-from keys.records import ProcedureHistory, ProcedureHistoryKey
+from keys.model.records import ProcedureHistory, ProcedureHistoryKey
+from keys.store.kv import Answer, Request
+from keys.store.memory import MemoryKv
 from keys.value import decode
 from tests.procedures.agree import Agreement
 from tests.sim.loop import SimLoop

@@ -9,16 +9,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from base.errors import MetaError
-from base.ids import RegionId, number_of
-from base.wire.inputs import Snapshot
-from base.wire.jobs import BackfillJob, BackfillResult, ValidateJob, ValidateResult
-from base.wire.procedures import ProcedureBody
-from dataplane.frontend.given import Op
-from dataplane.frontend.reads import PageOf
+from dataplane.frontend.planning.given import Op
 from dataplane.frontend.service import Service
-from keys.tables import TableInfo
-from metasrv.sdk.operations import Settings
+from dataplane.frontend.statements.reads import PageOf
+from keys.model.tables import TableInfo
+from metasrv.sdk.control.operations import Settings
+from metasrv_base.errors import MetaError
+from metasrv_base.ids import RegionId, number_of
+from metasrv_base.wire.api.procedures import ProcedureBody
+from metasrv_base.wire.node.inputs import Snapshot
+from metasrv_base.wire.node.jobs import BackfillJob, BackfillResult, ValidateJob, ValidateResult
 from procedures.ports import Progress
 from tests.sim import servers
 from tests.sim.clients import Session

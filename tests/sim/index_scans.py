@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from base.errors import MetaError, Unknown
-from dataplane.frontend.query import range_of
-from dataplane.frontend.reads import PageOf
 from dataplane.frontend.service import Service
+from dataplane.frontend.statements.query import range_of
+from dataplane.frontend.statements.reads import PageOf
+from metasrv_base.errors import MetaError, Unknown
 from tests.sim.clients import Session
 from tests.sim.line import Line
 from tests.sim.oracle import Written

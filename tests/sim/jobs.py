@@ -10,9 +10,20 @@ from itertools import count
 
 import pyarrow as pa
 
-from base.errors import Corrupt, Unavailable
-from base.wire.inputs import Snapshot
-from base.wire.jobs import (
+from dataplane.pipelines.jobs.entry_files import rows_at_mark, write_entries
+from dataplane.pipelines.jobs.executor import Output, copy_file, read_input, write_range
+from dataplane.pipelines.jobs.plan import Family, MovePlan, plan_move
+from dataplane.region.check.row_checks import Judge, violations
+from dataplane.region.check.table_check import entry_faults, merged, row_faults
+from dataplane.region.compaction.kept_versions import KeptVersions
+from dataplane.region.format.columns import KEY, VERSION, ColumnDef, columns_told, file_schema
+from dataplane.region.format.families import ENTRY_COLUMNS, ROWS
+from dataplane.region.format.key_range import KeyRange
+from dataplane.region.indexes.index_entries import IndexDef, duplicates_of, entries_of
+from dataplane.region.memory.memtable import sorted_by_key
+from metasrv_base.errors import Corrupt, Unavailable
+from metasrv_base.wire.node.inputs import Snapshot
+from metasrv_base.wire.node.jobs import (
     BackfillJob,
     BackfillResult,
     CheckJob,
@@ -26,19 +37,8 @@ from base.wire.jobs import (
     ValidateJob,
     ValidateResult,
 )
-from base.wire.offenders import OFFENDERS_MAX
-from base.wire.orders import DataFile
-from dataplane.pipelines.entry_files import rows_at_mark, write_entries
-from dataplane.pipelines.executor import Output, copy_file, read_input, write_range
-from dataplane.pipelines.plan import Family, MovePlan, plan_move
-from dataplane.region.columns import KEY, VERSION, ColumnDef, columns_told, file_schema
-from dataplane.region.families import ENTRY_COLUMNS, ROWS
-from dataplane.region.index_entries import IndexDef, duplicates_of, entries_of
-from dataplane.region.kept_versions import KeptVersions
-from dataplane.region.key_range import KeyRange
-from dataplane.region.memtable import sorted_by_key
-from dataplane.region.row_checks import Judge, violations
-from dataplane.region.table_check import entry_faults, merged, row_faults
+from metasrv_base.wire.node.offenders import OFFENDERS_MAX
+from metasrv_base.wire.node.orders import DataFile
 from procedures.ports import Progress
 from tests.sim.disks import Disks, ProcessDisk
 from tests.sim.loop import SimClock, SimLoop

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from base.errors import MetaError, Unavailable, Unknown
 from dataplane.frontend.service import Service
+from metasrv_base.errors import MetaError, Unavailable, Unknown
 from tests.sim.clients import Session
 from tests.sim.frontends import Frontend
 from tests.sim.loop import in_world

@@ -5,10 +5,10 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from base.errors import MetaError
-from dataplane.region.families import ROWS
+from dataplane.region.format.families import ROWS
 from dataplane.region.place import RegionLimits
-from metasrv.sdk.rows import AsyncRows
+from metasrv.sdk.rows.rows import AsyncRows
+from metasrv_base.errors import MetaError
 from tests.sim.clients import Session
 from tests.sim.length import SHORT
 from tests.sim.nodes import Datanode

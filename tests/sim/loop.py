@@ -350,7 +350,9 @@ def _error_of(context: dict[str, Any]) -> BaseException:
 
 
 class SimClock:
-    """base.clock.Clock on the loop's time. `offset_ms`: how far this node's wall clock is off."""
+    """metasrv_base.clock.Clock on the loop's time. `offset_ms`: how far this node's wall clock
+    is off.
+    """
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import httpx
 
-from base.wire.feed import MEDIA_TYPE
+from metasrv_base.wire.frontend.feed import MEDIA_TYPE
 from tests.sim.flow import Flow
 from tests.sim.loop import SimLoop, current_node, in_world
 from tests.sim.weather import Fate, Weather, host_of

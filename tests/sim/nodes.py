@@ -6,26 +6,26 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from base.clock import Clock
-from base.errors import Conflict, Unavailable
-from base.wire.client import HttpClient
-from base.wire.nodes import NodeResources
-from dataplane.datanode.app import build_app
-from dataplane.datanode.heartbeat import Heart, World
-from dataplane.datanode.journal import open_journal
-from dataplane.datanode.leases import RegionLeases
-from dataplane.datanode.membership import Identity, Membership
-from dataplane.datanode.merging import Merging
-from dataplane.datanode.metasrv import HttpLeader
+from dataplane.datanode.http.app import build_app
+from dataplane.datanode.membership.heartbeat import Heart, World
+from dataplane.datanode.membership.membership import Identity, Membership
+from dataplane.datanode.membership.metasrv import HttpLeader
 from dataplane.datanode.metrics import NodeMetrics
-from dataplane.datanode.orders import OrderDesk
-from dataplane.datanode.regions import Regions
-from dataplane.datanode.rows import RowDesk
+from dataplane.datanode.orders.journal import open_journal
+from dataplane.datanode.orders.orders import OrderDesk
+from dataplane.datanode.regions.leases import RegionLeases
+from dataplane.datanode.regions.regions import Regions
+from dataplane.datanode.regions.rows import RowDesk
+from dataplane.datanode.regions.store import DiskStore
 from dataplane.datanode.service import Service
-from dataplane.datanode.store import DiskStore
-from dataplane.datanode.upkeep import Upkeep
-from dataplane.region.block_cache import BlockCache
+from dataplane.datanode.upkeep.merging import Merging
+from dataplane.datanode.upkeep.upkeep import Upkeep
+from dataplane.region.files.block_cache import BlockCache
 from dataplane.region.place import RegionLimits
+from metasrv_base.clock import Clock
+from metasrv_base.errors import Conflict, Unavailable
+from metasrv_base.wire.http.client import HttpClient
+from metasrv_base.wire.node.nodes import NodeResources
 from tests.sim.disks import Disks, ProcessDisk
 from tests.sim.loop import SimLoop
 from tests.sim.net import Network, Wire
@@ -40,7 +40,7 @@ RESOURCES = NodeResources(
 
 
 class Machine:
-    """Implements dataplane.datanode.heartbeat.Machine."""
+    """Implements dataplane.datanode.membership.heartbeat.Machine."""
 
     async def folders(self) -> tuple[str, ...]:
         return ()

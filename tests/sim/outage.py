@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from keys.records import ProcedureKey
-from keys.tables import RegionRoute, TableRoute, TableRouteKey
+from keys.model.records import ProcedureKey
+from keys.model.tables import RegionRoute, TableRoute, TableRouteKey
 from keys.value import decode
 from tests.sim.index_scans import Scanner
 from tests.sim.length import SHORT

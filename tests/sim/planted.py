@@ -6,19 +6,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from base.clock import Clock
-from base.errors import MetaError, Unavailable, Unknown
-from base.wire.nodes import HeartbeatAnswer
-from dataplane.datanode.heartbeat import Heart
-from dataplane.datanode.regions import Regions
-from dataplane.region import region
-from dataplane.region.memory_disk import MemoryDisk, MemoryFile
-from dataplane.region.statements import StatementMemory
-from keys.batch import Batch
-from keys.committer import Committer
-from keys.kv import Answer, Compare, Request
-from keys.memory import MemoryKv
+from dataplane.datanode.membership.heartbeat import Heart
+from dataplane.datanode.regions.regions import Regions
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryFile
+from dataplane.region.engine import region
+from dataplane.region.memory.statements import StatementMemory
+from keys.commit.batch import Batch
+from keys.commit.committer import Committer
+from keys.store.kv import Answer, Compare, Request
+from keys.store.memory import MemoryKv
 from metasrv.nodes.leases import LeaseBook
+from metasrv_base.clock import Clock
+from metasrv_base.errors import MetaError, Unavailable, Unknown
+from metasrv_base.wire.node.nodes import HeartbeatAnswer
 from tests.procedures.enumeration import Patch
 from tests.procedures.planted import (
     NOT_LOCKED_AGAIN,

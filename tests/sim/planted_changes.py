@@ -7,31 +7,34 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from base.elements.graph import Act, Behaviour
-from base.errors import Conflict
-from base.rows.split import ABSENT
-from base.wire.holders import Pin
-from dataplane.datanode import rows
-from dataplane.frontend import entries
-from dataplane.frontend.cases import Cases
-from dataplane.frontend.holder import Holder
-from dataplane.frontend.lease import SchemaLease
-from dataplane.frontend.transactions import Transaction, Transactions
-from dataplane.frontend.writes import Writes
-from dataplane.frontend.writing import Writing
+from dataplane.datanode.regions import rows
+from dataplane.frontend.lease.holder import Holder
+from dataplane.frontend.lease.lease import SchemaLease
+from dataplane.frontend.lease.transactions import Transaction, Transactions
+from dataplane.frontend.planning import entries
+from dataplane.frontend.planning.cases import Cases
+from dataplane.frontend.statements.writes import Writes
+from dataplane.frontend.statements.writing import Writing
 from dataplane.log.records import HEADER_BYTES, header_of
-from dataplane.region import conforming, content, group, opening, reading, rewrite
-from dataplane.region.disk import Disk
-from dataplane.region.index_entries import entries_of
-from dataplane.region.manifest import SealedEntry
-from dataplane.region.names import segments
-from dataplane.region.sealed_log import SealedLog, seal_segment
-from keys import batch
-from keys.tables import TableInfo
+from dataplane.region.compaction import rewrite
+from dataplane.region.disk.disk import Disk
+from dataplane.region.engine import content, group, opening, reading
+from dataplane.region.format import conforming
+from dataplane.region.format.names import segments
+from dataplane.region.indexes.index_entries import entries_of
+from dataplane.region.log.sealed_log import SealedLog, seal_segment
+from dataplane.region.manifests.manifest import SealedEntry
+from keys.commit import batch
+from keys.model.tables import TableInfo
 from metasrv.holders.book import HolderBook, HolderEntry, Wait
-from procedures import control, transitions
-from procedures import opening as orders
-from procedures.kinds import index_kinds
+from metasrv_base.elements.graph import Act, Behaviour
+from metasrv_base.errors import Conflict
+from metasrv_base.rows.split import ABSENT
+from metasrv_base.wire.frontend.holders import Pin
+from procedures.engine import control
+from procedures.kinds.alter import index_kinds
+from procedures.steps import opening as orders
+from procedures.steps import transitions
 from tests.procedures.enumeration import Patch
 from tests.procedures.planted import NO_DELETE_ONLY, NOT_DRAINED, NOT_TOLD
 from tests.sim import jobs

@@ -4,17 +4,17 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from dataplane.frontend.scanning import Scanning
-from dataplane.frontend.scans import IndexScan, OpenScan, Place
-from dataplane.region.logged_group import LoggedGroup
-from dataplane.region.sealed_log import SealedLog
-from keys.kv import KeyValue
-from procedures import intake
-from procedures.control import Command
-from procedures.entry import Entry
-from procedures.kinds import failover_table
-from procedures.manager import Manager
-from procedures.recovery import read_records
+from dataplane.frontend.statements.scanning import Scanning
+from dataplane.frontend.statements.scans import IndexScan, OpenScan, Place
+from dataplane.region.log.logged_group import LoggedGroup
+from dataplane.region.log.sealed_log import SealedLog
+from keys.store.kv import KeyValue
+from procedures.engine.control import Command
+from procedures.engine.entry import Entry
+from procedures.kinds.failover import failover_table
+from procedures.scheduling import intake
+from procedures.scheduling.manager import Manager
+from procedures.scheduling.recovery import read_records
 from tests.procedures.enumeration import Patch
 
 _PAGE = Scanning.page

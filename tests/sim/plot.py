@@ -17,8 +17,8 @@ from uuid import UUID
 
 import structlog
 
-from dataplane.frontend import transactions
-from keys.records import ProcedureKey, ProcedureRecord
+from dataplane.frontend.lease import transactions
+from keys.model.records import ProcedureKey, ProcedureRecord
 from keys.value import decode
 from metasrv.check.look import check
 from tests.sim.changes import STEERED, Alterer, shaped_spec

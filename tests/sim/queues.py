@@ -6,13 +6,13 @@ from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from base.errors import MetaError, Unavailable, Unknown
-from base.wire.procedures import ProcedureBody
-from keys.records import Outcome as Ended
-from keys.records import ProcedureHistory, ProcedureHistoryKey, ProcedureKey
-from keys.tables import TableInfo, TableInfoKey
+from keys.model.records import Outcome as Ended
+from keys.model.records import ProcedureHistory, ProcedureHistoryKey, ProcedureKey
+from keys.model.tables import TableInfo, TableInfoKey
 from keys.value import decode
-from metasrv.sdk.operations import Cluster
+from metasrv.sdk.control.operations import Cluster
+from metasrv_base.errors import MetaError, Unavailable, Unknown
+from metasrv_base.wire.api.procedures import ProcedureBody
 from tests.sim.clients import Session, pursued
 from tests.sim.faults import Fault, leader_dies, leader_dies_writing, leader_stands_still
 from tests.sim.length import SHORT

@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from base.clock import Clock
-from keys.follower import Follower
-from keys.kv import Request
-from keys.memory import MemoryKv
-from metasrv.app import build_app
-from metasrv.config import ServerConfig
-from metasrv.election import Identity
-from metasrv.leadership import World
-from metasrv.main import candidate
-from metasrv.service.state import ServerState
-from metasrv.version import VERSION
+from keys.catalog.follower import Follower
+from keys.store.kv import Request
+from keys.store.memory import MemoryKv
+from metasrv.leadership.election import Identity
+from metasrv.leadership.leadership import World
+from metasrv.program.config import ServerConfig
+from metasrv.program.version import VERSION
+from metasrv.server.app import build_app
+from metasrv.server.main import candidate
+from metasrv.service.state.state import ServerState
+from metasrv_base.clock import Clock
 from tests.fakes.chance import SeededIds, SeededRng
 from tests.sim.disks import Disks
 from tests.sim.jobs import SimJobs
@@ -82,7 +82,7 @@ class Metasrv:
             self.state = None
 
     async def _run(self, seed: int) -> None:
-        """As metasrv.main puts it together."""
+        """As metasrv.server.main puts it together."""
         outside, clock = self.outside, self.clock
         config = CONFIG.model_copy(update={"server_id": self.name})
         weather, wire = outside.network.weather, Wire(outside.network)

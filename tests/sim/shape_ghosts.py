@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from base.elements.states import ElementState
-from base.schema.entrycodec import encode_entries
-from base.schema.types import parse_type
-from dataplane.datanode.regions import Slot
-from dataplane.region.region import Region
-from keys.memory import MemoryKv
-from keys.tables import Index, TableInfo, TableInfoKey
+from dataplane.datanode.regions.regions import Slot
+from dataplane.region.engine.region import Region
+from keys.model.tables import Index, TableInfo, TableInfoKey
+from keys.store.memory import MemoryKv
 from keys.value import decode
+from metasrv_base.elements.states import ElementState
+from metasrv_base.schema.entrycodec import encode_entries
+from metasrv_base.schema.types import parse_type
 from tests.sim.frontends import Frontend
 from tests.sim.nodes import Datanode
 

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from base.errors import MetaError
-from base.wire.control import ThrottleRequest
-from base.wire.procedures import ProcedureBody
+from metasrv_base.errors import MetaError
+from metasrv_base.wire.api.control import ThrottleRequest
+from metasrv_base.wire.api.procedures import ProcedureBody
 from tests.sim.clients import Session
 from tests.sim.doubts import Doubt
 

@@ -5,10 +5,10 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from base.errors import MetaError, Unavailable, Unknown
-from keys.cluster import CandidateKey, LeaderKey
-from keys.kv import OUT_OF_SPACE, Answer, Get, LeaseId, Page, Put, Request, Watched
-from keys.memory import MemoryKv
+from keys.model.cluster import CandidateKey, LeaderKey
+from keys.store.kv import OUT_OF_SPACE, Answer, Get, LeaseId, Page, Put, Request, Watched
+from keys.store.memory import MemoryKv
+from metasrv_base.errors import MetaError, Unavailable, Unknown
 from tests.sim.loop import SimLoop, in_world
 from tests.sim.weather import STORE, Fate, Weather
 
@@ -41,7 +41,7 @@ READ = What()
 
 @dataclass
 class FaultyStore:
-    """Implements keys.kv.Kv for one process."""
+    """Implements keys.store.kv.Kv for one process."""
 
     loop: SimLoop
     kv: MemoryKv

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from base.elements.states import ElementState
-from base.errors import Conflict
-from dataplane.region.adoption import Ingest
-from dataplane.region.ingesting import Ingesting, Prepared
-from procedures.reorg_steps import REFUSALS_MAX
+from dataplane.region.engine.ingesting import Ingesting, Prepared
+from dataplane.region.manifests.adoption import Ingest
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import Conflict
+from procedures.steps.reorg_steps import REFUSALS_MAX
 from tests.sim.hot_rows import REGIONS, ROWS, HotTable, hot
 
 ALL = REGIONS * ROWS

@@ -2,13 +2,13 @@
 
 from random import Random
 
-from base.schema.entrycodec import encode_entry
-from base.schema.types import parse_type
-from base.wire.checks import CheckedIndex, DataFaults, DataRule
-from base.wire.jobs import CheckJob, CheckResult
-from dataplane.region.families import ROWS
-from dataplane.region.memory_disk import MemoryDisk
-from dataplane.region.region import Region
+from dataplane.region.disk.memory_disk import MemoryDisk
+from dataplane.region.engine.region import Region
+from dataplane.region.format.families import ROWS
+from metasrv_base.schema.entrycodec import encode_entry
+from metasrv_base.schema.types import parse_type
+from metasrv_base.wire.node.checks import CheckedIndex, DataFaults, DataRule
+from metasrv_base.wire.node.jobs import CheckJob, CheckResult
 from tests.region.entries import INDEX, SCHEMA, new_region, write_mixed
 from tests.region.rig import A
 from tests.sim.disks import Disks

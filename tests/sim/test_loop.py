@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from base.clock import Clock
+from metasrv_base.clock import Clock
 from tests.sim.loop import SimClock, SimLoop, SimStalledError, current_node, run
 
 SEED = 7

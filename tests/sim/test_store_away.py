@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from base.elements.states import ElementState
+from metasrv_base.elements.states import ElementState
 from tests.sim.away import (
     CHANGED,
     DONE_AFTERWARDS,

@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from base.errors import Conflict, MetaError, Unknown
-from dataplane.frontend.given import Op
-from dataplane.frontend.query import LIMIT, range_of
-from dataplane.frontend.reads import PageOf
-from dataplane.frontend.scans import Place
+from dataplane.frontend.planning.given import Op
 from dataplane.frontend.service import Service
+from dataplane.frontend.statements.query import LIMIT, range_of
+from dataplane.frontend.statements.reads import PageOf
+from dataplane.frontend.statements.scans import Place
+from metasrv_base.errors import Conflict, MetaError, Unknown
 from tests.sim.clients import Session
 from tests.sim.line import Line
 from tests.sim.shaped import COPY, SPARSE, TOKEN, Shaped, Statement

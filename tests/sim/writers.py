@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from base.errors import Conflict, MetaError, NotFound, Unknown
-from base.rows.convert import Rows as RowsOf
-from metasrv.sdk.rows import AsyncRows
+from metasrv.sdk.rows.rows import AsyncRows
+from metasrv_base.errors import Conflict, MetaError, NotFound, Unknown
+from metasrv_base.rows.convert import Rows as RowsOf
 from tests.sim.clients import Session
 from tests.sim.oracle import Rows, Written
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dataplane.region.local_disk import LocalDisk
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.engine.region import Region
 from dataplane.region.place import RegionLimits
-from dataplane.region.region import Region
 from tests.region.rig import order, place
 from tests.spark.conftest import Warm
 from tests.spark.rig import Cluster, big_rows, move_and_adopt

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from base.clock import SystemClock
 from metasrv.adapters.spark_jobs import SparkJobs, SparkSettings, driver_command
-from metasrv.toolchain import checkout, read_toolchain
+from metasrv.host.toolchain import checkout, read_toolchain
+from metasrv_base.clock import SystemClock
 from tests.spark.rig import Cluster
 
 

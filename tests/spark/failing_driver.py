@@ -12,9 +12,9 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from base.wire.jobs import MoveJob
 from dataplane.pipelines import driver
 from dataplane.pipelines.tasks import Watch, on_executors
+from metasrv_base.wire.node.jobs import MoveJob
 
 
 def killed(_: Any) -> None:

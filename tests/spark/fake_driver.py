@@ -8,7 +8,8 @@ or what goes wrong at the start.
 import os
 import sys
 
-from base.wire.jobs import (
+from metasrv_base.wire.model import WireModel
+from metasrv_base.wire.node.jobs import (
     REQUEST,
     CancelJob,
     DriverReady,
@@ -18,7 +19,6 @@ from base.wire.jobs import (
     MoveResult,
     ThrottleJob,
 )
-from base.wire.model import WireModel
 
 
 def say(answer: WireModel) -> None:

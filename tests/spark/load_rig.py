@@ -8,14 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from base.schema.partition import HashRule, RangeRule
-from base.wire.jobs import LoadColumn, LoadedRegion, LoadJob, LoadRegion, RowCheck
-from base.wire.orders import RegionColumn
-from dataplane.region.adoption import Ingest
-from dataplane.region.families import ROWS
-from dataplane.region.local_disk import LocalDisk
-from dataplane.region.region import Region
-from dataplane.region.schema import RegionSchema
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.engine.region import Region
+from dataplane.region.format.families import ROWS
+from dataplane.region.format.schema import RegionSchema
+from dataplane.region.manifests.adoption import Ingest
+from metasrv_base.schema.partition import HashRule, RangeRule
+from metasrv_base.wire.node.jobs import LoadColumn, LoadedRegion, LoadJob, LoadRegion, RowCheck
+from metasrv_base.wire.node.orders import RegionColumn
 from tests.region.rig import SPEC, place
 
 ID = LoadColumn(stored=RegionColumn(id=1, type="int64", nullable=False), name="id")

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from base.wire.jobs import MoveJob, MoveResult
-from dataplane.region.columns import RegionSpec
-from dataplane.region.local_disk import LocalDisk
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.engine.region import Region
+from dataplane.region.format.columns import RegionSpec
 from dataplane.region.place import RegionLimits
-from dataplane.region.region import Region
 from metasrv.adapters.spark_jobs import SparkJobs
+from metasrv_base.wire.node.jobs import MoveJob, MoveResult
 from tests.region.rig import REGION_ID, SPEC, Row, order, place, write
 
 BIG_ROWS = 8000  # of `big_rows`: a file above plan.SMALL_FILE_BYTES

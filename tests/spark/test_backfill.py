@@ -9,15 +9,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from base.errors import Unavailable
-from base.wire.jobs import BackfillJob, BackfillResult, JobIndex
-from base.wire.offenders import Duplicate
-from dataplane.region.adoption import Ingest
-from dataplane.region.columns import KEY
-from dataplane.region.families import ROW
-from dataplane.region.index_entries import IndexDef, entries_of
-from dataplane.region.region import Region
-from dataplane.region.schema import RegionSchema
+from dataplane.region.engine.region import Region
+from dataplane.region.format.columns import KEY
+from dataplane.region.format.families import ROW
+from dataplane.region.format.schema import RegionSchema
+from dataplane.region.indexes.index_entries import IndexDef, entries_of
+from dataplane.region.manifests.adoption import Ingest
+from metasrv_base.errors import Unavailable
+from metasrv_base.wire.node.jobs import BackfillJob, BackfillResult, JobIndex
+from metasrv_base.wire.node.offenders import Duplicate
 from tests.region.entries import entries_of as stored_entries
 from tests.region.rig import SPEC, Row
 from tests.spark.conftest import Warm

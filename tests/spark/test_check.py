@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from base.expressions.check import asked
-from base.schema.entrycodec import encode_entry
-from base.schema.types import parse_type
-from base.wire.checks import CheckedIndex, DataFault, DataFaults, DataRule
-from base.wire.jobs import CheckJob, RowCheck
-from dataplane.region.columns import ColumnDef, OriginColumn
-from dataplane.region.families import ROWS
-from dataplane.region.region import Region
+from dataplane.region.engine.region import Region
+from dataplane.region.format.columns import ColumnDef, OriginColumn
+from dataplane.region.format.families import ROWS
+from metasrv_base.expressions.check import asked
+from metasrv_base.schema.entrycodec import encode_entry
+from metasrv_base.schema.types import parse_type
+from metasrv_base.wire.node.checks import CheckedIndex, DataFault, DataFaults, DataRule
+from metasrv_base.wire.node.jobs import CheckJob, RowCheck
 from tests.region.entries import INDEX, OTHER, SCHEMA, Place, Value, write_mixed
 from tests.region.rig import SPEC
 from tests.spark.conftest import Warm

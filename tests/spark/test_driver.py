@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from base.wire.jobs import ANSWER, DriverReady, JobFailed
+from metasrv_base.wire.node.jobs import ANSWER, DriverReady, JobFailed
 from tests.processes import group_is_running
 from tests.spark.conftest import spark_environment
 from tests.spark.test_spark_jobs import job

@@ -14,7 +14,7 @@ import openapi_generator_cli
 import pytest
 
 from metasrv.api.openapi import PATH
-from metasrv.toolchain import checkout, read_toolchain
+from metasrv.host.toolchain import checkout, read_toolchain
 from serving.guard import Bounds
 from tests.api.rig import leader, spec
 from tests.serving.sockets import serving

@@ -5,13 +5,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from base.errors import Refused
-from base.expressions.check import asked
-from base.schema.keycodec import encode
-from base.schema.partition import RangeRule
-from base.schema.types import parse_type
-from base.wire.jobs import RowCheck
-from base.wire.offenders import Violation
+from metasrv_base.errors import Refused
+from metasrv_base.expressions.check import asked
+from metasrv_base.schema.keycodec import encode
+from metasrv_base.schema.partition import RangeRule
+from metasrv_base.schema.types import parse_type
+from metasrv_base.wire.node.jobs import RowCheck
+from metasrv_base.wire.node.offenders import Violation
 from tests.spark.conftest import Warm
 from tests.spark.load_rig import ID, NOTE, Table, brought, load_job, numbered
 from tests.spark.rig import Seen

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from base.errors import Unavailable
-from base.wire.orders import DataFile
 from dataplane.log.records import HEADER_BYTES
-from dataplane.pipelines.plan import OUTPUT_FILE_BYTES
-from dataplane.region.columns import DELETE, PUT, ColumnDef, RegionSpec, log_schema
-from dataplane.region.group import Applied
-from dataplane.region.region import Region
+from dataplane.pipelines.jobs.plan import OUTPUT_FILE_BYTES
+from dataplane.region.engine.group import Applied
+from dataplane.region.engine.region import Region
+from dataplane.region.format.columns import DELETE, PUT, ColumnDef, RegionSpec, log_schema
+from metasrv_base.errors import Unavailable
+from metasrv_base.wire.node.orders import DataFile
 from tests.processes import group_is_running
 from tests.region.retyped import RETYPED, STAGES, come_to, numbers, put
 from tests.region.rig import REGION_ID, by_key, contents, header, order

@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from dataplane.region.families import ROWS
-from dataplane.region.region import Region
-from dataplane.region.schema import RegionSchema
+from dataplane.region.engine.region import Region
+from dataplane.region.format.families import ROWS
+from dataplane.region.format.schema import RegionSchema
 from tests.region.entries import (
     INDEX,
     OTHER,

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from base.wire.inputs import Borrowed, BorrowedFile, SealedSegment
-from base.wire.orders import DataFile, RegionColumn
-from dataplane.pipelines.carrier import carried, carrier_ddl, restored
-from dataplane.pipelines.plan import OUTPUT_FILE_BYTES, SMALL_FILE_BYTES, plan_move
-from dataplane.region.checksum import RowsDigest
-from dataplane.region.columns import DELETE, PUT, ColumnDef, file_schema
-from dataplane.region.kept_versions import KeptVersions
-from dataplane.region.stored_digest import digest_stored
+from dataplane.pipelines.jobs.carrier import carried, carrier_ddl, restored
+from dataplane.pipelines.jobs.plan import OUTPUT_FILE_BYTES, SMALL_FILE_BYTES, plan_move
+from dataplane.region.compaction.kept_versions import KeptVersions
+from dataplane.region.format.checksum import RowsDigest
+from dataplane.region.format.columns import DELETE, PUT, ColumnDef, file_schema
+from dataplane.region.format.stored_digest import digest_stored
+from metasrv_base.wire.node.inputs import Borrowed, BorrowedFile, SealedSegment
+from metasrv_base.wire.node.orders import DataFile, RegionColumn
 
 Stored = tuple[bytes, int, int]
 ROWS = st.lists(

@@ -8,13 +8,13 @@ from threading import Event
 import httpx
 import pytest
 
-from base.expressions.check import asked
-from base.schema.entrycodec import encode_values
-from base.schema.types import parse_type
-from base.wire.inputs import Snapshot
-from base.wire.jobs import BackfillJob, BackfillResult, JobIndex, RowCheck, ValidateJob
-from base.wire.offenders import Duplicate, Offenders
-from base.wire.orders import IngestFiles, OrderResult
+from metasrv_base.expressions.check import asked
+from metasrv_base.schema.entrycodec import encode_values
+from metasrv_base.schema.types import parse_type
+from metasrv_base.wire.node.inputs import Snapshot
+from metasrv_base.wire.node.jobs import BackfillJob, BackfillResult, JobIndex, RowCheck, ValidateJob
+from metasrv_base.wire.node.offenders import Duplicate, Offenders
+from metasrv_base.wire.node.orders import IngestFiles, OrderResult
 from tests.datanode.process import DatanodeProcess
 from tests.node_conformance.metasrv import FakeMetasrv
 from tests.node_conformance.node import COLUMNS, Node, Write

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import Unavailable
-from base.wire.inputs import Borrowed, Snapshot
-from base.wire.jobs import BackfillJob, JobIndex, MoveJob
 from metasrv.adapters.spark_jobs import SparkJobs, SparkSettings
-from metasrv.toolchain import checkout
+from metasrv.host.toolchain import checkout
+from metasrv_base.errors import Unavailable
+from metasrv_base.wire.node.inputs import Borrowed, Snapshot
+from metasrv_base.wire.node.jobs import BackfillJob, JobIndex, MoveJob
 from tests.keys.clock import FakeClock
 from tests.spark.rig import Seen
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from base.clock import SystemClock
-from dataplane.region.region import Region
+from dataplane.region.engine.region import Region
 from metasrv.adapters.spark_jobs import SparkJobs, SparkSettings, driver_command
+from metasrv_base.clock import SystemClock
 from tests.region.rig import contents, order
 from tests.spark.conftest import spark_environment
 from tests.spark.rig import Cluster, Seen, dead_region, move_job

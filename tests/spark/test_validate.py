@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import Refused, Unavailable
-from base.expressions.check import asked
-from base.schema.types import parse_type
-from base.wire.jobs import RowCheck, ValidateJob
-from base.wire.offenders import OFFENDERS_MAX, Violation
-from dataplane.region.columns import ColumnDef, OriginColumn
-from dataplane.region.region import Region
-from dataplane.region.schema import RegionSchema
+from dataplane.region.engine.region import Region
+from dataplane.region.format.columns import ColumnDef, OriginColumn
+from dataplane.region.format.schema import RegionSchema
+from metasrv_base.errors import Refused, Unavailable
+from metasrv_base.expressions.check import asked
+from metasrv_base.schema.types import parse_type
+from metasrv_base.wire.node.jobs import RowCheck, ValidateJob
+from metasrv_base.wire.node.offenders import OFFENDERS_MAX, Violation
 from tests.region.rig import SPEC
 from tests.spark.conftest import Warm
 from tests.spark.rig import Cluster, Seen

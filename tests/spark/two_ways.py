@@ -31,11 +31,11 @@ from typing import Any
 import pyarrow as pa
 import pyspark
 
-from base.clock import SystemClock
-from dataplane.pipelines.move import move
+from dataplane.pipelines.jobs.move import move
 from dataplane.pipelines.pace import PaceAddress
 from dataplane.pipelines.session import SessionSettings, end_java, start_session
-from metasrv.toolchain import checkout, read_toolchain
+from metasrv.host.toolchain import checkout, read_toolchain
+from metasrv_base.clock import SystemClock
 from tests.spark.rig import Cluster, dead_region, move_job
 
 WAYS = ("classic", "connect")

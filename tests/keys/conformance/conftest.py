@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from keys.etcd import EtcdKv
-from keys.memory import MemoryKv
+from keys.store.etcd import EtcdKv
+from keys.store.memory import MemoryKv
 from tests.keys.clock import FakeClock
 from tests.keys.conformance.store import Store
 

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import httpx
 
-from keys.memory import MemoryKv
+from keys.store.memory import MemoryKv
 from tests.keys.conformance.store import DEADLINE_MS
 
 

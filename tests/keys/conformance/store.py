@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from keys.kv import Answer, Delete, Get, KeyValue, Kv, LeaseId, Put, Request, Watched
+from keys.store.kv import Answer, Delete, Get, KeyValue, Kv, LeaseId, Put, Request, Watched
 from tests.keys.clock import FakeClock
 
 DEADLINE_MS = 5_000

@@ -1,6 +1,6 @@
 """Leases: what they delete, when, and what renewing a lease that is gone says."""
 
-from keys.kv import Event, LeaseId, Put, Watched
+from keys.store.kv import Event, LeaseId, Put, Watched
 from tests.keys.conformance.store import DEADLINE_MS, Store
 
 TTL_MS = 1_000

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from base.errors import Unknown
-from keys.etcd import EtcdKv
-from keys.kv import Compare, Delete, Get, LeaseId, Put, Request
-from keys.memory import MemoryKv
+from keys.store.etcd import EtcdKv
+from keys.store.kv import Compare, Delete, Get, LeaseId, Put, Request
+from keys.store.memory import MemoryKv
+from metasrv_base.errors import Unknown
 from tests.keys.clock import FakeClock
 from tests.keys.conformance.operators import EtcdOperator, MemoryOperator, Operator
 from tests.keys.conformance.store import DEADLINE_MS, Store

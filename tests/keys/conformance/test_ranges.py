@@ -2,10 +2,10 @@
 
 import pytest
 
-from base.errors import Conflict, Unavailable
 from keys.key import Range
-from keys.kv import PAGE_KEYS_MAX, TXN_OPS_MAX, Delete, Get, Put
-from keys.scan import scan
+from keys.store.kv import PAGE_KEYS_MAX, TXN_OPS_MAX, Delete, Get, Put
+from keys.store.scan import scan
+from metasrv_base.errors import Conflict, Unavailable
 from tests.keys.conformance.store import DEADLINE_MS, EVERYTHING, Store
 
 

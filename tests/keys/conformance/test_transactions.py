@@ -2,8 +2,8 @@
 
 import pytest
 
-from base.errors import Conflict, Refused
-from keys.kv import TXN_OPS_MAX, Compare, Delete, Get, Put, Request
+from keys.store.kv import TXN_OPS_MAX, Compare, Delete, Get, Put, Request
+from metasrv_base.errors import Conflict, Refused
 from tests.keys.conformance.store import DEADLINE_MS, Store
 
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from base.errors import Conflict
-from keys.kv import Delete, Event, Put, Watched
+from keys.store.kv import Delete, Event, Put, Watched
+from metasrv_base.errors import Conflict
 from tests.keys.conformance.store import DEADLINE_MS, Store
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from hypothesis import strategies as st
 
-from keys.kv import Get
+from keys.store.kv import Get
 
 KEYS = (b"", b"a", b"a\0", b"a/", b"a/1", b"a/2", b"b", b"\xff", b"\xff\xff")
 ENDS = (None, b"\0", b"", b"a/", b"a0", b"b", b"\xff")

@@ -6,8 +6,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
-from base.errors import MetaError
-from keys.kv import Compare, Delete, Get, KeyValue, Kv, LeaseId, Put, Request, Watched
+from keys.store.kv import Compare, Delete, Get, KeyValue, Kv, LeaseId, Put, Request, Watched
+from metasrv_base.errors import MetaError
 from tests.keys.differential.operations import (
     Compact,
     Grant,

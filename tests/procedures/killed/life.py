@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from base.errors import MetaError
-from keys.cluster import LeaderKey
-from keys.etcd import EtcdKv
-from keys.kv import Answer, Delete, Get, Kv, Page, Put, Request, Watched
-from keys.mvcc import TO_THE_END
-from keys.records import ProcedureKey
-from procedures.submit import Submitted
+from keys.model.cluster import LeaderKey
+from keys.model.records import ProcedureKey
+from keys.store.etcd import EtcdKv
+from keys.store.kv import Answer, Delete, Get, Kv, Page, Put, Request, Watched
+from keys.store.mvcc import TO_THE_END
+from metasrv_base.errors import MetaError
+from procedures.engine.submit import Submitted
 from tests.fakes.cluster import DEADLINE_MS, FULL_MS, TAKEOVER_MS, Cluster
 from tests.fakes.faults import Mode
 from tests.keys.conformance.operators import EtcdOperator

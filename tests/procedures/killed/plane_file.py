@@ -11,9 +11,10 @@ from typing import Any
 
 import httpx
 
-from base.clock import Clock
-from base.errors import MetaError
-from base.wire.jobs import (
+from metasrv.nodes.book import NodeBook
+from metasrv_base.clock import Clock
+from metasrv_base.errors import MetaError
+from metasrv_base.wire.node.jobs import (
     BackfillJob,
     BackfillResult,
     CheckJob,
@@ -25,7 +26,6 @@ from base.wire.jobs import (
     ValidateJob,
     ValidateResult,
 )
-from metasrv.nodes.book import NodeBook
 from procedures.ports import NodeView, Progress
 from tests.fakes import wire
 from tests.fakes.beats import BEAT_MS, beat, register

@@ -10,7 +10,8 @@ from typing import Any
 
 import httpx
 
-from base.wire.jobs import (
+from keys.store.kv import Answer, Kv, Request
+from metasrv_base.wire.node.jobs import (
     BackfillJob,
     BackfillResult,
     CheckJob,
@@ -22,7 +23,6 @@ from base.wire.jobs import (
     ValidateJob,
     ValidateResult,
 )
-from keys.kv import Answer, Kv, Request
 from procedures.ports import Jobs, Progress
 from tests.fakes.wire import Sent
 from tests.procedures.killed.plane_file import FileJobs, PlaneFile, door

@@ -15,12 +15,12 @@ from typing import Any, cast
 
 import structlog
 
-from base.errors import MetaError
-from keys.etcd import EtcdKv
-from keys.kv import Answer, Put, Request
-from keys.records import ProcedureKey
-from metasrv.election import Election, Identity, Timing, win
-from procedures.control import Command, Control
+from keys.model.records import ProcedureKey
+from keys.store.etcd import EtcdKv
+from keys.store.kv import Answer, Put, Request
+from metasrv.leadership.election import Election, Identity, Timing, win
+from metasrv_base.errors import MetaError
+from procedures.engine.control import Command, Control
 from procedures.kinds.registry import KINDS
 from tests.fakes.chance import SeededIds
 from tests.fakes.cluster import CLUSTER_ID, LIMITS

@@ -1,0 +1,40 @@
+"""The ASGI app as a function of a ready service. Opens nothing and starts no task."""
+
+from fastapi import APIRouter, FastAPI
+from starlette.routing import BaseRoute
+
+from dataplane.datanode.http.api import admin, node
+from dataplane.datanode.http.direct import Direct
+from dataplane.datanode.http.door import doorway
+from dataplane.datanode.service import Service
+from serving.answers import PROBLEM, answer_errors
+from serving.door import Door
+
+TITLE = "metasrv datanode"
+
+
+def _included() -> tuple[BaseRoute, ...]:
+    """Made once: FastAPI builds what it includes anew for each app, and that takes long."""
+    every = APIRouter()
+    for router in (node, admin):
+        every.include_router(router, responses=dict(PROBLEM))
+    return tuple(every.routes)
+
+
+ROUTES = _included()
+
+
+def build_app(service: Service) -> FastAPI:
+    app = bare_app()
+    app.state.service = service
+    app.add_middleware(Direct, service=service)
+    app.add_middleware(Door, doorway=doorway(service.metrics, service.clock))
+    return app
+
+
+def bare_app() -> FastAPI:
+    """Routes and error answers without a service: what the document is made of."""
+    app = FastAPI(title=TITLE, version="1", docs_url=None, redoc_url=None, openapi_url=None)
+    app.router.routes.extend(ROUTES)
+    answer_errors(app)
+    return app

@@ -1,0 +1,41 @@
+"""What the machine has and what is left of it, as the operating system says."""
+
+import os
+import shutil
+from pathlib import Path
+
+from metasrv_base.wire.node.nodes import NodeResources
+
+MEMORY = Path("/proc/meminfo")
+
+
+def read_resources(root: str) -> NodeResources:
+    """Blocking, for milliseconds."""
+    memory = _memory_bytes(MEMORY.read_text())
+    disk = shutil.disk_usage(root)
+    return NodeResources(
+        cpu_cores=os.cpu_count() or 1,
+        memory_bytes=memory.get("MemTotal", 0),
+        memory_free_bytes=memory.get("MemAvailable", 0),
+        disk_bytes=disk.total,
+        disk_free_bytes=disk.free,
+    )
+
+
+def _memory_bytes(text: str) -> dict[str, int]:
+    """Lines as `MemTotal:  16314564 kB`."""
+    found: dict[str, int] = {}
+    for line in text.splitlines():
+        name, _, rest = line.partition(":")
+        words = rest.split()
+        if len(words) == 2 and words[1] == "kB" and words[0].isdecimal():
+            found[name] = int(words[0]) * 1024
+    return found
+
+
+def read_folders(root: str) -> tuple[str, ...]:
+    """Names of the folders of regions under *root*; none where it is new."""
+    try:
+        return tuple(os.listdir(os.path.join(root, "regions")))
+    except FileNotFoundError:
+        return ()

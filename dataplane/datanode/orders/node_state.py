@@ -1,0 +1,67 @@
+"""What a node must remember for ever, as a fold over its journal. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from dataplane.datanode.orders.journal_format import (
+    Dropped,
+    Executed,
+    Joined,
+    Opened,
+    Record,
+    TermSeen,
+)
+
+
+@dataclass(slots=True)
+class NodeState:
+    """Invariants: `term` never falls; `executed` of a region rises by (term, number); `dropped`
+    only grows; `cluster_id` is set once."""
+
+    node_id: str
+    cluster_id: str | None = None
+    term: int = 0
+    executed: dict[int, Executed] = field(default_factory=dict)
+    """By region id: the last order executed."""
+    dropped: set[int] = field(default_factory=set)
+
+    def take(self, record: Record) -> None:
+        match record:
+            case Opened():
+                self.node_id = record.node_id
+            case Joined():
+                self.cluster_id = record.cluster_id
+            case TermSeen():
+                self.term = max(self.term, record.term)
+            case Dropped():
+                self.dropped.add(int(record.region_id))
+            case Executed():
+                self._take_executed(record)
+            case _:
+                assert_never(record)
+
+    def _take_executed(self, record: Executed) -> None:
+        last = self.executed.get(int(record.region_id))
+        if last is None or (last.term, last.number) <= (record.term, record.number):
+            self.executed[int(record.region_id)] = record
+
+    def records(self) -> list[Record]:
+        """The shortest journal that says the same. What was executed under a term below `term` is
+        left out: no order of that term is taken any more."""
+        out: list[Record] = [Opened(node_id=self.node_id)]
+        if self.cluster_id is not None:
+            out.append(Joined(cluster_id=self.cluster_id))
+        if self.term:
+            out.append(TermSeen(term=self.term))
+        out.extend(Dropped(region_id=str(region)) for region in sorted(self.dropped))
+        current = (self.executed[region] for region in sorted(self.executed))
+        out.extend(record for record in current if record.term >= self.term)
+        return out
+
+
+def fold(node_id: str, records: Iterable[Record]) -> NodeState:
+    state = NodeState(node_id)
+    for record in records:
+        state.take(record)
+    return state

@@ -1,0 +1,134 @@
+"""Which orders a node takes: the rules of docs/protocols.md P3 as one pure decision per order."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from dataplane.datanode.orders.journal_format import (
+    Dropped,
+    Executed,
+    Record,
+    StoredError,
+    TermSeen,
+)
+from dataplane.datanode.orders.node_state import NodeState
+from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable
+from metasrv_base.wire.node.orders import (
+    CreateRegion,
+    OpenRegion,
+    Order,
+    OrderError,
+    OrderRequest,
+    OrderResult,
+)
+from metasrv_base.wire.problem.problems import safe
+
+Outcome = MetaError | int | None
+"""What came of an order: how it failed, or where a floor took hold, of one that raises it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """Do it now; `before` must be on disk first."""
+
+    before: tuple[Record, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Do nothing; this is the answer."""
+
+    result: OrderResult
+
+
+def admit(state: NodeState, term_seen: int, request: OrderRequest) -> None:
+    """Whether a request is for this node at all. `term_seen` may run ahead of the journal.
+
+    Raises Unavailable before the node has joined and for a term that no server has told it,
+    Conflict `wrong-cluster` for another cluster or node, `stale-epoch` for a deposed leader.
+    """
+    must_be_for(state, request)
+    if request.term < term_seen:
+        reason = f"term {request.term} was deposed by term {term_seen}"
+        raise Conflict("stale-epoch", term=request.term, current_term=term_seen, reason=reason)
+    if request.term > term_seen:
+        reason = "no metasrv server has told this node of that term"
+        raise Unavailable(what="the order", term=request.term, known_term=term_seen, reason=reason)
+
+
+def must_be_for(state: NodeState, request: OrderRequest) -> None:
+    """The part of `admit` that does not depend on terms."""
+    if state.cluster_id is None:
+        raise Unavailable("not-ready", what=f"node {state.node_id}", reason="it has not joined yet")
+    if request.cluster_id != state.cluster_id:
+        raise Conflict("wrong-cluster", expected=state.cluster_id, found=request.cluster_id)
+    if request.node_id != state.node_id:
+        reason = f"this is node {state.node_id}, not {request.node_id}"
+        raise Conflict("wrong-cluster", node_id=request.node_id, reason=reason)
+
+
+def decide(state: NodeState, term: int, order: Order) -> Execute | Answer:
+    """What to do with one order of an admitted request, the region's lock held."""
+    last = state.executed.get(int(order.region_id))
+    if last is not None and (term, order.number) <= (last.term, last.number):
+        return Answer(_late_or_repeated(last, term, order))
+    if int(order.region_id) in state.dropped and isinstance(order, CreateRegion | OpenRegion):
+        return Answer(result_of(order, _dropped(order)))
+    before: list[Record] = []
+    if term > state.term:
+        before.append(TermSeen(term=term))
+    if order.op == "drop" and int(order.region_id) not in state.dropped:
+        before.append(Dropped(region_id=order.region_id))
+    return Execute(tuple(before))
+
+
+def _late_or_repeated(last: Executed, term: int, order: Order) -> OrderResult:
+    if (term, order.number) != (last.term, last.number):
+        facts = {"number": order.number, "current_term": last.term, "current_number": last.number}
+        return result_of(order, Conflict("stale-epoch", **facts))
+    if order.op != last.op:
+        return result_of(order, Refused("invalid-request", op=order.op, executed_op=last.op))
+    stored = last.error
+    error = None if stored is None else OrderError(code=stored.code, facts=stored.facts)
+    return OrderResult(
+        number=order.number,
+        region_id=order.region_id,
+        error=error,
+        floor_version=last.floor_version,
+    )
+
+
+def _dropped(order: Order) -> MetaError:
+    return Conflict(
+        "action-not-allowed", region_id=order.region_id, action=order.op, state="dropped"
+    )
+
+
+def result_of(order: Order, outcome: Outcome) -> OrderResult:
+    if not isinstance(outcome, MetaError):
+        number, region_id = order.number, order.region_id
+        return OrderResult(number=number, region_id=region_id, floor_version=outcome)
+    error = OrderError(code=outcome.code, facts=_shown(outcome.facts))
+    return OrderResult(number=order.number, region_id=order.region_id, error=error)
+
+
+def executed(term: int, order: Order, outcome: Outcome) -> Executed | None:
+    """The record of an outcome; None: not an outcome, the same order may be tried again."""
+    error = floor_version = None
+    if isinstance(outcome, Refused | Conflict):
+        error = StoredError(code=outcome.code, facts=_shown(outcome.facts))
+    elif isinstance(outcome, MetaError):
+        return None
+    else:
+        floor_version = outcome
+    return Executed(
+        region_id=order.region_id,
+        term=term,
+        number=order.number,
+        op=order.op,
+        error=error,
+        floor_version=floor_version,
+    )
+
+
+def _shown(facts: dict[str, object]) -> dict[str, Any]:
+    return {name: safe(value) for name, value in facts.items()}

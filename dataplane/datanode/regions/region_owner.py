@@ -1,0 +1,239 @@
+"""The one task that changes an open region: what waits together is written and synced together."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import structlog
+
+from dataplane.region.compaction.compaction import small_files
+from dataplane.region.engine.group import Applied
+from dataplane.region.engine.region import Region
+from metasrv_base.errors import Conflict, Corrupt, MetaError, Unavailable, Unknown
+from metasrv_base.wire.node.batches import BatchHeader
+
+QUEUE_MAX = 256
+"""Writes and changes that wait for one region; beyond it a writer is told to come again."""
+GROUP_BYTES_MAX = 16 << 20
+"""Rows synced at once: bounds memory and the time the first of a group waits for the last."""
+STALLED_MS = 10_000
+"""A group that has been at the disk for longer: who comes now is refused, and not made to wait."""
+FILES_MAX = 512
+"""Small ones of a region: with more, every read looks into too many. Merging keeps fewer than 40 of
+a family, so it has fallen behind, and writes wait for it."""
+CLOSED = "the region is closed here"
+FAULT = "a fault of the node; the region must be opened again"
+
+T = TypeVar("T")
+
+log = structlog.get_logger()
+
+
+@dataclass(eq=False, slots=True)
+class Write:
+    header: BatchHeader
+    rows: pa.RecordBatch
+    answer: asyncio.Future[Applied]
+
+
+@dataclass(eq=False, slots=True)
+class Change:
+    """Anything else that must not run beside a write; `stops`: the last thing ever done here."""
+
+    act: Callable[[], Any]
+    answer: asyncio.Future[Any] | None
+    """None: nobody waits."""
+    stops: bool = False
+
+
+@dataclass(eq=False)
+class RegionOwner:
+    """`has_lease` is asked before a group is ordered and again before it is acknowledged (P4)."""
+
+    region_id: int
+    region: Region
+    has_lease: Callable[[], bool]
+    now_ms: Callable[[], int]
+    stopped_by: MetaError | None = None
+    """Why nothing is done here any more; None: serving."""
+    groups: int = 0
+    """Groups written: each was one sync."""
+    written_ms: int | None = None
+    """When the last one was; None: not since the log was last closed."""
+    began_ms: int | None = None
+    """When the group that is at the disk went there; None: none is."""
+    is_tidy: bool = False
+    """Whether what crashes and failed jobs left in the root was removed in this opening."""
+    _queue: asyncio.Queue[Write | Change] = field(
+        default_factory=lambda: asyncio.Queue(maxsize=QUEUE_MAX)
+    )
+    _held_back: Write | Change | None = None
+
+    @property
+    def queued(self) -> int:
+        return self._queue.qsize()
+
+    async def write(self, header: BatchHeader, rows: pa.RecordBatch) -> Applied:
+        """Durable when it returns. Unavailable: not attempted. Unknown: perhaps done; the same
+        statement sent again, here or to the next leader, tells."""
+        self.must_serve()
+        self._must_not_stall()
+        self._must_have_room()
+        write = Write(header, rows, asyncio.get_running_loop().create_future())
+        try:
+            self._queue.put_nowait(write)
+        except asyncio.QueueFull:
+            raise Unavailable(what="the region", reason="its queue is full") from None
+        return await write.answer
+
+    def _must_not_stall(self) -> None:
+        """Raises Unavailable while the disk has kept a group for too long."""
+        at_disk_ms = 0 if self.began_ms is None else self.now_ms() - self.began_ms
+        if at_disk_ms >= STALLED_MS:
+            what, root = f"the disk of region {self.region_id}", self.region.place.root
+            raise Unavailable(what=what, reason="it is slow", root=root, at_disk_ms=at_disk_ms)
+
+    def _must_have_room(self) -> None:
+        """Raises Unavailable while the node's memory is full, or merging has fallen behind."""
+        if self.region.place.budget.is_full:
+            limit = self.region.place.budget.bytes_max
+            raise Unavailable(what="the node", reason="its memory is full", limit_bytes=limit)
+        manifest, limits = self.region.manifest, self.region.place.limits
+        if len(manifest.files) < FILES_MAX:
+            return
+        files = small_files(manifest, limits.memtable_bytes)
+        if files >= FILES_MAX:
+            what = f"region {self.region_id}"
+            raise Unavailable(what=what, reason="its files wait to be merged", files=files)
+
+    async def change(self, act: Callable[[], T], stops: bool = False) -> T:
+        """What `act` returns or raises."""
+        self.must_serve()
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        await self._queue.put(Change(act, answer, stops))
+        return await answer
+
+    def end(self, error: MetaError) -> None:
+        """Stop for ever: beside a group, somebody found that this opening is over."""
+        self.stopped_by = self.stopped_by or error
+        if self._queue.empty():
+            self._queue.put_nowait(Change(lambda: None, None))
+
+    def must_serve(self) -> None:
+        """Raises what somebody is told who comes after the end: not done, in each case."""
+        if self.stopped_by is None:
+            return
+        if is_lost(self.stopped_by):
+            raise Unavailable("region-lost", region_id=self.region_id)
+        if isinstance(self.stopped_by, Conflict):
+            raise Conflict(self.stopped_by.code, **self.stopped_by.facts)
+        raise Unavailable(what=f"region {self.region_id}", reason="it must be opened again")
+
+    async def run(self) -> None:
+        """Until a change that stops, or a fence, a lost disk or a lost outcome has ended it.
+
+        A fault of our own ends this opening and no other: one batch must not end the node.
+        """
+        group: Change | list[Write] = []
+        try:
+            while self.stopped_by is None:
+                group = await self._next()
+                if isinstance(group, Change):
+                    await self._run_change(group)
+                else:
+                    await self._run_group(group)
+        except Exception:
+            log.exception("region_owner_failed", region_id=self.region_id)
+            self.stopped_by = Unavailable(what=f"region {self.region_id}", reason=FAULT)
+            for item in [group] if isinstance(group, Change) else group:
+                _fail(item, Unknown(reason=FAULT))
+        await self._refuse_waiting()
+
+    async def _next(self) -> Change | list[Write]:
+        """One change, or the writes that wait now, up to GROUP_BYTES_MAX."""
+        held, self._held_back = self._held_back, None
+        first = held if held is not None else await self._queue.get()
+        if isinstance(first, Change):
+            return first
+        group, group_bytes = [first], first.rows.nbytes
+        while group_bytes < GROUP_BYTES_MAX and not self._queue.empty():
+            item = self._queue.get_nowait()
+            if isinstance(item, Change):
+                self._held_back = item
+                break
+            group.append(item)
+            group_bytes += item.rows.nbytes
+        return group
+
+    async def _run_change(self, change: Change) -> None:
+        try:
+            done = await asyncio.to_thread(change.act)
+        except MetaError as error:
+            self.stopped_by = self.region.stopped
+            _fail(change, error)
+        else:
+            if change.answer is not None and not change.answer.done():
+                change.answer.set_result(done)
+        if change.stops:
+            self.stopped_by = self.stopped_by or Conflict("stale-epoch", reason=CLOSED)
+
+    async def _run_group(self, group: list[Write]) -> None:
+        if not self.has_lease():
+            _fail_all(group, no_lease(self.region_id))
+            return
+        self.began_ms = self.now_ms()
+        try:
+            outcomes = await asyncio.to_thread(
+                self.region.apply, [(one.header, one.rows) for one in group]
+            )
+        except MetaError as error:
+            self.stopped_by = self.region.stopped
+            lost = error if isinstance(error, Unavailable) else Unknown(reason=error.code)
+            _fail_all(group, lost)
+            return
+        finally:
+            self.began_ms = None
+        self.groups += 1
+        self.written_ms = self.now_ms()
+        if any(isinstance(outcome, Unknown) for outcome in outcomes):
+            self.stopped_by = self.region.stopped
+        if not self.has_lease():
+            _fail_all(group, Unknown(reason="the lease of the region ended while it was written"))
+            return
+        for write, outcome in zip(group, outcomes, strict=True):
+            if isinstance(outcome, MetaError):
+                _fail(write, outcome)
+            else:
+                _succeed(write, outcome)
+
+    async def _refuse_waiting(self) -> None:
+        while self._held_back is not None or not self._queue.empty():
+            item = self._held_back or self._queue.get_nowait()
+            self._held_back = None
+            _fail(item, Unavailable(what=f"region {self.region_id}", reason=CLOSED))
+            await asyncio.sleep(0)  # who waited for a place in the queue takes it now
+
+
+def is_lost(error: MetaError) -> bool:
+    return isinstance(error, Corrupt) or error.code == "region-lost"
+
+
+def no_lease(region_id: int) -> MetaError:
+    return Unavailable(what=f"region {region_id}", reason="this node holds no lease of it now")
+
+
+def _fail_all(group: Sequence[Write], error: MetaError) -> None:
+    for write in group:
+        _fail(write, error)
+
+
+def _fail(item: Write | Change, error: MetaError) -> None:
+    if item.answer is not None and not item.answer.done():
+        item.answer.set_exception(error)
+
+
+def _succeed(write: Write, result: Applied) -> None:
+    if not write.answer.done():
+        write.answer.set_result(result)

@@ -1,0 +1,391 @@
+"""Writes and reads of one region, judged by its route and its lease, then handed to its engine."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from itertools import chain
+
+import pyarrow as pa
+
+from dataplane.datanode.regions.batch_body import read_batch
+from dataplane.datanode.regions.regions import Regions, Slot
+from dataplane.datanode.regions.row_answers import (
+    JSON_BYTES_MAX,
+    JSON_ROWS_MAX,
+    JSON_TIMES,
+    arrow_bytes,
+    json_rows,
+    nothing_of,
+)
+from dataplane.datanode.regions.scan_slots import READ_BYTES, Reader, ScanSlots
+from dataplane.region.engine.reading import Reserve, ScanBounds
+from dataplane.region.engine.region import Region
+from dataplane.region.format.columns import ColumnDef, chosen, row_schema, value_fields
+from dataplane.region.format.key_range import KeyRange
+from dataplane.region.format.parts import PartSize, cut
+from dataplane.region.format.room import NoRoomError, Room
+from dataplane.region.manifests.floor import check_floor
+from dataplane.region.reads.index_scan import entry_schema
+from dataplane.region.reads.lookup import rows_at_once
+from metasrv_base.concurrency.offload import is_short_columnar, offload
+from metasrv_base.concurrency.reservations import Held, Reservations
+from metasrv_base.errors import Conflict, NotFound, Refused, Unavailable
+from metasrv_base.ids import RegionId, table_of
+from metasrv_base.rows.arrow_parts import ArrowParts
+from metasrv_base.wire.limits import ROW_BYTES_MAX
+from metasrv_base.wire.node.batches import (
+    NEXT_KEY,
+    BatchHeader,
+    BatchResult,
+    ChecksumRequest,
+    ChecksumResult,
+    GetRows,
+    ReadHeader,
+    Row,
+    Rows,
+    ScanRows,
+)
+from metasrv_base.wire.node.inputs import Borrowed, Snapshot
+
+BODIES_BYTES = 128 << 20
+"""Memory for all batches that are being received or written at one moment."""
+BODY_TIMES = 3
+"""The memory that a batch takes, by the bytes of its body: the body while it is joined, and its
+rows once more as they are logged."""
+REQUEST_BYTES = 32 << 10
+"""The memory that a request takes besides: its connection, its objects and its task."""
+PIECE = PartSize(rows=1_000_000, bytes=1 << 20)
+"""The largest piece of a stream: it is sent at once, and a stream keeps to its bound of bytes to
+within one piece. A piece holds one row at least."""
+KEYS_AT_ONCE = 2_000
+FIRST_KEYS = 256
+"""Looked up together before it is known how large the rows are."""
+FEW_KEYS = 8
+FEW_BYTES = 256 << 10
+"""Rows that are looked up on the event loop, if they are in memory: a fifth of a millisecond each,
+less than a thread and back."""
+FIRST_BYTES = 64 << 10
+"""Of their rows; then four times as many, up to `GET_PART_BYTES`, and then fewer keys."""
+DECODED_BYTES = 512 << 10
+DECODED_AT_ONCE = 4
+"""The memory of a row group, and the number that a lookup has at once while it decodes one."""
+KEY_BYTES = 250  # measured: of a key that is looked up, beside its bytes
+GET_PART_BYTES = 4 << 20
+"""Of rows that are looked up together, unless it is one row."""
+GET_TIMES = 2
+"""The memory that a lookup takes, by the bytes of its rows: as they are found, and in order."""
+GET_BYTES_MAX = 16 << 20
+"""Of the rows of one `get`, which is made as a whole before it is sent."""
+ANSWER_TIMES = 2
+"""The memory that an Arrow answer takes by the bytes of its rows: in messages, and joined."""
+CHECKSUMS_AT_ONCE = 2
+"""The others wait, and hold nothing meanwhile."""
+_HEXADECIMAL = re.compile(r"[0-9a-fA-F]*")
+
+
+class RowDesk:
+    """The one place where rows come in and go out."""
+
+    def __init__(
+        self, regions: Regions, read_bytes: int = READ_BYTES, body_bytes: int = BODIES_BYTES
+    ) -> None:
+        """*read_bytes*, *body_bytes*: of the node's memory."""
+        self._regions = regions
+        self._bodies = Reservations("batches that are being written", body_bytes)
+        self._scans = ScanSlots(read_bytes)
+        self._checksums = asyncio.Semaphore(CHECKSUMS_AT_ONCE)
+
+    @property
+    def read_bytes(self) -> int:
+        """Held by all reads at present."""
+        return self._scans.bytes
+
+    def room_for(self, body_bytes: int) -> Held:
+        """A context. Raises Unavailable when the memory for batches is taken."""
+        return self._bodies.hold(BODY_TIMES * body_bytes + REQUEST_BYTES)
+
+    async def write(self, region_id: int, body: bytes) -> BatchResult:
+        header, rows = await offload(is_short_columnar(0, len(body)), read_batch, body)
+        with self._noted(header, header.holder):
+            slot = self._judged(region_id, header)
+            self._regions.must_have_lease(slot)
+            assert slot.owner is not None
+            applied = await slot.owner.write(header, rows)
+        return BatchResult(
+            region_id=str(region_id),
+            version=applied.version,
+            rows=applied.rows,
+            repeated=applied.repeated,
+        )
+
+    async def get_arrow(self, region_id: int, wanted: GetRows, held: Held) -> bytes:
+        """Rows or entries by key as one Arrow stream."""
+        found, more = await self._get(region_id, wanted, held, GET_BYTES_MAX)
+        held.grow(ANSWER_TIMES * found.nbytes)
+        return arrow_bytes(found, more=more)
+
+    async def get_json(self, region_id: int, wanted: GetRows, held: Held) -> Rows:
+        found, more = await self._get(region_id, wanted, held, JSON_BYTES_MAX)
+        held.grow(JSON_TIMES * found.nbytes)
+        columns = self._readable(region_id, wanted)[1].spec.columns
+        return Rows(rows=await asyncio.to_thread(json_rows, found, columns), more=more)
+
+    def reading_keys(self) -> AbstractContextManager[Held]:
+        """A slot for one `get`, until its answer has left. Raises Unavailable."""
+        return self._scans.slot(Reader.KEYS, REQUEST_BYTES)
+
+    async def _get(
+        self, region_id: int, wanted: GetRows, held: Held, bytes_max: int
+    ) -> tuple[pa.Table, bool]:
+        """Rows or entries, and whether there may be more of the keys above them."""
+        slot, region = self._readable(region_id, wanted)
+        held.grow(sum(KEY_BYTES + 2 * len(key) for key in wanted.keys))
+        keys = [_key(text, f"/keys/{place}") for place, text in enumerate(wanted.keys)]
+        _check_columns(region, wanted.columns)
+        if len(keys) <= FEW_KEYS and wanted.index is None:
+            room = Room(min(FEW_BYTES, wanted.bytes_max or FEW_BYTES))
+            there = region.get_resident(keys, wanted.columns, wanted.schema_version, room)
+            if there is not None:
+                held.grow(there.nbytes)
+                return there, False
+        found = await asyncio.to_thread(get_bounded, region, keys, wanted, bytes_max, held)
+        self._regions.must_have_lease(slot)
+        return found
+
+    def scanning(
+        self, region_id: int, wanted: ScanRows, kind: Reader
+    ) -> AbstractContextManager[Held]:
+        """A slot for one scan, until its answer has left. Raises Unavailable, and as reads do."""
+        self._readable(region_id, wanted)
+        return self._scans.slot(kind, REQUEST_BYTES)
+
+    async def scan_json(self, region_id: int, wanted: ScanRows, held: Held) -> Rows:
+        """At most `limit` rows, JSON_ROWS_MAX and JSON_BYTES_MAX, or as many as *held* can grow by;
+        `more`: there may be more."""
+        region = self._readable(region_id, wanted)[1]
+        rows: list[Row] = []
+        taken_bytes, limit = 0, min(wanted.limit, JSON_ROWS_MAX)
+        async for part in self._parts(region_id, wanted, limit + 1, held):
+            try:
+                held.grow(JSON_TIMES * part.nbytes)
+            except Unavailable:
+                if not rows:
+                    raise
+                return Rows(rows=rows[:limit], more=True)
+            rows.extend(await asyncio.to_thread(json_rows, part, region.spec.columns))
+            taken_bytes += part.nbytes
+            if taken_bytes > JSON_BYTES_MAX:
+                return Rows(rows=rows[:limit], more=True)
+        return Rows(rows=rows[:limit], more=len(rows) > limit)
+
+    async def scan_arrow(self, region_id: int, wanted: ScanRows) -> AsyncGenerator[bytes]:
+        """An IPC stream of at most `limit` rows and about `bytes_max` bytes. If the lease ends
+        meanwhile the stream is cut: a reader sees that its end is missing."""
+        columns = self._readable(region_id, wanted)[1].spec.columns
+        stream: ArrowParts | None = None
+        room = wanted.bytes_max
+        kind = Reader.STREAM if room is None else Reader.PAGE
+        with self.scanning(region_id, wanted, kind) as held:
+            async for part in self._parts(region_id, wanted, wanted.limit, held):
+                stream = stream or ArrowParts(part.schema)
+                part_bytes = part.nbytes
+                yield stream.part(part)
+                del part  # it holds the whole window of which it is a piece
+                if room is not None:
+                    room -= part_bytes
+                    if room <= 0:
+                        yield stream.part(nothing_of(stream.schema))
+                        break
+        stream = stream or ArrowParts(answer_schema(wanted, columns))
+        yield stream.end()
+
+    async def scan_values(self, region_id: int, wanted: ScanRows) -> AsyncGenerator[bytes]:
+        """As `scan_arrow`, of values alone: parts until there are `limit` rows or `bytes_max`."""
+        slot, region, keys = self._range(region_id, wanted)
+        stream: ArrowParts | None = None
+        room, rows = wanted.bytes_max, wanted.limit
+        kind = Reader.STREAM if room is None else Reader.PAGE
+        with self.scanning(region_id, wanted, kind) as held:
+            found = region.scan_values(
+                keys, wanted.columns, rows_at_once(rows), wanted.schema_version, held.grow
+            )
+            while (part := await asyncio.to_thread(next, found, None)) is not None:
+                self._regions.must_have_lease(slot)
+                stream = stream or ArrowParts(part.rows.schema)
+                yield stream.part(part.rows)
+                rows -= part.rows.num_rows
+                room = None if room is None else room - part.rows.nbytes
+                if rows <= 0 or (room is not None and room <= 0):
+                    mark = {NEXT_KEY: part.following.hex().encode()}
+                    yield stream.marked(nothing_of(part.rows.schema), mark)
+                    break
+        columns = chosen(region.spec.columns, wanted.columns)
+        yield (stream or ArrowParts(pa.schema(value_fields(columns)))).end()
+
+    async def checksum(self, region_id: int, wanted: ChecksumRequest) -> ChecksumResult:
+        slot, region = self._readable(region_id, wanted)
+        async with self._checksums:
+            found = await asyncio.to_thread(region.digest, wanted.schema_version, wanted.index)
+        self._regions.must_have_lease(slot)
+        return ChecksumResult(region_id=str(region_id), rows=found.rows, checksum=found.hex)
+
+    async def flush(self, region_id: int) -> None:
+        owner = self._regions.serving(region_id).owner
+        assert owner is not None
+        await asyncio.to_thread(owner.region.flush)
+
+    async def borrowed(self, region_id: int) -> Borrowed:
+        """For jobs, which hold no lease: inputs never change once they are borrowed."""
+        owner = self._regions.serving(region_id).owner
+        assert owner is not None
+        return await asyncio.to_thread(owner.region.borrowed)
+
+    async def snapshot(self, region_id: int, mark: str, indexes: Sequence[int] | None) -> Snapshot:
+        """For jobs, too: whoever leads, rows at or below a mark do not change any more."""
+        owner = self._regions.serving(region_id).owner
+        assert owner is not None
+        return await asyncio.to_thread(owner.region.snapshot, mark, indexes)
+
+    # -- inside
+
+    def _judged(self, region_id: int, header: ReadHeader | BatchHeader) -> Slot:
+        """The open region, if what the sender knows of it is what it is."""
+        slot = self._regions.serving(region_id)
+        if header.table_id != table_of(RegionId(region_id)):
+            raise NotFound("table-not-found", table_id=header.table_id, region_id=str(region_id))
+        if header.epoch != slot.epoch:
+            raise Conflict(
+                "stale-epoch", region_id=str(region_id), epoch=slot.epoch, found=header.epoch
+            )
+        assert slot.owner is not None
+        schema = slot.owner.region.schema
+        check_floor(schema, header.schema_version)
+        if header.schema_version > schema.version:
+            reason = f"it has not heard of schema version {header.schema_version} yet"
+            raise Unavailable("not-ready", what=f"region {region_id}", reason=reason)
+        return slot
+
+    def _readable(self, region_id: int, header: ReadHeader) -> tuple[Slot, Region]:
+        with self._noted(header, None):
+            slot = self._judged(region_id, header)
+        self._regions.must_have_lease(slot)
+        assert slot.owner is not None
+        return slot, slot.owner.region
+
+    @contextmanager
+    def _noted(self, header: ReadHeader | BatchHeader, holder: str | None) -> Iterator[None]:
+        """What a floor refuses is counted: the leader shows it (docs/decisions/0103)."""
+        try:
+            yield
+        except Conflict as error:
+            self._regions.refusals.note(error, header.table_id, holder)
+            raise
+
+    def _range(self, region_id: int, wanted: ScanRows) -> tuple[Slot, Region, KeyRange]:
+        """Judges all that a scan asks for."""
+        slot, region = self._readable(region_id, wanted)
+        _check_columns(region, wanted.columns)
+        if wanted.entries_only and wanted.index is None:
+            raise Refused("invalid-request", pointer="/index", reason="entries of which index?")
+        if wanted.values_only and wanted.index is not None:
+            raise Refused("invalid-request", pointer="/values_only", reason="by keys of rows alone")
+        first = b"" if wanted.from_key is None else _key(wanted.from_key, "/from_key")
+        end = None if wanted.to_key is None else _key(wanted.to_key, "/to_key")
+        return slot, region, KeyRange(first, end)
+
+    async def _parts(
+        self, region_id: int, wanted: ScanRows, limit: int, held: Held
+    ) -> AsyncIterator[pa.RecordBatch]:
+        """Record batches of bounded size whose rows were computed under the lease."""
+        slot, region, keys = self._range(region_id, wanted)
+        found = scanned(region, wanted, keys, limit, held.grow)
+        while (part := await asyncio.to_thread(next, found, None)) is not None:
+            self._regions.must_have_lease(slot)
+            pieces = (one.to_batches() for one in cut(pa.Table.from_batches([part]), PIECE))
+            del part  # it must not stand beside the next
+            for batch in chain.from_iterable(pieces):
+                yield batch
+                del batch
+            del pieces
+
+
+def scanned(
+    region: Region, wanted: ScanRows, keys: KeyRange, limit: int, reserve: Reserve
+) -> Iterator[pa.RecordBatch]:
+    """Rows by key or by index, or entries, as of the first `next`, which raises Unavailable where
+    their memory cannot be reserved."""
+    version = wanted.schema_version
+    if wanted.index is None:
+        return region.scan(keys, wanted.columns, limit, version, reserve)
+    if wanted.entries_only:
+        return region.scan_entries(wanted.index, keys, limit, version, reserve)
+    bounds = ScanBounds(limit, reserve)
+    return region.scan_index(wanted.index, keys, wanted.columns, version, bounds)
+
+
+def answer_schema(wanted: ScanRows, columns: Sequence[ColumnDef]) -> pa.Schema:
+    """Of an answer without rows."""
+    shown = () if wanted.entries_only else chosen(columns, wanted.columns)
+    return row_schema(shown) if wanted.index is None else entry_schema(shown)
+
+
+def get_bounded(
+    region: Region, keys: list[bytes], wanted: GetRows, bytes_max: int, held: Held
+) -> tuple[pa.Table, bool]:
+    """Returns the rows or entries found, and whether the answer ended at `wanted.bytes_max`. Raises
+    Refused when they exceed *bytes_max* and no lower bound is wanted, Unavailable when *held*
+    cannot grow by what is found. Blocks its thread."""
+
+    def get(some: list[bytes], room: Room | None = None) -> pa.Table:
+        if wanted.index is not None:
+            return region.get_entries(wanted.index, some, wanted.schema_version, room)
+        return region.get(some, wanted.columns, wanted.schema_version, room)
+
+    held.grow(DECODED_BYTES * min(len(keys), DECODED_AT_ONCE))
+    before, part_bytes = held.bytes, FIRST_BYTES
+    parts: list[pa.Table] = []
+    ordered, total_bytes, first, at_once = sorted(set(keys)), 0, 0, FIRST_KEYS
+    while first < len(ordered):
+        held.set(before + total_bytes + GET_TIMES * part_bytes)
+        try:
+            parts.append(get(ordered[first : first + at_once], Room(part_bytes)))
+        except NoRoomError:
+            if part_bytes < GET_PART_BYTES:
+                part_bytes *= 4
+                continue
+            if at_once > 1:
+                at_once //= 2
+                continue
+            held.grow(GET_TIMES * ROW_BYTES_MAX)
+            parts.append(get(ordered[first : first + 1]))
+        first, total_bytes = first + at_once, total_bytes + parts[-1].nbytes
+        if wanted.bytes_max is not None and total_bytes >= wanted.bytes_max:
+            break
+        if total_bytes > bytes_max:
+            raise Refused("invalid-request", pointer="/keys", reason="ask for fewer keys")
+        at_once = _keys_at_once(first, total_bytes)
+    held.set(before + total_bytes)
+    if len(parts) < 2:
+        return (parts or [get([])])[0], first < len(ordered)
+    # A column may have come meanwhile.
+    return pa.concat_tables(parts, promote_options="default"), first < len(ordered)
+
+
+def _keys_at_once(keys: int, total_bytes: int) -> int:
+    """Returns the number of keys whose rows have about half of `GET_PART_BYTES`. It is estimated
+    from the *keys* looked up before, whose rows had *total_bytes*."""
+    return max(1, min(KEYS_AT_ONCE, GET_PART_BYTES * keys // (2 * max(total_bytes, 1))))
+
+
+def _key(text: str, pointer: str) -> bytes:
+    if len(text) % 2 or not _HEXADECIMAL.fullmatch(text):
+        raise Refused("invalid-request", pointer=pointer, reason="keys are hexadecimal")
+    return bytes.fromhex(text)
+
+
+def _check_columns(region: Region, ids: list[int] | None) -> None:
+    known = {column.id for column in region.spec.columns}
+    unknown = sorted(set(ids or ()) - known)
+    if unknown:
+        raise Refused("invalid-request", pointer="/columns", reason=f"no columns {unknown[:8]}")

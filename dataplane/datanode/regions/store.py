@@ -1,0 +1,109 @@
+"""Orders as operations on folders: regions are made, opened and deleted here, and nowhere else."""
+
+import posixpath
+from dataclasses import dataclass, field
+
+from dataplane.datanode.regions.deletion import delete_region_root, is_below
+from dataplane.region.disk.disk import Disk
+from dataplane.region.engine.region import Region
+from dataplane.region.files.block_cache import BlockCache
+from dataplane.region.format.columns import RegionSpec, columns_told
+from dataplane.region.format.schema import RegionSchema
+from dataplane.region.memory.budget import MemoryBudget
+from dataplane.region.place import OpenOrder, RegionLimits, RegionPlace
+from metasrv_base.clock import Clock
+from metasrv_base.errors import Conflict, Refused
+from metasrv_base.wire.node.orders import (
+    CreateRegion,
+    DiscardRoot,
+    DropRegion,
+    OpenRegion,
+    SetSchema,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskStore:
+    """Regions under `node_root`; existing ones may be opened anywhere the node can read."""
+
+    disk: Disk
+    clock: Clock
+    node_root: str
+    limits: RegionLimits = field(default_factory=RegionLimits)
+    cache: BlockCache = field(default_factory=BlockCache)
+    shared_roots: tuple[str, ...] = ()
+    """Folders beside the node's own below which it may delete what regions have left."""
+    budget: MemoryBudget = field(default_factory=MemoryBudget)
+
+    def create(self, order: CreateRegion) -> Region:
+        """Raises Refused for a root that does not lie under the node's own."""
+        root = checked_root(order.root)
+        if not is_below(root, self.node_root):
+            raise Refused("invalid-request", reason=f"{root} is not under {self.node_root}")
+        spec = RegionSpec(
+            region_id=int(order.region_id),
+            columns=columns_told(order.columns),
+            schema_floor=order.schema_floor,
+            schema_version=order.schema_version,
+            indexes=tuple(sorted(order.indexes)),
+        )
+        replaces = [checked_root(left) for left in order.replaces]
+        return Region.create(self._place(root), spec, order.epoch, replaces)
+
+    def open(self, order: OpenRegion) -> Region:
+        schema = schema_of(order)
+        asked = OpenOrder(
+            region_id=int(order.region_id),
+            epoch=order.epoch,
+            borrows=tuple(checked_root(root) for root in order.borrows),
+            unannounced=frozenset(order.unannounced),
+            columns=schema.columns,
+            schema_version=schema.version,
+            schema_floor=schema.floor,
+            indexes=schema.indexes,
+            dead_indexes=schema.dead,
+        )
+        return Region.open(self._place(checked_root(order.root)), asked)
+
+    def drop(self, order: DropRegion) -> None:
+        self._delete(checked_root(order.root), int(order.region_id))
+
+    def discard(self, order: DiscardRoot, region: Region) -> None:
+        """Raises Conflict `action-not-allowed` while the region reads it, or lives in it."""
+        root = checked_root(order.root)
+        if root == region.place.root or root in region.manifest.borrowed_roots:
+            raise Conflict("action-not-allowed", action="discard", state="in use", root=root)
+        self._delete(root, int(order.region_id))
+
+    def _place(self, root: str) -> RegionPlace:
+        return RegionPlace(self.disk, root, self.clock, self.limits, self.cache, self.budget)
+
+    def _delete(self, root: str, region_id: int) -> None:
+        """Raises Refused for a folder that this node may not delete, with nothing deleted."""
+        allowed = (self.node_root, *self.shared_roots)
+        if not any(is_below(root, folder) for folder in allowed):
+            reason = f"{root} is below no folder in which this node deletes"
+            raise Refused("invalid-request", reason=reason, root=root, allowed=list(allowed))
+        delete_region_root(self.disk, root, region_id)
+
+
+def checked_root(root: str) -> str:
+    """Raises Refused unless it is absolute and has one spelling."""
+    if not posixpath.isabs(root) or posixpath.normpath(root) != root or root == "/":
+        raise Refused("invalid-request", reason="a root is an absolute, normal path", root=root)
+    return root
+
+
+def schema_of(order: CreateRegion | OpenRegion | SetSchema) -> RegionSchema:
+    """Raises Refused for a floor that no version of the table is above."""
+    if order.schema_floor > order.schema_version:
+        floor, version = order.schema_floor, order.schema_version
+        raise Refused("invalid-request", schema_floor=floor, schema_version=version)
+    dead = () if isinstance(order, CreateRegion) else order.dead_indexes
+    return RegionSchema(
+        order.schema_version,
+        order.schema_floor,
+        columns_told(order.columns),
+        frozenset(order.indexes),
+        frozenset(dead),
+    )

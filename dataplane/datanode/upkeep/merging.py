@@ -1,0 +1,80 @@
+"""Merges small files of the node's regions, one region at a time, beside everything else."""
+
+import asyncio
+
+import pyarrow as pa
+import structlog
+
+from dataplane.datanode.metrics import NodeMetrics
+from dataplane.datanode.regions.region_owner import RegionOwner
+from dataplane.datanode.regions.regions import Regions
+from dataplane.region.compaction.compaction import Merged, plan_compaction
+from metasrv_base.clock import Clock
+from metasrv_base.errors import MetaError
+
+PACE_MS = 1_000
+RETRY_MS = 60_000
+"""After a merge that failed, a disk that was too full for it above all: writers need the rest."""
+
+log = structlog.get_logger()
+
+
+class Merging:
+    """One merge at a time on one thread: it takes at most a core, and bounded memory."""
+
+    def __init__(self, regions: Regions, clock: Clock, metrics: NodeMetrics) -> None:
+        self._regions = regions
+        self._clock = clock
+        self._metrics = metrics
+        self._not_before_ms: dict[int, int] = {}
+        """By region that failed."""
+
+    async def run(self) -> None:
+        """For ever. Merges that are due follow each other at once."""
+        while True:
+            if not await self.merge_next():
+                await self._clock.sleep_ms(PACE_MS)
+
+    async def merge_next(self) -> bool:
+        """The region with the most files of those that need it; False: none does."""
+        now = self._clock.mono_ms()
+        failed = self._not_before_ms.items()
+        self._not_before_ms = {region: until for region, until in failed if until > now}
+        due = [owner for owner in self._serving() if self._is_due(owner)]
+        if not due:
+            return False
+        owner = max(due, key=lambda one: len(one.region.manifest.files))
+        try:
+            done = await asyncio.to_thread(_merge, owner)
+        except MetaError as error:
+            if owner.stopped_by is None:  # else it was closed meanwhile: nothing has failed
+                facts = {"code": error.code, "facts": error.facts}
+                log.warning("region_merge_failed", region_id=owner.region_id, **facts)
+                self._failed(owner)
+        except Exception:  # a fault of ours: the node goes on, and the region with its files
+            log.exception("region_merge_failed", region_id=owner.region_id)
+            self._failed(owner)
+        else:
+            if done is not None:
+                self._metrics.merged(done)
+        return True
+
+    def _failed(self, owner: RegionOwner) -> None:
+        self._metrics.merges.labels("failed").inc()
+        self._not_before_ms[owner.region_id] = self._clock.mono_ms() + RETRY_MS
+        if owner.region.stopped is not None:
+            owner.end(owner.region.stopped)
+
+    def _serving(self) -> list[RegionOwner]:
+        owners = (slot.owner for slot in self._regions)
+        return [one for one in owners if one is not None and one.stopped_by is None]
+
+    def _is_due(self, owner: RegionOwner) -> bool:
+        is_waiting = owner.region_id in self._not_before_ms
+        return not is_waiting and plan_compaction(owner.region.manifest) is not None
+
+
+def _merge(owner: RegionOwner) -> Merged | None:
+    done = owner.region.compact()
+    pa.default_memory_pool().release_unused()  # else it keeps what one merge needed
+    return done

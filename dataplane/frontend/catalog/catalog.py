@@ -1,0 +1,128 @@
+"""The catalog as this process has it now, and who waits for a newer one."""
+
+import asyncio
+from collections.abc import Callable
+
+from dataplane.frontend.catalog.schema import Schema
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import NotFound, Unavailable
+from metasrv_base.feed.mirror import Mirror, Reading
+from metasrv_base.wire.api.tables import RegionRouteBody
+from metasrv_base.wire.frontend.feed import FeedLine, FeedTable, Snapshot, Update
+
+Name = tuple[str, str, str] | int
+"""Catalog, schema, table; or the id of the table."""
+
+
+class LiveCatalog:
+    """Moved forward by the lines of the feed, one task's; read by everybody else."""
+
+    def __init__(
+        self,
+        on_change: Callable[[], None] = lambda: None,
+        on_part: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._reading = Reading()
+        self._on_change = on_change
+        """Told when tables have changed: a change may be waiting for our word."""
+        self._on_part = on_part
+        """Told when a part of a snapshot was read: it stays, and all of it may be much."""
+        self.snapshots = 0
+        """Read to their ends."""
+        self._moved = asyncio.Event()
+        self._schemas: dict[int, tuple[FeedTable, Schema]] = {}
+
+    @property
+    def version(self) -> int | None:
+        """None: nothing was read yet."""
+        mirror = self._reading.mirror
+        return None if mirror is None else mirror.version
+
+    @property
+    def mirror(self) -> Mirror:
+        """Raises Unavailable before the first snapshot is whole."""
+        if self._reading.mirror is None:
+            raise Unavailable("not-ready", what="the catalog of this frontend")
+        return self._reading.mirror
+
+    def take(self, line: FeedLine) -> None:
+        """Raises Corrupt for a line that cannot follow."""
+        before = self._reading.mirror
+        self._reading = self._reading.heard(line)
+        if isinstance(line, Snapshot):
+            self._on_part()
+            self.snapshots += line.is_last
+            self._schemas.clear()
+        for table_id in line.gone if isinstance(line, Update) else ():
+            self._schemas.pop(table_id, None)
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+        changes = isinstance(line, Update) and before and before.is_waited_for(line)
+        if changes or isinstance(line, Snapshot):
+            self._on_change()
+
+    def stream_ended(self) -> None:
+        self._reading = self._reading.ended()
+
+    def named(self, name: Name) -> Schema:
+        """As the newest version has it. Raises NotFound `table-not-found`."""
+        return self.schema(name) if isinstance(name, int) else self.find(*name)
+
+    def find(self, catalog: str, schema: str, name: str) -> Schema:
+        """Raises NotFound `table-not-found`."""
+        table = self.mirror.find(catalog, schema, name)
+        if table is None:
+            raise NotFound("table-not-found", name=f"{catalog}.{schema}.{name}")
+        return self._schema(table)
+
+    def schema(self, table_id: int) -> Schema:
+        """As the newest version has it. Raises NotFound, also for one that is being dropped."""
+        table = self._table(table_id)
+        if table.state is not ElementState.PUBLIC:
+            raise NotFound("table-not-found", table_id=table_id)
+        return self._schema(table)
+
+    def latest(self, known: Schema) -> Schema:
+        """The newest version; of a table that is being dropped, *known*. Raises NotFound."""
+        table = self._table(known.layout.table_id)
+        return self._schema(table) if table.state is ElementState.PUBLIC else known
+
+    def region(self, table_id: int, number: int) -> RegionRouteBody:
+        """Where it is, as far as we know. Raises NotFound for a table that is gone."""
+        regions = self._table(table_id).regions
+        if number >= len(regions):
+            raise NotFound(what="region", name=f"{table_id} {number}")
+        found = regions[number]
+        return RegionRouteBody(
+            region_id=found.region_id,
+            number=number,
+            leader=found.leader,
+            epoch=found.epoch,
+            state=found.state,
+            address=self.mirror.address_of(found.leader),
+        )
+
+    async def newer(self, known: Schema) -> Schema:
+        """The table at a version above that of *known*, once there is one. Raises NotFound where
+        none will be."""
+        while (found := self.schema(known.layout.table_id)).version <= known.version:
+            await self._moved.wait()
+        return found
+
+    async def reached(self, version: int) -> None:
+        """Once *version* is applied."""
+        while self.version is None or self.version < version:
+            await self._moved.wait()
+
+    def _table(self, table_id: int) -> FeedTable:
+        table = self.mirror.tables.get(table_id)
+        if table is None:
+            raise NotFound("table-not-found", table_id=table_id)
+        return table
+
+    def _schema(self, table: FeedTable) -> Schema:
+        """Made once for each version of a table."""
+        known = self._schemas.get(table.id)
+        if known is None or known[0] is not table:
+            known = self._schemas[table.id] = (table, Schema.of(table))
+        return known[1]

@@ -1,0 +1,86 @@
+"""What a frontend answers: a page of rows in the form that was asked for, and what it is. Pure."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import orjson
+import pyarrow as pa
+from fastapi import Response
+
+from dataplane.frontend.statements.reads import PageOf
+from metasrv_base.concurrency.reservations import Reservations
+from metasrv_base.rows.arrow_parts import ArrowParts
+from metasrv_base.rows.convert import to_json_rows
+from metasrv_base.rows.layout import Column, Layout
+from metasrv_base.wire.frontend.rows import SCHEMA_VERSION, SCHEMA_VERSION_KEY
+from metasrv_base.wire.model import WireModel
+from serving.timed_stream import SMALL_BYTES, whole_answer
+
+
+class Form(StrEnum):
+    """Media types."""
+
+    JSON = "application/json"
+    LINES = "application/x-ndjson"
+    ARROW = "application/vnd.apache.arrow.stream"
+
+
+class Alive(WireModel):
+    status: str = "ok"
+
+
+class VersionBody(WireModel):
+    name: str = "frontend"
+    version: str
+    frontend_id: str
+    incarnation: str | None
+    """None: not registered yet."""
+    cluster_id: str | None
+    catalog_version: int | None
+    """None: nothing was read yet."""
+
+
+def wanted_form(accept: str) -> Form:
+    """The first form of ours that a client names; JSON if it names none."""
+    named = [part.partition(";")[0].strip() for part in accept.split(",")]
+    return next((Form(one) for one in named if one in set(Form)), Form.JSON)
+
+
+def page_answer(page: PageOf, form: Form, room: Reservations) -> Response:
+    """Holds as much of *room* as the answer has, until its reader has received it; a small one,
+    which its connection buffers anyway, holds nothing. Raises Unavailable."""
+    body, headers = _page_body(page, form)
+    held = room.hold(len(body) if len(body) > SMALL_BYTES else 0)
+    return whole_answer(body, form, held.release, headers)
+
+
+def _page_body(page: PageOf, form: Form) -> tuple[bytes, dict[str, str]]:
+    headers = {SCHEMA_VERSION: str(page.schema_version)}
+    if form is Form.JSON:
+        body = {
+            "rows": to_json_rows(page.columns, page.rows),
+            "schema_version": page.schema_version,
+        }
+        if page.next_page_token is not None:
+            body["next_page_token"] = page.next_page_token
+        return orjson.dumps(body), headers
+    if page.next_page_token is not None:
+        headers["x-next-page-token"] = page.next_page_token
+    if form is Form.LINES:
+        return lines(page), headers
+    stream = ArrowParts(arrow_schema(page.columns, page.schema_version))
+    return arrow_part(stream, page) + stream.end(), headers
+
+
+def lines(page: PageOf) -> bytes:
+    """One row a line."""
+    return b"".join(orjson.dumps(row) + b"\n" for row in to_json_rows(page.columns, page.rows))
+
+
+def arrow_schema(columns: Sequence[Column], schema_version: int) -> pa.Schema:
+    metadata = {SCHEMA_VERSION_KEY: str(schema_version).encode()}
+    return Layout.arrow_of(columns).with_metadata(metadata)
+
+
+def arrow_part(stream: ArrowParts, page: PageOf) -> bytes:
+    return stream.part(page.rows.replace_schema_metadata(None))

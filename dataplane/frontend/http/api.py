@@ -1,0 +1,323 @@
+"""The rows of tables as routes: parse, call the service, shape the answer."""
+
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+from uuid import uuid4
+
+import pyarrow as pa
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ValidationError
+
+from dataplane.frontend.catalog.catalog import Name
+from dataplane.frontend.catalog.freshness import reached
+from dataplane.frontend.catalog.schema import Schema
+from dataplane.frontend.http.answers import (
+    Alive,
+    Form,
+    VersionBody,
+    page_answer,
+    wanted_form,
+)
+from dataplane.frontend.http.arrow_in import ArrowIn
+from dataplane.frontend.http.page_stream import PageStream, pages_after
+from dataplane.frontend.lease.holder import VERSION
+from dataplane.frontend.planning.given import Op
+from dataplane.frontend.service import Service
+from dataplane.frontend.statements.parameters import INDEX, KEY, NONE, OP, PAGE, REGION, SCAN
+from dataplane.frontend.statements.query import (
+    LIMIT,
+    Asked,
+    is_apart,
+    key_of,
+    keys_of,
+    limit_of,
+    range_of,
+    read_query,
+    region_of,
+    rows_asked,
+)
+from dataplane.frontend.statements.reads import PageOf
+from dataplane.frontend.statements.scans import (
+    STREAM_BYTES,
+    STREAM_ROWS,
+    IndexScan,
+    RowScan,
+    Scan,
+    read_token,
+)
+from dataplane.frontend.statements.writes import Written
+from metasrv_base.errors import NotFound, Refused, Unavailable
+from metasrv_base.rows.layout import Layout
+from metasrv_base.rows.statement_ids import id_of_key
+from metasrv_base.schema.values import Value
+from metasrv_base.wire.frontend.rows import (
+    MIN_SCHEMA_VERSION,
+    ROWS_MAX,
+    SENT_MS,
+    ChecksumAnswer,
+    KeysRequest,
+    RegionDone,
+    RowsAnswer,
+    RowsRequest,
+    WriteAnswer,
+)
+from metasrv_base.wire.http import strict_json
+from metasrv_base.wire.http.asgi import read_body
+from metasrv_base.wire.problem.problems import field_errors
+from serving.door import media_type
+
+M = TypeVar("M", bound=BaseModel)
+KEY_CHARS_MAX = 255
+_ID = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
+
+BY_NAME = "/v1/tables/{catalog}/{schema}/{table}"
+BY_ID = "/v1/tables/{table_id}"
+"""However it is called by now; gone, if it was dropped and another has its name."""
+
+rows = APIRouter(tags=["rows"])
+admin = APIRouter(tags=["admin"])
+
+
+def service_of(request: Request) -> Service:
+    """Called by the routes: what FastAPI is to inject it works out anew at each request."""
+    found = request.app.state.service
+    assert isinstance(found, Service)
+    return found
+
+
+async def _asked(request: Request) -> tuple[Service, Name]:
+    """And the table in the path, as new as the client has seen it. Raises NotFound, Unavailable."""
+    service, found = service_of(request), _named(request)
+    at_least = request.headers.get(MIN_SCHEMA_VERSION)
+    if at_least is not None:
+        if not _ID.fullmatch(at_least):
+            raise Refused("invalid-request", found=at_least[:64], expected=MIN_SCHEMA_VERSION)
+        await reached(service.statements.catalog, found, int(at_least))
+    return service, found
+
+
+def _named(request: Request) -> Name:
+    found = request.path_params
+    if "table_id" not in found:
+        return found["catalog"], found["schema"], found["table"]
+    if not _ID.fullmatch(found["table_id"]):
+        raise NotFound("table-not-found", name=found["table_id"][:64])
+    return int(found["table_id"])
+
+
+@rows.post("/rows", response_model=WriteAnswer)
+async def write_rows(request: Request) -> Response:
+    """Insert, upsert, update or delete rows: JSON with the `op` in it, or an Arrow IPC stream with
+    `?op=`, which is applied batch by batch as it arrives."""
+    statement_id, sent_ms = _statement_id(request), _sent_ms(request)
+    service, name = await _asked(request)
+    query = request.scope["query_string"]
+    if media_type(request.scope) == Form.ARROW:
+        op = _op(read_query(query, OP).get("op", [""])[0])
+        stream = partial(_batches, request)
+        return _written(await service.writes.stream(name, op, stream, statement_id, sent_ms))
+    read_query(query, NONE)
+    wanted = await _json_body(request, RowsRequest)
+    op, written = Op(wanted.op), service.writes.rows
+    return _written(await written(name, op, wanted.rows, statement_id, sent_ms))
+
+
+@rows.get("/rows", response_model=RowsAnswer)
+async def get_rows(request: Request) -> Response:
+    """One row by `key`; or the rows of `index` that have `eq`, or are from `from` up to `to`."""
+    service, name = await _asked(request)
+    form = _form(request)
+    query = request.scope["query_string"]
+    asked = read_query(query, KEY | INDEX | PAGE)
+    if "page_token" in asked and not is_apart(asked):
+        return page_answer(await _resumed(service, read_query(query, PAGE)), form, service.pages)
+    if "key" in asked:
+        read_query(query, KEY)
+
+        def key(layout: Layout) -> Sequence[Value]:
+            return key_of(layout.key, asked["key"])
+
+        return page_answer(await service.reads.by_key(name, key), form, service.pages)
+    if "index" not in asked:
+        raise Refused("invalid-request", expected="key, or index, in the query")
+    limit = limit_of(asked) or LIMIT
+
+    def entries(schema: Schema) -> Scan:
+        index = schema.index(asked["index"][0])
+        range = range_of(index, asked)
+        return IndexScan(schema, index, range.end, range.first)
+
+    if is_apart(asked):
+        return page_answer(await _page_apart(service, name, entries, asked), form, service.pages)
+    opened = await service.scans.begin(name, entries)
+    return page_answer(
+        (await service.scans.page(opened, opened.scan.start, limit))[0], form, service.pages
+    )
+
+
+@rows.post("/rows/get", response_model=RowsAnswer)
+async def get_rows_by_keys(request: Request) -> Response:
+    """Rows by primary key, as many as a page has; those that are not there are left out."""
+    service, name = await _asked(request)
+    form = _form(request)
+    read_query(request.scope["query_string"], NONE)
+    wanted = await _json_body(request, KeysRequest)
+    asked = wanted.keys
+    page = await service.reads.by_keys(name, lambda layout: keys_of(layout.key, asked), len(asked))
+    return page_answer(page, form, service.pages)
+
+
+@rows.get("/scan", response_model=RowsAnswer)
+async def scan_rows(request: Request) -> Response:
+    """All rows, or some `columns` of them: JSON in pages; NDJSON and Arrow as one stream."""
+    service, name = await _asked(request)
+    form = _form(request)
+    query = request.scope["query_string"]
+    asked = read_query(query, SCAN | PAGE)
+    limit = limit_of(asked)
+
+    def some(schema: Schema) -> RowScan:
+        return rows_asked(schema, asked)
+
+    if is_apart(asked):
+        return page_answer(await _page_apart(service, name, some, asked), form, service.pages)
+    if "page_token" in asked:
+        return page_answer(await _resumed(service, read_query(query, PAGE)), form, service.pages)
+    if form is Form.JSON or limit is not None:
+        opened = await service.scans.begin(name, some)
+        page, _ = await service.scans.page(opened, opened.scan.start, limit or LIMIT)
+        return page_answer(page, form, service.pages)
+    rows_max = STREAM_ROWS if form is Form.ARROW else ROWS_MAX
+    opened = await service.scans.begin(
+        name, lambda schema: replace(some(schema), page_bytes_max=STREAM_BYTES, values_only=True)
+    )
+    first, following = await service.scans.page(opened, opened.scan.start, rows_max)
+    rest = pages_after(service.scans, opened, following, rows_max)
+    try:
+        return PageStream(first, rest, form, service.streams)
+    except Unavailable:
+        service.scans.end(opened)
+        raise
+
+
+@rows.get("/checksum", response_model=ChecksumAnswer)
+async def checksum(request: Request) -> Response:
+    """All rows, or those of one `region`, counted and summed up where they are."""
+    service, name = await _asked(request)
+    asked = read_query(request.scope["query_string"], REGION)
+    found = await service.reads.checksum(name, lambda layout: region_of(layout, asked))
+    return _json(found)
+
+
+@admin.get("/livez")
+async def livez(request: Request) -> Alive:
+    """The process answers; not once its lease has ended."""
+    service_of(request).check_alive()
+    return Alive()
+
+
+@admin.get("/readyz")
+async def readyz(request: Request) -> Alive:
+    """It holds a schema lease, and has read the catalog."""
+    service_of(request).statements.holder.check()
+    return Alive()
+
+
+@admin.get("/version")
+async def version(request: Request) -> VersionBody:
+    """Who this process is, and in which cluster."""
+    service = service_of(request)
+    me = service.statements.holder
+    return VersionBody(
+        version=VERSION,
+        frontend_id=me.holder_id,
+        incarnation=None if me.now is None else me.now.incarnation,
+        cluster_id=me.cluster_id,
+        catalog_version=service.statements.catalog.version,
+    )
+
+
+@admin.get("/metrics", response_class=Response)
+async def metrics(request: Request) -> Response:
+    """Counters in the Prometheus text format."""
+    return Response(service_of(request).exposition(), media_type="text/plain; version=0.0.4")
+
+
+async def _resumed(service: Service, asked: Asked) -> PageOf:
+    opened, place = service.scans.resume(asked["page_token"][0])
+    return (await service.scans.page(opened, place, limit_of(asked) or LIMIT))[0]
+
+
+async def _page_apart(
+    service: Service, name: Name, make: Callable[[Schema], Scan], asked: Asked
+) -> PageOf:
+    at = read_token(asked["page_token"][0])[1] if "page_token" in asked else None
+    return await service.reads.page(name, make, at, limit_of(asked) or LIMIT)
+
+
+def _batches(request: Request, left_s: Callable[[], float]) -> AsyncIterator[pa.RecordBatch]:
+    return ArrowIn(request.receive, left_s).batches()
+
+
+async def _json_body(request: Request, model: type[M]) -> M:
+    media = media_type(request.scope)
+    body = await read_body(request.receive, strict_json.BODY_BYTES_MAX)
+    if body and media != Form.JSON:
+        raise Refused(
+            "unsupported-media-type", found=media, expected=f"{Form.JSON} or {Form.ARROW}"
+        )
+    value = strict_json.parse(body)
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise Refused("invalid-request", errors=field_errors(error.errors(), value)) from error
+
+
+def _form(request: Request) -> Form:
+    return wanted_form(request.headers.get("accept", ""))
+
+
+def _op(text: str) -> Op:
+    if text in set(Op):
+        return Op(text)
+    raise Refused("invalid-request", found=text[:64], expected="op: " + ", ".join(Op))
+
+
+def _statement_id(request: Request) -> str:
+    """The same `Idempotency-Key` again is answered by what it did the first time, while regions
+    remember it (docs/decisions/0114): a region applies a statement once."""
+    given = request.headers.get("idempotency-key")
+    if given is None:
+        return uuid4().hex
+    if not 1 <= len(given) <= KEY_CHARS_MAX or not given.isprintable():
+        raise Refused("bad-idempotency-key")
+    return id_of_key(given)
+
+
+def _sent_ms(request: Request) -> int:
+    """When the first sender made the statement. For a client that does not say it is now, before
+    anything is waited for."""
+    given = request.headers.get(SENT_MS)
+    if given is None:
+        return service_of(request).statements.clock.wall_ms()
+    if not _ID.fullmatch(given):
+        raise Refused("invalid-request", found=given[:64], expected=f"{SENT_MS}: milliseconds")
+    return int(given)
+
+
+def _written(done: Written) -> Response:
+    regions = tuple(
+        RegionDone(
+            region_id=one.region_id, rows=one.rows, version=one.version, repeated=one.repeated
+        )
+        for one in done.regions
+    )
+    return _json(WriteAnswer(rows=done.rows, schema_version=done.schema_version, regions=regions))
+
+
+def _json(answer: BaseModel) -> Response:
+    """Nothing is left to check, or to work out, of what we made ourselves."""
+    return Response(answer.model_dump_json(), media_type=Form.JSON)

@@ -1,0 +1,50 @@
+"""The ASGI app as a function of a ready service. Opens nothing and starts no task."""
+
+import re
+
+from fastapi import FastAPI
+
+from dataplane.frontend.http.api import BY_ID, BY_NAME, admin, rows
+from dataplane.frontend.http.direct import Direct
+from dataplane.frontend.service import Service
+from metasrv_base.wire.http.asgi import Scope
+from serving.answers import PROBLEM, answer_errors
+from serving.door import Door, Doorway
+
+TITLE = "metasrv frontend"
+_TABLE = re.compile(r"/v1/tables/([0-9]+(?=/[^/]+(/get)?$)|[^/]+/[^/]+/[^/]+)")
+
+
+def build_app(service: Service) -> FastAPI:
+    app = bare_app()
+    app.state.service = service
+    metrics = service.metrics
+    doorway = Doorway(
+        service.statements.clock,
+        metrics.requests,
+        metrics.request_seconds,
+        _call_of,
+        _json_bytes_max,
+    )
+    app.add_middleware(Direct)
+    app.add_middleware(Door, doorway=doorway)
+    return app
+
+
+def bare_app() -> FastAPI:
+    """Routes and error answers without a service: what the document is made of."""
+    app = FastAPI(title=TITLE, version="1", docs_url=None, redoc_url=None, openapi_url=None)
+    app.include_router(rows, prefix=BY_NAME, responses=dict(PROBLEM))
+    app.include_router(rows, prefix=BY_ID, responses=dict(PROBLEM))
+    app.include_router(admin, responses=dict(PROBLEM))
+    answer_errors(app)
+    return app
+
+
+def _call_of(path: str) -> str:
+    return _TABLE.sub("/v1/tables/{table}", path)[:64]
+
+
+def _json_bytes_max(scope: Scope) -> int | None:
+    """The one route with a body reads it by itself: its kind decides how."""
+    return None

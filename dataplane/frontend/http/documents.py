@@ -1,0 +1,152 @@
+"""The document of a frontend's HTTP surface, made from the routes and checked in.
+
+Routes read their queries and bodies themselves; what they read is data, and is added here.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from dataplane.frontend.http.answers import Form
+from dataplane.frontend.http.api import BY_ID, BY_NAME
+from dataplane.frontend.http.app import bare_app
+from dataplane.frontend.statements.parameters import (
+    INDEX,
+    KEY,
+    NONE,
+    OP,
+    PAGE,
+    PARAMETERS,
+    REGION,
+    SCAN,
+)
+from metasrv_base.wire.frontend.rows import (
+    MIN_SCHEMA_VERSION,
+    SCHEMA_VERSION,
+    SENT_MS,
+    KeysRequest,
+    RowsRequest,
+)
+from metasrv_base.wire.problem.problems import MEDIA_TYPE
+
+PATH = "openapi/frontend.v1.json"
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_KEY_HEADER = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "The same again is answered by what it did the first time, within two minutes of"
+    " the first (`statement_window_ms` of the datanodes).",
+    "schema": {"type": "string", "maxLength": 255},
+}
+_SENT_HEADER = {
+    "name": SENT_MS,
+    "in": "header",
+    "required": False,
+    "description": "When the client made the request, in milliseconds since 1970 by its own clock;"
+    " the same in all copies. A copy that comes later than two minutes after it is refused with"
+    " `statement-too-old`, and never applied; one from a clock that is ahead, with `clock-skew`."
+    " Default: the arrival of this copy; a copy that is sent two minutes later is applied again.",
+    "schema": {"type": "integer", "minimum": 1},
+}
+_MIN_HEADER = {
+    "name": MIN_SCHEMA_VERSION,
+    "in": "header",
+    "required": False,
+    "description": "The answer is computed with this schema version of the table, or a newer one.",
+    "schema": {"type": "integer", "minimum": 1},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one route reads of a request."""
+
+    query: frozenset[str] = NONE
+    body: type[BaseModel] | None = None
+    takes_arrow: bool = False
+    gives_rows: bool = False
+    """By `Accept`: JSON, NDJSON or Arrow."""
+
+
+ROUTES: Mapping[tuple[str, str], Asked] = {
+    ("post", "/rows"): Asked(OP, RowsRequest, takes_arrow=True),
+    ("get", "/rows"): Asked(KEY | INDEX | PAGE, gives_rows=True),
+    ("post", "/rows/get"): Asked(body=KeysRequest, gives_rows=True),
+    ("get", "/scan"): Asked(SCAN | PAGE, gives_rows=True),
+    ("get", "/checksum"): Asked(REGION),
+}
+"""By method, and the path behind that of the table."""
+
+
+def documents() -> dict[str, str]:
+    """Path in this checkout -> text."""
+    return {PATH: json.dumps(document(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"}
+
+
+def document() -> dict[str, Any]:
+    found: dict[str, Any] = bare_app().openapi()
+    for base in (BY_NAME, BY_ID):
+        for (method, path), asked in ROUTES.items():
+            operation = found["paths"][base + path][method]
+            operation["parameters"] = [*_path(base), *_query(asked), *_headers(asked)]
+            if asked.body is not None:
+                operation["requestBody"] = _body(asked, asked.body)
+                found["components"]["schemas"] |= _schemas(asked.body)
+            if asked.gives_rows:
+                _give_rows(operation["responses"]["200"])
+    for operations in found["paths"].values():
+        for operation in operations.values():
+            content = operation["responses"]["default"]["content"]
+            content[MEDIA_TYPE] = content.pop("application/json")
+    return found
+
+
+def _path(base: str) -> Iterator[dict[str, Any]]:
+    names = [part.strip("{}") for part in base.split("/") if part.startswith("{")]
+    for name in names:
+        type = "integer" if name == "table_id" else "string"
+        yield {"name": name, "in": "path", "required": True, "schema": {"type": type}}
+
+
+def _query(asked: Asked) -> Iterator[dict[str, Any]]:
+    for name in sorted(asked.query):
+        one = PARAMETERS[name]
+        schema: dict[str, Any] = {"type": one.type}
+        if one.repeated:
+            schema = {"type": "array", "items": schema}
+        yield {
+            "name": name,
+            "in": "query",
+            "required": False,
+            "description": one.about,
+            "schema": schema,
+        }
+
+
+def _headers(asked: Asked) -> list[dict[str, Any]]:
+    return [_KEY_HEADER, _SENT_HEADER, _MIN_HEADER] if asked.takes_arrow else [_MIN_HEADER]
+
+
+def _body(asked: Asked, model: type[BaseModel]) -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    content: dict[str, Any] = {Form.JSON.value: {"schema": schema}}
+    if asked.takes_arrow:
+        content[Form.ARROW.value] = _BINARY
+    return {"required": True, "content": content}
+
+
+def _schemas(model: type[BaseModel]) -> dict[str, Any]:
+    found = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    return {**found.pop("$defs", {}), model.__name__: found}
+
+
+def _give_rows(response: dict[str, Any]) -> None:
+    response["content"] |= {
+        Form.LINES.value: {"schema": {"type": "string"}},
+        Form.ARROW.value: _BINARY,
+    }
+    response["headers"] = {SCHEMA_VERSION: {"schema": {"type": "integer"}}}

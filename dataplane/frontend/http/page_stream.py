@@ -1,0 +1,81 @@
+"""All pages of a scan as one body, the next one asked for while the last one is sent."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from functools import partial
+
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from dataplane.frontend.http.answers import Form, arrow_part, arrow_schema, lines
+from dataplane.frontend.statements.reads import PageOf
+from dataplane.frontend.statements.scanning import Scanning
+from dataplane.frontend.statements.scans import OpenScan, Place
+from metasrv_base.concurrency.fanout import fan_out
+from metasrv_base.concurrency.reservations import Reservations
+from metasrv_base.rows.arrow_parts import ArrowParts
+from metasrv_base.wire.frontend.rows import SCHEMA_VERSION
+from serving.timed_stream import SEND_S, SMALL_BYTES, in_pieces
+
+PAGES = 4
+"""Two pages, each as rows and as the bytes of its answer."""
+
+
+async def pages_after(
+    scans: Scanning, opened: OpenScan, at: Place | None, rows_max: int
+) -> AsyncGenerator[PageOf, None]:
+    """Every page from *at* on; whoever stops listening ends the scan."""
+    try:
+        while at is not None:
+            page, at = await scans.page(scans.current(opened), at, rows_max)
+            yield page
+    finally:
+        scans.end(opened)
+
+
+class PageStream(StreamingResponse):
+    """Two pages are in memory: the one that is sent, and the one that its region answers
+    meanwhile. It holds as much of *room*, by its first page, and raises Unavailable where there is
+    none. *rest* is closed whatever ends the answer: a reader that does not receive a piece of
+    PIECE_BYTES within `send_s` seconds ends it too. An Arrow stream that is cut lacks its end."""
+
+    def __init__(
+        self,
+        first: PageOf,
+        rest: AsyncGenerator[PageOf],
+        form: Form,
+        room: Reservations,
+        send_s: float = SEND_S,
+    ) -> None:
+        self._held = room.hold(PAGES * first.rows.nbytes + SMALL_BYTES)
+        self._send_s = send_s
+        headers = {SCHEMA_VERSION: str(first.schema_version)}
+        super().__init__((), media_type=form, headers=headers)
+        self._first = first
+        self._rest = rest
+        self._arrow: ArrowParts | None = None
+        if form is Form.ARROW:
+            self._arrow = ArrowParts(arrow_schema(first.columns, first.schema_version))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._held:
+            await super().__call__(scope, receive, send)
+
+    async def stream_response(self, send: Send) -> None:
+        start = {"type": "http.response.start", "status": self.status_code}
+        await send({**start, "headers": self.raw_headers})
+        page: PageOf | None = self._first
+        async with aclosing(self._rest):
+            while page is not None:
+                following = partial(anext, self._rest, None)
+                page, _ = await fan_out([following, partial(self._pass_on, send, page)], at_once=2)
+        end = b"" if self._arrow is None else self._arrow.end()
+        async with asyncio.timeout(self._send_s):
+            await send({"type": "http.response.body", "body": end, "more_body": False})
+
+    async def _pass_on(self, send: Send, page: PageOf) -> None:
+        body = lines(page) if self._arrow is None else arrow_part(self._arrow, page)
+        for piece in in_pieces(body):
+            async with asyncio.timeout(self._send_s):
+                await send({"type": "http.response.body", "body": piece, "more_body": True})

@@ -1,0 +1,147 @@
+"""Which rows a statement inserts, updates and deletes, and what their columns become. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dataplane.frontend.catalog.schema import StoredColumn
+from dataplane.frontend.planning.given import Given, Op
+from metasrv_base.elements.graph import Act, Behaviour
+from metasrv_base.rows.convert import array_of
+from metasrv_base.rows.layout import Column
+from metasrv_base.rows.split import ABSENT
+from metasrv_base.schema.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """A flag for each row given."""
+
+    op: Op
+    present: pa.BooleanArray | None
+    """None: it was not looked whether there is a row."""
+    inserted: pa.BooleanArray
+    updated: pa.BooleanArray
+    deleted: pa.BooleanArray
+
+    def is_there(self, wanted: bool) -> bool:
+        """Whether a row is known to be there, or not to be."""
+        if self.present is None:
+            return False
+        mask = self.present if wanted else pc.invert(self.present)
+        return bool(pc.any(mask).as_py())
+
+    def expected(self, rows: pa.RecordBatch | None) -> pa.Int64Array | None:
+        """Row versions that must still be current; None: whatever is there."""
+        if self.op is Op.INSERT:
+            return pa.repeat(pa.scalar(ABSENT, pa.int64()), len(self.inserted))
+        if rows is None:
+            return None
+        return pc.fill_null(rows.column("_version"), ABSENT)
+
+    def sets(self, given: Given, columns: Iterable[Column]) -> pa.BooleanArray:
+        """Of updated rows, whether they set one of *columns*: an upsert sets all that it may."""
+        found = self._all(self.op is not Op.UPDATE)
+        for column in columns:
+            if self.op is Op.UPDATE and column.id in given.columns:
+                found = pc.or_(found, given.columns[column.id].named)
+        return found
+
+    def where(self, does: Behaviour, touched: pa.BooleanArray, act: Act) -> pa.BooleanArray:
+        """The rows for which the element does *act*."""
+        elsewhere = pc.and_not(self.updated, touched)
+        found = self._all(False)
+        for mask, acts in (
+            (self.inserted, does.insert),
+            (pc.and_(self.updated, touched), does.update),
+            (elsewhere, does.update_elsewhere),
+            (self.deleted, does.delete),
+        ):
+            found = pc.or_(found, mask) if act in acts else found
+        return found
+
+    def _all(self, value: bool) -> pa.BooleanArray:
+        return pa.repeat(pa.scalar(value), len(self.inserted))
+
+
+def cases_of(op: Op, count: int, present: pa.BooleanArray | None) -> Cases:
+    every, none = pa.repeat(pa.scalar(True), count), pa.repeat(pa.scalar(False), count)
+    match op:
+        case Op.INSERT:
+            return Cases(op, present, every, none, none)
+        case Op.UPDATE:
+            return Cases(op, present, none, every, none)
+        case Op.UPSERT if present is None:
+            return Cases(op, present, every, none, none)
+        case Op.UPSERT:
+            return Cases(op, present, pc.invert(present), present, none)
+        case Op.DELETE:
+            return Cases(op, present, none, none, every if present is None else present)
+
+
+def new_values(
+    one: StoredColumn,
+    given: Given,
+    cases: Cases,
+    rows: pa.RecordBatch | None,
+    mirrored: pa.Array | None = None,
+) -> pa.Array:
+    """What the new rows have of a column. *mirrored*: what they have in the one that it mirrors, in
+    its type."""
+    does, column = one.does, one.column
+    named = column if one.mirror is None else one.mirror.column
+    values = _Values(one, given, rows, mirrored)
+    if cases.inserted.true_count == given.count:
+        return values.after(does.insert)
+    known = does.visible or one.mirror is not None
+    sets = cases.sets(given, [named]) if known else pa.repeat(False, given.count)
+    updated = pc.if_else(sets, values.after(does.update), values.after(does.update_elsewhere))
+    return pc.if_else(cases.inserted, values.after(does.insert), updated)
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """Of one column: what acts make of it."""
+
+    one: StoredColumn
+    given: Given
+    rows: pa.RecordBatch | None
+    mirrored: pa.Array | None
+
+    def after(self, acts: Iterable[Act]) -> pa.Array:
+        """What is not stored is what a row without the column reads as; what a region gave of an
+        old row is that already where the row has no value, so a null that was kept is one."""
+        found: pa.Array | None = None
+        is_kept = False
+        for act in acts:
+            if act is Act.KEEP:
+                found, is_kept = self._kept(self._origin() if found is None else found), True
+            elif act is Act.PUT:
+                found = self._put()
+            elif act is Act.MIRROR:
+                found = self.mirrored
+            elif act is Act.FILL and not is_kept:
+                found = self._repeated(self.one.filler)
+        return self._origin() if found is None else found
+
+    def _origin(self) -> pa.Array:
+        return self._repeated(self.one.origin)
+
+    def _put(self) -> pa.Array:
+        said = self.given.columns.get(self.one.column.id)
+        if said is not None and said.named.true_count == self.given.count:
+            return said.values
+        default = self._repeated(self.one.column.default)
+        return default if said is None else pc.if_else(said.named, said.values, default)
+
+    def _kept(self, nothing: pa.Array) -> pa.Array:
+        field = self.one.column.field
+        if self.rows is None or field not in self.rows.schema.names:
+            return nothing
+        return self.rows.column(field)
+
+    def _repeated(self, value: Value | None) -> pa.Array:
+        (scalar,) = array_of(self.one.column, [value])
+        return pa.repeat(scalar, self.given.count)

@@ -1,0 +1,59 @@
+"""Whether new rows satisfy the constraints that are enforced by now. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dataplane.frontend.catalog.schema import Rule
+from dataplane.frontend.planning.cases import Cases
+from dataplane.frontend.planning.given import Given
+from metasrv_base.elements.graph import Act
+from metasrv_base.elements.graphs import CHECK_CONSTRAINT, NOT_NULL, UNIQUE_CONSTRAINT
+from metasrv_base.errors import Refused
+
+Columns = Mapping[int, pa.Array]
+
+
+def check_rules(rules: Sequence[Rule], cases: Cases, given: Given, new: Columns) -> None:
+    """Raises Refused `constraint-violated` with the place of the first row that breaks one."""
+    for rule in rules:
+        checked = cases.where(rule.does, cases.sets(given, rule.columns), Act.CHECK)
+        if not pc.any(checked).as_py():
+            continue
+        broken = _BREAKS[rule.kind](rule, new)
+        if broken is None:
+            continue
+        row = pc.index(pc.and_(checked, broken), True).as_py()
+        if row >= 0:
+            names = ", ".join(column.name for column in rule.columns)
+            is_null = rule.kind == NOT_NULL.name
+            raise Refused(
+                "constraint-violated",
+                pointer=f"/rows/{given.place(row)}",
+                name=rule.name,
+                reason=f"{names} is null" if is_null else f"its condition on {names} is false",
+            )
+
+
+def _is_null(rule: Rule, new: Columns) -> pa.BooleanArray:
+    found = pc.is_null(new[rule.columns[0].id])
+    for column in rule.columns[1:]:
+        found = pc.or_(found, pc.is_null(new[column.id]))
+    return found
+
+
+def _seen_by_its_index(rule: Rule, new: Columns) -> None:
+    """Its unique index has the keys, and is checked like every other."""
+
+
+def _is_false(rule: Rule, new: Columns) -> pa.BooleanArray:
+    assert rule.check is not None, "a check has a condition"
+    return rule.check.broken(new)
+
+
+_BREAKS: Mapping[str, Callable[[Rule, Columns], pa.BooleanArray | None]] = {
+    NOT_NULL.name: _is_null,
+    UNIQUE_CONSTRAINT.name: _seen_by_its_index,
+    CHECK_CONSTRAINT.name: _is_false,
+}

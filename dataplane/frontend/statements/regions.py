@@ -1,0 +1,308 @@
+"""Regions as a statement reaches them: by the newest route, again and again, until its deadline."""
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from typing import TypeVar
+
+import pyarrow as pa
+
+from dataplane.frontend.catalog.catalog import LiveCatalog
+from dataplane.frontend.catalog.schema import Schema
+from dataplane.frontend.planning.entries import Entry
+from dataplane.frontend.statements.grouped_reads import GroupAnswer, GroupedReads, Lane
+from metasrv_base.concurrency.fanout import fan_out
+from metasrv_base.concurrency.offload import is_short_columnar, offload
+from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable, Unknown
+from metasrv_base.rng import Rng
+from metasrv_base.rows.nodes import Nodes, has_more
+from metasrv_base.rows.retry import JUDGED, at_the_end, may_send_again, until_final
+from metasrv_base.rows.split import body_of
+from metasrv_base.wire.api.tables import RegionRouteBody
+from metasrv_base.wire.node.batches import (
+    BatchHeader,
+    BatchResult,
+    ChecksumRequest,
+    ChecksumResult,
+)
+
+T = TypeVar("T")
+KEYS_AT_ONCE = 2_000
+KEYS_BYTES = 1 << 20
+"""Bytes of keys after which one read ends: its last key may exceed them."""
+ANSWER_BYTES_MAX = 16 << 20
+"""Bytes of one answer of a region. An answer holds one row at least, which may exceed them."""
+READS_AT_ONCE = 8
+
+
+@dataclass(slots=True)
+class Sent:
+    """What is known of a batch that was sent, over all its copies."""
+
+    unknown_epoch: int = -1
+    """The highest of a leader that did not answer; -1: each answered."""
+    judged_epoch: int = -1
+    """The highest of a leader that held the rows against it, so that it remembers no copy."""
+
+    def lost(self, epoch: int) -> None:
+        self.unknown_epoch = max(self.unknown_epoch, epoch)
+
+    def refused(self, epoch: int, error: Conflict) -> None:
+        """Who says that it does not lead, or that the schema has moved, has not looked for one."""
+        if error.code in JUDGED:
+            self.judged_epoch = max(self.judged_epoch, epoch)
+
+    @property
+    def perhaps(self) -> bool:
+        """Whether a copy may have been applied, or still be: only a leader of a higher epoch has
+        read all that an older one can ever have applied (P5)."""
+        return self.unknown_epoch >= 0 and self.judged_epoch <= self.unknown_epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    catalog: LiveCatalog
+    nodes: Nodes
+    rng: Rng
+    check_lease: Callable[[], None]
+    """Raises Unavailable when this process may not speak any more."""
+    holder_id: str
+    """Whom regions name when they count what they refuse."""
+    together: GroupedReads = field(default_factory=GroupedReads)
+
+    async def write(
+        self, schema: Schema, number: int, rows: pa.RecordBatch, sent: Sent, call: "Call"
+    ) -> BatchResult:
+        """Durable when it returns. Raises Conflict for an expectation that does not hold, and for a
+        schema version that has ended."""
+
+        async def send(region: RegionRouteBody) -> BatchResult:
+            header = BatchHeader(
+                table_id=schema.layout.table_id,
+                schema_version=schema.version,
+                epoch=region.epoch,
+                statement_id=call.statement_id,
+                sent_ms=call.sent_ms,
+                maintains_indexes=True,
+                holder=self.holder_id,
+            )
+            short = is_short_columnar(rows.num_rows, rows.nbytes)
+            body = await offload(short, body_of, rows, header)
+            self.check_lease()
+            try:
+                return await self.nodes.write(region, body, call.left_ms)
+            except Unknown:
+                sent.lost(region.epoch)
+                raise
+            except Conflict as error:
+                sent.refused(region.epoch, error)
+                raise
+
+        return await self._until_final(schema, number, call, send)
+
+    async def rows(
+        self,
+        schema: Schema,
+        number: int,
+        keys: Sequence[bytes],
+        call: "Call",
+        columns: Sequence[int] | None = None,
+    ) -> pa.Table:
+        """The live ones, with those columns; None: with all."""
+        if columns is None and len(keys) == 1:
+            return await self._row(schema, number, keys[0], call)
+        asked = {} if columns is None else {"columns": list(columns)}
+        return await self._by_keys(schema, number, keys, call, asked)
+
+    async def entries(
+        self, schema: Schema, number: int, index_id: int, keys: Sequence[bytes], call: "Call"
+    ) -> Mapping[bytes, Entry]:
+        """Those that are there."""
+        found = await self._by_keys(schema, number, keys, call, {"index": index_id})
+        columns = (found.column(name).to_pylist() for name in ("_entry", "_version", "_key"))
+        return {key: Entry(version, row) for key, version, row in zip(*columns, strict=True)}
+
+    async def _row(self, schema: Schema, number: int, key: bytes, call: "Call") -> pa.Table:
+        """With others that are read at the same moment, if it succeeds at the first attempt."""
+        may_share = True
+
+        async def send(region: RegionRouteBody) -> pa.Table | None:
+            nonlocal may_share
+            if not may_share:
+                return None
+            may_share = False
+            table_id, version = schema.layout.table_id, schema.version
+            lane = Lane(region.region_id, region.address, region.epoch, table_id, version)
+            return await self.together.row(lane, key, partial(ask, region))
+
+        async def ask(region: RegionRouteBody, keys: Sequence[bytes]) -> GroupAnswer:
+            texts = [key.hex() for key in keys]
+            wanted = {**_header(schema, region), "keys": texts, "bytes_max": ANSWER_BYTES_MAX}
+            found = await self.nodes.read_rows(region, "get", wanted, call.left_ms)
+            places = {key: at for at, key in enumerate(found.column("_key").to_pylist())}
+            rows = found.replace_schema_metadata(None)
+            return GroupAnswer(rows, places, is_whole=not has_more(found))
+
+        found = await self._read(schema, number, call, send)
+        return await self._by_keys(schema, number, [key], call, {}) if found is None else found
+
+    async def _by_keys(
+        self,
+        schema: Schema,
+        number: int,
+        keys: Sequence[bytes],
+        call: "Call",
+        asked: Mapping[str, object],
+    ) -> pa.Table:
+        """In no order."""
+        calls = [
+            partial(self._share, schema, number, share, call, asked)
+            for share in shares_of(sorted(set(keys)))
+        ]
+        parts = await fan_out(calls, at_once=READS_AT_ONCE)
+        return pa.concat_tables(chain.from_iterable(parts))
+
+    async def _share(
+        self,
+        schema: Schema,
+        number: int,
+        keys: Sequence[bytes],
+        call: "Call",
+        asked: Mapping[str, object],
+    ) -> Sequence[pa.Table]:
+        """Answer after answer, each of bounded size."""
+        rest, parts = keys, list[pa.Table]()
+        while True:
+            texts = [key.hex() for key in rest]
+            body = {**asked, "keys": texts, "bytes_max": ANSWER_BYTES_MAX}
+
+            def send(
+                region: RegionRouteBody, body: Mapping[str, object] = body
+            ) -> Awaitable[pa.Table]:
+                wanted = {**_header(schema, region), **body}
+                return self.nodes.read_rows(region, "get", wanted, call.left_ms)
+
+            found = await self._read(schema, number, call, send)
+            parts.append(found.replace_schema_metadata(None))
+            if not has_more(found):
+                return parts
+            name = "_entry" if "index" in asked else "_key"
+            rest = rest[bisect_right(rest, found.column(name)[-1].as_py()) :]
+
+    async def scan(self, schema: Schema, number: int, wanted: "Page", call: "Call") -> pa.Table:
+        async def send(region: RegionRouteBody) -> pa.Table:
+            body = {**_header(schema, region), **wanted.asked()}
+            return await self.nodes.read_rows(region, "scan", body, call.left_ms)
+
+        return await self._read(schema, number, call, send)
+
+    async def checksum(self, schema: Schema, number: int, call: "Call") -> ChecksumResult:
+        """Over all that its live rows have."""
+
+        async def send(region: RegionRouteBody) -> ChecksumResult:
+            body = ChecksumRequest.model_validate(_header(schema, region))
+            return await self.nodes.read(region, "checksum", body, call.left_ms, ChecksumResult)
+
+        return await self._read(schema, number, call, send)
+
+    async def _read(
+        self,
+        schema: Schema,
+        number: int,
+        call: "Call",
+        send: Callable[[RegionRouteBody], Awaitable[T]],
+    ) -> T:
+        """A read changes nothing, so a lost answer is only a late one. It counts only while the
+        lease is held after it was computed."""
+        try:
+            found = await self._until_final(schema, number, call, send)
+        except Unknown as error:
+            raise Unavailable("not-ready", **error.facts) from error
+        self.check_lease()
+        return found
+
+    async def _until_final(
+        self,
+        schema: Schema,
+        number: int,
+        call: "Call",
+        send: Callable[[RegionRouteBody], Awaitable[T]],
+    ) -> T:
+        async def ask() -> T:
+            return await send(self.catalog.region(schema.layout.table_id, number))
+
+        try:
+            return await until_final(ask, call.until, self.rng, _again)
+        except NotFound as error:
+            raise at_the_end(error) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What all requests of one part of a statement share."""
+
+    statement_id: str
+    until: float
+    """Seconds of the loop's clock."""
+    sent_ms: int | None = None
+    """When the statement was made, of one that writes; None: nobody said."""
+
+    @property
+    def left_ms(self) -> int:
+        return max(1, int((self.until - asyncio.get_running_loop().time()) * 1000))
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Of a scan in one region: rows by key, or by the entries of an index."""
+
+    from_key: bytes
+    to_key: bytes | None
+    columns: tuple[int, ...]
+    limit: int
+    index_id: int | None = None
+    """None: the rows themselves."""
+    bytes_max: int = ANSWER_BYTES_MAX
+    values_only: bool = False
+
+    def asked(self) -> dict[str, object]:
+        found: dict[str, object] = {
+            "from_key": self.from_key.hex(),
+            "to_key": None if self.to_key is None else self.to_key.hex(),
+            "columns": list(self.columns),
+            "limit": self.limit,
+            "bytes_max": self.bytes_max,
+        }
+        if self.index_id is not None:
+            found["index"] = self.index_id
+        if self.values_only:
+            found["values_only"] = True
+        return found
+
+
+def shares_of(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """Splits keys into shares, each for one read. Without keys there is one empty share."""
+    first, taken_bytes = 0, 0
+    for at, key in enumerate(keys):
+        if at - first == KEYS_AT_ONCE or taken_bytes > KEYS_BYTES:
+            yield keys[first:at]
+            first, taken_bytes = at, 0
+        taken_bytes += len(key)
+    yield keys[first:]
+
+
+def _header(schema: Schema, region: RegionRouteBody) -> dict[str, int]:
+    """A `ReadHeader`. The region judges it: to make one here would judge it twice."""
+    return {
+        "table_id": schema.layout.table_id,
+        "schema_version": schema.version,
+        "epoch": region.epoch,
+    }
+
+
+def _again(error: MetaError) -> bool:
+    """With the newest route. A schema version that has ended stays ended."""
+    return may_send_again(error) and error.code != "schema-version-stale"

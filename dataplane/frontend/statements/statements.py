@@ -1,0 +1,97 @@
+"""What every statement is: a transaction with one table, under the newest schema known."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from dataplane.frontend.catalog.catalog import LiveCatalog, Name
+from dataplane.frontend.catalog.schema import Schema
+from dataplane.frontend.lease.holder import Holder
+from dataplane.frontend.lease.latency import Latency
+from dataplane.frontend.lease.transactions import Transaction, Transactions
+from dataplane.frontend.statements.regions import Call
+from metasrv_base.clock import Clock
+from metasrv_base.errors import Conflict, NotFound, Unavailable
+
+T = TypeVar("T")
+CATCH_UP_S_MAX = 2.0
+"""For a table that is not known: how long to wait for the word of the leader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    holder: Holder
+    catalog: LiveCatalog
+    transactions: Transactions
+    clock: Clock
+    latency: Latency
+
+    @contextmanager
+    def running(self) -> Iterator[Transaction]:
+        """A transaction as long as one request."""
+        self.holder.check()
+        began_ms = self.clock.mono_ms()
+        with self.transactions.running(began_ms) as transaction:
+            yield transaction
+        self.latency.took(self.clock.mono_ms() - began_ms)
+
+    async def bound(self, transaction: Transaction, name: Name) -> Schema:
+        """To the newest version known; what is not known may have been made a moment ago."""
+        try:
+            schema = self.catalog.named(name)
+        except NotFound:
+            await self._catch_up()
+            schema = self.catalog.named(name)
+        self.bind(transaction, schema)
+        return schema
+
+    def bind(self, transaction: Transaction, schema: Schema) -> None:
+        """To that version, or a newer one of the same table."""
+        self.transactions.bind(transaction, schema.layout.table_id, schema.version)
+
+    async def finished(
+        self,
+        transaction: Transaction,
+        schema: Schema,
+        read: Callable[[Schema], Awaitable[T]],
+        must_fit: Callable[[Schema], object] = lambda newer: None,
+    ) -> T:
+        """Under the newest schema, if that which it began with has ended meanwhile. *must_fit*
+        raises if it cannot be read under that: then no later one is waited for."""
+        until = self.call(transaction).until
+        while True:
+            try:
+                return await read(schema)
+            except Conflict as error:
+                if error.code != "schema-version-stale":
+                    raise
+                try:
+                    async with asyncio.timeout_at(until):
+                        newer = await self.catalog.newer(schema)
+                except TimeoutError:
+                    raise error from None
+                must_fit(newer)
+                self.bind(transaction, newer)
+                schema = newer
+
+    def check_age(self, transaction: Transaction) -> None:
+        """Raises Conflict("transaction-too-old")."""
+        self.transactions.check_age(transaction, self.clock.mono_ms())
+
+    def left_s(self, transaction: Transaction) -> float:
+        """Until it is too old; never below zero."""
+        until_ms = self.transactions.until_ms(transaction)
+        return max(0.0, (until_ms - self.clock.mono_ms()) / 1000)
+
+    def call(self, transaction: Transaction) -> Call:
+        """Until the transaction is too old."""
+        return Call(transaction.id, asyncio.get_running_loop().time() + self.left_s(transaction))
+
+    async def _catch_up(self) -> None:
+        try:
+            async with asyncio.timeout(CATCH_UP_S_MAX):
+                await self.holder.newest()
+        except TimeoutError as error:
+            raise Unavailable("not-ready", what="the catalog of this frontend") from error

@@ -1,0 +1,242 @@
+"""All that a region stores as of a mark, held against its table's schema: what does not fit.
+
+Rows are judged where they are read. For each index the entries that rows must have are shared out
+by ranges of entry keys, as when the index is filled, and joined there with those that are stored.
+Nothing is written. Which rules there are: metasrv_base/wire/node/checks.py.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from dataplane.pipelines.jobs.backfill import Run as Entries
+from dataplane.pipelines.jobs.backfill import Share, joined, shared_out
+from dataplane.pipelines.jobs.backfill_plan import Survey, cut_outputs, cut_pieces
+from dataplane.pipelines.jobs.entry_files import rows_at_mark, survey_file
+from dataplane.pipelines.pace import PaceAddress, PaceClient
+from dataplane.pipelines.shares import unpacked
+from dataplane.pipelines.tasks import Failure, Watch, guarded, on_executors, unless_failed
+from dataplane.region.check.row_checks import Judge
+from dataplane.region.check.table_check import (
+    entry_faults,
+    family_faults,
+    merged,
+    name_faults,
+    row_faults,
+    value_faults,
+)
+from dataplane.region.disk.disk import Disk
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.disk.lost import lost_if_missing
+from dataplane.region.files.block_cache import BlockCache
+from dataplane.region.files.file_reader import FileReader, FileSource
+from dataplane.region.files.footer import read_footer
+from dataplane.region.format.columns import chosen, columns_told
+from dataplane.region.format.families import ENTRY_COLUMNS, ROWS
+from dataplane.region.format.key_range import KeyRange
+from dataplane.region.format.names import ATTEMPTS, DATA
+from dataplane.region.indexes.index_entries import IndexDef, sorted_entries
+from dataplane.region.manifests.adoption import entry_of
+from metasrv_base.errors import NotFound, Unavailable
+from metasrv_base.wire.node.checks import CheckedIndex, DataFaults
+from metasrv_base.wire.node.inputs import BorrowedFile, Snapshot
+from metasrv_base.wire.node.jobs import CheckJob, CheckResult, RowCheck
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Of rows; goes with every task that reads them."""
+
+    rows: Snapshot
+    required: tuple[Judge, ...]
+    constraints: tuple[Judge, ...]
+    pace: PaceAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Of one index; goes with every task."""
+
+    run: Entries
+    """Which makes the entries that rows must have."""
+    stored: Snapshot
+    """Its entries."""
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What one task has read, and what is wrong with it."""
+
+    rows_read: int
+    """Stored ones, of all versions."""
+    entries_read: int
+    rows: int
+    """As of the mark."""
+    entries: int
+    faults: DataFaults
+
+
+def check(spark: SparkSession, job: CheckJob, watch: Watch) -> CheckResult:
+    """Raises Unavailable: `region-lost` for an input that is gone or damaged, else retryable.
+    Raises Refused for an index or a constraint that makes no sense of the snapshot's columns."""
+    snapshot = job.snapshot
+    rows = of_family(snapshot, ROWS)
+    columns = columns_told(snapshot.columns)
+    required = [RowCheck(constraint=id, kind="not-null", columns=[id]) for id in job.required]
+    indexes = [(one, _definition(one, job)) for one in job.indexes]
+    parts = [family_faults([one.file for one in snapshot.files], {one.id for one in job.indexes})]
+    parts += on_executors(spark, partial(_values_of, frozenset(job.owned)), rows.files)
+    parts += on_executors(spark, _names_of, [snapshot.root])
+    stored = {one.id: of_family(snapshot, one.id) for one in job.indexes}
+    total = rows.rows * (1 + len(indexes)) + sum(entries.rows for entries in stored.values())
+    with watch.paced(total) as pace:
+        rules = Rules(
+            rows,
+            tuple(Judge.of(one, columns) for one in required),
+            tuple(Judge.of(one, columns) for one in job.checks),
+            pace,
+        )
+        pieces = cut_pieces(on_executors(spark, partial(_survey, None), rows.files))
+        watch.check()
+        looked = on_executors(spark, partial(_judged, rules), pieces)
+        _must_be_whole(sum(one.rows_read for one in looked), rows)
+        for one, index in indexes:
+            watch.check()
+            bounds = _bounds(spark, rows, index)
+            run = Entries(rows, index, "", "", pieces, bounds, pace)
+            joins = _joins(spark, Join(run, stored[one.id], one.complete))
+            _must_be_whole(sum(join.rows_read for join in joins), rows)
+            _must_be_whole(sum(join.entries_read for join in joins), stored[one.id])
+            looked += joins
+    return CheckResult(
+        job_id=job.job_id,
+        rows_in=sum(one.rows for one in looked),
+        entries=sum(one.entries for one in looked),
+        faults=merged([*parts, *(one.faults for one in looked)]),
+    )
+
+
+def of_family(snapshot: Snapshot, family: int) -> Snapshot:
+    files = [one for one in snapshot.files if one.file.family == family]
+    return snapshot.model_copy(update={"files": files})
+
+
+def _definition(one: CheckedIndex, job: CheckJob) -> IndexDef:
+    return IndexDef.of(one.id, one.columns, columns_told(job.snapshot.columns), unique=one.unique)
+
+
+def _must_be_whole(read: int, snapshot: Snapshot) -> None:
+    """Every stored row or entry is read once, or nothing is said."""
+    if read != snapshot.rows:
+        raise Unavailable("not-ready", rows_read=read, expected=snapshot.rows)
+
+
+def _survey(index: IndexDef | None, one: BorrowedFile) -> Survey:
+    return survey_file(LocalDisk(), one, index)
+
+
+# Files ------------------------------------------------------------------------------------------
+
+
+def _values_of(owned: frozenset[int], one: BorrowedFile) -> DataFaults:
+    """By the footer: of each column how many rows of the file have a value in it."""
+    disk, entry = LocalDisk(), entry_of(one.file, one.root)
+    path = FileReader(FileSource(disk, one.root, BlockCache()), entry).path
+    with lost_if_missing(one.root, entry.name):
+        metadata = read_footer(disk, path, entry).metadata
+    counts: dict[int, int] = {}
+    for place in range(metadata.num_columns):
+        name = metadata.schema.column(place).path
+        if not (name[:1] == "c" and name[1:].isdigit()):
+            continue
+        groups = (metadata.row_group(group) for group in range(metadata.num_row_groups))
+        nulls = [(group.num_rows, group.column(place).statistics) for group in groups]
+        counts[int(name[1:])] = sum(
+            rows - (found.null_count if found is not None else 0) for rows, found in nulls
+        )
+    return value_faults(one.file.name, counts, owned)
+
+
+def _names_of(root: str) -> DataFaults:
+    return name_faults(dict(_sizes(LocalDisk(), root)))
+
+
+def _sizes(disk: Disk, root: str, folder: str = "") -> Iterator[tuple[str, int]]:
+    """Of every file; what goes meanwhile is not there."""
+    for name in disk.list(f"{root}/{folder}".rstrip("/")):
+        path = f"{folder}{name}"
+        if path in (DATA, ATTEMPTS) or folder == f"{ATTEMPTS}/":
+            yield from _sizes(disk, root, f"{path}/")
+            continue
+        try:
+            yield path, disk.size(f"{root}/{path}")
+        except NotFound:
+            continue
+
+
+# Rows and entries -------------------------------------------------------------------------------
+
+
+def _judged(rules: Rules, keys: KeyRange) -> Looked:
+    named = {c.id for one in (*rules.required, *rules.constraints) for c in one.columns}
+    columns = chosen(columns_told(rules.rows.columns), named)
+    read = rows = 0
+    faults = []
+    with closing(PaceClient(rules.pace)) as client:
+
+        def seen(count: int) -> None:
+            nonlocal read
+            client.take(count)
+            read += count
+
+        for part in rows_at_mark(LocalDisk(), rules.rows, keys, columns, seen):
+            rows += part.num_rows
+            faults.append(row_faults(part, rules.required, rules.constraints))
+    return Looked(read, 0, rows, 0, merged(faults))
+
+
+def _bounds(spark: SparkSession, rows: Snapshot, index: IndexDef) -> tuple[bytes, ...]:
+    surveys = on_executors(spark, partial(_survey, index), rows.files)
+    return cut_outputs(surveys, rows.rows, spark.sparkContext.defaultParallelism)
+
+
+def _joins(spark: SparkSession, join: Join) -> Sequence[Looked]:
+    run = join.run
+    pieces = spark.sparkContext.parallelize(range(len(run.pieces)), len(run.pieces))
+    shares = pieces.flatMap(partial(shared_out, run)).partitionBy(run.outputs, int)
+    return unless_failed(shares.mapPartitions(partial(_joined, join)).collect())
+
+
+def _joined(join: Join, shares: Iterable[tuple[int, Share | Failure]]) -> list[Looked | Failure]:
+    """Of one range of entry keys."""
+    got = list(shares)
+    for _, share in got:
+        if isinstance(share, Failure):
+            return [share]
+    whole = [share for _, share in got if isinstance(share, Share)]
+    return [guarded(partial(_looked, join, got[0][0]), whole)]
+
+
+def _looked(join: Join, number: int, shares: Sequence[Share]) -> Looked:
+    run, read = join.run, 0
+    if sorted(share.piece for share in shares) != list(range(len(run.pieces))):
+        raise Unavailable("not-ready", shares=len(shares), expected=len(run.pieces))
+    ends = (b"", *run.bounds, None)
+    keys = KeyRange(ends[number] or b"", ends[number + 1])
+    expected = sorted_entries(joined(unpacked(share.entries) for share in shares))
+    with closing(PaceClient(run.pace)) as client:
+
+        def seen(count: int) -> None:
+            nonlocal read
+            client.take(count)
+            read += count
+
+        stored = joined(rows_at_mark(LocalDisk(), join.stored, keys, ENTRY_COLUMNS, seen))
+    faults = entry_faults(expected, stored, run.index, complete=join.complete)
+    # In each range every share says how many rows its piece has: they are counted in the first.
+    rows_read = 0 if number else sum(share.read for share in shares)
+    return Looked(rows_read, read, 0, stored.num_rows, faults)

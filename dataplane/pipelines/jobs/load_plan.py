@@ -1,0 +1,139 @@
+"""Which rows of its input each task of a load reads, and which file each task writes. Pure."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from metasrv_base.errors import Refused
+
+PIECE_ROWS = 256 << 10
+"""That one task reads, at least; row groups stay whole, and are read some rows at a time."""
+SAMPLE_ROWS = 4096
+"""So many rows stand behind each sample."""
+OUTPUT_ROWS = 1 << 20
+"""Of one file; a task has them in memory, and once more while it sorts them."""
+OUTPUT_BYTES = 128 << 20
+"""Of one file, before it is compressed."""
+OUTPUT_ROWS_MIN = 64 << 10
+"""A file is not made smaller so that more tasks have something to do."""
+FILES_MAX = 2048
+"""Of one load: the record of its procedure lists them."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """As its footer, and the folder it is in, say."""
+
+    path: str
+    bytes: int
+    modified_ns: int
+    groups: tuple[int, ...]
+    """Rows of each row group."""
+    raw_bytes: int
+    """Of the rows, decoded."""
+
+    @property
+    def rows(self) -> int:
+        return sum(self.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Row groups of one file."""
+
+    number: int
+    file: InputFile
+    groups: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A row, standing for SAMPLE_ROWS."""
+
+    region: int
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Files to be written: some for each region, in order of keys."""
+
+    bounds: Mapping[int, tuple[bytes, ...]]
+    """By region: between the rows of one file and of the next."""
+    first: Mapping[int, int]
+    """By region: the number of its first file."""
+
+    @property
+    def count(self) -> int:
+        return sum(len(bounds) + 1 for bounds in self.bounds.values())
+
+    @property
+    def regions(self) -> Sequence[int]:
+        """Of each file."""
+        return [region for region, bounds in self.bounds.items() for _ in range(len(bounds) + 1)]
+
+
+def digest_of(files: Iterable[InputFile]) -> str:
+    """By which it is known whether files are those of before."""
+    found = hashlib.sha256()
+    for file in sorted(files, key=lambda file: file.path):
+        found.update(f"{file.path}\0{file.bytes}\0{file.modified_ns}\0{file.groups}\0".encode())
+    return found.hexdigest()
+
+
+def cut_pieces(files: Iterable[InputFile], piece_rows: int = PIECE_ROWS) -> tuple[Piece, ...]:
+    """All row groups, each once."""
+    pieces: list[Piece] = []
+    for file in files:
+        groups: list[int] = []
+        for group in range(len(file.groups)):
+            groups.append(group)
+            if sum(file.groups[one] for one in groups) >= piece_rows:
+                pieces.append(Piece(len(pieces), file, tuple(groups)))
+                groups = []
+        if groups:
+            pieces.append(Piece(len(pieces), file, tuple(groups)))
+    return tuple(pieces)
+
+
+def needs_samples(files: Sequence[InputFile], tasks_at_once: int) -> bool:
+    """Whether any region could have more files than one."""
+    return _files_for(sum(file.rows for file in files), files, tasks_at_once) > 1
+
+
+def cut_outputs(
+    regions: Iterable[int],
+    samples: Iterable[Sample],
+    files: Sequence[InputFile],
+    tasks_at_once: int,
+) -> Outputs:
+    """Rows with one key are never parted. Raises Refused `ddl-too-large` for too many files."""
+    keys = {
+        region: sorted(sample.key for sample in some)
+        for region, some in groupby(
+            sorted(samples, key=lambda sample: sample.region), key=lambda sample: sample.region
+        )
+    }
+    bounds, first, count = {}, {}, 0
+    for region in sorted(regions):
+        found = keys.get(region, [])
+        share = -(-tasks_at_once * len(found) // max(1, sum(map(len, keys.values()))))
+        wanted = _files_for(len(found) * SAMPLE_ROWS, files, share)
+        cuts = (found[len(found) * number // wanted] for number in range(1, wanted))
+        bounds[region] = tuple(dict.fromkeys(cut for cut in cuts if cut > found[0]))
+        first[region] = count
+        count += len(bounds[region]) + 1
+    if count > FILES_MAX:
+        raise Refused("ddl-too-large", needs=f"{count} files", limit=f"{FILES_MAX} files")
+    return Outputs(bounds, first)
+
+
+def _files_for(rows: int, files: Sequence[InputFile], tasks_at_once: int) -> int:
+    mean_bytes = sum(file.raw_bytes for file in files) // max(1, sum(file.rows for file in files))
+    return max(
+        -(-rows // OUTPUT_ROWS),
+        -(-rows * mean_bytes // OUTPUT_BYTES),
+        min(tasks_at_once, rows // OUTPUT_ROWS_MIN),
+        1,
+    )

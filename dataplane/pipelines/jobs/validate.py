@@ -1,0 +1,96 @@
+"""A region's rows as of a mark are looked at, range by range: which of them break a constraint."""
+
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from dataplane.pipelines.jobs.backfill_plan import Survey, cut_pieces
+from dataplane.pipelines.jobs.entry_files import rows_at_mark, survey_file
+from dataplane.pipelines.pace import PaceAddress, PaceClient
+from dataplane.pipelines.tasks import Watch, on_executors
+from dataplane.region.check.row_checks import Judge, violations
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.format.columns import ColumnDef, chosen, columns_told
+from dataplane.region.format.key_range import KeyRange
+from metasrv_base.errors import Unavailable
+from metasrv_base.wire.node.inputs import BorrowedFile, Snapshot
+from metasrv_base.wire.node.jobs import ValidateJob, ValidateResult
+from metasrv_base.wire.node.offenders import (
+    LISTED_CHARS_MAX,
+    OFFENDERS_MAX,
+    Violation,
+    first_within,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Goes with every task."""
+
+    snapshot: Snapshot
+    judges: tuple[Judge, ...]
+    pace: PaceAddress
+
+    @property
+    def columns(self) -> tuple[ColumnDef, ...]:
+        """That the constraints name."""
+        named = {column.id for judge in self.judges for column in judge.columns}
+        return chosen(columns_told(self.snapshot.columns), named)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """On one range of rows."""
+
+    read: int
+    """Stored rows."""
+    rows: int
+    violations: tuple[Violation, ...]
+    total: int
+
+
+def validate(spark: SparkSession, job: ValidateJob, watch: Watch) -> ValidateResult:
+    """Raises Unavailable: `region-lost` for an input that is gone or damaged, else retryable.
+    Raises Refused for a constraint that makes no sense of the snapshot's columns."""
+    snapshot = job.snapshot
+    columns = columns_told(snapshot.columns)
+    judges = tuple(Judge.of(check, columns) for check in job.checks)
+    with watch.paced(snapshot.rows) as pace:
+        surveys = on_executors(spark, _survey, snapshot.files)
+        watch.check()
+        pieces = cut_pieces(surveys) if snapshot.files else ()
+        verdicts = on_executors(spark, partial(_judged, Run(snapshot, judges, pace)), pieces)
+    read = sum(verdict.read for verdict in verdicts)
+    if read != snapshot.rows:
+        raise Unavailable("not-ready", rows_read=read, expected=snapshot.rows)
+    found = [one for verdict in verdicts for one in verdict.violations]
+    return ValidateResult(
+        job_id=job.job_id,
+        rows_in=sum(verdict.rows for verdict in verdicts),
+        violations=first_within(found[:OFFENDERS_MAX], LISTED_CHARS_MAX),
+        violations_total=sum(verdict.total for verdict in verdicts),
+    )
+
+
+def _survey(one: BorrowedFile) -> Survey:
+    return survey_file(LocalDisk(), one, None)
+
+
+def _judged(run: Run, keys: KeyRange) -> Verdict:
+    read = rows = total = 0
+    named: list[Violation] = []
+    with closing(PaceClient(run.pace)) as client:
+
+        def seen(count: int) -> None:
+            nonlocal read
+            client.take(count)
+            read += count
+
+        for part in rows_at_mark(LocalDisk(), run.snapshot, keys, run.columns, seen):
+            rows += part.num_rows
+            found, count = violations(part, run.judges, OFFENDERS_MAX - len(named))
+            named += found
+            total += count
+    return Verdict(read, rows, tuple(named), total)

@@ -1,0 +1,99 @@
+"""Which rows of a table break which constraint, with what they say. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dataplane.region.format.columns import KEY, ColumnDef, chosen
+from dataplane.region.indexes.index_entries import whole
+from metasrv_base.errors import Refused
+from metasrv_base.expressions.check import Check
+from metasrv_base.rows.convert import json_column
+from metasrv_base.schema.conversion import Conversion, conversion_of
+from metasrv_base.schema.types import ColumnType, parse_type
+from metasrv_base.wire.node.jobs import RowCheck
+from metasrv_base.wire.node.offenders import LISTED_CHARS_MAX, Violation, first_within, shown
+
+Values = Mapping[int, pa.Array]
+"""Of columns by id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """One constraint, ready to be looked at."""
+
+    constraint: int
+    columns: tuple[ColumnDef, ...]
+    """That it names, in order of id."""
+    rule: Check | Conversion | None
+    """None: none of the columns may be null."""
+
+    @classmethod
+    def of(cls, asked: RowCheck, columns: Sequence[ColumnDef]) -> "Judge":
+        """*columns*: the table's. Raises Refused for a constraint that makes no sense of them."""
+        types = {column.id: parse_type(column.type) for column in columns}
+        check = _check(asked, types)
+        ids = asked.columns if check is None else check.columns
+        unknown = sorted(set(ids) - set(types))
+        if unknown:
+            reason = f"no columns {unknown}"
+            raise Refused("invalid-request", constraint=asked.constraint, reason=reason)
+        return cls(asked.constraint, chosen(columns, ids), check or _conversion(asked, types))
+
+    def broken(self, values: Values) -> pa.BooleanArray:
+        if isinstance(self.rule, Check):
+            return self.rule.broken(values)
+        if isinstance(self.rule, Conversion):
+            (column,) = self.columns
+            return self.rule.of_array(values[column.id]).misfits
+        return reduce(pc.or_, [pc.is_null(values[column.id]) for column in self.columns])
+
+
+def _check(asked: RowCheck, types: Mapping[int, ColumnType]) -> Check | None:
+    if asked.kind != "check":
+        return None
+    if asked.expression is None:
+        raise Refused("invalid-request", constraint=asked.constraint, found="no expression")
+    return Check.of(asked.expression, types)
+
+
+def _conversion(asked: RowCheck, types: Mapping[int, ColumnType]) -> Conversion | None:
+    if asked.kind != "convertible":
+        return None
+    if asked.to_type is None or len(asked.columns) != 1:
+        raise Refused("invalid-request", constraint=asked.constraint, found="not one type to one")
+    return conversion_of(types[asked.columns[0]], parse_type(asked.to_type))
+
+
+def violations(
+    rows: pa.Table, judges: Sequence[Judge], limit: int
+) -> tuple[tuple[Violation, ...], int]:
+    """The first *limit* in the order of *rows*, and how many there are: a row that breaks two
+    constraints counts twice. *rows*: `_key` and the columns that the constraints name."""
+    found: list[tuple[int, Violation]] = []
+    total = 0
+    for judge in judges:
+        columns = {column.id: whole(rows.column(column.name)) for column in judge.columns}
+        places = pc.indices_nonzero(judge.broken(columns))
+        total += len(places)
+        first = places[:limit]
+        found += zip(first.to_pylist(), _named(judge, rows.take(first)), strict=True)
+    found.sort(key=lambda one: one[0])
+    named = (violation for _, violation in found[:limit])
+    return tuple(first_within(named, LISTED_CHARS_MAX)), total
+
+
+def _named(judge: Judge, rows: pa.Table) -> Iterator[Violation]:
+    values = {
+        str(column.id): json_column(parse_type(column.type), rows.column(column.name))
+        for column in judge.columns
+    }
+    for place, key in enumerate(rows.column(KEY).to_pylist()):
+        yield Violation(
+            constraint=judge.constraint,
+            row_key=key.hex(),
+            values={name: shown(column[place]) for name, column in values.items()},
+        )

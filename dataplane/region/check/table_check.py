@@ -1,0 +1,158 @@
+"""Does what a region stores fit the table's schema? Rows and entries as whole tables. Pure.
+
+Each function looks at one of the rules of metasrv_base/wire/node/checks.py, or at two that are two
+halves of one full outer join; `merged` adds up what they find in the parts of a region.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import pyarrow as pa
+from pydantic import JsonValue
+
+from dataplane.region.check.row_checks import Judge, violations
+from dataplane.region.format.columns import KEY
+from dataplane.region.format.families import ROW, ROWS
+from dataplane.region.format.names import is_ours
+from dataplane.region.indexes.index_entries import IndexDef, duplicates_of
+from metasrv_base.errors import Corrupt
+from metasrv_base.schema.entrycodec import decode_values
+from metasrv_base.schema.values import to_json
+from metasrv_base.wire.node.checks import FAULTS_MAX, DataFault, DataFaults, DataRule
+from metasrv_base.wire.node.offenders import LISTED_CHARS_MAX, Violation, first_within, shown
+from metasrv_base.wire.node.orders import DataFile
+
+
+def merged(parts: Iterable[DataFaults], limit: int = FAULTS_MAX) -> DataFaults:
+    """In the order of the parts; of each rule the first *limit*, and of all as many as an answer
+    may list."""
+    listed: Counter[DataRule] = Counter()
+    totals: Counter[DataRule] = Counter()
+    found = []
+    for part in parts:
+        totals.update(part.totals)
+        for fault in part.found:
+            if listed[fault.rule] < limit:
+                listed[fault.rule] += 1
+                found.append(fault)
+    return DataFaults(found=first_within(found, LISTED_CHARS_MAX), totals=dict(totals))
+
+
+def entry_faults(
+    expected: pa.Table, stored: pa.Table, index: IndexDef, *, complete: bool
+) -> DataFaults:
+    """The full outer join of the entries that rows must have with those that are stored, both by
+    key: rows without an entry, and entries without a row of these values."""
+    parts = [_entries(DataRule.ENTRY_WRONG, _without(stored, expected), index)]
+    if complete:
+        parts.append(_entries(DataRule.ENTRY_MISSING, _without(expected, stored), index))
+    if complete and index.unique:
+        parts.append(_shared_values(expected, index))
+    return merged(parts)
+
+
+def row_faults(
+    rows: pa.Table, required: Sequence[Judge], constraints: Sequence[Judge]
+) -> DataFaults:
+    """*required*: one for each required column, which bears the column's id for its own."""
+    missing, missing_total = violations(rows, required, FAULTS_MAX)
+    broken, broken_total = violations(rows, constraints, FAULTS_MAX)
+    return merged(
+        (
+            _rows(DataRule.REQUIRED_MISSING, missing, missing_total),
+            _rows(DataRule.CONSTRAINT_BROKEN, broken, broken_total),
+        )
+    )
+
+
+def value_faults(file: str, values: Mapping[int, int], owned: Collection[int]) -> DataFaults:
+    """*values*: by column id, how many a file of rows has; *owned*: columns of the table, and those
+    that it had: their values go when the file is merged."""
+    strange = {id: count for id, count in values.items() if count and id not in owned}
+    found = [
+        DataFault(rule=DataRule.VALUE_UNOWNED, element=id, file=file, count=count)
+        for id, count in sorted(strange.items())
+    ]
+    return _faults(DataRule.VALUE_UNOWNED, found, sum(strange.values()))
+
+
+def family_faults(files: Iterable[DataFile], indexes: Collection[int]) -> DataFaults:
+    """*files*: all that a region lists."""
+    strange = [file for file in files if file.family != ROWS and file.family not in indexes]
+    found = [
+        DataFault(rule=DataRule.ENTRY_UNOWNED, element=file.family, file=file.name, count=file.rows)
+        for file in strange
+    ]
+    return _faults(DataRule.ENTRY_UNOWNED, found, sum(file.rows for file in strange))
+
+
+def name_faults(sizes: Mapping[str, int]) -> DataFaults:
+    """*sizes*: of all files below a region's root, by name relative to it. A name that a region
+    would write is a part of it, or goes when it next tidies up; no other name ever does."""
+    found = [
+        DataFault(rule=DataRule.BYTES_UNEXPLAINED, file=name, count=max(size, 1))
+        for name, size in sorted(sizes.items())
+        if not is_ours(name)
+    ]
+    return _faults(DataRule.BYTES_UNEXPLAINED, found, len(found))
+
+
+def _faults(rule: DataRule, found: Sequence[DataFault], total: int) -> DataFaults:
+    listed = first_within(found[:FAULTS_MAX], LISTED_CHARS_MAX)
+    return DataFaults(found=listed, totals={rule: total} if total else {})
+
+
+def _rows(rule: DataRule, found: Sequence[Violation], total: int) -> DataFaults:
+    named = [
+        DataFault(rule=rule, element=one.constraint, row_keys=[one.row_key], values=one.values)
+        for one in found
+    ]
+    return _faults(rule, named, total)
+
+
+def _without(left: pa.Table, right: pa.Table) -> pa.Table:
+    """Entries of *left* that *right* does not have, by key."""
+    both = [KEY, ROW]
+    found = left.select(both).join(right.select(both), keys=both, join_type="left anti")
+    return found.sort_by([(KEY, "ascending"), (ROW, "ascending")])
+
+
+def _entries(rule: DataRule, entries: pa.Table, index: IndexDef) -> DataFaults:
+    first = entries.slice(0, FAULTS_MAX)
+    pairs = zip(first.column(KEY).to_pylist(), first.column(ROW).to_pylist(), strict=True)
+    found = [
+        DataFault(
+            rule=rule,
+            element=index.family,
+            row_keys=[row.hex()],
+            values=_values(index, key),
+            entry_key=key.hex(),
+        )
+        for key, row in pairs
+    ]
+    return _faults(rule, found, entries.num_rows)
+
+
+def _values(index: IndexDef, key: bytes) -> dict[str, JsonValue]:
+    """None at all of a key that cannot be decoded."""
+    try:
+        values = decode_values(index.types, key)
+    except Corrupt:
+        return {}
+    named = zip(index.columns, index.types, values, strict=True)
+    return {str(c.id): None if value is None else shown(to_json(t, value)) for c, t, value in named}
+
+
+def _shared_values(expected: pa.Table, index: IndexDef) -> DataFaults:
+    duplicates, total = duplicates_of(expected, index, FAULTS_MAX)
+    ids = [str(column.id) for column in index.columns]
+    found = [
+        DataFault(
+            rule=DataRule.CONSTRAINT_BROKEN,
+            element=index.family,
+            row_keys=one.row_keys,
+            values=dict(zip(ids, one.values, strict=True)),
+        )
+        for one in duplicates
+    ]
+    return _faults(DataRule.CONSTRAINT_BROKEN, found, total)

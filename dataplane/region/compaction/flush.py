@@ -1,0 +1,83 @@
+"""Each memtable becomes a Parquet file of the own root; what the manifest says then."""
+
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dataplane.region.compaction.kept_versions import KeptVersions
+from dataplane.region.files.file_writer import FileTarget, write_rows, writing_bytes
+from dataplane.region.format.columns import ColumnDef
+from dataplane.region.format.families import columns_in
+from dataplane.region.format.names import DATA, Numbered, data_name
+from dataplane.region.manifests.manifest import FileEntry, Manifest, Mark, SealedEntry
+from dataplane.region.memory.memory import Memory
+from dataplane.region.memory.memtable import Memtable
+from dataplane.region.place import RegionPlace
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """Memtables that are being flushed, and what the log said when they were frozen."""
+
+    memory: Memory
+    log_from: int
+    sequence: int
+    closed_bytes: int
+
+
+def flush_bytes(memory: Memory) -> int:
+    """The memory that a flush takes: families are written one after the other."""
+    return max(
+        (one.copy_bytes + writing_bytes(one.rows, one.columns) for one in memory.memtables()),
+        default=0,
+    )
+
+
+def write_memtable(
+    place: RegionPlace,
+    columns: Sequence[ColumnDef],
+    memtable: Memtable,
+    name: Numbered,
+    marks: Sequence[Mark],
+) -> FileEntry:
+    """The newest row of each key, and what open marks keep beside it; `columns` are the table's.
+
+    The file is durable, but nothing until a manifest names it.
+    """
+    own = columns_in(memtable.family, columns)
+    folder = posixpath.join(place.root, DATA)
+    place.disk.make_folder(folder)
+    rows = memtable.parts_by_key(every_version=bool(marks))
+    if marks:
+        rows = map(KeptVersions(mark.version for mark in marks).of, rows)
+    target = FileTarget(place.disk, place.root, data_name(name), own, memtable.family)
+    entry = write_rows(target, rows)
+    place.disk.sync_folder(folder)
+    return entry
+
+
+def flushed(
+    manifest: Manifest,
+    frozen: Frozen,
+    entries: Sequence[FileEntry],
+    version: int,
+) -> Manifest:
+    """The number is the caller's. A family may have died since its file was begun."""
+    living = (entry for entry in entries if entry.family not in manifest.dead_indexes)
+    return manifest.model_copy(
+        update={
+            "version": version,
+            "sequence": frozen.sequence,
+            "log_from": frozen.log_from,
+            "files": (*manifest.files, *living),
+            "sealed": covered(manifest.sealed),
+        }
+    )
+
+
+def covered(sealed: Sequence[SealedEntry]) -> tuple[SealedEntry, ...]:
+    """What stays listed once all replayed rows stand in own files: borrowed segments, since they
+    go away by adoption alone; own ones are not needed any more."""
+    return tuple(
+        entry.model_copy(update={"covered": True}) for entry in sealed if entry.root is not None
+    )

@@ -1,0 +1,84 @@
+"""Merges files of a region into one: a window of rows at a time, and only what must be kept."""
+
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dataplane.region.compaction.compaction import Compaction
+from dataplane.region.compaction.kept_versions import KeptVersions
+from dataplane.region.files.file_reader import FileReader
+from dataplane.region.files.file_writer import FileTarget, write_rows, writing_bytes
+from dataplane.region.format.columns import DELETE, OP, VERSION, ColumnDef
+from dataplane.region.format.families import columns_in
+from dataplane.region.format.key_range import KeyRange
+from dataplane.region.format.names import DATA, Numbered, data_name
+from dataplane.region.manifests.manifest import FileEntry
+from dataplane.region.place import RegionPlace
+from dataplane.region.reads.lookup import View, merge_sources, scan_bytes
+from dataplane.region.reads.merge import merge_versions
+
+
+def merge_bytes(place: RegionPlace, columns: Sequence[ColumnDef], plan: Compaction) -> int:
+    """The memory that `write_compacted` takes. Reads footers."""
+    own = columns_in(plan.family, columns)
+    rows = sum(entry.rows for entry in plan.inputs)
+    read = scan_bytes(View((), _readers(place, plan)), KeyRange(), own)
+    return read + writing_bytes(rows, len(own))
+
+
+def write_compacted(
+    place: RegionPlace,
+    columns: Sequence[ColumnDef],
+    plan: Compaction,
+    name: Numbered,
+    check: Callable[[], None],
+) -> FileEntry | None:
+    """Durable, but nothing until a manifest names it. None: nothing was left to write. `columns`
+    are the table's.
+
+    *check* is called for each window, and raises when the region has been stopped meanwhile.
+    """
+    own = columns_in(plan.family, columns)
+    rows = _kept_rows(place, own, plan, check)
+    first = next(rows, None)
+    if first is None:
+        return None
+    folder = posixpath.join(place.root, DATA)
+    place.disk.make_folder(folder)  # a region of jobs' files alone has none
+    target = FileTarget(place.disk, place.root, data_name(name), own, plan.family)
+    entry = write_rows(target, chain([first], rows))
+    place.disk.sync_folder(folder)
+    return entry
+
+
+def _kept_rows(
+    place: RegionPlace,
+    columns: Sequence[ColumnDef],
+    plan: Compaction,
+    check: Callable[[], None],
+) -> Iterator[pa.Table]:
+    kept = KeptVersions(plan.marks)
+    for window in merge_versions(
+        merge_sources(View((), _readers(place, plan)), KeyRange(), columns)
+    ):
+        check()
+        rows = kept.of(window)
+        if plan.drops_tombstones:
+            rows = _without_tombstones(rows, up_to=min(plan.marks, default=None))
+        if rows.num_rows:
+            yield rows
+
+
+def _readers(place: RegionPlace, plan: Compaction) -> tuple[FileReader, ...]:
+    return tuple(FileReader(place.files, entry) for entry in plan.inputs)
+
+
+def _without_tombstones(rows: pa.Table, up_to: int | None) -> pa.Table:
+    """None: no mark is open, and all go; else those above the lowest mark stay (P5)."""
+    gone = pc.equal(rows.column(OP), pa.scalar(DELETE, pa.uint8()))
+    if up_to is not None:
+        gone = pc.and_(gone, pc.less_equal(rows.column(VERSION), pa.scalar(up_to, pa.int64())))
+    return rows.filter(pc.invert(gone))

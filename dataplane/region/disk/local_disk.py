@@ -1,0 +1,218 @@
+"""The Disk port on a local file system, with operating system errors turned into ours."""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from dataplane.region.disk.disk import make_durable
+from metasrv_base.errors import Conflict, NotFound, Unavailable, Unknown
+
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""The device is full, or what this user or process may take of it."""
+NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
+"""Nothing was opened, so nothing was done."""
+_COPIED_AT_ONCE = 64 << 20
+
+
+@contextmanager
+def translated(path: str, intent: Literal["read", "create", "write"]) -> Iterator[None]:
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NotFound("not-found", path=path) from error
+    except FileExistsError as error:
+        raise Conflict("already-exists", path=path) from error
+    except OSError as error:
+        code = errno.errorcode.get(error.errno or 0, "EIO")
+        if intent == "read" or error.errno in NO_DESCRIPTORS:
+            raise Unavailable("not-ready", path=path, errno=code) from error
+        if intent == "create" and error.errno in NO_SPACE:
+            raise storage_full(path, error) from error
+        raise Unknown("outcome-unknown", path=path, errno=code) from error
+
+
+def storage_full(path: str, error: OSError) -> Unavailable:
+    """Says which disk, and how much a process like this one may still take of it."""
+    folder = os.path.dirname(path)
+    disk = folder
+    while not os.path.ismount(disk):
+        disk = os.path.dirname(disk)
+    known = os.statvfs(folder)
+    free_bytes = known.f_bavail * known.f_frsize
+    limit = errno.errorcode[error.errno or 0]
+    return Unavailable("storage-full", path=path, disk=disk, free_bytes=free_bytes, limit=limit)
+
+
+class LocalFile:
+    """An open descriptor in append mode.
+
+    Once a sync has failed nothing is done with it any more: the kernel may have dropped the bytes
+    and says so only once, so that a second sync would succeed for nothing.
+    """
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._length = 0
+        self._is_doubtful = False
+
+    def append(self, data: bytes) -> None:
+        self._must_be_sound()
+        self._is_doubtful = True
+        with translated(self._path, "write"):
+            try:
+                self._write(data)
+            except OSError as error:
+                if error.errno not in NO_SPACE:
+                    raise
+                self._cut_back()
+                self._is_doubtful = False
+                raise storage_full(self._path, error) from error
+        self._length += len(data)
+        self._is_doubtful = False
+
+    def sync(self) -> None:
+        self._must_be_sound()
+        self._is_doubtful = True
+        with translated(self._path, "write"):
+            os.fdatasync(self._descriptor)
+        self._is_doubtful = False
+
+    def _write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+
+    def _cut_back(self) -> None:
+        """A part may have found room. It goes, durably: what was refused must not come back."""
+        if os.fstat(self._descriptor).st_size > self._length:
+            os.ftruncate(self._descriptor, self._length)
+            os.fdatasync(self._descriptor)
+
+    def _must_be_sound(self) -> None:
+        if self._is_doubtful:
+            raise Unknown("outcome-unknown", path=self._path, reason="an earlier write failed")
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class LocalDisk:
+    """Files of this machine. Holds no state; safe to share between threads."""
+
+    def create(self, path: str) -> LocalFile:
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+        with translated(path, "create"):
+            return LocalFile(path, os.open(path, flags, 0o640))
+
+    def copy(self, source: str, target: str) -> None:
+        """The kernel copies: no byte comes into this process."""
+        with translated(source, "read"):
+            taken = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with translated(target, "create"):
+                flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+                made = os.open(target, flags, 0o640)
+            try:
+                with translated(target, "create"):  # a full disk refuses it
+                    while os.sendfile(made, taken, None, _COPIED_AT_ONCE):
+                        pass
+                with translated(target, "write"):
+                    os.fdatasync(made)
+            finally:
+                os.close(made)
+        finally:
+            os.close(taken)
+
+    def read(self, path: str, offset: int, length: int) -> bytes:
+        with translated(path, "read"):
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return _read_fully(descriptor, offset, length)
+            finally:
+                os.close(descriptor)
+
+    def size(self, path: str) -> int:
+        with translated(path, "read"):
+            return os.stat(path).st_size
+
+    def sync_file(self, path: str) -> None:
+        _sync(path, os.O_RDONLY)
+
+    def sync_folder(self, path: str) -> None:
+        _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def rename(self, source: str, target: str) -> None:
+        """A hard link and an unlink: unlike rename(2) it cannot replace the target."""
+        with translated(target, "write"):
+            os.link(source, target)
+            os.unlink(source)
+
+    def walk(self, folder: str) -> list[str]:
+        with translated(folder, "read"):
+            return sorted(_below(folder, ""))
+
+    def list(self, folder: str) -> list[str]:
+        with translated(folder, "read"):
+            return sorted(os.listdir(folder))
+
+    def remove(self, path: str) -> None:
+        with translated(path, "write"):
+            os.unlink(path)
+
+    def make_folder(self, path: str) -> None:
+        make_durable(path, os.path.isdir, _make, self._sync_if_ours)
+
+    def _sync_if_ours(self, path: str) -> None:
+        """In a folder that this process may only pass through it has made nothing."""
+        if os.access(path, os.R_OK):
+            self.sync_folder(path)
+
+    def remove_tree(self, path: str) -> None:
+        with translated(path, "write"):
+            if os.path.isdir(path):
+                shutil.rmtree(path)
+        parent = os.path.dirname(path)
+        if os.path.isdir(parent):
+            self.sync_folder(parent)
+
+
+def _below(folder: str, prefix: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield f"{prefix}{entry.name}/"
+                yield from _below(entry.path, f"{prefix}{entry.name}/")
+            else:
+                yield prefix + entry.name
+
+
+def _read_fully(descriptor: int, offset: int, length: int) -> bytes:
+    parts: list[bytes] = []
+    while length > 0:
+        part = os.pread(descriptor, length, offset)
+        if not part:
+            break
+        parts.append(part)
+        offset += len(part)
+        length -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _make(path: str) -> None:
+    with translated(path, "create"):
+        os.makedirs(path, mode=0o750, exist_ok=True)  # another thread may be faster
+
+
+def _sync(path: str, flags: int) -> None:
+    with translated(path, "write"):
+        descriptor = os.open(path, flags | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

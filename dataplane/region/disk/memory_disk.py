@@ -1,0 +1,243 @@
+"""A disk in memory that keeps after a crash exactly what was synced, and can be stopped anywhere.
+
+`MemoryStore` is the medium; each process that uses it has a `MemoryDisk` of its own, whose hook is
+called before every operation with (operation, path): a test raises there to stop that process
+between two operations, or lets another process run in the meantime.
+"""
+
+import copy
+import posixpath
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import TypeVar
+
+from dataplane.region.disk.disk import make_durable
+from metasrv_base.errors import Conflict, NotFound
+
+T = TypeVar("T")
+Hook = Callable[[str, str], None]
+
+
+def no_hook(operation: str, path: str) -> None:
+    """Nobody wants to know."""
+
+
+@dataclass
+class Inode:
+    data: bytearray = field(default_factory=bytearray)
+    synced: int = 0
+    """Bytes of `data` that survive a crash; files only grow."""
+
+
+class Folder:
+    """One folder: another of the same name, made later, is not the same."""
+
+
+class MemoryStore:
+    """Names and bytes as processes see them, and as a crash would leave them."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        """Each operation on names is one step: threads share a disk. Hooks are called without."""
+        root = Folder()
+        self.live: dict[str, Inode] = {}
+        self.durable: dict[str, Inode] = {}
+        self.folders: dict[str, Folder] = {"/": root}
+        self.durable_folders: dict[str, Folder] = {"/": root}
+        """Their own names are on stable storage, in the folder above. What is below one that is
+        not goes with it."""
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "MemoryStore":
+        """A medium with the same on it, and a lock of its own."""
+        twin = MemoryStore()
+        with self.lock:
+            held = {name: one for name, one in vars(self).items() if name != "lock"}
+            vars(twin).update(copy.deepcopy(held, memo))
+        return twin
+
+    def crash(self, kept_bytes: int = 0, kept_names: bool = False, torn: int | None = None) -> None:
+        """Power loss. The device may have kept some of what nobody synced.
+
+        `kept_bytes`: how much of each file's unsynced tail survives; `kept_names`: whether names
+        made or removed since the last sync of their folder survive. `torn`: a seed. It draws for
+        each file whether its unsynced tail survives whole, in part, not at all, or with a hole:
+        the device wrote a later sector and not an earlier one, of the same file or of another.
+        """
+        names = self.live if kept_names else self.durable
+        folders = dict(self.folders if kept_names else self.durable_folders)
+        for path in sorted(folders, key=len):
+            if posixpath.dirname(path) not in folders:
+                del folders[path]
+        survivors = {path: one for path, one in names.items() if posixpath.dirname(path) in folders}
+        draw = None if torn is None else Random(f"{torn} {sorted(survivors)}")
+        copies = {id(one): _after(one, kept_bytes, draw) for one in survivors.values()}
+        self.live = {path: copies[id(inode)] for path, inode in survivors.items()}
+        self.durable = dict(self.live)
+        self.folders, self.durable_folders = folders, dict(folders)
+
+    def inode(self, path: str) -> Inode:
+        if path not in self.live:
+            raise NotFound("not-found", path=path)
+        return self.live[path]
+
+    def remove_tree(self, path: str) -> None:
+        """A crash brings it back, until the folder above is synced."""
+        if path in self.folders:
+            drop_below(self.live, path)
+            drop_below(self.folders, path)
+            del self.folders[path]
+
+    def sync_folder(self, path: str) -> None:
+        """Names in the folder become durable as they are; of a folder that is gone, or another by
+        now, all that was below it goes."""
+        for name, folder in _in(path, self.durable_folders).items():
+            if self.folders.get(name) is not folder:
+                drop_below(self.durable, name)
+                drop_below(self.durable_folders, name)
+                del self.durable_folders[name]
+        self.durable_folders |= _in(path, self.folders)
+        for name in _in(path, self.durable):
+            del self.durable[name]
+        self.durable |= _in(path, self.live)
+
+
+def _after(inode: Inode, kept_bytes: int, draw: Random | None) -> Inode:
+    """The bytes of a file after a crash."""
+    tail = bytes(inode.data[inode.synced :])
+    tail = tail[:kept_bytes] if draw is None else _torn(tail, draw)
+    data = inode.data[: inode.synced] + tail
+    return Inode(data, len(data))
+
+
+def _torn(tail: bytes, draw: Random) -> bytes:
+    """A hole reads as zeros: the file's length was written, and that sector was not."""
+    begin, end = sorted((draw.randint(0, len(tail)), draw.randint(0, len(tail))))
+    hole = tail[:begin] + bytes(end - begin) + tail[end:]
+    return draw.choice([b"", tail[:end], tail, hole, hole])
+
+
+def _in(folder: str, names: Mapping[str, T]) -> dict[str, T]:
+    """The entries right in *folder*."""
+    return {
+        name: held
+        for name, held in names.items()
+        if name != "/" and posixpath.dirname(name) == folder
+    }
+
+
+def drop_below(names: dict[str, T], folder: str) -> None:
+    for name in [name for name in names if name.startswith(folder + "/")]:
+        del names[name]
+
+
+class MemoryFile:
+    def __init__(self, inode: Inode, path: str, hook: Hook) -> None:
+        self._inode = inode
+        self._path = path
+        self._hook = hook
+
+    def append(self, data: bytes) -> None:
+        self._hook("append", self._path)
+        self._inode.data += data
+
+    def sync(self) -> None:
+        self._hook("sync", self._path)
+        self._inode.synced = len(self._inode.data)
+
+    def close(self) -> None:
+        pass
+
+
+class MemoryDisk:
+    """One process's way to a `MemoryStore`."""
+
+    def __init__(self, store: MemoryStore, hook: Hook = no_hook) -> None:
+        self.store = store
+        self._hook = hook
+
+    def create(self, path: str) -> MemoryFile:
+        self._hook("create", path)
+        with self.store.lock:
+            if posixpath.dirname(path) not in self.store.folders:
+                raise NotFound("not-found", path=path)
+            if path in self.store.live:
+                raise Conflict("already-exists", path=path)
+            inode = self.store.live[path] = Inode()
+        return MemoryFile(inode, path, self._hook)
+
+    def copy(self, source: str, target: str) -> None:
+        data = self.read(source, 0, self.size(source))
+        file = self.create(target)
+        file.append(data)
+        file.sync()
+        file.close()
+
+    def read(self, path: str, offset: int, length: int) -> bytes:
+        self._hook("read", path)
+        return bytes(self.store.inode(path).data[offset : offset + length])
+
+    def size(self, path: str) -> int:
+        self._hook("size", path)
+        return len(self.store.inode(path).data)
+
+    def sync_file(self, path: str) -> None:
+        self._hook("sync_file", path)
+        inode = self.store.inode(path)
+        inode.synced = len(inode.data)
+
+    def sync_folder(self, path: str) -> None:
+        self._hook("sync_folder", path)
+        with self.store.lock:
+            if path not in self.store.folders:
+                raise NotFound("not-found", path=path)
+            self.store.sync_folder(path)
+
+    def rename(self, source: str, target: str) -> None:
+        self._hook("rename", target)
+        with self.store.lock:
+            inode = self.store.inode(source)
+            if target in self.store.live:
+                raise Conflict("already-exists", path=target)
+            del self.store.live[source]
+            self.store.live[target] = inode
+
+    def walk(self, folder: str) -> list[str]:
+        self._hook("list", folder)
+        with self.store.lock:
+            if folder not in self.store.folders:
+                raise NotFound("not-found", path=folder)
+            known = [*self.store.live, *(f"{path}/" for path in self.store.folders)]
+        below = (path.removeprefix(folder + "/") for path in known if path.startswith(folder + "/"))
+        return sorted(path for path in below if path)
+
+    def list(self, folder: str) -> list[str]:
+        self._hook("list", folder)
+        with self.store.lock:
+            if folder not in self.store.folders:
+                raise NotFound("not-found", path=folder)
+            known = [*self.store.live, *self.store.folders]
+        names = {posixpath.basename(path) for path in known if posixpath.dirname(path) == folder}
+        return sorted(names - {""})
+
+    def remove(self, path: str) -> None:
+        self._hook("remove", path)
+        with self.store.lock:
+            self.store.inode(path)
+            del self.store.live[path]
+
+    def make_folder(self, path: str) -> None:
+        make_durable(path, self.store.folders.__contains__, self._make, self.sync_folder)
+
+    def _make(self, path: str) -> None:
+        self._hook("make_folder", path)
+        self.store.folders.setdefault(path, Folder())
+
+    def remove_tree(self, path: str) -> None:
+        self._hook("remove_tree", path)
+        with self.store.lock:
+            self.store.remove_tree(path)
+        parent = posixpath.dirname(path)
+        if parent in self.store.folders:
+            self.sync_folder(parent)

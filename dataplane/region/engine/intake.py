@@ -1,0 +1,128 @@
+"""What a batch must look like before a region orders it; a refused batch has changed nothing."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dataplane.region.engine.shape import BatchShape, FamilyShape
+from dataplane.region.format.columns import DELETE, EXPECT, KEY, OP, PUT, ColumnDef
+from dataplane.region.format.conforming import as_written_before
+from dataplane.region.format.families import FAMILY, ROWS, Part, families_of
+from metasrv_base.errors import Refused
+from metasrv_base.rows.limited import check_entry_keys, check_keys, check_rows
+
+ABSENT = 0
+"""Expected version of a key that must not be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """A batch in the region's own form."""
+
+    parts: Sequence[Part]
+    """In order of family; rows as `log_schema`."""
+    expected: Mapping[int, Mapping[bytes, int]]
+    """By family: the row version that must be current, for the keys that ask for one; ABSENT: no
+    row."""
+    rows: int
+    """Entries too."""
+
+
+def take_in(batch: pa.RecordBatch, shape: BatchShape) -> Intake:
+    """Raises Refused: `invalid-request` with what is wrong, or `limit-exceeded`. Whether the region
+    has the families is not asked here."""
+    if batch.num_rows == 0 or not shape.is_accepted(batch.schema):
+        _check_shape(batch, shape.types)
+        shape.accept(batch.schema)
+    parts, expected = [], {}
+    for family, some in _by_family(batch):
+        part = _part(family, some, shape.of(family))
+        absent = dict.fromkeys(part.keys, ABSENT)
+        if len(absent) < len(part.keys):
+            raise Refused(
+                "invalid-request", family=family, reason="a key stands twice in one batch"
+            )
+        parts.append(part)
+        expected[family] = _expectations(some, absent)
+    return Intake(parts, expected, batch.num_rows)
+
+
+def _check_shape(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> None:
+    names = batch.schema.names
+    if batch.num_rows == 0 or len(set(names)) < len(names) or not {KEY, OP} <= set(names):
+        raise Refused("invalid-request", reason="a batch has rows, and _key and _op once each")
+    for field in batch.schema:
+        if field.name not in types:
+            raise Refused("invalid-request", column=field.name, reason="unknown column")
+        if field.type != types[field.name]:
+            expected, found = str(types[field.name]), str(field.type)
+            raise Refused("invalid-request", column=field.name, expected=expected, found=found)
+
+
+def _by_family(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """In order of family; the rows of each as they came."""
+    if FAMILY not in batch.schema.names:
+        yield ROWS, batch
+        return
+    families = families_of(batch)
+    found: list[int] = sorted(pc.unique(families).to_pylist())
+    if len(found) == 1:
+        yield found[0], batch
+        return
+    for family in found:
+        yield family, batch.filter(pc.equal(families, pa.scalar(family, pa.int32())))
+
+
+def _part(family: int, batch: pa.RecordBatch, shape: FamilyShape) -> Part:
+    present = batch.schema.names
+    for name in sorted(shape.not_here.intersection(present)):
+        if batch.column(name).null_count < batch.num_rows:
+            raise Refused("invalid-request", column=name, family=family, reason="not null")
+    known = dict(zip(present, batch.columns, strict=True))
+    arrays = [
+        known[name] if name in known else as_written_before(shape.schema.field(name), batch)
+        for name in shape.names
+    ]
+    rows = pa.RecordBatch.from_arrays(arrays, schema=shape.schema)
+    # What does not convert is for the change of type to find, and no fault of who knows none.
+    _check_values(rows, [one for one in shape.not_null if one.name_in(known) in (one.name, None)])
+    _check_sizes(family, rows)
+    return Part(family, rows, rows.column(KEY).to_pylist())
+
+
+def _check_values(rows: pa.RecordBatch, not_null: Sequence[ColumnDef]) -> None:
+    ops = rows.column(OP)
+    if rows.column(KEY).null_count or ops.null_count:
+        raise Refused("invalid-request", reason="_key and _op are never null")
+    if pc.max(ops).as_py() > DELETE:
+        raise Refused("invalid-request", reason="_op is 0 (put) or 1 (delete)")
+    for column in not_null:
+        values = rows.column(column.name)
+        if not values.null_count:
+            continue
+        puts = pc.equal(ops, pa.scalar(PUT, pa.uint8()))
+        if pc.any(pc.and_(puts, values.is_null())).as_py():
+            raise Refused("invalid-request", column=column.name, reason="null in a put")
+
+
+def _check_sizes(family: int, rows: pa.RecordBatch) -> None:
+    if family == ROWS:
+        check_keys(rows.column(KEY))
+        check_rows(rows)
+    else:
+        check_entry_keys(rows.column(KEY), family)
+
+
+def _expectations(batch: pa.RecordBatch, absent: Mapping[bytes, int]) -> Mapping[bytes, int]:
+    """*absent*: all keys of the batch, in order, as a batch expects them that none of them is
+    there."""
+    if EXPECT not in batch.schema.names:
+        return {}
+    asked = batch.column(EXPECT)
+    if asked.null_count == 0 and pc.max(asked).as_py() == pc.min(asked).as_py() == ABSENT:
+        return absent
+    versions = asked.to_pylist()
+    pairs = zip(absent, versions, strict=True)
+    return {key: version for key, version in pairs if version is not None}

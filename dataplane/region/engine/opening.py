@@ -1,0 +1,219 @@
+"""Opens a region: fence, read, seal, replay, publish, look; and only then it serves (P5)."""
+
+import posixpath
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from dataplane.region.disk.disk import Disk
+from dataplane.region.disk.lost import lost_if_missing
+from dataplane.region.engine.replay import Replay
+from dataplane.region.engine.takeover import (
+    Source,
+    claim_new_root,
+    claim_roots,
+    find_source,
+)
+from dataplane.region.files.file_reader import FileReader
+from dataplane.region.format.columns import RegionSpec, ordered
+from dataplane.region.format.names import DATA, Numbered, Opening, segment_name
+from dataplane.region.log.sealed_log import (
+    read_sealed,
+    seal_segment,
+    unsealed_segments,
+)
+from dataplane.region.manifests.fence import look, stale_before_wrong
+from dataplane.region.manifests.floor import told
+from dataplane.region.manifests.housekeeping import remove_superseded
+from dataplane.region.manifests.manifest import (
+    FileEntry,
+    Manifest,
+    SealedEntry,
+    publish_manifest,
+    read_current_manifest,
+)
+from dataplane.region.memory.budget import Share, StatementShare
+from dataplane.region.memory.memory import Memory
+from dataplane.region.memory.statement_files import StatementFiles, read_statements
+from dataplane.region.memory.statements import StatementMemory
+from dataplane.region.place import OpenOrder, RegionPlace
+from metasrv_base.errors import Conflict, Unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A region that may serve: its first manifest is published and no higher fence was seen."""
+
+    mine: Opening
+    manifest: Manifest
+    memory: Memory
+    statements: StatementMemory
+    statement_files: StatementFiles
+    files_written: int
+    """Numbers of own data files that are taken."""
+    share: Share
+    """Counts the memory from its first row on: many regions publish while they hold theirs."""
+    statement_share: StatementShare
+
+
+def create_or_open(
+    place: RegionPlace, spec: RegionSpec, epoch: int, replaces: Sequence[str] = ()
+) -> Opened:
+    """Makes a region without rows; the same order again opens what it made. Whoever still writes to
+    one of the roots that it *replaces* will not acknowledge it.
+
+    Raises Conflict `already-exists` if the root holds a region of another spec or epoch,
+    `stale-epoch` behind a higher fence, Unavailable `region-lost` if it holds rows without a
+    manifest.
+    """
+    spec = spec.model_copy(update={"columns": ordered(spec.columns)})
+    order = OpenOrder(spec.region_id, epoch, tuple(replaces))
+    mine = claim_new_root(place, order).of
+    found = read_current_manifest(place.disk, place.root, spec.region_id)
+    if found is None and DATA in place.disk.list(place.root):
+        raise Unavailable("region-lost", root=place.root)
+    if found is not None:
+        if found.spec != spec or found.epoch != epoch:
+            raise Conflict("already-exists", region_id=spec.region_id, epoch=found.epoch)
+        with stale_before_wrong(place.disk, place.root, mine):
+            return _open_over(place, mine, Source(place.root, found), order)
+    empty = Manifest(
+        epoch=epoch,
+        opening=mine.number,
+        number=1,
+        spec=spec,
+        schema_floor=spec.schema_floor,
+        version=0,
+        sequence=0,
+        log_from=1,
+        schema_version=spec.schema_version,
+        indexes=tuple(sorted(spec.indexes)),
+    )
+    publish_manifest(place.disk, place.root, empty)
+    look(place.disk, place.root, mine)
+    statements = StatementMemory(place.limits.statements)
+    files = StatementFiles(place.disk, place.root, mine)
+    shares = place.budget.share(), place.budget.statement_share()
+    return Opened(mine, empty, Memory(spec.columns), statements, files, 0, *shares)
+
+
+def open_existing(place: RegionPlace, order: OpenOrder) -> Opened:
+    """Raises Unavailable `region-lost` where storage is gone, Conflict `stale-epoch` behind
+    a higher fence, Corrupt for damage. Never makes an empty region."""
+    claim = claim_roots(place, order)
+    with stale_before_wrong(place.disk, place.root, claim.mine.of):
+        source = find_source(place.disk, claim, order)
+        return _open_over(place, claim.mine.of, source, order)
+
+
+def _open_over(place: RegionPlace, mine: Opening, source: Source, order: OpenOrder) -> Opened:
+    base = told(source.manifest, order.schema, source.manifest.version)
+    columns = base.spec.columns
+    inherited = _Inheritance(place.root, source.root)
+    files = [inherited.file(entry) for entry in base.files]
+    for entry in files:
+        FileReader(place.files, entry).verify_present()
+    replay = Replay(place, columns, mine, base)
+    with ExitStack() as unopened:
+        unopened.callback(replay.give_up)
+        replay.add_listed(base.statements)
+        for listed in base.statement_files:
+            replay.add_statements(read_statements(place.disk, source.root, listed))
+        _replay(place, replay, base.sealed, source)
+        still_sealed = replay.finish()
+        statements = StatementFiles(place.disk, place.root, mine)
+        risen = base.schema_floor > source.manifest.schema_floor
+        manifest = base.model_copy(
+            update={
+                "epoch": mine.epoch,
+                "opening": mine.number,
+                "number": 1,
+                "version": replay.version,
+                "sequence": replay.sequence,
+                "log_from": 1,
+                "files": (*files, *replay.spilled),
+                "sealed": tuple(
+                    log for log in still_sealed if log.root is not None or not log.covered
+                ),
+                "adopted": base.adopted if source.root == place.root else (),
+                "statements": (),
+                "statement_files": statements.write(replay.statements.tables),
+                "forgotten_ms": replay.statements.forgotten_ms,
+                "floor_version": replay.version if risen else base.floor_version,
+            }
+        )
+        publish_manifest(place.disk, place.root, manifest)
+        remove_superseded(place.disk, place.root, manifest)
+        unopened.pop_all()
+        return Opened(
+            mine,
+            manifest,
+            replay.memory,
+            replay.statements,
+            statements,
+            len(replay.spilled),
+            replay.share,
+            replay.statement_share,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Inheritance:
+    """Names the entries of another root's manifest as seen from the own root."""
+
+    own_root: str
+    source_root: str
+
+    def root_of(self, root: str | None) -> str | None:
+        absolute = root or self.source_root
+        return None if absolute == self.own_root else absolute
+
+    def file(self, entry: FileEntry) -> FileEntry:
+        return entry.model_copy(update={"root": self.root_of(entry.root)})
+
+    def segment(self, entry: SealedEntry) -> SealedEntry:
+        return entry.model_copy(update={"root": self.root_of(entry.root)})
+
+
+def _replay(
+    place: RegionPlace, replay: Replay, listed: Sequence[SealedEntry], source: Source
+) -> None:
+    """One segment at a time: what has become files is not in memory while the next is read."""
+    disk, reading = place.disk, place.budget.reading
+    inherited = _Inheritance(place.root, source.root)
+    for sealed in map(inherited.segment, listed):
+        _verify_segment_present(disk, sealed, place.root)
+        if sealed.covered:
+            replay.add_covered(sealed)
+            continue
+        with reading(sealed.bytes):
+            replay.add(read_sealed(disk, sealed.root or place.root, sealed))
+    rest = _synced_rest(disk, source)
+    region_id = source.manifest.spec.region_id
+    for segment, size in rest.items():
+        is_last = segment == max(rest)
+        with reading(size):
+            log = seal_segment(disk, source.root, region_id, segment, is_last)
+            replay.add(replace(log, entry=inherited.segment(log.entry)))
+
+
+def _synced_rest(disk: Disk, source: Source) -> dict[Numbered, int]:
+    """Segments without a seal, and their sizes. Their writers may have died before they synced what
+    can be read: a seal over bytes that the next power loss takes would make the region lost."""
+    with lost_if_missing(source.root):
+        rest = unsealed_segments(disk.list(source.root), source.manifest)
+        paths = {one: posixpath.join(source.root, segment_name(one)) for one in rest}
+        for path in paths.values():
+            disk.sync_file(path)
+        sizes = {segment: disk.size(path) for segment, path in paths.items()}
+    if rest:
+        disk.sync_folder(source.root)
+    return sizes
+
+
+def _verify_segment_present(disk: Disk, entry: SealedEntry, own_root: str) -> None:
+    root = entry.root or own_root
+    with lost_if_missing(root, entry.name):
+        size = disk.size(f"{root}/{entry.name}")
+    if size < entry.bytes:
+        raise Unavailable("region-lost", root=root, file=entry.name)

@@ -1,0 +1,56 @@
+"""Whether an opening still serves. What leaves its files in doubt stops it for good."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from metasrv_base.errors import Conflict, MetaError, Unavailable, Unknown
+
+
+class Serving:
+    """Set once: who asks afterwards is told the first reason."""
+
+    def __init__(self) -> None:
+        self.stopped: MetaError | None = None
+        """None: it serves."""
+
+    def stop(self, error: MetaError) -> None:
+        self.stopped = self.stopped or error
+
+    def check(self) -> None:
+        if self.stopped is not None:
+            raise type(self.stopped)(self.stopped.code, **self.stopped.facts)
+
+    @contextmanager
+    def in_doubt(self) -> Iterator[None]:
+        """Whatever interrupts the block stops the region for good, since nobody can say how far it
+        came; only a full disk, where nothing was written, does not."""
+        stopped: MetaError | None = Unavailable("not-ready", reason="a write was interrupted")
+        try:
+            yield
+            stopped = None
+        except Conflict as error:
+            stopped = error
+            raise
+        except Unavailable as error:
+            stopped = None if error.code == "storage-full" else error
+            raise
+        finally:
+            if stopped is not None:
+                self.stop(stopped)
+
+    @contextmanager
+    def unless_unknown(self) -> Iterator[None]:
+        """For files that are nothing until they are named: only a write or sync that perhaps
+        failed stops the region. A device that lost one is not believed a second time."""
+        try:
+            yield
+        except Unknown as error:
+            self.stop(Unavailable("not-ready", reason="a sync or write failed", **error.facts))
+            raise
+
+
+def unknown_outcome(error: MetaError) -> Unknown:
+    """What the writers of a group are told that was at the disk when *error* came."""
+    unknown = Unknown("outcome-unknown", reason=error.code, **error.facts)
+    unknown.__cause__ = error
+    return unknown

@@ -1,0 +1,64 @@
+"""What a column is in rows that were written without it: a conversion, else its origin default."""
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from dataplane.region.format.columns import OP, ORIGIN_COLUMNS, ORIGIN_DEFAULT, PUT
+from metasrv_base.schema.arrays import arrow_array
+from metasrv_base.schema.conversion import Conversion, conversion_of
+from metasrv_base.schema.types import parse_type
+from metasrv_base.schema.values import from_json
+
+
+def conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """`table` with exactly the fields of `schema`; a column that it lacks is `as_written_before`.
+    `table` has `_op`."""
+    present = set(table.column_names)
+    arrays = [
+        table.column(field.name)
+        if field.name in present
+        else pa.chunked_array([as_written_before(field, table)])
+        for field in schema
+    ]
+    return pa.table(arrays, schema=schema)
+
+
+def as_written_before(field: pa.Field, rows: pa.Table | pa.RecordBatch) -> pa.Array:
+    """The values of a column in rows that lack it and have `_op`: of the last column before it that
+    they have, converted, else its origin default.
+
+    A value that does not convert is null: either newer ones hide it, or the change is undone.
+    """
+    known = json.loads((field.metadata or {}).get(ORIGIN_COLUMNS, "[]"))
+    names = set(rows.schema.names)
+    found = next((place for place, (name, _) in enumerate(known) if name in names), None)
+    if found is None:
+        return _default(field, rows.column(OP))
+    values = rows.column(known[found][0])
+    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    for step in _steps([type for _, type in known[: found + 1]]):
+        values = step.of_array(values.cast(step.source.arrow)).values
+    return values
+
+
+def _steps(newest_first: list[str]) -> Iterator[Conversion]:
+    for source, target in pairwise(map(parse_type, reversed(newest_first))):
+        yield conversion_of(source, target)
+
+
+def _default(field: pa.Field, ops: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """In a put; a tombstone has no values."""
+    text = (field.metadata or {}).get(ORIGIN_DEFAULT)
+    if text is None:
+        return pa.nulls(len(ops), field.type)
+    name, value = json.loads(text)
+    type = parse_type(name)
+    origin = arrow_array(type, [from_json(type, value), None])
+    codes = np.asarray(ops)
+    if not codes.any():  # puts alone
+        return pa.repeat(origin[0], len(codes))
+    return origin.take(pa.array(codes != PUT).cast(pa.int8()))

@@ -1,0 +1,242 @@
+"""The payloads of SCHEMA and GROUP records: statements that were written together, and their rows.
+
+A SCHEMA payload is its id and an Arrow schema. The id is a digest of the schema, so that a group
+means the same in every segment that has the schema before it.
+
+A GROUP payload, little-endian: the numbers of statements and of parts; for each statement its row
+version, the sender's time (milliseconds, 0: not told), its schema version, its rows and the length
+of its id; the ids; then the parts, one for each family. A part: family, schema id, the length of
+its rows, for each statement its number of rows, and at the next multiple of 8 the rows of all
+statements, in order, as one Arrow record batch message without schema.
+"""
+
+import hashlib
+import struct
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from dataplane.region.format.columns import KEY, VERSION
+from dataplane.region.format.families import Part
+from metasrv_base.errors import Corrupt
+
+SCHEMA_ID_BYTES = 8
+JOINED_MAX = 64
+"""Groups that are replayed as one."""
+_HEAD = struct.Struct("<II")
+_STATEMENT = struct.Struct("<QQQIH")
+_PART = struct.Struct(f"<i{SCHEMA_ID_BYTES}sQ")
+_ALIGNED = 8
+_UNDECODABLE = (struct.error, KeyError, ValueError, pa.ArrowException)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    id: str
+    version: int
+    """Row version of all its rows."""
+    rows: int
+    """Entries too."""
+    schema_version: int
+    sent_ms: int = 0
+    """When its first sender made it, by that sender's wall clock; 0: it did not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedSchema:
+    """The Arrow schema of a part's rows as logged. It has no versions: the statements hold them."""
+
+    schema: pa.Schema
+    id: bytes
+
+    @classmethod
+    def of(cls, schema: pa.Schema) -> "LoggedSchema":
+        data = schema.serialize().to_pybytes()
+        return cls(schema, hashlib.blake2b(data, digest_size=SCHEMA_ID_BYTES).digest())
+
+    def encode(self) -> bytes:
+        data: bytes = self.schema.serialize().to_pybytes()
+        return self.id + data
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPart:
+    """Rows of one family that are to be logged."""
+
+    family: int
+    schema: LoggedSchema
+    rows: Sequence[tuple[int, pa.RecordBatch]]
+    """By the place of their statement in the group, rising."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedGroup:
+    """Statements in order, and their rows with versions, in order of family."""
+
+    statements: tuple[Statement, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def version(self) -> int:
+        """The highest."""
+        return self.statements[-1].version
+
+
+def encode_group(statements: Sequence[Statement], parts: Sequence[GroupPart]) -> bytes:
+    ids = [one.id.encode() for one in statements]
+    pieces = [_HEAD.pack(len(statements), len(parts))]
+    pieces += [
+        _STATEMENT.pack(one.version, one.sent_ms, one.schema_version, one.rows, len(id))
+        for one, id in zip(statements, ids, strict=True)
+    ]
+    pieces += ids
+    at = sum(map(len, pieces))
+    for part in parts:
+        counts = [0] * len(statements)
+        for place, rows in part.rows:
+            counts[place] = rows.num_rows
+        body = _concatenated([rows for _, rows in part.rows], part.schema.schema).serialize()
+        head = _PART.pack(part.family, part.schema.id, body.size)
+        head += struct.pack(f"<{len(counts)}I", *counts)
+        head += bytes(-(at + len(head)) % _ALIGNED)
+        pieces += [head, body]
+        at += len(head) + body.size
+    return b"".join(pieces)
+
+
+def decode_group(
+    payload: bytes | memoryview,
+    schemas: Mapping[bytes, pa.Schema],
+    source: str,
+    keys: Mapping[int, Sequence[bytes]] | None = None,
+) -> LoggedGroup:
+    """The rows share the payload's memory. *keys*: those of the rows, by family, where the caller
+    has them. Raises Corrupt: the payload's checksum was right, but it is no group."""
+    try:
+        return _joined([_parsed(payload)], schemas, keys or {})
+    except _UNDECODABLE as error:
+        raise _undecodable(source) from error
+
+
+def decode_groups(
+    payloads: Iterable[bytes | memoryview], schemas: Mapping[bytes, pa.Schema], source: str
+) -> Iterator[LoggedGroup]:
+    """Groups that follow each other, joined to larger ones where their schemas allow it: a log of
+    groups of one row is then replayed as fast as one of large groups."""
+    try:
+        waiting: list[_Parsed] = []
+        schema_ids: dict[int, bytes] = {}
+        for payload in payloads:
+            parsed = _parsed(payload)
+            ids = {part.family: part.schema_id for part in parsed.parts}
+            is_other = any(schema_ids.get(family, id) != id for family, id in ids.items())
+            if is_other or len(waiting) == JOINED_MAX:
+                yield _joined(waiting, schemas, {})
+                waiting, schema_ids = [], {}
+            waiting.append(parsed)
+            schema_ids |= ids
+        if waiting:
+            yield _joined(waiting, schemas, {})
+    except _UNDECODABLE as error:
+        raise _undecodable(source) from error
+
+
+def rows_in(payload: bytes | memoryview, source: str) -> int:
+    """Rows of a group, entries too, of which nothing else is decoded."""
+    try:
+        count, _ = _HEAD.unpack_from(payload)
+        starts = range(_HEAD.size, _HEAD.size + count * _STATEMENT.size, _STATEMENT.size)
+        return sum(_STATEMENT.unpack_from(payload, at)[3] for at in starts)
+    except struct.error as error:
+        raise _undecodable(source) from error
+
+
+def take_schema(
+    payload: bytes | memoryview, known: MutableMapping[bytes, pa.Schema], source: str
+) -> None:
+    """Adds the schema of a SCHEMA record to those that are known."""
+    try:
+        schema = pa.ipc.read_schema(pa.py_buffer(payload).slice(SCHEMA_ID_BYTES))
+    except (ValueError, OSError, pa.ArrowException) as error:
+        raise Corrupt(source=source, reason="a logged schema cannot be decoded") from error
+    known[bytes(payload[:SCHEMA_ID_BYTES])] = schema
+
+
+def stamped(rows: pa.RecordBatch, versions: Sequence[int], counts: Sequence[int]) -> pa.RecordBatch:
+    """The rows with `_version`, as `columns.file_schema` of their columns."""
+    stamps = pa.array(np.repeat(np.asarray(versions, np.int64), counts))
+    key, *values = rows.columns
+    field = pa.field(VERSION, pa.int64(), nullable=False)
+    return pa.RecordBatch.from_arrays([key, stamps, *values], schema=rows.schema.insert(1, field))
+
+
+def _concatenated(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    (whole,) = pa.Table.from_batches(batches, schema).combine_chunks().to_batches()
+    return whole
+
+
+class _ParsedPart(NamedTuple):
+    family: int
+    schema_id: bytes
+    counts: Sequence[int]
+    body: pa.Buffer
+
+
+class _Parsed(NamedTuple):
+    """A payload without a look at its rows."""
+
+    statements: Sequence[Statement]
+    parts: Sequence[_ParsedPart]
+
+
+def _parsed(payload: bytes | memoryview) -> _Parsed:
+    buffer = pa.py_buffer(payload)
+    count, part_count = _HEAD.unpack_from(payload)
+    at = _HEAD.size + count * _STATEMENT.size
+    statements = []
+    for fields in _STATEMENT.iter_unpack(payload[_HEAD.size : at]):
+        version, sent_ms, schema_version, rows, length = fields
+        id = str(payload[at : at + length], "utf-8")
+        at += length
+        statements.append(Statement(id, version, rows, schema_version, sent_ms))
+    parts = []
+    for _ in range(part_count):
+        family, schema_id, length = _PART.unpack_from(payload, at)
+        counts = struct.unpack_from(f"<{count}I", payload, at + _PART.size)
+        at += _PART.size + 4 * count
+        at += -at % _ALIGNED
+        parts.append(_ParsedPart(family, schema_id, counts, buffer.slice(at, length)))
+        at += length
+    if at != len(payload) or not statements:
+        raise ValueError(at)
+    return _Parsed(statements, parts)
+
+
+def _joined(
+    groups: Sequence[_Parsed],
+    schemas: Mapping[bytes, pa.Schema],
+    keys: Mapping[int, Sequence[bytes]],
+) -> LoggedGroup:
+    found: dict[int, list[tuple[_Parsed, _ParsedPart]]] = {}
+    for group in groups:
+        for part in group.parts:
+            found.setdefault(part.family, []).append((group, part))
+    parts = []
+    for family, members in sorted(found.items()):
+        schema = schemas[members[0][1].schema_id]
+        bodies = [pa.ipc.read_record_batch(part.body, schema) for _, part in members]
+        versions = [one.version for group, _ in members for one in group.statements]
+        counts = [count for _, part in members for count in part.counts]
+        rows = stamped(_concatenated(bodies, schema), versions, counts)
+        parts.append(Part(family, rows, keys.get(family) or rows.column(KEY).to_pylist()))
+    statements = tuple(one for group in groups for one in group.statements)
+    return LoggedGroup(statements, tuple(parts))
+
+
+def _undecodable(source: str) -> Corrupt:
+    return Corrupt(source=source, reason="a logged group cannot be decoded")

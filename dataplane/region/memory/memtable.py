@@ -1,0 +1,291 @@
+"""The newest rows of one family in memory, in the order in which they came, an index by key."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dataplane.region.format.columns import DELETE, KEY, OP, VERSION, ColumnDef, file_schema
+from dataplane.region.format.conforming import conformed
+from dataplane.region.format.families import ROWS
+from dataplane.region.format.room import Room
+from metasrv_base.errors import Corrupt
+
+_INDEX_ENTRY_BYTES = 160  # measured: slot, key object and number of one row of the index
+_OLDER_VERSION_BYTES = 50  # measured: a place in the list of its key's versions, and its number
+_COLUMN_BYTES = 500  # measured: array, buffers and their owners of one column of a chunk
+_CHUNK_BYTES = 1_000  # measured: the rest of a chunk
+_ORDER_BYTES = 48  # a place, twice, and a key of a usual length
+_PART_BYTES = 1 << 20
+_MERGED_AT_ONCE = 4
+"""Chunks of one rank that become one of the next: a row is copied a few times, and small chunks
+are few."""
+_LARGE_ROWS = 512
+_LARGE_BYTES = 256 << 10
+"""Larger chunks stay as they came."""
+_LARGE = 99
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where the newest version of a key stands."""
+
+    row: int
+    """Counted from the memtable's first."""
+    version: int
+    is_tombstone: bool
+
+
+class _Chunk(NamedTuple):
+    """Rows that stand together, from the memtable's row `start`."""
+
+    start: int
+    rows: pa.RecordBatch
+    rank: int
+    bytes: int
+
+
+class _Run(NamedTuple):
+    """The newest of the rows before `end` that are in no run before it, by key."""
+
+    end: int
+    rows: pa.Table
+
+
+class Memtable:
+    """Rows in order of version. One thread adds, under the region's lock; a row never changes its
+    place, so a reader keeps the number of rows it saw and needs no lock. A key is found in a time
+    that depends neither on how many batches there are nor on how many came since."""
+
+    def __init__(self, columns: Sequence[ColumnDef], family: int = ROWS) -> None:
+        self.family = family
+        self._schema = file_schema(columns)
+        self._chunks: tuple[_Chunk, ...] = ()
+        self._index: dict[bytes, int] = {}
+        self._versions: dict[bytes, list[int]] = {}
+        """Rows of all versions, ascending, of keys that have more than one."""
+        self._runs: tuple[_Run, ...] = ()
+        self._chunk_bytes = self._index_bytes = self._run_bytes = 0
+        self._last_version = 0
+        self.bytes = 0
+        """Truly taken: rows, index, and the sorted copies that scans have left."""
+        self.rows = 0
+        self.first_version: int | None = None
+        """The lowest; None: there is nothing."""
+        self.first_ms = 0
+        """Wall time of the oldest rows; meaningful while there are any."""
+
+    def add(self, rows: pa.RecordBatch, keys: Sequence[bytes], wall_ms: int) -> None:
+        """`rows` are as `file_schema`, in order of version; `keys` are the values of `_key`.
+
+        Raises Corrupt if the version does not rise above all before.
+        """
+        versions = rows.column(VERSION)
+        first = versions[0].as_py()
+        if first <= self._last_version:
+            raise Corrupt(version=first, last=self._last_version)
+        if self.first_version is None:
+            self.first_ms, self.first_version = wall_ms, first
+        self._last_version = versions[rows.num_rows - 1].as_py()
+        base = self.rows
+        self._append(rows)
+        older = self._keep_older(keys, base)
+        self._index.update(zip(keys, range(base, base + len(keys)), strict=True))
+        self._index_bytes += _bytes_of_keys(rows) + _INDEX_ENTRY_BYTES * len(keys)
+        self._index_bytes += _OLDER_VERSION_BYTES * older
+        self.rows += rows.num_rows
+        self._count()
+
+    @property
+    def unsorted_bytes(self) -> int:
+        """The bytes of rows that are in no sorted run yet; about."""
+        return max(self._chunk_bytes - self._run_bytes, 0)
+
+    def _count(self) -> None:
+        self.bytes = self._chunk_bytes + self._index_bytes + self._run_bytes
+
+    def _append(self, rows: pa.RecordBatch) -> None:
+        chunks = [*self._chunks, _chunk(self.rows, rows, 0)]
+        self._chunk_bytes += chunks[-1].bytes
+        while _are_due(chunks[-_MERGED_AT_ONCE:]):
+            last = chunks[-_MERGED_AT_ONCE:]
+            table = pa.Table.from_batches([one.rows for one in last], last[0].rows.schema)
+            (whole,) = table.combine_chunks().to_batches()
+            self._chunk_bytes -= sum(one.bytes for one in last)
+            chunks[-_MERGED_AT_ONCE:] = [_chunk(last[0].start, whole, last[0].rank + 1)]
+            self._chunk_bytes += chunks[-1].bytes
+        self._chunks = tuple(chunks)
+
+    def _keep_older(self, keys: Sequence[bytes], base: int) -> int:
+        """Before the index leads to the new versions: a reader without a lock that finds one of
+        them finds those before it too. Returns how many keys had one."""
+        if not self.may_hold(keys):
+            return 0
+        older = 0
+        for at, key in enumerate(keys, start=base):
+            known = self._index.get(key)
+            if known is not None:
+                older += 1
+                if key in self._versions:
+                    self._versions[key].append(at)
+                else:
+                    self._versions[key] = [known, at]
+        return older
+
+    def reshape(self, columns: Sequence[ColumnDef]) -> None:
+        """Batches that come from now on have these; those before read as null in new ones."""
+        self._schema = file_schema(columns)
+
+    def may_hold(self, keys: Iterable[bytes]) -> bool:
+        """False: none of *keys* has a row here. Faster than `find` of each by far."""
+        return not self._index.keys().isdisjoint(keys)
+
+    def find(self, key: bytes, rows: int) -> Position | None:
+        """Where its newest version among the first `rows` stands."""
+        at = self._index.get(key)
+        if at is not None and at >= rows:
+            versions = self._versions.get(key, ())
+            place = bisect_left(versions, rows)
+            at = versions[place - 1] if place else None
+        if at is None:
+            return None
+        chunk = _chunk_of(self._chunks, at)
+        here, batch = at - chunk.start, chunk.rows
+        is_tombstone = batch.column(OP)[here].as_py() == DELETE
+        return Position(at, batch.column(VERSION)[here].as_py(), is_tombstone)
+
+    def rows_at(self, positions: Sequence[Position], room: Room) -> pa.Table:
+        """The rows themselves, in no promised order, as `file_schema`. Raises NoRoomError."""
+        chunks, schema = self._chunks, self._schema
+        wanted: dict[int, list[int]] = {}
+        found: dict[int, _Chunk] = {}
+        for position in positions:
+            chunk = _chunk_of(chunks, position.row)
+            found[chunk.start] = chunk
+            wanted.setdefault(chunk.start, []).append(position.row - chunk.start)
+        parts = []
+        for start, places in wanted.items():
+            rows = found[start].rows
+            room.take_rows(rows, places)
+            parts.append(conformed(pa.Table.from_batches([rows.take(pa.array(places))]), schema))
+        return pa.concat_tables(parts) if parts else schema.empty_table()
+
+    def sorted_runs(self, rows: int) -> Sequence[pa.Table]:
+        """The newest version of each key among the first `rows`, tombstones too, by key, in a few
+        tables that are to be merged. They are kept, each more than twice the next: so a row is
+        sorted few times, however often reads come between writes."""
+        runs = [run for run in self._runs if run.end <= rows]
+        is_older = len(runs) < len(self._runs)
+        begin = runs[-1].end if runs else 0
+        if begin < rows:
+            newest = newest_by_key(pa.concat_tables(self._tables(begin, rows)))
+            runs.append(_Run(rows, newest))
+            while len(runs) > 1 and runs[-2].rows.num_rows <= 2 * runs[-1].rows.num_rows:
+                last = runs.pop()
+                runs[-1] = _Run(last.end, self._gathered([runs[-1].rows, last.rows]))
+            if not is_older:
+                self._runs = tuple(runs)
+                self._run_bytes = sum(run.rows.nbytes for run in runs)
+                self._count()
+        return [run.rows for run in runs]
+
+    def parts_by_key(self, *, every_version: bool) -> Iterator[pa.Table]:
+        """All rows by key and newest first, or the newest version of each key, tombstones too: in
+        parts of about `_PART_BYTES`. Their rows are copied once, whole; `copy_bytes` says so."""
+        rows = pa.concat_tables(self._tables(0, self.rows)).combine_chunks()
+        order = key_order(rows)
+        if not every_version:
+            order = order.filter(is_first_of_key(rows.select([KEY]).take(order)))
+        at_once = max(_PART_BYTES * rows.num_rows // max(rows.nbytes, 1), 1)
+        for first in range(0, len(order), at_once):
+            yield rows.take(order.slice(first, at_once))
+
+    @property
+    def columns(self) -> int:
+        return len(self._schema)
+
+    @property
+    def copy_bytes(self) -> int:
+        """The memory that `parts_by_key` takes: rows, their order and their keys."""
+        return self._chunk_bytes + _ORDER_BYTES * self.rows
+
+    def _gathered(self, tables: Sequence[pa.Table]) -> pa.Table:
+        """The newest version of each key; columns may have come between two of the tables."""
+        if len(tables) == 1:
+            return tables[0]
+        schema = self._schema
+        alike = [conformed(table, schema) for table in tables]
+        return newest_by_key(pa.concat_tables([schema.empty_table(), *alike]))
+
+    def _tables(self, begin: int, end: int) -> Iterator[pa.Table]:
+        schema, chunks = self._schema, self._chunks
+        yield schema.empty_table()
+        first = bisect_right(chunks, begin, key=_start_of) - 1
+        for chunk in chunks[first:]:
+            if chunk.start >= end:
+                break
+            skipped = max(begin - chunk.start, 0)
+            rows = chunk.rows.slice(skipped, end - chunk.start - skipped)
+            yield conformed(pa.Table.from_batches([rows]), schema)
+
+
+def _chunk(start: int, rows: pa.RecordBatch, rank: int) -> _Chunk:
+    is_large = rows.num_rows >= _LARGE_ROWS or rows.nbytes >= _LARGE_BYTES
+    size = rows.nbytes + _CHUNK_BYTES + _COLUMN_BYTES * rows.num_columns
+    return _Chunk(start, rows, _LARGE if is_large else rank, size)
+
+
+def _bytes_of_keys(rows: pa.RecordBatch) -> int:
+    """The bytes of all keys: what the column takes, less its offsets."""
+    found: int = rows.column(KEY).nbytes - 4 * (rows.num_rows + 1)
+    return found
+
+
+def _are_due(last: Sequence[_Chunk]) -> bool:
+    first = last[0]
+    return (
+        len(last) == _MERGED_AT_ONCE
+        and first.rank != _LARGE
+        and all(one.rank == first.rank for one in last)
+        and all(one.rows.schema.equals(first.rows.schema, True) for one in last)
+    )
+
+
+def _start_of(chunk: _Chunk) -> int:
+    return chunk.start
+
+
+def _chunk_of(chunks: Sequence[_Chunk], row: int) -> _Chunk:
+    return chunks[bisect_right(chunks, row, key=_start_of) - 1]
+
+
+def newest_by_key(table: pa.Table) -> pa.Table:
+    """Sorted by key, with one row for each: the newest."""
+    return first_of_each_key(sorted_by_key(table))
+
+
+def sorted_by_key(table: pa.Table) -> pa.Table:
+    """By key and newest first."""
+    return table if table.num_rows < 2 else table.take(key_order(table))
+
+
+def key_order(table: pa.Table) -> pa.UInt64Array:
+    """The places of the rows by key, of each key the newest first."""
+    return pc.sort_indices(table, sort_keys=[(KEY, "ascending"), (VERSION, "descending")])
+
+
+def first_of_each_key(table: pa.Table) -> pa.Table:
+    """Of a table sorted by key and newest first, the first row of each key."""
+    is_first = is_first_of_key(table)
+    return table if pc.all(is_first).as_py() else table.filter(is_first)
+
+
+def is_first_of_key(table: pa.Table) -> pa.BooleanArray:
+    """Whether each row's key is another than that of the row before it."""
+    if table.num_rows == 0:
+        return pa.array([], pa.bool_())
+    keys = table.column(KEY).combine_chunks()
+    return pa.concat_arrays([pa.array([True]), pc.not_equal(keys[1:], keys[:-1])])

@@ -1,0 +1,228 @@
+"""What a reader sees of a region at one moment, and rows by key and by range from it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Lock
+
+import pyarrow as pa
+
+from dataplane.region.files.file_reader import SCAN, FileReader
+from dataplane.region.format.columns import DELETE, KEY, OP, VERSION, ColumnDef, file_schema
+from dataplane.region.format.conforming import conformed
+from dataplane.region.format.key_range import KeyRange, cut_to_range
+from dataplane.region.format.parts import PartSize
+from dataplane.region.format.room import Room
+from dataplane.region.format.row_hash import hashes_of_keys
+from dataplane.region.memory.memtable import Memtable, Position, newest_by_key
+from dataplane.region.reads.merge import MergeSource, without_tombstones
+
+WINDOW_BYTES = 4 << 20
+"""Of rows of all files that a scan or a merge decodes together."""
+PARTS = 4
+"""Decoded parts of a file that a scan has in memory: the one before, the one in its window, and
+their rows in order, twice while they become an answer."""
+DECODE_TIMES = 2
+"""The memory that it takes to decode a row group, which one file does at a time, by its bytes."""
+SORT_TIMES = 3
+"""The memory that it takes to sort rows in memory, by their bytes: they are gathered and ordered,
+and what stays is counted as rows."""
+ANSWER_BYTES = 4 << 20
+"""Pieces of an answer on their way."""
+SCAN_BYTES = 256 << 10
+
+_PARTS_OF_LIMIT = 4
+_ROWS_AT_ONCE_MIN = 512
+"""Fewer cost more than they save: a part takes some 50 us to begin."""
+
+Counted = tuple[tuple[Memtable, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Memtables, each up to the number of rows seen, newest first; files, newest first.
+
+    A scan sees exactly this, and so do rows by key `as_seen`. Otherwise they come from the
+    memtables as they are when asked. `guard` is held while rows are counted, and no longer: it
+    keeps a batch from being seen in part.
+    """
+
+    memtables: Counted
+    files: tuple[FileReader, ...]
+    guard: Lock = field(default_factory=Lock)
+
+    def counted_now(self) -> Counted:
+        """The same memtables, up to the rows that they have now."""
+        with self.guard:
+            return tuple((memtable, memtable.rows) for memtable, _ in self.memtables)
+
+
+def newest_rows(
+    view: View,
+    keys: Sequence[bytes],
+    columns: Sequence[ColumnDef],
+    as_seen: bool = False,
+    room: Room | None = None,
+) -> pa.Table:
+    """One row for each key that was ever written, the newest, tombstones too, by key.
+
+    `keys` are sorted and distinct. Raises NoRoomError where *room* has not enough for the rows.
+    """
+    room = room or Room()
+    memtables = view.memtables if as_seen else view.counted_now()
+    parts, known = _newest_in_memory(memtables, keys, columns, room)
+    parts += _newest_in_files(view.files, keys, columns, known, room)
+    if not parts:
+        return file_schema(columns).empty_table()
+    return newest_by_key(parts[0] if len(parts) == 1 else pa.concat_tables(parts))
+
+
+def newest_versions(view: View, keys: Sequence[bytes]) -> dict[bytes, int]:
+    """The current row version of each key that has a live row."""
+    found: dict[bytes, tuple[int, bool]] = {}
+    memtables = [one for one in view.memtables if one[0].may_hold(keys)]
+    for key in keys if memtables else ():
+        for memtable, rows in memtables:
+            position = memtable.find(key, rows)
+            if position is not None:
+                found[key] = (position.version, position.is_tombstone)
+                break
+    if view.files:
+        known = {key: version for key, (version, _) in found.items()}
+        for rows in _newest_in_files(view.files, sorted(keys), (), known, Room()):
+            columns = (rows.column(name).to_pylist() for name in (KEY, VERSION, OP))
+            for key, version, op in zip(*columns, strict=True):
+                if key not in found or found[key][0] < version:
+                    found[key] = (version, op == DELETE)
+    return {key: version for key, (version, is_tombstone) in found.items() if not is_tombstone}
+
+
+def live_rows(
+    view: View,
+    keys: Sequence[bytes],
+    columns: Sequence[ColumnDef],
+    as_seen: bool = False,
+    room: Room | None = None,
+) -> pa.Table:
+    """The live rows of those keys, by key, as `columns.row_schema`. Raises as `newest_rows`."""
+    newest = newest_rows(view, sorted(set(keys)), columns, as_seen, room)
+    return without_tombstones(newest).drop_columns([OP])
+
+
+def merge_sources(
+    view: View, keys: KeyRange, columns: Sequence[ColumnDef], rows_at_once: int = SCAN.rows
+) -> list[MergeSource]:
+    """*rows_at_once*: of a file, decoded together. Bytes are bounded in any case."""
+    schema = file_schema(columns)
+    files = files_with(view, keys)
+    share = PartSize(rows_at_once, share_of_window(len(files)))
+    sources = [
+        MergeSource(
+            max(reader.min_key, keys.start), partial(reader.scan, keys, tuple(columns), share)
+        )
+        for reader in files
+    ]
+    sources.extend(
+        MergeSource(b"", partial(_open_memory, run, keys, schema))
+        for memtable, rows in view.memtables
+        for run in memtable.sorted_runs(rows)
+    )
+    return sources
+
+
+def scan_bytes(view: View, keys: KeyRange, columns: Sequence[ColumnDef]) -> int:
+    """The memory that a scan or a merge of *view* takes at most: what it decodes of each file, the
+    rows of a window in order, and a sorted copy of rows in memory that no scan has left yet. Reads
+    footers, and may wait for the disk."""
+    files = files_with(view, keys)
+    share = share_of_window(len(files))
+    sizes = [reader.scan_size(columns, share) for reader in files]
+    unsorted = sum(memtable.unsorted_bytes for memtable, _ in view.memtables)
+    in_memory = sum(memtable.bytes for memtable, _ in view.memtables)
+    answer = min(ANSWER_BYTES, sum(one.total for one in sizes) + in_memory)
+    return (
+        sum(PARTS * one.part + one.fixed for one in sizes)
+        + DECODE_TIMES * max((one.group for one in sizes), default=0)
+        + SORT_TIMES * unsorted
+        + answer
+        + SCAN_BYTES
+    )
+
+
+def files_with(view: View, keys: KeyRange) -> list[FileReader]:
+    return [reader for reader in view.files if keys.overlaps(reader.min_key, reader.max_key)]
+
+
+def share_of_window(files: int) -> int:
+    """Decoded bytes that a scan holds of each file."""
+    return min(SCAN.bytes, WINDOW_BYTES // max(files, 1))
+
+
+def rows_at_once(limit: int | None) -> int:
+    """Rows of a file to decode together for a reader that wants *limit* rows: it may begin or end
+    within them, and throws away the rest."""
+    return SCAN.rows if limit is None else max(limit // _PARTS_OF_LIMIT, _ROWS_AT_ONCE_MIN)
+
+
+def _newest_in_memory(
+    memtables: Counted, keys: Sequence[bytes], columns: Sequence[ColumnDef], room: Room
+) -> tuple[list[pa.Table], dict[bytes, int]]:
+    """Rows found, and their versions."""
+    schema = file_schema(columns)
+    parts = []
+    known: dict[bytes, int] = {}
+    rest = list(keys)
+    for memtable, rows in memtables:
+        found: list[Position] = []
+        missing: list[bytes] = []
+        for key in rest:
+            position = memtable.find(key, rows)
+            if position is None:
+                missing.append(key)
+            else:
+                found.append(position)
+                known[key] = position.version
+        rest = missing
+        if found:
+            parts.append(conformed(memtable.rows_at(found, room), schema))
+    return parts, known
+
+
+def _newest_in_files(
+    files: Sequence[FileReader],
+    keys: Sequence[bytes],
+    columns: Sequence[ColumnDef],
+    known: Mapping[bytes, int],
+    room: Room,
+) -> list[pa.Table]:
+    """Rows found, of each file that has any.
+
+    Versions in files may interleave, those of ingested ones with memory too; so a key is settled
+    only when no file that is left can have a newer one than is known. Files come in order of their
+    highest version, the highest first."""
+    parts: list[pa.Table] = []
+    within = [one for one in files if keys and one.min_key <= keys[-1] and keys[0] <= one.max_key]
+    if not within:
+        return parts
+    rest, newest = list(keys), dict(known)
+    hashes = hashes_of_keys(rest)
+    for reader in within:
+        highest = reader.entry.max_version
+        if newest:
+            wanted = [at for at, key in enumerate(rest) if newest.get(key, -1) < highest]
+            if len(wanted) < len(rest):
+                rest, hashes = [rest[at] for at in wanted], hashes[wanted]
+        if not rest:
+            break
+        rows = reader.rows_of(rest, columns, hashes, room)
+        if not rows.num_rows:
+            continue
+        parts.append(rows)
+        pairs = zip(rows.column(KEY).to_pylist(), rows.column(VERSION).to_pylist(), strict=True)
+        for key, version in pairs:
+            newest[key] = max(version, newest.get(key, -1))
+    return parts
+
+
+def _open_memory(run: pa.Table, keys: KeyRange, schema: pa.Schema) -> Iterator[pa.Table]:
+    yield conformed(cut_to_range(run, keys), schema)

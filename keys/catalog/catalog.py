@@ -1,0 +1,362 @@
+"""The catalog at one version: an immutable value; the next version shares what did not change."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast
+
+from immutables import Map
+
+from keys.catalog.ordered import Names
+from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.log import (
+    CatalogCreated,
+    CatalogDropped,
+    CatalogDropping,
+    CatalogUpdate,
+    Entry,
+    RouteChanged,
+    SchemaCreated,
+    SchemaDropped,
+    SchemaDropping,
+    TableAltered,
+    TableCreated,
+    TableDropped,
+    TablePurged,
+    TableRenamed,
+    TablesExchanged,
+    TableUndropped,
+)
+from keys.model.tables import Column, RegionState, TableInfo, TableRoute
+from metasrv_base.errors import Corrupt, NotFound
+from metasrv_base.slim import Shapes, slim
+
+SchemaName = tuple[str, str]
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table and where it is, as of the update that last changed either."""
+
+    info: TableInfo
+    route: TableRoute
+    catalog_version: int
+    dropped_at_ms: int | None = None
+    dropped_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Everything the log says up to `version`, and the store revision at which it was so."""
+
+    version: int = 0
+    revision: int = 0
+    at_ms: int = 0
+    catalogs: Map[str, CatalogInfo] = field(default_factory=Map)
+    schemas: Map[SchemaName, SchemaInfo] = field(default_factory=Map)
+    schema_revisions: Map[SchemaName, int] = field(default_factory=Map)
+    """The store revision of each schema's key, for those in `schemas`."""
+    leaving_catalogs: Map[str, CatalogInfo] = field(default_factory=Map)
+    """Being dropped with all they hold: no reader sees them."""
+    leaving: Map[SchemaName, SchemaInfo] = field(default_factory=Map)
+    """The same of schemas."""
+    tables: Map[int, Table] = field(default_factory=Map)
+    """By id, dropped ones too until they are purged."""
+    names: Map[SchemaName, Map[str, int]] = field(default_factory=Map)
+    """Schema -> name -> id of the table that bears it now; one that is being dropped too."""
+    ordered: Map[SchemaName, Names] = field(default_factory=Map)
+    """The same names, in order: a page of a list sorts nothing."""
+    gone: Map[SchemaName, Map[int, str]] = field(default_factory=Map)
+    """Schema -> id of a dropped table -> the name it bore."""
+    nodes: Map[str, Map[int, int]] = field(default_factory=Map)
+    """Node -> tables of which it leads regions -> how many; dropped tables not."""
+    led: Map[str, int] = field(default_factory=Map)
+    """Node -> the sum of those: every DDL asks, and a node may have regions of all tables."""
+    states: Map[RegionState, int] = field(default_factory=Map)
+    """Regions of living tables by state."""
+    shapes: Shapes[Column] = field(default_factory=Shapes, compare=False)
+    """Columns that tables share in memory."""
+
+    def apply(self, update: CatalogUpdate, revision: int) -> "Catalog":
+        """The next version. Raises Corrupt for a gap or an entry that cannot follow."""
+        if update.version != self.version + 1:
+            raise Corrupt(log="gap", expected=self.version + 1, found=update.version)
+        state = replace(self, version=update.version, revision=revision, at_ms=update.at_ms)
+        for entry in update.entries:
+            state = _APPLY[type(entry)](state, entry, update.version)
+        return state
+
+    def is_visible(self, catalog: str, schema: str) -> bool:
+        """Whether readers see the schema: it stands, and neither it nor its catalog is leaving."""
+        return catalog in self.catalogs and (catalog, schema) in self.schemas
+
+    def by_id(self, table_id: int) -> Table | None:
+        """Also a dropped one; not a living one that is being dropped, or whose schema is."""
+        table = self.tables.get(table_id)
+        if table is None or table.dropped_at_ms is not None:
+            return table
+        return table if self.shows(table) else None
+
+    def shows(self, table: Table) -> bool:
+        """Whether readers see a living table: neither it nor what it is in is being dropped."""
+        info = table.info
+        return not info.is_hidden and self.is_visible(info.catalog, info.schema_name)
+
+    def find(self, catalog: str, schema: str, name: str) -> Table | None:
+        table_id = self.names.get((catalog, schema), Map()).get(name)
+        if table_id is None or not self.shows(self.tables[table_id]):
+            return None
+        return self.tables[table_id]
+
+    def table(self, catalog: str, schema: str, name: str) -> Table:
+        """Raises NotFound, saying which part of the name does not exist."""
+        self.schema(catalog, schema)
+        found = self.find(catalog, schema, name)
+        if found is None:
+            raise NotFound("table-not-found", table=f"{catalog}.{schema}.{name}")
+        return found
+
+    def schema(self, catalog: str, schema: str) -> SchemaInfo:
+        if catalog not in self.catalogs:
+            raise NotFound(what="catalog", name=catalog)
+        info = self.schemas.get((catalog, schema))
+        if info is None:
+            raise NotFound(what="schema", name=f"{catalog}.{schema}")
+        return info
+
+    def in_schema(self, catalog: str, schema: str, low: str = "") -> Iterator[Table]:
+        """Living tables that are not being dropped, in order of name, from the name *low* on."""
+        key = (catalog, schema)
+        names = self.names.get(key, Map())
+        living = (self.tables[names[name]] for name in self.ordered.get(key, Names()).starting(low))
+        return (table for table in living if not table.info.is_hidden)
+
+    def dropped(self, catalog: str, schema: str, name: str | None = None) -> Iterator[Table]:
+        """Dropped tables that bore that name, oldest first."""
+        gone = self.gone.get((catalog, schema), Map())
+        for table_id in sorted(one for one, bore in gone.items() if name in (None, bore)):
+            yield self.tables[table_id]
+
+    def all_dropped(self) -> Iterator[Table]:
+        """Without a look at the living, which are many more."""
+        return (self.tables[table_id] for gone in self.gone.values() for table_id in gone)
+
+    def on_node(self, node: str) -> Iterator[Table]:
+        """Living tables of which *node* has a region."""
+        return (self.tables[table_id] for table_id in self.nodes.get(node, Map()))
+
+    def led_by(self, node: str) -> int:
+        """How many regions of living tables *node* leads."""
+        return self.led.get(node, 0)
+
+    # The entries, one function each -----------------------------------------------------------
+
+    def _catalog_created(self, entry: CatalogCreated, version: int) -> "Catalog":
+        name = entry.info.name
+        if name in self.catalogs or name in self.leaving_catalogs:
+            raise Corrupt(entry=entry.op, catalog=name)
+        return replace(self, catalogs=self.catalogs.set(name, entry.info))
+
+    def _catalog_dropping(self, entry: CatalogDropping, version: int) -> "Catalog":
+        name = entry.info.name
+        if name not in self.catalogs:
+            raise Corrupt(entry=entry.op, catalog=name)
+        leaving = self.leaving_catalogs.set(name, entry.info)
+        return replace(self, catalogs=self.catalogs.delete(name), leaving_catalogs=leaving)
+
+    def _catalog_dropped(self, entry: CatalogDropped, version: int) -> "Catalog":
+        held = [name for name in (*self.schemas, *self.leaving) if name[0] == entry.name]
+        if held or (entry.name not in self.catalogs and entry.name not in self.leaving_catalogs):
+            raise Corrupt(entry=entry.op, catalog=entry.name, holds=held)
+        return replace(
+            self,
+            catalogs=without(self.catalogs, entry.name),
+            leaving_catalogs=without(self.leaving_catalogs, entry.name),
+        )
+
+    def _schema_created(self, entry: SchemaCreated, version: int) -> "Catalog":
+        name = (entry.info.catalog, entry.info.name)
+        taken = name in self.schemas or name in self.leaving
+        if taken or entry.info.catalog not in self.catalogs:
+            raise Corrupt(entry=entry.op, schema=name)
+        return replace(
+            self,
+            schemas=self.schemas.set(name, entry.info),
+            schema_revisions=self.schema_revisions.set(name, self.revision),
+        )
+
+    def _schema_dropping(self, entry: SchemaDropping, version: int) -> "Catalog":
+        name = (entry.info.catalog, entry.info.name)
+        if name not in self.schemas:
+            raise Corrupt(entry=entry.op, schema=name)
+        leaving = self.leaving.set(name, entry.info)
+        return replace(
+            self,
+            schemas=self.schemas.delete(name),
+            schema_revisions=self.schema_revisions.delete(name),
+            leaving=leaving,
+        )
+
+    def _schema_dropped(self, entry: SchemaDropped, version: int) -> "Catalog":
+        name = (entry.catalog, entry.name)
+        stands = name in self.schemas or name in self.leaving
+        if not stands or self.names.get(name):
+            raise Corrupt(entry=entry.op, schema=name)
+        return replace(
+            self,
+            schemas=without(self.schemas, name),
+            schema_revisions=without(self.schema_revisions, name),
+            leaving=without(self.leaving, name),
+        )
+
+    def _table_created(self, entry: TableCreated, version: int) -> "Catalog":
+        if entry.info.table_id in self.tables:
+            raise Corrupt(entry=entry.op, table_id=entry.info.table_id)
+        return self._named(Table(entry.info, entry.route, version))
+
+    def _table_undropped(self, entry: TableUndropped, version: int) -> "Catalog":
+        gone = self.tables.get(entry.info.table_id)
+        if gone is None or gone.dropped_at_ms is None:
+            raise Corrupt(entry=entry.op, table_id=entry.info.table_id)
+        return self._forgotten(gone)._named(Table(entry.info, entry.route, version))
+
+    def _table_dropped(self, entry: TableDropped, version: int) -> "Catalog":
+        table = self._living(entry.table_id, entry)
+        gone = replace(
+            table,
+            catalog_version=version,
+            dropped_at_ms=entry.dropped_at_ms,
+            dropped_by=entry.dropped_by,
+        )
+        state, schema = self._unnamed(table), (table.info.catalog, table.info.schema_name)
+        there = state.gone.get(schema, Map()).set(entry.table_id, table.info.name)
+        tables = state.tables.set(entry.table_id, gone)
+        return replace(state, tables=tables, gone=state.gone.set(schema, there))
+
+    def _table_purged(self, entry: TablePurged, version: int) -> "Catalog":
+        gone = self.tables.get(entry.table_id)
+        if gone is None or gone.dropped_at_ms is None:
+            raise Corrupt(entry=entry.op, table_id=entry.table_id)
+        return replace(self._forgotten(gone), tables=self.tables.delete(entry.table_id))
+
+    def _table_changed(self, entry: TableRenamed | TableAltered, version: int) -> "Catalog":
+        table = self._living(entry.info.table_id, entry)
+        new = replace(table, info=entry.info, catalog_version=version)
+        return self._unnamed(table)._named(new)
+
+    def _tables_exchanged(self, entry: TablesExchanged, version: int) -> "Catalog":
+        state, named = self, list[Table]()
+        for info in (entry.first, entry.second):
+            table = self._living(info.table_id, entry)
+            state = state._unnamed(table)
+            named.append(replace(table, info=info, catalog_version=version))
+        for table in named:
+            state = state._named(table)
+        return state
+
+    def _route_changed(self, entry: RouteChanged, version: int) -> "Catalog":
+        table = self._living(entry.table_id, entry)
+        route = table.route.with_regions(entry.regions)
+        if route.version != entry.version:
+            raise Corrupt(entry=entry.op, expected=route.version, found=entry.version)
+        new = replace(table, route=route, catalog_version=version)
+        return self._unnamed(table)._named(new)
+
+    def _living(self, table_id: int, entry: Entry) -> Table:
+        table = self.tables.get(table_id)
+        if table is None or table.dropped_at_ms is not None:
+            raise Corrupt(entry=entry.op, table_id=table_id)
+        return table
+
+    def _forgotten(self, gone: Table) -> "Catalog":
+        """Without *gone* among the dropped tables of the schema it was dropped from."""
+        schema = (gone.info.catalog, gone.info.schema_name)
+        left = self.gone[schema].delete(gone.info.table_id)
+        return replace(self, gone=_kept(self.gone, schema, left))
+
+    def _named(self, table: Table) -> "Catalog":
+        info, route = table.info, table.route
+        shapes = self._slimmed(table)
+        schema = (info.catalog, info.schema_name)
+        if schema not in self.schemas and schema not in self.leaving:
+            raise Corrupt(name=info.full_name, schema=schema)
+        names = self.names.get(schema, Map())
+        if names.get(info.name, info.table_id) != info.table_id:
+            raise Corrupt(name=info.full_name, holder=names[info.name], other=info.table_id)
+        nodes, led = self.nodes, self.led
+        for node, numbers in table.route.numbers_by_node().items():
+            nodes = nodes.set(node, nodes.get(node, Map()).set(info.table_id, len(numbers)))
+            led = led.set(node, led.get(node, 0) + len(numbers))
+        return replace(
+            self,
+            tables=self.tables.set(info.table_id, table),
+            names=self.names.set(schema, names.set(info.name, info.table_id)),
+            ordered=self.ordered.set(schema, self.ordered.get(schema, Names()).added(info.name)),
+            nodes=nodes,
+            led=led,
+            states=_counted(self.states, route, 1),
+            shapes=shapes,
+        )
+
+    def _slimmed(self, table: Table) -> Shapes[Column]:
+        info, route = table.info, table.route
+        slim(info, info.partition, *info.indexes, *info.constraints, route, *route.region_routes)
+        shapes, columns = self.shapes.met(info.columns)
+        vars(info)["columns"] = columns  # equal ones
+        return shapes
+
+    def _unnamed(self, table: Table) -> "Catalog":
+        info = table.info
+        schema = (info.catalog, info.schema_name)
+        names, nodes, led = self.names[schema].delete(info.name), self.nodes, self.led
+        for node, numbers in table.route.numbers_by_node().items():
+            held = nodes[node].delete(info.table_id)
+            nodes = _kept(nodes, node, held)
+            led = led.set(node, led[node] - len(numbers)) if held else led.delete(node)
+        ordered = self.ordered[schema].without(info.name)
+        return replace(
+            self,
+            names=_kept(self.names, schema, names),
+            ordered=_kept(self.ordered, schema, ordered),
+            nodes=nodes,
+            led=led,
+            states=_counted(self.states, table.route, -1),
+        )
+
+
+def without(known: Map[K, V], key: K) -> Map[K, V]:
+    return known.delete(key) if key in known else known
+
+
+def _counted(states: Map[RegionState, int], route: TableRoute, by: int) -> Map[RegionState, int]:
+    for region in route.region_routes:
+        states = states.set(region.state, states.get(region.state, 0) + by)
+    return states
+
+
+def _kept(known: Map[K, V], key: K, value: V) -> Map[K, V]:
+    """*known* with *value*; a collection in which nothing is left is not kept."""
+    return known.set(key, value) if value else known.delete(key)
+
+
+_Apply = Callable[[Catalog, Any, int], Catalog]
+_APPLY: Mapping[type, _Apply] = cast(
+    "Mapping[type, _Apply]",
+    {
+        CatalogCreated: Catalog._catalog_created,
+        SchemaCreated: Catalog._schema_created,
+        CatalogDropping: Catalog._catalog_dropping,
+        CatalogDropped: Catalog._catalog_dropped,
+        SchemaDropping: Catalog._schema_dropping,
+        SchemaDropped: Catalog._schema_dropped,
+        TableCreated: Catalog._table_created,
+        TableUndropped: Catalog._table_undropped,
+        TableDropped: Catalog._table_dropped,
+        TablePurged: Catalog._table_purged,
+        TableRenamed: Catalog._table_changed,
+        TablesExchanged: Catalog._tables_exchanged,
+        TableAltered: Catalog._table_changed,
+        RouteChanged: Catalog._route_changed,
+    },
+)

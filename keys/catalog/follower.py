@@ -1,0 +1,221 @@
+"""One server's catalog: loaded from the log once, then moved forward by the log alone."""
+
+import asyncio
+import gc
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from keys.catalog.catalog import Catalog
+from keys.commit.batch import VERSION_KEY
+from keys.key import Range
+from keys.model.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion
+from keys.store.kv import PAGE_KEYS_MAX, Event, Get, Kv, Watched
+from keys.store.scan import pages
+from keys.value import decode
+from metasrv_base.clock import Clock
+from metasrv_base.errors import Corrupt, MetaError, Refused, Unavailable
+
+VERSIONS_KEPT = 1_024  # older versions in memory, for pages bound to one; they share what is equal
+HELD_MAX = 65_536  # versions kept for a reader of a snapshot: a quarter of an hour of many changes
+PAUSE_MS = 200  # between attempts to reach a silent store
+APPLIED_AT_ONCE = 128  # updates between two yields of the event loop: some 10 ms of small tables
+
+
+class Follower:
+    """`catalog` is always a version that existed; versions never go back.
+
+    Applying an update reads nothing from the store. The leader's committer hands its own updates
+    over directly (`offer`); everything else comes by watch.
+    """
+
+    def __init__(self, kv: Kv, clock: Clock, *, deadline_ms: int) -> None:
+        self._kv = kv
+        self._clock = clock
+        self._deadline_ms = deadline_ms
+        self._kept: OrderedDict[int, Catalog] = OrderedDict({0: Catalog()})
+        self._updates: OrderedDict[int, CatalogUpdate] = OrderedDict()
+        self._held: list[int] = []
+        """Versions beyond which everything is kept."""
+        self._moved = asyncio.Event()
+        self.loaded = asyncio.Event()
+        """Set once everything that stood in the log at the start has been applied."""
+        self.catalog = Catalog()
+        self.heard_at_ms: int | None = None
+        """Monotonic time before the last read that the store answered; None: never."""
+        self._closed_ms = 0
+        self._newest_revision = 0
+        """Of the newest version that the store was seen to have."""
+
+    @property
+    def lag_revisions(self) -> int:
+        """How far this catalog is behind the store, as last looked at."""
+        return max(0, self._newest_revision - self.catalog.revision)
+
+    @property
+    def closed_ms(self) -> int:
+        """The commit of every version that bears this time or an earlier one has been applied, and
+        there will never be another."""
+        return max(self.catalog.at_ms, self._closed_ms)
+
+    def close(self, until_ms: int) -> None:
+        """Of what the store says, once everything before has been applied here."""
+        self._closed_ms = max(self._closed_ms, until_ms)
+
+    async def wait_for(self, version: int, *, deadline_ms: int) -> Catalog:
+        """The catalog at *version* or newer. Raises Unavailable("stale") if it takes too long."""
+        if self.catalog.version >= version:
+            return self.catalog
+        try:
+            async with asyncio.timeout(deadline_ms / 1000):
+                while self.catalog.version < version:
+                    await self._moved.wait()
+        except TimeoutError as error:
+            raise Unavailable("stale", version=self.catalog.version, wanted=version) from error
+        return self.catalog
+
+    async def changed(self, after: int) -> Catalog:
+        """The catalog as soon as it is newer than version *after*."""
+        while self.catalog.version <= after:
+            await self._moved.wait()
+        return self.catalog
+
+    def at(self, version: int) -> Catalog | None:
+        """That very version, if it is still kept."""
+        return self._kept.get(version)
+
+    def update(self, version: int) -> CatalogUpdate | None:
+        """The update that made that version, if it is still kept; so is then the version itself."""
+        return self._updates.get(version)
+
+    def offer(self, update: CatalogUpdate, revision: int) -> None:
+        """Applies *update* if it is the next one; a repeat is ignored. Raises Corrupt for a gap."""
+        if update.version <= self.catalog.version:
+            return
+        self.catalog = self.catalog.apply(update, revision)
+        self._kept[self.catalog.version] = self.catalog
+        self._updates[self.catalog.version] = update
+        self._forget()
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
+    @contextmanager
+    def hold(self, version: int) -> Iterator[None]:
+        """Keeps what follows *version*, as far as HELD_MAX versions hold it."""
+        self._held.append(version)
+        try:
+            yield
+        finally:
+            self._held.remove(version)
+
+    def _forget(self) -> None:
+        """Versions that are neither among the newest nor held; each update goes with its own."""
+        newest = self.catalog.version
+        before = min([newest - VERSIONS_KEPT, *self._held])
+        oldest = max(before, newest - HELD_MAX)
+        while next(iter(self._kept)) <= oldest:
+            version, _ = self._kept.popitem(last=False)
+            self._updates.pop(version, None)
+
+    async def load(self) -> int:
+        """Applies what the log holds beyond this catalog; the revision it was read at.
+
+        Part by part: whoever else is to run has a turn in between. The parts are cut by number, for
+        of a range that has many pages etcd counts all that is left for each of them.
+        """
+        before = self._clock.mono_ms()
+        head = await self._kv.range(Get(VERSION_KEY), deadline_ms=self._deadline_ms)
+        newest = _version_in(head.items[0].value).version if head.items else 0
+        with _uncollected():
+            for first in range(self.catalog.version + 1, newest + 1, PAGE_KEYS_MAX):
+                await self._load_part(first, head.revision)
+        self.heard_at_ms = before
+        self.loaded.set()
+        return head.revision
+
+    async def _load_part(self, first: int, revision: int) -> None:
+        behind = CatalogUpdateKey(first + PAGE_KEYS_MAX)
+        part = Range(bytes(CatalogUpdateKey(first)), bytes(behind))
+        async for page in pages(self._kv, part, deadline_ms=self._deadline_ms, revision=revision):
+            for number, item in enumerate(page.items, start=1):
+                update = decode(CatalogUpdate, item.value, key=item.key.decode())
+                self.offer(update, item.mod_revision)
+                if number % APPLIED_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+
+    async def follow(self) -> None:
+        """Loads, then follows for ever. Raises Corrupt if the log contradicts itself."""
+        log = CatalogUpdateKey.under()
+        while True:
+            try:
+                revision = await self.load()
+                watch = self._kv.watch(log.start, VERSION_KEY + b"\0", start_revision=revision + 1)
+                async for watched in watch:
+                    self._take(watched)
+            except Corrupt:
+                raise
+            except MetaError:  # silent, or compacted under us, or it refuses us for a moment
+                await self._clock.sleep_ms(PAUSE_MS)
+
+    async def listen(self) -> None:
+        """For ever: proves, once in a while, that this catalog is not older than the store."""
+        while True:
+            await self._clock.sleep_ms(self._deadline_ms // 2)
+            with suppress(Unavailable, Refused):
+                await self.look()
+
+    async def look(self) -> None:
+        """Once. Raises Unavailable: the store is silent, or this catalog is older."""
+        before = self._clock.mono_ms()
+        page = await self._kv.range(Get(VERSION_KEY), deadline_ms=self._deadline_ms)
+        if page.items:
+            (found,) = page.items
+            self._newest_revision = found.mod_revision
+            stored = _version_in(found.value)
+            await self.wait_for(stored.version, deadline_ms=self._deadline_ms)
+            self.close(stored.at_ms)
+        self.heard_at_ms = before
+
+    def _take(self, watched: Watched) -> None:
+        """The updates of one revision, up to the version that the same revision declares."""
+        declared = [e for e in watched.events if e.key == VERSION_KEY]
+        if not watched.events:
+            return
+        if not declared or declared[-1].value is None:
+            raise Corrupt(log="update without version", revision=watched.revision)
+        stored = _version_in(declared[-1].value)
+        if stored.version <= self.catalog.version:  # a leader's own: its committer handed it over
+            self.close(stored.at_ms)
+            return
+        updates = sorted(
+            (_update_in(e) for e in watched.events if e.key != VERSION_KEY),
+            key=lambda update: update.version,
+        )
+        if updates and updates[-1].version != stored.version:
+            raise Corrupt(log="version", declared=stored.version, found=updates[-1].version)
+        for update in updates:
+            self.offer(update, watched.revision)
+        self.close(stored.at_ms)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Nothing that is loaded is garbage: to look through all of it, again and again as it grows,
+    takes as long as the loading itself."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _version_in(raw: bytes) -> CatalogVersion:
+    return decode(CatalogVersion, raw, key=VERSION_KEY.decode())
+
+
+def _update_in(event: Event) -> CatalogUpdate:
+    if event.value is None:
+        raise Corrupt(log="deleted", key=event.key.decode())
+    return decode(CatalogUpdate, event.value, key=event.key.decode())

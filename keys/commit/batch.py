@@ -1,0 +1,219 @@
+"""What goes over the committer's line, as pure functions: one batch of changes, and its answer.
+
+A batch is one flat transaction (P1): the fence, the catalog's version and every member's
+compares; every member's writes, one log entry for each that is metadata, the version once. `judge`
+reads the answer: done, fenced, or refused, and then by whose compares.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from keys.commit.txn import Stamp, Txn
+from keys.model.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion, CatalogVersionKey
+from keys.store.kv import Answer, Compare, Delete, Get, KeyValue, Put, Request
+from keys.value import encode
+
+VERSION_KEY = bytes(CatalogVersionKey())
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Where the log stands, as the leader of this term knows it."""
+
+    fence: Compare
+    """The election key at the revision of the transaction that won (the term)."""
+    version: int
+    version_revision: int
+    """mod_revision of the CatalogVersion."""
+    at_ms: int
+    """No later commit bears this time or an earlier one."""
+    submission: int
+    """The last submission number given out."""
+
+    @property
+    def version_compare(self) -> Compare:
+        return Compare(VERSION_KEY, self.version_revision)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One change, as it was given to the committer."""
+
+    txn: Txn
+    procedure: str | None
+    closes_ms: int | None = None
+    """No commit after this one is to bear that time, or an earlier one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one member brings into its batch, stamped for its place there."""
+
+    stamp: Stamp
+    compares: tuple[Compare, ...]
+    writes: tuple[Put | Delete, ...]
+    """Its log entry among them; the catalog's version is written once, by the batch."""
+    update: CatalogUpdate | None
+    """None: it is no metadata."""
+    is_closing: bool = False
+
+    @property
+    def moves_line(self) -> bool:
+        return self.update is not None or self.is_closing
+
+    def witnesses(self) -> Iterator[bytes]:
+        """Keys whose compare cannot hold any more once this has been done.
+
+        To delete what was not there changes nothing, so such a key is no witness.
+        """
+        seen = {compare.key: compare.mod_revision for compare in self.compares if not compare.end}
+        for write in self.writes:
+            if write.key in seen and (isinstance(write, Put) or seen[write.key]):
+                yield write.key
+
+
+def share(line: Line, member: Member, now_ms: int) -> tuple[Share, Line]:
+    """*member* as the next one on *line*, and the line behind it."""
+    txn = member.txn
+    version = line.version + 1 if txn.entries else None
+    stamp = Stamp(version, line.submission + 1, max(now_ms, line.at_ms + 1))
+    at_ms = line.at_ms
+    if member.closes_ms is not None:
+        at_ms = max(member.closes_ms, line.at_ms + 1)
+    made = {k: make(stamp) if callable(make) else make for k, make in txn.writes.items()}
+    update = None
+    if version is not None:
+        update = CatalogUpdate(
+            version=version, at_ms=stamp.at_ms, procedure=member.procedure, entries=txn.entries
+        )
+        made[bytes(CatalogUpdateKey(version))] = encode(update)
+        at_ms = stamp.at_ms
+    number = line.version if version is None else version
+    after = Line(line.fence, number, line.version_revision, at_ms, stamp.submission)
+    compares = [Compare(key, seen) for key, seen in txn.expect.items()]
+    compares += [Compare(start, 0, end) for start, end in txn.empty]
+    writes = tuple(Delete(k) if v is None else Put(k, v) for k, v in made.items())
+    closing = member.closes_ms is not None
+    return Share(stamp, tuple(compares), writes, update, closing), after
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One transaction as it is sent, again and again if need be."""
+
+    request: Request
+    shares: tuple[Share, ...]
+    before: Line
+    """The line as this leader believed it to be."""
+    after: Line
+    """But for `version_revision`, which only the commit tells."""
+
+    @property
+    def updates(self) -> tuple[CatalogUpdate, ...]:
+        """In order of their versions."""
+        return tuple(each.update for each in self.shares if each.update is not None)
+
+    def line_after(self, revision: int) -> Line:
+        """The line once this batch has committed at *revision*."""
+        moved = _has_moved(self.before, self.after)
+        return replace(self.after, version_revision=revision) if moved else self.after
+
+
+def _has_moved(before: Line, after: Line) -> bool:
+    """By an update, or by a time that is closed: both move it."""
+    return after.at_ms != before.at_ms
+
+
+def seal(before: Line, after: Line, shares: Sequence[Share]) -> Batch:
+    """The batch of *shares*, which took the line from *before* to *after*."""
+    compares = {before.fence: None}
+    writes = [write for each in shares for write in each.writes]
+    if _has_moved(before, after):
+        compares[before.version_compare] = None
+        version = CatalogVersion(version=after.version, at_ms=after.at_ms)
+        writes.append(Put(VERSION_KEY, encode(version)))
+    compares.update(dict.fromkeys(compare for each in shares for compare in each.compares))
+    witness = _witness(before, after, shares)
+    reads = (
+        Get(compare.key, compare.end, limit=1, keys_only=compare.key != witness)
+        for compare in compares
+    )
+    request = Request(tuple(compares), tuple(writes), on_refusal=tuple(reads))
+    return Batch(request, tuple(shares), before, after)
+
+
+def _witness(before: Line, after: Line, shares: Sequence[Share]) -> bytes:
+    """A key that the batch compares and changes: of two copies at most one takes effect.
+
+    One that is put is preferred: it tells *which* transaction wrote it. The same in every process.
+    """
+    if _has_moved(before, after):
+        return VERSION_KEY
+    put = {write.key for each in shares for write in each.writes if isinstance(write, Put)}
+    found = sorted((key not in put, key) for each in shares for key in each.witnesses())
+    assert found, "a transaction must change a key that it compares"
+    return found[0][1]
+
+
+class Verdict(Enum):
+    DONE = "done"
+    REFUSED = "refused"
+    """Nothing was done, under an intact fence."""
+    FENCED = "fenced"
+    """Nothing by these bytes now; another leads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What an answer means for the batch and for each of its members."""
+
+    verdict: Verdict
+    revision: int = 0
+    """Of the writes, where it is done."""
+    stale: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
+    """Place of a share -> key, expected and found of the first of its compares that failed."""
+    has_version_moved: bool = False
+    """The line is not where it was believed to be."""
+
+
+def judge(batch: Batch, answer: Answer, *, in_doubt: bool) -> Judgement:
+    """*in_doubt*: these bytes were sent before and never answered. Only then can a refusal mean
+    that they had taken effect: their witness stands in the store as we would have written it. Once
+    the fence is lost that proves nothing: a successor may have run the same step to the same value.
+    """
+    if answer.succeeded:
+        return Judgement(Verdict.DONE, answer.revision)
+    found = dict(zip(batch.request.compares, answer.ranges, strict=True))
+    failed = {
+        compare: items[0].mod_revision if items else 0
+        for compare, items in found.items()
+        if (items[0].mod_revision if items else 0) != compare.mod_revision
+    }
+    assert failed, "refused, yet every compare holds"
+    if batch.before.fence in failed:
+        return Judgement(Verdict.FENCED)
+    if in_doubt and (witness := _effect(batch.request, failed, found)) is not None:
+        return Judgement(Verdict.DONE, witness[0].mod_revision if witness else answer.revision)
+    stale = {}
+    for place, each in enumerate(batch.shares):
+        first = next((compare for compare in each.compares if compare in failed), None)
+        if first is not None:
+            facts = {"expected": first.mod_revision, "found": failed[first]}
+            stale[place] = {"key": first.key.decode(), **facts}
+    moved = batch.before.version_compare in failed
+    return Judgement(Verdict.REFUSED, stale=stale, has_version_moved=moved)
+
+
+def _effect(
+    request: Request,
+    failed: Mapping[Compare, int],
+    found: Mapping[Compare, tuple[KeyValue, ...]],
+) -> tuple[KeyValue, ...] | None:
+    """The witness, if it has moved and stands as *request* leaves it: under one fence only we
+    write. Empty: it is gone, as it should be. None: it does not tell of this request."""
+    reads = zip(request.compares, request.on_refusal, strict=True)
+    witness = next(compare for compare, get in reads if not get.keys_only)
+    items = found[witness]
+    stands = Put(witness.key, items[0].value) if items else Delete(witness.key)
+    return items if witness in failed and stands in request.writes else None

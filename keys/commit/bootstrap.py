@@ -1,0 +1,68 @@
+"""The first keys of an empty prefix, in one transaction that compares their absence."""
+
+from keys.commit.sequence import FIRST
+from keys.key import Range
+from keys.model.catalogs import (
+    DEFAULT_CATALOG,
+    DEFAULT_SCHEMA,
+    CatalogInfo,
+    CatalogNameKey,
+    SchemaInfo,
+    SchemaNameKey,
+)
+from keys.model.cluster import Cluster, ClusterKey, Sequence, SequenceKey
+from keys.model.log import (
+    CatalogCreated,
+    CatalogUpdate,
+    CatalogUpdateKey,
+    CatalogVersion,
+    CatalogVersionKey,
+    SchemaCreated,
+)
+from keys.store.kv import Compare, Put, Request
+from keys.value import encode
+
+FIRST_VERSION = 1
+# Everything but the election, which the bootstrapping leader itself has just written.
+OURS = (Range(b"__a", b"__election/"), Range(b"__election0", b"__z"))
+
+
+def bootstrap_request(fence: Compare, cluster_id: str, now_ms: int) -> Request:
+    """Cluster id, the catalog `main` with its schema `public`, the sequences, version 1.
+
+    Refused, it found a cluster (or a lost fence) and did nothing.
+    """
+    catalog = CatalogInfo(
+        catalog_id=FIRST["catalog_id"], name=DEFAULT_CATALOG, created_at_ms=now_ms
+    )
+    schema = SchemaInfo(
+        schema_id=FIRST["schema_id"],
+        catalog=DEFAULT_CATALOG,
+        name=DEFAULT_SCHEMA,
+        created_at_ms=now_ms,
+    )
+    update = CatalogUpdate(
+        version=FIRST_VERSION,
+        at_ms=now_ms,
+        procedure=None,
+        entries=(CatalogCreated(info=catalog), SchemaCreated(info=schema)),
+    )
+    taken = {"table_id": 0, "schema_id": 1, "catalog_id": 1}
+    sequences = [
+        Put(bytes(SequenceKey(name)), encode(Sequence(next=FIRST[name] + count)))
+        for name, count in taken.items()
+    ]
+    return Request(
+        compares=(fence, *(Compare(start, 0, end) for start, end in OURS)),
+        writes=(
+            Put(bytes(ClusterKey()), encode(Cluster(cluster_id=cluster_id, created_at_ms=now_ms))),
+            Put(bytes(CatalogNameKey(catalog.name)), encode(catalog)),
+            Put(bytes(SchemaNameKey(catalog.name, schema.name)), encode(schema)),
+            *sequences,
+            Put(bytes(CatalogUpdateKey(FIRST_VERSION)), encode(update)),
+            Put(
+                bytes(CatalogVersionKey()),
+                encode(CatalogVersion(version=FIRST_VERSION, at_ms=now_ms)),
+            ),
+        ),
+    )

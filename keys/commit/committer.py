@@ -1,0 +1,254 @@
+"""One line to the store: every fenced write of a leader goes through its committer.
+
+P1, group commit. One batch is in flight. When it is answered, the next is filled from what waits by
+then (keys/commit/packing.py); nobody waits for company. When an outcome is unknown, *the same
+bytes* are sent again until they are answered: every batch compares a key that it changes, so of two
+copies at most one takes effect.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from keys.commit.batch import Batch, Judgement, Line, Member, Verdict, judge
+from keys.commit.packing import fill
+from keys.commit.txn import Stamp, Txn
+from keys.model.log import CatalogUpdate, CatalogVersion, CatalogVersionKey
+from keys.store.kv import OUT_OF_SPACE, TXN_OPS_MAX, Answer, Get, Kv, Request
+from keys.value import decode
+from metasrv_base.clock import Clock
+from metasrv_base.errors import (
+    Conflict,
+    Corrupt,
+    MetaError,
+    NotLeader,
+    Refused,
+    Unavailable,
+    Unknown,
+)
+
+WAITING_MAX = 4_096  # members in the queue: more than every running procedure can hold at once
+LOOKED_AT_MAX = 2 * TXN_OPS_MAX  # of those, for one batch: each member writes a key or more
+RESEND_MS = 50  # first pause before an unanswered batch is sent again; doubles up to RESEND_MS_MAX
+RESEND_MS_MAX = 2_000
+
+
+class StaleRead(Conflict):
+    """A compare of this change did not hold: not done. Read again, then decide again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The change is in the store, at `revision`, with the values its stamp filled in."""
+
+    revision: int
+    stamp: Stamp
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    member: Member
+    answer: "asyncio.Future[Committed]"
+
+    def fail(self, error: MetaError) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+Applied = Callable[[CatalogUpdate, int], None]
+
+
+class Committer:
+    """Lives as long as one term. `run` owns the line; `commit` is what everybody else calls."""
+
+    def __init__(self, kv: Kv, clock: Clock, line: Line, *, deadline_ms: int) -> None:
+        self._kv = kv
+        self._clock = clock
+        self._line = line
+        self._deadline_ms = deadline_ms
+        self._arriving: asyncio.Queue[_Asked] = asyncio.Queue(WAITING_MAX)
+        self._waiting: deque[_Asked] = deque()
+        """In order; those that a batch had to leave behind go first in the next."""
+        self._in_flight: Sequence[_Asked] = ()
+        self._members_max = TXN_OPS_MAX
+        """Less where the store allows less than we think; it grows again with each success."""
+        self._listeners: list[Applied] = []
+        self._ended = False
+        self._is_out_of_space = False
+
+    @property
+    def term(self) -> int:
+        return self._line.fence.mod_revision
+
+    def on_update(self, listener: Applied) -> None:
+        """*listener* hears of every update before its commit is answered (P7)."""
+        self._listeners.append(listener)
+
+    def must_have_space(self) -> None:
+        """Raises Unavailable("storage-full") while the batch in flight waits for space in the
+        store, for those who would rather not wait behind it."""
+        if self._is_out_of_space:
+            raise Unavailable("storage-full")
+
+    async def commit(self, txn: Txn, *, procedure: str | None = None) -> Committed:
+        """Raises StaleRead, Refused, Unavailable or NotLeader: not done; Unknown: the term ended
+        before an answer did.
+
+        A caller that is cancelled while its change is on the way leaves it to the line to settle.
+        """
+        return await self._ask(Member(txn, procedure))
+
+    async def close(self, until_ms: int) -> None:
+        """Durable when it returns: no later commit, of this leader or the next, bears that time or
+        an earlier one. Raises as `commit`."""
+        if self._line.at_ms < until_ms:
+            await self._ask(Member(Txn(), None, until_ms))
+
+    async def _ask(self, member: Member) -> Committed:
+        if self._ended:
+            raise NotLeader(term=self.term)
+        answer: asyncio.Future[Committed] = asyncio.get_running_loop().create_future()
+        asked = _Asked(member, answer)
+        await self._arriving.put(asked)
+        if self._ended:  # while it waited for room
+            asked.fail(NotLeader(term=self.term))
+        return await answer
+
+    async def run(self) -> None:
+        """Until the fence is lost (raises NotLeader) or the term's task group ends."""
+        try:
+            while True:
+                await self._look_who_waits()
+                await self._commit_next()
+        except Corrupt as error:
+            self._fail_waiting(error)
+            raise
+        finally:
+            self._ended = True
+            for asked in self._in_flight:
+                asked.fail(Unknown(term=self.term))
+            while not self._arriving.empty():
+                self._waiting.append(self._arriving.get_nowait())
+            self._fail_waiting(NotLeader(term=self.term))
+
+    async def _look_who_waits(self) -> None:
+        """Returns once somebody does."""
+        while True:
+            while len(self._waiting) < LOOKED_AT_MAX and not self._arriving.empty():
+                self._waiting.append(self._arriving.get_nowait())
+            self._waiting = deque(one for one in self._waiting if not one.answer.done())
+            if self._waiting:
+                return
+            self._waiting.append(await self._arriving.get())
+
+    async def _commit_next(self) -> None:
+        """One batch, sent until it is answered, and what its members are told."""
+        members = [asked.member for asked in self._waiting]
+        try:
+            filled = fill(self._line, members, self._clock.wall_ms(), members_max=self._members_max)
+        except Refused as error:
+            self._waiting.popleft().fail(error)
+            return
+        self._in_flight = self._take(filled.taken)
+        try:
+            answer, in_doubt = await self._send(filled.batch)
+        except (Unavailable, Refused) as error:
+            self._not_sent(error)
+        else:
+            await self._tell(filled.batch, judge(filled.batch, answer, in_doubt=in_doubt), in_doubt)
+
+    def _take(self, places: Iterable[int]) -> Sequence[_Asked]:
+        taken = dict.fromkeys(places)
+        waiting = list(self._waiting)
+        self._waiting = deque(one for place, one in enumerate(waiting) if place not in taken)
+        return [waiting[place] for place in taken]
+
+    async def _send(self, batch: Batch) -> tuple[Answer, bool]:
+        """The answer, and whether a copy was sent before that never was answered.
+
+        Once a copy may be on its way, no failure of a later copy says that nothing was done.
+        """
+        in_doubt, pause_ms = False, RESEND_MS
+        while True:
+            try:
+                answer = await self._kv.txn(batch.request, deadline_ms=self._deadline_ms)
+            except (Unknown, Unavailable, Refused) as error:
+                in_doubt = in_doubt or isinstance(error, Unknown)
+                self._is_out_of_space = error.facts.get("reason") == OUT_OF_SPACE
+                if not in_doubt:
+                    raise
+                await self._clock.sleep_ms(pause_ms)
+                pause_ms = min(2 * pause_ms, RESEND_MS_MAX)
+            else:
+                self._is_out_of_space = False
+                return answer, in_doubt
+
+    def _not_sent(self, error: Unavailable | Refused) -> None:
+        """What the store finds too large for one goes in two; else everybody hears of it."""
+        members, self._in_flight = self._in_flight, ()
+        if error.code == "ddl-too-large" and len(members) > 1:
+            self._members_max = len(members) // 2
+            self._waiting.extendleft(reversed(members))
+            return
+        for asked in members:
+            asked.fail(error)
+
+    async def _tell(self, batch: Batch, judged: Judgement, in_doubt: bool) -> None:
+        match judged.verdict:
+            case Verdict.DONE:
+                self._done(batch, judged.revision)
+            case Verdict.FENCED:
+                if not in_doubt:  # else Unknown: the successor may have built on what it found
+                    self._waiting.extendleft(reversed(self._in_flight))
+                    self._in_flight = ()
+                raise NotLeader(term=self.term)
+            case Verdict.REFUSED:
+                self._refused(judged)
+                if judged.has_version_moved:
+                    await self._read_line_again()
+
+    def _done(self, batch: Batch, revision: int) -> None:
+        self._line = batch.line_after(revision)
+        self._members_max = min(2 * self._members_max, TXN_OPS_MAX)
+        for update in batch.updates:
+            for listener in self._listeners:
+                listener(update, revision)
+        members, self._in_flight = self._in_flight, ()
+        for asked, share in zip(members, batch.shares, strict=True):
+            if not asked.answer.done():
+                asked.answer.set_result(Committed(revision, share.stamp))
+
+    def _refused(self, judged: Judgement) -> None:
+        """Whose own compares failed is told; the others are numbered anew, and go first."""
+        members, self._in_flight = self._in_flight, ()
+        left = []
+        for place, asked in enumerate(members):
+            if place in judged.stale:
+                asked.fail(StaleRead(**judged.stale[place]))
+            else:
+                left.append(asked)
+        self._waiting.extendleft(reversed(left))
+
+    async def _read_line_again(self) -> None:
+        """A version that moved under an intact fence is ours, or our data makes no sense."""
+        key = CatalogVersionKey()
+        request = Request(compares=(self._line.fence,), reads=(Get(bytes(key)),))
+        while True:
+            try:
+                answer = await self._kv.txn(request, deadline_ms=self._deadline_ms)
+                break
+            except Unavailable:
+                await self._clock.sleep_ms(RESEND_MS)
+        if not answer.succeeded:
+            raise NotLeader(term=self.term)
+        (found,) = answer.ranges[0]
+        value = decode(CatalogVersion, found.value, key=str(key))
+        if value.version != self._line.version:
+            raise Corrupt(key=str(key), expected=self._line.version, found=value.version)
+        at_ms = max(self._line.at_ms, value.at_ms)
+        self._line = replace(self._line, version_revision=found.mod_revision, at_ms=at_ms)
+
+    def _fail_waiting(self, error: MetaError) -> None:
+        while self._waiting:
+            self._waiting.popleft().fail(error)

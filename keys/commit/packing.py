@@ -1,0 +1,140 @@
+"""Which waiting changes share a batch: a pure choice, in order of arrival.
+
+Two share one only if neither writes a key or a range that the other reads or writes: compares hold
+for the state before the batch, so of a create and the drop of its schema both would succeed.
+Nobody overtakes a change with which it clashes, and the first that waits is always taken: so each
+waits for at most as many batches as there were changes before it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from keys.commit.batch import VERSION_KEY, Batch, Line, Member, Share, seal, share
+from keys.commit.txn import Txn
+from keys.key import Range
+from keys.store.kv import TXN_BYTES_MAX, TXN_OPS_MAX, Compare, Put
+from keys.store.mvcc import in_range
+from metasrv_base.errors import Refused
+
+VERSION_BYTES_MAX = 128  # of the catalog's version as a value
+
+
+@dataclass(slots=True)
+class Footprint:
+    """What some changes read and write."""
+
+    reads: dict[bytes, int] = field(default_factory=dict)
+    """Key -> mod_revision as the first of them saw it."""
+    empty: set[Range] = field(default_factory=set)
+    written: set[bytes] = field(default_factory=set)
+
+    def clashes(self, txn: Txn) -> bool:
+        """Whether *txn* must not share a batch with all of these.
+
+        Two that saw one key differently would only refuse the batch: one of them is stale.
+        """
+        return (
+            any(self.reads.get(key, seen) != seen for key, seen in txn.expect.items())
+            or not self.written.isdisjoint(txn.expect)
+            or not self.written.isdisjoint(txn.writes)
+            or not self.reads.keys().isdisjoint(txn.writes)
+            or any(in_range(key, *keys) for keys in self.empty for key in txn.writes)
+            or any(in_range(key, *keys) for keys in txn.empty for key in self.written)
+        )
+
+    def add(self, txn: Txn) -> None:
+        for key, seen in txn.expect.items():
+            self.reads.setdefault(key, seen)
+        self.empty |= txn.empty
+        self.written |= txn.writes.keys()
+
+
+@dataclass(slots=True)
+class Room:
+    """What one transaction has taken of the store's limits, each counted separately."""
+
+    version: Compare
+    """Made, and the version written, once some member is metadata."""
+    compares: set[Compare]
+    """One that several members make is sent once."""
+    writes: int
+    size_bytes: int
+
+    @classmethod
+    def of(cls, line: Line) -> "Room":
+        """With the fence alone."""
+        return cls(line.version_compare, {line.fence}, 0, _sent_bytes(line.fence))
+
+    def has_operations_for(self, txn: Txn) -> bool:
+        """Whether it may fit, told before it is stamped: most of those that do not, do not here."""
+        return self.writes + len(txn.writes) + bool(txn.entries) <= TXN_OPS_MAX
+
+    def takes(self, one: Share) -> bool:
+        """Whether there is room for *one*; if so, it is taken."""
+        new, writes, size_bytes = self.needs(one)
+        compares = len(self.compares) + len(new)
+        if max(compares, writes) > TXN_OPS_MAX or size_bytes > TXN_BYTES_MAX:
+            return False
+        self.compares |= new
+        self.writes, self.size_bytes = writes, size_bytes
+        return True
+
+    def needs(self, one: Share) -> tuple[set[Compare], int, int]:
+        """The compares that *one* adds, and all writes and bytes once it is in."""
+        new = {*one.compares, *([self.version] if one.moves_line else [])} - self.compares
+        writes, size_bytes = self.writes + len(one.writes), self.size_bytes
+        size_bytes += sum(map(_sent_bytes, new))
+        for write in one.writes:
+            size_bytes += len(write.key) + (len(write.value) if isinstance(write, Put) else 0)
+        if self.version in new:
+            writes, size_bytes = writes + 1, size_bytes + len(VERSION_KEY) + VERSION_BYTES_MAX
+        return new, writes, size_bytes
+
+
+def _sent_bytes(compare: Compare) -> int:
+    """In the compare, and in the read that tells whether it failed."""
+    return 2 * (len(compare.key) + len(compare.end or b""))
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    batch: Batch
+    taken: tuple[int, ...]
+    """Places, in order, of those of the waiting that are in it."""
+
+
+def fill(line: Line, waiting: Sequence[Member], now_ms: int, *, members_max: int) -> Filled:
+    """The next batch: the first of *waiting*, and all behind it that may and can go with it.
+
+    Raises Refused("ddl-too-large") if the first does not fit even alone.
+    """
+    met, room, behind = Footprint(), Room.of(line), line
+    shares: list[Share] = []
+    taken: list[int] = []
+    for place, member in enumerate(waiting):
+        if len(taken) == members_max:
+            break
+        clashes = met.clashes(member.txn)
+        met.add(member.txn)
+        if clashes or (taken and not room.has_operations_for(member.txn)):
+            continue
+        one, after = share(behind, member, now_ms)
+        if room.takes(one):
+            shares.append(one)
+            taken.append(place)
+            behind = after
+        elif place == 0:
+            raise _too_large(room, one)
+    return Filled(seal(line, behind, shares), tuple(taken))
+
+
+def _too_large(empty: Room, one: Share) -> Refused:
+    new, writes, size_bytes = empty.needs(one)
+    return Refused(
+        "ddl-too-large",
+        compares=len(empty.compares) + len(new),
+        operations=writes,
+        operations_max=TXN_OPS_MAX,
+        bytes=size_bytes,
+        bytes_max=TXN_BYTES_MAX,
+    )

@@ -1,0 +1,137 @@
+"""A change of metadata is a value: what was read, what is written, what the log will say."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from keys.key import Key, Range
+from keys.model.log import Entry
+from keys.store.kv import TXN_OPS_MAX, Get, Readable, Request
+from keys.value import StoredModel, decode, encode
+from metasrv_base.errors import Conflict, NotFound
+
+V = TypeVar("V", bound=StoredModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What one key held. `mod_revision` 0 means: the key did not exist."""
+
+    value: StoredModel | None
+    mod_revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Keys read together at one store revision. A key that was not read is not here."""
+
+    revision: int
+    reads: Mapping[bytes, Read]
+
+    def get(self, key: Key[V]) -> V | None:
+        return cast("V | None", self.reads[bytes(key)].value)
+
+    def must(self, key: Key[V]) -> V:
+        value = self.get(key)
+        if value is None:
+            raise NotFound(key=str(key))
+        return value
+
+    def mod_revision(self, key: Key[Any]) -> int:
+        return self.reads[bytes(key)].mod_revision
+
+
+async def snapshot(kv: Readable, *keys: Key[Any], deadline_ms: int) -> Snapshot:
+    """*keys* at one revision, linearizably. Raises Corrupt for a value we would not write."""
+    gets = tuple(Get(bytes(key)) for key in keys)
+    answer = await kv.txn(Request(reads=gets), deadline_ms=deadline_ms)
+    reads = {}
+    for key, found in zip(keys, answer.ranges, strict=True):
+        value = decode(key.value_type, found[0].value, key=str(key)) if found else None
+        reads[bytes(key)] = Read(value, found[0].mod_revision if found else 0)
+    return Snapshot(answer.revision, reads)
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What only the committer knows: given out in the order in which changes commit."""
+
+    catalog_version: int | None
+    """The version this change makes; None when it writes no metadata."""
+    submission: int
+    """A number above that of every procedure that is not over."""
+    at_ms: int
+    """Commit time, wall clock; rises from one catalog version to the next."""
+
+
+Late = Callable[[Stamp], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Txn:
+    """Writes guarded by everything that was read. Plain data: building one does no I/O."""
+
+    expect: Mapping[bytes, int] = field(default_factory=dict)
+    """key -> mod_revision as seen; 0: the key did not exist."""
+    empty: frozenset[Range] = frozenset()
+    """Ranges that must not hold a single key."""
+    writes: Mapping[bytes, bytes | Late | None] = field(default_factory=dict)
+    """key -> value, value still to be stamped by the committer, or None to delete."""
+    entries: tuple[Entry, ...] = ()
+    """What the catalog log says about this change; none: it is no metadata."""
+
+    @classmethod
+    def on(cls, seen: Snapshot) -> "Txn":
+        return cls({key: read.mod_revision for key, read in seen.reads.items()})
+
+    def expecting(self, key: Key[Any], mod_revision: int) -> "Txn":
+        raw = bytes(key)
+        assert self.expect.get(raw, mod_revision) == mod_revision
+        expect = {**self.expect, raw: mod_revision}
+        return Txn(expect, self.empty, self.writes, self.entries)
+
+    def while_empty(self, keys: Range) -> "Txn":
+        return Txn(self.expect, self.empty | {keys}, self.writes, self.entries)
+
+    def put(self, key: Key[V], value: V, *, derived_from: Key[Any] | None = None) -> "Txn":
+        """A key that is written was read first, or its text is derived from one that was."""
+        return self._write(key, encode(value), derived_from)
+
+    def put_stamped(
+        self, key: Key[V], make: Callable[[Stamp], V], *, derived_from: Key[Any] | None = None
+    ) -> "Txn":
+        """As `put`, for a value that holds what only the committer knows."""
+        return self._write(key, lambda stamp: encode(make(stamp)), derived_from)
+
+    def delete(self, key: Key[Any], *, derived_from: Key[Any] | None = None) -> "Txn":
+        return self._write(key, None, derived_from)
+
+    def log(self, *entries: Entry) -> "Txn":
+        return Txn(self.expect, self.empty, self.writes, self.entries + entries)
+
+    def also(self, other: "Txn") -> "Txn":
+        """Both or neither. Raises Conflict if the two read one key at different revisions."""
+        torn = [key for key, seen in other.expect.items() if self.expect.get(key, seen) != seen]
+        if torn:
+            raise Conflict(stale=[key.decode() for key in sorted(torn)])
+        assert not self.writes.keys() & other.writes.keys(), "two writes to one key"
+        return Txn(
+            {**self.expect, **other.expect},
+            self.empty | other.empty,
+            {**self.writes, **other.writes},
+            self.entries + other.entries,
+        )
+
+    def _write(
+        self, key: Key[Any], value: bytes | Late | None, derived_from: Key[Any] | None
+    ) -> "Txn":
+        raw = bytes(key)
+        read = raw if derived_from is None else bytes(derived_from)
+        assert read in self.expect, f"{key} is written but {read!r} was never read"
+        assert raw not in self.writes, f"{key} is written twice"
+        assert len(self.writes) < TXN_OPS_MAX
+        writes = {**self.writes, raw: value}
+        return Txn(self.expect, self.empty, writes, self.entries)
+
+
+NOTHING = Txn()

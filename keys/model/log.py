@@ -1,0 +1,153 @@
+"""The catalog log: each change of metadata appends one update, and versions are dense."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from keys.key import Key
+from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.tables import RegionRoute, TableInfo, TableRoute
+from keys.value import StoredModel, StoredPart
+
+
+class CatalogCreated(StoredPart):
+    op: Literal["catalog.created"] = "catalog.created"
+    info: CatalogInfo
+
+
+class CatalogDropping(StoredPart):
+    """From here on it is hidden, with its schemas and their tables."""
+
+    op: Literal["catalog.dropping"] = "catalog.dropping"
+    info: CatalogInfo
+
+
+class CatalogDropped(StoredPart):
+    op: Literal["catalog.dropped"] = "catalog.dropped"
+    name: str
+
+
+class SchemaCreated(StoredPart):
+    op: Literal["schema.created"] = "schema.created"
+    info: SchemaInfo
+
+
+class SchemaDropping(StoredPart):
+    """From here on it is hidden, with its tables."""
+
+    op: Literal["schema.dropping"] = "schema.dropping"
+    info: SchemaInfo
+
+
+class SchemaDropped(StoredPart):
+    op: Literal["schema.dropped"] = "schema.dropped"
+    catalog: str
+    name: str
+
+
+class TableCreated(StoredPart):
+    op: Literal["table.created"] = "table.created"
+    info: TableInfo
+    route: TableRoute
+
+
+class TableRenamed(StoredPart):
+    op: Literal["table.renamed"] = "table.renamed"
+    info: TableInfo
+
+
+class TablesExchanged(StoredPart):
+    """Two tables that bear each other's names from here on."""
+
+    op: Literal["tables.exchanged"] = "tables.exchanged"
+    first: TableInfo
+    second: TableInfo
+
+
+class TableAltered(StoredPart):
+    op: Literal["table.altered"] = "table.altered"
+    info: TableInfo
+
+
+class TableDropped(StoredPart):
+    op: Literal["table.dropped"] = "table.dropped"
+    table_id: int
+    dropped_at_ms: int
+    dropped_by: str
+
+
+class TableUndropped(StoredPart):
+    op: Literal["table.undropped"] = "table.undropped"
+    info: TableInfo
+    route: TableRoute
+
+
+class TablePurged(StoredPart):
+    """A dropped table that is gone for good."""
+
+    op: Literal["table.purged"] = "table.purged"
+    table_id: int
+
+
+class RouteChanged(StoredPart):
+    op: Literal["route.changed"] = "route.changed"
+    table_id: int
+    version: int
+    """Of the TableRoute."""
+    regions: tuple[RegionRoute, ...]
+    """Only those that changed."""
+
+
+Entry = Annotated[
+    CatalogCreated
+    | CatalogDropping
+    | CatalogDropped
+    | SchemaCreated
+    | SchemaDropping
+    | SchemaDropped
+    | TableCreated
+    | TableRenamed
+    | TablesExchanged
+    | TableAltered
+    | TableDropped
+    | TableUndropped
+    | TablePurged
+    | RouteChanged,
+    Field(discriminator="op"),
+]
+
+
+class CatalogUpdate(StoredModel):
+    """What one metadata transaction changed. Applying it reads nothing else."""
+
+    version: int
+    at_ms: int
+    """Commit time, wall clock; at least the last update's plus 1."""
+    procedure: str | None
+    """Id of the procedure that made it; None for the bootstrap."""
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogUpdateKey(Key[CatalogUpdate]):
+    """Padded, because the log is read in order."""
+
+    template: ClassVar[str] = "__catalog/update/{version:020}"
+    value_type: ClassVar[type[StoredModel]] = CatalogUpdate
+
+    version: int
+
+
+class CatalogVersion(StoredModel):
+    """The version of the last update. Every metadata transaction compares and moves it by one."""
+
+    version: int
+    at_ms: int
+    """That of the last update, or later: no later update bears this time or an earlier one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogVersionKey(Key[CatalogVersion]):
+    template: ClassVar[str] = "__catalog/version"
+    value_type: ClassVar[type[StoredModel]] = CatalogVersion

@@ -1,0 +1,36 @@
+"""A poison: a resource that a change left half undone, so that a person must look at it first."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from keys.key import Key
+from keys.model.records import Resource, StoredError
+from keys.value import StoredModel
+
+
+class Poison(StoredModel):
+    """Put in the transaction in which an undo is given up, deleted in the one that clears it. Until
+    then the procedure's record stays, and with it its locks of the schema side."""
+
+    procedure: str
+    kind: str
+    resource: Resource
+    step: str
+    """Whose undo did not succeed."""
+    error: StoredError
+    """What it failed with, the last time."""
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoisonKey(Key[Poison]):
+    """`resource` is its type and id, as `table:1024`."""
+
+    template: ClassVar[str] = "__poison/{resource}"
+    value_type: ClassVar[type[StoredModel]] = Poison
+
+    resource: str
+
+    @classmethod
+    def of(cls, resource: Resource) -> "PoisonKey":
+        return cls(f"{resource.type}:{resource.id}")

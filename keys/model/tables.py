@@ -1,0 +1,226 @@
+"""The four kinds of key that make a table: what it is, where it is, who holds it, its name."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from keys.key import Key
+from keys.value import StoredModel, StoredPart
+from metasrv_base.elements.states import ElementState
+from metasrv_base.schema.partition import PartitionRule
+
+
+class OriginColumn(StoredPart):
+    """A column that another one of another type has replaced."""
+
+    id: int
+    type: str
+
+
+class Column(StoredPart):
+    id: int
+    """Permanent, never reused in this table; Parquet files carry it as `field_id`."""
+    name: str
+    type: str
+    nullable: bool
+    default: Any = None
+    """JSON form of what a new row has that does not name the column; None: null."""
+    origin_default: Any = None
+    """JSON form of what a row reads as that was written without the column; None: null. Fixed when
+    the column is asked for: `default` may change later, what old rows say may not."""
+    origin_columns: tuple[OriginColumn, ...] = ()
+    """Columns that it has replaced, the last of them first. A row that was written without it reads
+    as the first of these that it was written with, converted from each type to the next; as the
+    origin default if with none (docs/decisions/0097)."""
+    replaces: int | None = None
+    """Id of the column in whose place it comes; None once that is gone."""
+    replaced_by: int | None = None
+    """Id of the column that comes in its place."""
+    state: ElementState = ElementState.PUBLIC
+
+
+class Index(StoredPart):
+    id: int
+    """Permanent, never reused in this table: the family of its entries in every region, from 1."""
+    name: str
+    columns: tuple[int, ...]
+    """Column ids, in the order of the index."""
+    unique: bool
+    state: ElementState = ElementState.PUBLIC
+
+
+class ConstraintKind(StrEnum):
+    NOT_NULL = "not-null"
+    CHECK = "check"
+    UNIQUE = "unique"
+
+
+class Constraint(StoredPart):
+    """What rows must satisfy. That a column is not nullable is one only while it comes or goes:
+    once it holds, the column says so itself."""
+
+    id: int
+    """Permanent, never reused in this table."""
+    name: str
+    kind: ConstraintKind
+    columns: tuple[int, ...]
+    """Column ids."""
+    expression: str | None = None
+    """Of a check, with columns by id (metasrv_base/expressions/text.py)."""
+    holds: bool = True
+    """Whether every row is known to satisfy it; if not, only those that were written since it is
+    enforced."""
+    state: ElementState = ElementState.PUBLIC
+
+
+class TableInfo(StoredModel):
+    """What a table is. Compared and replaced whole by every change of it."""
+
+    table_id: int
+    catalog: str
+    schema_name: str = Field(alias="schema")
+    name: str
+    version: int
+    """Rises by one at every change of this value; the ETag shows it."""
+    schema_version: int
+    """Rises by one per published transition of an element; batches carry it (docs/protocols.md
+    P6)."""
+    schema_floor: int
+    """The oldest schema version that regions still take."""
+    columns: tuple[Column, ...]
+    """In declared order; those that are not public too."""
+    next_column_id: int
+    primary_key: tuple[int, ...]
+    """Column ids."""
+    partition: PartitionRule
+    """Over column ids; says in which region number a row lives."""
+    options: dict[str, str]
+    replicas: int
+    created_at_ms: int
+    indexes: tuple[Index, ...] = ()
+    next_index_id: int = 1
+    """Ids below it that no index has are dead: no entry is ever written under them again."""
+    constraints: tuple[Constraint, ...] = ()
+    next_constraint_id: int = 1
+    state: ElementState = ElementState.PUBLIC
+    """Of the table itself. Write-only: a drop has begun, and nobody finds it any more; transactions
+    that know it go on."""
+
+    @property
+    def is_hidden(self) -> bool:
+        return self.state is not ElementState.PUBLIC
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.catalog}.{self.schema_name}.{self.name}"
+
+    @property
+    def public_columns(self) -> tuple[Column, ...]:
+        """What users know."""
+        return tuple(column for column in self.columns if column.state is ElementState.PUBLIC)
+
+
+@dataclass(frozen=True, slots=True)
+class TableInfoKey(Key[TableInfo]):
+    template: ClassVar[str] = "__table_info/{table_id}"
+    value_type: ClassVar[type[StoredModel]] = TableInfo
+
+    table_id: int
+
+
+class RegionState(StrEnum):
+    OPENING = "opening"
+    """The route names a new leader that has not yet said that it serves."""
+    OPEN = "open"
+    LOST = "lost"
+    """Its storage cannot be read. Never replaced by an empty region."""
+
+
+class RegionRoute(StoredPart):
+    """Where one region is. `epoch` rises at every change of leader and is never reused
+    (docs/protocols.md P3)."""
+
+    region_id: str
+    """table_id << 32 | number, decimal."""
+    leader: str
+    followers: tuple[str, ...] = ()
+    epoch: int
+    state: RegionState
+    root: str
+    """Folder of this region's files, on the leader's storage."""
+    announced: bool
+    """Whether the region was ever said to be open there; if not, nobody was granted a lease on it,
+    and so nothing in that root was acknowledged."""
+    borrows: tuple[str, ...] = ()
+    """Roots of leaders that are gone; oldest first. Acknowledged rows lie in those of them that
+    were announced (docs/protocols.md P5)."""
+    unannounced: tuple[str, ...] = ()
+    """Those of `borrows` that the route never announced. They hold nothing that was acknowledged:
+    whoever opens the region passes over them, and over the fences that their openers raised."""
+
+    @property
+    def number(self) -> int:
+        return int(self.region_id) & 0xFFFFFFFF
+
+
+class TableRoute(StoredModel):
+    table_id: int
+    version: int
+    region_routes: tuple[RegionRoute, ...]
+
+    def with_regions(self, changed: tuple[RegionRoute, ...]) -> "TableRoute":
+        """The next version, in which *changed* replace the routes of the same ids."""
+        new = {region.region_id: region for region in changed}
+        assert new.keys() <= {region.region_id for region in self.region_routes}
+        routes = tuple(new.get(region.region_id, region) for region in self.region_routes)
+        return self.model_copy(update={"version": self.version + 1, "region_routes": routes})
+
+    def numbers_by_node(self) -> dict[str, tuple[int, ...]]:
+        """Node -> region numbers of which it has a copy: what its DatanodeTable must say."""
+        found: dict[str, list[int]] = {}
+        for region in self.region_routes:
+            for node in (region.leader, *region.followers):
+                found.setdefault(node, []).append(region.number)
+        return {node: tuple(numbers) for node, numbers in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class TableRouteKey(Key[TableRoute]):
+    template: ClassVar[str] = "__table_route/{table_id}"
+    value_type: ClassVar[type[StoredModel]] = TableRoute
+
+    table_id: int
+
+
+class DatanodeTable(StoredModel):
+    """The region numbers of one table on one node; rewritten with every change of the route."""
+
+    table_id: int
+    version: int
+    """That of the TableRoute it was made with."""
+    regions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DatanodeTableKey(Key[DatanodeTable]):
+    template: ClassVar[str] = "__dn_table/{node}/{table_id}"
+    value_type: ClassVar[type[StoredModel]] = DatanodeTable
+
+    node: str
+    table_id: int
+
+
+class TableName(StoredModel):
+    table_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableNameKey(Key[TableName]):
+    template: ClassVar[str] = "__table_name/{catalog}/{schema}/{table}"
+    value_type: ClassVar[type[StoredModel]] = TableName
+
+    catalog: str
+    schema: str
+    table: str

@@ -1,0 +1,65 @@
+"""What is kept of a transition that was published: a post-mortem needs no logs."""
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from keys.value import StoredPart
+from metasrv_base.elements.states import ElementState
+
+SHIFTS_MAX = 32  # elements named in one transition; the operations of one alter
+LATE_MAX = 8  # holders named in one transition: the slowest
+TRANSITIONS_MAX = 16  # the last ones of a record, so that it stays far below a transaction's bytes
+
+
+class Shift(StoredPart):
+    """One element of a table, from state to state."""
+
+    what: str
+    """`column`, `index`, `constraint` or `table`."""
+    id: int
+    name: str
+    before: ElementState
+    after: ElementState
+
+
+class Went(StrEnum):
+    """Why a holder was waited for no longer."""
+
+    FOLLOWED = "followed"
+    """It acknowledged, and no transaction of it used an older version any more."""
+    REMOVED = "removed"
+    """It signed off, or its lease had ended."""
+
+
+class Late(StoredPart):
+    """A holder that a transition was waited for."""
+
+    holder: str
+    ms: int
+    """From the beginning of the wait."""
+    went: Went
+    transaction: str | None = None
+    """The last of its transactions that was in the way; None: it had not told of the version."""
+
+
+class Transition(StoredPart):
+    """One schema version of one table: when it was published, and when every holder was there."""
+
+    table_id: int
+    schema_version: int
+    shifts: tuple[Shift, ...] = Field(default=(), max_length=SHIFTS_MAX)
+    regions: int
+    """That were made ready for it, before it was published."""
+    told_ms: int
+    """How long that took."""
+    catalog_version: int | None
+    """The version of the catalog that published it."""
+    published_at_ms: int
+    """Wall clock, as the one below."""
+    drained_at_ms: int | None = None
+    """When nobody used an older version any more. None: nothing has waited for that (yet)."""
+    holders: int | None = None
+    """How many had acknowledged it by then."""
+    late: tuple[Late, ...] = Field(default=(), max_length=LATE_MAX)
+    """Those that were waited for, the slowest first."""

@@ -1,0 +1,22 @@
+"""The framework's document as ours: our problem, and no errors that we never send."""
+
+from typing import Any
+
+from fastapi.encoders import jsonable_encoder
+
+from metasrv_base.wire.problem.problems import Problem
+
+_SCHEMA = "#/components/schemas/{model}"
+PROBLEM = _SCHEMA.format(model="Problem")
+_FRAMEWORKS_OWN = ("HTTPValidationError", "ValidationError")
+
+
+def shaped(found: dict[str, Any]) -> dict[str, Any]:
+    """*found*, changed in place; again: no change."""
+    problem = Problem.model_json_schema(mode="serialization", ref_template=_SCHEMA)
+    parts = {**problem.pop("$defs"), "Problem": problem}
+    schemas = found["components"]["schemas"]
+    schemas |= jsonable_encoder(parts, exclude_none=True)  # as the framework writes all others
+    for name in _FRAMEWORKS_OWN:
+        schemas.pop(name, None)
+    return found

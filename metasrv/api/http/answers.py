@@ -1,0 +1,132 @@
+"""Answers: bodies with the headers that go with them, and errors as problem+json, once each."""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+
+import orjson
+import structlog
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from metasrv.service.catalog.reading import View
+from metasrv_base.errors import Corrupt, MetaError, NotFound, NotLeader, Refused, Unavailable
+from metasrv_base.wire.api.tables import CatalogBody, SchemaBody
+from metasrv_base.wire.model import WireModel
+from metasrv_base.wire.problem.problems import FieldError, field_errors, problem_of
+
+VERSION_HEADER = "Catalog-Version"
+"""The version of the catalog that a read was answered from, or that a change has made."""
+STALE_HEADER = "Catalog-Stale"
+NODES_PATH = "/internal/"
+JSON = "application/json"
+ETAG_BYTES = 12  # two answers of one URL never share it by chance
+
+log = structlog.get_logger()
+
+
+def answer(
+    body: WireModel, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    return Response(_json(body), status, headers, media_type=JSON)
+
+
+def read_answer(
+    request: Request, body: WireModel | bytes, found: View, etag: str | None = None
+) -> Response:
+    """A read of the catalog; 304 if the client has it already. *body*: bytes are JSON already.
+    *etag*: None: that of its bytes."""
+    text = body if isinstance(body, bytes) else _json(body)
+    etag = _etag_of(text) if etag is None else etag
+    headers = {
+        VERSION_HEADER: str(found.catalog.version),
+        "Cache-Control": "no-cache",
+        "ETag": etag,
+    }
+    if found.stale:
+        headers[STALE_HEADER] = "true"
+    if etag_matches(request.headers.get("if-none-match"), etag):
+        return Response(status_code=304, headers=headers)
+    return Response(text, 200, headers, media_type=JSON)
+
+
+def definition_etag(body: CatalogBody | SchemaBody) -> str:
+    """Of what it is, whatever else in the catalog has changed since."""
+    return _etag_of(_json(body.model_copy(update={"catalog_version": 0})))
+
+
+def _etag_of(text: bytes) -> str:
+    return f'"b{blake2b(text, digest_size=ETAG_BYTES).hexdigest()}"'
+
+
+def _json(body: WireModel) -> bytes:
+    return body.model_dump_json(by_alias=True).encode()
+
+
+def etag_matches(wanted: str | None, etag: str) -> bool:
+    """If-None-Match, by weak comparison (RFC 9110, 13.1.2)."""
+    if wanted is None:
+        return False
+    tags = [tag.strip().removeprefix("W/") for tag in wanted.split(",")]
+    return "*" in tags or etag in tags
+
+
+# Errors -----------------------------------------------------------------------------------------
+
+
+def install(app: FastAPI) -> None:
+    app.add_exception_handler(MetaError, _error)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+
+
+def told(error: MetaError, path: str) -> MetaError:
+    """As a client may hear it.
+
+    Only nodes are told to ask the leader themselves; for everybody else servers forward.
+    """
+    if isinstance(error, NotLeader) and not path.startswith(NODES_PATH):
+        return Unavailable("no-leader")
+    if isinstance(error, Corrupt):
+        return Corrupt("internal")  # its facts are for the log: they quote what is stored
+    return error
+
+
+def problem(error: MetaError, path: str, request_id: str) -> tuple[int, dict[str, str], bytes]:
+    status, headers, body = problem_of(told(error, path), path, request_id)
+    return status, headers, orjson.dumps(body)
+
+
+async def _error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, MetaError)
+    request_id = getattr(request.state, "request_id", "")
+    if isinstance(error, Corrupt):
+        log.error("metadata_corrupt", error=str(error))
+    status, headers, body = problem(error, request.url.path, request_id)
+    return Response(body, status, headers)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    """Pointers are into the body; of a parameter, its name."""
+    assert isinstance(error, RequestValidationError)
+    in_body = [one for one in error.errors() if one["loc"][:1] == ("body",)]
+    found = [{**one, "loc": one["loc"][1:]} for one in in_body]
+    errors = (
+        *field_errors(found, error.body),
+        *(_parameter(one["loc"], one["msg"]) for one in error.errors() if one not in in_body),
+    )
+    return await _error(request, Refused("invalid-request", errors=errors))
+
+
+def _parameter(loc: tuple[str | int, ...], message: str) -> FieldError:
+    place, *name = loc
+    said = message.removeprefix("Value error, ")
+    return FieldError(pointer="", detail=f"{place} parameter {'.'.join(map(str, name))}: {said}")
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    """What the framework raises by itself; routes and methods are judged before (door.py)."""
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return await _error(request, NotFound("not-found", what="route", name=request.url.path))
+    return await _error(request, Refused("invalid-request", reason=str(error.detail)))

@@ -1,0 +1,71 @@
+"""A whole request body, once it is known to be strict JSON of a bounded size, in bounded time."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from metasrv.api.http.route_table import Met
+from metasrv_base.errors import Refused
+from metasrv_base.wire.http import strict_json
+from metasrv_base.wire.http.asgi import Receive, Scope, read_body, replaying
+
+JSON = b"application/json"
+PARSED_AT_ONCE_BYTES = 64 << 10  # a larger body is parsed in a thread: it would delay heartbeats
+HEARTBEAT_BYTES_MAX = 32 << 20  # 100,000 region statistics of 250 bytes, and some
+_WITHOUT = frozenset({"GET", "HEAD"})
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    body_bytes: int = strict_json.BODY_BYTES_MAX
+    body_timeout_ms: int = strict_json.BODY_TIMEOUT_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    raw: bytes
+    value: Any
+    """None: there was no body."""
+
+    def replay(self, receive: Receive) -> Receive:
+        """For the application."""
+        return replaying(self.raw, receive)
+
+
+async def checked_body(scope: Scope, receive: Receive, met: Met, limits: BodyLimits) -> Body:
+    """Raises Refused `unsupported-media-type`, `body-too-large`, `malformed-json`,
+    `invalid-request` (a body where there is none to be), Unavailable `request-timeout`."""
+    if scope["method"] in _WITHOUT:
+        return Body(b"", None)
+    headers = dict(scope["headers"])
+    if met.takes_body:
+        _check_media(headers, needed=met.needs_body)
+    limit = HEARTBEAT_BYTES_MAX if met.template.endswith("/heartbeat") else limits.body_bytes
+    declared = headers.get(b"content-length", b"0")
+    if declared.isdigit() and int(declared[:20]) > limit:
+        raise Refused("body-too-large", limit_bytes=limit)
+    raw = await read_body(receive, limit, limits.body_timeout_ms)
+    if not raw and not met.needs_body:
+        return Body(b"", None)
+    if len(raw) > PARSED_AT_ONCE_BYTES:
+        value = await asyncio.to_thread(strict_json.parse, raw)
+    else:
+        value = strict_json.parse(raw)
+    if not met.takes_body and value != {}:
+        raise Refused("invalid-request", expected="no body")
+    return Body(raw, value)
+
+
+def _check_media(headers: dict[bytes, bytes], *, needed: bool) -> None:
+    coding = headers.get(b"content-encoding", b"identity").strip().lower()
+    if coding != b"identity":
+        raise Refused(
+            "unsupported-media-type", found=coding.decode("latin-1"), expected="no encoding"
+        )
+    media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    empty = headers.get(b"content-length") == b"0" or not (
+        headers.keys() & {b"content-length", b"transfer-encoding"}
+    )
+    if media != JSON and (needed or media or not empty):
+        found = media.decode("latin-1") or "of no declared type"
+        raise Refused("unsupported-media-type", found=found, expected=JSON.decode())

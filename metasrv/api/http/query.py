@@ -1,0 +1,159 @@
+"""Query parameters, as strict as bodies: unknown ones are refused, and `1.0` is no number."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from metasrv_base.wire.api.changes import GRACE_S_MAX
+
+PAGE_SIZE = 100
+PAGE_SIZE_MAX = 1_000
+WATCHED_MAX = 1_000
+_DECIMAL = re.compile(r"0|[1-9][0-9]{0,15}")
+
+
+def _decimal(value: object) -> object:
+    if isinstance(value, str) and not _DECIMAL.fullmatch(value):
+        raise ValueError("a whole number, as 100")
+    return int(value) if isinstance(value, str) else value
+
+
+def _boolean(value: object) -> object:
+    if isinstance(value, str) and value not in ("true", "false"):
+        raise ValueError("true or false")
+    return value == "true" if isinstance(value, str) else value
+
+
+Whole = Annotated[int, BeforeValidator(_decimal)]
+Flag = Annotated[bool, BeforeValidator(_boolean)]
+
+
+class Query(BaseModel):
+    """No parameters; the base of those that have some."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class ReadQuery(Query):
+    """Of every read of the catalog."""
+
+    min_version: Whole = Field(default=0, ge=0)
+    """Waits until this version of the catalog is known here: read your own writes."""
+    as_of: str | None = Field(
+        default=None, max_length=64, examples=["version:17", "2013-07-01T12:00:00Z"]
+    )
+    """`version:<n>`: the catalog as it was at that version. An RFC 3339 time in UTC: as it was
+    then, for ever; 503 `not-ready` for a time that is not over, and where nobody leads who can say
+    that it is."""
+    fresh: Flag = False
+    """Answer 503 `stale` instead of marking the answer `Catalog-Stale: true`."""
+
+
+class PageQuery(ReadQuery):
+    page_size: Whole = Field(default=PAGE_SIZE, ge=1, le=PAGE_SIZE_MAX)
+    page_token: str | None = Field(default=None, max_length=2_048)
+    """`next_page_token` of the page before, unchanged."""
+
+
+class TablesQuery(PageQuery):
+    prefix: str = Field(default="", max_length=128)
+    """Only names that begin with it."""
+    include_dropped: Flag = False
+
+
+class RegionsQuery(PageQuery):
+    node: str | None = Field(default=None, max_length=64)
+    """Only regions that it leads."""
+    table: Whole | None = Field(default=None, ge=0)
+    """Only regions of the table of this id."""
+
+
+class SchemaLeasesQuery(Query):
+    table: Whole | None = Field(default=None, ge=0)
+    """Only who uses the table of this id."""
+    older_than: Whole | None = Field(default=None, ge=0)
+    """Only who may still use that table below this schema version: who is waited for."""
+
+
+def _ids(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    parts = value.split(",")
+    if len(parts) > WATCHED_MAX or not all(_DECIMAL.fullmatch(part) for part in parts):
+        raise ValueError(f"at most {WATCHED_MAX} whole numbers with commas between, as 1024,1025")
+    return frozenset(map(int, parts))
+
+
+Ids = Annotated[
+    frozenset[int],
+    BeforeValidator(_ids),
+    WithJsonSchema({"type": "string", "pattern": "^[0-9]+(,[0-9]+)*$"}),
+]
+
+
+class WatchQuery(Query):
+    model_config = ConfigDict(validate_by_alias=True, validate_by_name=False)
+
+    from_: Whole | None = Field(default=None, alias="from", ge=0)
+    """The version that the reader has applied; it is told what came after, or, where that is not
+    kept any more, all there is. Default: nothing yet."""
+    tables: Ids | None = None
+    """Only these tables, by id: `1024,1025`. Versions that change none of them are told too."""
+
+
+class SignOffQuery(Query):
+    incarnation: str = Field(min_length=1, max_length=4_096)
+    """As registered: a newer process of the same id is not signed off by an older one."""
+
+
+class ProceduresQuery(Query):
+    state: str | None = Field(default=None, max_length=256)
+    """One state, or several with commas between."""
+    kind: str | None = Field(default=None, max_length=256)
+    """One kind, or several with commas between."""
+    resource: str | None = Field(default=None, max_length=512)
+    """Its name, or its type and id, as `table:1024`."""
+    parent: str | None = Field(default=None, max_length=36)
+    """Only those that the procedure of this id has begun."""
+    since: str | None = Field(default=None, max_length=64, examples=["2013-01-31T23:59:59Z"])
+    """An RFC 3339 time in UTC: only procedures whose ids were made then or later."""
+    until: str | None = Field(default=None, max_length=64, examples=["2013-02-01T00:00:00Z"])
+    """As `since`, and before."""
+    stalled: Flag | None = None
+    """Only those that have, or have not, gone without progress for long."""
+    page_size: Whole = Field(default=PAGE_SIZE, ge=1, le=PAGE_SIZE_MAX)
+    page_token: str | None = Field(default=None, max_length=2_048)
+    """`next_page_token` of the page before, unchanged."""
+
+
+class FailoversQuery(Query):
+    state: str | None = Field(default=None, max_length=256)
+    """One state, or several with commas between."""
+    page_size: Whole = Field(default=PAGE_SIZE, ge=1, le=PAGE_SIZE_MAX)
+    page_token: str | None = Field(default=None, max_length=2_048)
+    """`next_page_token` of the page before, unchanged."""
+
+
+class ChangeQuery(Query):
+    """Of every change."""
+
+    on_conflict: Literal["queue", "fail"] = "queue"
+    """`fail`: 409 `object-locked` instead of waiting for another change of the same object."""
+    dry_run: Flag = False
+    """Judge it and answer what it would do, storing nothing."""
+
+
+class ElementDropQuery(ChangeQuery):
+    """Of the drop of a part of a table."""
+
+    grace_s: Whole = Field(default=0, ge=0, le=GRACE_S_MAX)
+    """How long it is kept, hidden and maintained: until then an undrop brings it back at once. No
+    other change of the table begins meanwhile."""
+
+
+class DropQuery(ChangeQuery):
+    """Of the drop of what may hold something."""
+
+    cascade: Flag = False
+    """Drop all that it holds, too. It is hidden at once; its tables go one by one."""

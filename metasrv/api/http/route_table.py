@@ -1,0 +1,50 @@
+"""Which route a request meets, judged before its body is read: 404, 405, or what it takes."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fastapi import APIRouter
+from fastapi.routing import APIRoute
+
+from metasrv_base.errors import NotFound, Refused
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A route as the door needs to know it."""
+
+    template: str
+    """With its parameters in braces: a name for metrics."""
+    takes_body: bool
+    needs_body: bool
+
+
+class RouteTable:
+    """Every route of the application, in order; a parameter is one part of a path."""
+
+    def __init__(self, routers: Iterable[APIRouter]) -> None:
+        self._routes: defaultdict[int, list[APIRoute]] = defaultdict(list)
+        """By the number of slashes: most routes need not be looked at."""
+        for router in routers:
+            for route in router.routes:
+                if isinstance(route, APIRoute):
+                    assert ":" not in route.path, "a parameter with slashes in it"
+                    self._routes[route.path.count("/")].append(route)
+
+    def meet(self, method: str, path: str) -> Met:
+        """Raises NotFound for a path without a route, Refused("method-not-allowed") with every
+        method that the path has."""
+        routes = self._routes.get(path.count("/"), ())
+        found = [route for route in routes if route.path_regex.match(path)]
+        if not found:
+            raise NotFound("not-found", what="route", name=path)
+        for route in found:
+            if method in (route.methods or ()):
+                body = route.body_field
+                needed = body is not None and body.field_info.is_required()
+                return Met(route.path, body is not None, needed)
+        allowed = sorted({name for route in found for name in route.methods or ()})
+        raise Refused("method-not-allowed", method=method, allowed=", ".join(allowed))

@@ -1,0 +1,80 @@
+"""/internal/v1: what nodes say to the leader. A follower answers 421 with the leader's URL."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from metasrv.api.documents.documented import BODY, problems
+from metasrv.api.http.answers import answer
+from metasrv.api.http.asked import Holder, Server
+from metasrv.api.http.query import Query as NoQuery
+from metasrv.service.cluster import internal, settings
+from metasrv_base.wire.api.cluster import SettingList
+from metasrv_base.wire.node.nodes import (
+    HeartbeatAnswer,
+    HeartbeatRequest,
+    RegisterAnswer,
+    RegisterRequest,
+)
+
+HEARTBEAT = "/nodes/{node_id}/heartbeat"
+LEADER = ("not-leader", "no-leader", "not-ready")
+
+router = APIRouter(prefix="/internal/v1", tags=["internal"])
+
+
+@router.post(
+    "/nodes/{node_id}/register",
+    response_model=RegisterAnswer,
+    responses=problems(
+        *LEADER,
+        *BODY,
+        "invalid-identifier",
+        "wrong-cluster",
+        "node-bound",
+        "node-removed",
+        "object-locked",
+        "outcome-unknown",
+        "storage-full",
+    ),
+)
+async def register(
+    state: Server,
+    node_id: str,
+    query: Annotated[NoQuery, Query()],
+    request: RegisterRequest,
+    by: Holder,
+) -> Response:
+    """At every start of a node's process. Durable when it is answered."""
+    return answer(await internal.register(state, node_id, request, by))
+
+
+@router.put(
+    HEARTBEAT,
+    response_model=HeartbeatAnswer,
+    responses=problems(
+        *LEADER,
+        *BODY,
+        "invalid-identifier",
+        "wrong-cluster",
+        "node-bound",
+        "stale-incarnation",
+    ),
+)
+async def heartbeat(
+    state: Server,
+    node_id: str,
+    query: Annotated[NoQuery, Query()],
+    request: HeartbeatRequest,
+    by: Holder,
+) -> Response:
+    """Renews leases, and is told what to do. One that is not newer changes nothing."""
+    return answer(await internal.heartbeat(state, node_id, request, by))
+
+
+@router.get(
+    "/settings", response_model=SettingList, responses=problems("not-ready", "invalid-request")
+)
+async def get_node_settings(state: Server, query: Annotated[NoQuery, Query()]) -> Response:
+    """As `GET /v1/settings`."""
+    return answer(await settings.settings(state))

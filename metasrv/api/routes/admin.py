@@ -1,0 +1,51 @@
+"""/livez, /readyz, /metrics and /version: for machines that watch this process."""
+
+from fastapi import APIRouter, Request, Response
+
+from metasrv.api.documents.documented import problems
+from metasrv.api.http.answers import answer
+from metasrv.api.http.asked import Server
+from metasrv.api.http.metrics import ServerMetrics
+from metasrv_base.errors import Unavailable
+from metasrv_base.wire.api.cluster import Health, VersionBody
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+router = APIRouter(tags=["admin"])
+
+
+@router.get("/livez", response_model=Health, responses=problems())
+async def livez() -> Response:
+    """The process answers."""
+    return answer(Health())
+
+
+@router.get("/readyz", response_model=Health, responses=problems("not-ready"))
+async def readyz(state: Server) -> Response:
+    """It can answer reads: it has the catalog, and has heard from the store within a lease."""
+    if state.follower.catalog.version == 0:
+        raise Unavailable("not-ready", what="the catalog")
+    if state.is_stale:
+        raise Unavailable("not-ready", what="the store")
+    return answer(Health())
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {}}}, **problems()},
+)
+async def metrics(request: Request, state: Server) -> Response:
+    """Prometheus text."""
+    found = request.app.state.metrics
+    assert isinstance(found, ServerMetrics)
+    return Response(found.text(state), media_type=METRICS_TYPE)
+
+
+@router.get("/version", response_model=VersionBody, responses=problems())
+async def version(state: Server) -> Response:
+    """Of this server."""
+    facts = state.facts
+    return answer(
+        VersionBody(version=facts.version, server_id=facts.server, cluster_id=state.cluster_id)
+    )

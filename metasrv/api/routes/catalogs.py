@@ -1,0 +1,131 @@
+"""/v1/catalogs: tenants, and the schemas in them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from metasrv.api.documents.documented import BODY, change, page, read
+from metasrv.api.http.answers import definition_etag, read_answer
+from metasrv.api.http.asked import AskedFor, AskedToDrop, InSchema, Name, Server
+from metasrv.api.http.query import PageQuery, ReadQuery
+from metasrv.api.http.shape import changed
+from metasrv.api.http.wanted import freshness, wanted
+from metasrv.service.catalog import listing, tables
+from metasrv.service.ddl import ddl_catalogs
+from metasrv.service.ddl.ddl_schemas import create_schema as wish_to_create
+from metasrv.service.ddl.ddl_schemas import drop_schema as wish_to_drop
+from metasrv.service.requests.changing import change as make
+from metasrv_base.wire.api.tables import (
+    CatalogBody,
+    CatalogList,
+    CatalogSpec,
+    SchemaBody,
+    SchemaList,
+    SchemaSpec,
+)
+
+router = APIRouter(prefix="/v1/catalogs", tags=["catalogs"])
+
+
+@router.get("", response_model=CatalogList, responses=page())
+async def list_catalogs(
+    request: Request, state: Server, query: Annotated[PageQuery, Query()]
+) -> Response:
+    """The catalogs, by name."""
+    body, found = await listing.catalogs(state, wanted(request, query))
+    return read_answer(request, body, found)
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=None,
+    responses=change(
+        201,
+        CatalogBody,
+        *BODY,
+        "invalid-identifier",
+        "reserved-name",
+        "already-exists",
+        "schema-conflict",
+    ),
+)
+async def create_catalog(state: Server, asked: AskedFor, spec: CatalogSpec) -> Response:
+    """Make a catalog."""
+    done = await make(state, ddl_catalogs.create_catalog(asked, spec))
+    return await changed(state, asked, done)
+
+
+@router.delete(
+    "/{catalog}",
+    status_code=204,
+    response_model=None,
+    responses=change(204, None, "invalid-identifier", "not-empty"),
+)
+async def drop_catalog(state: Server, asked: AskedToDrop, catalog: Name) -> Response:
+    """Drop a catalog: one that holds no schema, or (`cascade`) with all that it holds."""
+    done = await make(state, ddl_catalogs.drop_catalog(asked, catalog))
+    return await changed(state, asked, done)
+
+
+@router.get("/{catalog}", response_model=CatalogBody, responses=read("invalid-identifier"))
+async def get_catalog(
+    request: Request, state: Server, catalog: Name, query: Annotated[ReadQuery, Query()]
+) -> Response:
+    """One catalog."""
+    body, found = await tables.catalog(state, catalog, freshness(query))
+    return read_answer(request, body, found, definition_etag(body))
+
+
+@router.get("/{catalog}/schemas", response_model=SchemaList, responses=page("invalid-identifier"))
+async def list_schemas(
+    request: Request, state: Server, catalog: Name, query: Annotated[PageQuery, Query()]
+) -> Response:
+    """The schemas of a catalog, by name."""
+    body, found = await listing.schemas(state, catalog, wanted(request, query))
+    return read_answer(request, body, found)
+
+
+@router.post(
+    "/{catalog}/schemas",
+    status_code=201,
+    response_model=None,
+    responses=change(
+        201,
+        SchemaBody,
+        *BODY,
+        "invalid-identifier",
+        "reserved-name",
+        "already-exists",
+        "schema-conflict",
+    ),
+)
+async def create_schema(
+    state: Server, asked: AskedFor, catalog: Name, spec: SchemaSpec
+) -> Response:
+    """Make a schema."""
+    done = await make(state, wish_to_create(asked, catalog, spec))
+    return await changed(state, asked, done)
+
+
+@router.get(
+    "/{catalog}/schemas/{schema}", response_model=SchemaBody, responses=read("invalid-identifier")
+)
+async def get_schema(
+    request: Request, state: Server, name: InSchema, query: Annotated[ReadQuery, Query()]
+) -> Response:
+    """One schema."""
+    body, found = await tables.schema(state, name, freshness(query))
+    return read_answer(request, body, found, definition_etag(body))
+
+
+@router.delete(
+    "/{catalog}/schemas/{schema}",
+    status_code=204,
+    response_model=None,
+    responses=change(204, None, "invalid-identifier", "not-empty"),
+)
+async def drop_schema(state: Server, asked: AskedToDrop, name: InSchema) -> Response:
+    """Drop a schema: one that holds no table, or (`cascade`) with its tables."""
+    done = await make(state, wish_to_drop(asked, name))
+    return await changed(state, asked, done)

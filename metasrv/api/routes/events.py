@@ -1,0 +1,43 @@
+"""/v1/procedures/{procedure}/events: follow a change without asking again and again."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Response
+from fastapi.responses import StreamingResponse
+
+from metasrv.api.documents.documented import OF_LEADER, problems
+from metasrv.api.http.asked import Server
+from metasrv.api.http.query import Query as NoQuery
+from metasrv.service.procedures import events, procedures
+from metasrv_base.wire.http import sse
+
+router = APIRouter(prefix="/v1/procedures", tags=["procedures"])
+
+
+@router.get(
+    "/{procedure}/events",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "`procedure` events, each with the whole procedure as its data, then "
+            "`end`. `goaway`: this server goes; ask again. `reset`: Last-Event-ID is not known.",
+            "content": {sse.MEDIA_TYPE: {"schema": {"type": "string"}}},
+        },
+        204: {"description": "The client has seen its end (Last-Event-ID): do not ask again."},
+        **problems(*OF_LEADER, "procedure-not-found", "invalid-request"),
+    },
+)
+async def follow_procedure(
+    state: Server,
+    procedure: str,
+    query: Annotated[NoQuery, Query()],
+    known: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+) -> Response:
+    """What happens to one procedure, as server-sent events, until it is over."""
+    events.must_have_room(state)
+    first = await procedures.get(state, procedure)
+    if first.body.done and known == events.id_of(first):
+        return Response(status_code=204)
+    found = events.events(state, procedure, first, known)
+    headers = {"Cache-Control": "no-store"}
+    return StreamingResponse(found, 200, headers, media_type=sse.MEDIA_TYPE)

@@ -1,0 +1,131 @@
+"""/v1/nodes and /v1/regions: what the leader knows of them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from metasrv.api.documents.documented import (
+    BODY,
+    CHANGE,
+    LEADER,
+    OF_LEADER,
+    QUERY,
+    page,
+    problems,
+    read,
+)
+from metasrv.api.http.answers import answer, read_answer
+from metasrv.api.http.asked import AskedFor, Server
+from metasrv.api.http.query import Query as NoQuery
+from metasrv.api.http.query import ReadQuery, RegionsQuery
+from metasrv.api.http.shape import failed_over
+from metasrv.api.http.wanted import freshness, wanted
+from metasrv.service.cluster import cordons, decommissions, nodes, rebinding
+from metasrv.service.cluster.nodes import RegionFilter
+from metasrv_base.wire.api.cluster import (
+    CordonRequest,
+    DecommissionRequest,
+    DrainRequest,
+    NodeBody,
+    NodeList,
+    RebindRequest,
+    RegionBody,
+    RegionList,
+)
+from metasrv_base.wire.api.plans import PlanBody
+from metasrv_base.wire.api.procedures import ProcedureBody
+
+CORDON = (
+    *LEADER,
+    *QUERY,
+    "bad-idempotency-key",
+    "version-mismatch",
+    "object-locked",
+    "storage-full",
+)
+
+router = APIRouter(prefix="/v1", tags=["nodes"])
+
+
+@router.get("/nodes", response_model=NodeList, responses=problems(*OF_LEADER, "invalid-request"))
+async def list_nodes(state: Server, query: Annotated[NoQuery, Query()]) -> Response:
+    """Every registered node, by id."""
+    return answer(await nodes.nodes(state))
+
+
+@router.get(
+    "/nodes/{node}", response_model=NodeBody, responses=problems(*OF_LEADER, "invalid-request")
+)
+async def get_node(state: Server, node: str, query: Annotated[NoQuery, Query()]) -> Response:
+    """One node."""
+    return answer(await nodes.node(state, node))
+
+
+@router.post("/nodes/{node}/cordon", response_model=NodeBody, responses=problems(*CORDON, *BODY))
+async def cordon_node(
+    state: Server, asked: AskedFor, node: str, request: CordonRequest
+) -> Response:
+    """No new region comes to it. It goes on leading those that it has."""
+    return answer(await cordons.cordon(state, asked, node, request))
+
+
+@router.post("/nodes/{node}/uncordon", response_model=NodeBody, responses=problems(*CORDON))
+async def uncordon_node(state: Server, asked: AskedFor, node: str) -> Response:
+    """It takes new regions again."""
+    return answer(await cordons.uncordon(state, asked, node))
+
+
+@router.post("/nodes/{node}/rebind", response_model=NodeBody, responses=problems(*CORDON, *BODY))
+async def rebind_node(
+    state: Server, asked: AskedFor, node: str, request: RebindRequest
+) -> Response:
+    """Another token speaks for it from now on."""
+    return answer(await rebinding.rebind(state, asked, node, request))
+
+
+@router.post(
+    "/nodes/{node}/drain",
+    response_model=None,
+    responses={
+        200: {
+            "model": ProcedureBody | PlanBody,
+            "description": "It leads nothing (a client that waited), or the plan (`dry_run`).",
+        },
+        202: {"model": ProcedureBody, "description": "The procedure by which its regions leave."},
+        **problems(*CHANGE, *BODY, "invalid-identifier", "node-not-eligible"),
+    },
+)
+async def drain_node(state: Server, asked: AskedFor, node: str, request: DrainRequest) -> Response:
+    """Cordon it, and move its regions to other nodes while it lives: in order, no row lost."""
+    return failed_over(state, asked, await cordons.drain(state, asked, node, request))
+
+
+@router.post(
+    "/nodes/{node}/decommission",
+    response_model=NodeBody,
+    responses=problems(*CORDON, *BODY, "node-in-use", "node-still-alive"),
+)
+async def decommission_node(
+    state: Server, asked: AskedFor, node: str, request: DecommissionRequest
+) -> Response:
+    """Remove it from the cluster; refused while anything names it."""
+    return answer(await decommissions.decommission(state, asked, node, request))
+
+
+@router.get("/regions", response_model=RegionList, responses=page(*OF_LEADER))
+async def list_regions(
+    request: Request, state: Server, query: Annotated[RegionsQuery, Query()]
+) -> Response:
+    """The regions of living tables, by id."""
+    only = RegionFilter(query.node, query.table)
+    body, found = await nodes.regions(state, wanted(request, query), only)
+    return read_answer(request, body, found)
+
+
+@router.get("/regions/{region_id}", response_model=RegionBody, responses=read(*OF_LEADER))
+async def get_region(
+    request: Request, state: Server, region_id: str, query: Annotated[ReadQuery, Query()]
+) -> Response:
+    """One region."""
+    body, found = await nodes.region(state, region_id, freshness(query))
+    return read_answer(request, body, found)

@@ -1,0 +1,180 @@
+"""Controls of procedures, and what operators look at first: /v1/locks and /v1/poisons."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import Field
+
+from metasrv.api.documents.documented import BODY, LEADER, OF_LEADER, Responses, problems
+from metasrv.api.http.answers import answer
+from metasrv.api.http.asked import Principal, Server, Wait
+from metasrv.api.http.query import PAGE_SIZE, PAGE_SIZE_MAX, Flag, Whole
+from metasrv.api.http.query import Query as NoQuery
+from metasrv.service.procedures import procedures, steering
+from metasrv.service.procedures.procedures import Shown
+from metasrv.service.requests.asking import ANONYMOUS
+from metasrv_base.wire.api.control import LockList, PoisonBody, PoisonList, ThrottleRequest
+from metasrv_base.wire.api.procedures import ProcedureBody
+from procedures.engine.control import Command, Control
+
+router = APIRouter(prefix="/v1", tags=["procedures"])
+
+REASON_MAX = 500
+
+
+class ControlQuery(NoQuery):
+    """Of every control: kept in the procedure's history, with when and by whom."""
+
+    reason: str | None = Field(default=None, min_length=1, max_length=REASON_MAX)
+    by: str | None = Field(default=None, min_length=1, max_length=128)
+    """Who says so, where no token does: the holder of a token is named as such."""
+    dry_run: Flag = False
+    """Judge it, and answer the procedure as it would be; store nothing."""
+
+
+class ClearQuery(ControlQuery):
+    reason: str = Field(min_length=1, max_length=REASON_MAX)
+    """What was mended, and how."""
+
+
+class LocksQuery(NoQuery):
+    page_size: Whole = Field(default=PAGE_SIZE, ge=1, le=PAGE_SIZE_MAX)
+    page_token: str | None = Field(default=None, max_length=2_048)
+    """`next_page_token` of the page before, unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steer:
+    """Who steers, and why."""
+
+    by: str
+    reason: str | None
+    dry_run: bool
+
+    @classmethod
+    def of(cls, query: ControlQuery, principal: str) -> "Steer":
+        """What a client says of itself counts only where nothing is known of it."""
+        named = principal if principal != ANONYMOUS else query.by
+        return cls(named or ANONYMOUS, query.reason, query.dry_run)
+
+    def command(self, control: Control) -> Command:
+        return Command(control, self.by, self.reason)
+
+
+async def steer(query: Annotated[ControlQuery, Query()], principal: Principal) -> Steer:
+    return Steer.of(query, principal)
+
+
+async def steer_clear(query: Annotated[ClearQuery, Query()], principal: Principal) -> Steer:
+    return Steer.of(query, principal)
+
+
+Steered = Annotated[Steer, Depends(steer)]
+Cleared = Annotated[Steer, Depends(steer_clear)]
+
+
+def _documented(*codes: str) -> Responses:
+    known = ("procedure-not-found", "action-not-allowed", "invalid-request", *codes)
+    return {
+        200: {
+            "model": ProcedureBody,
+            "description": "It is over, or what it would be (`dry_run`).",
+        },
+        202: {"model": ProcedureBody, "description": "Stored, and under way."},
+        **problems(*LEADER, *known),
+    }
+
+
+async def _control(
+    state: Server, procedure: str, asked: Steer, command: Command, wait: int | None = None
+) -> Response:
+    dry_run = asked.dry_run
+    shown = await procedures.control(state, procedure, command, wait or 0, dry_run=dry_run)
+    return _shown(shown, asked, 200 if shown.body.done else 202)
+
+
+def _shown(shown: Shown, asked: Steer, status: int = 200) -> Response:
+    """Of a dry run there is nothing that an ETag could be compared with."""
+    return answer(shown.body) if asked.dry_run else answer(shown.body, status, {"ETag": shown.etag})
+
+
+@router.post(
+    "/procedures/{procedure}/cancel",
+    response_model=None,
+    responses=_documented("past-point-of-no-return"),
+)
+async def cancel_procedure(state: Server, procedure: str, asked: Steered, wait: Wait) -> Response:
+    """Undo it from where it stands, unless it can only go forward. Again: the same answer."""
+    return await _control(state, procedure, asked, asked.command(Control.CANCEL), wait)
+
+
+@router.post("/procedures/{procedure}/pause", response_model=None, responses=_documented())
+async def pause_procedure(state: Server, procedure: str, asked: Steered) -> Response:
+    """Stop it where it stands: it keeps its locks, and its deadline moves. Again: the same."""
+    return await _control(state, procedure, asked, asked.command(Control.PAUSE))
+
+
+@router.post("/procedures/{procedure}/resume", response_model=None, responses=_documented())
+async def resume_procedure(state: Server, procedure: str, asked: Steered) -> Response:
+    """Let it go on. One that is not paused is answered as it is."""
+    return await _control(state, procedure, asked, asked.command(Control.RESUME))
+
+
+@router.post("/procedures/{procedure}/retry", response_model=None, responses=_documented())
+async def retry_procedure(state: Server, procedure: str, asked: Steered) -> Response:
+    """Try again now what it waits to try again; of a poisoned one, its undo."""
+    return await _control(state, procedure, asked, asked.command(Control.RETRY))
+
+
+@router.post("/procedures/{procedure}/throttle", response_model=None, responses=_documented(*BODY))
+async def throttle_procedure(
+    state: Server, procedure: str, asked: Steered, request: ThrottleRequest
+) -> Response:
+    """How much the steps that move data rest, and how many rows a reorg reads; a reorg in flight
+    follows within seconds, another step goes on as it is."""
+    command = asked.command(Control.THROTTLE)
+    command = replace(command, percent=request.percent, rows_per_s=request.rows_per_s)
+    return await _control(state, procedure, asked, command)
+
+
+@router.get(
+    "/locks",
+    response_model=LockList,
+    responses=problems(*OF_LEADER, "bad-page-token", "invalid-request"),
+)
+async def list_locks(
+    request: Request, state: Server, query: Annotated[LocksQuery, Query()]
+) -> Response:
+    """Who holds what, and who waits for it."""
+    path = request.url.path
+    return answer(await steering.locks(state, path, query.page_size, query.page_token))
+
+
+@router.get(
+    "/poisons", response_model=PoisonList, responses=problems("not-ready", "invalid-request")
+)
+async def list_poisons(state: Server, query: Annotated[NoQuery, Query()]) -> Response:
+    """What failed changes have left half undone."""
+    return answer(await steering.poisons(state))
+
+
+@router.get(
+    "/poisons/{resource}",
+    response_model=PoisonBody,
+    responses=problems("not-ready", "invalid-request"),
+)
+async def get_poison(state: Server, resource: str, query: Annotated[NoQuery, Query()]) -> Response:
+    """One poison; its resource is named as `table:1024`."""
+    return answer(await steering.poison(state, resource))
+
+
+@router.delete(
+    "/poisons/{resource}",
+    response_model=ProcedureBody,
+    responses=problems(*LEADER, "action-not-allowed", "procedure-not-found", "invalid-request"),
+)
+async def clear_poison(state: Server, resource: str, asked: Cleared) -> Response:
+    """Say that the undo has been finished by hand: the procedure ends, and its locks with it."""
+    command = asked.command(Control.CLEAR)
+    return _shown(await steering.clear(state, resource, command, dry_run=asked.dry_run), asked)

@@ -1,0 +1,211 @@
+"""/v1/catalogs/{catalog}/schemas/{schema}/tables, and a table by its id."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from metasrv.api.documents.documented import BODY, OF_TABLE, change, page, read
+from metasrv.api.http.answers import read_answer
+from metasrv.api.http.asked import AskedFor, InSchema, OfTable, Server
+from metasrv.api.http.query import ReadQuery, TablesQuery, Whole
+from metasrv.api.http.shape import changed
+from metasrv.api.http.wanted import freshness, wanted
+from metasrv.service.bodies.shapes import dropped_etag, route_etag, table_etag
+from metasrv.service.catalog import listing, tables
+from metasrv.service.ddl import ddl_check, ddl_create, ddl_import, ddl_tables
+from metasrv.service.requests.changing import change as make
+from metasrv_base.wire.api.changes import (
+    AlterRequest,
+    RenameRequest,
+    TruncateRequest,
+    UndropRequest,
+)
+from metasrv_base.wire.api.imports import ImportBody, ImportRequest
+from metasrv_base.wire.api.tables import RouteBody, TableBody, TableList, TableSpec
+from metasrv_base.wire.node.checks import TableCheckBody
+
+TABLES = "/catalogs/{catalog}/schemas/{schema}/tables"
+TABLE = TABLES + "/{table}"
+
+router = APIRouter(prefix="/v1", tags=["tables"])
+
+
+@router.get(TABLES, response_model=TableList, responses=page("invalid-identifier"))
+async def list_tables(
+    request: Request, state: Server, schema: InSchema, query: Annotated[TablesQuery, Query()]
+) -> Response:
+    """The tables of a schema, by name."""
+    body, found = await listing.tables(
+        state, schema, wanted(request, query), query.prefix, query.include_dropped
+    )
+    return read_answer(request, body, found)
+
+
+@router.post(
+    TABLES,
+    status_code=201,
+    response_model=None,
+    responses=change(
+        201,
+        TableBody,
+        *BODY,
+        "invalid-identifier",
+        "reserved-name",
+        "unsupported",
+        "ddl-too-large",
+        "already-exists",
+        "schema-conflict",
+        "node-not-eligible",
+    ),
+)
+async def create_table(
+    state: Server, asked: AskedFor, schema: InSchema, spec: TableSpec
+) -> Response:
+    """Make a table. 201 means that a write sent next is accepted."""
+    done = await make(state, ddl_create.create_table(asked, schema, spec))
+    return await changed(state, asked, done)
+
+
+@router.get(TABLE, response_model=TableBody, responses=read(*OF_TABLE))
+async def get_table(
+    request: Request, state: Server, name: OfTable, query: Annotated[ReadQuery, Query()]
+) -> Response:
+    """One table. Its ETag is that of its definition; where its regions are is at `/route`."""
+    table, text, found = await tables.table(state, name, freshness(query))
+    return read_answer(request, text, found, table_etag(table.info.table_id, table.info.version))
+
+
+@router.delete(TABLE, status_code=204, response_model=None, responses=change(204, None, *OF_TABLE))
+async def drop_table(state: Server, asked: AskedFor, name: OfTable) -> Response:
+    """Drop a table. It can be undropped for seven days."""
+    done = await make(state, ddl_tables.drop_table(asked, name))
+    return await changed(state, asked, done)
+
+
+@router.post(
+    TABLE + "/undrop",
+    response_model=None,
+    responses=change(
+        200,
+        TableBody,
+        *BODY,
+        *OF_TABLE,
+        "reserved-name",
+        "already-exists",
+        "ambiguous-dropped-table",
+        "region-lost",
+    ),
+)
+async def undrop_table(
+    state: Server, asked: AskedFor, name: OfTable, undrop: UndropRequest | None = None
+) -> Response:
+    """Bring a dropped table back, under its name or another one."""
+    wish = ddl_tables.undrop_table(asked, name, undrop or UndropRequest())
+    return await changed(state, asked, await make(state, wish))
+
+
+@router.post(
+    TABLE + "/truncate",
+    response_model=None,
+    responses=change(200, TableBody, *BODY, *OF_TABLE, "node-not-eligible", "region-lost"),
+)
+async def truncate_table(
+    state: Server, asked: AskedFor, name: OfTable, truncate: TruncateRequest | None = None
+) -> Response:
+    """Delete all rows of a table, for good. Its definition stays."""
+    done = await make(state, ddl_tables.truncate_table(asked, name))
+    return await changed(state, asked, done)
+
+
+@router.post(
+    TABLE + "/rename",
+    response_model=None,
+    responses=change(
+        200, TableBody, *BODY, *OF_TABLE, "reserved-name", "already-exists", "invalid-schema-change"
+    ),
+)
+async def rename_table(
+    state: Server, asked: AskedFor, name: OfTable, rename: RenameRequest
+) -> Response:
+    """Give a table another name, in its schema or in another one of its catalog; or two tables each
+    other's."""
+    done = await make(state, ddl_tables.rename_table(asked, name, rename))
+    return await changed(state, asked, done)
+
+
+@router.post(
+    TABLE + "/alter",
+    response_model=None,
+    responses=change(
+        200,
+        TableBody,
+        *BODY,
+        *OF_TABLE,
+        "reserved-name",
+        "unsupported",
+        "already-exists",
+        "invalid-schema-change",
+        "ddl-too-large",
+    ),
+)
+async def alter_table(
+    state: Server, asked: AskedFor, name: OfTable, alter: AlterRequest
+) -> Response:
+    """Change a table: all operations, in order, or none."""
+    done = await make(state, ddl_tables.alter_table(asked, name, alter))
+    return await changed(state, asked, done)
+
+
+@router.post(
+    TABLE + "/check",
+    response_model=None,
+    responses=change(200, TableCheckBody, *OF_TABLE, "region-lost"),
+)
+async def check_table(state: Server, asked: AskedFor, name: OfTable) -> Response:
+    """Hold all rows and entries of a table against its schema, as of one moment in each region.
+    What does not fit is the answer, and changes nothing. Statements go on meanwhile; changes of the
+    table wait until it is over, or cancelled, and name it in `waiting_for`."""
+    done = await make(state, ddl_check.check_table(asked, name))
+    return await changed(state, asked, done)
+
+
+@router.post(
+    TABLE + "/import",
+    response_model=None,
+    responses=change(
+        200,
+        ImportBody,
+        *BODY,
+        *OF_TABLE,
+        "constraint-violated",
+        "ddl-too-large",
+        "invalid-schema-change",
+        "region-lost",
+    ),
+)
+async def import_table(
+    state: Server, asked: AskedFor, name: OfTable, wanted: ImportRequest
+) -> Response:
+    """Bring the rows of Parquet files into a table, all of them or none. A row replaces the one
+    that has its key, unless that was written since this began. The table has no index."""
+    done = await make(state, ddl_import.import_table(asked, name, wanted))
+    return await changed(state, asked, done)
+
+
+@router.get(TABLE + "/route", response_model=RouteBody, responses=read(*OF_TABLE))
+async def get_route(
+    request: Request, state: Server, name: OfTable, query: Annotated[ReadQuery, Query()]
+) -> Response:
+    """Where the regions of a table are."""
+    body, found = await tables.route(state, name, freshness(query))
+    return read_answer(request, body, found, route_etag(body))
+
+
+@router.get("/tables/{table_id}", response_model=TableBody, responses=read("table-not-found"))
+async def get_table_by_id(
+    request: Request, state: Server, table_id: Whole, query: Annotated[ReadQuery, Query()]
+) -> Response:
+    """The same, by id; also of a dropped table."""
+    body, found = await tables.table_by_id(state, table_id, freshness(query))
+    tag = table_etag if body.dropped_at is None else dropped_etag
+    return read_answer(request, body, found, tag(body.id, body.version))

@@ -1,0 +1,39 @@
+"""What was dropped with a grace time comes back at once: it was maintained all along."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+
+from metasrv.api.documents.documented import LEADER, OF_TABLE, Responses, problems
+from metasrv.api.http.asked import OfTable, Server, Wait
+from metasrv.api.routes.steering import Steered, cancel_procedure
+from metasrv.api.routes.tables import TABLE
+from metasrv.service.ddl import undrops
+from metasrv_base.wire.api.procedures import ProcedureBody
+from procedures.elements.moves import What
+
+router = APIRouter(prefix="/v1", tags=["tables"])
+ElementName = Annotated[str, Path()]
+RESPONSES: Responses = {
+    200: {"model": ProcedureBody, "description": "It is back, or would be (`dry_run`)."},
+    202: {"model": ProcedureBody, "description": "Stored, and under way."},
+    **problems(*LEADER, *OF_TABLE, "past-point-of-no-return", "action-not-allowed"),
+}
+
+
+@router.post(TABLE + "/indexes/{index}/undrop", response_model=None, responses=RESPONSES)
+async def undrop_index(
+    state: Server, name: OfTable, index: ElementName, asked: Steered, wait: Wait
+) -> Response:
+    """Cancel the drop of an index in its grace time: it is public again."""
+    drop = await undrops.drop_under_way(state, name, What.INDEX, index)
+    return await cancel_procedure(state, drop, asked, wait)
+
+
+@router.post(TABLE + "/columns/{column}/undrop", response_model=None, responses=RESPONSES)
+async def undrop_column(
+    state: Server, name: OfTable, column: ElementName, asked: Steered, wait: Wait
+) -> Response:
+    """Cancel the alter that drops a column, with all its other operations, in its grace time."""
+    drop = await undrops.drop_under_way(state, name, What.COLUMN, column)
+    return await cancel_procedure(state, drop, asked, wait)

@@ -1,0 +1,16 @@
+"""`metasrv catalog`: the tenants, each with schemas of its own."""
+
+from metasrv.cli.catalog.namespaces import Namespace, commands
+from metasrv.cli.options import AsJson, Url, service
+from metasrv.cli.output import show, show_table
+
+app = commands(Namespace("catalog", "schema", "As `main`.", lambda client: client.catalogs))
+
+
+@app.command("list")
+def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
+    """The catalogs, by name."""
+    with service(metasrv, as_json) as client:
+        found = client.catalogs.list()
+    rows = [(one.id, one.name, one.options, one.created_at) for one in found]
+    show(found, as_json, lambda: show_table(("id", "catalog", "options", "created"), rows))

@@ -1,0 +1,129 @@
+"""`metasrv index`: made, looked at and dropped while rows are written."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from metasrv.cli.options import WAIT_S, AsJson, DryRun, GraceS, TableArg, Url, WaitS, service
+from metasrv.cli.output import show, show_table
+from metasrv.cli.progress import procedure_bar
+from metasrv.sdk.control.tables import model_of
+from metasrv_base.wire.api.tables import IndexBody, IndexSpec
+
+app = typer.Typer(no_args_is_help=True)
+
+IndexArg = Annotated[str, typer.Argument(metavar="INDEX")]
+
+
+@app.command("create")
+def create(  # noqa: PLR0913  # a parameter is an option of the command
+    table: TableArg,
+    index: IndexArg,
+    column: Annotated[list[str], typer.Option(help="In the order of the index. Repeated.")],
+    unique: Annotated[bool, typer.Option("--unique", help="No two rows have the same.")] = False,
+    not_valid: Annotated[
+        bool, typer.Option("--not-valid", help="If two rows have, keep it write-only.")
+    ] = False,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make an index, while rows are written. It is public when this returns."""
+    asked = {"name": index, "columns": column, "unique": unique}
+    spec = model_of(IndexSpec, {**asked, "not_valid": not_valid, "if_not_exists": if_not_exists})
+    with service(metasrv, as_json) as client, procedure_bar("create") as tell:
+        body = client.indexes.make(table, spec, wait_s=wait, on_progress=tell, dry_run=dry_run)
+    show(body, as_json, lambda: show_made(table, body))
+
+
+@app.command("validate")
+def validate(  # noqa: PLR0913  # a parameter is an option of the command
+    table: TableArg,
+    index: IndexArg,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a unique index public that was left write-only, once no two rows have its values."""
+    with service(metasrv, as_json) as client, procedure_bar("validate") as tell:
+        body = client.indexes.validate(table, index, wait_s=wait, on_progress=tell, dry_run=dry_run)
+    show(body, as_json, lambda: show_made(table, body))
+
+
+@app.command("list")
+def list_(table: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+    """The indexes of a table, also those on their way in or out."""
+    with service(metasrv, as_json) as client:
+        found = client.indexes.list(table)
+    show(found, as_json, lambda: show_indexes(found))
+
+
+@app.command("get")
+def get(table: TableArg, index: IndexArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+    """One index."""
+    with service(metasrv, as_json) as client:
+        found = client.indexes.get(table, index)
+    show(found, as_json, lambda: show_index(found))
+
+
+@app.command("drop")
+def drop(  # noqa: PLR0913  # a parameter is an option of the command
+    table: TableArg,
+    index: IndexArg,
+    grace: GraceS = 0,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Drop an index, with its entries."""
+    with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
+        client.indexes.drop(table, index, grace, wait_s=wait, on_progress=tell, dry_run=dry_run)
+    show({"dropped": index}, as_json, lambda: typer.echo(f"{index} of {table} dropped"))
+
+
+@app.command("undrop")
+def undrop(
+    table: TableArg,
+    index: IndexArg,
+    wait: WaitS = WAIT_S,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring an index back in the grace time of its drop."""
+    with service(metasrv, as_json) as client:
+        found = client.indexes.undrop(table, index, wait_s=wait)
+    show(found, as_json, lambda: typer.echo(f"the drop of {index} of {table}: {found.state}"))
+
+
+def show_made(table: str, body: IndexBody) -> None:
+    typer.echo(f"{body.name} of {table}: id {body.id}, {body.state}")
+    if body.duplicates is not None:
+        typer.echo(f"{body.duplicates.total} values stand in more rows than one:")
+        rows = [(list(one.values), list(map(_key, one.rows))) for one in body.duplicates.first]
+        show_table(("values", "rows"), rows)
+
+
+def show_index(found: IndexBody) -> None:
+    """With how far it has come in each region, while it is filled."""
+    show_indexes([found])
+    if found.coverage is not None:
+        done = f"{found.coverage.rows} of about {found.coverage.rows_total} rows"
+        typer.echo(f"\nfilled by {found.coverage.procedure_id}: {done}")
+        show_table(
+            ("region", "state"), [(one.region_id, one.state) for one in found.coverage.regions]
+        )
+
+
+def show_indexes(found: list[IndexBody]) -> None:
+    rows = [(one.id, one.name, list(one.columns), one.unique, one.state) for one in found]
+    show_table(("id", "index", "columns", "unique", "state"), rows)
+
+
+def _key(values: Sequence[object]) -> object:
+    """The one value of a key, or all of them."""
+    return values[0] if len(values) == 1 else list(values)

@@ -1,0 +1,97 @@
+"""`create`, `get` and `drop` of what holds other things: the same for catalogs and for schemas."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Protocol, Unpack
+
+import typer
+
+from metasrv.cli.options import WAIT_S, AsJson, Cascade, DryRun, Url, WaitS, service
+from metasrv.cli.output import show, show_facts
+from metasrv.cli.progress import procedure_bar
+from metasrv.sdk.control.service import ChangeOptions
+from metasrv.sdk.sync import Client
+from metasrv_base.wire.api.tables import CatalogBody, SchemaBody
+
+
+class Resource(Protocol):
+    """As much of the SDK as is asked."""
+
+    def create(
+        self, name: str, if_not_exists: bool = False, **options: Unpack[ChangeOptions]
+    ) -> CatalogBody | SchemaBody: ...
+
+    def get(self, name: str) -> CatalogBody | SchemaBody: ...
+
+    def drop(self, name: str, cascade: bool = False, **options: Unpack[ChangeOptions]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """One of the two."""
+
+    word: str
+    holds: str
+    """What a drop without --cascade asks to be gone, as `schema`."""
+    argument: str
+    """Help of its name."""
+    of: Callable[[Client], Resource]
+
+
+def commands(one: Namespace) -> typer.Typer:
+    app = typer.Typer(no_args_is_help=True)
+    _add_create(app, one)
+    _add_get(app, one)
+    _add_drop(app, one)
+    return app
+
+
+def _add_create(app: typer.Typer, one: Namespace) -> None:
+    @app.command("create", help=f"Make a {one.word}; it begins without a {one.holds}.")
+    def create(  # noqa: PLR0913  # a parameter is an option of the command
+        name: Annotated[str, _argument(one)],
+        if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
+        wait: WaitS = WAIT_S,
+        dry_run: DryRun = False,
+        metasrv: Url = None,
+        as_json: AsJson = False,
+    ) -> None:
+        with service(metasrv, as_json) as client, procedure_bar("create") as tell:
+            body = one.of(client).create(
+                name, if_not_exists, wait_s=wait, on_progress=tell, dry_run=dry_run
+            )
+        show(body, as_json, lambda: typer.echo(f"{_full_name(body)} created: id {body.id}"))
+
+
+def _add_get(app: typer.Typer, one: Namespace) -> None:
+    @app.command("get", help=f"What a {one.word} is.")
+    def get(
+        name: Annotated[str, _argument(one)], metasrv: Url = None, as_json: AsJson = False
+    ) -> None:
+        with service(metasrv, as_json) as client:
+            body = one.of(client).get(name)
+        show(body, as_json, lambda: show_facts(body.model_dump(mode="json")))
+
+
+def _add_drop(app: typer.Typer, one: Namespace) -> None:
+    @app.command("drop", help=f"Drop a {one.word} that holds no {one.holds}; with --cascade, any.")
+    def drop(  # noqa: PLR0913  # a parameter is an option of the command
+        name: Annotated[str, _argument(one)],
+        cascade: Cascade = False,
+        wait: WaitS = WAIT_S,
+        dry_run: DryRun = False,
+        metasrv: Url = None,
+        as_json: AsJson = False,
+    ) -> None:
+        with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
+            one.of(client).drop(name, cascade, wait_s=wait, on_progress=tell, dry_run=dry_run)
+        show({"dropped": name}, as_json, lambda: typer.echo(f"{name} dropped"))
+
+
+def _argument(one: Namespace) -> typer.models.ArgumentInfo:
+    found: typer.models.ArgumentInfo = typer.Argument(metavar=one.word.upper(), help=one.argument)
+    return found
+
+
+def _full_name(body: CatalogBody | SchemaBody) -> str:
+    return body.name if isinstance(body, CatalogBody) else f"{body.catalog}.{body.name}"

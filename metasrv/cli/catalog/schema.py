@@ -1,0 +1,24 @@
+"""`metasrv schema`: the databases of a catalog."""
+
+from typing import Annotated
+
+import typer
+
+from metasrv.cli.catalog.namespaces import Namespace, commands
+from metasrv.cli.options import AsJson, Url, service
+from metasrv.cli.output import show, show_table
+
+NAMED = "`public` or `main.public`"
+
+app = commands(Namespace("schema", "table", NAMED, lambda client: client.schemas))
+
+
+@app.command("list")
+def list_(
+    catalog: Annotated[str, typer.Argument()] = "main", metasrv: Url = None, as_json: AsJson = False
+) -> None:
+    """The schemas of a catalog, by name."""
+    with service(metasrv, as_json) as client:
+        found = client.schemas.list(catalog)
+    rows = [(one.id, one.name, one.options, one.created_at) for one in found]
+    show(found, as_json, lambda: show_table(("id", "schema", "options", "created"), rows))

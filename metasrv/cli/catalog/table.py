@@ -1,0 +1,282 @@
+"""`metasrv table`: made, looked at, renamed, altered, emptied, dropped and brought back."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from metasrv.cli.catalog.purge import purge
+from metasrv.cli.catalog.table_words import (
+    column_operations,
+    constraint_operations,
+    pair,
+    read_operations,
+    read_spec,
+    spec_of,
+)
+from metasrv.cli.options import WAIT_S, AsJson, DryRun, GraceS, TableArg, Url, WaitS, service, told
+from metasrv.cli.output import show, show_facts, show_json, show_table
+from metasrv.cli.progress import procedure_bar
+from metasrv.sdk.control.names import TableName
+from metasrv_base.wire.api.tables import RouteBody, TableBody
+
+app = typer.Typer(no_args_is_help=True)
+
+Pairs = list[str]
+
+
+@app.command("create")
+def create(  # noqa: PLR0913  # a parameter is an option of the command
+    name: Annotated[
+        str | None, typer.Argument(metavar="[TABLE]", help="Not with --file, which names it.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="A TableSpec as JSON; `-` is stdin.", allow_dash=True)
+    ] = None,
+    column: Annotated[
+        Pairs | None, typer.Option(help="NAME:TYPE, with ! at the end: not nullable. Repeated.")
+    ] = None,
+    key: Annotated[
+        Pairs | None, typer.Option(help="A column of the primary key, in order.")
+    ] = None,
+    partitions: Annotated[int, typer.Option(min=1, help="Regions, by hash of the key.")] = 1,
+    option: Annotated[Pairs | None, typer.Option(help="NAME=VALUE, as app.owner=ada.")] = None,
+    schema: Annotated[str, typer.Option(help="With --file: where it is made.")] = "main.public",
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a table. It takes rows when this returns."""
+    if (name is None) == (file is None):
+        raise typer.BadParameter("either a TABLE with --column and --key, or --file")
+    if file is not None:
+        spec = read_spec(file)
+    else:
+        assert name is not None
+        with told(as_json):
+            within = TableName.parse(name)
+        schema = str(within.within)
+        spec = spec_of(within.table, column or [], key or [], partitions)
+        spec["options"] = dict(pair(one, "=") for one in option or [])
+    spec["if_not_exists"] = if_not_exists or spec.get("if_not_exists", False)
+    with service(metasrv, as_json) as client, procedure_bar("create") as tell:
+        body = client.tables.create(spec, schema, wait_s=wait, on_progress=tell, dry_run=dry_run)
+    _done(body, as_json, "created")
+
+
+@app.command("get")
+def get(name: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+    """What a table is."""
+    with service(metasrv, as_json) as client:
+        body = client.tables.get(name)
+    if as_json:
+        show_json(body)
+        return
+    show_facts(
+        {
+            "table": f"{body.catalog}.{body.schema_name}.{body.name}",
+            "id": body.id,
+            "version": body.version,
+            "primary key": body.primary_key,
+            "partition": body.partition.model_dump(mode="json") if body.partition else None,
+            "options": body.options or None,
+            "created": body.created_at,
+            "regions": len(body.regions),
+        }
+    )
+    typer.echo()
+    rows = [
+        (one.id, one.name, one.type, one.nullable, one.default, one.state) for one in body.columns
+    ]
+    show_table(("id", "column", "type", "nullable", "default", "state"), rows)
+
+
+@app.command("list")
+def list_(
+    schema: Annotated[str, typer.Argument(help="`public` or `main.public`")] = "main.public",
+    prefix: Annotated[str, typer.Option(help="Only names that begin with it.")] = "",
+    dropped: Annotated[bool, typer.Option("--dropped", help="Dropped ones too.")] = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """The tables of a schema, by name."""
+    with service(metasrv, as_json) as client:
+        found = client.tables.list(schema, prefix, dropped)
+    rows = [(one.id, one.name, one.version, one.created_at, one.dropped_at) for one in found]
+    head = ("id", "table", "version", "created", "dropped")
+    show(found, as_json, lambda: show_table(head, rows))
+
+
+@app.command("rename")
+def rename(  # noqa: PLR0913  # a parameter is an option of the command
+    name: TableArg,
+    new_name: str,
+    new_schema: Annotated[str | None, typer.Option(help="Another schema of the catalog.")] = None,
+    exchange: Annotated[
+        bool, typer.Option("--exchange", help="The table of that name takes the old one.")
+    ] = False,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a table another name, or two tables each other's."""
+    with service(metasrv, as_json) as client, procedure_bar("rename") as tell:
+        body = client.tables.rename(
+            name,
+            new_name,
+            new_schema,
+            exchange=exchange,
+            wait_s=wait,
+            on_progress=tell,
+            dry_run=dry_run,
+        )
+    _done(body, as_json, "renamed")
+
+
+@app.command("alter")
+def alter(  # noqa: PLR0913  # a parameter is an option of the command
+    name: TableArg,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="A list of operations as JSON; `-` is stdin.", allow_dash=True),
+    ] = None,
+    rename_column: Annotated[Pairs | None, typer.Option(help="OLD:NEW. Repeated.")] = None,
+    add_column: Annotated[
+        Pairs | None, typer.Option(help="NAME:TYPE, nullable; or NAME:TYPE!=DEFAULT. Repeated.")
+    ] = None,
+    drop_column: Annotated[Pairs | None, typer.Option(help="NAME, with its values.")] = None,
+    alter_type: Annotated[Pairs | None, typer.Option(help="NAME:TYPE, with its values.")] = None,
+    set_default: Annotated[
+        Pairs | None, typer.Option(help="NAME=DEFAULT, of rows that come; JSON, or a bare word.")
+    ] = None,
+    drop_not_null: Annotated[Pairs | None, typer.Option(help="NAME: it may be null.")] = None,
+    set_not_null: Annotated[
+        Pairs | None, typer.Option(help="NAME: it may not; every row is looked at.")
+    ] = None,
+    check: Annotated[
+        Pairs | None, typer.Option(help="NAME=CONDITION, as 'paid=price > 0'. Repeated.")
+    ] = None,
+    not_valid: Annotated[
+        bool, typer.Option("--not-valid", help="Of --check: rows that are there are let be.")
+    ] = False,
+    validate: Annotated[
+        Pairs | None, typer.Option(help="A constraint for which now all rows are looked at.")
+    ] = None,
+    drop_constraint: Annotated[Pairs | None, typer.Option(help="NAME. Repeated.")] = None,
+    set_option: Annotated[Pairs | None, typer.Option(help="NAME=VALUE. Repeated.")] = None,
+    unset_option: Annotated[Pairs | None, typer.Option(help="NAME. Repeated.")] = None,
+    grace: GraceS = 0,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a table: all of it or nothing, in the order file, columns, constraints, options."""
+    operations: list[dict[str, Any]] = read_operations(file) if file is not None else []
+    operations += column_operations(rename_column, add_column, drop_column, alter_type, set_default)
+    operations += [{"op": "set_nullable", "name": n, "nullable": True} for n in drop_not_null or []]
+    operations += constraint_operations(
+        set_not_null or [], check or [], validate or [], drop_constraint or [], not_valid=not_valid
+    )
+    options: dict[str, str | None] = dict(pair(one, "=") for one in set_option or [])
+    options.update(dict.fromkeys(unset_option or []))
+    if options:
+        operations.append({"op": "set_options", "options": options})
+    if not operations:
+        raise typer.BadParameter("nothing to change")
+    with service(metasrv, as_json) as client, procedure_bar("alter") as tell:
+        body = client.tables.alter(
+            name, operations, grace, wait_s=wait, on_progress=tell, dry_run=dry_run
+        )
+    _done(body, as_json, "altered")
+
+
+@app.command("drop")
+def drop(
+    name: TableArg,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Drop a table; `undrop` brings it back within the drop retention."""
+    with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
+        client.tables.drop(name, wait_s=wait, on_progress=tell, dry_run=dry_run)
+    show({"dropped": name}, as_json, lambda: typer.echo(f"{name} dropped"))
+
+
+@app.command("undrop")
+def undrop(  # noqa: PLR0913  # a parameter is an option of the command
+    name: TableArg,
+    table_id: Annotated[int | None, typer.Option(help="Which one, of several.")] = None,
+    new_name: Annotated[str | None, typer.Option(help="Another name than it had.")] = None,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring a dropped table back, with its rows."""
+    with service(metasrv, as_json) as client, procedure_bar("undrop") as tell:
+        body = client.tables.undrop(
+            name, table_id, new_name, wait_s=wait, on_progress=tell, dry_run=dry_run
+        )
+    _done(body, as_json, "undropped")
+
+
+app.command("purge")(purge)
+
+
+@app.command("undrop-column")
+def undrop_column(
+    name: TableArg,
+    column: str,
+    wait: WaitS = WAIT_S,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring a column back in the grace time of its drop, and undo the rest of that alter."""
+    with service(metasrv, as_json) as client:
+        found = client.tables.undrop_column(name, column, wait_s=wait)
+    show(found, as_json, lambda: typer.echo(f"the drop of {column} of {name}: {found.state}"))
+
+
+@app.command("truncate")
+def truncate(  # noqa: PLR0913  # a parameter is an option of the command
+    name: TableArg,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete all rows of a table. Nothing brings them back."""
+    if not (yes or dry_run):
+        typer.confirm(f"All rows of {name} go, for good. Go on?", abort=True, err=True)
+    with service(metasrv, as_json) as client, procedure_bar("truncate") as tell:
+        body = client.tables.truncate(name, wait_s=wait, on_progress=tell, dry_run=dry_run)
+    _done(body, as_json, "truncated")
+
+
+@app.command("route")
+def route(name: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+    """Where the regions of a table are."""
+    with service(metasrv, as_json) as client:
+        body = client.tables.route(name)
+    show(body, as_json, lambda: show_route(body))
+
+
+def show_route(body: RouteBody) -> None:
+    rows = [
+        (one.number, one.region_id, one.leader, one.epoch, one.state, one.address, one.borrows)
+        for one in body.regions
+    ]
+    show_table(("number", "region", "leader", "epoch", "state", "address", "borrows"), rows)
+
+
+def _done(body: TableBody, as_json: bool, what: str) -> None:
+    name = f"{body.catalog}.{body.schema_name}.{body.name}"
+    said = f"{name} {what}: id {body.id}, {len(body.regions)} regions, version {body.version}"
+    show(body, as_json, lambda: typer.echo(said))

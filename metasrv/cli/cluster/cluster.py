@@ -1,0 +1,87 @@
+"""`metasrv cluster`: who leads, and whether it is under maintenance."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from metasrv.cli.options import AsJson, Url, service
+from metasrv.cli.output import show_facts, show_json
+from metasrv_base.wire.api.cluster import MaintenanceBody, PauseBody
+
+app = typer.Typer(no_args_is_help=True)
+
+
+class Switch(StrEnum):
+    ON = "on"
+    OFF = "off"
+    SHOW = "show"
+
+
+@app.command("get")
+def get(metasrv: Url = None, as_json: AsJson = False) -> None:
+    """The servers, the leader and the version of the catalog."""
+    with service(metasrv, as_json) as client:
+        found = client.cluster.get()
+    if as_json:
+        show_json(found)
+        return
+    leader = found.leader
+    show_facts(
+        {
+            "cluster": found.cluster_id,
+            "leader": f"{leader.id} at {leader.url}, term {leader.term}" if leader else "nobody",
+            "metasrvs": [f"{one.id} at {one.url}" for one in found.metasrvs],
+            "catalog version": found.catalog_version,
+            "answered by": f"{found.server_id}{', which is stale' if found.stale else ''}",
+        }
+    )
+
+
+@app.command("maintenance")
+def maintenance(
+    switch: Annotated[Switch, typer.Argument()] = Switch.SHOW,
+    reason: Annotated[str | None, typer.Option(help="Shown to everybody.")] = None,
+    expires_in: Annotated[
+        int | None, typer.Option(min=1, help="Seconds; then it is off by itself.")
+    ] = None,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """While it is on, nothing is failed over automatically, and `failover run` needs --force."""
+    with service(metasrv, as_json) as client:
+        if switch is Switch.SHOW:
+            found = client.cluster.maintenance()
+        else:
+            found = client.cluster.set_maintenance(switch is Switch.ON, reason, expires_in)
+    if as_json:
+        show_json(found)
+        return
+    until = f" until {found.expires_at}" if found.enabled and found.expires_at else ""
+    state = "on" if found.enabled else "off"
+    typer.echo(f"maintenance is {state}{until}{_since(found)}")
+
+
+@app.command("pause")
+def pause(
+    switch: Annotated[Switch, typer.Argument()] = Switch.SHOW,
+    reason: Annotated[str | None, typer.Option(help="Shown to everybody.")] = None,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """While it is on, no procedure begins a step: no change, and no failover either."""
+    with service(metasrv, as_json) as client:
+        if switch is Switch.SHOW:
+            found = client.cluster.pause()
+        else:
+            found = client.cluster.set_pause(switch is Switch.ON, reason)
+    if as_json:
+        show_json(found)
+        return
+    state = "paused" if found.paused else "not paused"
+    typer.echo(f"procedures are {state}{_since(found)}")
+
+
+def _since(found: MaintenanceBody | PauseBody) -> str:
+    since = f" since {found.changed_at} by {found.changed_by}" if found.changed_at else ""
+    return f"{since}: {found.reason}" if found.reason else since

@@ -1,0 +1,69 @@
+"""`metasrv failover`: open a node's regions elsewhere, now."""
+
+from typing import Annotated
+
+import typer
+
+from metasrv.cli.cluster.node import held_lines
+from metasrv.cli.cluster.procedure import show_procedures
+from metasrv.cli.options import WAIT_S, AsJson, DryRun, Url, WaitS, service
+from metasrv.cli.output import show_json
+from metasrv.cli.progress import procedure_bar
+from metasrv.sdk.sync import Client
+from metasrv_base.wire.api.procedures import FailoverRequest, ProcedureBody
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.command("run")
+def run(  # noqa: PLR0913  # a parameter is an option of the command
+    node: Annotated[str | None, typer.Argument(metavar="[NODE]")] = None,
+    region: Annotated[list[str] | None, typer.Option(help="A region id. Repeated.")] = None,
+    reason: Annotated[str, typer.Option(help="Kept with the procedure.")] = "asked for by hand",
+    to: Annotated[list[str] | None, typer.Option(help="A node that may take them.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Though the node lives: it is fenced first.")
+    ] = False,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fail over a NODE, or the regions of --region; waits for the end."""
+    if (node is None) == (not region):
+        raise typer.BadParameter("either a NODE or --region")
+    request = FailoverRequest(
+        node_id=node,
+        region_ids=tuple(region) if region else None,
+        reason=reason,
+        targets=tuple(to or ()),
+        force=force,
+    )
+    with service(metasrv, as_json) as client:
+        started = client.failovers.start(request, dry_run=dry_run)
+        found = [_watched(client, one, wait) for one in started]
+    if as_json:
+        show_json(found)
+    else:
+        show_procedures(found)
+
+
+@app.command("list")
+def list_(
+    limit: Annotated[int, typer.Option(min=1)] = 50, metasrv: Url = None, as_json: AsJson = False
+) -> None:
+    """Newest first; then those that are due and held back."""
+    with service(metasrv, as_json) as client:
+        found = client.failovers.list(limit)
+        nodes = () if as_json else client.nodes.list()
+    if as_json:
+        show_json(found)
+        return
+    show_procedures(found)
+    for line in held_lines(nodes):
+        typer.echo(line)
+
+
+def _watched(client: Client, one: ProcedureBody, wait_s: float) -> ProcedureBody:
+    with procedure_bar("failover") as tell:
+        return client.procedures.wait(one.id, wait_s, tell)

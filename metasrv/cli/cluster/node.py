@@ -1,0 +1,159 @@
+"""`metasrv node`: who is alive, and what they hold."""
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated
+
+import typer
+
+from metasrv.cli.cluster.procedure import show_procedures
+from metasrv.cli.options import WAIT_S, AsJson, DryRun, Url, WaitS, service
+from metasrv.cli.output import show_facts, show_json, show_table
+from metasrv.cli.progress import procedure_bar
+from metasrv_base.wire.api.cluster import NodeBody
+
+app = typer.Typer(no_args_is_help=True)
+
+
+NodeArg = Annotated[str, typer.Argument(metavar="NODE")]
+Reason = Annotated[str, typer.Option(help="Kept, and shown to everybody.")]
+
+
+@app.command("list")
+def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
+    """All registered nodes."""
+    with service(metasrv, as_json) as client:
+        found = client.nodes.list()
+    if as_json:
+        show_json(found)
+        return
+    rows = [
+        (one.id, _state(one), one.address, one.zone, one.leads, _heard(one), f"{one.phi:.1f}")
+        for one in found
+    ]
+    show_table(("node", "state", "address", "zone", "leads", "heard", "phi"), rows)
+    for line in held_lines(found):
+        typer.echo(line)
+
+
+@app.command("get")
+def get(
+    node: NodeArg,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """One node, with the regions it has reported."""
+    with service(metasrv, as_json) as client:
+        found = client.nodes.get(node)
+    if as_json:
+        show_json(found)
+        return
+    hidden = {"regions", "resources", "heard_ms_ago", "quarantined"}
+    facts = found.model_dump(mode="json", exclude=hidden)
+    show_facts({**facts, "heard": _heard(found)})
+    if found.quarantined:
+        typer.echo("\nin quarantine, neither served nor deleted:")
+        for folder in found.quarantined:
+            typer.echo(f"  {folder}")
+    if found.regions:
+        typer.echo()
+        rows = [(one.region_id, one.epoch, one.state, one.rows, one.bytes) for one in found.regions]
+        show_table(("region", "epoch", "state", "rows", "bytes"), rows)
+
+
+@app.command("cordon")
+def cordon(node: NodeArg, reason: Reason, metasrv: Url = None, as_json: AsJson = False) -> None:
+    """No new region comes to it; those it has stay."""
+    with service(metasrv, as_json) as client:
+        found = client.nodes.cordon(node, reason)
+    _show(found, as_json)
+
+
+@app.command("uncordon")
+def uncordon(node: NodeArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+    """It takes new regions again."""
+    with service(metasrv, as_json) as client:
+        found = client.nodes.uncordon(node)
+    _show(found, as_json)
+
+
+@app.command("rebind")
+def rebind(
+    node: NodeArg,
+    principal: Annotated[str, typer.Option(help="The name of the token.")],
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Another token speaks for it: it registers and reports with that one from now on."""
+    with service(metasrv, as_json) as client:
+        found = client.nodes.rebind(node, principal)
+    if as_json:
+        show_json(found)
+    else:
+        typer.echo(f"{found.id} is bound to the token of {found.principal}")
+
+
+@app.command("drain")
+def drain(  # noqa: PLR0913  # a parameter is an option of the command
+    node: NodeArg,
+    reason: Reason,
+    to: Annotated[list[str] | None, typer.Option(help="A node that may take them.")] = None,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Cordon it and move its regions away while it lives; waits for the end."""
+    with service(metasrv, as_json) as client:
+        started = client.nodes.drain(node, reason, to or (), dry_run=dry_run)
+        with procedure_bar("drain") as tell:
+            found = client.procedures.wait(started.id, wait, tell)
+    if as_json:
+        show_json(found)
+    else:
+        show_procedures([found])
+
+
+@app.command("decommission")
+def decommission(  # noqa: PLR0913  # a parameter is an option of the command
+    node: NodeArg,
+    reason: Reason,
+    lost: Annotated[bool, typer.Option("--lost", help="Dead, and its disk is gone.")] = False,
+    dry_run: DryRun = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove it from the cluster. Refused, with a list, while anything names it."""
+    with service(metasrv, as_json) as client:
+        found = client.nodes.decommission(node, reason, lost=lost, dry_run=dry_run)
+    if as_json:
+        show_json(found)
+    else:
+        typer.echo(f"{found.id} {'would be' if dry_run else 'is'} removed: {reason}")
+
+
+def _show(found: NodeBody, as_json: bool) -> None:
+    if as_json:
+        show_json(found)
+    else:
+        typer.echo(f"{found.id} is {_takes(found)}")
+
+
+def _takes(one: NodeBody) -> str:
+    return "open to new regions" if one.cordon is None else f"cordoned: {one.cordon.reason}"
+
+
+def _state(one: NodeBody) -> str:
+    return one.state if one.cordon is None else f"{one.state}, cordoned"
+
+
+def held_lines(nodes: Iterable[NodeBody]) -> Iterator[str]:
+    """`dn-3: failover held back since ...: 3 of 4 nodes look dead ..., until ...`"""
+    for one in nodes:
+        held = one.failover_held
+        if held is not None:
+            until = f"{held.ends} ({held.until})" if held.until else held.ends
+            yield f"{one.id}: failover held back since {held.since}: {held.reason}; until {until}"
+
+
+def _heard(one: NodeBody) -> str:
+    return "never" if one.heard_ms_ago is None else f"{one.heard_ms_ago / 1000:.1f} s ago"

@@ -1,0 +1,53 @@
+"""`metasrv schema-lease`: who computes statements from the catalog, and at which version."""
+
+from typing import Annotated
+
+import typer
+
+from metasrv.cli.options import AsJson, Url, service
+from metasrv.cli.output import show_json, show_table
+from metasrv_base.wire.frontend.holders import PinBody
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """Keeps the name of its one command."""
+
+
+@app.command("list")
+def list_(
+    table: Annotated[
+        str | None, typer.Option(help="Only who uses it: CATALOG.SCHEMA.TABLE")
+    ] = None,
+    older_than: Annotated[
+        int | None, typer.Option(min=0, help="Only who may use it below this schema version.")
+    ] = None,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """All holders; with both options exactly those that a change of the table waits for."""
+    with service(metasrv, as_json) as client:
+        table_id = None if table is None else client.tables.get(table).id
+        found = client.nodes.schema_leases(table_id, older_than)
+    if as_json:
+        show_json(found)
+        return
+    rows = [
+        (
+            one.holder_id,
+            one.address,
+            one.have,
+            f"{one.lease_left_ms / 1000:.1f} s",
+            [_pin(pin) for pin in one.pinned],
+        )
+        for one in found
+    ]
+    show_table(("holder", "address", "version", "lease", "uses"), rows)
+
+
+def _pin(pin: PinBody) -> str:
+    """`main.public.flights at 16 by 018f3c0a (2.5 s)`"""
+    name = pin.table or str(pin.table_id)
+    return f"{name} at {pin.schema_version} by {pin.transaction} ({pin.age_ms / 1000:.1f} s)"

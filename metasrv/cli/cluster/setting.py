@@ -1,0 +1,70 @@
+"""`metasrv setting`: what operators change while the service runs."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from metasrv.cli.options import AsJson, Url, service
+from metasrv.cli.output import show_facts, show_json, show_table
+from metasrv_base.wire.node.nodes import SettingBody
+
+app = typer.Typer(no_args_is_help=True)
+
+NameArg = Annotated[str, typer.Argument(metavar="NAME")]
+
+
+@app.command("list")
+def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
+    """All of them, with who changed them."""
+    with service(metasrv, as_json) as client:
+        found = client.settings.list()
+    if as_json:
+        show_json(found)
+        return
+    rows = [(one.name, _text(one.value), one.unit, one.version, one.changed_by) for one in found]
+    show_table(("setting", "value", "unit", "version", "changed by"), rows)
+
+
+@app.command("get")
+def get(name: NameArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+    """One setting, with its default and its meaning."""
+    with service(metasrv, as_json) as client:
+        found = client.settings.get(name)
+    _show(found, as_json)
+
+
+@app.command("set", context_settings={"ignore_unknown_options": True})  # -1 is a value
+def set_(
+    name: NameArg,
+    value: Annotated[str, typer.Argument(help="JSON: 0.2, 128, null for the default.")],
+    expected_version: Annotated[
+        int | None, typer.Option(min=0, help="Refuse if it is at another version by now.")
+    ] = None,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change one setting: for the running service, and for every leader to come."""
+    wanted = _parsed(value)
+    with service(metasrv, as_json) as client:
+        found = client.settings.put(name, wanted, expected_version)
+    _show(found, as_json)
+
+
+def _parsed(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except json.JSONDecodeError as error:
+        raise typer.BadParameter(f"{value} is not JSON: 0.2, 128, null, true") from error
+
+
+def _show(found: SettingBody, as_json: bool) -> None:
+    if as_json:
+        show_json(found)
+        return
+    shown = {"value": _text(found.value), "default": _text(found.default)}
+    show_facts({**found.model_dump(mode="json"), **shown})
+
+
+def _text(value: object) -> str:
+    return json.dumps(value)

@@ -1,0 +1,52 @@
+"""`metasrv top`: leader, nodes, leases, and what runs and waits, live."""
+
+import sys
+from contextlib import suppress
+from threading import Event
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.live import Live
+
+from metasrv.cli.cluster.top_view import Look, page
+from metasrv.cli.options import Url, service
+from metasrv.cli.output import PIPE_WIDTH
+from metasrv.sdk.sync import Client
+from metasrv_base.errors import MetaError
+from metasrv_base.wire.api.procedures import NO_ENDS
+
+PROCEDURES_MAX = 500  # asked for; the page shows the newest
+
+
+def command(
+    once: Annotated[bool, typer.Option("--once", help="One look, for scripts.")] = False,
+    every: Annotated[float, typer.Option(min=0.2, help="Seconds between looks.")] = 2.0,
+    metasrv: Url = None,
+) -> None:
+    """Who leads, the nodes and their leases, what runs and what it waits for. Ends with ^C."""
+    console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    with service(metasrv, as_json=False) as client:
+        if once:
+            console.print(page(look(client)))
+            return
+        with suppress(KeyboardInterrupt), Live(page(look(client)), console=console) as live:
+            while not Event().wait(every):
+                live.update(page(look(client)))
+
+
+def look(client: Client) -> Look:
+    """What the leader says; while nobody leads, what any server knows."""
+    cluster = client.cluster.get()
+    if cluster.leader is None:
+        return Look(cluster)
+    try:
+        return Look(
+            cluster,
+            client.cluster.maintenance(),
+            client.cluster.pause(),
+            client.nodes.list(),
+            client.procedures.list(state=",".join(NO_ENDS), limit=PROCEDURES_MAX),
+        )
+    except MetaError:  # it led a moment ago
+        return Look(cluster)

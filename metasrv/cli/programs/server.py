@@ -1,0 +1,17 @@
+"""`metasrv server`: becomes the metasrv program; its flags are that program's own."""
+
+import os
+import sys
+
+import typer
+
+from serving.begin import program
+
+settings = {
+    "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True},
+    "add_help_option": False,
+}
+
+
+def command(context: typer.Context) -> None:
+    os.execv(sys.executable, [*program("metasrv.server.main"), *context.args])

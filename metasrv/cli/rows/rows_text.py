@@ -1,0 +1,78 @@
+"""Rows as text for people and programs: the JSON form of each type
+(metasrv_base/schema/values.py).
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from metasrv_base.errors import NotFound, Refused
+from metasrv_base.schema.types import ColumnType, parse_type
+from metasrv_base.schema.values import JsonScalar, Value, from_json, to_json
+from metasrv_base.wire.api.tables import TableBody
+
+
+def json_rows(
+    batch: pa.RecordBatch, types: dict[str, ColumnType]
+) -> Iterator[dict[str, JsonScalar | None]]:
+    """By column name."""
+    names = batch.schema.names
+    columns = [_column(batch.column(name), types[name]) for name in names]
+    for row in zip(*columns, strict=True):
+        yield dict(zip(names, row, strict=True))
+
+
+def types_of(body: TableBody) -> dict[str, ColumnType]:
+    return {column.name: parse_type(column.type) for column in body.columns}
+
+
+def bound_of(body: TableBody, text: str | None, option: str) -> tuple[Value, ...] | None:
+    """The first values of a key: a JSON list, or one value, of which a bare word is a string.
+
+    Raises Refused.
+    """
+    found = first_values(body, body.primary_key, text, option)
+    if found is None:
+        return None
+    values = tuple(value for value in found if value is not None)
+    if len(values) < len(found):
+        raise Refused("invalid-request", pointer=option, found="null", expected="values of a key")
+    return values
+
+
+def entry_of(
+    body: TableBody, index: str, text: str | None, option: str
+) -> tuple[Value | None, ...] | None:
+    """The first values of an index, told in the same way; null is one. Raises Refused."""
+    for one in body.indexes:
+        if one.name == index:
+            return first_values(body, one.columns, text, option)
+    raise NotFound(what="index", name=index)
+
+
+def first_values(
+    body: TableBody, columns: Sequence[str], text: str | None, option: str
+) -> tuple[Value | None, ...] | None:
+    """Of some columns, in their order. Raises Refused."""
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = text
+    values = found if isinstance(found, list) else [found]
+    types = types_of(body)
+    if len(values) > len(columns):
+        expected = f"at most {len(columns)} values"
+        raise Refused("invalid-request", pointer=option, found=len(values), expected=expected)
+    return tuple(
+        None if value is None else from_json(types[name], value, f"{option}/{name}")
+        for name, value in zip(columns, values, strict=False)
+    )
+
+
+def _column(array: pa.Array, type: ColumnType) -> list[JsonScalar | None]:
+    if pa.types.is_timestamp(array.type):
+        array = array.cast(pa.int64())
+    return [None if value is None else to_json(type, value) for value in array.to_pylist()]

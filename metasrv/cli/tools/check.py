@@ -1,0 +1,196 @@
+"""`metasrv check`: every promise, verified on real keys and real files; what is wrong, by name."""
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel, ConfigDict, ValidationError
+from rich.console import Console
+
+from metasrv.check.eyes import RealEyes
+from metasrv.check.look import Checked, check
+from metasrv.check.rule import Severity
+from metasrv.check.rules import RULES
+from metasrv.cli.options import token_of
+from metasrv.cli.tools.check_data import CheckedData, check_tables
+from metasrv.cli.tools.store_options import (
+    CaFile,
+    CertFile,
+    KeyFile,
+    PasswordFile,
+    ServerName,
+    User,
+)
+from metasrv.program.store_access import StoreAccess
+from metasrv.sdk.connections import connect
+from metasrv_base.clock import SystemClock
+from metasrv_base.errors import MetaError
+
+CLEAN, VIOLATED, BLIND = 0, 1, 2
+PREFIX = "metasrv/"
+
+
+Access = Mapping[str, Path | str | None]
+"""What StoreAccess is told beside the endpoints."""
+
+
+class Playground(BaseModel):
+    """What `playground.json` says that matters here."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    etcd: list[str]
+    key_prefix: str
+    metasrv: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    etcd: tuple[str, ...]
+    prefix: str
+    metasrv: tuple[str, ...]
+    access: Access = field(default_factory=dict)
+
+
+# Typer makes an option of each parameter, so there are as many as the command has.
+def command(  # noqa: PLR0913
+    metasrv: Annotated[
+        str | None, typer.Option(help="Servers to ask too, with commas.", envvar="METASRV_URL")
+    ] = None,
+    etcd: Annotated[str | None, typer.Option(help="Endpoints of etcd, with commas.")] = None,
+    prefix: Annotated[str | None, typer.Option(help=f"Of the cluster's keys; {PREFIX}.")] = None,
+    playground: Annotated[
+        Path | None, typer.Option(help="The playground.json that names all of them.")
+    ] = None,
+    deep: Annotated[bool, typer.Option(help="Read every value of every row.")] = False,
+    data: Annotated[
+        bool, typer.Option(help="Rows and entries of all tables too, read by the servers' Spark.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+    ca_file: CaFile = None,
+    cert_file: CertFile = None,
+    key_file: KeyFile = None,
+    server_name: ServerName = None,
+    user: User = None,
+    password_file: PasswordFile = None,
+) -> None:
+    """Exit 0 clean, 1 violations (one a line), 2 could not look."""
+    access = {
+        "ca_file": ca_file,
+        "cert_file": cert_file,
+        "key_file": key_file,
+        "server_name": server_name,
+        "user": user,
+        "password_file": password_file,
+    }
+    try:
+        target = target_of(playground, _listed(etcd), prefix, _listed(metasrv), access)
+        checked = asyncio.run(check_target(target, deep=deep))
+        seen = look_at_data(target) if data else None
+    except (MetaError, OSError, ValueError) as error:
+        typer.echo(f"could not look: {error}", err=True)
+        raise typer.Exit(BLIND) from error
+    if seen is not None:
+        checked = replace(checked, violations=(*checked.violations, *seen.violations))
+    show(checked, as_json=as_json, deep=deep, data=seen)
+    raise typer.Exit(exit_code(checked))
+
+
+def target_of(
+    playground: Path | None,
+    etcd: Sequence[str],
+    prefix: str | None,
+    metasrv: Sequence[str],
+    access: Access = MappingProxyType({}),
+) -> Target:
+    """Flags before the file. Raises ValueError if nothing says where etcd is."""
+    known = Playground(etcd=[], key_prefix=PREFIX, metasrv=[])
+    if playground is not None:
+        try:
+            known = Playground.model_validate_json(playground.read_bytes())
+        except ValidationError as error:
+            raise ValueError(f"{playground}: {error.error_count()} errors") from error
+    endpoints = tuple(etcd) or tuple(known.etcd)
+    if not endpoints:
+        raise ValueError("where is etcd? --etcd URL, or --playground D/playground.json")
+    return Target(
+        etcd=endpoints,
+        prefix=known.key_prefix if prefix is None else prefix,
+        metasrv=tuple(metasrv) or tuple(known.metasrv),
+        access=access,
+    )
+
+
+def exit_code(checked: Checked) -> int:
+    broken = any(one.severity is Severity.VIOLATION for one in checked.violations)
+    return VIOLATED if broken else CLEAN
+
+
+def show(checked: Checked, *, as_json: bool, deep: bool, data: CheckedData | None = None) -> None:
+    """Violations on standard output, one a line; the summary beside it."""
+    if as_json:
+        counts = None if data is None else data.counts
+        typer.echo(json.dumps({**document(checked, deep=deep), "data": counts}, indent=2))
+        return
+    for one in checked.violations:
+        typer.echo(one.line)
+    said = document(checked, deep=deep)
+    counted = ", ".join(f"{said[name]} {name}" for name in ("keys", "tables", "regions", "rules"))
+    found = ", ".join(f"{said[name]} {name}" for name in ("violations", "warnings"))
+    typer.echo(f"revision {said['revision']}: {counted}: {found}", err=True)
+    if data is not None:
+        read = ", ".join(f"{count} {name}" for name, count in data.counts.items())
+        typer.echo(f"data: {read}", err=True)
+
+
+def document(checked: Checked, *, deep: bool) -> dict[str, object]:
+    facts = checked.facts
+    broken = [one for one in checked.violations if one.severity is Severity.VIOLATION]
+    live = [root.live for root in facts.world.roots.values() if root.live is not None]
+    return {
+        "revision": facts.revision,
+        "keys": len(facts.items),
+        "tables": len(facts.routes()),
+        "regions": len(facts.world.roots),
+        "rows": sum(one.rows for one in live) if deep else None,
+        "rules": sum(deep or not rule.deep for rule in RULES),
+        "violations": len(broken),
+        "warnings": len(checked.violations) - len(broken),
+        "found": [asdict(one) for one in checked.violations],
+    }
+
+
+async def check_target(target: Target, *, deep: bool) -> Checked:
+    """What a check of *target* comes to. Raises Unavailable where it could not look, ValueError
+    where etcd may not be reached so."""
+    urls = [url if "://" in url else f"http://{url}" for url in target.etcd]
+    access = StoreAccess.model_validate({"endpoints": urls, **target.access})
+    kv = await access.connect(target.prefix.encode())
+    console = Console(stderr=True)
+    busy = console.status("looking at keys, nodes and files") if console.is_terminal else None
+    try:
+        with busy or nullcontext():
+            eyes = RealEyes(target.metasrv, token_of(os.environ))
+            return await check(kv, eyes, SystemClock(), deep=deep)
+    finally:
+        await kv.close()
+
+
+def look_at_data(target: Target) -> CheckedData:
+    """By the service. Raises Unavailable where it could not look, ValueError if nothing says where
+    it is."""
+    if not target.metasrv:
+        raise ValueError("where is the service? --metasrv URL, or --playground D/playground.json")
+    with connect(target.metasrv, token=token_of(os.environ)) as client:
+        return check_tables(client)
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())

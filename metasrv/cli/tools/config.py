@@ -1,0 +1,75 @@
+"""`metasrv config`: every setting of every program as it is in effect here, and its source."""
+
+import json
+import os
+import subprocess
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from metasrv.cli.output import show_json, show_table
+from metasrv_base.settings_list import Setting, in_effect, settings_of, table_of
+
+PROGRAMS = {
+    "datanode": "dataplane.datanode.settings",
+    "frontend": "dataplane.frontend.settings",
+}
+"""Of the data plane, each with the module that says what it is told here."""
+HEAD = ("flag", "environment", "value", "source", "unit", "meaning")
+
+
+class Form(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+
+
+def command(
+    form: Annotated[Form, typer.Option("--format", help="For people, or for programs.")] = (
+        Form.TABLE
+    ),
+    config: Annotated[
+        Path | None, typer.Option(help="A TOML file, as the programs take it.", dir_okay=False)
+    ] = None,
+) -> None:
+    """Flags win over the environment, that over a TOML file, that over the default."""
+    try:
+        programs = {"server": of_server(config)}
+        programs |= {name: of_program(name, config) for name in PROGRAMS}
+    except (ValueError, TypeError, OSError) as error:
+        raise typer.BadParameter(f"{config}: {error}") from error
+    if form is Form.JSON:
+        show_json({name: [one._asdict() for one in found] for name, found in programs.items()})
+        return
+    for name, found in programs.items():
+        typer.echo(f"metasrv {name}\n")
+        show_table(HEAD, [_row(setting) for setting in found])
+        typer.echo("")
+
+
+def of_server(toml: Path | None = None) -> list[Setting]:
+    from metasrv.program.config import ServerConfig
+
+    settings = settings_of(ServerConfig, str(ServerConfig.model_config.get("env_prefix")))
+    return in_effect(settings, table_of(toml, "server"), os.environ)
+
+
+def of_program(name: str, toml: Path | None = None) -> list[Setting]:
+    """Asked of the program itself: the planes do not know each other."""
+    argv = [sys.executable, "-m", PROGRAMS[name], *([str(toml)] if toml else [])]
+    said = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    return [Setting(**row) for row in json.loads(said)]
+
+
+def _row(setting: Setting) -> tuple[object, ...]:
+    value = "(required)" if setting.required and setting.value is None else _shown(setting.value)
+    source = setting.source if value != "(required)" else ""
+    return (setting.flag, setting.variable, value, source, setting.unit, setting.meaning)
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)

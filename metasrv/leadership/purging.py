@@ -1,0 +1,77 @@
+"""Dropped tables whose retention is over: which of them are purged now, and by whom.
+
+A table waits as long as a node of its regions is away: its files could not be deleted there, and
+its keys are the only claim on them.
+"""
+
+from collections.abc import Collection
+from heapq import nsmallest
+
+import structlog
+
+from keys.catalog.catalog import Catalog, Table
+from keys.model.records import Submission as Client
+from metasrv.leadership.term import Term
+from metasrv_base.concurrency.turns import Turns, by_turns, slices
+from metasrv_base.errors import MetaError
+from procedures.engine.submit import Submission
+from procedures.kinds.tables.purge_table import PURGE_TABLE, PurgeTable
+
+UNDER_WAY_MAX = 32  # purges at once: what clients want goes first
+
+log = structlog.get_logger()
+
+
+def due(
+    catalog: Catalog, before_ms: int, away: Collection[str], limit: int
+) -> Turns[tuple[Table, ...]]:
+    """At most *limit* tables dropped at or before *before_ms*, the oldest drop first. *away*: nodes
+    that are registered, and cannot be told anything now."""
+    first: list[tuple[int, int, Table]] = []
+    for tables in slices(catalog.all_dropped()):
+        over = (
+            (table.dropped_at_ms, table.info.table_id, table)
+            for table in tables
+            if table.dropped_at_ms is not None
+            and table.dropped_at_ms <= before_ms
+            and not any(region.leader in away for region in table.route.region_routes)
+        )
+        first = nsmallest(limit, [*first, *over], key=lambda one: one[:2])
+        yield
+    return tuple(table for _, _, table in first)
+
+
+async def purge_dropped(term: Term, now_ms: int) -> int:
+    """Submits a purge of each table that is due at *now_ms*, wall clock; how many it submitted.
+
+    Nothing before the leader knows which nodes are there, and what its predecessor had begun.
+    """
+    book = term.nodes
+    if not term.ready.is_set() or book.clock.mono_ms() < book.leases.quiet_until_ms:
+        return 0
+    records = [entry.held.record for _, entry in term.manager.living()]
+    under_way = {one.resource.id for one in records if one.kind == PURGE_TABLE.name}
+    away = {node.node_id for node in term.ports.placement.nodes() if not node.alive}
+    before_ms = now_ms - term.settings.values.drop_retention_ms
+    submitted = 0
+    for table in await by_turns(due(book.follower.catalog, before_ms, away, UNDER_WAY_MAX)):
+        if str(table.info.table_id) in under_way:
+            continue
+        if len(under_way) + submitted >= UNDER_WAY_MAX or not await _submit(term, table):
+            break
+        submitted += 1
+    return submitted
+
+
+async def _submit(term: Term, table: Table) -> bool:
+    info, state = table.info, PurgeTable.of(table)
+    statement = {"automatic": "purge", "table": info.full_name}
+    client = Client(submitted_by="metasrv", request_id="", statement=statement)
+    wish = Submission(term.ports.ids.procedure_id(), client, fingerprint="")
+    try:
+        await term.manager.submit(PURGE_TABLE, state, wish)
+    except MetaError as error:
+        log.info("purge_put_off", table_id=info.table_id, error=error.code)
+        return False
+    log.info("purge_started", table_id=info.table_id, procedure=wish.procedure)
+    return True

@@ -1,0 +1,153 @@
+"""Failover by detection: which dead nodes are failed over now, and what holds the others back.
+
+Pure decision, thin loop. Nothing happens during the grace after an election, in maintenance, or
+while so many nodes look dead that the fault is more likely ours (G33, G35, G40).
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import structlog
+
+from keys.catalog.follower import Follower
+from keys.model.records import Submission as Client
+from metasrv.nodes.book import NodeBook
+from metasrv.nodes.guard import guard
+from metasrv.nodes.status import GONE, HeldBack, Hold, NodeState, NodeStatus
+from metasrv.settings.settings import Settings
+from metasrv_base.clock import Clock
+from metasrv_base.errors import MetaError
+from metasrv_base.ids import Ids
+from procedures.engine.submit import Submission
+from procedures.kinds.failover.failover_node import FAILOVER_NODE, FailoverNode
+from procedures.scheduling.manager import Manager
+
+TICK_MS = 500
+AGAIN_MS = 10_000  # between two failovers of one node: the first may have left tables on it
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Nodes to fail over now; and those that are held back."""
+
+    start: tuple[str, ...]
+    held: tuple[str, ...] = ()
+    hold: Hold | None = None
+    """Why."""
+
+
+def decide(
+    statuses: Collection[NodeStatus],
+    leading: Collection[str],
+    under_way: Collection[str],
+    hold: Hold | None,
+) -> Decision:
+    """*leading*: nodes that lead a region. *hold*: a reason that holds for all of them."""
+    dead = [status.node.node_id for status in statuses if status.state in GONE]
+    wanted = tuple(node for node in dead if node in leading and node not in under_way)
+    hold = hold or guard(statuses, leading)
+    return Decision(wanted) if hold is None else Decision((), wanted, hold)
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """The loop of one term."""
+
+    clock: Clock
+    ids: Ids
+    follower: Follower
+    book: NodeBook
+    settings: Settings
+    manager: Manager
+    _held: Mapping[str, HeldBack] = field(default_factory=dict)
+    _states: Mapping[str, NodeState] = field(default_factory=dict)
+    """States of the nodes at the last look, by node id."""
+    _submitting: set[str] = field(default_factory=set)
+    """Nodes whose failover is on its way to the store."""
+    _begun: dict[str, int] = field(default_factory=dict)
+    """Node -> when its last failover was submitted, monotonic ms."""
+
+    async def run(self) -> None:
+        """Submits beside its own loop: a store that is slow or full delays neither the next look
+        nor the failover of the next node, and is never taken for a stall of this server."""
+        last = self.clock.mono_ms()
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                await self.clock.sleep_ms(TICK_MS)
+                now = self.clock.mono_ms()
+                stalled = now - last - TICK_MS
+                if stalled > TICK_MS:  # this process, not the nodes, was away
+                    self.book.forgive(stalled)
+                    log.warning("server_stalled", stalled_ms=stalled)
+                last = now
+                for node in self._look(now):
+                    self._submitting.add(node)
+                    tasks.create_task(self._start(node))
+
+    def _look(self, now: int) -> tuple[str, ...]:
+        """Nodes to fail over."""
+        catalog, statuses = self.follower.catalog, self.book.statuses()
+        self._note(statuses)
+        decision = decide(
+            statuses,
+            {node for node in catalog.nodes if catalog.nodes[node]},
+            self._under_way(now),
+            self._hold(now),
+        )
+        self._tell(decision)
+        return decision.start
+
+    def _note(self, statuses: Collection[NodeStatus]) -> None:
+        states = {status.node.node_id: status.state for status in statuses}
+        for node, state in states.items():
+            before = self._states.get(node, NodeState.ALIVE)
+            if state is not before:
+                log.info("node_state_changed", node=node, before=before.value, state=state.value)
+        self._states = states
+
+    def _tell(self, decision: Decision) -> None:
+        hold, now_ms = decision.hold, self.clock.wall_ms()
+        held: dict[str, HeldBack] = {}
+        for node in decision.held:
+            assert hold is not None
+            before = self._held.get(node)
+            held[node] = HeldBack(hold, now_ms if before is None else before.since_ms)
+            if before is None or before.hold.reason != hold.reason:
+                log.warning("failover_held_back", node=node, reason=hold.reason, ends=hold.ends)
+        self._held = self.book.held = held
+
+    def _hold(self, now: int) -> Hold | None:
+        quiet_ms = self.book.leases.quiet_until_ms - now
+        if quiet_ms > 0:
+            until_ms = self.clock.wall_ms() + quiet_ms
+            return Hold("grace after the election", "leases of before are over", until_ms)
+        maintenance = self.settings.maintenance
+        if maintenance is not None:
+            return Hold("maintenance", "it is switched off", maintenance.expires_at_ms)
+        return None
+
+    def _under_way(self, now: int) -> set[str]:
+        records = (entry.held.record for _, entry in self.manager.living())
+        moving = {r.resource.id for r in records if r.kind == FAILOVER_NODE.name}
+        self._begun = {node: at for node, at in self._begun.items() if at > now - AGAIN_MS}
+        return moving | self._submitting | self._begun.keys()
+
+    async def _start(self, node: str) -> None:
+        client = Client(
+            submitted_by="metasrv", request_id="", statement={"automatic": "failover", "node": node}
+        )
+        state = FailoverNode(node=node, reason="no heartbeat")
+        procedure = self.ids.procedure_id()
+        try:
+            wish = Submission(procedure, client, fingerprint="")
+            await self.manager.submit(FAILOVER_NODE, state, wish)
+        except MetaError as error:
+            log.warning("failover_not_submitted", node=node, error=error.code)
+        else:
+            self._begun[node] = self.clock.mono_ms()
+            log.warning("failover_started", node=node, procedure=procedure)
+        finally:
+            self._submitting.discard(node)

@@ -1,0 +1,151 @@
+"""Settings of one metasrv process: defaults < TOML < METASRV_* < flags; unsafe ones refused."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
+
+from metasrv.nodes.leases import wait_ms
+from metasrv.program.store_access import StoreAccess
+from metasrv_base.rows.retry import SENT_MS_MAX
+from metasrv_base.settings_list import table_of
+from metasrv_base.token import listen_fault, optional_token, optional_tokens
+
+
+class ServerConfig(BaseSettings):
+    """Everything a server is started with. What operators change later is in the store."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="METASRV_", extra="forbid", frozen=True, use_attribute_docstrings=True
+    )
+
+    server_id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")
+    """Unique among the metasrvs of a cluster."""
+    host: str = "127.0.0.1"
+    """Any other than loopback needs a tokens_file."""
+    advertise: str | None = Field(default=None, pattern=r"^(https?://)?[A-Za-z0-9.:\[\]-]{1,253}$")
+    """The host by which others reach this server. Default: the one it listens on."""
+    tokens_file: Path | None = None
+    """Mode 0600; a line `NAME sha256:HEX` for each token that is taken. None: anybody may ask. Read
+    again at SIGHUP."""
+    cluster_tokens_file: Path | None = None
+    """The same for tokens of the cluster's own programs; needs a tokens_file. Registration,
+    heartbeats and orders take no others. None: they take those of clients."""
+    token_file: Path | None = None
+    """Mode 0600; its first line is the token that this server shows to nodes. Read again at
+    SIGHUP."""
+    port: int = Field(default=0, ge=0, le=65535)
+    """0: any free one; the ready file says which."""
+    etcd: list[str] = Field(default=["http://127.0.0.1:2379"], min_length=1)
+    """Endpoints, as URLs: all http://, or all https://."""
+    etcd_ca_file: Path | None = None
+    """PEM; who signed etcd's certificates. Default: whom this machine trusts."""
+    etcd_cert_file: Path | None = None
+    """PEM; what we show to etcd."""
+    etcd_key_file: Path | None = None
+    """PEM, mode 0600; of etcd_cert_file."""
+    etcd_server_name: str | None = None
+    """A name in the certificate of every endpoint; needed with several of them."""
+    etcd_user: str | None = None
+    """Of etcd's own users."""
+    etcd_password_file: Path | None = None
+    """Mode 0600; its first line is the password. It is never logged."""
+    key_prefix: str = "metasrv/"
+    """All keys of this cluster stand under it."""
+    data_dir: Path
+    """For the Spark driver's temporary files; holds nothing that must be kept."""
+    ready_file: Path | None = None
+    """Written, by rename, once the server listens: {"url", "pid"}."""
+
+    leader_ttl_ms: int = Field(default=5_000, ge=1_000)
+    """How long the seat of a silent leader stays taken."""
+    keep_alive_ms: int = Field(default=1_600, ge=100)
+    """Between renewals of the leader's lease; three fit in leader_ttl_ms."""
+    store_deadline_ms: int = Field(default=2_000, ge=100)
+    """Of one request to etcd."""
+    heartbeat_ms: int = Field(default=2_000, ge=100)
+    """Between heartbeats of a node; it is told by the leader."""
+    region_lease_ms: int = Field(default=10_000, ge=500)
+    """How long a node may serve its regions unheard; holds three heartbeats."""
+    schema_lease_ms: int = Field(default=15_000, ge=1_000)
+    """How long a frontend may serve unheard, and what a silent one costs a schema change, once. It
+    outlives an election: four fifths of it, for it may be a fifth old, hold leader_ttl_ms and
+    store_deadline_ms."""
+    transaction_age_max_ms: int = Field(default=10_000, ge=100, le=SENT_MS_MAX)
+    """A transaction on a frontend ends at this age; below schema_lease_ms."""
+    phi_threshold: float = Field(default=8.0, gt=0, le=300)
+    """Surprise at which a silent node counts as dead: 8 is once in 10^8 by chance."""
+    phi_pause_ms: int = Field(default=3_000, ge=0)
+    """Silence beyond the usual interval that is always forgiven."""
+    running_max: int = Field(default=128, ge=1)
+    """Procedures of clients that run at once."""
+    queue_max: int = Field(default=10_000, ge=1)
+    """Procedures that may be unfinished; more are answered 429."""
+    repair_max: int = Field(default=32, ge=1)
+    """Failovers and repairs that run at once, in places of their own."""
+    stalled_ms: int = Field(default=60_000, ge=1_000)
+    """A procedure that runs for so long without a finished step or progress is called stalled."""
+
+    spark_master: str = "local[2]"
+    """`local[N]`: in the driver's own process; `spark://HOST:PORT`: a cluster."""
+    spark_driver_host: str = "127.0.0.1"
+    """The host of this server by which executors of a cluster reach the driver."""
+    spark_driver_memory: str = "512m"
+    """Heap of the driver, as Java writes it."""
+    spark_warm: bool = False
+    """Start Spark with the server instead of with the first job."""
+    import_folders: list[Path] = []
+    """Absolute. Files below them, as Spark's executors see them, may be imported by whoever may
+    change tables here. None: nothing may."""
+
+    @model_validator(mode="after")
+    def _relations(self) -> "ServerConfig":
+        has_tokens = optional_tokens(self.tokens_file) is not None
+        if optional_tokens(self.cluster_tokens_file) is not None and not has_tokens:
+            raise ValueError("cluster_tokens_file: it needs a tokens_file beside it")
+        if fault := listen_fault(self.host, self.advertise, has_tokens=has_tokens):
+            raise ValueError(f"host: {fault}")
+        optional_token(self.token_file)
+        if 3 * self.keep_alive_ms > self.leader_ttl_ms:
+            raise ValueError("leader_ttl_ms must hold three keep_alive_ms")
+        if 3 * self.heartbeat_ms > self.region_lease_ms:
+            raise ValueError("region_lease_ms must hold three heartbeat_ms")
+        if self.transaction_age_max_ms >= self.schema_lease_ms:
+            raise ValueError("transaction_age_max_ms must be below schema_lease_ms")
+        if self.store_deadline_ms >= self.leader_ttl_ms:
+            raise ValueError("store_deadline_ms must be below leader_ttl_ms")
+        if 4 * self.schema_lease_ms < 5 * (self.leader_ttl_ms + self.store_deadline_ms):
+            held = "leader_ttl_ms and store_deadline_ms"
+            raise ValueError(f"four fifths of schema_lease_ms must hold {held}: an election")
+        assert self.store, "checked as it is made"
+        return self
+
+    @property
+    def store(self) -> StoreAccess:
+        """Raises ValueError for an unsafe way to etcd."""
+        return StoreAccess(
+            endpoints=tuple(self.etcd),
+            ca_file=self.etcd_ca_file,
+            cert_file=self.etcd_cert_file,
+            key_file=self.etcd_key_file,
+            server_name=self.etcd_server_name,
+            user=self.etcd_user,
+            password_file=self.etcd_password_file,
+        )
+
+    @property
+    def wait_ms(self) -> int:
+        """W: see metasrv/nodes/leases.py."""
+        return wait_ms(self.region_lease_ms)
+
+
+def read_config(flags: Mapping[str, Any], toml: Path | None) -> ServerConfig:
+    """Flags win over the environment, that over the file's table `server`.
+
+    Raises ValueError (pydantic's, tomllib's) or TypeError for anything missing, unknown or unsafe,
+    OSError for a file that cannot be read.
+    """
+    named = EnvSettingsSource(ServerConfig)()
+    return ServerConfig(**{**table_of(toml, "server"), **named, **flags})

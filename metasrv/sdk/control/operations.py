@@ -1,0 +1,284 @@
+"""What operators do: follow procedures, look at nodes and regions, fail over, maintain."""
+
+import builtins
+from collections.abc import Sequence
+from typing import TypedDict, Unpack, cast
+from urllib.parse import urlencode
+
+from metasrv.sdk.control.procedure import OnProgress
+from metasrv.sdk.control.service import PAGE, ChangeOptions, Params, Service
+from metasrv.sdk.control.tables import model_of
+from metasrv_base.wire.api.cluster import (
+    ClusterBody,
+    CordonRequest,
+    DecommissionRequest,
+    DrainRequest,
+    MaintenanceBody,
+    MaintenanceRequest,
+    NodeBody,
+    NodeList,
+    PauseBody,
+    PauseRequest,
+    RebindRequest,
+    RegionBody,
+    RegionList,
+    SettingList,
+    SettingRequest,
+)
+from metasrv_base.wire.api.control import (
+    LockBody,
+    LockList,
+    PoisonBody,
+    PoisonList,
+    ThrottleRequest,
+)
+from metasrv_base.wire.api.procedures import (
+    FailoverBody,
+    FailoverRequest,
+    ProcedureBody,
+    ProcedureList,
+)
+from metasrv_base.wire.frontend.holders import SchemaLeaseBody, SchemaLeaseList
+from metasrv_base.wire.node.nodes import SettingBody
+
+
+class ProcedureFilters(TypedDict, total=False):
+    """Only procedures of which all that is given holds."""
+
+    state: str
+    """Several with commas between."""
+    kind: str
+    """Several with commas between."""
+    resource: str
+    """Its name, or its type and id, as `table:1024`."""
+    parent: str
+    """The id of the procedure that began them."""
+    since: str
+    """RFC 3339, in UTC: begun then or later."""
+    until: str
+    """As `since`, and before."""
+    stalled: bool
+
+
+class Procedures:
+    """`client.procedures`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def get(self, procedure_id: str) -> ProcedureBody:
+        return await self._service.read(ProcedureBody, f"/v1/procedures/{procedure_id}")
+
+    async def list(self, limit: int = 100, **only: Unpack[ProcedureFilters]) -> list[ProcedureBody]:
+        """Newest first, at most `limit`."""
+        return await _newest(self._service, "/v1/procedures", cast(Params, only), limit)
+
+    async def wait(
+        self, procedure_id: str, wait_s: float = 60, on_progress: OnProgress | None = None
+    ) -> ProcedureBody:
+        """Until it has succeeded. Raises what ended it otherwise; Unknown: it still runs."""
+        return await self._service.follow(procedure_id, wait_s, on_progress)
+
+    async def cancel(
+        self, procedure_id: str, by: str | None = None, reason: str | None = None
+    ) -> ProcedureBody:
+        """Asks for it; it is undone when it says `cancelled`. Conflict past the point of no
+        return."""
+        return await self.control(procedure_id, "cancel", by, reason)
+
+    async def control(
+        self,
+        procedure_id: str,
+        action: str,
+        by: str | None = None,
+        reason: str | None = None,
+        percent: int | ThrottleRequest | None = None,
+    ) -> ProcedureBody:
+        """`cancel`, `pause`, `resume`, `retry` or `throttle` (with *percent*, or a request that
+        says more). Conflict: not in the state it is in; `facts["allowed_actions"]` says what is."""
+        said = urlencode({k: v for k, v in (("by", by), ("reason", reason)) if v is not None})
+        path = f"/v1/procedures/{procedure_id}/{action}" + (f"?{said}" if said else "")
+        body = ThrottleRequest(percent=percent) if isinstance(percent, int) else percent
+        return (await self._service.ask("POST", path, body)).body(ProcedureBody)
+
+    async def locks(self) -> builtins.list[LockBody]:
+        """Who holds what, and who waits for it."""
+        pages = self._service.pages(LockList, "/v1/locks")
+        return [lock async for page in pages for lock in page.locks]
+
+    async def poisons(self) -> builtins.list[PoisonBody]:
+        """What failed changes have left half undone."""
+        found = await self._service.read(PoisonList, "/v1/poisons")
+        return [*found.poisons]
+
+    async def clear_poison(
+        self, resource: str, reason: str, by: str | None = None
+    ) -> ProcedureBody:
+        """Says that the undo of *resource*, as `table:1024`, has been finished by hand."""
+        said = urlencode({"reason": reason, **({"by": by} if by is not None else {})})
+        path = f"/v1/poisons/{resource}?{said}"
+        return (await self._service.ask("DELETE", path, None)).body(ProcedureBody)
+
+
+class Failovers:
+    """`client.failovers`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def start(
+        self, request: FailoverRequest, **options: Unpack[ChangeOptions]
+    ) -> list[ProcedureBody]:
+        """The procedures that do it, under way; wait for them with `procedures.wait`."""
+        done = await self._service.ask("POST", "/v1/failovers", request, **options)
+        return list(_failover(done.json()).procedures)
+
+    async def list(self, limit: int = 100) -> list[ProcedureBody]:
+        """Newest first, at most `limit`."""
+        return await _newest(self._service, "/v1/failovers", {}, limit)
+
+
+class NodeBook:
+    """`client.nodes`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def get(self, node_id: str) -> NodeBody:
+        return await self._service.read(NodeBody, f"/v1/nodes/{node_id}")
+
+    async def list(self) -> list[NodeBody]:
+        return list((await self._service.read(NodeList, "/v1/nodes")).nodes)
+
+    async def schema_leases(
+        self, table_id: int | None = None, older_than: int | None = None
+    ) -> Sequence[SchemaLeaseBody]:
+        """Who computes statements from the catalog. With both: who may still use that table below
+        that schema version, and so exactly who a change of it waits for."""
+        wanted = {"table": table_id, "older_than": older_than}
+        query = {name: str(value) for name, value in wanted.items() if value is not None}
+        found = await self._service.read(SchemaLeaseList, "/v1/schema-leases", query)
+        return found.holders
+
+    async def cordon(self, node_id: str, reason: str) -> NodeBody:
+        """No new region comes to it."""
+        wanted = CordonRequest(reason=reason)
+        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/cordon", wanted)
+        return answer.body(NodeBody)
+
+    async def uncordon(self, node_id: str) -> NodeBody:
+        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/uncordon")
+        return answer.body(NodeBody)
+
+    async def rebind(self, node_id: str, principal: str) -> NodeBody:
+        """The token of that name speaks for it from now on."""
+        wanted = RebindRequest(principal=principal)
+        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/rebind", wanted)
+        return answer.body(NodeBody)
+
+    async def drain(
+        self,
+        node_id: str,
+        reason: str,
+        targets: Sequence[str] = (),
+        **options: Unpack[ChangeOptions],
+    ) -> ProcedureBody:
+        """The procedure by which its regions leave; wait for it with `procedures.wait`."""
+        wanted = DrainRequest(reason=reason, targets=tuple(targets))
+        done = await self._service.ask("POST", f"/v1/nodes/{node_id}/drain", wanted, **options)
+        return done.body(ProcedureBody)
+
+    async def decommission(
+        self, node_id: str, reason: str, *, lost: bool = False, dry_run: bool = False
+    ) -> NodeBody:
+        """Removes it. *lost*: its disk is gone. *dry_run*: the node as it would be."""
+        wanted = DecommissionRequest(reason=reason, lost=lost)
+        path = f"/v1/nodes/{node_id}/decommission"
+        params = {"dry_run": "true"} if dry_run else {}
+        answer = await self._service.ask("POST", path, wanted, params)
+        return answer.body(NodeBody)
+
+
+class Regions:
+    """`client.regions`. Ids are decimal strings."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def get(self, region_id: str) -> RegionBody:
+        return await self._service.read(RegionBody, f"/v1/regions/{region_id}")
+
+    async def list(self) -> list[RegionBody]:
+        """Of living tables."""
+        pages = self._service.pages(RegionList, "/v1/regions")
+        return [region async for page in pages for region in page.regions]
+
+
+class Cluster:
+    """`client.cluster`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def get(self) -> ClusterBody:
+        """Also while nobody leads."""
+        return await self._service.read(ClusterBody, "/v1/cluster")
+
+    async def maintenance(self) -> MaintenanceBody:
+        return await self._service.read(MaintenanceBody, "/v1/cluster/maintenance")
+
+    async def set_maintenance(
+        self, enabled: bool, reason: str | None = None, expires_in_s: int | None = None
+    ) -> MaintenanceBody:
+        """While it is enabled nothing is failed over automatically; requests need `force`."""
+        wanted = MaintenanceRequest(enabled=enabled, reason=reason, expires_in_s=expires_in_s)
+        answer = await self._service.ask("PUT", "/v1/cluster/maintenance", wanted)
+        return answer.body(MaintenanceBody)
+
+    async def pause(self) -> PauseBody:
+        """Whether all procedures are paused."""
+        return await self._service.read(PauseBody, "/v1/cluster/procedures")
+
+    async def set_pause(self, paused: bool, reason: str | None = None) -> PauseBody:
+        """While they are paused no procedure begins a step."""
+        wanted = PauseRequest(paused=paused, reason=reason)
+        answer = await self._service.ask("PUT", "/v1/cluster/procedures", wanted)
+        return answer.body(PauseBody)
+
+
+class Settings:
+    """`client.settings`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def get(self, name: str) -> SettingBody:
+        return await self._service.read(SettingBody, f"/v1/settings/{name}")
+
+    async def list(self) -> list[SettingBody]:
+        return list((await self._service.read(SettingList, "/v1/settings")).settings)
+
+    async def put(
+        self, name: str, value: object, expected_version: int | None = None
+    ) -> SettingBody:
+        """*expected_version*: as it was read; another one by now is a Conflict."""
+        wanted = SettingRequest(value=value, expected_version=expected_version)
+        answer = await self._service.ask("PUT", f"/v1/settings/{name}", wanted)
+        return answer.body(SettingBody)
+
+
+async def _newest(service: Service, path: str, filters: Params, limit: int) -> list[ProcedureBody]:
+    found: list[ProcedureBody] = []
+    pages = service.pages(ProcedureList, path, {**filters, "page_size": min(limit, PAGE)})
+    async for page in pages:
+        found += page.procedures
+        if len(found) >= limit:
+            break
+    return found[:limit]
+
+
+def _failover(document: object) -> FailoverBody:
+    """One procedure, or several: a node that is already being failed over has one."""
+    if isinstance(document, dict) and "procedures" not in document:
+        document = {"procedures": [document]}
+    return model_of(FailoverBody, document)

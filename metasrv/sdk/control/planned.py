@@ -1,0 +1,18 @@
+"""What a change with `dry_run=True` comes to: its plan, raised, since nothing was changed."""
+
+from metasrv_base.wire.api.plans import PlanBody, PlansBody
+from metasrv_base.wire.http.client import Answer
+
+
+class Planned(Exception):  # not an error: nothing went wrong
+    """`plans`: one for each procedure that the change would make; mostly one."""
+
+    def __init__(self, plans: tuple[PlanBody, ...]) -> None:
+        super().__init__(", ".join(f"{plan.kind} {plan.resource.name}" for plan in plans))
+        self.plans = plans
+
+    @classmethod
+    def of(cls, answer: Answer) -> "Planned":
+        document = answer.json()
+        several = isinstance(document, dict) and "plans" in document
+        return cls(tuple(answer.body(PlansBody).plans) if several else (answer.body(PlanBody),))

@@ -1,0 +1,41 @@
+"""What became of a procedure, as an error or none. Pure."""
+
+from collections.abc import Callable
+
+from metasrv_base.errors import Conflict, MetaError
+from metasrv_base.wire.api.procedures import ProcedureBody
+from metasrv_base.wire.problem.problems import KINDS
+
+STUCK = frozenset({"poisoned", "parked"})
+"""States that are no end and that only a person ends."""
+
+OnProgress = Callable[[ProcedureBody], None]
+"""Called with each state that was seen."""
+
+
+def fault_of(procedure: ProcedureBody) -> MetaError | None:
+    """Why it did not succeed, with `procedure_id`; None while it runs and when it did."""
+    if procedure.state == "succeeded" or not (procedure.done or procedure.state in STUCK):
+        return None
+    told = procedure.error
+    kind = KINDS.get(told.code) if told is not None else None
+    if told is None or kind is None:
+        return Conflict(
+            "action-not-allowed",
+            change=procedure.kind,
+            resource=procedure.resource.name,
+            state=procedure.state,
+            procedure_id=procedure.id,
+            **_by_whom(procedure),
+        )
+    facts = {"detail": told.detail, **told.facts, "procedure_id": procedure.id}
+    return kind.error(kind.code, **facts)
+
+
+def _by_whom(procedure: ProcedureBody) -> dict[str, str]:
+    """The request that cancelled it, as the reason."""
+    asked = [one for one in procedure.controls if one.action == "cancel"]
+    if procedure.state != "cancelled" or not asked:
+        return {}
+    said = f": {asked[-1].reason}" if asked[-1].reason else ""
+    return {"reason": f"cancelled by {asked[-1].by} at {asked[-1].at}{said}"}

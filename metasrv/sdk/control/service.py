@@ -1,0 +1,257 @@
+"""Calls of the REST API: reads that wait for what was written, changes that are sent once.
+
+A change carries an idempotency key, so it is sent again until it is answered; a 202 is followed
+until the procedure ends.
+"""
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypedDict, TypeVar, Unpack
+
+from pydantic import BaseModel
+
+from metasrv.sdk.control.planned import Planned
+from metasrv.sdk.control.procedure import OnProgress, fault_of
+from metasrv_base.errors import MetaError, Unknown
+from metasrv_base.rng import Rng
+from metasrv_base.rows.retry import SERVICE_BACKOFF, attempts, may_ask_again
+from metasrv_base.wire.api.cluster import ClusterBody, RegionList
+from metasrv_base.wire.api.control import LockList
+from metasrv_base.wire.api.procedures import ProcedureBody, ProcedureList
+from metasrv_base.wire.api.tables import CatalogList, SchemaList, TableList
+from metasrv_base.wire.http.client import Answer, HttpClient
+
+M = TypeVar("M", bound=BaseModel)
+P = TypeVar("P", CatalogList, SchemaList, TableList, RegionList, ProcedureList, LockList)
+PAGE = 500
+"""Items of one answer of a list."""
+LEARN_MS_MAX = 1_000
+"""For the list of servers: nobody waits longer for it."""
+Params = Mapping[str, str | int | bool]
+
+TRY_MS_MAX = 5_000
+"""How long one server may be silent, beside what it was asked to wait."""
+DEFAULT_WAIT_S = 60.0
+"""Seconds that a change waits for its end if the caller gives no `wait_s`."""
+WAIT_S_MAX = 10
+"""Of one long poll: a follower that dies under it is noticed by then."""
+WATCH_S = 1
+"""The same while somebody watches the progress."""
+SETTLE_S = 0.1
+"""Between polls that said the same: an answer that did not wait must not make a busy loop."""
+
+
+class ChangeOptions(TypedDict, total=False):
+    """Keyword arguments of every change."""
+
+    wait_s: float
+    """How long to wait for the end. Default 60. Then: Unknown with `procedure_id`; it goes on."""
+    on_progress: OnProgress
+    idempotency_key: str
+    """Default: a new one. The same key again is answered by the same procedure."""
+    if_match: str
+    """ETag of the table as it was read; another one by now is a Conflict."""
+    on_conflict: str
+    """`fail`: do not queue behind another change."""
+    dry_run: bool
+    """True: nothing is changed; the plan is raised, as `metasrv.sdk.control.planned.Planned`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A change before its conditions."""
+
+    method: str
+    path: str
+    body: object = None
+    params: Params = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change that is done."""
+
+    document: Any
+    """The body of the answer; None: there was none, or a procedure was followed."""
+    procedure: ProcedureBody | None
+    """The one that was followed; None: the answer was final."""
+
+
+class Service:
+    """One session: what it wrote it reads, whichever server answers."""
+
+    def __init__(self, http: HttpClient, rng: Rng, *, patience_ms: int) -> None:
+        self._http = http
+        self._rng = rng
+        self._patience_ms = patience_ms
+        self._seen_version = 0
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        return self._http.urls
+
+    async def learn_servers(self) -> None:
+        """The other servers, from whichever answers; none does: those we were given must do."""
+        try:
+            answer = await self._http.request("GET", "/v1/cluster", deadline_ms=LEARN_MS_MAX)
+            self._http.learn(server.url for server in answer.body(ClusterBody).metasrvs)
+        except MetaError:
+            return
+
+    async def read(self, model: type[M], path: str, params: Params | None = None) -> M:
+        answer = await self._read(path, params or {})
+        self._noted(answer.json())
+        return answer.body(model)
+
+    async def read_catalog(self, model: type[M], path: str, params: Params | None = None) -> M:
+        """At a version that has seen everything this session has."""
+        known = {"min_version": self._seen_version} if self._seen_version else {}
+        return await self.read(model, path, {**known, **(params or {})})
+
+    async def pages(
+        self, model: type[P], path: str, params: Params | None = None, *, of_catalog: bool = False
+    ) -> AsyncGenerator[P, None]:
+        """A list, page by page. *of_catalog*: as `read_catalog`."""
+        read = self.read_catalog if of_catalog else self.read
+        token: Params = {}
+        while True:
+            page = await read(model, path, {"page_size": PAGE, **(params or {}), **token})
+            yield page
+            if page.next_page_token is None:
+                return
+            token = {"page_token": page.next_page_token}
+
+    async def change(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        params: Params | None = None,
+        **options: Unpack[ChangeOptions],
+    ) -> Change:
+        """Done when it returns. Raises what the service said, or what ended the procedure."""
+        until = asyncio.get_running_loop().time() + options.get("wait_s", DEFAULT_WAIT_S)
+        asked = Asking(method, path, body, params or {})
+        answer = await self._send(asked, until, options)
+        if answer.status != 202:
+            return Change(self._noted(answer.json()) if answer.content else None, None)
+        procedure = answer.body(ProcedureBody)
+        followed = await self._follow(procedure, until, options)
+        return Change(None, followed)
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        params: Params | None = None,
+        **options: Unpack[ChangeOptions],
+    ) -> Answer:
+        """A change whose answer is taken as it comes, 202 too: nothing is followed."""
+        until = asyncio.get_running_loop().time() + options.get("wait_s", DEFAULT_WAIT_S)
+        return await self._send(Asking(method, path, body, params or {}), until, options)
+
+    async def follow(
+        self, procedure_id: str, wait_s: float, on_progress: OnProgress | None = None
+    ) -> ProcedureBody:
+        """Until it ends. Raises what ended it; Unknown: it has not ended yet."""
+        until = asyncio.get_running_loop().time() + wait_s
+        procedure = await self.read(ProcedureBody, f"/v1/procedures/{procedure_id}")
+        options = ChangeOptions(wait_s=wait_s)
+        if on_progress is not None:
+            options["on_progress"] = on_progress
+        return await self._follow(procedure, until, options)
+
+    # -- inside
+
+    async def _read(self, path: str, params: Params, wait_s: int = 0, etag: str = "") -> Answer:
+        headers = {"prefer": f"wait={wait_s}"} if wait_s else {}
+        if etag:
+            headers["if-none-match"] = etag
+        answer: Answer | None = None
+        until = asyncio.get_running_loop().time() + self._patience_ms / 1000
+        async for attempt in attempts(until, self._rng, SERVICE_BACKOFF, may_ask_again):
+            with attempt:
+                answer = await self._http.request(
+                    "GET",
+                    path,
+                    params=params,
+                    headers=headers,
+                    deadline_ms=max(self._patience_ms, TRY_MS_MAX) + wait_s * 1000,
+                    try_ms=min(self._patience_ms, TRY_MS_MAX) + wait_s * 1000,
+                )
+        assert answer is not None
+        return answer
+
+    async def _send(self, asked: Asking, until: float, options: ChangeOptions) -> Answer:
+        most_s = WATCH_S if "on_progress" in options else WAIT_S_MAX
+        wait_s = int(min(most_s, options.get("wait_s", DEFAULT_WAIT_S)))
+        headers = {
+            "idempotency-key": options.get("idempotency_key") or str(uuid.uuid4()),
+            "prefer": f"wait={wait_s}",
+        }
+        if "if_match" in options:
+            headers["if-match"] = options["if_match"]
+        params = dict(asked.params)
+        if options.get("on_conflict") == "fail":
+            params["on_conflict"] = "fail"
+        if dry_run := options.get("dry_run", False):
+            params["dry_run"] = "true"
+        patient = asyncio.get_running_loop().time() + self._patience_ms / 1000
+        answer: Answer | None = None
+        async for attempt in attempts(
+            min(until, patient), self._rng, SERVICE_BACKOFF, may_ask_again
+        ):
+            with attempt:
+                answer = await self._http.request(
+                    asked.method,
+                    asked.path,
+                    json=asked.body,
+                    headers=headers,
+                    params=params,
+                    deadline_ms=2 * (TRY_MS_MAX + wait_s * 1000),
+                    try_ms=TRY_MS_MAX + wait_s * 1000,
+                )
+        assert answer is not None
+        if dry_run:
+            raise Planned.of(answer)
+        return answer
+
+    async def _follow(
+        self, procedure: ProcedureBody, until: float, options: ChangeOptions
+    ) -> ProcedureBody:
+        loop, on_progress = asyncio.get_running_loop(), options.get("on_progress")
+        most_s = WATCH_S if on_progress is not None else WAIT_S_MAX
+        etag = ""
+        while True:
+            if on_progress is not None:
+                on_progress(procedure)
+            if (error := fault_of(procedure)) is not None:
+                raise error
+            if procedure.done:
+                self._noted(procedure.model_dump())
+                return procedure
+            if (left := until - loop.time()) <= 0:
+                raise Unknown(
+                    "outcome-unknown",
+                    procedure_id=procedure.id,
+                    reason=f"it is {procedure.state}, and goes on",
+                    state=procedure.state,
+                    waited_s=options.get("wait_s", DEFAULT_WAIT_S),
+                )
+            wait_s = max(1, min(most_s, int(left)))
+            answer = await self._read(f"/v1/procedures/{procedure.id}", {}, wait_s, etag)
+            etag = answer.headers.get("etag", "")
+            known = procedure
+            if answer.status != 304:
+                procedure = answer.body(ProcedureBody)
+            if procedure == known:
+                await asyncio.sleep(SETTLE_S)
+
+    def _noted(self, document: Any) -> Any:
+        version = document.get("catalog_version") if isinstance(document, dict) else None
+        if isinstance(version, int):
+            self._seen_version = max(self._seen_version, version)
+        return document

@@ -1,0 +1,335 @@
+"""Tables and schemas as resources: made, read, changed and dropped through metasrv."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, Unpack
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from metasrv.sdk.control.names import SchemaName, TableName
+from metasrv.sdk.control.service import Change, ChangeOptions, Service
+from metasrv_base.errors import Refused
+from metasrv_base.wire.api.changes import (
+    AlterOperation,
+    AlterRequest,
+    PurgeRequest,
+    RenameRequest,
+    UndropRequest,
+)
+from metasrv_base.wire.api.coverage import IndexDuplicates
+from metasrv_base.wire.api.imports import ImportBody, ImportRequest
+from metasrv_base.wire.api.procedures import ProcedureBody
+from metasrv_base.wire.api.tables import (
+    CatalogBody,
+    CatalogList,
+    CatalogSpec,
+    IndexBody,
+    IndexList,
+    IndexSpec,
+    RouteBody,
+    SchemaBody,
+    SchemaList,
+    SchemaSpec,
+    TableBody,
+    TableList,
+    TableSpec,
+    TableSummary,
+)
+from metasrv_base.wire.node.checks import TableCheckBody
+from metasrv_base.wire.problem.problems import field_errors
+
+M = TypeVar("M", bound=BaseModel)
+Spec = TableSpec | Mapping[str, Any]
+
+
+class Tables:
+    """`client.tables`. Names are `flights`, `public.flights` or `main.public.flights`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def create(
+        self, spec: Spec, schema: str = "main.public", **options: Unpack[ChangeOptions]
+    ) -> TableBody:
+        """When it returns the table takes rows. `spec`: as
+        `metasrv_base.wire.api.tables.TableSpec`.
+        """
+        wanted = model_of(TableSpec, spec)
+        within = SchemaName.parse(schema)
+        done = await self._service.change("POST", f"{within.path}/tables", wanted, **options)
+        return await self._after(done, TableName(within.catalog, within.schema, wanted.name))
+
+    async def get(self, name: str) -> TableBody:
+        return await self._service.read_catalog(TableBody, TableName.parse(name).path)
+
+    async def get_by_id(self, table_id: int) -> TableBody:
+        """Also a dropped one."""
+        return await self._service.read_catalog(TableBody, f"/v1/tables/{table_id}")
+
+    async def list(
+        self, schema: str = "main.public", prefix: str = "", include_dropped: bool = False
+    ) -> list[TableSummary]:
+        path = f"{SchemaName.parse(schema).path}/tables"
+        params = {"prefix": prefix} if prefix else {}
+        if include_dropped:
+            params["include_dropped"] = "true"
+        pages = self._service.pages(TableList, path, params, of_catalog=True)
+        return [table async for page in pages for table in page.tables]
+
+    async def rename(
+        self,
+        name: str,
+        new_name: str,
+        new_schema: str | None = None,
+        *,
+        exchange: bool = False,
+        **options: Unpack[ChangeOptions],
+    ) -> TableBody:
+        """`new_schema`: of the same catalog; None: it stays in its schema. *exchange*: the table
+        that bears the new name takes the old one, in the same moment."""
+        old = TableName.parse(name)
+        asked = {"new_name": new_name, "new_schema": new_schema, "exchange": exchange}
+        wanted = model_of(RenameRequest, asked)
+        done = await self._service.change("POST", f"{old.path}/rename", wanted, **options)
+        return await self._after(done, TableName(old.catalog, new_schema or old.schema, new_name))
+
+    async def alter(
+        self,
+        name: str,
+        operations: Sequence[AlterOperation | Mapping[str, Any]],
+        grace_s: int = 0,
+        **options: Unpack[ChangeOptions],
+    ) -> TableBody:
+        """All of them or none. As `{"op": "rename_column", "name": "a", "new_name": "b"}`. What is
+        dropped can be undropped for *grace_s*: as long this waits, and the table with it."""
+        table = TableName.parse(name)
+        asked = [one.model_dump() if isinstance(one, BaseModel) else one for one in operations]
+        wanted = model_of(AlterRequest, {"operations": asked, "grace_s": grace_s})
+        done = await self._service.change("POST", f"{table.path}/alter", wanted, **options)
+        return await self._after(done, table)
+
+    async def drop(self, name: str, **options: Unpack[ChangeOptions]) -> None:
+        """Its rows are kept for the drop retention: see `undrop`."""
+        await self._service.change("DELETE", TableName.parse(name).path, **options)
+
+    async def undrop(
+        self,
+        name: str,
+        table_id: int | None = None,
+        new_name: str | None = None,
+        **options: Unpack[ChangeOptions],
+    ) -> TableBody:
+        table = TableName.parse(name)
+        wanted = model_of(UndropRequest, {"table_id": table_id, "new_name": new_name})
+        done = await self._service.change("POST", f"{table.path}/undrop", wanted, **options)
+        return await self._after(
+            done, TableName(table.catalog, table.schema, new_name or table.table)
+        )
+
+    async def purge(
+        self,
+        reason: str,
+        name: str | None = None,
+        table_id: int | None = None,
+        **options: Unpack[ChangeOptions],
+    ) -> None:
+        """Deletes a dropped table for good, by its full name, its id, or both."""
+        table = None if name is None else TableName.parse(name)
+        full = table and f"{table.catalog}.{table.schema}.{table.table}"
+        wanted = model_of(PurgeRequest, {"table": full, "table_id": table_id, "reason": reason})
+        await self._service.change("POST", "/v1/purges", wanted, **options)
+
+    async def undrop_column(
+        self, table: str, name: str, **options: Unpack[ChangeOptions]
+    ) -> ProcedureBody:
+        """Cancels the alter that drops it, in its grace time: all of it. NotFound: there is none.
+        Conflict `past-point-of-no-return`: it is over."""
+        path = f"{TableName.parse(table).path}/columns/{name}/undrop"
+        return (await self._service.ask("POST", path, **options)).body(ProcedureBody)
+
+    async def truncate(self, name: str, **options: Unpack[ChangeOptions]) -> TableBody:
+        """All its rows go, for good; its definition stays."""
+        table = TableName.parse(name)
+        done = await self._service.change("POST", f"{table.path}/truncate", **options)
+        return await self._after(done, table)
+
+    async def check(self, name: str, **options: Unpack[ChangeOptions]) -> TableCheckBody:
+        """All its rows and entries held against its schema. Faults are the answer, no error."""
+        path = f"{TableName.parse(name).path}/check"
+        done = await self._service.change("POST", path, **options)
+        result = done.procedure.result if done.procedure is not None else done.document
+        return model_of(TableCheckBody, result or {})
+
+    async def import_files(
+        self, name: str, paths: Sequence[str], **options: Unpack[ChangeOptions]
+    ) -> ImportBody:
+        """All rows of Parquet files, or of folders of them, or none: read by the servers' Spark, so
+        the paths are absolute, and where it runs."""
+        wanted = model_of(ImportRequest, {"paths": list(paths)})
+        path = f"{TableName.parse(name).path}/import"
+        done = await self._service.change("POST", path, wanted, **options)
+        result = done.procedure.result if done.procedure is not None else done.document
+        return model_of(ImportBody, result or {})
+
+    async def route(self, name: str) -> RouteBody:
+        """Where its regions are."""
+        return await self._service.read_catalog(RouteBody, f"{TableName.parse(name).path}/route")
+
+    async def _after(self, done: Change, name: TableName) -> TableBody:
+        """The table as the change left it, or as it is by now."""
+        if done.document is not None:
+            return model_of(TableBody, done.document)
+        resource = done.procedure.resource if done.procedure is not None else None
+        if resource is not None and resource.type == "table" and resource.id.isdecimal():
+            return await self.get_by_id(int(resource.id))
+        return await self._service.read_catalog(TableBody, name.path)
+
+
+class Indexes:
+    """`client.indexes`, of a table by its name."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def create(
+        self,
+        table: str,
+        name: str,
+        columns: Sequence[str],
+        unique: bool = False,
+        **options: Unpack[ChangeOptions],
+    ) -> IndexBody:
+        """Public when it returns. From then on rows are written through a frontend. Refused
+        `unique-violation` names rows that have its values twice."""
+        return await self.make(
+            table, IndexSpec(name=name, columns=tuple(columns), unique=unique), **options
+        )
+
+    async def make(
+        self, table: str, spec: IndexSpec, **options: Unpack[ChangeOptions]
+    ) -> IndexBody:
+        """As `create`; with `not_valid`, it may be write-only, and says why."""
+        done = await self._service.change("POST", indexes_path(table), spec, **options)
+        return await self._made(table, spec.name, done)
+
+    async def validate(self, table: str, name: str, **options: Unpack[ChangeOptions]) -> IndexBody:
+        """Public when it returns. Raises as `create`; then it stays write-only."""
+        path = f"{indexes_path(table)}/{name}/validate"
+        return await self._made(table, name, await self._service.change("POST", path, **options))
+
+    async def _made(self, table: str, name: str, done: Change) -> IndexBody:
+        if done.document is not None:
+            return model_of(IndexBody, done.document)
+        found = await self.get(table, name)
+        result = (done.procedure and done.procedure.result) or {}
+        if not result.get("duplicates"):
+            return found
+        why = {"total": result["duplicates"], "first": result["offenders"]}
+        return found.model_copy(update={"duplicates": model_of(IndexDuplicates, why)})
+
+    async def get(self, table: str, name: str) -> IndexBody:
+        return await self._service.read_catalog(IndexBody, f"{indexes_path(table)}/{name}")
+
+    async def list(self, table: str) -> list[IndexBody]:
+        """Those on their way in or out too."""
+        return [*(await self._service.read_catalog(IndexList, indexes_path(table))).indexes]
+
+    async def drop(
+        self, table: str, name: str, grace_s: int = 0, **options: Unpack[ChangeOptions]
+    ) -> None:
+        """*grace_s*: as long it can be undropped; this waits for the end of that, too."""
+        path, params = f"{indexes_path(table)}/{name}", {"grace_s": grace_s} if grace_s else {}
+        await self._service.change("DELETE", path, params=params, **options)
+
+    async def undrop(
+        self, table: str, name: str, **options: Unpack[ChangeOptions]
+    ) -> ProcedureBody:
+        """Cancels its drop, in its grace time: it is public again. Raises as `undrop_column`."""
+        path = f"{indexes_path(table)}/{name}/undrop"
+        return (await self._service.ask("POST", path, **options)).body(ProcedureBody)
+
+
+def indexes_path(table: str) -> str:
+    return f"{TableName.parse(table).path}/indexes"
+
+
+class Schemas:
+    """`client.schemas`. Names are `public` or `main.public`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def create(
+        self, name: str, if_not_exists: bool = False, **options: Unpack[ChangeOptions]
+    ) -> SchemaBody:
+        wanted = SchemaName.parse(name)
+        spec = model_of(SchemaSpec, {"name": wanted.schema, "if_not_exists": if_not_exists})
+        path = wanted.path.rpartition("/")[0]
+        done = await self._service.change("POST", path, spec, **options)
+        if done.document is not None:
+            return model_of(SchemaBody, done.document)
+        return await self.get(name)
+
+    async def get(self, name: str) -> SchemaBody:
+        return await self._service.read_catalog(SchemaBody, SchemaName.parse(name).path)
+
+    async def list(self, catalog: str = "main") -> list[SchemaBody]:
+        path = SchemaName(catalog, "x").path.rpartition("/")[0]
+        pages = self._service.pages(SchemaList, path, of_catalog=True)
+        return [schema async for page in pages for schema in page.schemas]
+
+    async def drop(
+        self, name: str, cascade: bool = False, **options: Unpack[ChangeOptions]
+    ) -> None:
+        """Conflict `not-empty` while it holds a table, unless `cascade`: then those go with it."""
+        path = SchemaName.parse(name).path
+        await self._service.change("DELETE", path, params=dropping(cascade), **options)
+
+
+class Catalogs:
+    """`client.catalogs`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def create(
+        self, name: str, if_not_exists: bool = False, **options: Unpack[ChangeOptions]
+    ) -> CatalogBody:
+        """It begins without a schema."""
+        spec = model_of(CatalogSpec, {"name": name, "if_not_exists": if_not_exists})
+        done = await self._service.change("POST", "/v1/catalogs", spec, **options)
+        if done.document is not None:
+            return model_of(CatalogBody, done.document)
+        return await self.get(name)
+
+    async def get(self, name: str) -> CatalogBody:
+        return await self._service.read_catalog(CatalogBody, catalog_path(name))
+
+    async def list(self) -> list[CatalogBody]:
+        pages = self._service.pages(CatalogList, "/v1/catalogs", of_catalog=True)
+        return [catalog async for page in pages for catalog in page.catalogs]
+
+    async def drop(
+        self, name: str, cascade: bool = False, **options: Unpack[ChangeOptions]
+    ) -> None:
+        """Conflict `not-empty` while it holds a schema, unless `cascade`."""
+        path = catalog_path(name)
+        await self._service.change("DELETE", path, params=dropping(cascade), **options)
+
+
+def dropping(cascade: bool) -> dict[str, str | int | bool]:
+    return {"cascade": "true"} if cascade else {}
+
+
+def catalog_path(name: str) -> str:
+    return SchemaName(name, "x").path.rpartition("/schemas/")[0]
+
+
+def model_of(model: type[M], value: object) -> M:
+    """`value`, judged as the service would judge it. Raises Refused with `errors`."""
+    if isinstance(value, model):
+        return value
+    try:
+        return TypeAdapter(model).validate_python(value)
+    except ValidationError as error:
+        found = field_errors([dict(one) for one in error.errors()], value)
+        raise Refused("invalid-request", errors=found) from error

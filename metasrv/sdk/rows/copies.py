@@ -1,0 +1,56 @@
+"""What is known of one statement over all copies that were sent, to whichever frontends."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from metasrv_base.errors import MetaError, Unknown
+
+
+@dataclass(slots=True)
+class Copies:
+    perhaps: bool = False
+    """One was perhaps done: its answer was lost."""
+    partly: MetaError | None = None
+    """What was said of one of which some regions took their rows."""
+
+    def refused(self, error: MetaError) -> None:
+        """Perhaps by some regions alone."""
+        if any(one.get("outcome") == "applied" for one in _regions(error)):
+            self.partly = error
+
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """What a later copy is told says nothing of an earlier one, not even what is refused: the
+        table was perhaps another then. Raises Unknown in its place, once one was perhaps done, and
+        what is known of the regions, once some have taken their rows."""
+        try:
+            yield
+        except Unknown:
+            raise
+        except MetaError as error:
+            said = error if self.partly is None or _regions(error) else self.partly
+            if self.perhaps:
+                raise _doubted(said) from error
+            if said is not error:
+                raise said from error
+            raise
+
+
+def _regions(error: MetaError) -> list[Mapping[str, Any]]:
+    found = error.facts.get("regions")
+    if not isinstance(found, Sequence):
+        return []
+    return [one for one in found if isinstance(one, Mapping)]
+
+
+def _doubted(error: MetaError) -> Unknown:
+    """With what it says, but not that anything was left undone."""
+    facts = {name: fact for name, fact in error.facts.items() if name != "rows_applied"}
+    if regions := _regions(error):
+        facts["regions"] = [
+            {**one, "outcome": "unknown"} if one.get("outcome") == "not-applied" else one
+            for one in regions
+        ]
+    return Unknown("outcome-unknown", **{**facts, "reason": error.code})

@@ -1,0 +1,171 @@
+"""The frontends that rows go through, as metasrv names them: whoever holds a schema lease.
+
+Any of them serves, so requests are spread over all. One that does not answer is passed over; when
+none does, metasrv is asked for those that there are by now. A request is sent again under the same
+key, so it is done once. No answer is older than one before: each frontend is told the schema
+version that it must know (docs/protocols.md P7).
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from typing import TypedDict, Unpack
+
+import httpx
+
+from metasrv.sdk.control.service import Service
+from metasrv.sdk.rows.copies import Copies
+from metasrv.sdk.rows.spread import Spread
+from metasrv_base.errors import Conflict, MetaError, Unavailable, Unknown
+from metasrv_base.rng import Rng
+from metasrv_base.rows.retry import REGION_BACKOFF, attempts
+from metasrv_base.wire.frontend.holders import SchemaLeaseList
+from metasrv_base.wire.http.client import Answer, HttpClient
+from metasrv_base.wire.http.kept import KeptTransport
+
+TRY_MS = 12_000
+"""How long one may be silent: longer than a transaction is, so that its own word is heard."""
+LOOK_S = 60.0
+"""Between looks at who there is, while all is well."""
+LOOK_AGAIN_S = 5.0
+"""Between looks while nobody says who there is, as during an election."""
+LOOK_S_MAX = 3.0
+"""For a look: what is known may still do."""
+
+
+class Sent(TypedDict, total=False):
+    """Keyword arguments of a request, as metasrv_base/wire/http/client.py has them."""
+
+    json: object
+    content: bytes
+    headers: Mapping[str, str]
+    repeatable: bool
+
+
+class Frontends:
+    """Of one client."""
+
+    def __init__(
+        self,
+        service: Service,
+        rng: Rng,
+        transport: httpx.AsyncBaseTransport | None = None,
+        token: str | None = None,
+    ) -> None:
+        self._service = service
+        self._rng = rng
+        self._transport = transport or KeptTransport()
+        self._token = token
+        self._spread = Spread(())
+        self._versions: dict[int, int] = {}
+        """Table id -> the newest schema version that an answer was computed with."""
+        self._is_told = False
+        """Whether metasrv has ever said who there is."""
+        self._look_at = 0.0
+        """Seconds of the loop's clock."""
+        self._looking: asyncio.Event | None = None
+        """Set once the newest look is over; None: nobody looks."""
+
+    def heard(self, table_id: int, schema_version: int) -> None:
+        """An answer was computed with that version."""
+        self._versions[table_id] = max(schema_version, self.newest(table_id))
+
+    def newest(self, table_id: int) -> int:
+        """The newest heard of; 0: none."""
+        return self._versions.get(table_id, 0)
+
+    async def ask(
+        self, method: str, path: str, until: float, copies: Copies, **sent: Unpack[Sent]
+    ) -> Answer:
+        """Of the first that gives an answer; again and again until *until*, of the loop's clock.
+
+        Give a key with what is not repeatable by nature. Raises what was said last, and notes in
+        *copies* if one was perhaps done.
+        """
+        found: list[Answer] = []
+        async for attempt in attempts(until, self._rng, REGION_BACKOFF, _again):
+            with attempt:
+                try:
+                    found = [await self._send(method, path, until, sent)]
+                except Unknown:
+                    copies.perhaps = True
+                    raise
+        return found[0]
+
+    async def close(self) -> None:
+        await self._transport.aclose()
+
+    # -- inside
+
+    async def _send(self, method: str, path: str, until: float, sent: Sent) -> Answer:
+        await self._look()
+        now = asyncio.get_running_loop().time()
+        order = self._spread.order(now)
+        if not order:
+            self._look_at = 0.0
+            known = "none is registered" if self._is_told else "no metasrv says which there are"
+            raise Unavailable("not-ready", what="a frontend", reason=known)
+        client = HttpClient(
+            order, transport=self._transport, token=self._token, named_by=self._service.urls
+        )
+        left_ms = max(1, int((until - now) * 1000))
+        try_ms = min(left_ms, TRY_MS)
+        with self._spread.asking(order[0]):
+            try:
+                answer = await client.request(
+                    method, path, deadline_ms=left_ms, try_ms=try_ms, **sent
+                )
+            except (Unavailable, Unknown):
+                self._passed_over(order[:1])
+                raise
+        self._spread.answered(answer.url)
+        self._passed_over(tuple(takewhile(lambda one: one != answer.url, order)))
+        return answer
+
+    def _passed_over(self, silent: Sequence[str]) -> None:
+        now = asyncio.get_running_loop().time()
+        for address in silent:
+            self._spread.failed(address, now)
+            self._look_at = 0.0
+
+    async def _look(self) -> None:
+        while self._looking is not None and not self._is_told:
+            await self._looking.wait()  # not knowing yet is not knowing that there is none
+        now = asyncio.get_running_loop().time()
+        if now < self._look_at:
+            return
+        self._look_at = now + LOOK_AGAIN_S
+        looking = self._looking = asyncio.Event()
+        try:
+            await self._read(now)
+        except asyncio.CancelledError:
+            self._look_at = 0.0  # another task looks
+            raise
+        finally:
+            looking.set()
+            self._looking = None
+
+    async def _read(self, now: float) -> None:
+        try:
+            async with asyncio.timeout(LOOK_S_MAX):
+                found = await self._service.read(SchemaLeaseList, "/v1/schema-leases")
+        except (MetaError, TimeoutError):
+            return
+        self._look_at = now + LOOK_S
+        self._take(tuple(sorted(holder.address.rstrip("/") for holder in found.holders)))
+
+    def _take(self, addresses: tuple[str, ...]) -> None:
+        self._is_told = True
+        if set(addresses) != set(self._spread.addresses):
+            self._spread.replace(sorted(addresses, key=lambda _: self._rng.random()))
+
+
+def _again(error: BaseException) -> bool:
+    match error:
+        case Unavailable():
+            return error.code != "region-lost"  # a person must put the storage back
+        case Unknown():
+            return True
+        case Conflict():
+            return error.code == "transaction-too-old"
+    return False

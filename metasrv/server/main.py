@@ -1,0 +1,189 @@
+"""The metasrv server as a process: the one place where its parts are made and put together."""
+
+import argparse
+import asyncio
+import gc
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, get_origin
+
+import structlog
+import uvloop
+
+from keys.catalog.follower import Follower
+from keys.store.measured import MeasuredKv
+from metasrv.adapters.measured_jobs import MeasuredJobs
+from metasrv.adapters.spark_jobs import SparkJobs, SparkSettings, driver_command
+from metasrv.api.http.metrics import ServerMetrics
+from metasrv.host.tool_search import toolchain
+from metasrv.leadership.election import Election, Identity, Timing, win
+from metasrv.leadership.leadership import World, lead
+from metasrv.program.config import ServerConfig, read_config
+from metasrv.program.version import VERSION
+from metasrv.server import collector
+from metasrv.server.app import build_app, build_routes
+from metasrv.service.state.state import ServerState
+from metasrv_base.clock import Clock, SystemClock
+from metasrv_base.errors import Corrupt, MetaError, Unavailable, Unknown
+from metasrv_base.ids import RandomIds
+from metasrv_base.log import log_to_stderr
+from metasrv_base.ready import announce
+from metasrv_base.rng import SystemRng
+from metasrv_base.wire.http.addresses import own_url
+from serving.no_pandas import leave_out_pandas
+from serving.open_files import raise_open_files
+from serving.server import Server
+from serving.tokens import guarded, secrets_of
+
+EXIT_CONFIG = 78  # EX_CONFIG of sysexits.h: an operator must change something first
+DRAIN_S_MAX = 1  # for answers under way at SIGTERM; streams and long polls end at once
+HANDOVER_S_MAX = 0.4  # for the seat to be given up, so that the next leader need not wait for it
+AGAIN_MS = 500  # before standing again after a session or a term has ended
+
+log = structlog.get_logger()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    if not __debug__:
+        print("asserts are part of this program: do not run it with -O", file=sys.stderr)
+        return EXIT_CONFIG
+    flags = _flags(sys.argv[1:] if argv is None else argv)
+    try:
+        config = read_config(flags, flags.pop("config", None))
+    except (ValueError, TypeError, OSError) as error:
+        print(error, file=sys.stderr)
+        return EXIT_CONFIG
+    log_to_stderr(server=config.server_id)
+    leave_out_pandas()
+    raise_open_files()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run(config))
+    gc.freeze()  # what is left is not looked through once more, which took longer than all else
+    return 0
+
+
+async def run(config: ServerConfig) -> None:
+    """Until SIGTERM or SIGINT; then the seat is given up and the process ends."""
+    listening = socket.create_server((config.host, config.port))
+    url = own_url(config.advertise, config.host, listening.getsockname()[1])
+    tokens, token = secrets_of(config)
+    clock, metrics = SystemClock(), ServerMetrics()
+    store = await config.store.connect(config.key_prefix.encode())
+    kv = MeasuredKv(store, clock, metrics.store_answered)
+    follower = Follower(kv, clock, deadline_ms=config.store_deadline_ms)
+    jobs = spark_jobs(config, clock)
+    metrics.watch_spark(jobs)
+    measured = MeasuredJobs(jobs, clock, metrics.job_ended)
+    world = World(config, kv, clock, RandomIds(clock), SystemRng(), follower, measured, token)
+    state = ServerState.of(world, url)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    app = build_app(state, metrics=metrics)
+    await asyncio.to_thread(build_routes, app)
+    server = Server(guarded(app, tokens, metrics.refused), config.host, drain_s=DRAIN_S_MAX)
+    async with asyncio.TaskGroup() as tasks:
+        serving = tasks.create_task(server.serve(sockets=[listening]))
+        work = [
+            tasks.create_task(follower.follow()),
+            tasks.create_task(settle(follower)),
+            tasks.create_task(follower.listen()),
+            tasks.create_task(state.addresses.follow()),
+            tasks.create_task(jobs.run()),
+            tasks.create_task(candidate(world, state, Identity(config.server_id, url, VERSION))),
+        ]
+        await server.is_up.wait()
+        facts: dict[str, str | int] = {
+            "server_id": config.server_id,
+            "url": url,
+            "pid": os.getpid(),
+        }
+        announce(facts, config.ready_file)
+        collector.begin()
+        await stop.wait()
+        state.stop()
+        server.should_exit = True
+        await asyncio.wait([serving, tasks.create_task(jobs.close())])
+        for _ in range(2):  # an etcd that is silent is not waited for: the lease ends by itself
+            for task in work:
+                task.cancel()
+            await asyncio.wait(work, timeout=HANDOVER_S_MAX)
+    await kv.close()
+    log.info("server_stopped")
+
+
+async def settle(follower: Follower) -> None:
+    """What was loaded stays: the collector passes over it from here on. To look through 100,000
+    tables takes it a second, in which no heartbeat is answered."""
+    await follower.loaded.wait()
+    gc.freeze()
+
+
+def spark_jobs(config: ServerConfig, clock: Clock) -> SparkJobs:
+    """Spark in a process of its own, with the Java that the set-up chose, or that is found now."""
+    settings = SparkSettings(
+        work_dir=config.data_dir / "spark",
+        master=config.spark_master,
+        driver_host=config.spark_driver_host,
+        driver_memory=config.spark_driver_memory,
+        is_warm=config.spark_warm,
+        import_folders=tuple(map(str, config.import_folders)),
+    )
+    chosen = toolchain().environment(os.environ["PATH"])
+    return SparkJobs(driver_command(settings), {**os.environ, **chosen}, clock, settings)
+
+
+async def candidate(world: World, state: ServerState, me: Identity) -> None:
+    """Stands for election for ever: session after session, term after term."""
+    config = world.config
+    timing = Timing(config.leader_ttl_ms, config.keep_alive_ms, config.store_deadline_ms)
+    election = Election(world.kv, world.clock, me, timing)
+    state.is_valid = election.is_valid
+    while True:
+        try:
+            await _one_session(world, state, election)
+        except* (Unknown, Unavailable) as group:
+            log.warning("store_silent", error=str(group.exceptions[0]))
+        except* Corrupt as group:
+            log.exception("metadata_corrupt", error=str(group.exceptions[0]))
+        except* MetaError as group:
+            log.warning("leadership_ended", error=str(group.exceptions[0]))
+        await world.clock.sleep_ms(AGAIN_MS)
+
+
+async def _one_session(world: World, state: ServerState, election: Election) -> None:
+    """One lease: waits for the seat, leads, and gives everything up when either ends."""
+    session = await election.open_session()
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(election.keep_alive(session))
+            await world.follower.loaded.wait()  # who leads cannot begin without it
+            fence = await win(election, session, world.clock, state.heard)
+            log.info("leader_elected", term=fence.mod_revision)
+            await lead(world, fence, state.begin)
+    finally:
+        state.begin(None)
+        await election.resign(session)
+
+
+def _flags(argv: Sequence[str]) -> dict[str, Any]:
+    parser = argparse.ArgumentParser(prog="metasrv server", description=__doc__)
+    parser.add_argument("--config", type=Path, help="A TOML file; its table `server` counts.")
+    for name, field in ServerConfig.model_fields.items():
+        flag = f"--{name.replace('_', '-')}"
+        if get_origin(field.annotation) is list:
+            parser.add_argument(flag, type=lambda text: text.split(","), help=field.description)
+        else:
+            kinds: dict[Any, Callable[[str], object]] = {int: int, float: float}
+            kind = kinds.get(field.annotation, str)
+            parser.add_argument(flag, type=kind, help=field.description)
+    given = vars(parser.parse_args(argv))
+    return {name: value for name, value in given.items() if value is not None}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

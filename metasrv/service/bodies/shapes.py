@@ -1,0 +1,180 @@
+"""Stored tables, routes and schemas as the wire shows them. Pure."""
+
+from collections.abc import Mapping
+from zlib import crc32
+
+from keys.catalog.catalog import Table
+from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.tables import (
+    Column,
+    Constraint,
+    Index,
+    RegionRoute,
+    RegionState,
+    TableInfo,
+    TableRoute,
+)
+from metasrv_base.expressions.text import restored, text_of
+from metasrv_base.schema.instants import instant_text
+from metasrv_base.wire.api.table_rules import partition_of
+from metasrv_base.wire.api.tables import (
+    CatalogBody,
+    ColumnBody,
+    ConstraintBody,
+    IndexBody,
+    RegionRouteBody,
+    RouteBody,
+    SchemaBody,
+    TableBody,
+    TableSummary,
+)
+
+Addresses = Mapping[str, str]
+
+
+def table_etag(table_id: int, version: int) -> str:
+    """Of the table as defined: another table that later bears its name never has it.
+
+    Where its regions are has an ETag of its own, at `T/route`.
+    """
+    return f'"t{table_id}-{version}"'
+
+
+def dropped_etag(table_id: int, version: int) -> str:
+    """A drop is no new version of the table, but another answer."""
+    return f'"t{table_id}-{version}.dropped"'
+
+
+def route_etag(route: RouteBody) -> str:
+    """Of version and addresses: a node that moves to another port changes no route."""
+    addresses = "\n".join(region.address or "" for region in route.regions)
+    return f'"r{route.version}-{crc32(addresses.encode()):08x}"'
+
+
+def time_of(wall_ms: int) -> str:
+    return instant_text(wall_ms, "ms")
+
+
+def table_body(table: Table, catalog_version: int, addresses: Addresses) -> TableBody:
+    info = table.info
+    names = {column.id: column.name for column in info.columns}
+    return TableBody(
+        id=info.table_id,
+        catalog=info.catalog,
+        schema_name=info.schema_name,
+        name=info.name,
+        columns=tuple(column_body(column) for column in info.columns),
+        indexes=tuple(index_body(index, names) for index in info.indexes),
+        constraints=tuple(constraint_body(one, names) for one in info.constraints),
+        primary_key=tuple(names[column] for column in info.primary_key),
+        partition=partition_of(info.partition, names),
+        replicas=info.replicas,
+        options=info.options,
+        version=info.version,
+        schema_version=info.schema_version,
+        catalog_version=catalog_version,
+        created_at=time_of(info.created_at_ms),
+        dropped_at=_time_or_none(table.dropped_at_ms),
+        regions=regions_body(table.route, addresses),
+    )
+
+
+def column_body(column: Column) -> ColumnBody:
+    return ColumnBody(
+        id=column.id,
+        name=column.name,
+        type=column.type,
+        nullable=column.nullable,
+        default=column.default,
+        origin_default=column.origin_default,
+        replaces=column.replaces,
+        state=column.state,
+    )
+
+
+def index_body(index: Index, names: Mapping[int, str]) -> IndexBody:
+    return IndexBody(
+        id=index.id,
+        name=index.name,
+        columns=tuple(names[column] for column in index.columns),
+        unique=index.unique,
+        state=index.state,
+    )
+
+
+def shown_check(constraint: Constraint, names: Mapping[int, str]) -> str | None:
+    """The condition of a check with the names that columns bear now."""
+    if constraint.expression is None:
+        return None
+    return text_of(restored(constraint.expression), lambda id: names[id])
+
+
+def constraint_body(constraint: Constraint, names: Mapping[int, str]) -> ConstraintBody:
+    return ConstraintBody(
+        id=constraint.id,
+        name=constraint.name,
+        kind=constraint.kind.value,
+        columns=tuple(names[column] for column in constraint.columns),
+        expression=shown_check(constraint, names),
+        holds=constraint.holds,
+        state=constraint.state,
+    )
+
+
+def regions_body(route: TableRoute, addresses: Addresses) -> tuple[RegionRouteBody, ...]:
+    return tuple(region_body(region, addresses) for region in route.region_routes)
+
+
+def region_body(region: RegionRoute, addresses: Addresses) -> RegionRouteBody:
+    return RegionRouteBody(
+        region_id=region.region_id,
+        number=region.number,
+        leader=None if region.state is RegionState.LOST else region.leader,
+        followers=region.followers,
+        epoch=region.epoch,
+        state=region.state.value,
+        address=None if region.state is RegionState.LOST else addresses.get(region.leader),
+        borrows=region.borrows,
+    )
+
+
+def route_body(route: TableRoute, addresses: Addresses) -> RouteBody:
+    return RouteBody(
+        table_id=route.table_id, version=route.version, regions=regions_body(route, addresses)
+    )
+
+
+def summary(table: Table) -> TableSummary:
+    info: TableInfo = table.info
+    return TableSummary(
+        id=info.table_id,
+        name=info.name,
+        version=info.version,
+        created_at=time_of(info.created_at_ms),
+        dropped_at=_time_or_none(table.dropped_at_ms),
+    )
+
+
+def schema_body(info: SchemaInfo, catalog_version: int) -> SchemaBody:
+    return SchemaBody(
+        id=info.schema_id,
+        catalog=info.catalog,
+        name=info.name,
+        options=info.options,
+        created_at=time_of(info.created_at_ms),
+        catalog_version=catalog_version,
+    )
+
+
+def catalog_body(info: CatalogInfo, catalog_version: int) -> CatalogBody:
+    return CatalogBody(
+        id=info.catalog_id,
+        name=info.name,
+        options=info.options,
+        created_at=time_of(info.created_at_ms),
+        catalog_version=catalog_version,
+    )
+
+
+def _time_or_none(wall_ms: int | None) -> str | None:
+    return None if wall_ms is None else time_of(wall_ms)

@@ -1,0 +1,91 @@
+"""The catalog as a stream for whoever computes from it: a reader is no more than a position.
+
+Fed from what this server has applied: a reader costs the store nothing, and this server a position,
+the line that is on its way and the versions that come while it reads a snapshot, which may take
+minutes. Who falls behind what is kept later is given a new one.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+
+from metasrv.service.procedures.events import counted
+from metasrv.service.state.feed_lines import GOAWAY, Wanted, alive, moved
+from metasrv.service.state.state import ServerState
+from metasrv_base.errors import Unavailable
+from metasrv_base.wire.frontend.feed import ALIVE_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a reader asks for. `version`: what it has applied; None: nothing."""
+
+    version: int | None
+    wanted: Wanted
+
+
+def must_be_loaded(state: ServerState) -> None:
+    """Raises Unavailable("not-ready"): what this server knows so far is no version of today."""
+    if not state.follower.loaded.is_set():
+        raise Unavailable("not-ready", what="the catalog")
+
+
+async def lines(state: ServerState, start: Start) -> AsyncGenerator[bytes]:
+    """From *start* on until this server ends. Each line is made when the one before is sent."""
+    with counted(state), ExitStack() as held:
+        position = start.version
+        known: Mapping[str, str] = {}
+        due_ms = state.clock.mono_ms()
+        while not state.is_stopping:
+            addresses = await state.addresses.known()
+            if position is None or _is_behind(state, position):
+                catalog = state.follower.catalog
+                held.enter_context(state.follower.hold(catalog.version))
+                for part in state.feed.snapshot(catalog, start.wanted, addresses):
+                    yield part
+                    await asyncio.sleep(0)  # a large catalog is many parts, and others have work
+                    if state.is_stopping:
+                        break
+                position = catalog.version
+            else:
+                for line in moved(known, addresses):
+                    yield line
+            known = addresses
+            while not state.is_stopping and (update := _next(state, position, start.wanted)):
+                yield update
+                position += 1
+            held.close()
+            if not _is_behind(state, position):
+                now_ms = state.clock.mono_ms()
+                if now_ms >= due_ms:
+                    due_ms = now_ms + ALIVE_MS
+                    yield _alive(state)
+                await _changed(state, position, due_ms - now_ms)
+        yield GOAWAY
+
+
+def _next(state: ServerState, position: int, wanted: Wanted) -> bytes | None:
+    """The update after *position*, if there is one and it is kept."""
+    update, after = state.follower.update(position + 1), state.follower.at(position + 1)
+    if update is None or after is None:
+        return None
+    return state.feed.update(update, after, wanted)
+
+
+def _is_behind(state: ServerState, position: int) -> bool:
+    """Whether what follows *position* is not kept any more."""
+    newest = state.follower.catalog.version
+    return position < newest and state.follower.update(position + 1) is None
+
+
+def _alive(state: ServerState) -> bytes:
+    leader = state.leader.url if state.leader else None
+    return alive(state.follower.catalog, leader, is_stale=state.is_stale)
+
+
+async def _changed(state: ServerState, position: int, ms: int) -> None:
+    """Until the catalog is newer, a sign of life is due, or this server ends."""
+    with suppress(TimeoutError):
+        async with state.while_serving(), asyncio.timeout(ms / 1000):
+            await state.follower.changed(position)

@@ -1,0 +1,49 @@
+"""How far the filling of an index has come, read from the procedure's record: on any server."""
+
+from keys.catalog.catalog import Table
+from keys.model.records import ProcedureHistory, ProcedureKey, ProcedureRecord
+from keys.store.readable import readable, untold
+from keys.store.scan import scan
+from metasrv.service.state.state import ServerState
+from metasrv_base.wire.api.coverage import IndexCoverage, IndexDuplicates, RegionCoverage
+from procedures.elements.reorg import Reorg, stage_of
+from procedures.kinds.alter.alter_table import AlterTable
+from procedures.kinds.alter.index_kinds import CREATE_INDEX, VALIDATE_INDEX
+
+FILLING = frozenset({CREATE_INDEX.name, VALIDATE_INDEX.name})
+
+
+async def coverages(state: ServerState, table: Table) -> dict[int, IndexCoverage]:
+    """Of the indexes of *table* that are being filled, by id."""
+    found, _ = await scan(state.kv, ProcedureKey.under(), deadline_ms=state.facts.store_deadline_ms)
+    covered = {}
+    for row in readable(ProcedureKey, ProcedureRecord, found, untold):
+        record = row.value
+        if record.kind in FILLING and record.resource.id == str(table.info.table_id):
+            reorg = AlterTable.model_validate(record.state).reorg
+            if reorg is not None:
+                covered[reorg.index] = coverage_of(row.key.procedure, reorg, table)
+    return covered
+
+
+def coverage_of(procedure: str, reorg: Reorg, table: Table) -> IndexCoverage:
+    regions = table.route.region_routes
+    return IndexCoverage(
+        procedure_id=procedure,
+        regions=tuple(
+            RegionCoverage(region_id=one.region_id, state=stage_of(reorg, one.number).value)
+            for one in regions
+        ),
+        rows=reorg.rows,
+        rows_total=reorg.rows_total,
+        entries=reorg.entries,
+    )
+
+
+def duplicates_of(history: ProcedureHistory) -> IndexDuplicates | None:
+    """What is in the way of an index that was left write-only; None: nothing."""
+    result = history.result or {}
+    if not result.get("duplicates"):
+        return None
+    found = {"total": result["duplicates"], "first": result["offenders"]}
+    return IndexDuplicates.model_validate(found)

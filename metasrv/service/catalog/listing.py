@@ -1,0 +1,134 @@
+"""The lists of the catalog: catalogs, schemas and tables, each page at one version."""
+
+from dataclasses import dataclass
+from heapq import merge, nsmallest
+from itertools import dropwhile, islice, takewhile
+from typing import TypeVar
+
+from keys.catalog.catalog import Catalog, Table
+from keys.model.catalogs import CatalogInfo, SchemaInfo
+from metasrv.service.bodies.shapes import catalog_body, schema_body, summary
+from metasrv.service.catalog.reading import Freshness, View, page_view
+from metasrv.service.pages import ListName, Page, Token, page_of, seal
+from metasrv.service.requests.wishes import (
+    SchemaName,
+    must_be_identifiers,
+    must_have_catalog,
+    schema_named,
+)
+from metasrv.service.state.state import ServerState
+from metasrv_base.concurrency.turns import Turns, by_turns, slices
+from metasrv_base.wire.api.tables import CatalogList, SchemaList, TableList
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One page of a list."""
+
+    path: str
+    size: int
+    token: str | None
+    freshness: Freshness
+
+
+async def catalogs(state: ServerState, wanted: Wanted) -> tuple[CatalogList, View]:
+    name = await list_name(state, wanted)
+    found, token = await page_view(state, wanted.freshness, name, wanted.token)
+    known = found.catalog.catalogs
+    items = [known[key] for key in sorted(known)]
+    page = page_of(items, _by_catalog, token.after if token else None, wanted.size)
+    version = found.catalog.version
+    body = CatalogList(
+        catalogs=tuple(catalog_body(info, version) for info in page.items),
+        catalog_version=version,
+        next_page_token=next_token(name, version, page),
+    )
+    return body, found
+
+
+async def schemas(state: ServerState, catalog: str, wanted: Wanted) -> tuple[SchemaList, View]:
+    must_be_identifiers(catalog)
+    name = await list_name(state, wanted)
+    found, token = await page_view(state, wanted.freshness, name, wanted.token)
+    must_have_catalog(found.catalog, catalog)
+    known = found.catalog.schemas
+    items = [known[key] for key in sorted(known) if key[0] == catalog]
+    page = page_of(items, _by_schema, token.after if token else None, wanted.size)
+    version = found.catalog.version
+    body = SchemaList(
+        schemas=tuple(schema_body(info, version) for info in page.items),
+        catalog_version=version,
+        next_page_token=next_token(name, version, page),
+    )
+    return body, found
+
+
+async def tables(
+    state: ServerState, schema: SchemaName, wanted: Wanted, prefix: str, include_dropped: bool
+) -> tuple[TableList, View]:
+    name = await list_name(state, wanted, prefix, include_dropped)
+    found, token = await page_view(state, wanted.freshness, name, wanted.token)
+    catalog = found.catalog
+    schema_named(catalog, schema)
+    after = token.after if token else None
+    low = max(prefix, str(after[0])) if after else prefix
+    there = catalog.in_schema(schema.catalog, schema.schema, low)
+    if include_dropped:
+        dropped = await by_turns(_dropped_from(catalog, schema, low, after, wanted.size + 1))
+        there = merge(there, dropped, key=_by_table)
+    named = takewhile(lambda table: table.info.name.startswith(prefix), there)
+    above = dropwhile(lambda table: after is not None and _by_table(table) <= after, named)
+    page = page_of(list(islice(above, wanted.size + 1)), _by_table, None, wanted.size)
+    body = TableList(
+        tables=tuple(summary(table) for table in page.items),
+        catalog_version=catalog.version,
+        next_page_token=next_token(name, catalog.version, page),
+    )
+    return body, found
+
+
+def _dropped_from(
+    catalog: Catalog,
+    schema: SchemaName,
+    low: str,
+    after: tuple[str | int, ...] | None,
+    limit: int,
+) -> Turns[list[Table]]:
+    """The first *limit* dropped tables from the name *low* on and above *after*, in order: a page
+    looks at all that were dropped in its schema, and holds no more than it shows."""
+    first: list[Table] = []
+    for some in slices(catalog.gone.get((schema.catalog, schema.schema), ())):
+        tables = (catalog.tables[table_id] for table_id in some)
+        there = (
+            table
+            for table in tables
+            if table.info.name >= low and (after is None or _by_table(table) > after)
+        )
+        first = nsmallest(limit, [*first, *there], key=_by_table)
+        yield
+    return first
+
+
+async def list_name(
+    state: ServerState, wanted: Wanted, *filters: str | int | bool | None
+) -> ListName:
+    return ListName(await state.cluster() or "", wanted.path, filters)
+
+
+def next_token(name: ListName, version: int, page: Page[T]) -> str | None:
+    return None if page.after is None else seal(name, Token(version, page.after))
+
+
+def _by_catalog(info: CatalogInfo) -> tuple[str]:
+    return (info.name,)
+
+
+def _by_schema(info: SchemaInfo) -> tuple[str]:
+    return (info.name,)
+
+
+def _by_table(table: Table) -> tuple[str, int]:
+    """One name may be borne by a living table and by many dropped ones."""
+    return (table.info.name, table.info.table_id)

@@ -1,0 +1,152 @@
+"""A read of the catalog: at which version, how fresh, and said so (docs/protocols.md P7)."""
+
+import asyncio
+import re
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from keys.catalog.catalog import Catalog
+from metasrv.leadership.term import Term
+from metasrv.service.pages import ListName, Token, unseal
+from metasrv.service.state.state import ServerState
+from metasrv_base.errors import MetaError, NotFound, Refused, Unavailable
+from metasrv_base.schema.instants import parse_instant
+
+WAIT_MS_MAX = 5_000  # for a version that this server has not applied yet
+CLOSE_EVERY_MS = 200  # times that one write of the leader closes: readers of each moment share it
+_VERSION = re.compile(r"version:(0|[1-9][0-9]{0,15})")
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """What a reader requires of the catalog it is answered from."""
+
+    min_version: int = 0
+    as_of: str | None = None
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The catalog an answer is made from."""
+
+    catalog: Catalog
+    stale: bool
+    """The store has been silent for longer than a lease: there may be newer versions."""
+
+
+async def view(state: ServerState, wanted: Freshness) -> View:
+    """Raises Unavailable("stale") if it cannot be had in time, or has to be fresh and is not;
+    Refused("history-expired") for a version that is not kept any more; Unavailable("not-ready") for
+    a time that is not over as far as the log tells."""
+    version, at_ms = as_of(wanted.as_of)
+    await _reached(state, max(wanted.min_version, version or 0))
+    stale = state.is_stale
+    if stale and wanted.fresh:
+        raise Unavailable("stale", version=state.follower.catalog.version)
+    if at_ms is not None:
+        await _closed(state, at_ms)
+        version = _version_at(state, at_ms)
+    if version is None:
+        return View(state.follower.catalog, stale)
+    catalog = state.follower.at(version)
+    if catalog is None:
+        raise Refused("history-expired", version=version)
+    if at_ms is not None and version == 0:
+        reason = "it is before the first version of this cluster's catalog"
+        raise NotFound(what="catalog of", name=wanted.as_of, reason=reason)
+    return View(catalog, stale=False)  # a version that was is never out of date
+
+
+async def _closed(state: ServerState, at_ms: int) -> None:
+    """Once no commit at or before *at_ms* can come any more, and all that did are applied here.
+
+    A later commit proves it; where there is none yet, the leader stores its word, for the whole
+    interval of CLOSE_EVERY_MS that *at_ms* lies in, once that is over. Raises
+    Unavailable("not-ready") for a time that is not over, and where no leader can say.
+    """
+    if at_ms <= state.follower.closed_ms:
+        return
+    try:
+        if at_ms > state.clock.wall_ms():
+            raise Unavailable
+        term = await state.leading()
+        term.committer.must_have_space()
+        async with asyncio.timeout(WAIT_MS_MAX / 1000):
+            await _close_interval(state, term, at_ms)
+    except (TimeoutError, MetaError) as error:
+        raise Unavailable("not-ready", what="the catalog as of that time") from error
+
+
+async def _close_interval(state: ServerState, term: Term, at_ms: int) -> None:
+    now_ms = state.clock.wall_ms()
+    until_ms = now_ms - now_ms % CLOSE_EVERY_MS
+    if until_ms < at_ms:
+        until_ms += CLOSE_EVERY_MS
+        await state.clock.sleep_ms(until_ms - now_ms)
+    if at_ms > state.follower.closed_ms:  # nobody else has closed it meanwhile
+        await term.committer.close(until_ms)
+        state.follower.close(until_ms)
+
+
+def is_open(state: ServerState, query: bytes) -> bool:
+    """Whether *query* asks for a time that only the leader can close."""
+    text = dict(parse_qsl(query.decode("latin-1"))).get("as_of")
+    _, at_ms = as_of(text)
+    return at_ms is not None and at_ms > state.follower.closed_ms
+
+
+def _version_at(state: ServerState, at_ms: int) -> int:
+    """The last version that was committed at or before *at_ms*, which is closed.
+
+    Commit times rise with versions.
+    """
+    follower = state.follower
+    low, high = 0, follower.catalog.version
+    while low < high:
+        middle = (low + high + 1) // 2
+        catalog = follower.at(middle)
+        is_before = catalog is None or catalog.at_ms <= at_ms  # what is not kept is the oldest
+        low, high = (middle, high) if is_before else (low, middle - 1)
+    return low
+
+
+async def page_view(
+    state: ServerState, wanted: Freshness, name: ListName, text: str | None
+) -> tuple[View, Token | None]:
+    """The view of a page: a token binds it to the version of the first page.
+
+    Raises Refused: "bad-page-token", or "page-token-expired" if that version is not kept here.
+    """
+    if text is None:
+        return await view(state, wanted), None
+    token = unseal(name, text)
+    await _reached(state, token.version)
+    catalog = state.follower.at(token.version)
+    if catalog is None:
+        raise Refused("page-token-expired")
+    return View(catalog, stale=False), token
+
+
+async def _reached(state: ServerState, version: int) -> None:
+    """Once this server has applied *version*. Raises Unavailable("stale")."""
+    try:
+        await state.follower.wait_for(version, deadline_ms=WAIT_MS_MAX)
+    except Unavailable as error:
+        found = state.follower.catalog.version
+        raise Unavailable("stale", found=found, expected=version) from error
+
+
+def as_of(text: str | None) -> tuple[int | None, int | None]:
+    """The version, or the wall clock time in ms, of which the catalog is wanted; or neither.
+
+    Raises Refused("invalid-request").
+    """
+    if text is None:
+        return None, None
+    found = _VERSION.fullmatch(text)
+    if found is not None:
+        return int(found[1]), None
+    if text.startswith("version:"):
+        raise Refused("invalid-request", expected="as_of=version:<n>", found=text)
+    return None, parse_instant(text, "ms", "as_of")

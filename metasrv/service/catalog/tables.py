@@ -1,0 +1,90 @@
+"""One catalog, schema or table, as the catalog of a version has it."""
+
+from keys.catalog.catalog import Catalog, Table
+from metasrv.service.bodies.shapes import catalog_body, route_body, schema_body, table_body
+from metasrv.service.catalog.reading import Freshness, View, view
+from metasrv.service.requests.wishes import (
+    SchemaName,
+    TableName,
+    must_be_identifiers,
+    must_have_catalog,
+    schema_named,
+    table_named,
+)
+from metasrv.service.state.state import ServerState
+from metasrv_base.errors import NotFound
+from metasrv_base.wire.api.tables import CatalogBody, RouteBody, SchemaBody, TableBody
+
+
+async def catalog(state: ServerState, name: str, freshness: Freshness) -> tuple[CatalogBody, View]:
+    must_be_identifiers(name)
+    found = await view(state, freshness)
+    must_have_catalog(found.catalog, name)
+    return catalog_body(found.catalog.catalogs[name], found.catalog.version), found
+
+
+async def schema(
+    state: ServerState, name: SchemaName, freshness: Freshness
+) -> tuple[SchemaBody, View]:
+    found = await view(state, freshness)
+    info = schema_named(found.catalog, name)
+    return schema_body(info, found.catalog.version), found
+
+
+async def table(
+    state: ServerState, name: TableName, freshness: Freshness
+) -> tuple[Table, bytes, View]:
+    """The table, and its body as JSON. Raises NotFound, saying which part of the name does not
+    exist."""
+    found = await view(state, freshness)
+    known = table_named(found.catalog, name)
+    addresses = await state.addresses.known()
+    return known, state.texts.of(known, found.catalog.version, addresses), found
+
+
+async def table_by_id(
+    state: ServerState, table_id: int, freshness: Freshness
+) -> tuple[TableBody, View]:
+    """Also a dropped one."""
+    found = await view(state, freshness)
+    known = found.catalog.by_id(table_id)
+    if known is None:
+        raise NotFound("table-not-found", table_id=table_id)
+    addresses = await state.addresses.known()
+    return table_body(known, found.catalog.version, addresses), found
+
+
+async def route(
+    state: ServerState, name: TableName, freshness: Freshness
+) -> tuple[RouteBody, View]:
+    found = await view(state, freshness)
+    known = table_named(found.catalog, name)
+    return route_body(known.route, await state.addresses.known()), found
+
+
+async def made_table(state: ServerState, table_id: int, version: int | None) -> TableBody:
+    """The table as a change left it; as it is now, if that version is not kept any more."""
+    catalog = left_by(state, version)
+    known = catalog.tables.get(table_id)
+    if known is None:
+        raise NotFound("table-not-found", table_id=table_id)
+    return table_body(known, catalog.version, await state.addresses.known())
+
+
+def made_schema(state: ServerState, name: SchemaName, version: int | None) -> SchemaBody:
+    """The schema as its create left it. Raises NotFound if it is gone and that version too."""
+    catalog = left_by(state, version)
+    return schema_body(catalog.schema(name.catalog, name.schema), catalog.version)
+
+
+def made_catalog(state: ServerState, name: str, version: int | None) -> CatalogBody:
+    """As of a schema."""
+    catalog = left_by(state, version)
+    must_have_catalog(catalog, name)
+    return catalog_body(catalog.catalogs[name], catalog.version)
+
+
+def left_by(state: ServerState, version: int | None) -> Catalog:
+    """The catalog of a version; as it is now, if the version is none or not kept any more."""
+    found = state.follower.at(version) if version is not None else None
+    return found or state.follower.catalog

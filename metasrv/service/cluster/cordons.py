@@ -1,0 +1,77 @@
+"""Cordon, uncordon and drain of a node: it takes no new region, and then leads none any more."""
+
+from dataclasses import replace
+
+from keys.model.cluster import Cordon
+from metasrv.leadership.term import Term
+from metasrv.service.cluster.failover_plan import plan_drain
+from metasrv.service.cluster.failovers import FailoverPlan, situation, submitted, under_way
+from metasrv.service.cluster.nodes import node_body
+from metasrv.service.requests.asking import Asked
+from metasrv.service.requests.changing import Made, Patience, only_the_leader, replayed, waited
+from metasrv.service.requests.planning import plan_of
+from metasrv.service.state.state import ServerState
+from metasrv_base.wire.api.cluster import CordonRequest, DrainRequest, NodeBody
+
+
+async def cordon(
+    state: ServerState, asked: Asked, node_id: str, request: CordonRequest
+) -> NodeBody:
+    """Durable when it is answered. Again: the last reason stands."""
+    return await _set(state, asked, node_id, request.reason)
+
+
+async def uncordon(state: ServerState, asked: Asked, node_id: str) -> NodeBody:
+    """It takes new regions again; those that left it stay where they are."""
+    return await _set(state, asked, node_id, None)
+
+
+async def _set(state: ServerState, asked: Asked, node_id: str, reason: str | None) -> NodeBody:
+    asked.require_no_version()
+    with only_the_leader():
+        term = await state.leading()
+        term.nodes.entry(node_id)
+        cordon = _cordon(state, asked, reason)
+        if asked.dry_run:
+            found = term.nodes.node(node_id)
+            would_be = found.node.model_copy(update={"cordon": cordon})
+            return node_body(replace(found, node=would_be), state.follower.catalog)
+        await term.nodes.set_cordon(node_id, cordon)
+        return node_body(term.nodes.node(node_id), state.follower.catalog)
+
+
+def _cordon(state: ServerState, asked: Asked, reason: str | None) -> Cordon | None:
+    if reason is None:
+        return None
+    return Cordon(reason=reason, by=asked.principal, at_ms=state.clock.wall_ms())
+
+
+async def drain(
+    state: ServerState, asked: Asked, node_id: str, request: DrainRequest
+) -> tuple[Made, ...] | FailoverPlan:
+    """Cordons it, then moves every region it leads, each once its lease has ended (P4).
+
+    A node that regions are leaving already: that procedure, whoever asked for it.
+    """
+    asked.require_no_version()
+    patience = Patience.of(state, asked)
+    with only_the_leader():
+        term = await state.leading()
+        known = await replayed(term, asked)
+        if known is None:
+            facts = situation(state, term)
+            planned = plan_drain(node_id, request, facts)
+            if asked.dry_run:
+                plan = await plan_of(term, planned.kind, planned.state, asked.client())
+                return FailoverPlan((plan,), facts.catalog.version)
+            await _hold_off(state, term, asked, node_id, request.reason)
+            known = under_way(term, node_id) or await submitted(state, term, asked, planned)
+        return (await waited(term, known, patience),)
+
+
+async def _hold_off(
+    state: ServerState, term: Term, asked: Asked, node_id: str, reason: str
+) -> None:
+    """A cordon that stands already keeps its reason."""
+    if term.nodes.entry(node_id).node.cordon is None:
+        await term.nodes.set_cordon(node_id, _cordon(state, asked, reason))

@@ -1,0 +1,145 @@
+"""POST /v1/failovers: one procedure for a node, or one for each table and leader of the regions."""
+
+from dataclasses import dataclass
+
+from keys.model.records import ProcedureHistory
+from metasrv.leadership.term import Term
+from metasrv.service.cluster.failover_plan import (
+    Leaving,
+    Situation,
+    plan_node,
+    plan_regions,
+    validate,
+)
+from metasrv.service.requests.asking import Asked
+from metasrv.service.requests.changing import (
+    Made,
+    Patience,
+    only_the_leader,
+    replayed,
+    stored,
+    waited,
+)
+from metasrv.service.requests.planning import plan_of
+from metasrv.service.requests.wishes import in_the_way, locked
+from metasrv.service.state.state import ServerState
+from metasrv_base.wire.api.procedures import FailoverRequest
+from procedures.dry_run.plan import Plan
+from procedures.engine.submit import Submission, Submitted
+from procedures.kinds.failover.failover_node import FAILOVER_NODE
+
+
+@dataclass(frozen=True, slots=True)
+class FailoverPlan:
+    """A dry run of a failover."""
+
+    plans: tuple[Plan, ...]
+    catalog_version: int
+
+
+async def fail_over(
+    state: ServerState, asked: Asked, request: FailoverRequest
+) -> tuple[Made, ...] | FailoverPlan:
+    """A repeated request finds the procedures of the first one, and adds those that it did not
+    come to submit."""
+    validate(request)
+    asked.require_no_version()
+    patience = Patience.of(state, asked)
+    with only_the_leader():
+        term = await state.leading()
+        if asked.dry_run:
+            return await _plans(state, term, asked, request)
+        if request.node_id is not None:
+            known: tuple[Submitted, ...] = (await _one_node(state, term, asked, request),)
+        else:
+            known = await _some_regions(state, term, asked, request)
+        return tuple([await waited(term, one, patience) for one in known])
+
+
+async def _plans(
+    state: ServerState, term: Term, asked: Asked, request: FailoverRequest
+) -> FailoverPlan:
+    facts = situation(state, term)
+    if request.node_id is not None:
+        planned: tuple[Leaving, ...] = (plan_node(request, facts),)
+    else:
+        planned = plan_regions(request, request.region_ids or (), facts)
+    plans = [
+        await plan_of(term, one.kind, one.state, asked.client(expected_epoch=one.expected_epoch))
+        for one in planned
+    ]
+    return FailoverPlan(tuple(plans), facts.catalog.version)
+
+
+async def _one_node(
+    state: ServerState, term: Term, asked: Asked, request: FailoverRequest
+) -> Submitted:
+    """A node that is being failed over already: that procedure, whoever asked for it."""
+    known = await replayed(term, asked)
+    if known is not None:
+        return known
+    known = under_way(term, request.node_id)
+    if known is not None:
+        return known
+    planned = plan_node(request, situation(state, term))
+    return await submitted(state, term, asked, planned)
+
+
+async def _some_regions(
+    state: ServerState, term: Term, asked: Asked, request: FailoverRequest
+) -> tuple[Submitted, ...]:
+    known = await _known(term, asked)
+    left = list(request.region_ids or ())
+    for one in known:
+        covered = await _regions_of(term, one.procedure)
+        left = [region for region in left if region not in covered]
+    planned = plan_regions(request, left, situation(state, term)) if left else ()
+    for part, plan in enumerate(planned, start=len(known)):
+        known.append(await submitted(state, term, asked, plan, part))
+    return tuple(known)
+
+
+async def _known(term: Term, asked: Asked) -> list[Submitted]:
+    """Parts are submitted in order, so the first that is missing ends the search."""
+    found: list[Submitted] = []
+    while True:
+        one = await replayed(term, asked, len(found))
+        if one is None:
+            return found
+        found.append(one)
+
+
+async def _regions_of(term: Term, procedure: str) -> frozenset[str]:
+    found = await term.manager.find(procedure)
+    record = found.last if isinstance(found, ProcedureHistory) else found.held.record
+    return frozenset(record.state["region_ids"])
+
+
+def under_way(term: Term, node_id: str | None) -> Submitted | None:
+    """The procedure by which regions leave that node already."""
+    for procedure, entry in term.manager.living():
+        record = entry.held.record
+        if record.kind == FAILOVER_NODE.name and record.resource.id == node_id:
+            return Submitted(procedure, replayed=False)
+    return None
+
+
+async def submitted(
+    state: ServerState, term: Term, asked: Asked, planned: Leaving, part: int = 0
+) -> Submitted:
+    """Raises Conflict("object-locked") where it would queue and the client does not want that."""
+    blockers = in_the_way(planned.kind.locks(planned.state), term.manager)
+    if blockers and not asked.queue:
+        raise locked(blockers)
+    client = asked.client(part=part, expected_epoch=planned.expected_epoch)
+    wish = Submission(state.ids.procedure_id(), client, asked.fingerprint)
+    return await stored(state, term, planned.kind, planned.state, wish)
+
+
+def situation(state: ServerState, term: Term) -> Situation:
+    return Situation(
+        catalog=state.follower.catalog,
+        statuses=term.nodes.statuses(),
+        views=term.ports.placement.nodes(),
+        maintenance=term.settings.maintenance,
+    )

@@ -1,0 +1,190 @@
+"""Nodes and regions as the leader knows them: the catalog's word beside the nodes' reports."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from heapq import nsmallest
+
+from keys.catalog.catalog import Catalog, Table
+from keys.model.cluster import Cordon, Node
+from keys.model.tables import RegionRoute
+from metasrv.nodes.status import HeldBack, NodeStatus
+from metasrv.service.bodies.shapes import Addresses, region_body, time_of
+from metasrv.service.catalog.listing import Wanted, list_name, next_token
+from metasrv.service.catalog.reading import Freshness, View, page_view, view
+from metasrv.service.named import find_region, is_node_id
+from metasrv.service.pages import page_of
+from metasrv.service.state.state import ServerState
+from metasrv_base.concurrency.turns import Turns, by_turns, slices
+from metasrv_base.errors import NotFound
+from metasrv_base.ids import RegionId, table_of
+from metasrv_base.wire.api.cluster import (
+    CordonBody,
+    FailoverHeldBody,
+    NodeBody,
+    NodeList,
+    RegionBody,
+    RegionList,
+    RemovalBody,
+)
+from metasrv_base.wire.node.nodes import RegionStat
+
+LOOKED_AT_ONCE = 4_096  # tables, some 8 ms; for each slice as many are put in order as a page has
+Reports = Mapping[str, Mapping[str, RegionStat]]
+"""Node -> region id -> what the node last said of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionFilter:
+    node: str | None = None
+    table_id: int | None = None
+
+
+async def nodes(state: ServerState) -> NodeList:
+    term = await state.leading()
+    catalog = state.follower.catalog
+    return NodeList(nodes=tuple(node_body(one, catalog) for one in term.nodes.statuses()))
+
+
+async def node(state: ServerState, node_id: str) -> NodeBody:
+    """Raises NotFound for a node that never registered."""
+    term = await state.leading()
+    if not is_node_id(node_id):
+        raise NotFound("not-found", what="node", name=node_id)
+    return node_body(term.nodes.node(node_id), state.follower.catalog)
+
+
+def node_body(status: NodeStatus, catalog: Catalog) -> NodeBody:
+    node = status.node
+    return NodeBody(
+        id=node.node_id,
+        role=node.role,
+        state=status.state.value,
+        address=node.address,
+        zone=node.zone,
+        root=node.root,
+        version=node.version,
+        incarnation=node.incarnation,
+        registered_at=time_of(node.registered_at_ms),
+        phi=round(status.phi, 3),
+        heard_ms_ago=status.heard_ms_ago,
+        lease_left_ms=status.lease_left_ms,
+        cordon=_cordon_body(node.cordon),
+        dead_since=None if node.dead_since_ms is None else time_of(node.dead_since_ms),
+        removal=_removal_body(status),
+        quarantined=_quarantined(node, catalog),
+        failover_held=_held_body(status.held),
+        principal=node.principal,
+        resources=status.resources,
+        leads=catalog.led_by(node.node_id),
+        regions=tuple(status.regions[region] for region in sorted(status.regions)),
+    )
+
+
+def _cordon_body(cordon: Cordon | None) -> CordonBody | None:
+    if cordon is None:
+        return None
+    return CordonBody(reason=cordon.reason, by=cordon.by, at=time_of(cordon.at_ms))
+
+
+def _removal_body(status: NodeStatus) -> RemovalBody | None:
+    returned = status.node.returned
+    removal = status.removal if returned is None else returned.removal
+    if removal is None:
+        return None
+    return RemovalBody(
+        reason=removal.reason, by=removal.by, at=time_of(removal.at_ms), lost=removal.lost
+    )
+
+
+def _quarantined(node: Node, catalog: Catalog) -> tuple[str, ...]:
+    """Returns the folders that a returned node brought back, except those of regions it leads."""
+    if node.returned is None:
+        return ()
+    routes = (table.route.region_routes for table in catalog.on_node(node.node_id))
+    led = {region.root for regions in routes for region in regions}
+    return tuple(one for one in node.returned.folders if f"{node.root}/regions/{one}" not in led)
+
+
+def _held_body(held: HeldBack | None) -> FailoverHeldBody | None:
+    if held is None:
+        return None
+    return FailoverHeldBody(
+        reason=held.hold.reason,
+        since=time_of(held.since_ms),
+        until=None if held.hold.until_ms is None else time_of(held.hold.until_ms),
+        ends=held.hold.ends,
+    )
+
+
+async def region(
+    state: ServerState, region_id: str, freshness: Freshness
+) -> tuple[RegionBody, View]:
+    """A region of a living table. Raises NotFound."""
+    reports = await _reports(state)
+    found = await view(state, freshness)
+    table, route = find_region(found.catalog, region_id)
+    return _shape(table, route, await state.addresses.known(), reports), found
+
+
+async def regions(
+    state: ServerState, wanted: Wanted, only: RegionFilter
+) -> tuple[RegionList, View]:
+    """By id; those of a node, of a table, or all."""
+    reports = await _reports(state)
+    name = await list_name(state, wanted, only.node, only.table_id)
+    found, token = await page_view(state, wanted.freshness, name, wanted.token)
+    after = token.after if token else None
+    items = await by_turns(_chosen(found.catalog, only, int(after[0]) if after else 0, wanted.size))
+    page = page_of(items, _place, after, wanted.size)
+    addresses = await state.addresses.known()
+    body = RegionList(
+        regions=tuple(_shape(table, route, addresses, reports) for table, route in page.items),
+        catalog_version=found.catalog.version,
+        next_page_token=next_token(name, found.catalog.version, page),
+    )
+    return body, found
+
+
+async def _reports(state: ServerState) -> Reports:
+    term = await state.leading()
+    return {status.node.node_id: status.regions for status in term.nodes.statuses()}
+
+
+def _chosen(
+    catalog: Catalog, only: RegionFilter, after: int, size: int
+) -> Turns[list[tuple[Table, RegionRoute]]]:
+    """In order, and enough of them for a page above the region *after*: each table has one or
+    more, but of the first, and of none other, all may be below."""
+    first = table_of(RegionId(after))
+    tables = catalog.tables.values() if only.node is None else catalog.on_node(only.node)
+    chosen: list[Table] = []
+    for some in slices(tables, LOOKED_AT_ONCE):
+        living = (
+            table
+            for table in some
+            if table.info.table_id >= first and only.table_id in (None, table.info.table_id)
+            if table.dropped_at_ms is None
+            if catalog.is_visible(table.info.catalog, table.info.schema_name)
+        )
+        chosen = nsmallest(size + 2, [*chosen, *living], key=lambda table: table.info.table_id)
+        yield
+    return [
+        (table, route)
+        for table in chosen
+        for route in table.route.region_routes
+        if only.node in (None, route.leader)
+    ]
+
+
+def _place(item: tuple[Table, RegionRoute]) -> tuple[int]:
+    return (int(item[1].region_id),)
+
+
+def _shape(table: Table, route: RegionRoute, addresses: Addresses, reports: Reports) -> RegionBody:
+    return RegionBody(
+        **region_body(route, addresses).model_dump(),
+        table_id=table.info.table_id,
+        table=table.info.full_name,
+        root=route.root,
+        stat=reports.get(route.leader, {}).get(route.region_id),
+    )

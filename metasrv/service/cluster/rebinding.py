@@ -1,0 +1,28 @@
+"""POST /v1/nodes/{node}/rebind: another token speaks for a node from now on."""
+
+from dataclasses import replace
+
+from metasrv.service.cluster.nodes import node_body
+from metasrv.service.requests.asking import Asked
+from metasrv.service.requests.changing import only_the_leader
+from metasrv.service.state.state import ServerState
+from metasrv_base.wire.api.cluster import NodeBody, RebindRequest
+
+
+async def rebind(
+    state: ServerState, asked: Asked, node_id: str, request: RebindRequest
+) -> NodeBody:
+    """Durable when it is answered. The process is refused until it shows the new token.
+
+    Raises NotFound.
+    """
+    asked.require_no_version()
+    with only_the_leader():
+        term = await state.leading()
+        term.nodes.entry(node_id)
+        if asked.dry_run:
+            found = term.nodes.node(node_id)
+            would_be = found.node.model_copy(update={"principal": request.principal})
+            return node_body(replace(found, node=would_be), state.follower.catalog)
+        await term.nodes.set_principal(node_id, request.principal)
+        return node_body(term.nodes.node(node_id), state.follower.catalog)

@@ -1,0 +1,125 @@
+"""Settings, maintenance and the pause of procedures: read anywhere, changed at the leader."""
+
+from keys.model.cluster import Setting
+from metasrv.service.bodies.shapes import time_of
+from metasrv.service.requests.asking import Asked
+from metasrv.service.requests.changing import only_the_leader
+from metasrv.service.state.state import ServerState
+from metasrv.settings.settings import MAINTENANCE, PROCEDURES, Stored, read_settings
+from metasrv.settings.tunables import DEFAULTS, Tunables, meaning_of, must_be_a_setting, unit_of
+from metasrv_base.wire.api.cluster import (
+    MaintenanceBody,
+    MaintenanceRequest,
+    PauseBody,
+    PauseRequest,
+    SettingList,
+    SettingRequest,
+)
+from metasrv_base.wire.node.nodes import SettingBody
+
+
+async def settings(state: ServerState) -> SettingList:
+    """Every setting there is; one that was never changed shows its default."""
+    now = await _stored(state)
+    return SettingList(settings=tuple(_body(now, name) for name in sorted(Tunables.model_fields)))
+
+
+async def setting(state: ServerState, name: str) -> SettingBody:
+    """Raises NotFound."""
+    must_be_a_setting(name)
+    return _body(await _stored(state), name)
+
+
+async def put_setting(
+    state: ServerState, asked: Asked, name: str, request: SettingRequest
+) -> SettingBody:
+    """Raises NotFound, Refused, Conflict("version-mismatch")."""
+    return _body(await _put(state, asked, name, request.value, request.expected_version), name)
+
+
+async def maintenance(state: ServerState) -> MaintenanceBody:
+    """As it is now: one that has expired is off."""
+    return _maintenance(state, await _stored(state))
+
+
+def _maintenance(state: ServerState, found: Stored) -> MaintenanceBody:
+    now, change = found.values.maintenance, found.changes.get(MAINTENANCE)
+    return MaintenanceBody(
+        enabled=now.is_on(state.clock.wall_ms()),
+        reason=now.reason,
+        changed_by=change.changed_by if change else None,
+        changed_at=_changed_at(change),
+        expires_at=None if now.expires_at_ms is None else time_of(now.expires_at_ms),
+        version=change.version if change else 0,
+    )
+
+
+async def set_maintenance(
+    state: ServerState, asked: Asked, request: MaintenanceRequest
+) -> MaintenanceBody:
+    expires_at_ms = None
+    if request.enabled and request.expires_in_s is not None:
+        expires_at_ms = state.clock.wall_ms() + request.expires_in_s * 1000
+    value = {
+        "enabled": request.enabled,
+        "reason": request.reason,
+        "expires_at_ms": expires_at_ms,
+    }
+    return _maintenance(state, await _put(state, asked, MAINTENANCE, value))
+
+
+async def pause(state: ServerState) -> PauseBody:
+    return _pause(await _stored(state))
+
+
+def _pause(found: Stored) -> PauseBody:
+    now, change = found.values.procedures, found.changes.get(PROCEDURES)
+    return PauseBody(
+        paused=now.paused,
+        reason=now.reason,
+        changed_by=change.changed_by if change else None,
+        changed_at=_changed_at(change),
+        version=change.version if change else 0,
+    )
+
+
+async def set_pause(state: ServerState, asked: Asked, request: PauseRequest) -> PauseBody:
+    value = {"paused": request.paused, "reason": request.reason}
+    return _pause(await _put(state, asked, PROCEDURES, value))
+
+
+async def _put(
+    state: ServerState, asked: Asked, name: str, value: object, expected: int | None = None
+) -> Stored:
+    """All settings as they are then, or, in a dry run, as they would be."""
+    asked.require_no_version()
+    with only_the_leader():
+        term = await state.leading()
+        if asked.dry_run:
+            return await term.settings.foreseen(name, value, asked.principal, expected)
+        await term.settings.put(name, value, asked.principal, expected)
+        return term.settings.stored
+
+
+async def _stored(state: ServerState) -> Stored:
+    if state.leads and state.term is not None:
+        return state.term.settings.stored
+    return await read_settings(state.kv, deadline_ms=state.facts.store_deadline_ms)
+
+
+def _body(found: Stored, name: str) -> SettingBody:
+    change = found.changes.get(name)
+    return SettingBody(
+        name=name,
+        value=found.values.plain(name),
+        version=change.version if change else 0,
+        default=DEFAULTS.plain(name),
+        unit=unit_of(name),
+        meaning=meaning_of(name),
+        changed_by=change.changed_by if change else None,
+        changed_at=_changed_at(change),
+    )
+
+
+def _changed_at(change: Setting | None) -> str | None:
+    return None if change is None else time_of(change.changed_at_ms)

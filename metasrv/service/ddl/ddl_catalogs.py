@@ -1,0 +1,73 @@
+"""Create and drop of a catalog, judged and planned. Pure."""
+
+from functools import partial
+
+from keys.catalog.catalog import Catalog
+from keys.model.catalogs import CatalogInfo
+from keys.model.records import Lock
+from metasrv.service.requests.asking import Asked
+from metasrv.service.requests.wishes import (
+    Change,
+    Facts,
+    Stands,
+    Wish,
+    must_be_identifiers,
+    must_have_catalog,
+)
+from metasrv_base.errors import Conflict
+from metasrv_base.wire.api.table_rules import validate_schema
+from metasrv_base.wire.api.tables import CatalogSpec
+from metasrv_base.wire.problem.problems import refuse
+from procedures.kinds.namespaces.create_catalog import CREATE_CATALOG, CreateCatalog
+from procedures.kinds.namespaces.drop_catalog import DROP_CATALOG, DropCatalog
+from procedures.locking.locks import catalog_key, exclusive
+
+PLACEHOLDER_ID = 0
+
+
+def create_catalog(asked: Asked, spec: CatalogSpec) -> Wish:
+    refuse(validate_schema(spec))
+    asked.require_no_version()
+    return Wish(asked, partial(_wants, spec.name), partial(plan_create_catalog, spec))
+
+
+def drop_catalog(asked: Asked, name: str) -> Wish:
+    must_be_identifiers(name)
+    asked.require_no_version()
+    return Wish(asked, partial(_wants, name), partial(plan_drop_catalog, name, asked.cascade))
+
+
+def _wants(name: str, catalog: Catalog) -> tuple[Lock, ...]:
+    return (exclusive(catalog_key(name)),)
+
+
+def plan_create_catalog(spec: CatalogSpec, facts: Facts) -> Change | Stands:
+    existing = facts.catalog.catalogs.get(spec.name)
+    if existing is not None:
+        if not spec.if_not_exists:
+            raise Conflict("already-exists", what="catalog", name=spec.name)
+        if existing.options != spec.options:
+            raise Conflict("schema-conflict", name=spec.name)
+        return Stands(CREATE_CATALOG, existing)
+
+    def numbered(catalog_id: int) -> CreateCatalog:
+        info = CatalogInfo(
+            catalog_id=catalog_id,
+            name=spec.name,
+            options=spec.options,
+            created_at_ms=facts.now_ms,
+        )
+        return CreateCatalog(info=info, if_not_exists=spec.if_not_exists)
+
+    return Change(
+        CREATE_CATALOG, numbered(PLACEHOLDER_ID), sequence="catalog_id", numbered=numbered
+    )
+
+
+def plan_drop_catalog(name: str, cascade: bool, facts: Facts) -> Change:
+    must_have_catalog(facts.catalog, name)
+    count = sum(1 for catalog, _ in facts.catalog.schemas if catalog == name)
+    if count and not cascade:
+        raise Conflict("not-empty", name=name, count=count)
+    info = facts.catalog.catalogs[name]
+    return Change(DROP_CATALOG, DropCatalog(name=name, catalog_id=info.catalog_id, cascade=cascade))

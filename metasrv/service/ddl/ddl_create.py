@@ -1,0 +1,133 @@
+"""create_table, judged and planned: every id, node and folder is chosen before it is submitted."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from keys.catalog.catalog import Catalog
+from keys.model.records import Lock
+from keys.model.tables import Column, RegionRoute, RegionState, TableInfo, TableRoute
+from metasrv.service.ddl.sizes import must_fit
+from metasrv.service.requests.asking import Asked
+from metasrv.service.requests.wishes import Change, Facts, SchemaName, Stands, TableName, Wish
+from metasrv_base.errors import Conflict, Unavailable
+from metasrv_base.ids import TableId, region_id
+from metasrv_base.wire.api.table_rules import rule_of, validate_spec
+from metasrv_base.wire.api.tables import TableSpec
+from metasrv_base.wire.problem.problems import refuse
+from procedures.kinds.tables.create_table import CREATE_TABLE, CreateTable, is_like
+from procedures.locking.locks import catalog_key, exclusive, name_key, schema_key, shared
+from procedures.ports import NodeView
+from procedures.steps.placing import place, region_root
+
+FIRST_EPOCH = 1
+PLACEHOLDER_ID = 2**31 - 1  # as long as an id can become in years; replaced before submit
+
+
+@dataclass(frozen=True, slots=True)
+class TableToCreate:
+    name: TableName
+    spec: TableSpec
+
+
+def create_table(asked: Asked, schema: SchemaName, spec: TableSpec) -> Wish:
+    """Raises Refused with every fault of the spec."""
+    refuse(validate_spec(spec))
+    asked.require_no_version()
+    wanted = TableToCreate(TableName(schema.catalog, schema.schema, spec.name), spec)
+    return Wish(asked, partial(_wants, wanted.name), partial(plan_create_table, asked, wanted))
+
+
+def _wants(name: TableName, catalog: Catalog) -> tuple[Lock, ...]:
+    return (
+        shared(catalog_key(name.catalog)),
+        shared(schema_key(name.catalog, name.schema)),
+        exclusive(name_key(name.catalog, name.schema, name.table)),
+    )
+
+
+def plan_create_table(asked: Asked, wanted: TableToCreate, facts: Facts) -> Change | Stands:
+    name, spec = wanted.name, wanted.spec
+    facts.catalog.schema(name.catalog, name.schema)
+    info = table_info(wanted, PLACEHOLDER_ID, facts.now_ms)
+    existing = facts.catalog.find(name.catalog, name.schema, name.table)
+    if existing is not None:
+        if not spec.if_not_exists:
+            raise Conflict("already-exists", what="table", name=name.full)
+        if not is_like(existing.info, info):
+            raise Conflict("schema-conflict", name=name.full, table_id=existing.info.table_id)
+        return Stands(CREATE_TABLE, existing)
+    nodes = _place(facts.nodes, info.partition.regions)
+    route = table_route(PLACEHOLDER_ID, nodes)
+    must_fit(info, route, asked)
+    draft = CreateTable(info=info, route=route, if_not_exists=spec.if_not_exists)
+
+    def numbered(table_id: int) -> CreateTable:
+        own = info.model_copy(update={"table_id": table_id})
+        return draft.model_copy(update={"info": own, "route": table_route(table_id, nodes)})
+
+    return Change(CREATE_TABLE, draft, sequence="table_id", numbered=numbered)
+
+
+def table_info(wanted: TableToCreate, table_id: int, now_ms: int) -> TableInfo:
+    """Columns are numbered from 1 in the order given; every version begins at 1."""
+    name, spec = wanted.name, wanted.spec
+    ids = {column.name: number for number, column in enumerate(spec.columns, start=1)}
+    return TableInfo(
+        table_id=table_id,
+        catalog=name.catalog,
+        schema_name=name.schema,
+        name=name.table,
+        version=1,
+        schema_version=1,
+        schema_floor=1,
+        columns=tuple(
+            Column(
+                id=ids[column.name],
+                name=column.name,
+                type=column.type,
+                nullable=column.nullable,
+                default=column.default,
+            )
+            for column in spec.columns
+        ),
+        next_column_id=len(spec.columns) + 1,
+        primary_key=tuple(ids[column] for column in spec.primary_key),
+        partition=rule_of(spec.partition, spec.primary_key, ids),
+        options=spec.options,
+        replicas=spec.replicas,
+        created_at_ms=now_ms,
+    )
+
+
+def table_route(table_id: int, nodes: tuple[NodeView, ...]) -> TableRoute:
+    """One region for each of *nodes*. The create opens them, so the route is born announced."""
+    regions = []
+    for number, node in enumerate(nodes):
+        name = str(region_id(TableId(table_id), number))
+        regions.append(
+            RegionRoute(
+                region_id=name,
+                leader=node.node_id,
+                epoch=FIRST_EPOCH,
+                state=RegionState.OPEN,
+                root=region_root(node, name, FIRST_EPOCH),
+                announced=True,
+            )
+        )
+    return TableRoute(table_id=table_id, version=1, region_routes=tuple(regions))
+
+
+def _place(nodes: tuple[NodeView, ...], count: int) -> tuple[NodeView, ...]:
+    """Raises Conflict("node-not-eligible") with every node's reason; Unavailable while a node has
+    not said yet how much room it has: a new leader hears them all within a heartbeat."""
+    if not nodes:
+        raise Conflict("node-not-eligible", reason="none is registered")
+    try:
+        return place(nodes, count)
+    except Unavailable as error:
+        reasons = error.facts["reasons"]
+        assert isinstance(reasons, dict)
+        said = "; ".join(f"{node} is {reason}" for node, reason in reasons.items())
+        if any(node.alive and node.disk_free_bytes == 0 for node in nodes):
+            raise Unavailable("not-ready", what="a node", reasons=reasons) from error
+        raise Conflict("node-not-eligible", reason=said, reasons=reasons) from error

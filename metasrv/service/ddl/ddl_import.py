@@ -1,0 +1,36 @@
+"""import_table, judged and planned. Pure."""
+
+import posixpath
+from functools import partial
+
+from metasrv.service.ddl.ddl_tables import table_asked_for, wants_table
+from metasrv.service.requests.asking import Asked
+from metasrv.service.requests.wishes import Change, Facts, TableName, Wish
+from metasrv_base.errors import Refused
+from metasrv_base.wire.api.imports import ImportRequest
+from procedures.kinds.tables.import_table import IMPORT_TABLE, ImportTable
+from procedures.steps.importing import refuse_indexes
+
+
+def import_table(asked: Asked, name: TableName, request: ImportRequest) -> Wish:
+    """Raises Refused for a path that has another spelling: the same files would come twice."""
+    for place, path in enumerate(request.paths):
+        if posixpath.normpath(path) != path or path in request.paths[:place]:
+            expected = "an absolute, normal path, each once"
+            raise Refused(
+                "invalid-request", pointer=f"/paths/{place}", found=path, expected=expected
+            )
+    return Wish(asked, partial(wants_table, name), partial(plan_import, asked, name, request))
+
+
+def plan_import(asked: Asked, name: TableName, request: ImportRequest, facts: Facts) -> Change:
+    info = table_asked_for(asked, name, facts).info
+    refuse_indexes(info)
+    state = ImportTable(
+        catalog=name.catalog,
+        schema_name=name.schema,
+        name=name.table,
+        table_id=info.table_id,
+        paths=request.paths,
+    )
+    return Change(IMPORT_TABLE, state, info.table_id)

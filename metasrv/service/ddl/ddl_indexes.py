@@ -1,0 +1,136 @@
+"""create_index and drop_index, judged and planned; indexes as the catalog has them."""
+
+from collections.abc import Mapping
+from functools import partial
+
+from keys.catalog.catalog import Table
+from keys.model.tables import Index, TableInfo
+from metasrv.service.bodies.shapes import index_body
+from metasrv.service.catalog.index_coverage import coverages
+from metasrv.service.catalog.reading import Freshness, View, view
+from metasrv.service.ddl.ddl_tables import table_asked_for, wants_table
+from metasrv.service.nearby import hint
+from metasrv.service.requests.asking import Asked
+from metasrv.service.requests.wishes import (
+    Change,
+    Facts,
+    Stands,
+    TableName,
+    Wish,
+    must_be_identifiers,
+    table_named,
+)
+from metasrv.service.state.state import ServerState
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import NotFound
+from metasrv_base.wire.api.coverage import IndexCoverage
+from metasrv_base.wire.api.table_rules import index_errors
+from metasrv_base.wire.api.tables import IndexBody, IndexList, IndexSpec
+from metasrv_base.wire.problem.problems import refuse
+from procedures.kinds.alter.alter_operations import AddIndex, DropIndex, ValidateIndex, drafted
+from procedures.kinds.alter.alter_table import AlterTable
+from procedures.kinds.alter.index_kinds import CREATE_INDEX, DROP_INDEX, VALIDATE_INDEX
+
+
+def create_index(asked: Asked, name: TableName, spec: IndexSpec) -> Wish:
+    refuse(index_errors(spec))
+    return Wish(asked, partial(wants_table, name), partial(plan_create_index, asked, name, spec))
+
+
+def validate_index(asked: Asked, name: TableName, index: str) -> Wish:
+    must_be_identifiers(index)
+    return Wish(asked, partial(wants_table, name), partial(plan_validate_index, asked, name, index))
+
+
+def drop_index(asked: Asked, name: TableName, index: str) -> Wish:
+    must_be_identifiers(index)
+    return Wish(asked, partial(wants_table, name), partial(plan_drop_index, asked, name, index))
+
+
+def plan_create_index(
+    asked: Asked, name: TableName, spec: IndexSpec, facts: Facts
+) -> Change | Stands:
+    table = table_asked_for(asked, name, facts)
+    info = table.info
+    operation = AddIndex(
+        name=spec.name,
+        columns=spec.columns,
+        unique=spec.unique,
+        not_valid=spec.not_valid,
+        if_not_exists=spec.if_not_exists,
+    )
+    if not drafted(info, (operation,)).moves:
+        return Stands(CREATE_INDEX, table, spec.name)
+    return Change(CREATE_INDEX, _state(name, info, operation), info.table_id)
+
+
+def plan_validate_index(asked: Asked, name: TableName, index: str, facts: Facts) -> Change | Stands:
+    table = table_asked_for(asked, name, facts)
+    info = table.info
+    _found(info, index)
+    operation = ValidateIndex(name=index)
+    if not drafted(info, (operation,)).moves:
+        return Stands(VALIDATE_INDEX, table, index)
+    return Change(VALIDATE_INDEX, _state(name, info, operation), info.table_id)
+
+
+def plan_drop_index(asked: Asked, name: TableName, index: str, facts: Facts) -> Change:
+    info = table_asked_for(asked, name, facts).info
+    _found(info, index)
+    state = _state(name, info, DropIndex(name=index))
+    state = state.model_copy(update={"grace_ms": asked.grace_s * 1_000})
+    return Change(DROP_INDEX, state, info.table_id)
+
+
+def _state(
+    name: TableName, info: TableInfo, operation: AddIndex | ValidateIndex | DropIndex
+) -> AlterTable:
+    return AlterTable(
+        catalog=name.catalog,
+        schema_name=name.schema,
+        name=name.table,
+        table_id=info.table_id,
+        operations=(operation,),
+    )
+
+
+async def indexes(
+    state: ServerState, name: TableName, freshness: Freshness
+) -> tuple[IndexList, View]:
+    found = await view(state, freshness)
+    table = table_named(found.catalog, name)
+    covered = await _covered(state, table)
+    bodies = tuple(_body(table.info, index.name, covered) for index in table.info.indexes)
+    return IndexList(indexes=bodies, catalog_version=found.catalog.version), found
+
+
+async def index(
+    state: ServerState, name: TableName, wanted: str, freshness: Freshness
+) -> tuple[IndexBody, View]:
+    """Raises NotFound, with what comes close."""
+    must_be_identifiers(wanted)
+    found = await view(state, freshness)
+    table = table_named(found.catalog, name)
+    _found(table.info, wanted)
+    return _body(table.info, wanted, await _covered(state, table)), found
+
+
+async def _covered(state: ServerState, table: Table) -> Mapping[int, IndexCoverage]:
+    """The store is asked only if there is an index that may be on its way."""
+    if all(one.state is not ElementState.WRITE_ONLY for one in table.info.indexes):
+        return {}
+    return await coverages(state, table)
+
+
+def _body(info: TableInfo, name: str, covered: Mapping[int, IndexCoverage]) -> IndexBody:
+    names = {column.id: column.name for column in info.columns}
+    found = _found(info, name)
+    return index_body(found, names).model_copy(update={"coverage": covered.get(found.id)})
+
+
+def _found(info: TableInfo, name: str) -> Index:
+    for one in info.indexes:
+        if one.name == name:
+            return one
+    close = hint(name, [one.name for one in info.indexes])
+    raise NotFound("not-found", what="index", name=name, **close)

@@ -1,0 +1,79 @@
+"""Create and drop of a schema, judged and planned. Pure."""
+
+from functools import partial
+
+from keys.catalog.catalog import Catalog
+from keys.model.catalogs import SchemaInfo
+from keys.model.records import Lock
+from metasrv.service.requests.asking import Asked
+from metasrv.service.requests.wishes import (
+    Change,
+    Facts,
+    SchemaName,
+    Stands,
+    Wish,
+    must_be_identifiers,
+    must_have_catalog,
+)
+from metasrv_base.errors import Conflict
+from metasrv_base.wire.api.table_rules import validate_schema
+from metasrv_base.wire.api.tables import SchemaSpec
+from metasrv_base.wire.problem.problems import refuse
+from procedures.kinds.namespaces.create_schema import CREATE_SCHEMA, CreateSchema
+from procedures.kinds.namespaces.drop_schema import DROP_SCHEMA, DropSchema
+from procedures.locking.locks import catalog_key, exclusive, schema_key, shared
+
+PLACEHOLDER_ID = 0
+
+
+def create_schema(asked: Asked, catalog: str, spec: SchemaSpec) -> Wish:
+    must_be_identifiers(catalog)
+    refuse(validate_schema(spec))
+    asked.require_no_version()
+    name = SchemaName(catalog, spec.name)
+    return Wish(asked, partial(_wants, name), partial(plan_create_schema, name, spec))
+
+
+def drop_schema(asked: Asked, name: SchemaName) -> Wish:
+    asked.require_no_version()
+    return Wish(asked, partial(_wants, name), partial(plan_drop_schema, name, asked.cascade))
+
+
+def _wants(name: SchemaName, catalog: Catalog) -> tuple[Lock, ...]:
+    return (shared(catalog_key(name.catalog)), exclusive(schema_key(name.catalog, name.schema)))
+
+
+def plan_create_schema(name: SchemaName, spec: SchemaSpec, facts: Facts) -> Change | Stands:
+    must_have_catalog(facts.catalog, name.catalog)
+    existing = facts.catalog.schemas.get((name.catalog, name.schema))
+    if existing is not None:
+        if not spec.if_not_exists:
+            raise Conflict("already-exists", what="schema", name=name.full)
+        if existing.options != spec.options:
+            raise Conflict("schema-conflict", name=name.full)
+        return Stands(CREATE_SCHEMA, existing)
+
+    def numbered(schema_id: int) -> CreateSchema:
+        return CreateSchema(
+            info=SchemaInfo(
+                schema_id=schema_id,
+                catalog=name.catalog,
+                name=name.schema,
+                options=spec.options,
+                created_at_ms=facts.now_ms,
+            ),
+            if_not_exists=spec.if_not_exists,
+        )
+
+    return Change(CREATE_SCHEMA, numbered(PLACEHOLDER_ID), sequence="schema_id", numbered=numbered)
+
+
+def plan_drop_schema(name: SchemaName, cascade: bool, facts: Facts) -> Change:
+    info = facts.catalog.schema(name.catalog, name.schema)
+    count = len(facts.catalog.names.get((name.catalog, name.schema), ()))
+    if count and not cascade:
+        raise Conflict("not-empty", name=name.full, count=count)
+    state = DropSchema(
+        catalog=name.catalog, name=name.schema, schema_id=info.schema_id, cascade=cascade
+    )
+    return Change(DROP_SCHEMA, state)

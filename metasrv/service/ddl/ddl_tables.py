@@ -1,0 +1,245 @@
+"""drop, undrop, truncate, rename and alter of a table, judged and planned. Pure."""
+
+from functools import partial
+
+from keys.catalog.catalog import Catalog, Table
+from keys.model.records import Lock
+from metasrv.service.bodies.shapes import time_of
+from metasrv.service.requests.asking import Asked, TableTag
+from metasrv.service.requests.wishes import Change, Facts, TableName, Wish, table_named
+from metasrv_base.errors import Conflict, NotFound, Refused
+from metasrv_base.schema.types import parse_type
+from metasrv_base.wire.api import changes
+from metasrv_base.wire.api.changes import AlterOperation, AlterRequest, RenameRequest, UndropRequest
+from metasrv_base.wire.api.table_rules import (
+    evaluated,
+    validate_alter,
+    validate_rename,
+    validate_undrop,
+)
+from metasrv_base.wire.problem.problems import refuse
+from procedures.kinds.alter import alter_operations as stored
+from procedures.kinds.alter import constraint_operations as constraints
+from procedures.kinds.alter.alter_operations import Operation, drafted
+from procedures.kinds.alter.alter_table import ALTER_TABLE, AlterTable, must_fit
+from procedures.kinds.alter.type_operations import AlterType
+from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
+from procedures.kinds.tables.rename_table import RENAME_TABLE, RenameTable
+from procedures.kinds.tables.truncate_table import TRUNCATE_TABLE, TruncateTable
+from procedures.kinds.tables.undrop_table import UNDROP_TABLE, UndropTable
+from procedures.locking.locks import (
+    catalog_key,
+    distinct,
+    exclusive,
+    name_key,
+    schema_key,
+    shared,
+    table_key,
+)
+
+
+def drop_table(asked: Asked, name: TableName) -> Wish:
+    plan = partial(plan_drop_table, asked, name)
+    return Wish(asked, partial(wants_table, name), plan, joins=DROP_TABLE.name)
+
+
+def undrop_table(asked: Asked, name: TableName, request: UndropRequest) -> Wish:
+    refuse(validate_undrop(request))
+    target = TableName(name.catalog, name.schema, request.new_name or name.table)
+
+    def wants(catalog: Catalog) -> tuple[Lock, ...]:
+        return distinct(*wants_table(name, catalog), *wants_table(target, catalog))
+
+    return Wish(asked, wants, partial(plan_undrop_table, asked, name, target, request.table_id))
+
+
+def truncate_table(asked: Asked, name: TableName) -> Wish:
+    return Wish(asked, partial(wants_table, name), partial(plan_truncate_table, asked, name))
+
+
+def rename_table(asked: Asked, name: TableName, request: RenameRequest) -> Wish:
+    refuse(validate_rename(request))
+    target = TableName(name.catalog, request.new_schema or name.schema, request.new_name)
+
+    def wants(catalog: Catalog) -> tuple[Lock, ...]:
+        return distinct(*wants_table(name, catalog), *wants_table(target, catalog))
+
+    plan = partial(plan_rename_table, asked, name, target, request.exchange)
+    return Wish(asked, wants, plan)
+
+
+def alter_table(asked: Asked, name: TableName, request: AlterRequest) -> Wish:
+    refuse(validate_alter(request))
+    return Wish(asked, partial(wants_table, name), partial(plan_alter_table, asked, name, request))
+
+
+def wants_table(name: TableName, catalog: Catalog) -> tuple[Lock, ...]:
+    """Whatever could give this name another meaning, or is at work on a table that bears it."""
+    table = catalog.find(name.catalog, name.schema, name.table)
+    dropped = catalog.dropped(name.catalog, name.schema, name.table)
+    tables = [*([table] if table else []), *dropped]
+    return (
+        shared(catalog_key(name.catalog)),
+        shared(schema_key(name.catalog, name.schema)),
+        exclusive(name_key(name.catalog, name.schema, name.table)),
+        *(exclusive(table_key(table.info.table_id)) for table in tables),
+    )
+
+
+def plan_drop_table(asked: Asked, name: TableName, facts: Facts) -> Change:
+    table = table_asked_for(asked, name, facts)
+    state = DropTable(
+        catalog=name.catalog,
+        schema_name=name.schema,
+        name=name.table,
+        table_id=table.info.table_id,
+    )
+    return Change(DROP_TABLE, state, table.info.table_id)
+
+
+def plan_truncate_table(asked: Asked, name: TableName, facts: Facts) -> Change:
+    table = table_asked_for(asked, name, facts)
+    state = TruncateTable(
+        catalog=name.catalog,
+        schema_name=name.schema,
+        name=name.table,
+        table_id=table.info.table_id,
+    )
+    return Change(TRUNCATE_TABLE, state, table.info.table_id)
+
+
+def plan_rename_table(
+    asked: Asked, name: TableName, target: TableName, exchange: bool, facts: Facts
+) -> Change:
+    table = table_asked_for(asked, name, facts)
+    if target == name:
+        raise Refused("invalid-schema-change", name=name.full, reason="that is its name already")
+    facts.catalog.schema(target.catalog, target.schema)
+    other = table_named(facts.catalog, target) if exchange else None
+    if other is None and facts.catalog.find(target.catalog, target.schema, target.table):
+        raise Conflict("already-exists", what="table", name=target.full)
+    state = RenameTable(
+        catalog=name.catalog,
+        schema_name=name.schema,
+        name=name.table,
+        table_id=table.info.table_id,
+        new_schema=target.schema,
+        new_name=target.table,
+        other_id=None if other is None else other.info.table_id,
+    )
+    return Change(RENAME_TABLE, state, table.info.table_id)
+
+
+def plan_alter_table(asked: Asked, name: TableName, request: AlterRequest, facts: Facts) -> Change:
+    table = table_asked_for(asked, name, facts)
+    operations = tuple(
+        _stored(operation, facts.now_ms, f"/operations/{number}")
+        for number, operation in enumerate(request.operations)
+    )
+    draft = drafted(table.info, operations)
+    state = AlterTable(
+        catalog=name.catalog,
+        schema_name=name.schema,
+        name=name.table,
+        table_id=table.info.table_id,
+        operations=operations,
+        grace_ms=request.grace_s * 1_000,
+    )
+    must_fit(draft, state, table.route, asked.client())
+    return Change(ALTER_TABLE, state, table.info.table_id)
+
+
+def _stored(operation: AlterOperation, now_ms: int, here: str) -> Operation:
+    """`validate_alter` has refused what is not built yet."""
+    match operation:
+        case changes.SetOptions():
+            return stored.SetOptions(options=operation.options)
+        case changes.RenameColumn():
+            return stored.RenameColumn(name=operation.name, new_name=operation.new_name)
+        case changes.AddColumn():
+            column = operation.column
+            type, pointer = parse_type(column.type), f"{here}/column/default"
+            return stored.AddColumn(
+                name=column.name,
+                type=column.type,
+                nullable=column.nullable,
+                default=evaluated(type, column.default, now_ms, pointer),
+                after=operation.after,
+            )
+        case changes.DropColumn():
+            return stored.DropColumn(name=operation.name)
+        case changes.SetDefault():
+            return stored.SetDefault(name=operation.name, default=operation.default)
+        case changes.AlterType():
+            return AlterType(name=operation.name, type=operation.type)
+        case _:
+            return _constraint(operation)
+
+
+def _constraint(operation: AlterOperation) -> Operation:
+    match operation:
+        case changes.SetNullable(name=column, nullable=True):
+            return constraints.DropNotNull(name=column)
+        case changes.SetNullable(name=column):
+            return constraints.SetNotNull(name=column)
+        case changes.ValidateConstraint():
+            return constraints.ValidateConstraint(name=operation.name)
+        case changes.DropConstraint():
+            return constraints.DropConstraint(name=operation.name)
+        case changes.AddConstraint(name=name, check=str(check), not_valid=later):
+            return constraints.AddCheck(name=name, expression=check, not_valid=later)
+        case changes.AddConstraint(name=name, not_null=str(column), not_valid=later):
+            return constraints.SetNotNull(name=column, constraint=name, not_valid=later)
+    raise AssertionError(operation.op)
+
+
+def plan_undrop_table(
+    asked: Asked, name: TableName, target: TableName, table_id: int | None, facts: Facts
+) -> Change:
+    """*target*: the name it will bear, in the schema it was dropped from."""
+    schema = facts.catalog.schema(name.catalog, name.schema)
+    dropped = dropped_table(name, table_id, facts.catalog)
+    asked.require_version(name.full, _tag(dropped))
+    if facts.catalog.find(target.catalog, target.schema, target.table) is not None:
+        raise Conflict("already-exists", what="table", name=target.full)
+    state = UndropTable(
+        table_id=dropped.info.table_id,
+        catalog=name.catalog,
+        schema_name=name.schema,
+        old_name=name.table,
+        new_name=target.table,
+        schema_id=schema.schema_id,
+    )
+    return Change(UNDROP_TABLE, state, dropped.info.table_id)
+
+
+def dropped_table(name: TableName, table_id: int | None, catalog: Catalog) -> Table:
+    """The one dropped table that is meant."""
+    found = [
+        table
+        for table in catalog.dropped(name.catalog, name.schema, name.table)
+        if table_id in (None, table.info.table_id)
+    ]
+    if not found:
+        raise NotFound("table-not-found", name=f"{name.full} among the dropped ones")
+    if len(found) > 1:
+        raise Conflict(
+            "ambiguous-dropped-table",
+            name=name.full,
+            candidates=[table.info.table_id for table in found],
+            dropped_at={
+                str(table.info.table_id): time_of(table.dropped_at_ms or 0) for table in found
+            },
+        )
+    return found[0]
+
+
+def table_asked_for(asked: Asked, name: TableName, facts: Facts) -> Table:
+    """The table that bears the name, at the version the client requires."""
+    table = table_named(facts.catalog, name)
+    asked.require_version(name.full, _tag(table))
+    return table
+
+
+def _tag(table: Table) -> TableTag:
+    return TableTag(table.info.table_id, table.info.version)

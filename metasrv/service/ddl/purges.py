@@ -1,0 +1,48 @@
+"""POST /v1/purges: a dropped table is deleted for good, before its retention is over."""
+
+from functools import partial
+
+from keys.catalog.catalog import Catalog, Table
+from keys.model.records import Lock
+from metasrv.service.ddl.ddl_tables import dropped_table
+from metasrv.service.requests.asking import Asked
+from metasrv.service.requests.wishes import Change, Facts, TableName, Wish
+from metasrv_base.errors import NotFound
+from metasrv_base.wire.api.changes import PurgeRequest
+from metasrv_base.wire.problem.problems import FieldError, refuse
+from procedures.kinds.tables.purge_table import PURGE_TABLE, PurgeTable
+from procedures.locking.locks import exclusive, table_key
+
+
+def purge_table(asked: Asked, request: PurgeRequest) -> Wish:
+    """Raises Refused for a name that is none."""
+    parts = request.table.split(".") if request.table is not None else []
+    if request.table_id is None and len(parts) != 3:
+        detail = "a table_id, or the full name of the table: catalog.schema.table"
+        refuse((FieldError(pointer="/table", detail=detail),))
+    name = TableName(*parts) if len(parts) == 3 else None
+
+    def wants(catalog: Catalog) -> tuple[Lock, ...]:
+        found = _dropped(catalog, request.table_id, name)
+        return tuple(exclusive(table_key(one.info.table_id)) for one in found)
+
+    return Wish(asked, wants, partial(_plan, request.table_id, name))
+
+
+def _dropped(catalog: Catalog, table_id: int | None, name: TableName | None) -> list[Table]:
+    if name is not None:
+        return list(catalog.dropped(name.catalog, name.schema, name.table))
+    found = None if table_id is None else catalog.tables.get(table_id)
+    return [] if found is None or found.dropped_at_ms is None else [found]
+
+
+def _plan(table_id: int | None, name: TableName | None, facts: Facts) -> Change:
+    """Raises NotFound; Conflict("ambiguous-dropped-table")."""
+    if name is not None:
+        table = dropped_table(name, table_id, facts.catalog)
+    else:
+        found = _dropped(facts.catalog, table_id, name)
+        if not found:
+            raise NotFound("table-not-found", name=f"{table_id} among the dropped ones")
+        table = found[0]
+    return Change(PURGE_TABLE, PurgeTable.of(table), table.info.table_id)

@@ -1,0 +1,39 @@
+"""The undrop of an index or a column: its drop, which waits out its grace time, is cancelled."""
+
+from keys.model.records import Phase
+from keys.model.tables import TableInfo
+from metasrv.service.catalog.reading import Freshness, view
+from metasrv.service.requests.changing import only_the_leader
+from metasrv.service.requests.wishes import TableName, must_be_identifiers, table_named
+from metasrv.service.state.state import ServerState
+from metasrv_base.errors import NotFound
+from procedures.elements.moves import What
+from procedures.kinds.alter.alter_table import AlterTable
+from procedures.scheduling.manager import Manager
+
+
+async def drop_under_way(state: ServerState, table: TableName, what: What, name: str) -> str:
+    """The procedure that drops it: to cancel it, until it is past its brink. Raises NotFound."""
+    must_be_identifiers(name)
+    with only_the_leader():
+        term = await state.leading()
+        found = await view(state, Freshness())
+    drop = _drop_of(term.manager, table_named(found.catalog, table).info, what, name)
+    if drop is None:
+        raise NotFound(what=f"drop under way of {what}", name=name)
+    return drop
+
+
+def _drop_of(manager: Manager, info: TableInfo, what: What, name: str) -> str | None:
+    """The procedure that has taken it from public, and has not ended."""
+    elements = info.columns if what is What.COLUMN else info.indexes
+    ids = {one.id for one in elements if one.name == name}
+    for procedure, entry in manager.living():
+        record = entry.held.record
+        is_alter = "operations" in record.state and record.phase is Phase.FORWARD
+        if not is_alter or record.state.get("table_id") != info.table_id:
+            continue
+        moves = AlterTable.model_validate(record.state).moves
+        if any(one.what is what and not one.adds and one.id in ids for one in moves):
+            return procedure
+    return None

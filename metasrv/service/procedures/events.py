@@ -1,0 +1,70 @@
+"""What happens to one procedure, as it happens: each event is the procedure as it stands then.
+
+So nothing is lost by resuming: what a client did not see is in the timeline of the next event.
+"""
+
+import re
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+
+from metasrv.service.procedures import procedures
+from metasrv.service.procedures.procedures import Shown
+from metasrv.service.state.state import ServerState
+from metasrv_base.errors import NotLeader, Unavailable
+from metasrv_base.wire.http import sse
+
+BEAT_MS = 5_000  # of silence, then a sign of life; also how late the end of a term is seen
+STREAMS_MAX = 1_000  # of one server; each is a connection and a task
+_ID = re.compile(r"[0-9]+\.[ -~]{1,200}|[a-z_]{1,32}")
+
+
+def id_of(shown: Shown) -> str:
+    """The ETag without its quotes."""
+    return shown.etag.strip('"')
+
+
+async def events(
+    state: ServerState, procedure: str, first: Shown, known: str | None
+) -> AsyncGenerator[bytes]:
+    """From *first* on, unless that is *known* (`Last-Event-ID`), to its end or ours."""
+    with counted(state):
+        if known is not None and not _ID.fullmatch(known):
+            yield sse.RESET
+        if known != id_of(first):
+            yield _event(first)
+        shown = first
+        while not shown.body.done:
+            try:
+                found = await procedures.get(state, procedure, unlike=shown.etag, wait_ms=BEAT_MS)
+            except (NotLeader, Unavailable):
+                yield sse.GOAWAY
+                return
+            if found.etag != shown.etag:
+                yield _event(found)
+            elif not state.is_stopping:
+                yield sse.BEAT
+            shown = found
+            if state.is_stopping and not shown.body.done:  # the wait was cut short
+                yield sse.GOAWAY
+                return
+
+
+def must_have_room(state: ServerState) -> None:
+    """Raises Unavailable("not-ready")."""
+    if state.streams >= STREAMS_MAX:
+        raise Unavailable("not-ready", what="a place for another stream")
+
+
+def _event(shown: Shown) -> bytes:
+    name = "end" if shown.body.done else "procedure"
+    return sse.event(name, shown.body.model_dump_json(by_alias=True), id_of(shown))
+
+
+@contextmanager
+def counted(state: ServerState) -> Iterator[None]:
+    """Among the streams of this server, while inside."""
+    state.streams += 1
+    try:
+        yield
+    finally:
+        state.streams -= 1

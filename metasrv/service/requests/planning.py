@@ -1,0 +1,72 @@
+"""Dry runs: the plan of a change as things are now, with all that stands in its way."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from keys.model.records import Lock, ProcedureHistory, Submission
+from metasrv.leadership.term import Term
+from metasrv.service.state.history import FIRST_ID, LAST_ID, History
+from procedures.dry_run.estimates import ASSUMED, Estimates, Rate, measured
+from procedures.dry_run.plan import Blocker, Obstacle, Plan
+from procedures.dry_run.rehearse import Wish, rehearse
+from procedures.engine.control import State
+from procedures.engine.entry import Entry
+from procedures.kinds.registry import KINDS
+from procedures.machine import Kind, ProcedureState
+from procedures.scheduling.manager import Manager
+
+LOOKED_AT_MAX = 1_024  # procedures that are over, for the reorgs among them
+
+
+async def plan_of(term: Term, kind: Kind[Any], state: ProcedureState, client: Submission) -> Plan:
+    """Nothing is stored, no node hears of it. Raises Unavailable where the store is away."""
+    estimates = Estimates(term.nodes.size_of, await _rate_of(term, kind, state))
+    plan = await rehearse(KINDS, Wish(kind, state, client), term.ports, estimates)
+    for one in plan.family:
+        one.blockers[:0] = _holders(one.locks, term.manager)
+    plan.blockers[:0] = _at_the_door(kind, term.manager)
+    return plan
+
+
+async def _rate_of(term: Term, kind: Kind[Any], state: ProcedureState) -> Rate:
+    """As the last reorgs read; only if it may read rows."""
+    if not kind.is_paced:
+        return ASSUMED
+    ports = term.ports
+    history = History(ports.kv, ports.deadline_ms, FIRST_ID, LAST_ID, ports.clock.wall_ms())
+    ended: list[ProcedureHistory] = []
+    async for _, window in history.windows():
+        ended += [window[one] for one in sorted(window, reverse=True)]
+        if len(ended) >= LOOKED_AT_MAX:
+            break
+    return measured(ended, kind.resource(state))
+
+
+def _at_the_door(kind: Kind[Any], manager: Manager) -> Iterator[Blocker]:
+    """What everybody who comes now meets, whatever it wants. Named as `waiting_for` names it."""
+    if not manager.gate.is_open:
+        yield Blocker(Obstacle.MAINTENANCE, manager.gate.reason)
+    if not manager.has_room(kind):
+        yield Blocker(Obstacle.ADMISSION, "too-many-procedures", waits=False)
+    elif not manager.has_place(kind):
+        yield Blocker(Obstacle.ADMISSION, "running procedures")
+
+
+def _holders(locks: Sequence[Lock], manager: Manager) -> Iterator[Blocker]:
+    """Who has its locks, or stands before it; not those that it would go before (P2)."""
+    overtaken = manager.locks.overtaken_by(tuple(locks), {})
+    for procedure, key in manager.locks.conflicts(locks):
+        entry = manager.entry(procedure)
+        if entry is not None and procedure not in overtaken:
+            yield Blocker(obstacle_of(entry), procedure, key)
+
+
+def obstacle_of(entry: Entry) -> Obstacle:
+    """Whether waiting alone helps against one that has a lock."""
+    return _AT_REST.get(entry.state, Obstacle.LOCK)
+
+
+_AT_REST: Mapping[State, Obstacle] = {
+    State.PAUSED: Obstacle.PAUSED,
+    State.POISONED: Obstacle.POISON,
+}

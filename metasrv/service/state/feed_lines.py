@@ -1,0 +1,232 @@
+"""The catalog as lines of the feed. A table and an update are written once for all readers."""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from keys.catalog.catalog import Catalog, Table
+from keys.model.log import (
+    CatalogDropping,
+    CatalogUpdate,
+    Entry,
+    RouteChanged,
+    SchemaDropping,
+    TableAltered,
+    TableCreated,
+    TableDropped,
+    TableRenamed,
+    TablesExchanged,
+    TableUndropped,
+)
+from keys.model.tables import RegionRoute, RegionState
+from metasrv_base.elements.states import ElementState
+from metasrv_base.wire.frontend.feed import (
+    AddressChange,
+    Alive,
+    FeedColumn,
+    FeedConstraint,
+    FeedIndex,
+    FeedLine,
+    FeedRegion,
+    FeedTable,
+    Goaway,
+    Snapshot,
+    Update,
+)
+
+WRITE_ONLY, PUBLIC = ElementState.WRITE_ONLY, ElementState.PUBLIC
+PART_TABLES = 64  # of a snapshot in one line: some 64 KiB, and all that a slow reader holds here
+TABLES_KEPT = 4_096  # texts of tables, some 4 MiB of tables of a few columns
+UPDATES_KEPT = 256  # texts of the last updates: readers that follow are nearly all at the newest
+
+Wanted = frozenset[int] | None
+"""Ids of the tables that a reader asked for; None: all."""
+
+
+@dataclass(slots=True)
+class FeedLines:
+    """Lines for any reader, and the texts that several will want."""
+
+    _tables: OrderedDict[int, tuple[Table, bytes]] = field(default_factory=OrderedDict)
+    _updates: OrderedDict[int, bytes] = field(default_factory=OrderedDict)
+
+    def snapshot(
+        self, catalog: Catalog, wanted: Wanted, addresses: Mapping[str, str]
+    ) -> Iterator[bytes]:
+        """The parts of *catalog*, each made when it is asked for."""
+        tables = (self._text(table, catalog) for table in living(catalog, wanted))
+        is_last = False
+        while not is_last:
+            part = list(islice(tables, PART_TABLES))
+            is_last = len(part) < PART_TABLES
+            known = dict(addresses) if is_last else {}
+            rest = Snapshot(version=catalog.version, tables=(), addresses=known, is_last=is_last)
+            yield _filled(line_of(rest), b",".join(part))
+
+    def update(self, update: CatalogUpdate, after: Catalog, wanted: Wanted) -> bytes:
+        """What *update* changed; *after* is the catalog that it made."""
+        assert after.version == update.version
+        if wanted is not None:
+            return self._update(update, after, wanted)
+        text = self._updates.get(update.version)
+        if text is None:
+            text = self._updates[update.version] = self._update(update, after, None)
+            if len(self._updates) > UPDATES_KEPT:
+                self._updates.popitem(last=False)
+        return text
+
+    def _update(self, update: CatalogUpdate, after: Catalog, wanted: Wanted) -> bytes:
+        touched = {table for entry in update.entries for table in touched_by(entry, after)}
+        hidden = {table for entry in update.entries for table in hidden_by(entry, after)} - touched
+        if wanted is not None:
+            touched, hidden = touched & wanted, hidden & wanted
+        seen = {table.info.table_id: table for table in living(after, frozenset(touched))}
+        rest = Update(
+            version=update.version,
+            hidden=tuple(sorted(hidden)),
+            gone=tuple(sorted(touched - seen.keys())),
+        )
+        tables = b",".join(self._text(table, after) for table in seen.values())
+        return _filled(line_of(rest), tables)
+
+    def _text(self, table: Table, catalog: Catalog) -> bytes:
+        if not catalog.shows(table):  # nobody asks for it often
+            return _text_of(table, WRITE_ONLY)
+        number = table.info.table_id
+        known = self._tables.get(number)
+        if known is not None and known[0] is table:
+            self._tables.move_to_end(number)
+            return known[1]
+        text = _text_of(table, PUBLIC)
+        self._tables[number] = table, text
+        self._tables.move_to_end(number)
+        if len(self._tables) > TABLES_KEPT:
+            self._tables.popitem(last=False)
+        return text
+
+
+_NO_TABLES = b'"tables":[]'
+
+
+def _filled(line: bytes, tables: bytes) -> bytes:
+    """*line* with the texts of its tables: the first field of that name is its own."""
+    return line.replace(_NO_TABLES, b'"tables":[' + tables + b"]", 1)
+
+
+def line_of(line: FeedLine) -> bytes:
+    return line.model_dump_json().encode() + b"\n"
+
+
+GOAWAY = line_of(Goaway())
+
+
+def alive(catalog: Catalog, leader: str | None, *, is_stale: bool) -> bytes:
+    return line_of(Alive(version=catalog.version, leader=leader, is_stale=is_stale))
+
+
+def moved(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[bytes]:
+    """Where nodes are reached now, of those that are not reached as *before*."""
+    for node in sorted(before.keys() | after.keys()):
+        address = after.get(node)
+        if address != before.get(node):
+            yield line_of(AddressChange(node=node, address=address))
+
+
+def living(catalog: Catalog, wanted: Wanted) -> Iterator[Table]:
+    """The tables that statements use, hidden ones too; by id where they are asked for."""
+    if wanted is None:
+        found = iter(catalog.tables.values())
+    else:
+        found = (catalog.tables[one] for one in sorted(wanted) if one in catalog.tables)
+    return (table for table in found if table.dropped_at_ms is None)
+
+
+def touched_by(entry: Entry, after: Catalog) -> Iterator[int]:
+    """Ids of the tables that are others after *entry*, or gone."""
+    match entry:
+        case TableCreated() | TableAltered() | TableRenamed() | TableUndropped():
+            yield entry.info.table_id
+        case TablesExchanged():
+            yield from (entry.first.table_id, entry.second.table_id)
+        case TableDropped() | RouteChanged():
+            yield entry.table_id
+        case _:  # of a table that is gone already, or of what is no table
+            return
+
+
+def hidden_by(entry: Entry, after: Catalog) -> Iterator[int]:
+    """Ids of the tables that nobody finds any more after *entry*, and that are what they were."""
+    match entry:
+        case SchemaDropping():
+            yield from after.names.get((entry.info.catalog, entry.info.name), {}).values()
+        case CatalogDropping():
+            for (catalog, _), names in after.names.items():
+                if catalog == entry.info.name:
+                    yield from names.values()
+        case _:
+            return
+
+
+def _text_of(table: Table, state: ElementState) -> bytes:
+    return feed_table(table, state).model_dump_json().encode()
+
+
+def feed_table(table: Table, state: ElementState = PUBLIC) -> FeedTable:
+    info = table.info
+    return FeedTable(
+        id=info.table_id,
+        catalog=info.catalog,
+        schema_name=info.schema_name,
+        name=info.name,
+        version=info.version,
+        schema_version=info.schema_version,
+        schema_floor=info.schema_floor,
+        state=state,
+        columns=tuple(
+            FeedColumn(
+                id=column.id,
+                name=column.name,
+                type=column.type,
+                nullable=column.nullable,
+                default=column.default,
+                origin_default=column.origin_default,
+                replaces=column.replaces,
+                state=column.state,
+            )
+            for column in info.columns
+        ),
+        indexes=tuple(
+            FeedIndex(
+                id=index.id,
+                name=index.name,
+                columns=index.columns,
+                unique=index.unique,
+                state=index.state,
+            )
+            for index in info.indexes
+        ),
+        constraints=tuple(
+            FeedConstraint(
+                id=constraint.id,
+                name=constraint.name,
+                kind=constraint.kind.value,
+                columns=constraint.columns,
+                expression=constraint.expression,
+                state=constraint.state,
+            )
+            for constraint in info.constraints
+        ),
+        primary_key=info.primary_key,
+        partition=info.partition,
+        regions=tuple(_feed_region(region) for region in table.route.region_routes),
+    )
+
+
+def _feed_region(region: RegionRoute) -> FeedRegion:
+    return FeedRegion(
+        region_id=region.region_id,
+        leader=None if region.state is RegionState.LOST else region.leader,
+        epoch=region.epoch,
+        state=region.state.value,
+    )

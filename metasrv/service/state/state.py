@@ -1,0 +1,229 @@
+"""What one server knows at this moment: its catalog, who leads, and its term while it leads."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+from keys.catalog.follower import Follower
+from keys.commit.txn import snapshot
+from keys.model.cluster import Cluster, ClusterKey, Leader
+from keys.store.kv import Kv
+from metasrv.leadership.term import Term
+from metasrv.program.version import VERSION
+from metasrv.service.state.addresses import Addresses
+from metasrv.service.state.feed_lines import FeedLines
+from metasrv.service.state.table_texts import TableTexts
+from metasrv_base.clock import Clock
+from metasrv_base.errors import NotLeader, Unavailable
+from metasrv_base.ids import Ids
+
+READY_MS_MAX = 5_000  # a new leader reads its records within this, or the client asks again
+
+
+class Config(Protocol):
+    """The settings that answers depend on; a part of ServerConfig."""
+
+    @property
+    def server_id(self) -> str: ...
+    @property
+    def leader_ttl_ms(self) -> int: ...
+    @property
+    def store_deadline_ms(self) -> int: ...
+
+
+class World(Protocol):
+    """What a server has whether it leads or not; a part of metasrv.leadership.leadership.World."""
+
+    @property
+    def config(self) -> Config: ...
+    @property
+    def kv(self) -> Kv: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def ids(self) -> Ids: ...
+    @property
+    def follower(self) -> Follower: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What never changes while the process runs."""
+
+    server: str
+    url: str
+    version: str
+    lease_ms: int
+    """A catalog that has not been heard of for longer is stale (docs/protocols.md P7)."""
+    store_deadline_ms: int
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ending:
+    """Something under way that ends before its time, as soon as `is_due`.
+
+    Nothing in it leads back to it: else each request would leave garbage that only the collector
+    finds, its task included.
+    """
+
+    is_due: Callable[[], bool]
+    limit: asyncio.Timeout
+
+
+@dataclass(slots=True)
+class ServerState:
+    """Written by the program's election task; read by every request."""
+
+    facts: ServerFacts
+    kv: Kv
+    follower: Follower
+    clock: Clock
+    ids: Ids
+    addresses: Addresses
+    texts: TableTexts = field(default_factory=TableTexts)
+    feed: FeedLines = field(default_factory=FeedLines)
+    cluster_id: str | None = None
+    term: Term | None = None
+    """While this server leads."""
+    leader: Leader | None = None
+    """Who led when we last looked; None: nobody."""
+    is_valid: Callable[[], bool] = field(default=_never)
+    """Whether our own lease surely lives: beyond it we no longer act as the leader."""
+    streams: int = 0
+    """Event streams that are open."""
+    is_stopping: bool = False
+    """This server was told to end: nobody waits here any more."""
+    on_term: list[Callable[[Term], None]] = field(default_factory=list)
+    """Told of each term of this server as it begins."""
+    _watching: dict[_Ending, None] = field(default_factory=dict)
+    """Looked at whenever we hear who leads, or that we end; in order, so that a simulation of it
+    can be repeated."""
+
+    @classmethod
+    def of(cls, world: World, url: str) -> Self:
+        config = world.config
+        facts = ServerFacts(
+            server=config.server_id,
+            url=url,
+            version=VERSION,
+            lease_ms=config.leader_ttl_ms,
+            store_deadline_ms=config.store_deadline_ms,
+        )
+        return cls(
+            facts=facts,
+            kv=world.kv,
+            follower=world.follower,
+            clock=world.clock,
+            ids=world.ids,
+            addresses=Addresses(world.kv, world.clock, config.store_deadline_ms),
+        )
+
+    # Told by the election ----------------------------------------------------------------------
+
+    def heard(self, leader: Leader | None) -> None:
+        self.leader = leader
+        self._look_around()
+
+    def begin(self, term: Term | None) -> None:
+        """A term of this server has begun, or (None) has ended."""
+        self.term = term
+        if term is None:
+            self.leader = None
+            return
+        self.cluster_id = term.cluster_id
+        for tell in self.on_term:
+            tell(term)
+        self.leader = Leader(server=self.facts.server, url=self.facts.url, lease="")
+        self._look_around()
+
+    def stop(self) -> None:
+        """Ends streams and long polls, so that what is left are answers under way."""
+        self.is_stopping = True
+        self._look_around()
+
+    def _look_around(self) -> None:
+        for ending in tuple(self._watching):
+            self._look_at(ending)
+
+    def _look_at(self, ending: _Ending) -> None:
+        if ending.is_due():
+            self._watching.pop(ending, None)
+            ending.limit.reschedule(asyncio.get_running_loop().time())
+
+    # Asked by requests -------------------------------------------------------------------------
+
+    @property
+    def leads(self) -> bool:
+        return self.term is not None and self.is_valid()
+
+    @property
+    def other_leader(self) -> Leader | None:
+        """Another server that leads, as far as we know."""
+        leader = self.leader
+        return leader if leader is not None and leader.server != self.facts.server else None
+
+    def as_long_as(self, leader: Leader) -> AbstractAsyncContextManager[None]:
+        """Ends what is inside, by TimeoutError, once we hear that another than *leader* leads."""
+        return self._until(lambda: self.leader not in (None, leader))
+
+    def while_serving(self) -> AbstractAsyncContextManager[None]:
+        """Ends what is inside, by TimeoutError, once this server is told to end."""
+        return self._until(lambda: self.is_stopping)
+
+    @asynccontextmanager
+    async def _until(self, is_due: Callable[[], bool]) -> AsyncIterator[None]:
+        async with asyncio.timeout(None) as limit:
+            ending = _Ending(is_due, limit)
+            self._watching[ending] = None
+            self._look_at(ending)
+            try:
+                yield
+            finally:
+                self._watching.pop(ending, None)
+
+    def led(self) -> Term:
+        """Our term, perhaps before it has read its records: for what nodes say, which cannot wait.
+
+        Raises NotLeader with the leader's URL if another leads, Unavailable("no-leader") if nobody
+        is known to.
+        """
+        term = self.term
+        if term is not None and self.is_valid():
+            return term
+        other = self.other_leader
+        if other is not None:
+            raise NotLeader("not-leader", leader_url=other.url)
+        raise Unavailable("no-leader")
+
+    async def leading(self) -> Term:
+        """Our term, once it is ready. Raises as `led`, and Unavailable("not-ready")."""
+        term = self.led()
+        if term.ready.is_set():
+            return term
+        try:
+            async with asyncio.timeout(READY_MS_MAX / 1000):
+                await term.ready.wait()
+        except TimeoutError as error:
+            raise Unavailable("not-ready", what="the leader") from error
+        return term
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the store has been silent for longer than a lease, or was never heard."""
+        heard = self.follower.heard_at_ms
+        return heard is None or self.clock.mono_ms() - heard > self.facts.lease_ms
+
+    async def cluster(self) -> str | None:
+        """The cluster's id; None until the first leader has made it. Raises Unavailable."""
+        if self.cluster_id is None:
+            key = ClusterKey()
+            seen = await snapshot(self.kv, key, deadline_ms=self.facts.store_deadline_ms)
+            stored: Cluster | None = seen.get(key)
+            self.cluster_id = stored.cluster_id if stored else None
+        return self.cluster_id

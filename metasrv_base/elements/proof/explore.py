@@ -1,0 +1,140 @@
+"""Every state that a change can come to, breadth first: the first fault found is the nearest.
+
+There are two servers, two rows, a region, an owner and a reorg. In flight are, at any moment, a
+transaction that each server can begin and commit, an older one that each may have left open, and a
+write on its way that nobody waits for; how many come one after the other has no bound.
+
+Two reductions, both exact. A write is conditional on the row that was read, so a transaction reads
+and commits in one step: whatever comes in between makes it read again. And a transaction that uses
+the newest version its server has is not told apart from one that begins later.
+
+One region stands for all: what is wrong is wrong of rows of one region (unique keys do not cross
+regions, docs/protocols.md P6), and the owner goes on when the last of them has raised its floor.
+"""
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from metasrv_base.elements.proof import owner, servers
+from metasrv_base.elements.proof.database import Fault, perform
+from metasrv_base.elements.proof.journey import Change, journey
+from metasrv_base.elements.proof.mirrored import Mirrored
+from metasrv_base.elements.proof.protocol import PRODUCT, Protocol
+from metasrv_base.elements.proof.space import Perform, Space
+from metasrv_base.elements.proof.world import NONE, Event, Phase, Server, Setting, Step, World
+
+SERVERS = 2
+ANY = frozenset(Fault)
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """What was found. Where there is no fault, every state was visited."""
+
+    change: Change
+    states: int
+    published: frozenset[str]
+    """Every sequence of versions that came about."""
+    happened: frozenset[str]
+    """Forms of all events."""
+    fault: Fault | None = None
+    trace: tuple[str, ...] = ()
+    """A shortest way to the fault."""
+
+    def __str__(self) -> str:
+        if self.fault is None:
+            return f"{self.change.name}: holds, {self.states} states"
+        lines = (f"{self.change.name}: {self.fault} after {self.states} states", *self.trace)
+        return "\n    ".join(lines)
+
+
+def explore(
+    change: Change,
+    protocol: Protocol = PRODUCT,
+    perform: Perform = perform,
+    seek: Container[Fault] = ANY,
+) -> Exploration:
+    """Visit every state; stop at the first with a fault that is in *seek*."""
+    kind = Mirrored if change.mirrors else Space
+    on = Setting(kind(change, protocol, perform), journey(change), protocol)
+    parents: dict[World, World | None] = dict.fromkeys(_starts(on))
+    happened: set[str] = set()
+    found = None
+    queue = list(parents)
+    for world in queue:  # which grows
+        found = _fault(on, world, seek)
+        if found is not None:
+            break
+        for (form, *_), after in _steps(on, world):
+            happened.add(form)
+            canonical = _canonical(after)
+            if canonical not in parents:
+                parents[canonical] = world
+                queue.append(canonical)
+    published = frozenset(str(on.nodes[at]) for at in {world.at for world in parents})
+    trace = () if found is None else tuple(_trace(on, _path(parents, world)))
+    return Exploration(change, len(parents), published, frozenset(happened), found, trace)
+
+
+def _starts(on: Setting) -> Iterator[World]:
+    """Nothing is published yet, and everybody knows what was there before."""
+    everybody = (Server(0, True, NONE),) * SERVERS
+    for db in on.space.starts(on.nodes[0].line[0]):
+        yield World(db, 0, Phase.FLOORED, 0, everybody, None, None)
+
+
+def _steps(on: Setting, world: World) -> Iterator[Step]:
+    yield from servers.steps(on, world)
+    yield from owner.steps(on, world)
+
+
+def _canonical(world: World) -> World:
+    """Servers have no names: of the worlds that differ in who is who, one is visited."""
+    first, second = world.servers
+    return world if first <= second else world._replace(servers=(second, first))
+
+
+def _fault(on: Setting, world: World, seek: Container[Fault]) -> Fault | None:
+    """What is wrong for anybody who can still read, or for good."""
+    line = on.nodes[world.at].line
+    used = {line[-1]}
+    for version, _, pinned in world.servers:
+        if version >= world.floor:
+            used.add(line[version])
+        if pinned >= world.floor:
+            used.add(line[pinned])
+    cleaned = len(used) == 1 and (on.protocol.cleans_first or world.phase is Phase.FLOORED)
+    for states in used:
+        for fault in on.space.faults(states, world.db):
+            if fault in seek and (fault is not Fault.LEFT_OVER or cleaned):
+                return fault
+    return None
+
+
+def _path(parents: Mapping[World, World | None], world: World) -> list[World]:
+    path: list[World] = []
+    last: World | None = world
+    while last is not None:
+        path.append(last)
+        last = parents[last]
+    return path[::-1]
+
+
+def _trace(on: Setting, path: Sequence[World]) -> Iterator[str]:
+    """What happens on *path*, taken again with servers that keep their names."""
+    world = path[0]
+    yield on.space.text(world.db)
+    for goal in path[1:]:
+        event, after = next(step for step in _steps(on, world) if _canonical(step[1]) == goal)
+        changed = f"  [{on.space.text(after.db)}]" if after.db != world.db else ""
+        yield _text(event) + changed
+        world = after
+
+
+def _text(event: Event) -> str:
+    form, *arguments = event
+    return str(form).format(*map(_shown, arguments))
+
+
+def _shown(argument: object) -> str:
+    return " + ".join(map(str, argument)) if isinstance(argument, tuple) else str(argument)

@@ -1,0 +1,149 @@
+"""What the owner of a change does, and its reorg: wait, floor, complete, publish, undo."""
+
+from collections.abc import Iterator
+
+from metasrv_base.elements.proof.database import KEYS
+from metasrv_base.elements.proof.journey import Node, Way
+from metasrv_base.elements.proof.protocol import Put
+from metasrv_base.elements.proof.world import (
+    DONE,
+    DUPLICATE,
+    NONE,
+    Job,
+    Phase,
+    Server,
+    Setting,
+    Step,
+    World,
+)
+
+
+def steps(on: Setting, world: World) -> Iterator[Step]:
+    node = on.nodes[world.at]
+    match world.phase:
+        case Phase.WAITING if _is_drained(on, world, node):
+            event = ("owner: nobody uses a version older than {}", node.line[-1])
+            yield event, world._replace(phase=Phase.DRAINED)
+        case Phase.DRAINED:
+            yield from _raises(on, world, node)
+        case Phase.FLOORED if node.onward is not None:
+            yield from _publishes(on, world, node.onward)
+    yield from _fails_over(on, world)
+    if node.back is not None:
+        event = ("owner: undoes, publishes {}", on.nodes[node.back].line[-1])
+        yield event, _at(on, world, node.back)
+    if node.rival is not None and not on.protocol.fences_owner:
+        event = ("deposed owner: publishes {}", on.nodes[node.rival].line[-1])
+        yield event, _at(on, world, node.rival)
+    if world.job is not None:
+        yield from _puts(on, world, world.job)
+
+
+def _is_drained(on: Setting, world: World, node: Node) -> bool:
+    return all(
+        server.version == node.version and (server.pinned == NONE or not on.protocol.drains)
+        for server in world.servers
+        if server.counted
+    )
+
+
+def _raises(on: Setting, world: World, node: Node) -> Iterator[Step]:
+    """The floor takes hold; what is below it can do nothing any more. The reorg reads there."""
+    version = node.version
+    if on.protocol.floor:
+        world = world._replace(
+            floor=version,
+            servers=tuple(_above(server, version) for server in world.servers),
+            sent=None if world.sent and world.sent.version < version else world.sent,
+        )
+        if world.job and world.job.version < version and on.protocol.fences_reorg:
+            world = world._replace(job=None)
+    world = world._replace(phase=Phase.FLOORED)
+    if on.protocol.reads_after_drain and world.job is None:
+        world = _begun(on, world, node)
+    if on.protocol.cleans_after_drain:
+        world = _cleaned(on, world, node)
+    yield ("owner: raises the floor to {}", node.line[-1]), world
+
+
+def _above(server: Server, floor: int) -> Server:
+    version = server.version if server.version >= floor else NONE
+    return Server(version, server.counted, server.pinned if server.pinned >= floor else NONE)
+
+
+def _begun(on: Setting, world: World, node: Node) -> World:
+    """The reorg has its snapshot."""
+    if not (node.flips and node.way is Way.ADD):
+        return world
+    completed = on.space.completed(world.db)
+    if completed is None:
+        return world._replace(job=Job(node.version, (DUPLICATE,)))
+    tasks = tuple(2 * value if value else DONE for value in on.space.snapshot(completed))
+    return world._replace(db=completed, job=Job(node.version, tasks))
+
+
+def _cleaned(on: Setting, world: World, node: Node) -> World:
+    """The delete reorg is done, if this is its time."""
+    if not on.protocol.cleans_first:
+        before, after = node.line[-2:] if node.version else node.line * 2
+    elif node.onward is not None:
+        before, after = node.line[-1], on.nodes[node.onward].line[-1]
+    else:
+        return world
+    return world._replace(db=on.space.cleaned(world.db, before, after))
+
+
+def _publishes(on: Setting, world: World, onward: int) -> Iterator[Step]:
+    if on.protocol.finishes_reorg and world.job is not None and not world.job.is_done:
+        return
+    event = ("owner: publishes {}", on.nodes[onward].line[-1])
+    yield event, _at(on, world._replace(job=None), onward)
+
+
+def _at(on: Setting, world: World, at: int) -> World:
+    """A version was published. Of a reorg that was left behind puts may be on their way."""
+    node = on.nodes[at]
+    world = world._replace(at=at, phase=Phase.WAITING)
+    if world.job is not None and on.protocol.fences_reorg and not on.protocol.floor:
+        world = world._replace(job=None)
+    if not on.protocol.reads_after_drain and world.job is None:
+        world = _begun(on, world, node)
+    if not on.protocol.cleans_after_drain:
+        world = _cleaned(on, world, node)
+    return world
+
+
+def _fails_over(on: Setting, world: World) -> Iterator[Step]:
+    """What the owner knew in memory is gone; what the region and the job have is not."""
+    if world.phase is not Phase.WAITING:
+        yield ("a new owner: waits anew",), world._replace(phase=Phase.WAITING)
+    elif not on.protocol.rewaits:
+        yield ("a new owner: does not wait",), world._replace(phase=Phase.DRAINED)
+
+
+def _puts(on: Setting, world: World, job: Job) -> Iterator[Step]:
+    for number, task in enumerate(job.tasks):
+        if task >= 0:
+            after = _put(on, world, job, number)
+            duplicate = after.job is not None and after.job.tasks[number] == DUPLICATE
+            form = "reorg: row {} was read as {}" + (", a duplicate" if duplicate else "")
+            yield (form, number % len(KEYS), "-ab"[task >> 1]), after
+
+
+def _put(on: Setting, world: World, job: Job, number: int) -> World:
+    """One try at one row."""
+    value, is_stale = divmod(job.tasks[number], 2)
+    row, put = on.space.snapshot(world.db)[number], on.protocol.put
+    if is_stale and put is Put.REREAD:
+        return _told(world, job, number, 2 * row if row else DONE)
+    if is_stale and (put in (Put.SKIP, Put.INGEST_ONCE) or (put is Put.INGEST and row != value)):
+        return _told(world, job, number, DONE)
+    after = on.space.put(world.db, number, value)
+    if after is None:
+        return _told(world, job, number, DUPLICATE)
+    return _told(world._replace(db=after), job, number, DONE)
+
+
+def _told(world: World, job: Job, number: int, task: int) -> World:
+    tasks = (*job.tasks[:number], task, *job.tasks[number + 1 :])
+    return world._replace(job=Job(job.version, tasks))

@@ -1,0 +1,72 @@
+"""Every error we raise on purpose answers one question: was it done, and may I try again?
+
+MetaError
+├── Refused        not done, and never will be as asked     NotFound
+├── Conflict       not done: the world moved; read again    NotLeader
+├── Unavailable    not done: never attempted; send it again
+├── Unknown        perhaps done; settled as docs/protocols.md P1 says, never guessed
+└── Corrupt        our own data makes no sense; wake a person
+
+The class says what a caller may do; `code`, one of the closed list in
+metasrv_base/wire/problem/problems.py, says what happened. Facts are named values that are safe to
+show; prose is made from them in one place.
+"""
+
+from typing import ClassVar
+
+
+class MetaError(Exception):
+    """An outcome that is not success. Raised only as one of the five classes below."""
+
+    default_code: ClassVar[str] = "internal"
+
+    def __init__(self, code: str | None = None, /, **facts: object) -> None:
+        self.code: str = code or self.default_code
+        self.facts: dict[str, object] = facts
+        super().__init__(self.code, facts)
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.facts.items())
+        return f"{self.code}({shown})"
+
+
+class Refused(MetaError):
+    """Not done and never will be as asked: change the request."""
+
+    default_code = "invalid-request"
+
+
+class NotFound(Refused):
+    """The thing named does not exist."""
+
+    default_code = "not-found"
+
+
+class Conflict(MetaError):
+    """Not done: the world moved or is busy. Read again, then decide again."""
+
+    default_code = "version-mismatch"
+
+
+class NotLeader(Conflict):
+    """This server may not do it: it does not lead, or its fence is lost."""
+
+    default_code = "not-leader"
+
+
+class Unavailable(MetaError):
+    """Never attempted; the same request may be sent again."""
+
+    default_code = "not-ready"
+
+
+class Unknown(MetaError):
+    """Perhaps done. Settled by sending the same bytes again (P1), never by a guess."""
+
+    default_code = "outcome-unknown"
+
+
+class Corrupt(MetaError):
+    """Our own data contradicts itself. Nothing is repaired silently."""
+
+    default_code = "internal"

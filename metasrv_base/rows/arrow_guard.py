@@ -1,0 +1,114 @@
+"""What an Arrow stream may be made of, judged before anything in it is decoded.
+
+A compressed buffer of a few kilobytes can ask for gigabytes; so batches come uncompressed, and
+nothing but a schema and record batches is read. Arrow's messages are flatbuffers (Arrow format,
+`Message.fbs`, MetadataVersion V5); of these we read two offsets and one presence.
+"""
+
+import struct
+
+from metasrv_base.errors import Refused
+
+PREFIX = struct.Struct("<Ii")
+"""Before each message: a mark, and the size of its metadata; 0: the end."""
+CONTINUES = 0xFFFFFFFF
+SCHEMA = 1
+RECORD_BATCH = 3
+_KINDS = {SCHEMA: "a schema", 2: "a dictionary", RECORD_BATCH: "a record batch", 4: "a tensor"}
+_KIND_FIELD = 1
+_HEADER_FIELD = 2  # Message: version, header_type, header, bodyLength
+_BODY_FIELD = 3
+_COMPRESSION_FIELD = 3  # RecordBatch: length, nodes, buffers, compression
+_SLOTS_START = 4  # of a vtable: behind its own size and the table's
+
+
+def check_messages(body: bytes) -> None:
+    """Raises Refused for what is no stream of messages with their lengths before them, and for a
+    message that is neither the schema, at the begin, nor an uncompressed record batch."""
+    view, at, wanted = memoryview(body), 0, SCHEMA
+    while at < len(view):
+        mark, size = _prefix(view, at)
+        if mark != CONTINUES or not 0 <= size <= len(view) - at - PREFIX.size:
+            raise _damaged()
+        at += PREFIX.size
+        if size == 0:
+            return
+        metadata = view[at : at + size]
+        check_message(metadata, wanted)
+        at += size + body_bytes(metadata)
+        wanted = RECORD_BATCH
+
+
+def check_message(metadata: bytes | memoryview, wanted: int) -> None:
+    """Raises Refused for a message of another kind, and for a compressed batch."""
+    found = kind_of(metadata)
+    if found != wanted:
+        raise Refused("invalid-request", reason=f"the Arrow stream holds {_named(found)}")
+    if wanted == RECORD_BATCH and is_compressed(metadata):
+        raise Refused("invalid-request", reason="the Arrow stream is compressed")
+
+
+def kind_of(metadata: bytes | memoryview) -> int:
+    """The type of a message's header; 0: there is none."""
+    try:
+        (root,) = struct.unpack_from("<I", metadata)
+        slot = _field(metadata, root, _KIND_FIELD)
+        return int(metadata[root + slot]) if slot else 0
+    except (struct.error, IndexError) as error:
+        raise _damaged() from error
+
+
+def is_compressed(metadata: bytes | memoryview) -> bool:
+    """Of a record batch's message. A damaged one is taken for compressed."""
+    try:
+        (root,) = struct.unpack_from("<I", metadata)
+        slot = _field(metadata, root, _HEADER_FIELD)
+        if not slot:
+            return True
+        (header,) = struct.unpack_from("<I", metadata, root + slot)
+        return _field(metadata, root + slot + header, _COMPRESSION_FIELD) != 0
+    except struct.error:
+        return True
+
+
+def body_bytes(metadata: bytes | memoryview) -> int:
+    """How many bytes of buffers follow a message's metadata. Raises Refused for none that can."""
+    try:
+        (root,) = struct.unpack_from("<I", metadata)
+        slot = _field(metadata, root, _BODY_FIELD)
+        (size,) = struct.unpack_from("<q", metadata, root + slot) if slot else (0,)
+    except struct.error:
+        size = -1
+    if size < 0:
+        raise _damaged()
+    return int(size)
+
+
+def _named(kind: int) -> str:
+    return _KINDS.get(kind, f"a message of type {kind}")
+
+
+def _prefix(view: memoryview, at: int) -> tuple[int, int]:
+    try:
+        mark, size = PREFIX.unpack_from(view, at)
+    except struct.error as error:
+        raise _damaged() from error
+    return mark, size
+
+
+def _damaged() -> Refused:
+    return Refused("invalid-request", reason="the Arrow stream is damaged")
+
+
+def _field(metadata: bytes | memoryview, table: int, number: int) -> int:
+    """Offset of a field in the table at `table`; 0: not present."""
+    (back,) = struct.unpack_from("<i", metadata, table)
+    vtable = table - back
+    if vtable < 0:
+        raise struct.error
+    (size,) = struct.unpack_from("<H", metadata, vtable)
+    place = _SLOTS_START + 2 * number
+    if place + 2 > size:
+        return 0
+    (offset,) = struct.unpack_from("<H", metadata, vtable + place)
+    return int(offset)

@@ -1,0 +1,85 @@
+"""Values of users as arrays in the exact types of columns, and back. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metasrv_base.errors import Refused
+from metasrv_base.rows.exact import exactly
+from metasrv_base.rows.layout import Column, Layout
+from metasrv_base.schema.arrays import arrow_array, has_nameless
+from metasrv_base.schema.types import ColumnType
+from metasrv_base.schema.values import JsonScalar, to_json
+
+Row = Mapping[str, object]
+Rows: TypeAlias = "Sequence[Row] | pa.Table | pa.RecordBatch"
+
+
+def to_users(columns: Sequence[Column], batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch of a region with the names, the order and the types that users know."""
+    arrays = [batch.column(column.field) for column in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=Layout.arrow_of(columns))
+
+
+def to_json_rows(
+    columns: Sequence[Column], batch: pa.RecordBatch
+) -> list[dict[str, JsonScalar | None]]:
+    """Values in their JSON form, by name; *batch* as `to_users` makes it."""
+    values = [json_column(column.type, batch.column(column.name)) for column in columns]
+    names = [column.name for column in columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def array_of(column: Column, values: Sequence[object]) -> pa.Array:
+    """Of values as `from_python` gives them."""
+    return arrow_array(column.type, values)
+
+
+def cast_column(column: Column, found: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """In the exact type of the column, if nothing is lost by it. Raises Refused."""
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+    values = found if found.type == column.type.arrow else _exactly(column, found)
+    if has_nameless(column.type, values):
+        raise Refused(
+            "invalid-request", pointer=f"/rows/{column.name}", expected="a year from 0001 to 9999"
+        )
+    return values
+
+
+def _exactly(column: Column, found: pa.Array) -> pa.Array:
+    try:
+        return exactly(column.type, found)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise Refused(
+            "invalid-request",
+            pointer=f"/rows/{column.name}",
+            found=str(found.type),
+            expected=column.type.text,
+            reason=str(error).partition("\n")[0],
+        ) from error
+
+
+def check_nulls(
+    column: Column, array: pa.Array, place_of: Callable[[int], int] = lambda row: row
+) -> None:
+    """Raises Refused for a null where there must be a value. *place_of*: of a row of *array* in the
+    request."""
+    if column.nullable or not array.null_count:
+        return
+    place = place_of(pc.index(array.is_null(), True).as_py())
+    raise Refused(
+        "invalid-request",
+        pointer=f"/rows/{place}/{column.name}",
+        found="null",
+        expected=f"a value: {column.name} is not nullable",
+    )
+
+
+def json_column(type: ColumnType, array: pa.Array | pa.ChunkedArray) -> list[JsonScalar | None]:
+    """Values of a column in its exact Arrow type, in their JSON form."""
+    if type.name == "timestamp":
+        array = array.cast(pa.int64())
+    return [None if value is None else to_json(type, value) for value in array.to_pylist()]

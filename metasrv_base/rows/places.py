@@ -1,0 +1,37 @@
+"""Places of rows in a request or a file, kept while parts of it travel by themselves. Pure."""
+
+import re
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from metasrv_base.errors import MetaError
+
+PLACE = "_place"
+"""Column of the place of each row in the source; 0 is the first. Never sent."""
+_POINTER = re.compile(r"/rows/(?P<place>[0-9]+)(?P<rest>/.*)?", re.ASCII | re.DOTALL)
+
+
+def numbered(rows: pa.RecordBatch, first: int) -> pa.RecordBatch:
+    """With the column `_place`, counted from *first*."""
+    places = pa.array(range(first, first + rows.num_rows), pa.int64())
+    return rows.append_column(PLACE, places)
+
+
+def placed(error: MetaError, places: Sequence[int] | pa.Int64Array) -> MetaError:
+    """With a pointer to the place that the row has in the source, which *places* names. A detail
+    that was told with the old one is left out: it is made again of the facts."""
+    found = _POINTER.fullmatch(str(error.facts.get("pointer")))
+    if found is None or int(found["place"]) >= len(places):
+        return error
+    place = places[int(found["place"])]
+    number = place.as_py() if isinstance(place, pa.Scalar) else place
+    pointer = f"/rows/{number}{found['rest'] or ''}"
+    facts = {name: fact for name, fact in error.facts.items() if name != "detail"}
+    return type(error)(error.code, **{**facts, "pointer": pointer})
+
+
+def moved(error: MetaError, first: int, count: int) -> MetaError:
+    """Returns the error with the place in its pointer raised by *first*: the *count* rows that the
+    error is about follow *first* others in the source."""
+    return placed(error, range(first, first + count))

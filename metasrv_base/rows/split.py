@@ -1,0 +1,48 @@
+"""Rows as one part per region, and a part as the body that a region takes. Pure."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metasrv_base.rows.arrow_parts import END_OF_STREAM
+from metasrv_base.rows.layout import Layout
+from metasrv_base.wire.node.batches import HEADER_KEY, BatchHeader
+
+ABSENT = 0
+"""Expected version of a key that must not be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of one region. Atomic there."""
+
+    number: int
+    """Of the region."""
+    rows: pa.RecordBatch
+    """With `_key`."""
+
+
+def by_region(layout: Layout, rows: pa.RecordBatch, keyed: pa.RecordBatch) -> list[Part]:
+    """Splits *keyed* in order of region; *rows* has the columns by which the table is divided."""
+    numbers = layout.router.numbers([rows.column(one.field) for one in layout.routed_by])
+    present = sorted(pc.unique(numbers).to_pylist())
+    if len(present) == 1:
+        return [Part(present[0], keyed)]
+    return [Part(number, keyed.filter(pc.equal(numbers, number))) for number in present]
+
+
+def newest_of_each_key(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Of rows with one key the last, as if they had been sent one after the other."""
+    keys: list[bytes] = rows.column("_key").to_pylist()
+    last = {key: place for place, key in enumerate(keys)}
+    if len(last) == len(keys):
+        return rows
+    return rows.take(pa.array(sorted(last.values()), pa.int64()))
+
+
+def body_of(rows: pa.RecordBatch, header: BatchHeader) -> bytes:
+    """The Arrow IPC stream that a region takes."""
+    metadata = {HEADER_KEY: header.model_dump_json().encode()}
+    schema = rows.schema.with_metadata(metadata)
+    return b"".join((schema.serialize(), rows.serialize(), END_OF_STREAM))

@@ -1,0 +1,27 @@
+"""A value of each type for rows that nobody gave one."""
+
+from collections.abc import Mapping
+
+from metasrv_base.schema.types import ColumnType
+from metasrv_base.schema.values import JsonScalar
+
+_ZEROS: Mapping[str, JsonScalar] = {
+    "boolean": False,
+    "int8": 0,
+    "int16": 0,
+    "int32": 0,
+    "int64": 0,
+    "float32": 0.0,
+    "float64": 0.0,
+    "string": "",
+    "binary": "",
+    "date": "1970-01-01",
+    "timestamp": "1970-01-01T00:00:00Z",
+}
+
+
+def zero_of(type: ColumnType) -> JsonScalar:
+    """In JSON form."""
+    if type.name == "decimal":
+        return f"{0:.{type.scale}f}"
+    return _ZEROS[type.name]

@@ -1,0 +1,170 @@
+"""Changes of a table as clients ask for them: rename, undrop, truncate, the operations of alter."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from metasrv_base.wire.api.tables import ColumnSpec, Identifier
+from metasrv_base.wire.model import Int64, Listed, WireModel
+
+OPERATIONS_MAX = 32
+GRACE_S_MAX = 1_800
+"""A drop holds the lock of its table meanwhile, and must end within its deadline."""
+
+
+class RenameRequest(WireModel):
+    """`POST T/rename`."""
+
+    new_name: Identifier
+    new_schema: Identifier | None = None
+    """Null: it stays in its schema."""
+    exchange: bool = False
+    """The table that bears the new name takes the old one, in the same moment."""
+
+
+class UndropRequest(WireModel):
+    """`POST T/undrop`."""
+
+    table_id: Int64 | None = None
+    """Which one, when several tables of that name were dropped."""
+    new_name: Identifier | None = None
+    """Null: the name it had."""
+
+
+class PurgeRequest(WireModel):
+    """`POST /v1/purges`: a dropped table is deleted for good, before its retention is over."""
+
+    table_id: Int64 | None = None
+    table: str | None = Field(default=None, max_length=512)
+    """Its full name as it was dropped, `catalog.schema.table`; with `table_id` where several were
+    dropped under one name."""
+    reason: str = Field(min_length=1, max_length=500)
+    """Kept with the procedure."""
+
+
+class TruncateRequest(WireModel):
+    """`POST T/truncate`: all rows. Nothing that a client may say makes it fewer, so any field is
+    refused."""
+
+
+class SetOptions(WireModel):
+    """Set or remove settings of the table; those not named stay."""
+
+    op: Literal["set_options"]
+    options: dict[str, str | None] = Field(min_length=1)
+    """Null removes."""
+
+
+class RenameColumn(WireModel):
+    """Give a column another name; its id and its rows stay."""
+
+    op: Literal["rename_column"]
+    name: Identifier
+    new_name: Identifier
+
+
+class AddColumn(WireModel):
+    """Add a column. Its default, or null, is also what the rows there are read as, whatever the
+    default becomes later. A column that is not nullable needs one."""
+
+    op: Literal["add_column"]
+    column: ColumnSpec
+    """`default` may also be `{"expression": "now()"}` (of a timestamp or a date): evaluated once,
+    when the change is asked for."""
+    after: Identifier | None = None
+    """Null: behind the last column."""
+
+
+class DropColumn(WireModel):
+    """Drop a column that is no part of the primary key, with all its values."""
+
+    op: Literal["drop_column"]
+    name: Identifier
+
+
+class AlterType(WireModel):
+    """Give a column another type, with the values it has. Where not every value of the old type
+    fits, new rows must fit at once, then all rows are looked at. One that does not undoes it: 422
+    `check-violation` with the keys. Not of a column of the primary key, under an index or a
+    constraint."""
+
+    op: Literal["alter_type"]
+    name: Identifier
+    type: str
+
+
+class SetDefault(WireModel):
+    """Another default for rows that come. Rows there are stay as they are."""
+
+    op: Literal["set_default"]
+    name: Identifier
+    default: JsonValue
+    """In JSON form; null: none."""
+
+
+class SetNullable(WireModel):
+    """Let a column that is no part of the primary key be null, or forbid it."""
+
+    op: Literal["set_nullable"]
+    name: Identifier
+    nullable: bool
+    """False: new rows must have a value at once, then all rows are looked at. One that has none
+    undoes it: 422 `check-violation` with the keys."""
+
+
+class AddConstraint(WireModel):
+    """New rows must satisfy it at once, then all rows are looked at. One that does not undoes it:
+    422 `check-violation` with the keys."""
+
+    op: Literal["add_constraint"]
+    name: Identifier
+    check: str | None = None
+    """A condition over the columns, as `price > 0 and currency in ('CHF', 'EUR')`: a row of which
+    it is false is refused; one of which it is null is not."""
+    unique: Listed[Identifier] | None = None
+    """Not built yet: make a unique index."""
+    not_null: Identifier | None = None
+    """A column. Once it holds, the column says so itself, and the name is free again."""
+    not_valid: bool = False
+    """True: the rows that are there are not looked at. It stays `write-only` until
+    `validate_constraint`."""
+
+
+class ValidateConstraint(WireModel):
+    """Look at all rows for a constraint that was added with `not_valid`. If one does not satisfy it
+    (422 `check-violation`), the constraint stays as it is."""
+
+    op: Literal["validate_constraint"]
+    name: Identifier
+
+
+class DropConstraint(WireModel):
+    """Rows may be against it from now on."""
+
+    op: Literal["drop_constraint"]
+    name: Identifier
+
+
+AlterOperation = Annotated[
+    SetOptions
+    | RenameColumn
+    | AddColumn
+    | DropColumn
+    | AlterType
+    | SetDefault
+    | SetNullable
+    | AddConstraint
+    | ValidateConstraint
+    | DropConstraint,
+    Field(discriminator="op"),
+]
+
+
+class AlterRequest(WireModel):
+    """`POST T/alter`: all of the operations, in order, or none."""
+
+    operations: Listed[AlterOperation] = Field(min_length=1, max_length=OPERATIONS_MAX)
+    grace_s: int = Field(default=0, ge=0, le=GRACE_S_MAX)
+    """How long what is dropped is kept, hidden and maintained: until then an undrop brings it back
+    at once. A column whose type changes has the old one until then. No other change of the table
+    begins meanwhile."""

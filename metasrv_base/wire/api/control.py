@@ -1,0 +1,68 @@
+"""What operators ask of procedures, and what they look at first: locks and poisons."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from metasrv_base.wire.api.procedures import ProcedureError, ResourceBody
+from metasrv_base.wire.model import Listed, PositiveInt64, WireModel
+
+PERCENT_MAX = 95
+
+
+class ThrottleRequest(WireModel):
+    """Body of `POST /v1/procedures/{id}/throttle`."""
+
+    percent: int = Field(default=0, ge=0, le=PERCENT_MAX)
+    """The share of time that the steps which move data rest; 0: none."""
+    rows_per_s: PositiveInt64 | None = None
+    """How many rows a reorg reads; null: as many as the statements beside it allow."""
+
+
+class LockPlaceBody(WireModel):
+    """One procedure on one key."""
+
+    procedure_id: str
+    kind: str
+    mode: Literal["shared", "exclusive"]
+
+
+class LockBody(WireModel):
+    """One key that somebody holds or waits for."""
+
+    key: str
+    """As `table:1024`; `route:` and `region:` are the placement side."""
+    holders: Listed[LockPlaceBody]
+    """They hold all their locks."""
+    queue: Listed[LockPlaceBody]
+    """They wait, for this key or another, in order of submission; a procedure of the placement side
+    alone goes before those that wait for a lock of the schema side."""
+
+
+class LockList(WireModel):
+    """A page of locks, by key."""
+
+    locks: Listed[LockBody]
+    next_page_token: str | None = None
+    """Opaque; null on the last page."""
+
+
+class PoisonBody(WireModel):
+    """A resource that a change left half undone. Other changes of it are refused until it is
+    cleared; failover is not."""
+
+    resource: ResourceBody
+    procedure_id: str
+    """`retry` it to try its undo again; or finish the undo by hand, and clear this."""
+    kind: str
+    step: str
+    """Whose undo did not succeed."""
+    error: ProcedureError
+    at: str
+    """RFC 3339."""
+
+
+class PoisonList(WireModel):
+    """All poisons, by resource."""
+
+    poisons: Listed[PoisonBody]

@@ -1,0 +1,45 @@
+"""How far an index has come that is being filled, and what is in the way of a unique one."""
+
+from typing import Literal
+
+from pydantic import JsonValue
+
+from metasrv_base.wire.model import Int64, Listed, WireModel
+
+
+class RegionCoverage(WireModel):
+    """One region of the table."""
+
+    region_id: str
+    state: Literal["pending", "read", "filled", "violated"]
+    """`read`: entries have been made, and the region has not taken them yet. `violated`: its rows
+    have values twice, and it has taken none."""
+
+
+class IndexCoverage(WireModel):
+    """Of an index that a procedure fills."""
+
+    procedure_id: str
+    regions: Listed[RegionCoverage]
+    rows: Int64
+    """Of which the regions have taken entries."""
+    rows_total: Int64
+    """An estimate, from when it began."""
+    entries: Int64
+
+
+class RepeatedValues(WireModel):
+    """Values of a unique index that more rows than one have."""
+
+    values: Listed[JsonValue]
+    """In the order of the index's columns."""
+    rows: Listed[Listed[JsonValue]]
+    """Primary keys of the first few."""
+
+
+class IndexDuplicates(WireModel):
+    """Why an index is not public."""
+
+    total: Int64
+    """Of values, over all regions."""
+    first: Listed[RepeatedValues]

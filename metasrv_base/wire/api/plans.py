@@ -1,0 +1,170 @@
+"""Plans as clients see them: what a change would do, and what is in its way (`dry_run=true`)."""
+
+from typing import Literal
+
+from pydantic import JsonValue
+
+from metasrv_base.wire.api.procedures import ResourceBody
+from metasrv_base.wire.api.transitions import ShiftBody
+from metasrv_base.wire.model import Int64, Listed, WireModel
+
+BlockerKind = Literal[
+    "lock",
+    "admission",
+    "node",
+    "region",
+    "region_lease",
+    "schema_lease",
+    "child",
+    "poison",
+    "paused",
+    "maintenance",
+    "refused",
+    "too_long",
+]
+
+
+class PlannedLockBody(WireModel):
+    """A lock, held from its grant to the end of the procedure."""
+
+    key: str
+    """As `table:1024`."""
+    mode: Literal["shared", "exclusive"]
+
+
+class BlockerBody(WireModel):
+    """Something that stands in the way as things are now."""
+
+    kind: BlockerKind
+    holder: str
+    """Who has it: a procedure, a node, a region, or the problem code of a refusal."""
+    key: str | None = None
+    """Of a lock or a poison."""
+    expires_in_s: Int64 | None = None
+    """After this long it is over by itself."""
+    waits: bool
+    """False: the change would be refused, or undone, rather than wait."""
+    transaction: str | None = None
+    """Of a holder of a schema lease: the oldest one that is open there."""
+    transaction_age_ms: Int64 | None = None
+
+
+class PlannedOrderBody(WireModel):
+    """An order to a node."""
+
+    node: str
+    op: str
+    region_id: str
+
+
+class PlannedScanBody(WireModel):
+    """The rows of one region, read by Spark."""
+
+    job: Literal["move", "backfill", "validate", "check"]
+    region_id: str
+    rows: Int64 | None
+    """As the region's node last reported, like `bytes`; null: it has not."""
+    bytes: Int64 | None
+
+
+class PlannedVersionBody(WireModel):
+    """A schema version that a step publishes, one above the last."""
+
+    table_id: Int64
+    schema_version: Int64
+    shifts: Listed[ShiftBody]
+    """The elements that it moves; none: it only ends what is absent already."""
+
+
+class PlannedEditBody(WireModel):
+    """A name, a default or an option of a table that gets another value."""
+
+    what: Literal["column", "table"]
+    name: str
+    """As it was before."""
+    attribute: str
+    """`name`, `default` or `option NAME`."""
+    before: JsonValue
+    """Null: there was none."""
+    after: JsonValue
+
+
+class PlannedDrainBody(WireModel):
+    """Before a step commits, nobody may use the table below that version."""
+
+    table_id: Int64
+    schema_version: Int64
+    holders: Listed[str]
+    """Of schema leases, as of now, that must follow: they do within milliseconds but for those
+    that are among the blockers."""
+
+
+class PlannedStepBody(WireModel):
+    """One step, and what becomes true at once when it commits."""
+
+    step: str
+    puts: Listed[str]
+    """Keys of the store."""
+    deletes: Listed[str]
+    log: Listed[str]
+    """What the catalog log says, as `table.created`."""
+    orders: Listed[PlannedOrderBody]
+    """Given to nodes before it commits."""
+    publishes: Listed[PlannedVersionBody] = ()
+    edits: Listed[PlannedEditBody] = ()
+    drains: Listed[PlannedDrainBody] = ()
+    scans: Listed[PlannedScanBody] = ()
+    """If the regions hold any rows by then."""
+    cancellable: bool = True
+    """Whether a cancel before it commits undoes everything."""
+    eta_s: Int64 = 0
+    """For what is in its way now, and for the rows that it reads."""
+
+
+class PlannedProcedure(WireModel):
+    """A procedure that does not exist: its steps as they would run now."""
+
+    kind: str | None
+    """Null: what is asked for stands already, and there is nothing to do."""
+    resource: ResourceBody
+    locks: Listed[PlannedLockBody] = ()
+    steps: Listed[PlannedStepBody] = ()
+    last_cancellable_step: str | None = None
+    """Until its commit a cancel undoes everything."""
+    blockers: Listed[BlockerBody] = ()
+    scan_rows: Int64 = 0
+    """All that its steps read, as far as it is known; like `scan_bytes`."""
+    scan_bytes: Int64 = 0
+    scan_rows_per_s: Int64 | None = None
+    """At which `eta_s` takes them to be read. Null: none are."""
+    scan_rate_reorgs: Int64 = 0
+    """Over how many earlier reorgs, of this table or else of any, that rate was measured; 0: it is
+    assumed."""
+    eta_s: Int64 | None = 0
+    """Of all steps. Null: nobody knows when what is in the way will be gone."""
+    complete: bool = True
+    """Whether `steps` reach the end; if not, the last blocker says what they wait for."""
+    children: Listed["PlannedProcedure"] = ()
+
+
+class PlanBody(PlannedProcedure):
+    """Answer of a request with `dry_run=true`: it was judged, and nothing was stored.
+
+    Ids that a create would be given are the next ones, and may be another's by then.
+    """
+
+    dry_run: Literal[True] = True
+    catalog_version: Int64
+    """The version it was judged at."""
+    waits_for: Listed[str] = ()
+    """Procedures it would wait for, by their locks."""
+    keys: Listed[str] = ()
+    """All that the steps, those of children too, would put or delete."""
+    nodes: Listed[str] = ()
+    """All that would be given an order."""
+
+
+class PlansBody(WireModel):
+    """The plans of one request that makes several procedures."""
+
+    plans: Listed[PlanBody]

@@ -1,0 +1,187 @@
+"""Procedures as clients see them: the resource, its list, and the request that fails nodes over."""
+
+from typing import Any, Literal, get_args
+
+from pydantic import Field
+
+from metasrv_base.wire.api.transitions import TransitionBody
+from metasrv_base.wire.model import Int64, Listed, PositiveInt64, WireModel
+
+ProcedureState = Literal[
+    "queued",
+    "waiting",
+    "running",
+    "retrying",
+    "paused",
+    "cancelling",
+    "rolling_back",
+    "poisoned",
+    "parked",
+    "succeeded",
+    "cancelled",
+    "rolled_back",
+    "failed",
+]
+"""The last four are ends. `poisoned` and `parked` are not: the record stays, and `allowed_actions`
+says what may be done."""
+ENDS = frozenset({"succeeded", "cancelled", "rolled_back", "failed"})
+NO_ENDS: tuple[str, ...] = tuple(one for one in get_args(ProcedureState) if one not in ENDS)
+
+ACTIONS_MAX = 1_024  # regions named in one request
+PARALLEL_MAX = 1024  # tables failed over at once
+
+
+class ResourceBody(WireModel):
+    """What a procedure is about."""
+
+    type: str
+    """`table`, `schema` or `node`."""
+    id: str
+    name: str
+
+
+class ProgressBody(WireModel):
+    """How far the step in flight has come."""
+
+    phase: str
+    done: Int64
+    total: Int64
+    unit: str
+    rate_per_s: float
+    eta_s: Int64 | None
+    """Null while there is no rate to tell it from."""
+    limit_per_s: Int64 | None = None
+    """Of a reorg: it may be no faster, for an operator said so, or since statements beside it had
+    become slow; null: as fast as it goes."""
+
+
+class WaitingBody(WireModel):
+    """Something that must happen first."""
+
+    kind: str
+    """`lock`, `admission`, `region_lease`, `schema_lease`, `node`, `child`, `spark` or `store`."""
+    holder: str
+    """Who has it: a procedure, a node, a frontend, a job, or the limit of running procedures."""
+    key: str | None = None
+    """Of a lock."""
+    since: str
+    """RFC 3339."""
+    expires_in_s: Int64 | None = None
+    """After this long the wait is over whatever the holder does."""
+    have: Int64 | None = None
+    """Of a schema lease: the version of the catalog that the holder acknowledged, if any."""
+    need: Int64 | None = None
+    """The one that it must acknowledge."""
+    transaction: str | None = None
+    """The oldest transaction that keeps the holder at an older version of the table."""
+    transaction_age_ms: Int64 | None = None
+
+
+class BeatBody(WireModel):
+    """One finished step."""
+
+    step: str
+    at: str
+    """When it ended, RFC 3339."""
+    ms: Int64
+    """How long it took."""
+
+
+class ControlBody(WireModel):
+    """What somebody asked of it while it was under way."""
+
+    action: str
+    """`cancel`, `pause`, `resume`, `retry`, `throttle` or `clear`."""
+    by: str
+    at: str
+    """RFC 3339."""
+    reason: str | None
+
+
+class ProcedureError(WireModel):
+    """Why a procedure is tried again, is being undone, or has ended without its effect."""
+
+    code: str
+    """A problem code."""
+    detail: str
+    facts: dict[str, Any] = Field(default_factory=dict)
+
+
+class ProcedureBody(WireModel):
+    """A change that is under way, or is over; kept for seven days after its end."""
+
+    id: str
+    kind: str
+    state: ProcedureState
+    done: bool
+    """Whether it has ended, in whatever way."""
+    resource: ResourceBody
+    step: str
+    """The step in flight, or the last one."""
+    progress: ProgressBody | None
+    waiting_for: Listed[WaitingBody]
+    stalled: bool
+    """It runs, yet nothing has moved for a minute."""
+    cancelable: bool
+    point_of_no_return: bool
+    """It can only go forward now."""
+    allowed_actions: Listed[str]
+    """What `POST /v1/procedures/{id}/...` accepts now."""
+    attempt: Int64
+    """Of the step in flight."""
+    resumed: Int64
+    """How many leaders have taken it up again."""
+    parent_id: str | None
+    children: Listed[str]
+    submitted_by: str
+    statement: dict[str, Any] | None = None
+    """What was sent: `method`, `path` and `body`. Of what the cluster did by itself: the reason.
+    Null in lists."""
+    submitted_at: str
+    """RFC 3339, like the two below."""
+    started_at: str | None
+    finished_at: str | None
+    timeline: Listed[BeatBody]
+    """The last 64 finished steps."""
+    transitions: Listed[TransitionBody] = ()
+    """The last 16 versions of a schema that it published, oldest first."""
+    controls: Listed[ControlBody] = ()
+    """The last 16, by whom, when and why; of `retry`, only those that were stored."""
+    throttle_percent: Int64 = 0
+    throttle_rows_per_s: Int64 | None = None
+    result: dict[str, Any] | None
+    error: ProcedureError | None
+    catalog_version: Int64 | None
+    """The version its change made; null: it changed nothing (yet)."""
+
+
+class ProcedureList(WireModel):
+    """A page of procedures, newest first."""
+
+    procedures: Listed[ProcedureBody]
+    next_page_token: str | None = None
+    """Opaque; null on the last page."""
+
+
+class FailoverRequest(WireModel):
+    """`POST /v1/failovers`: either a whole node, or regions by id."""
+
+    node_id: str | None = None
+    region_ids: Listed[str] | None = Field(default=None, min_length=1, max_length=ACTIONS_MAX)
+    """Decimal; of any tables and leaders."""
+    reason: str = Field(min_length=1, max_length=500)
+    targets: Listed[str] = Field(default=(), max_length=ACTIONS_MAX)
+    """Nodes that may take the regions; empty: any."""
+    max_parallel: int = Field(default=PARALLEL_MAX, ge=1, le=PARALLEL_MAX)
+    """Tables of a node failed over at once, from reroute to the last row moved: a table beyond it
+    is not opened before one of them is over."""
+    expected_epoch: PositiveInt64 | None = None
+    """With `region_ids`: refused with 412 unless every one of them is at this epoch."""
+    force: bool = False
+    """Fences the old leader without waiting for its lease, and overrules maintenance and guard."""
+
+
+class FailoverBody(WireModel):
+    """The procedures of one failover: one for a node; else one for each table and old leader."""
+
+    procedures: Listed[ProcedureBody]

@@ -1,0 +1,291 @@
+"""Tables as clients see them: the spec they send, and what reads answer."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, JsonValue, Strict
+
+from metasrv_base.elements import states
+from metasrv_base.schema.partition import PARTITIONS_MAX
+from metasrv_base.schema.values import JsonScalar
+from metasrv_base.wire.api.coverage import IndexCoverage, IndexDuplicates
+from metasrv_base.wire.model import Int64, Listed, PositiveInt64, WireModel
+
+COLUMNS_MAX = 1024
+INDEXES_MAX = 64
+INDEX_COLUMNS_MAX = 16
+
+Identifier = Annotated[str, Field(json_schema_extra={"pattern": "^[A-Za-z_][A-Za-z0-9_-]{0,127}$"})]
+"""A name. Judged by `table_rules`, not here, so that the answer is `invalid-identifier`."""
+
+ElementState = Annotated[states.ElementState, Strict(False)]
+"""As its text: how far a schema element has come in an online schema change."""
+
+RegionState = Literal["opening", "open", "lost"]
+
+
+class ColumnSpec(WireModel):
+    """A column as a client asks for it."""
+
+    name: Identifier
+    type: str = Field(examples=["int64", "decimal(10,2)", "timestamp(ms)"])
+    """boolean int8 int16 int32 int64 float32 float64 decimal(p,s) string binary date
+    timestamp(s|ms|us|ns)"""
+    nullable: bool = True
+    """False: every row has a value. Columns of the primary key must say false."""
+    default: JsonValue = None
+    """The value of a row that does not name this column, in JSON form; null: none."""
+
+
+class HashPartition(WireModel):
+    """Rows are spread evenly over `count` regions."""
+
+    by: Literal["hash"]
+    columns: Listed[Identifier] = Field(min_length=1, max_length=COLUMNS_MAX)
+    """Among the columns of the primary key."""
+    count: int = Field(ge=1, le=PARTITIONS_MAX)
+
+
+class RangePartition(WireModel):
+    """Neighbouring rows stay together; n bounds make n+1 regions."""
+
+    by: Literal["range"]
+    columns: Listed[Identifier] = Field(min_length=1, max_length=COLUMNS_MAX)
+    """Among the columns of the primary key."""
+    bounds: Listed[Listed[JsonScalar]] = Field(min_length=1, max_length=PARTITIONS_MAX - 1)
+    """Each the first key of a region: one value for each partition column, rising."""
+
+
+PartitionSpec = Annotated[HashPartition | RangePartition, Field(discriminator="by")]
+
+
+class TableShape(WireModel):
+    """What a client may choose about a table."""
+
+    name: Identifier
+    primary_key: Listed[Identifier] = Field(min_length=1, max_length=COLUMNS_MAX)
+    """Names of non-nullable columns; their order is the order of the rows."""
+    partition: PartitionSpec | None = None
+    """How rows are spread over regions; null: one region."""
+    replicas: PositiveInt64 = 1
+    """Copies of each region. Above 1 is refused (`unsupported`) until replicas exist."""
+    options: dict[str, str] = Field(default_factory=dict)
+    """`comment`, and a client's own, whose names hold a dot, as `{"app.owner": "ada"}`: they are
+    kept and shown. Any other is refused (`unsupported`): nothing would act upon it."""
+    colocation_columns: Listed[Identifier] | None = None
+    """Reserved; must be null."""
+    storage_profile: str | None = None
+    """Reserved; must be null."""
+    tablespace: str | None = None
+    """Reserved; must be null."""
+    placement: str | None = None
+    """Reserved; must be null."""
+
+
+class TableSpec(TableShape):
+    """A table to create."""
+
+    if_not_exists: bool = False
+    """True: an equal table that exists already is a success; another one is 409
+    `schema-conflict`."""
+    columns: Listed[ColumnSpec] = Field(min_length=1, max_length=COLUMNS_MAX)
+
+
+class ColumnBody(ColumnSpec):
+    """A column as it is."""
+
+    id: Int64
+    """Permanent: a rename keeps it, and it is never used again in this table."""
+    origin_default: JsonValue = None
+    """What a row reads as that was written before the column, in JSON form; null: null."""
+    replaces: Int64 | None = None
+    """While a type changes: id of the column of the old type, in whose place it comes."""
+    state: ElementState
+    """Users know a column only while it is `public`."""
+
+
+class IndexSpec(WireModel):
+    """An index to create."""
+
+    name: Identifier
+    columns: Listed[Identifier] = Field(min_length=1, max_length=INDEX_COLUMNS_MAX)
+    """In the order of the index."""
+    unique: bool = False
+    """No two rows have the same values, unless one of them is null. It must contain the partition
+    columns, or the table have one region."""
+    if_not_exists: bool = False
+    """An index of that name, over these columns and public, is answered as it is."""
+    not_valid: bool = False
+    """Of a unique index. If rows have its values twice, it stays write-only, and the answer names
+    them: new rows are checked, nobody reads by it, and `validate` makes it public once they are
+    mended. Else the index goes as if it had never been asked for, and 422 names them."""
+
+
+class IndexBody(WireModel):
+    """An index as it is."""
+
+    id: Int64
+    """Permanent, and never used again in this table."""
+    name: Identifier
+    columns: Listed[Identifier]
+    """In the order of the index."""
+    unique: bool
+    state: ElementState
+    """Reads use an index only while it is `public`."""
+    coverage: IndexCoverage | None = None
+    """While it is filled."""
+    duplicates: IndexDuplicates | None = None
+    """In the answer to who asked for an index with `not_valid`, and got one that is write-only."""
+
+
+class IndexList(WireModel):
+    """Answer of `GET T/indexes`: all of them, also those on their way in or out."""
+
+    indexes: Listed[IndexBody]
+    catalog_version: Int64
+
+
+class ConstraintBody(WireModel):
+    """What rows must satisfy, as it is."""
+
+    id: Int64
+    """Permanent, and never used again in this table."""
+    name: Identifier
+    kind: Literal["not-null", "check", "unique"]
+    columns: Listed[Identifier]
+    expression: str | None = None
+    """Of a check."""
+    holds: bool = True
+    """Whether every row is known to satisfy it; new ones always do."""
+    state: ElementState
+
+
+class RegionRouteBody(WireModel):
+    """Where one region is."""
+
+    region_id: str
+    """table_id << 32 | number, in decimal."""
+    number: Int64
+    leader: str | None
+    """Node id; null while the region is lost."""
+    followers: Listed[str] = ()
+    epoch: Int64
+    """Rises at every change of leader."""
+    state: RegionState
+    address: str | None
+    """URL of the leader; null if it is not registered."""
+    borrows: Listed[str] = ()
+    """Storage roots of dead leaders that are still read from."""
+
+
+class RouteBody(WireModel):
+    """Answer of `GET T/route`: all regions of a table, by number."""
+
+    table_id: Int64
+    version: Int64
+    """Rises at every change of the route."""
+    regions: Listed[RegionRouteBody]
+
+
+class TableBody(TableShape):
+    """Answer of `GET T`: the spec, and what the system gave it."""
+
+    model_config = ConfigDict(
+        validate_by_name=True, validate_by_alias=True, serialize_by_alias=True
+    )
+
+    id: Int64
+    catalog: str
+    schema_name: str = Field(alias="schema")
+    columns: Listed[ColumnBody]
+    """In declared order; also those that are on their way in or out."""
+    indexes: Listed[IndexBody] = ()
+    constraints: Listed[ConstraintBody] = ()
+    version: Int64
+    """Rises at every change of the table; the ETag shows it."""
+    schema_version: Int64
+    """Rises when an element is published; batches of rows carry it."""
+    catalog_version: Int64
+    """The version of the catalog this was read at."""
+    created_at: str
+    """RFC 3339."""
+    dropped_at: str | None = None
+    """RFC 3339; null while the table stands."""
+    regions: Listed[RegionRouteBody]
+
+
+class TableSummary(WireModel):
+    """A table in a list."""
+
+    id: Int64
+    name: str
+    version: Int64
+    created_at: str
+    """RFC 3339."""
+    dropped_at: str | None = None
+    """RFC 3339; null while the table stands."""
+
+
+class TableList(WireModel):
+    """A page of the tables of a schema, by name, all at one version of the catalog."""
+
+    tables: Listed[TableSummary]
+    catalog_version: Int64
+    next_page_token: str | None = None
+    """Opaque; null on the last page."""
+
+
+class SchemaSpec(WireModel):
+    """A schema (database) to create."""
+
+    name: Identifier
+    if_not_exists: bool = False
+    options: dict[str, str] = Field(default_factory=dict)
+
+
+class SchemaBody(WireModel):
+    """A schema as it is."""
+
+    id: Int64
+    catalog: str
+    name: str
+    options: dict[str, str]
+    created_at: str
+    """RFC 3339."""
+    catalog_version: Int64
+
+
+class SchemaList(WireModel):
+    """A page of the schemas of a catalog, by name."""
+
+    schemas: Listed[SchemaBody]
+    catalog_version: Int64
+    next_page_token: str | None = None
+    """Opaque; null on the last page."""
+
+
+class CatalogSpec(WireModel):
+    """A catalog (tenant) to create; it begins without a schema."""
+
+    name: Identifier
+    if_not_exists: bool = False
+    options: dict[str, str] = Field(default_factory=dict)
+
+
+class CatalogBody(WireModel):
+    """A catalog (tenant) as it is."""
+
+    id: Int64
+    name: str
+    options: dict[str, str]
+    created_at: str
+    """RFC 3339."""
+    catalog_version: Int64
+
+
+class CatalogList(WireModel):
+    """A page of the catalogs, by name."""
+
+    catalogs: Listed[CatalogBody]
+    catalog_version: Int64
+    next_page_token: str | None = None
+    """Opaque; null on the last page."""

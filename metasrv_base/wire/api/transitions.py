@@ -1,0 +1,53 @@
+"""Transitions of a schema as clients see them, in a procedure that published them."""
+
+from typing import Literal
+
+from metasrv_base.elements.states import ElementState
+from metasrv_base.wire.model import Int64, Listed, WireModel
+
+
+class ShiftBody(WireModel):
+    """One element of a table, from state to state."""
+
+    what: Literal["column", "index", "constraint", "table"]
+    id: Int64
+    name: str
+    before: ElementState
+    after: ElementState
+
+
+class LateBody(WireModel):
+    """A holder of a schema lease that was waited for."""
+
+    holder: str
+    waited_ms: Int64
+    """From the beginning of the wait."""
+    went: Literal["followed", "removed"]
+    """It acknowledged; or it signed off, or its lease had ended."""
+    transaction: str | None
+    """The last one of it that kept an older version in use."""
+
+
+class TransitionBody(WireModel):
+    """One schema version of one table: when it was published, and when every holder was there."""
+
+    table_id: Int64
+    schema_version: Int64
+    shifts: Listed[ShiftBody]
+    """At most 32."""
+    regions: Int64
+    """That were made ready for it, before it was published."""
+    told_ms: Int64
+    """How long that took."""
+    catalog_version: Int64 | None
+    """The version of the catalog that published it."""
+    published_at: str
+    """RFC 3339, like the one below."""
+    drained_at: str | None
+    """When nobody used an older version any more; null: nothing has waited for that (yet)."""
+    drain_ms: Int64 | None
+    """From the one to the other."""
+    holders: Int64 | None
+    """How many had acknowledged it by then."""
+    late: Listed[LateBody]
+    """The slowest of those that were waited for, at most 8."""

@@ -1,0 +1,162 @@
+"""The catalog as a stream, from any metasrv: `GET /internal/v1/catalog/watch?from=&tables=`.
+
+One JSON document a line. First the parts of a snapshot, or, where `from` is still kept, nothing;
+then one `update` for every version of the catalog, in order and without a gap; in between, nodes
+that moved, and a sign of life each second. A reader that falls too far behind is given a new
+snapshot. After `goaway`, or without a line for a few seconds, it asks another server, from the
+version that it has.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, TypeAdapter
+
+from metasrv_base.elements.states import ElementState
+from metasrv_base.schema.partition import PartitionRule
+from metasrv_base.wire.api.tables import RegionState
+from metasrv_base.wire.model import Int64, Listed, PositiveInt64, WireModel
+
+MEDIA_TYPE = "application/x-ndjson"
+ALIVE_MS = 1_000
+"""Between signs of life; a reader that has heard nothing for several of them goes elsewhere."""
+
+
+class FeedColumn(WireModel):
+    """A column as statements need it: hidden ones too, by their state."""
+
+    id: Int64
+    name: str
+    type: str
+    nullable: bool
+    default: JsonValue = None
+    """Of a row that is written without it, in JSON form; null: none."""
+    origin_default: JsonValue = None
+    """What a row that was written before the column reads as."""
+    replaces: Int64 | None = None
+    """Id of a column of another type, in whose place it comes."""
+    state: ElementState
+
+
+class FeedIndex(WireModel):
+    """Its entries are family `id` of every region of the table."""
+
+    id: Int64
+    name: str
+    columns: Listed[Int64]
+    """Column ids, in the order of the entries' keys."""
+    unique: bool
+    state: ElementState
+
+
+class FeedConstraint(WireModel):
+    id: Int64
+    name: str
+    kind: Literal["not-null", "check", "unique"]
+    columns: Listed[Int64] = ()
+    """Column ids."""
+    expression: str | None = None
+    """Of a check."""
+    state: ElementState
+
+
+class FeedRegion(WireModel):
+    """Where one region is; the address of its leader is among the addresses of the nodes."""
+
+    region_id: str
+    """table_id << 32 | number, in decimal."""
+    leader: str | None
+    """Node id; null while the region is lost."""
+    epoch: Int64
+    state: RegionState
+
+
+class FeedTable(WireModel):
+    """All that a statement on a table needs, at one version of the catalog."""
+
+    id: Int64
+    catalog: str
+    schema_name: str
+    name: str
+    version: Int64
+    schema_version: Int64
+    """Rises by one with every published transition of an element; batches and reads carry it."""
+    schema_floor: Int64
+    """The oldest schema version that regions take, or soon will."""
+    state: ElementState = ElementState.PUBLIC
+    """In any other one no statement may find it; those that have found it go on."""
+    columns: Listed[FeedColumn]
+    indexes: Listed[FeedIndex] = ()
+    constraints: Listed[FeedConstraint] = ()
+    primary_key: Listed[Int64]
+    """Column ids."""
+    partition: PartitionRule
+    """Over column ids; the region's number is its place in `regions`."""
+    regions: Listed[FeedRegion]
+
+
+class Snapshot(WireModel):
+    """A part of the whole catalog at one version. What a reader had is replaced by the parts up to
+    the one that is the last, at once; addresses come with that one."""
+
+    type: Literal["snapshot"] = "snapshot"
+    version: Int64
+    tables: Listed[FeedTable]
+    addresses: dict[str, str] = Field(default_factory=dict)
+    """Node id -> base URL."""
+    is_last: bool
+
+
+class Update(WireModel):
+    """What one version of the catalog changed, of the tables that were asked for.
+
+    A holder acknowledges at once an update that hides a table or takes one away that it has, or
+    brings it at another schema version, under another name or with other columns: a change may be
+    waiting for that. All others it tells of with its next acknowledgement.
+    """
+
+    type: Literal["update"] = "update"
+    version: PositiveInt64
+    tables: Listed[FeedTable] = ()
+    """Those that are new, or not as they were: each whole."""
+    hidden: Listed[Int64] = ()
+    """Ids of tables of which nothing changed but that no statement may find them any more."""
+    gone: Listed[Int64] = ()
+    """Ids of tables that are not to be seen any more; a reader need not have had them."""
+
+
+class AddressChange(WireModel):
+    """A node registered, or is reached elsewhere from now on."""
+
+    type: Literal["address"] = "address"
+    node: str
+    address: str | None
+    """Base URL; null: it is not registered any more."""
+
+
+class Alive(WireModel):
+    """All that was applied here has been sent."""
+
+    type: Literal["alive"] = "alive"
+    version: Int64
+    """Of the catalog at this server; a reader that is ahead of it goes elsewhere, or waits."""
+    leader: str | None
+    """URL of the leader as far as this server knows; to whom holders acknowledge."""
+    is_stale: bool
+    """This server has not heard from the store for longer than a lease: others know more."""
+
+
+class Goaway(WireModel):
+    """This server goes; the reader asks another."""
+
+    type: Literal["goaway"] = "goaway"
+
+
+FeedLine = Annotated[
+    Snapshot | Update | AddressChange | Alive | Goaway, Field(discriminator="type")
+]
+_LINES: TypeAdapter[FeedLine] = TypeAdapter(FeedLine)
+
+
+def read_line(line: bytes | str) -> FeedLine:
+    """Raises ValueError for a line that no server of ours would send."""
+    return _LINES.validate_json(line)

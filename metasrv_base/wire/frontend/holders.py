@@ -1,0 +1,143 @@
+"""What holders of schema leases and metasrv say to each other (docs/protocols.md P6).
+
+A holder is a process that computes statements from the catalog that it streams: a frontend.
+`sequence` rises with every acknowledgement of one incarnation; the lease in an answer is counted
+from before the acknowledgement of that sequence was first sent.
+"""
+
+from pydantic import Field
+
+from metasrv_base.wire.model import Int64, Listed, PositiveInt64, WireModel
+
+PINS_MAX = 4_096
+TRANSACTION_CHARS_MAX = 200
+
+
+class Pin(WireModel):
+    """The oldest schema version of one table that a holder still uses, and who does."""
+
+    table_id: Int64
+    schema_version: Int64
+    transaction: str = Field(min_length=1, max_length=TRANSACTION_CHARS_MAX)
+    """The oldest transaction that is bound to it, for people: an id, as `018f3c0a-...`."""
+    age_ms: Int64
+    """Of that transaction."""
+
+
+class HolderRegisterRequest(WireModel):
+    """`POST /internal/v1/holders/{holder_id}/register`, at every start, and whenever a lease could
+    not be renewed in time. A new incarnation ends the one before."""
+
+    format: PositiveInt64 = 1
+    cluster_id: str | None
+    """None: a process that never belonged to a cluster."""
+    holder_id: str
+    incarnation: str
+    address: str
+    """Base URL under which clients and metasrv reach it."""
+    version: str
+    """Of its program."""
+    pinned: Listed[Pin] = Field(default=(), max_length=PINS_MAX)
+    """What transactions of this process are still bound to from its last incarnation: one for
+    each table."""
+
+
+class HolderRegisterAnswer(WireModel):
+    """The holder serves nothing before it has applied `catalog_version`. Its first lease is counted
+    from before this registration was sent."""
+
+    cluster_id: str
+    term: Int64
+    lease_ms: Int64
+    acknowledge_ms: Int64
+    """At most so long between acknowledgements: several fit in a lease."""
+    transaction_age_max_ms: Int64
+    """A transaction that is older ends: `transaction-too-old`."""
+    catalog_version: Int64
+    metasrvs: list[str] = Field(default_factory=list)
+    """URLs of the servers there are: each of them streams the catalog."""
+
+
+class AcknowledgeRequest(WireModel):
+    """`PUT /internal/v1/holders/{holder_id}/acknowledge`. Heard in (incarnation, sequence) order.
+
+    Version and pins are of one moment: whatever binds to a table after it binds to what the
+    catalog at `version`, or a newer one, says of it.
+    """
+
+    format: PositiveInt64 = 1
+    cluster_id: str
+    holder_id: str
+    incarnation: str
+    sequence: int = Field(ge=0, lt=2**53)
+    version: int = Field(ge=0, lt=2**53)
+    """Of the catalog that it has applied."""
+    pinned: Listed[Pin] = Field(default=(), max_length=PINS_MAX)
+    """One for each table that open transactions use, scans and index reads included. Who uses a
+    table as `version` has it may be left out."""
+    statement_p99_ms: float | None = Field(default=None, ge=0)
+    """Of the statements since the last acknowledgement; null: there were none."""
+
+
+class AcknowledgeAnswer(WireModel):
+    sequence: Int64
+    term: Int64
+    lease_ms: Int64
+    acknowledge_ms: Int64
+    transaction_age_max_ms: Int64
+    catalog_version: Int64
+    """The leader's."""
+
+
+class SignOffAnswer(WireModel):
+    """`DELETE /internal/v1/holders/{holder_id}?incarnation=`: no step waits for it any more."""
+
+    holder_id: str
+
+
+class PinBody(Pin):
+    """A table that a holder uses at an older schema version than it has."""
+
+    table: str | None
+    """`catalog.schema.name`; null: there is no such table any more."""
+
+
+class SchemaLeaseBody(WireModel):
+    """One holder, as the leader knows it."""
+
+    holder_id: str
+    incarnation: str
+    address: str
+    version: str
+    registered_at: str
+    """RFC 3339."""
+    have: Int64 | None
+    """The catalog version it acknowledged; null: not heard by this leader yet."""
+    acknowledged_ms_ago: Int64 | None
+    lease_left_ms: Int64
+    """Until no lease of it can be alive, by the clock of the leader."""
+    pinned: Listed[PinBody]
+    statement_p99_ms: float | None
+
+
+class RefusedBody(WireModel):
+    """Statements that came to regions below their floor, which refused them: no row is wrong."""
+
+    table_id: Int64
+    table: str | None
+    """`catalog.schema.name`; null: there is no such table any more."""
+    holder_id: str | None
+    """Whose batches; null: reads, and batches that name nobody."""
+    count: Int64
+    """As nodes last reported it: since each of them started."""
+
+
+class SchemaLeaseList(WireModel):
+    """Answer of `GET /v1/schema-leases`."""
+
+    holders: Listed[SchemaLeaseBody]
+    """By id."""
+    refused: Listed[RefusedBody] = ()
+    """Of all tables and holders, whomever was asked for."""
+    catalog_version: Int64
+    """The leader's."""

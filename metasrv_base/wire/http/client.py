@@ -1,0 +1,283 @@
+"""The one HTTP client: several servers, one deadline, and answers that are values or our errors.
+
+A failure before the request left is `Unavailable`; a failure after it may have arrived is
+`Unknown`, unless the method is safe: then nothing can have been done (P1 says what to do
+with an `Unknown`). Each server is asked at most once in a call; whoever calls repeats the call.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import TracebackType
+from typing import Any, Required, Self, TypedDict, TypeVar, Unpack
+
+import httpx
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from metasrv_base.errors import Corrupt, MetaError, NotLeader, Unavailable, Unknown
+from metasrv_base.token import OwnToken
+from metasrv_base.wire.http.addresses import is_weaker
+from metasrv_base.wire.http.exchange import ANSWER_BYTES_MAX, LIMIT, AnswerTooLongError
+from metasrv_base.wire.http.kept import KeptTransport
+from metasrv_base.wire.problem.problems import error_of
+
+M = TypeVar("M", bound=BaseModel)
+
+CONNECT_MS_MAX = 2_000  # a live server on our networks accepts within milliseconds
+HOPS_MAX = 2  # to leaders that were named; a third would be an election in progress
+SERVERS_MAX = 32  # servers known; a cluster has three or five
+URLS_KEPT = 256  # parsed lately: to parse one takes longer than to write the request
+
+_SAFE = frozenset({"GET", "HEAD"})
+_UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_ASK_ANOTHER = frozenset({"not-leader", "no-leader", "not-ready", "stale"})
+
+
+class Options(TypedDict, total=False):
+    """Keyword arguments of a request."""
+
+    deadline_ms: Required[int]
+    """Milliseconds from now for the whole call, every server included."""
+    try_ms: int
+    """How long one server may be silent before the next is asked. Default: the whole deadline.
+    Only a repeatable request goes on to another server after this."""
+    json: object
+    """A pydantic model, or anything that JSON can hold."""
+    content: bytes
+    """A body that is ready; give its `content-type` in `headers`."""
+    headers: Mapping[str, str]
+    params: Mapping[str, str | int | bool]
+    answer_bytes_max: int
+    """The longest body of an answer, in bytes; the rest is not read, and the call fails. Default:
+    ANSWER_BYTES_MAX."""
+    repeatable: bool
+    """Whether a second copy does no harm. Default: for safe methods, PUT, and requests with an
+    `Idempotency-Key`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A success: 2xx, or 304."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Names in small letters."""
+    content: bytes
+    url: str
+    """The server that answered."""
+
+    def json(self) -> Any:
+        """Raises Corrupt if the server sent no JSON."""
+        try:
+            return orjson.loads(self.content)
+        except orjson.JSONDecodeError as error:
+            raise Corrupt("internal", what="answer", url=self.url) from error
+
+    def body(self, model: type[M]) -> M:
+        """The answer as a wire model. Raises Corrupt if it is not one."""
+        try:
+            return model.model_validate_json(self.content)
+        except ValidationError as error:
+            raise Corrupt("internal", what=model.__name__, url=self.url) from error
+
+
+class HttpClient:
+    """Asks the servers in turn, beginning with the one that answered last. An async context."""
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        *,
+        token: OwnToken | str | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        named_by: Sequence[str] = (),
+    ) -> None:
+        """*named_by*: the servers that told of *urls*; none: whoever is in charge here."""
+        assert urls, "a client needs a server"
+        self._urls = tuple(url.rstrip("/") for url in urls)
+        self._named_by = tuple(named_by)
+        self._preferred = self._urls[0]
+        self._transport = transport or KeptTransport()
+        self._token = token if isinstance(token, OwnToken) else OwnToken(token)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._transport.aclose()
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """In the order in which they will be asked."""
+        rest = [url for url in self._urls if url != self._preferred]
+        return (self._preferred, *rest)
+
+    def learn(self, urls: Iterable[str]) -> None:
+        """More servers to ask; what it was given stays, in case the others move. One that would be
+        asked without TLS is left out if another is asked with it."""
+        learnt = [url.rstrip("/") for url in urls if not is_weaker(url, self._urls)]
+        self._urls = tuple(dict.fromkeys([*self._urls, *learnt]))[:SERVERS_MAX]
+
+    async def request(self, method: str, path: str, **options: Unpack[Options]) -> Answer:
+        """The answer of the first server that gives one.
+
+        Raises what the server's problem says, Unavailable if no server was reached, Unknown if one
+        may have done it.
+        """
+        loop = asyncio.get_running_loop()
+        call = _Call.of(method, path, options, loop.time() + options["deadline_ms"] / 1000)
+        waiting = list(self.urls)
+        hops = 0
+        last: MetaError = Unavailable("not-ready", what="the deadline")
+        while waiting and loop.time() < call.until:
+            url = waiting.pop(0)
+            try:
+                answer = await self._try(url, call)
+            except MetaError as error:
+                last = _worse(last, error)
+                leader = _leader_of(error, url)
+                if leader is not None and hops < HOPS_MAX:
+                    hops += 1
+                    waiting = [leader, *(one for one in waiting if one != leader)]
+                elif not _ask_another(error, call):
+                    break
+            else:
+                self._preferred = url
+                return answer
+        if isinstance(last, Unavailable | Unknown) and len(self.urls) > 1:
+            self._preferred = self.urls[1]
+        raise last
+
+    async def _try(self, url: str, call: "_Call") -> Answer:
+        """One server, once."""
+        response = await self._send(url, call)
+        if response.status_code < 300 or response.status_code == 304:
+            return Answer(response.status_code, response.headers, response.content, url)
+        raise error_of(response.status_code, _problem(response))
+
+    async def _send(self, url: str, call: "_Call") -> httpx.Response:
+        """The answer, read. Failures of the transport as ours: a connection that was never made
+        carried nothing."""
+        now = asyncio.get_running_loop().time()
+        shown = self._token.headers
+        if shown and is_weaker(url, self._named_by):
+            why = "no token goes there without TLS: a server with TLS named it"
+            raise Unavailable("not-ready", what=url, sent=False, reason=why)
+        try:
+            async with asyncio.timeout(call.share(now)):
+                request = call.request(url, shown, now)
+                response = await self._transport.handle_async_request(request)
+                await response.aread()
+                return response
+        except _UNSENT as error:
+            raise Unavailable("not-ready", what=url, sent=False) from error
+        except (httpx.RequestError, TimeoutError) as error:
+            reason = {"reason": str(error)} if isinstance(error, AnswerTooLongError) else {}
+            if call.method in _SAFE:
+                raise Unavailable("not-ready", what=url, **reason) from error
+            raise Unknown("outcome-unknown", url=url, **reason) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A request, ready to be sent to any server. `until` is in seconds of the loop's clock."""
+
+    method: str
+    path: str
+    content: bytes | None
+    headers: Mapping[str, str]
+    params: Mapping[str, str | int | bool]
+    repeatable: bool
+    answer_bytes_max: int
+    try_s: float
+    until: float
+
+    @classmethod
+    def of(cls, method: str, path: str, options: Options, until: float) -> "_Call":
+        headers = {name.lower(): value for name, value in options.get("headers", {}).items()}
+        content = options.get("content")
+        if (value := options.get("json")) is not None:
+            assert content is None, "one body"
+            content = _dumped(value)
+            headers.setdefault("content-type", "application/json")
+        by_nature = method in _SAFE or method == "PUT" or "idempotency-key" in headers
+        return cls(
+            method=method,
+            path=path,
+            content=content,
+            headers=headers,
+            params=options.get("params", {}),
+            repeatable=options.get("repeatable", by_nature),
+            answer_bytes_max=options.get("answer_bytes_max", ANSWER_BYTES_MAX),
+            try_s=options.get("try_ms", options["deadline_ms"]) / 1000,
+            until=until,
+        )
+
+    def share(self, now: float) -> float:
+        """Seconds that the next server may take."""
+        return max(0.0, min(self.try_s, self.until - now))
+
+    def request(self, url: str, always: Mapping[str, str], now: float) -> httpx.Request:
+        """For that server. *always*: headers that every request bears."""
+        share = self.share(now)
+        connect_s = min(CONNECT_MS_MAX / 1000, share / 2)
+        timeout = {"connect": connect_s, "read": share, "write": share, "pool": share}
+        return httpx.Request(
+            self.method,
+            _parsed(url + self.path),
+            content=self.content,
+            headers={**always, **self.headers},
+            params=dict(self.params) or None,
+            extensions={"timeout": timeout, LIMIT: self.answer_bytes_max},
+        )
+
+
+@lru_cache(URLS_KEPT)
+def _parsed(url: str) -> httpx.URL:
+    return httpx.URL(url)
+
+
+def _ask_another(error: MetaError, call: _Call) -> bool:
+    """Whether another server may do better."""
+    if isinstance(error, Unknown):
+        return call.repeatable
+    return error.code in _ASK_ANOTHER
+
+
+def _worse(last: MetaError, error: MetaError) -> MetaError:
+    """Once a request is perhaps done, no later server can make that undone."""
+    return last if isinstance(last, Unknown) else error
+
+
+def _leader_of(error: MetaError, url: str) -> str | None:
+    """The leader that a server names; never from https to http."""
+    leader = error.facts.get("leader_url")
+    if not isinstance(error, NotLeader) or not isinstance(leader, str):
+        return None
+    same_scheme = leader.partition("://")[0] == url.partition("://")[0]
+    return leader.rstrip("/") if same_scheme else None
+
+
+def _problem(response: httpx.Response) -> object:
+    try:
+        return orjson.loads(response.content)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _dumped(value: object) -> bytes:
+    if isinstance(value, BaseModel):
+        return value.model_dump_json().encode()
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode()

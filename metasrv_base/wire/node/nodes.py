@@ -1,0 +1,132 @@
+"""What nodes and metasrv say to each other in registration and heartbeats (`/internal/v1`)."""
+
+from typing import Any
+
+from pydantic import Field
+
+from metasrv_base.wire.model import INT64_END, Int64, PositiveInt64, RegionId, WireModel
+from metasrv_base.wire.node.orders import Order
+
+HEARTBEAT_REGIONS_MAX = 100_000
+FOLDERS_MAX = 1_000  # named by a node that registers; the others are counted
+
+
+class NodeResources(WireModel):
+    cpu_cores: Int64
+    memory_bytes: Int64
+    memory_free_bytes: Int64
+    disk_bytes: Int64
+    disk_free_bytes: Int64
+
+
+class RegisterRequest(WireModel):
+    """`POST /internal/v1/nodes/{node_id}/register`, at every start of the process."""
+
+    format: PositiveInt64 = 1
+    cluster_id: str | None
+    """As found on the node's disk; None: a node that never belonged to a cluster."""
+    node_id: str
+    role: str = "datanode"
+    incarnation: str
+    address: str
+    """Base URL under which metasrv and clients reach it."""
+    zone: str
+    root: str
+    """Absolute folder under which its regions lie."""
+    version: str
+    resources: NodeResources
+    folders: list[str] = Field(default_factory=list, max_length=FOLDERS_MAX)
+    """The folders of regions that are on its disk: the first 1,000 by name."""
+    folder_count: Int64 = 0
+
+
+class RegisterAnswer(WireModel):
+    cluster_id: str
+    term: Int64
+    heartbeat_ms: Int64
+    lease_ms: Int64
+    settings_version: Int64
+    metasrvs: list[str] = Field(default_factory=list)
+    """URLs of the servers there are: one that is silent is not the only one to ask."""
+
+
+class RegionStat(WireModel):
+    """One region as a node has it open."""
+
+    region_id: RegionId
+    epoch: Int64
+    state: str
+    """`opening`, `open` or `lost`."""
+    rows: Int64
+    bytes: Int64
+    wal_bytes: Int64
+    files: Int64
+    borrowed_bytes: Int64 = 0
+    version: Int64
+    """Highest row version it has given."""
+    root: str | None = None
+    """The folder it was ordered to serve from. Null: not said, so nobody orders to delete it."""
+
+
+class RefusedStat(WireModel):
+    """Batches and reads that regions refused because their schema version was below the floor."""
+
+    table_id: Int64
+    holder_id: str | None
+    """Whose batches; null: reads, and batches of clients."""
+    count: int = Field(ge=1, lt=INT64_END)
+    """Since the node started."""
+
+
+class HeartbeatRequest(WireModel):
+    """`PUT /internal/v1/nodes/{node_id}/heartbeat`. Heard in (incarnation, sequence) order."""
+
+    format: PositiveInt64 = 1
+    cluster_id: str
+    node_id: str
+    incarnation: str
+    sequence: int = Field(ge=0, lt=2**53)
+    address: str
+    zone: str
+    version: str
+    term: Int64
+    """The highest term the node has seen."""
+    resources: NodeResources
+    regions: list[RegionStat] = Field(max_length=HEARTBEAT_REGIONS_MAX)
+    refused: list[RefusedStat] = Field(default_factory=list, max_length=1_000)
+    """One for each table and holder."""
+
+
+class Grant(WireModel):
+    region_id: RegionId
+    epoch: Int64
+
+
+class HeartbeatAnswer(WireModel):
+    """`lease_ms` is counted from before the heartbeat was sent, for every region in `grants`."""
+
+    sequence: Int64
+    term: Int64
+    lease_ms: Int64
+    settings_version: Int64
+    catalog_version: Int64
+    frozen_version: Int64 | None = None
+    grants: list[Grant]
+    instructions: list[Order]
+    """What brings the node in line with the catalog; executed like orders, under `term`."""
+
+
+class SettingBody(WireModel):
+    """Something operators change while the service runs."""
+
+    name: str
+    value: Any
+    """Null: as the program that it concerns was started."""
+    version: Int64
+    """Rises with every change; 0: it was never changed."""
+    default: Any
+    unit: str | None
+    meaning: str
+    changed_by: str | None
+    changed_at: str | None
+    """RFC 3339."""

@@ -1,0 +1,67 @@
+"""Rows that stand in the way of a constraint or a unique index, as jobs and regions name them."""
+
+import json
+from collections.abc import Iterable
+from typing import TypeVar
+
+from pydantic import Field, JsonValue
+
+from metasrv_base.wire.model import Int64, SignedInt64, WireModel
+
+OFFENDERS_MAX = 1_000
+"""Of each kind that an answer lists; it counts all."""
+ROWS_NAMED_MAX = 8
+"""Of the rows that have the same values."""
+LISTED_CHARS_MAX = 4 << 20
+"""Of all that an answer of a job or of a region lists, as JSON: keys may take KiB, values MiB."""
+VALUE_CHARS_MAX = 256
+"""Of a text; a longer one is listed cut."""
+
+T = TypeVar("T")
+
+
+def shown(value: JsonValue) -> JsonValue:
+    """A value in JSON form as a list of offenders has it."""
+    if isinstance(value, str) and len(value) > VALUE_CHARS_MAX:
+        return f"{value[:VALUE_CHARS_MAX]}... ({len(value)} characters)"
+    return value
+
+
+def first_within(found: Iterable[T], chars_max: int) -> list[T]:
+    """The first of *found*, JSON values or models, that together take at most *chars_max*
+    characters as JSON."""
+    kept: list[T] = []
+    for one in found:
+        chars_max -= len(json.dumps(one, default=dict))
+        if chars_max < 0:
+            break
+        kept.append(one)
+    return kept
+
+
+class Duplicate(WireModel):
+    """Rows that have the same values in all columns of a unique index."""
+
+    values: list[JsonValue]
+    """In JSON form, in the order of the index's columns; long texts are cut."""
+    row_keys: list[str] = Field(min_length=2, max_length=ROWS_NAMED_MAX)
+    """Hexadecimal, sorted: the first few."""
+
+
+class Offenders(WireModel):
+    """Facts of the error `unique-violation`: what a region found when it ingested entries."""
+
+    index: Int64
+    duplicates: list[Duplicate] = Field(max_length=OFFENDERS_MAX)
+    total: Int64
+    """Of values that more rows than one have."""
+
+
+class Violation(WireModel):
+    """A row that does not satisfy a constraint."""
+
+    constraint: SignedInt64
+    row_key: str
+    """Hexadecimal."""
+    values: dict[str, JsonValue]
+    """Of the constraint's columns, by id, in JSON form; long texts are cut."""

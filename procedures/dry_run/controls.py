@@ -1,0 +1,75 @@
+"""The dry run of a control: its very write, over a draft of the store."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from keys.model.records import ProcedureHistory
+from procedures.dry_run.draft import Draft
+from procedures.engine.control import Command, Control, is_fulfilled
+from procedures.engine.entry import Entry
+from procedures.engine.runner import Held, Runner
+from procedures.engine.steering import Steered, judge, moves_its_record, store
+from procedures.locking.holding import LockTable
+from procedures.machine import Kind
+
+
+class House(Steered, Protocol):
+    """The manager, as far as its foresight needs it."""
+
+    @property
+    def locks(self) -> LockTable: ...
+
+    def has_place(self, kind: Kind[Any]) -> bool:
+        """Whether one more of that kind could run now."""
+        ...
+
+
+@dataclass(slots=True)
+class Foreseen(Entry):
+    """A procedure as it would be; nobody owns it."""
+
+    would_run: bool = False
+
+    @property
+    def is_run(self) -> bool:
+        return self.would_run
+
+
+async def foresee(house: House, procedure: str, command: Command) -> Entry | ProcedureHistory:
+    """Returns the answer that a control would get now. It stores nothing and ends no task.
+
+    Raises the errors that the control would raise.
+    """
+    entry = await judge(house, procedure, command.control)
+    if is_fulfilled(entry.facts, command.control):
+        return entry
+    held = entry.held
+    if moves_its_record(entry, command):
+        ports = house.runner.ports
+        after = await store(Runner(ports, Draft(ports.kv, ports.clock)), entry, command)
+        if isinstance(after, ProcedureHistory):
+            return after
+        held = after
+    return _after(house, entry, held, command.control)
+
+
+def _after(house: House, entry: Entry, held: Held, control: Control) -> Foreseen:
+    """Who is run goes on, unless the control ends its task; who is not begins, if nothing is in
+    its way."""
+    blocked = house.locks.blocked(held.procedure)
+    stops = control in (Control.CANCEL, Control.PAUSE)
+    may_begin = not blocked and _finds_place(house, entry)
+    return Foreseen(
+        held=held,
+        live=replace(entry.live, waiting=[], waiting_now=tuple) if stops else entry.live,
+        kind=entry.kind,
+        waits=bool(blocked),
+        blockers=lambda: blocked,
+        began_ms=entry.began_ms,
+        stalled=entry.stalled and not stops,
+        would_run=not stops and (entry.is_run or may_begin),
+    )
+
+
+def _finds_place(house: House, entry: Entry) -> bool:
+    return entry.kind is not None and (entry.only_waits or house.has_place(entry.kind))

@@ -1,0 +1,72 @@
+"""What a dry run guesses by: how large regions are, and how fast their rows are read. Pure."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from keys.model.records import Outcome, ProcedureHistory, Resource
+
+ROWS_PER_S = 100_000  # of a job on two cores; docs/benchmarks.md has the figures
+REORGS_MAX = 5
+"""That a rate is measured over: those of long ago were of another cluster."""
+ROWS_MIN, MS_MIN = 10_000, 1_000
+"""A reorg of fewer rows, or a shorter one, measures what it takes to begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionSize:
+    """As its node last reported it."""
+
+    rows: int
+    bytes: int
+
+
+SizeOf: TypeAlias = Callable[[str, str], RegionSize | None]
+"""Node and region id -> its size; None: nobody has said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Of all jobs of a reorg together."""
+
+    rows_per_s: int = ROWS_PER_S
+    reorgs: int = 0
+    """Over which it was measured; 0: it is taken for granted."""
+
+
+ASSUMED = Rate()
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    size_of: SizeOf = lambda node, region_id: None
+    rate: Rate = ASSUMED
+
+
+UNKNOWN = Estimates()
+
+
+def measured(ended: Iterable[ProcedureHistory], resource: Resource) -> Rate:
+    """By what is over, newest first: the last reorgs of *resource*, or else of any table.
+
+    One that an operator had slowed says nothing of the next.
+    """
+    told = [(one.last.resource, _told(one)) for one in ended]
+    every = [pace for _, pace in told if pace is not None]
+    own = [pace for of, pace in told if pace is not None and of.id == resource.id]
+    paces = (own or every)[:REORGS_MAX]
+    if not paces:
+        return ASSUMED
+    rows, ms = sum(rows for rows, _ in paces), sum(ms for _, ms in paces)
+    return Rate(max(1, rows * 1000 // ms), len(paces))
+
+
+def _told(ended: ProcedureHistory) -> tuple[int, int] | None:
+    """The rows that it has read, and for how long, in ms."""
+    last, result = ended.last, ended.result or {}
+    rows, ms = result.get("rows"), result.get("read_ms")
+    if ended.outcome is not Outcome.SUCCEEDED or last.throttle_percent or last.throttle_rows_per_s:
+        return None
+    if not isinstance(rows, int) or not isinstance(ms, int):
+        return None
+    return (rows, ms) if rows >= ROWS_MIN and ms >= MS_MIN else None

@@ -1,0 +1,142 @@
+"""The plan of a procedure: what its steps would read, write and order, and what is in the way."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from keys.model.records import Lock, Resource
+from keys.model.transitions import Shift
+from procedures.dry_run.estimates import ASSUMED, Rate
+from procedures.elements.shifts import Edit
+
+
+class Obstacle(StrEnum):
+    """Why a procedure would wait, or would not be taken."""
+
+    LOCK = "lock"
+    ADMISSION = "admission"
+    NODE = "node"
+    REGION = "region"
+    LEASE = "region_lease"
+    SCHEMA_LEASE = "schema_lease"
+    CHILD = "child"
+    POISON = "poison"
+    """A lock is held by one whose undo was given up."""
+    PAUSED = "paused"
+    """A lock is held by one that an operator has paused."""
+    MAINTENANCE = "maintenance"
+    """All procedures are paused."""
+    REFUSED = "refused"
+    TOO_LONG = "too_long"
+    """It would be more than a dry run looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """Something that stands in the way as things are now."""
+
+    kind: Obstacle
+    holder: str
+    """Who has it: a procedure, a node, a region, or the problem code of a refusal."""
+    key: str | None = None
+    """Of a lock or a poison."""
+    expires_in_ms: int | None = None
+    """After this long it is over by itself."""
+    waits: bool = True
+    """False: it would be refused, or undone, rather than wait."""
+    transaction: str | None = None
+    """Of a holder of a schema lease: the one that is open there."""
+    transaction_age_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOrder:
+    """One order to one node."""
+
+    node: str
+    op: str
+    region_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedScan:
+    """The rows of one region, read by a job."""
+
+    job: Literal["move", "backfill", "validate", "check"]
+    region_id: str
+    rows: int | None
+    """As the region's node last reported; None: it has not."""
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedVersion:
+    """A schema version that a step publishes."""
+
+    table_id: int
+    schema_version: int
+    shifts: tuple[Shift, ...]
+    """The elements that it moves."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedDrain:
+    """Before a step commits, nobody may use the table below that version."""
+
+    table_id: int
+    schema_version: int
+    holders: tuple[str, ...]
+    """Who must follow, of those that hold a schema lease now."""
+
+
+@dataclass(slots=True)
+class PlannedStep:
+    """One commit: the step, and what becomes true with it."""
+
+    step: str
+    cancellable: bool = True
+    """Whether a cancel before its commit undoes everything."""
+    puts: tuple[str, ...] = ()
+    deletes: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()
+    """What the catalog log will say, as `table.created`."""
+    orders: list[PlannedOrder] = field(default_factory=list)
+    scans: list[PlannedScan] = field(default_factory=list)
+    """If the regions hold any rows by then."""
+    publishes: tuple[PlannedVersion, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    """Of tables: names, defaults and options."""
+    drains: list[PlannedDrain] = field(default_factory=list)
+    eta_ms: int = 0
+    """For what is in its way now, and for the rows that it reads."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """The same steps as of the real run, in order. Made by `rehearse`; never written by hand."""
+
+    kind: str
+    resource: Resource
+    locks: tuple[Lock, ...]
+    last_cancellable_step: str
+    """Until its commit the procedure can be cancelled, and is undone."""
+    steps: list[PlannedStep] = field(default_factory=list)
+    children: list["Plan"] = field(default_factory=list)
+    blockers: list[Blocker] = field(default_factory=list)
+    rate: Rate = ASSUMED
+    """At which its rows are read."""
+    ends: bool = False
+    """Whether the plan reaches the end of the procedure; if not, the last blocker says why."""
+
+    @property
+    def eta_ms(self) -> int | None:
+        """Of all its steps; children are waited for by one of them. None: nobody knows when what
+        is in the way will be gone."""
+        if any(one.expires_in_ms is None for one in self.blockers):
+            return None
+        return sum(one.eta_ms for one in self.steps)
+
+    @property
+    def family(self) -> list["Plan"]:
+        """This plan, then those of its children and of theirs."""
+        return [self, *(one for child in self.children for one in child.family)]

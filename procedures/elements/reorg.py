@@ -1,0 +1,231 @@
+"""How far the filling of one index has come, over the regions of its table. Stored; pure.
+
+A region is *pending*, then *read* (a job has made files of entries of its rows, as of the mark),
+then *filled* (its leader has taken them). The record of a table of a thousand regions must stay
+small: of what is filled only numbers are kept, in runs; of what is read the files, and those are of
+one round. A crash begins the rounds that are not in the record anew, under other names.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from keys.model.tables import RegionRoute
+from keys.value import StoredPart
+from metasrv_base.wire.node.offenders import first_within
+
+OFFENDERS_MAX = 100
+"""Kept and shown; the others are only counted. A record is rewritten with every step."""
+OFFENDERS_CHARS_MAX = 16_384
+"""As JSON, of those that are kept: a key may take KiB, and the record, the error and the result of
+a procedure hold them."""
+PACES_MAX = 4
+"""Rounds that a rate is measured over: what was true an hour ago says little of the next one."""
+
+Runs: TypeAlias = tuple[tuple[int, int], ...]
+"""Numbers as runs, first and last of each; ascending, and never adjacent."""
+
+
+class Made(StoredPart):
+    """Files of entries that a job has made of one region's rows, until its leader takes them."""
+
+    region: int
+    """Its number."""
+    epoch: int
+    """At which its rows were read: the files lie under the root of that leader."""
+    attempt: str
+    """Folder of the files, relative to that root."""
+    files: tuple[dict[str, object], ...]
+    """As `metasrv_base.wire.node.orders.DataFile`."""
+    rows: int
+    """Of which entries were made."""
+    entries: int
+    bytes: int
+
+
+class Offender(StoredPart):
+    """Values that a unique index would have twice, and some of the rows that have them."""
+
+    values: tuple[object, ...]
+    """JSON forms, in the order of the index."""
+    rows: tuple[tuple[object, ...], ...]
+    """Primary keys, as JSON."""
+
+
+class RoundPace(StoredPart):
+    """How far one round has come, in what time."""
+
+    rows: int
+    ms: int
+
+
+class Reorg(StoredPart):
+    """Of one index of one table."""
+
+    index: int
+    has_marks: bool = False
+    """Whether any region had rows, and so a mark."""
+    filled: Runs = ()
+    """Numbers of the regions that have an entry for every row."""
+    violated: Runs = ()
+    """Of those whose rows have values of a unique index twice: they have taken nothing."""
+    made: tuple[Made, ...] = ()
+    rounds: int = 0
+    """Of jobs, that are over."""
+    refusals: int = 0
+    """Rounds in a row of which no region took anything."""
+    rows_total: int = 0
+    """As the regions' files said when the marks were opened; an estimate."""
+    rows: int = 0
+    """Of which entries have been taken."""
+    entries: int = 0
+    bytes: int = 0
+    duplicates: int = 0
+    """How many values of a unique index are those of more than one row."""
+    offenders: tuple[Offender, ...] = ()
+    p99_before_ms: float | None = None
+    """Of statements at the frontends when it began; None: there were none."""
+    read_ms: int = 0
+    """For which its rounds have read."""
+    paces: tuple[RoundPace, ...] = ()
+    """Of the last rounds, oldest first."""
+
+
+class Stage(StrEnum):
+    """Of one region, for people."""
+
+    PENDING = "pending"
+    READ = "read"
+    FILLED = "filled"
+    VIOLATED = "violated"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a region said when it took the files of one round."""
+
+    made: Made
+    duplicates: int = 0
+    offenders: tuple[Offender, ...] = ()
+
+
+# What is next -------------------------------------------------------------------------------------
+
+
+def pending(reorg: Reorg, regions: Sequence[RegionRoute]) -> tuple[RegionRoute, ...]:
+    """Regions whose rows are to be read: those of which nothing is known yet."""
+    return tuple(one for one in regions if stage_of(reorg, one.number) is Stage.PENDING)
+
+
+def in_turn(reorg: Reorg, waiting: Sequence[RegionRoute], width: int) -> tuple[RegionRoute, ...]:
+    """In the order in which rounds of *width* regions read them: what the last round began with and
+    no region took is behind the others."""
+    first = reorg.rounds * width % max(1, len(waiting))
+    return (*waiting[first:], *waiting[:first])
+
+
+def stage_of(reorg: Reorg, number: int) -> Stage:
+    if has(reorg.filled, number):
+        return Stage.FILLED
+    if has(reorg.violated, number):
+        return Stage.VIOLATED
+    is_made = any(one.region == number for one in reorg.made)
+    return Stage.READ if is_made else Stage.PENDING
+
+
+def summary(reorg: Reorg) -> dict[str, object]:
+    """For the history: what was made of which rows."""
+    found: dict[str, object] = {
+        "rows": reorg.rows,
+        "entries": reorg.entries,
+        "bytes": reorg.bytes,
+        "rounds": reorg.rounds,
+        "read_ms": reorg.read_ms,
+    }
+    if reorg.duplicates:
+        found["duplicates"] = reorg.duplicates
+        found["offenders"] = [one.model_dump(mode="json") for one in reorg.offenders]
+    return found
+
+
+# What became of a round ---------------------------------------------------------------------------
+
+
+def surveyed(index: int, regions: Sequence[RegionRoute], rows: Mapping[str, int]) -> Reorg:
+    """The marks are open. *rows*: of the regions that have one, by region id, an estimate; the
+    others have nothing to fill."""
+    filled: Runs = ()
+    for region in regions:
+        if not rows.get(region.region_id):
+            filled = joined(filled, region.number)
+    return Reorg(index=index, has_marks=bool(rows), filled=filled, rows_total=sum(rows.values()))
+
+
+def with_made(reorg: Reorg, made: Sequence[Made], read_ms: int) -> Reorg:
+    """Jobs have ended. The next ones are of another round, whatever becomes of these."""
+    pace = RoundPace(rows=sum(one.rows for one in made), ms=read_ms)
+    return reorg.model_copy(
+        update={
+            "made": (*reorg.made, *made),
+            "rounds": reorg.rounds + 1,
+            "read_ms": reorg.read_ms + read_ms,
+            "paces": (*reorg.paces, pace)[-PACES_MAX:],
+        }
+    )
+
+
+def rate_per_s(reorg: Reorg, now: RoundPace) -> float | None:
+    """Over its last rounds and the one that is under way. None: nothing has been read yet."""
+    paces = (*reorg.paces, now)
+    ms = sum(one.ms for one in paces)
+    return sum(one.rows for one in paces) * 1000 / ms if ms else None
+
+
+def with_taken(reorg: Reorg, taken: Sequence[Taken]) -> Reorg:
+    """What was made and not taken (its region has another leader, or would not have it) is dropped:
+    the region is pending again."""
+    filled, violated, offenders = reorg.filled, reorg.violated, list(reorg.offenders)
+    had: list[Made] = []
+    for one in taken:
+        assert one.made in reorg.made, "an answer to an attempt that the record does not know"
+        if one.duplicates:
+            violated = joined(violated, one.made.region)
+        else:
+            filled = joined(filled, one.made.region)
+            had.append(one.made)
+        offenders += one.offenders
+    return reorg.model_copy(
+        update={
+            "filled": filled,
+            "violated": violated,
+            "made": (),
+            "refusals": 0 if taken else reorg.refusals + 1,
+            "rows": reorg.rows + sum(one.rows for one in had),
+            "entries": reorg.entries + sum(one.entries for one in had),
+            "bytes": reorg.bytes + sum(one.bytes for one in had),
+            "duplicates": reorg.duplicates + sum(one.duplicates for one in taken),
+            "offenders": tuple(first_within(offenders[:OFFENDERS_MAX], OFFENDERS_CHARS_MAX)),
+        }
+    )
+
+
+# Numbers in runs ----------------------------------------------------------------------------------
+
+
+def has(runs: Runs, number: int) -> bool:
+    return any(first <= number <= last for first, last in runs)
+
+
+def joined(runs: Runs, number: int) -> Runs:
+    """*runs* and *number*."""
+    if has(runs, number):
+        return runs
+    below = [run for run in runs if run[1] < number]
+    above = [run for run in runs if run[0] > number]
+    first = last = number
+    if below and below[-1][1] == number - 1:
+        first, _ = below.pop()
+    if above and above[0][0] == number + 1:
+        _, last = above.pop(0)
+    return (*below, (first, last), *above)

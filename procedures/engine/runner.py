@@ -1,0 +1,169 @@
+"""The only place where a procedure moves: run one step, then commit its effect and its record.
+
+A step may run again after a crash, so its calls to nodes are idempotent; its writes happen once,
+because they share a transaction with the record that says they happened, and with the fence of the
+leader that computed them. That is the whole durability argument.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TypeAlias
+
+from keys.commit.txn import NOTHING, Stamp, Txn
+from keys.model.poison import Poison, PoisonKey
+from keys.model.records import (
+    Beat,
+    Phase,
+    ProcedureHistory,
+    ProcedureHistoryKey,
+    ProcedureKey,
+)
+from keys.model.records import (
+    ProcedureRecord as Record,
+)
+from metasrv_base.errors import MetaError
+from procedures.context import Context, Ports
+from procedures.engine import journal
+from procedures.engine.journal import Why
+from procedures.engine.retry import Tries, within
+from procedures.machine import Goto, Kind, S
+from procedures.ports import Commits
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A record as it is stored, and the revision at which it was stored."""
+
+    procedure: str
+    record: Record
+    revision: int
+
+    def txn(self) -> Txn:
+        """Nobody else has moved the record: what every commit of this procedure compares."""
+        return Txn().expecting(ProcedureKey(self.procedure), self.revision)
+
+
+Moved: TypeAlias = Held | ProcedureHistory
+Commit: TypeAlias = Callable[[Held], Awaitable[Moved]]
+"""The transaction of a step that has acted, on the record as it stands by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Moves one procedure at a time; holds nothing of any."""
+
+    ports: Ports
+    committer: Commits
+
+    async def advance(self, kind: Kind[S], held: Held, context: Context) -> Moved:
+        """One step forward, or one step of undo."""
+        limit_ms = Tries().left_ms(kind, held.record, self.ports.clock.wall_ms())
+        commit = await self.act(kind, held, context, limit_ms)
+        return await commit(held)
+
+    async def act(
+        self, kind: Kind[S], held: Held, context: Context, limit_ms: int | None
+    ) -> Commit:
+        """Does all of a step but its transaction. A throttle may be stored meanwhile, so the commit
+        is given the record as it stands then; what moves a record between its steps ends the step
+        first."""
+        if held.record.phase is Phase.UNDO:
+            return await self._undo(kind, held, context, limit_ms)
+        state = kind.state.model_validate(held.record.state)
+        began_ms = self.ports.clock.mono_ms()
+        step = held.record.step
+        outcome = await within(limit_ms, step, kind.steps[step].act(state, context))
+        beat = self._beat(held, began_ms)
+
+        async def commit(held: Held) -> Moved:
+            passed = partial(journal.passed, held.record, context.passages.all())
+            if isinstance(outcome, Goto):
+                goto = outcome
+                return await self.store(
+                    held, lambda at: journal.follow(kind, passed(at), goto, beat, at), goto.txn
+                )
+            result = outcome.result
+            return await self.end(
+                held, lambda at: journal.succeeded(kind, passed(at), result, beat, at), outcome.txn
+            )
+
+        return commit
+
+    async def turn_back(self, held: Held, why: Why) -> Held:
+        """From now on *held* is undone. The step in flight is the first to be."""
+        return await self.store(held, lambda at: journal.turn_back(held.record, why, at))
+
+    async def abandon(self, held: Held, why: Why) -> ProcedureHistory:
+        """The end of one that never began."""
+        return await self.end(held, lambda at: journal.abandon(held.record, why, at))
+
+    async def poison(self, held: Held, error: MetaError) -> Held:
+        """Its undo is given up. If its resource bears the poison of another already, this is tried
+        until that one is cleared."""
+        record = held.record
+        key = PoisonKey.of(record.resource)
+        effect = Txn().expecting(key, 0)
+        effect = effect.put_stamped(
+            key,
+            lambda at: Poison(
+                procedure=held.procedure,
+                kind=record.kind,
+                resource=record.resource,
+                step=record.step,
+                error=journal.stored_error(error),
+                at_ms=at.at_ms,
+            ),
+        )
+        return await self.store(held, lambda _: journal.poison(record), effect)
+
+    async def _undo(
+        self, kind: Kind[S], held: Held, context: Context, limit_ms: int | None
+    ) -> Commit:
+        state = kind.state.model_validate(held.record.state)
+        undo = kind.steps[held.record.step].undo
+        began_ms = self.ports.clock.mono_ms()
+        back = None
+        if undo is not None:
+            back = await within(limit_ms, f"undo {held.record.step}", undo(state, context))
+        beat = self._beat(held, began_ms)
+
+        async def commit(held: Held) -> Moved:
+            passed = partial(journal.passed, held.record, context.passages.all())
+            if back is not None:
+                return await self.store(
+                    held, lambda at: journal.partly_undone(passed(at), beat, at), back.txn
+                )
+            before = journal.undone(held.record, beat)
+            if before is not None:
+                return await self.store(held, lambda _: before)
+            had_effect = undo is not None or bool(held.record.timeline)
+            return await self.end(
+                held, lambda at: journal.ended_undone(held.record, beat, at, had_effect=had_effect)
+            )
+
+        return commit
+
+    async def store(
+        self, held: Held, make: Callable[[Stamp], Record], effect: Txn = NOTHING
+    ) -> Held:
+        """The effect and the record that says so, in one transaction."""
+        key, made = ProcedureKey(held.procedure), lru_cache(maxsize=1)(make)
+        txn = held.txn().put_stamped(key, made).also(effect)
+        committed = await self.committer.commit(txn, procedure=held.procedure)
+        return Held(held.procedure, made(committed.stamp), committed.revision)
+
+    async def end(
+        self, held: Held, make: Callable[[Stamp], ProcedureHistory], effect: Txn = NOTHING
+    ) -> ProcedureHistory:
+        """The effect, and the release of the record into history, in one transaction."""
+        history, made = ProcedureHistoryKey(held.procedure), lru_cache(maxsize=1)(make)
+        txn = held.txn().delete(ProcedureKey(held.procedure))
+        txn = txn.expecting(history, 0).put_stamped(history, made).also(effect)
+        committed = await self.committer.commit(txn, procedure=held.procedure)
+        return made(committed.stamp)
+
+    def _beat(self, held: Held, began_ms: int) -> Beat:
+        clock, undoing = self.ports.clock, held.record.phase is Phase.UNDO
+        step = f"undo {held.record.step}" if undoing else held.record.step
+        return Beat(step=step, at_ms=clock.wall_ms(), ms=clock.mono_ms() - began_ms)

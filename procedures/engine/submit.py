@@ -1,0 +1,109 @@
+"""A submission made durable: record and idempotency key in one fenced transaction."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from keys.commit.committer import Committer, StaleRead
+from keys.commit.txn import Stamp, Txn, snapshot
+from keys.model.records import (
+    Idempotency,
+    IdempotencyKey,
+    ProcedureHistoryKey,
+    ProcedureKey,
+    ProcedureRecord,
+)
+from keys.model.records import Submission as Client
+from metasrv_base.errors import Refused
+from procedures.context import Ports
+from procedures.engine import journal
+from procedures.engine.runner import Held
+from procedures.engine.sizes import record_must_fit
+from procedures.machine import Kind, ProcedureState
+
+_UNKNOWN = Stamp(catalog_version=None, submission=0, at_ms=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One wish to run a kind. `client.idempotency` None: asked without a key."""
+
+    procedure: str
+    """The id it will have; made before, so that what it touches can be named after it."""
+    client: Client
+    fingerprint: str
+    """Of method, path and canonical body; compared where the idempotency key is known already."""
+    parent: str | None = None
+    overtakes: frozenset[str] = frozenset()
+    """Filled in by the manager, which knows who waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """`replayed`: the key was known, and this is the procedure it belongs to."""
+
+    procedure: str
+    replayed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Submitter:
+    ports: Ports
+    committer: Committer
+
+    async def submit(
+        self, kind: Kind[Any], state: ProcedureState, wish: Submission
+    ) -> tuple[Submitted, Held | None]:
+        """The procedure and, if it is new, its record as stored.
+
+        Raises Refused("idempotency-key-reused") where the key belongs to another request,
+        Refused("ddl-too-large") where its end might not fit a transaction, and Unknown where the
+        term ended before the store answered: ask again with the same key.
+        """
+        first = journal.begin(kind, state, wish.client, _UNKNOWN, parent=wish.parent)
+        record_must_fit(first)
+        record, history = ProcedureKey(wish.procedure), ProcedureHistoryKey(wish.procedure)
+        digest = wish.client.idempotency
+
+        @lru_cache(maxsize=1)
+        def make(stamp: Stamp) -> ProcedureRecord:
+            stood_ms = self.ports.gate.stood_ms(stamp.at_ms)
+            return journal.submitted(kind, first, stamp, tuple(sorted(wish.overtakes)), stood_ms)
+
+        txn = Txn().expecting(record, 0).expecting(history, 0).put_stamped(record, make)
+        if digest is not None:
+            key = IdempotencyKey(digest)
+            txn = txn.expecting(key, 0).put_stamped(
+                key,
+                lambda stamp: Idempotency(
+                    procedure=wish.procedure, fingerprint=wish.fingerprint, at_ms=stamp.at_ms
+                ),
+            )
+        try:
+            committed = await self.committer.commit(txn, procedure=wish.procedure)
+        except StaleRead:
+            if digest is None:
+                return Submitted(wish.procedure, replayed=True), None
+            known = await self.known(wish)
+            if known is None:  # the key has just expired
+                return await self.submit(kind, state, wish)
+            return known, None
+        held = Held(wish.procedure, make(committed.stamp), committed.revision)
+        return Submitted(wish.procedure, replayed=False), held
+
+    async def known(self, wish: Submission) -> Submitted | None:
+        """The procedure that this idempotency key belongs to already.
+
+        Raises Refused("idempotency-key-reused").
+        """
+        digest = wish.client.idempotency
+        if digest is None:
+            return None
+        key = IdempotencyKey(digest)
+        seen = await snapshot(self.ports.kv, key, deadline_ms=self.ports.deadline_ms)
+        known = seen.get(key)
+        if known is None:
+            return None
+        if known.fingerprint != wish.fingerprint:
+            raise Refused("idempotency-key-reused", procedure_id=known.procedure)
+        return Submitted(known.procedure, replayed=True)

@@ -1,0 +1,326 @@
+"""The operations of one alter, as stored, and what they make of a table. Pure.
+
+What regions and statements must follow are *moves* of elements; the rest are *edits*: names,
+defaults and options, which are true at once, for everybody, when the moves are.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Annotated, Any, Literal, TypeAlias, assert_never
+
+from pydantic import Field
+
+from keys.model.tables import Column, Index, TableInfo
+from keys.value import StoredPart
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import NotFound, Refused
+from metasrv_base.schema.types import parse_type
+from metasrv_base.schema.values import from_json
+from metasrv_base.wire.api.tables import COLUMNS_MAX, INDEXES_MAX
+from procedures.elements.moves import Move, What
+from procedures.kinds.alter.constraint_operations import (
+    ConstraintOperation,
+    DropConstraint,
+    with_constraint_operation,
+)
+from procedures.kinds.alter.constraint_operations import DropNotNull as DropNotNull
+from procedures.kinds.alter.draft import (
+    Draft,
+    column_named,
+    must_be_free,
+    settled_column,
+    with_changed,
+    with_column,
+    wrong,
+)
+from procedures.kinds.alter.type_operations import AlterType, with_type_operation
+
+
+class SetOptions(StoredPart):
+    """None removes."""
+
+    op: Literal["set_options"] = "set_options"
+    options: dict[str, str | None]
+
+
+class RenameColumn(StoredPart):
+    """Its id and its rows stay."""
+
+    op: Literal["rename_column"] = "rename_column"
+    name: str
+    new_name: str
+
+
+class AddColumn(StoredPart):
+    """Rows there are read as `default`, and so do rows that do not name it."""
+
+    op: Literal["add_column"] = "add_column"
+    name: str
+    type: str
+    nullable: bool = True
+    default: Any = None
+    """JSON form; None: null. An expression has been evaluated when it was asked for."""
+    after: str | None = None
+    """Null: behind the last one."""
+
+
+class DropColumn(StoredPart):
+    op: Literal["drop_column"] = "drop_column"
+    name: str
+
+
+class SetDefault(StoredPart):
+    """Of rows that come; None: null."""
+
+    op: Literal["set_default"] = "set_default"
+    name: str
+    default: Any
+
+
+class AddIndex(StoredPart):
+    op: Literal["add_index"] = "add_index"
+    name: str
+    columns: tuple[str, ...]
+    unique: bool
+    not_valid: bool = False
+    """Where rows have its values twice, it stays write-only instead of going."""
+    if_not_exists: bool = False
+
+
+class ValidateIndex(StoredPart):
+    """One that stayed write-only."""
+
+    op: Literal["validate_index"] = "validate_index"
+    name: str
+
+
+class DropIndex(StoredPart):
+    op: Literal["drop_index"] = "drop_index"
+    name: str
+
+
+Edit: TypeAlias = SetOptions | RenameColumn | SetDefault
+Operation = Annotated[
+    SetOptions
+    | RenameColumn
+    | AddColumn
+    | DropColumn
+    | SetDefault
+    | AlterType
+    | ConstraintOperation
+    | AddIndex
+    | ValidateIndex
+    | DropIndex,
+    Field(discriminator="op"),
+]
+
+
+class NextIds(StoredPart):
+    """What the next new element of each sort is called by."""
+
+    column: int
+    index: int
+    constraint: int
+
+    @classmethod
+    def of(cls, info: TableInfo) -> "NextIds":
+        return cls(
+            column=info.next_column_id,
+            index=info.next_index_id,
+            constraint=info.next_constraint_id,
+        )
+
+    def on(self, info: TableInfo) -> TableInfo:
+        update = {
+            "next_column_id": self.column,
+            "next_index_id": self.index,
+            "next_constraint_id": self.constraint,
+        }
+        return info.model_copy(update=update)
+
+
+def drafted(info: TableInfo, operations: tuple[Operation, ...]) -> Draft:
+    """Raises Refused or Conflict, with a pointer to the operation that cannot be."""
+    draft = Draft(info, info)
+    dropped = {one.name for one in operations if isinstance(one, DropConstraint)}
+    for number, operation in enumerate(operations):
+        here = f"/operations/{number}"
+        match operation:
+            case AddColumn():
+                draft = _add_column(draft, operation, here)
+            case DropColumn():
+                draft = _drop_column(draft, operation, here, dropped)
+            case AlterType():
+                draft = with_type_operation(draft, operation, here)
+            case AddIndex():
+                draft = _add_index(draft, operation)
+            case ValidateIndex():
+                draft = _validate_index(draft, operation)
+            case DropIndex():
+                draft = _drop_index(draft, operation)
+            case SetOptions() | RenameColumn() | SetDefault():
+                _may_be_edited(draft, operation, here)
+                draft = replace(draft, whole=_edited(draft.whole, operation, here))
+            case _:
+                draft = with_constraint_operation(draft, operation, here)
+    return draft
+
+
+def edited(info: TableInfo, operations: tuple[Operation, ...]) -> TableInfo:
+    """The table with the edits among *operations*."""
+    for number, operation in enumerate(operations):
+        if isinstance(operation, Edit):
+            info = _edited(info, operation, f"/operations/{number}")
+    return info
+
+
+def _add_column(draft: Draft, operation: AddColumn, here: str) -> Draft:
+    names = [column.name for column in draft.entered.columns]
+    names += [column.name for column in draft.whole.columns]
+    must_be_free(operation.name, names, f"{here}/column/name")
+    if len(draft.entered.columns) == COLUMNS_MAX:
+        raise wrong(here, f"a table has at most {COLUMNS_MAX} columns")
+    after = None
+    if operation.after is not None:
+        after = column_named(draft.whole, operation.after, f"{here}/after").id
+    new = Column(
+        id=draft.entered.next_column_id,
+        name=operation.name,
+        type=operation.type,
+        nullable=operation.nullable,
+        default=operation.default,
+        origin_default=operation.default,
+        state=ElementState.ABSENT,
+    )
+    move = Move(what=What.COLUMN, id=new.id, to=ElementState.PUBLIC, was=ElementState.ABSENT)
+    public = new.model_copy(update={"state": ElementState.PUBLIC})
+    return Draft(
+        whole=with_column(draft.whole, public, after),
+        entered=with_column(draft.entered, new, after),
+        moves=(*draft.moves, move),
+    )
+
+
+def _drop_column(draft: Draft, operation: DropColumn, here: str, dropped: Collection[str]) -> Draft:
+    """*dropped*: names of the constraints that the same alter drops, before it or behind it."""
+    column = settled_column(draft, operation.name, f"{here}/name")
+    entered = draft.entered
+    if column.id in entered.primary_key:
+        raise wrong(f"{here}/name", f"column {column.name} is part of the primary key")
+    over_it = [one.name for one in entered.constraints if column.id in one.columns]
+    for held in over_it:
+        if held not in dropped:
+            raise wrong(f"{here}/name", f"{held} is over column {column.name}: drop it too")
+    has_nothing = column.default is None and column.origin_default is None
+    move = Move(
+        what=What.COLUMN,
+        id=column.id,
+        to=ElementState.ABSENT,
+        generated=has_nothing and not column.nullable,
+        behind=bool(over_it),
+    )
+    over = [index for index in draft.whole.indexes if column.id in index.columns]
+    leaving = (Move(what=What.INDEX, id=one.id, to=ElementState.ABSENT) for one in over)
+    update = {
+        "columns": tuple(one for one in draft.whole.columns if one.id != column.id),
+        "indexes": tuple(one for one in draft.whole.indexes if one not in over),
+    }
+    whole = draft.whole.model_copy(update=update)
+    return Draft(whole, entered, (*draft.moves, move, *leaving))
+
+
+def _add_index(draft: Draft, operation: AddIndex) -> Draft:
+    entered = draft.entered
+    if operation.if_not_exists and stands(entered, operation):
+        return draft
+    names = [one.name for one in entered.indexes] + [one.name for one in entered.constraints]
+    must_be_free(operation.name, names, "/name", "index")
+    if len(entered.indexes) == INDEXES_MAX:
+        raise wrong("/name", f"a table has at most {INDEXES_MAX} indexes")
+    columns = tuple(
+        column_named(draft.whole, name, f"/columns/{place}").id
+        for place, name in enumerate(operation.columns)
+    )
+    if operation.unique:
+        _must_hold_partition(entered, columns)
+    new = Index(
+        id=entered.next_index_id,
+        name=operation.name,
+        columns=columns,
+        unique=operation.unique,
+        state=ElementState.ABSENT,
+    )
+    update = {"indexes": (*entered.indexes, new), "next_index_id": new.id + 1}
+    move = Move(what=What.INDEX, id=new.id, to=ElementState.PUBLIC, was=ElementState.ABSENT)
+    return Draft(draft.whole, entered.model_copy(update=update), (*draft.moves, move))
+
+
+def stands(info: TableInfo, operation: AddIndex) -> bool:
+    """Whether the table has that very index, and it is public."""
+    names = {column.id: column.name for column in info.columns}
+    found = next((one for one in info.indexes if one.name == operation.name), None)
+    if found is None or found.state is not ElementState.PUBLIC:
+        return False
+    columns = tuple(names[column] for column in found.columns)
+    return (columns, found.unique) == (operation.columns, operation.unique)
+
+
+def _must_hold_partition(info: TableInfo, columns: tuple[int, ...]) -> None:
+    """A region knows its own rows alone, so two equal keys must meet in one (P6)."""
+    names = {column.id: column.name for column in info.columns}
+    missing = [names[one] for one in info.partition.columns if one not in columns]
+    if missing and info.partition.regions > 1:
+        raise Refused("unique-needs-partition-columns", columns=missing)
+
+
+def _validate_index(draft: Draft, operation: ValidateIndex) -> Draft:
+    """Nothing moves if it is public already."""
+    index = _index(draft.entered, operation.name)
+    if index.state is ElementState.PUBLIC:
+        return draft
+    move = Move(what=What.INDEX, id=index.id, to=ElementState.PUBLIC, was=index.state)
+    return Draft(draft.whole, draft.entered, (*draft.moves, move))
+
+
+def _drop_index(draft: Draft, operation: DropIndex) -> Draft:
+    index = _index(draft.entered, operation.name)
+    move = Move(what=What.INDEX, id=index.id, to=ElementState.ABSENT, was=index.state)
+    return Draft(draft.whole, draft.entered, (*draft.moves, move))
+
+
+def _index(info: TableInfo, name: str) -> Index:
+    index = next((one for one in info.indexes if one.name == name), None)
+    if index is None:
+        raise NotFound(what="index", name=name)
+    return index
+
+
+def _may_be_edited(draft: Draft, operation: Edit, here: str) -> None:
+    if isinstance(operation, SetDefault):
+        settled_column(draft, operation.name, f"{here}/name")
+    if isinstance(operation, RenameColumn):
+        moving = {move.id for move in draft.moves if move.what is What.COLUMN}
+        names = [one.name for one in draft.entered.columns if one.id in moving]
+        must_be_free(operation.new_name, names, f"{here}/new_name")
+        if column_named(draft.whole, operation.name, f"{here}/name").replaces is not None:
+            raise wrong(f"{here}/name", f"the type of {operation.name} changes: rename it then")
+
+
+def _edited(info: TableInfo, operation: Edit, here: str) -> TableInfo:
+    match operation:
+        case SetOptions():
+            merged = {**info.options, **operation.options}
+            kept = {name: value for name, value in merged.items() if value is not None}
+            return info.model_copy(update={"options": kept})
+        case RenameColumn():
+            column = column_named(info, operation.name, f"{here}/name")
+            others = [one.name for one in info.columns if one.id != column.id]
+            must_be_free(operation.new_name, others, f"{here}/new_name")
+            return with_changed(info, column.model_copy(update={"name": operation.new_name}))
+        case SetDefault():
+            column = column_named(info, operation.name, f"{here}/name")
+            if operation.default is not None:
+                from_json(parse_type(column.type), operation.default, f"{here}/default")
+            return with_changed(info, column.model_copy(update={"default": operation.default}))
+        case _:
+            assert_never(operation)

@@ -1,0 +1,296 @@
+"""alter_table: operations on one table, all of them or none, while statements go on.
+
+What elements come or go moves to the brink first: the last state from which all can be undone. Then
+one transaction makes what comes public, takes back what goes, and edits names, defaults and
+options. What goes is cleared away behind it. Each transition waits as
+procedures/steps/transitions.py says; cancelled before the brink is crossed, the elements go back
+the way that their graphs give.
+"""
+
+from keys.commit.txn import Snapshot, Txn
+from keys.model.elements import STORED_GRAPHS
+from keys.model.log import TableAltered
+from keys.model.records import Lock, Resource, Submission
+from keys.model.tables import TableInfo, TableInfoKey, TableRoute
+from metasrv_base.elements.states import ElementState
+from procedures.context import Context
+from procedures.elements.moves import Move, What, back, moved, over_brink, to_brink, to_end
+from procedures.elements.reorg import Reorg, Runs, has, joined, summary
+from procedures.engine.sizes import altered_must_fit
+from procedures.kinds.alter.alter_operations import (
+    AddIndex,
+    NextIds,
+    Operation,
+    SetOptions,
+    drafted,
+    edited,
+)
+from procedures.kinds.alter.draft import Draft
+from procedures.locking.locks import exclusive, in_schema, table_key
+from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.steps.marks import close_marks, open_marks
+from procedures.steps.requirements import required_table
+from procedures.steps.transitions import is_settled, publish, read_table, settle, tell
+from procedures.steps.validation import REGIONS_AT_ONCE, look_at
+
+WAIT_MS = 3_600_000
+"""For holders of schema leases and for regions in failover; then it is undone."""
+
+
+class AlterTable(ProcedureState):
+    catalog: str
+    schema_name: str
+    name: str
+    table_id: int
+    operations: tuple[Operation, ...]
+    moves: tuple[Move, ...] = ()
+    """Of the elements that come or go, once they have ids."""
+    first: NextIds | None = None
+    """The first ids of those; None: it has not begun."""
+    has_entered: bool = False
+    """Whether the elements that come are in the table."""
+    grace_ms: int = 0
+    """How long what is dropped is kept, and maintained, so that a cancel brings it back at once."""
+    grace_until_ms: int | None = None
+    """Wall clock; None: it has not begun."""
+    valid: Runs | None = None
+    """Numbers of the regions whose rows satisfy the constraints and types that come; None: not
+    looked yet."""
+    reorg: Reorg | None = None
+    """Of an index that comes; None: it has not begun."""
+
+    @property
+    def drops(self) -> bool:
+        return any(not move.adds for move in self.moves)
+
+    @property
+    def adds_index(self) -> bool:
+        return any(move.adds and move.what is What.INDEX for move in self.moves)
+
+    @property
+    def coming_constraints(self) -> frozenset[int]:
+        """Ids of those that every row must satisfy before they are public."""
+        return frozenset(
+            move.id
+            for move in self.moves
+            if move.what is What.CONSTRAINT and move.to is ElementState.PUBLIC
+        )
+
+    @property
+    def lossy_columns(self) -> frozenset[int]:
+        """Ids of those that come in the place of others of which not every value fits them."""
+        return frozenset(move.id for move in self.moves if move.lossy)
+
+    @property
+    def brink(self) -> str:
+        """The step that follows once no element can go further and be undone."""
+        if self.adds_index:
+            return "mark"
+        looks = self.coming_constraints or self.lossy_columns
+        return "validate" if looks else self.last_wait
+
+    @property
+    def last_wait(self) -> str:
+        return "grace" if self.drops and self.grace_ms else "commit"
+
+    @property
+    def index_id(self) -> int:
+        """Of the index that comes."""
+        return next(one.id for one in self.moves if one.adds and one.what is What.INDEX)
+
+    @property
+    def is_lenient(self) -> bool:
+        """Whether an index stays write-only for which rows have values twice."""
+        return any(isinstance(one, AddIndex) and one.not_valid for one in self.operations)
+
+
+async def judged(state: AlterTable, at: Context) -> tuple[Snapshot, TableInfo, Draft]:
+    """What the operations come to, under the lock. Raises what they are refused with."""
+    seen, info = await required_table(at, state)
+    draft = drafted(info, state.operations)
+    _, _, route = await read_table(at, state.table_id)
+    must_fit(draft, state, route, at.client)
+    return seen, info, draft
+
+
+def must_fit(draft: Draft, state: AlterTable, route: TableRoute, client: Submission) -> None:
+    """Raises Refused("ddl-too-large") where a later transition would not fit a transaction."""
+    last = edited(draft.entered, state.operations)
+    record_bytes = len(client.model_dump_json()) + len(state.model_dump_json())
+    altered_must_fit(last, route, record_bytes)
+
+
+async def begin(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """Judges the operations, and reserves the ids of new elements. An alter that no statement
+    depends on is over with it."""
+    seen, info, draft = await judged(state, at)
+    if draft.moves:
+        return entering(state, seen, info, draft)
+    if any(not isinstance(one, SetOptions) for one in state.operations):
+        return Goto("commit", state)
+    new = edited(info, state.operations).model_copy(update={"version": info.version + 1})
+    txn = Txn.on(seen).put(TableInfoKey(info.table_id), new).log(TableAltered(info=new))
+    return Done(state, result_of(state, new), txn)
+
+
+def entering(state: AlterTable, seen: Snapshot, info: TableInfo, draft: Draft) -> Goto[AlterTable]:
+    first = NextIds.of(info)
+    state = state.model_copy(update={"moves": draft.moves, "first": first})
+    return Goto("advance", state, _reserved(seen, info, NextIds.of(draft.entered)))
+
+
+def _reserved(seen: Snapshot, info: TableInfo, following: NextIds) -> Txn:
+    """Regions are told of new elements before they are published. An id that any region has heard
+    of is never given to another element, whatever becomes of this one."""
+    txn = Txn.on(seen)
+    if following == NextIds.of(info):
+        return txn
+    new = following.on(info).model_copy(update={"version": info.version + 1})
+    return txn.put(TableInfoKey(info.table_id), new).log(TableAltered(info=new))
+
+
+async def advance(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """Publishes the next states of all elements, or waits until it may; up to the brink."""
+    seen, info, route = await read_table(at, state.table_id)
+    if not is_settled(info):
+        floor = await settle(at, seen, info)
+        on_brink = state.has_entered and moved(info, state.moves, to_brink) == info
+        return Goto(state.brink if on_brink else "advance", state, floor)
+    base = info
+    if not state.has_entered:
+        assert state.first is not None, "reserved when it began"
+        base = drafted(state.first.on(info), state.operations).entered
+    new = moved(base, state.moves, to_brink)
+    entered = state.model_copy(update={"has_entered": True})
+    if new == info:  # another alter has left all of it on the brink
+        return Goto(state.brink, entered)
+    return Goto("advance", entered, await publish(at, seen, info, route, new))
+
+
+async def validate(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """Looks at the rows of some more regions, until all satisfy what comes."""
+    _, info, route = await read_table(at, state.table_id)
+    valid = state.valid
+    if valid is None:
+        with_rows = {region.number for region in await open_marks(at, info, route)}
+        valid = ()
+        looked = [one for one in route.region_routes if one.number not in with_rows]
+    else:
+        left = [region for region in route.region_routes if not has(valid, region.number)]
+        if not left:
+            await close_marks(at, state.table_id)
+            return Goto(state.last_wait, state)
+        looked = left[:REGIONS_AT_ONCE]
+        coming = [one for one in info.constraints if one.id in state.coming_constraints]
+        changed = [one for one in info.columns if one.id in state.lossy_columns]
+        await look_at(at, info, looked, coming, changed)
+    for region in looked:
+        valid = joined(valid, region.number)
+    return Goto("validate", state.model_copy(update={"valid": valid}))
+
+
+async def stop_looking(state: AlterTable, at: Context) -> None:
+    await close_marks(at, state.table_id)
+
+
+async def grace(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """Waits on the brink: what is dropped is unknown to reads, and writes still maintain it."""
+    now_ms = at.ports.clock.wall_ms()
+    if state.grace_until_ms is None:
+        until_ms = now_ms + state.grace_ms
+        return Goto("grace", state.model_copy(update={"grace_until_ms": until_ms}))
+    left_ms = state.grace_until_ms - now_ms
+    if left_ms > 0:
+        with at.waiting_for("grace", "undrop", left_ms):
+            await at.live.rest(left_ms)
+        return Goto("grace", state)
+    return Goto("commit", state)
+
+
+async def commit(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """Makes all of it true in one transaction."""
+    seen, info, route = await read_table(at, state.table_id)
+    crossed = moved(info, state.moves, over_brink)
+    new = edited(crossed, state.operations)
+    if crossed != info:
+        return Goto("finish", state, await publish(at, seen, info, route, new))
+    new = new.model_copy(update={"version": info.version + 1})
+    txn = Txn.on(seen).put(TableInfoKey(info.table_id), new).log(TableAltered(info=new))
+    return Goto("finish", state, txn)
+
+
+async def finish(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """Whoever asks next, anywhere, finds the table as it is now. What is dropped goes on, and the
+    regions forget it once nobody writes it any more."""
+    seen, info, route = await read_table(at, state.table_id)
+    if not state.drops:
+        await at.drained(info.table_id, info.schema_version if state.moves else None)
+        return Done(state, result_of(state, info))
+    if not is_settled(info):
+        return Goto("finish", state, await settle(at, seen, info))
+    new = moved(info, state.moves, to_end)
+    if new != info:
+        return Goto("finish", state, await publish(at, seen, info, route, new))
+    await tell(at, info, route)
+    return Done(state, result_of(state, info))
+
+
+async def go_back(state: AlterTable, at: Context) -> Back | None:
+    """One transition back, or the wait before it; the elements say how far it had come.
+
+    In the end regions forget what came: of an index they may have heard before it was published.
+    """
+    if not state.has_entered and not state.adds_index:
+        return None
+    seen, info, route = await read_table(at, state.table_id)
+    if not is_settled(info):
+        return Back(await settle(at, seen, info))
+    new = moved(info, state.moves, back)
+    if new != info:
+        return Back(await publish(at, seen, info, route, new))
+    await tell(at, info, route)
+    return None
+
+
+def result_of(state: AlterTable, info: TableInfo) -> dict[str, object]:
+    found: dict[str, object] = {"table_id": info.table_id, "name": info.full_name}
+    return found if state.reorg is None else found | summary(state.reorg)
+
+
+def locks(state: AlterTable) -> tuple[Lock, ...]:
+    return in_schema(state.catalog, state.schema_name, exclusive(table_key(state.table_id)))
+
+
+def resource(state: AlterTable) -> Resource:
+    return Resource.table(state.table_id, state.catalog, state.schema_name, state.name)
+
+
+ALTER_TABLE = Kind(
+    name="alter_table",
+    state=AlterTable,
+    steps={
+        "begin": Step(begin, to=frozenset({"advance", "commit"}), ends=True),
+        "advance": Step(
+            advance,
+            to=frozenset({"advance", "validate", "grace", "commit"}),
+            undo=go_back,
+            waits=True,
+        ),
+        "validate": Step(
+            validate,
+            to=frozenset({"validate", "grace", "commit"}),
+            undo=stop_looking,
+            waits=True,
+            paced=True,
+        ),
+        "grace": Step(grace, to=frozenset({"grace", "commit"}), waits=True),
+        "commit": Step(commit, to=frozenset({"finish"})),
+        "finish": Step(finish, to=frozenset({"finish"}), ends=True, waits=True),
+    },
+    no_return="commit",
+    locks=locks,
+    resource=resource,
+    success=200,
+    deadline_ms=WAIT_MS,
+    graphs=STORED_GRAPHS,
+)

@@ -1,0 +1,186 @@
+"""The operations of an alter that say what rows must satisfy, and what they make of a table. Pure.
+
+That a column is never null is a constraint only on its way; then the column says so itself.
+"""
+
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+from keys.model.tables import Constraint, ConstraintKind, TableInfo
+from keys.value import StoredPart
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import NotFound
+from metasrv_base.expressions.check import asked
+from metasrv_base.expressions.text import stored_columns
+from metasrv_base.schema.types import parse_type
+from procedures.elements.moves import Move, What
+from procedures.kinds.alter.draft import (
+    Draft,
+    must_be_free,
+    settled_column,
+    with_changed,
+    with_constraint,
+    wrong,
+)
+
+CONSTRAINTS_MAX = 64
+
+
+class SetNotNull(StoredPart):
+    op: Literal["set_not_null"] = "set_not_null"
+    name: str
+    constraint: str | None = None
+    """What it is called on its way; None: after the column."""
+    not_valid: bool = False
+    """Rows that are there are not looked at."""
+
+
+class DropNotNull(StoredPart):
+    op: Literal["drop_not_null"] = "drop_not_null"
+    name: str
+
+
+class AddCheck(StoredPart):
+    op: Literal["add_check"] = "add_check"
+    name: str
+    expression: str
+    """As the client wrote it, with columns by name."""
+    not_valid: bool = False
+
+
+class ValidateConstraint(StoredPart):
+    """Of one that was added without a look at the rows."""
+
+    op: Literal["validate_constraint"] = "validate_constraint"
+    name: str
+
+
+class DropConstraint(StoredPart):
+    op: Literal["drop_constraint"] = "drop_constraint"
+    name: str
+
+
+ConstraintOperation: TypeAlias = (
+    SetNotNull | DropNotNull | AddCheck | ValidateConstraint | DropConstraint
+)
+
+
+def with_constraint_operation(draft: Draft, operation: ConstraintOperation, here: str) -> Draft:
+    """Raises Refused or Conflict with a pointer from *here*."""
+    match operation:
+        case SetNotNull():
+            return _set_not_null(draft, operation, here)
+        case DropNotNull():
+            return _drop_not_null(draft, operation, here)
+        case AddCheck():
+            return _add_check(draft, operation, here)
+        case ValidateConstraint():
+            return _validate(draft, operation, here)
+        case DropConstraint():
+            return _drop_constraint(draft, operation, here)
+
+
+def _set_not_null(draft: Draft, operation: SetNotNull, here: str) -> Draft:
+    column = settled_column(draft, operation.name, f"{here}/name")
+    if not column.nullable:
+        return draft
+    for one in draft.entered.constraints:
+        if one.kind is ConstraintKind.NOT_NULL and column.id in one.columns:
+            raise wrong(f"{here}/name", f"constraint {one.name} forbids null already")
+    new = Constraint(
+        id=draft.entered.next_constraint_id,
+        name=operation.constraint or _name(column.name, draft.entered),
+        kind=ConstraintKind.NOT_NULL,
+        columns=(column.id,),
+        holds=False,
+        state=ElementState.ABSENT,
+    )
+    coming = _coming(draft, new, operation.not_valid, here)
+    if operation.not_valid:
+        return coming
+    required = column.model_copy(update={"nullable": False})
+    return replace(coming, whole=with_changed(coming.whole, required))
+
+
+def _drop_not_null(draft: Draft, operation: DropNotNull, here: str) -> Draft:
+    column = settled_column(draft, operation.name, f"{here}/name")
+    if column.nullable:
+        return draft
+    if column.id in draft.entered.primary_key:
+        raise wrong(f"{here}/name", f"column {column.name} is part of the primary key")
+    constraint = Constraint(
+        id=draft.entered.next_constraint_id,
+        name=_name(column.name, draft.entered),
+        kind=ConstraintKind.NOT_NULL,
+        columns=(column.id,),
+    )
+    move = Move(what=What.CONSTRAINT, id=constraint.id, to=ElementState.ABSENT)
+    nullable = column.model_copy(update={"nullable": True})
+    return Draft(
+        whole=with_changed(draft.whole, nullable),
+        entered=with_constraint(draft.entered, constraint),
+        moves=(*draft.moves, move),
+    )
+
+
+def _add_check(draft: Draft, operation: AddCheck, here: str) -> Draft:
+    names = {column.name: column.id for column in draft.whole.columns}
+    types = {column.id: parse_type(column.type) for column in draft.whole.columns}
+    expression = asked(operation.expression, names, types, f"{here}/check")
+    columns = stored_columns(expression)
+    for column in draft.whole.columns:
+        if column.id in columns and draft.moves_column(column.id):
+            what = "is new" if column.replaces is None else "changes its type"
+            raise wrong(f"{here}/check", f"column {column.name} {what}: add the check afterwards")
+    new = Constraint(
+        id=draft.entered.next_constraint_id,
+        name=operation.name,
+        kind=ConstraintKind.CHECK,
+        columns=columns,
+        expression=expression,
+        holds=False,
+        state=ElementState.ABSENT,
+    )
+    return _coming(draft, new, operation.not_valid, here)
+
+
+def _coming(draft: Draft, new: Constraint, not_valid: bool, here: str) -> Draft:
+    info = draft.entered
+    names = [one.name for one in info.indexes] + [one.name for one in info.constraints]
+    must_be_free(new.name, names, f"{here}/name", "constraint")
+    if len(info.constraints) >= CONSTRAINTS_MAX:
+        raise wrong(here, f"a table has at most {CONSTRAINTS_MAX} constraints")
+    to = ElementState.WRITE_ONLY if not_valid else ElementState.PUBLIC
+    move = Move(what=What.CONSTRAINT, id=new.id, to=to, was=ElementState.ABSENT)
+    return replace(draft, entered=with_constraint(info, new), moves=(*draft.moves, move))
+
+
+def _validate(draft: Draft, operation: ValidateConstraint, here: str) -> Draft:
+    constraint = _constraint(draft, operation.name)
+    if constraint.holds:
+        return draft
+    move = Move(
+        what=What.CONSTRAINT, id=constraint.id, to=ElementState.PUBLIC, was=constraint.state
+    )
+    return replace(draft, moves=(*draft.moves, move))
+
+
+def _drop_constraint(draft: Draft, operation: DropConstraint, here: str) -> Draft:
+    constraint = _constraint(draft, operation.name)
+    move = Move(
+        what=What.CONSTRAINT, id=constraint.id, to=ElementState.ABSENT, was=constraint.state
+    )
+    return replace(draft, moves=(*draft.moves, move))
+
+
+def _constraint(draft: Draft, name: str) -> Constraint:
+    """One that the table has, and that nothing else in this alter moves."""
+    for one in draft.entered.constraints:
+        moved = any(move.what is What.CONSTRAINT and move.id == one.id for move in draft.moves)
+        if one.name == name and not moved:
+            return one
+    raise NotFound(what="constraint", name=name)
+
+
+def _name(column: str, info: TableInfo) -> str:
+    return f"{column}_not_null_{info.next_constraint_id}"

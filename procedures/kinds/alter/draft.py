@@ -1,0 +1,66 @@
+"""A table while the operations of one alter are judged one after the other. Pure."""
+
+from dataclasses import dataclass
+
+from keys.model.tables import Column, Constraint, TableInfo
+from metasrv_base.errors import Conflict, Refused
+from procedures.elements.moves import Move, What
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What an alter comes to."""
+
+    whole: TableInfo
+    """The table as users will know it; only to judge the operations one after the other."""
+    entered: TableInfo
+    """The table as it is, with what is to come in it, still absent. Nobody stores this either."""
+    moves: tuple[Move, ...] = ()
+
+    def moves_column(self, id: int) -> bool:
+        return any(move.what is What.COLUMN and move.id == id for move in self.moves)
+
+
+def column_named(info: TableInfo, name: str, pointer: str) -> Column:
+    for column in info.columns:
+        if column.name == name:
+            return column
+    raise wrong(pointer, f"column {name} does not exist")
+
+
+def settled_column(draft: Draft, name: str, pointer: str) -> Column:
+    """One that the table has, and that nothing else in this alter moves."""
+    column = column_named(draft.whole, name, pointer)
+    if column.replaces is not None:
+        raise wrong(pointer, f"the type of column {name} changes: alter it alone, the rest then")
+    if draft.moves_column(column.id):
+        raise wrong(pointer, f"column {name} is new: say all of it where it is added")
+    return column
+
+
+def must_be_free(name: str, names: list[str], pointer: str, what: str = "column") -> None:
+    """Case does not count. A name is taken as long as anything bears it that is not yet gone."""
+    holder = next((one for one in names if one.lower() == name.lower()), None)
+    if holder is not None:
+        raise Conflict("already-exists", what=what, name=holder, pointer=pointer)
+
+
+def with_column(info: TableInfo, new: Column, after: int | None) -> TableInfo:
+    ids = [column.id for column in info.columns]
+    place = len(ids) if after is None else ids.index(after) + 1
+    columns = (*info.columns[:place], new, *info.columns[place:])
+    return info.model_copy(update={"columns": columns, "next_column_id": new.id + 1})
+
+
+def with_changed(info: TableInfo, column: Column) -> TableInfo:
+    columns = tuple(column if one.id == column.id else one for one in info.columns)
+    return info.model_copy(update={"columns": columns})
+
+
+def with_constraint(info: TableInfo, new: Constraint) -> TableInfo:
+    update = {"constraints": (*info.constraints, new), "next_constraint_id": new.id + 1}
+    return info.model_copy(update=update)
+
+
+def wrong(pointer: str, reason: str) -> Refused:
+    return Refused("invalid-schema-change", pointer=pointer, reason=reason)

@@ -1,0 +1,138 @@
+"""Indexes come and go: the way of every element, with rows to make entries of before the brink.
+
+The steps are those of an alter (procedures/kinds/alter/alter_table.py), and two more: `mark` opens
+a mark in every region, `fill` runs the reorg round by round. An index is done when it is public:
+whoever is answered may read by it (G28). One that may not be public yet, for rows have its values
+twice, can be left write-only; `validate_index` makes it public when they are mended.
+"""
+
+from dataclasses import replace
+
+from procedures.context import Context
+from procedures.elements.reorg import Reorg
+from procedures.kinds.alter.alter_table import (
+    ALTER_TABLE,
+    AlterTable,
+    advance,
+    begin,
+    commit,
+    entering,
+    finish,
+    go_back,
+    grace,
+    judged,
+    result_of,
+)
+from procedures.machine import Done, Goto, Outcome, Step
+from procedures.steps.marks import close_marks
+from procedures.steps.reorg_steps import Filled, begin_reorg, continue_reorg, violation
+from procedures.steps.transitions import is_settled, read_table, settle
+
+REORG_MS = 86_400_000
+"""For a reorg of any size; an operator may cancel it before."""
+
+
+async def begin_index(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """Nothing is to be done if the index stands, and that is enough for who asked."""
+    seen, info, draft = await judged(state, at)
+    if not draft.moves:
+        return Done(state, result_of(state, info))
+    return entering(state, seen, info, draft)
+
+
+async def begin_validation(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """Nothing is to be done for an index that is public."""
+    _, info, draft = await judged(state, at)
+    if not draft.moves:
+        return Done(state, result_of(state, info))
+    return Goto("settle", state.model_copy(update={"moves": draft.moves, "has_entered": True}))
+
+
+async def settle_first(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """Other changes may have come after the index, and the last one waits for nobody."""
+    seen, info, _ = await read_table(at, state.table_id)
+    if is_settled(info):
+        return Goto("mark", state)
+    return Goto("settle", state, await settle(at, seen, info))
+
+
+async def mark(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """From here on rows can be read as they were when everybody had begun to write entries."""
+    _, info, route = await read_table(at, state.table_id)
+    reorg = await begin_reorg(at, Filled.of(info, route, state.index_id))
+    return Goto("fill", state.model_copy(update={"reorg": reorg}))
+
+
+async def unmark(state: AlterTable, at: Context) -> None:
+    await close_marks(at, state.table_id)
+
+
+async def fill(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+    """An index has an entry for every row: those that were written since it is write-only have
+    theirs, of the others they are made. A round, or what became of it."""
+    assert state.reorg is not None, "marked"
+    _, info, route = await read_table(at, state.table_id)
+    table = Filled.of(info, route, state.index_id)
+    after = await continue_reorg(at, table, state.reorg)
+    if after is None:
+        return await _filled(state, at, table, state.reorg)
+    if after.duplicates and state.first is not None and not state.is_lenient:
+        raise violation(table.info, table.index, after)  # it goes, so nobody needs all of them
+    return Goto("fill", state.model_copy(update={"reorg": after}))
+
+
+async def _filled(
+    state: AlterTable, at: Context, table: Filled, reorg: Reorg
+) -> Outcome[AlterTable]:
+    if reorg.has_marks:
+        await close_marks(at, state.table_id)
+    if not reorg.duplicates:
+        return Goto("commit", state)
+    if not state.is_lenient:
+        raise violation(table.info, table.index, reorg)
+    return Done(state, result_of(state, table.info))
+
+
+_FILLING = {
+    "mark": Step(mark, to=frozenset({"fill"}), undo=unmark, waits=True),
+    "fill": Step(fill, to=frozenset({"fill", "commit"}), ends=True, waits=True, paced=True),
+}
+CREATE_INDEX = replace(
+    ALTER_TABLE,
+    name="create_index",
+    steps={
+        "begin": Step(begin_index, to=frozenset({"advance"}), ends=True),
+        "advance": Step(advance, to=frozenset({"advance", "mark"}), undo=go_back, waits=True),
+        **_FILLING,
+        "commit": Step(commit, to=frozenset({"finish"})),
+        "finish": Step(finish, waits=True),
+    },
+    success=201,
+    deadline_ms=REORG_MS,
+)
+VALIDATE_INDEX = replace(
+    CREATE_INDEX,
+    name="validate_index",
+    steps={
+        "begin": Step(begin_validation, to=frozenset({"settle"}), ends=True),
+        "settle": Step(settle_first, to=frozenset({"settle", "mark"}), waits=True),
+        **_FILLING,
+        "commit": Step(commit, to=frozenset({"finish"})),
+        "finish": Step(finish, waits=True),
+    },
+    success=200,
+)
+DROP_INDEX = replace(
+    ALTER_TABLE,
+    name="drop_index",
+    steps={
+        "begin": Step(begin, to=frozenset({"advance"})),
+        "advance": Step(
+            advance, to=frozenset({"advance", "grace", "commit"}), undo=go_back, waits=True
+        ),
+        "grace": Step(grace, to=frozenset({"grace", "commit"}), waits=True),
+        "commit": Step(commit, to=frozenset({"finish"})),
+        "finish": Step(finish, to=frozenset({"finish"}), ends=True, waits=True),
+    },
+    success=204,
+)

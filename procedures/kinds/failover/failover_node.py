@@ -1,0 +1,167 @@
+"""failover_node: every region leaves a node, one child for each table it has regions of.
+
+The parent holds no lock that a child of another parent could want, and takes no place while it
+waits. Tables that arrive meanwhile are found by looking again before the end. Its record and its
+history are of one size, however many tables there are.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from pydantic import model_validator
+
+from keys.model.records import Lock, Resource
+from keys.model.records import Outcome as Ended
+from keys.model.tables import DatanodeTableKey, TableInfoKey, TableRouteKey
+from keys.store.kv import KeyValue
+from keys.store.scan import pages
+from metasrv_base.wire.api.procedures import PARALLEL_MAX
+from procedures.context import Context
+from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
+from procedures.locking.locks import exclusive, node_key
+from procedures.machine import Done, Goto, Kind, Lane, Outcome, Step
+from procedures.steps.paged_children import (
+    Family,
+    Paged,
+    at_most,
+    child_id,
+    first_inside,
+    next_round,
+    submit_page,
+)
+
+ROUNDS_MAX = 8  # over the tables of the node; one that fails that often is reported
+LEFT_TOLD_MAX = 64  # tables that stay on the node and are named in the result
+
+
+class FailoverNode(Paged):
+    node: str
+    reason: str
+    force: bool = False
+    targets: tuple[str, ...] = ()
+    max_parallel: int = PARALLEL_MAX
+    """Tables at once: many, so that few wait to be opened until the rows of others are moved, or
+    while the storage of others is gone."""
+    cancelled: tuple[int, ...] = ()
+    """Tables that a server of format 1 was told to leave where they are."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_named_children(cls, data: Any) -> Any:
+        """Format 1: `waiting`, `running` and `done`, each a map of table ids to children."""
+        if not isinstance(data, Mapping) or "waiting" not in data:
+            return data
+        rest = {name: data[name] for name in data if name not in ("waiting", "running", "done")}
+        begun = len(data["running"]) + len(data["done"])
+        return {**rest, "named": bool(data["waiting"]), "begun": begun, "rounds": 0}
+
+
+async def look(state: FailoverNode, at: Context) -> Outcome[FailoverNode]:
+    """Whether a table still has a region on the node that a child may move."""
+    tried = state.rounds > 0 and state.begun == state.begun_before
+    empty = not await first_inside(at, DatanodeTableKey.under(state.node), 1)
+    if empty or tried or state.rounds == ROUNDS_MAX:
+        return Done(state, await _result(state, at))
+    return await next_round(state, at)
+
+
+async def _result(state: FailoverNode, at: Context) -> dict[str, Any]:
+    """Returns the counts of a failover that is over. `moves`: the children that were begun; a table
+    whose child failed has one more for each new try. `left`: the first tables that stay."""
+    first: list[int] = []
+    count = 0
+    async for page in pages(
+        at.ports.kv, DatanodeTableKey.under(state.node), deadline_ms=at.ports.deadline_ms
+    ):
+        keys = [item.key for item in page.items]
+        first += [
+            DatanodeTableKey.parse(key).table_id for key in keys[: LEFT_TOLD_MAX - len(first)]
+        ]
+        count += len(keys)
+    return {"node": state.node, "moves": state.begun, "left": first, "left_count": count}
+
+
+async def submit(state: FailoverNode, at: Context) -> Outcome[FailoverNode]:
+    """The children of one page of tables."""
+    return await submit_page(
+        state,
+        at,
+        Family(
+            inside=DatanodeTableKey.under(state.node),
+            begin=partial(_begin, state, at),
+            is_spared=partial(_is_spared, state, at),
+            width=state.max_parallel,
+        ),
+    )
+
+
+async def _begin(state: FailoverNode, at: Context, item: KeyValue) -> None:
+    table = DatanodeTableKey.parse(item.key).table_id
+    move = None if await _is_spared(state, at, item) else await _move_of(state, table, at)
+    if move is not None:
+        child = child_id(at.procedure, state.rounds, table)
+        await at.children.submit(child, FAILOVER_TABLE.name, move.model_dump(mode="json"))
+
+
+async def _is_spared(state: FailoverNode, at: Context, item: KeyValue) -> bool:
+    """A table whose child was cancelled by request stays where it is."""
+    table = DatanodeTableKey.parse(item.key).table_id
+    if table in state.cancelled:
+        return True
+    for before in range(state.rounds):
+        end = await at.children.end_of(child_id(at.procedure, before, table))
+        if end is not None and end.outcome is Ended.CANCELLED:
+            return True
+    return False
+
+
+async def _move_of(state: FailoverNode, table: int, at: Context) -> FailoverTable | None:
+    """None: the table has been dropped, or has left the node, meanwhile."""
+    info_key, key = TableInfoKey(table), TableRouteKey(table)
+    seen = await at.snapshot(info_key, key)
+    info, route = seen.get(info_key), seen.get(key)
+    if info is None or route is None:
+        return None
+    led = tuple(r.region_id for r in route.region_routes if r.leader == state.node)
+    if not led:
+        return None
+    return FailoverTable(
+        table_id=table,
+        name=info.full_name,
+        source=state.node,
+        region_ids=led,
+        reason=state.reason,
+        force=state.force,
+        targets=state.targets,
+    )
+
+
+async def gather(state: FailoverNode, at: Context) -> Outcome[FailoverNode]:
+    await at_most(at, 0)
+    return Goto("look", state)
+
+
+def locks(state: FailoverNode) -> tuple[Lock, ...]:
+    return (exclusive(node_key(state.node)),)
+
+
+def resource(state: FailoverNode) -> Resource:
+    return Resource(type="node", id=state.node, name=state.node)
+
+
+FAILOVER_NODE = Kind(
+    name="failover_node",
+    state=FailoverNode,
+    steps={
+        "look": Step(look, to=frozenset({"submit"}), ends=True, waits=True),
+        "submit": Step(submit, to=frozenset({"submit", "gather"}), waits=True),
+        "gather": Step(gather, to=frozenset({"look"}), waits=True),
+    },
+    no_return="look",
+    locks=locks,
+    resource=resource,
+    success=200,
+    deadline_ms=3_600_000,
+    lane=Lane.REPAIR,
+)

@@ -1,0 +1,89 @@
+"""Which regions leave, and where they go: a pure function of route and nodes."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from keys.model.tables import RegionRoute, RegionState, TableRoute
+from procedures.ports import NodeView
+from procedures.steps.placing import place, region_root, why_not
+
+
+@dataclass(frozen=True, slots=True)
+class Rerouted:
+    """One region under its new leader."""
+
+    region: RegionRoute
+    led_by: str
+    """Its leader so far."""
+    leaves: tuple[str, ...]
+    """Folders that nobody needs once the region owns what it borrows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to leave, and where it may go."""
+
+    source: str
+    region_ids: Collection[str]
+    targets: Collection[str] = ()
+    """Nodes the operator wants; empty: any."""
+    moving: Collection[str] = ()
+    """Regions that have left the source before: if it is back, it is a node like any other for
+    them, and takes them if nobody else can."""
+
+
+def reroute_plan(
+    route: TableRoute | None, nodes: Sequence[NodeView], wanted: Wanted
+) -> tuple[Rerouted, ...]:
+    """The wanted regions that the source, or a node that is not alive, still leads.
+
+    Raises Unavailable("node-not-eligible") with the reason of every node if there is no room.
+    """
+    if route is None:
+        return ()
+    alive = {node.node_id for node in nodes if node.alive}
+    leaving = [
+        region
+        for region in route.region_routes
+        if region.region_id in wanted.region_ids
+        and (region.leader not in alive or _is_to_leave(region, wanted))
+    ]
+    chosen = place(nodes, len(leaving), _excluded(leaving, nodes, wanted)) if leaving else ()
+    return tuple(_onto(region, node) for region, node in zip(leaving, chosen, strict=True))
+
+
+def _is_to_leave(region: RegionRoute, wanted: Wanted) -> bool:
+    return region.leader == wanted.source and region.region_id not in wanted.moving
+
+
+def _excluded(
+    leaving: Sequence[RegionRoute], nodes: Sequence[NodeView], wanted: Wanted
+) -> set[str]:
+    all_nodes = {node.node_id for node in nodes}
+    unwanted = all_nodes - set(wanted.targets) if wanted.targets else set[str]()
+    elsewhere = unwanted | {wanted.source}
+    may_return = all(region.region_id in wanted.moving for region in leaving)
+    is_alone = all(why_not(node, elsewhere) for node in nodes)
+    return unwanted if may_return and is_alone else elsewhere
+
+
+def _onto(region: RegionRoute, node: NodeView) -> Rerouted:
+    """Borrows the old root, and what that one was borrowing.
+
+    The opener of a root that was never announced may have raised fences already, in every root that
+    it borrowed: the route keeps that root, and says that nothing was acknowledged there.
+    """
+    epoch = region.epoch + 1
+    unannounced = region.unannounced if region.announced else (*region.unannounced, region.root)
+    moved = region.model_copy(
+        update={
+            "leader": node.node_id,
+            "epoch": epoch,
+            "state": RegionState.OPENING,
+            "root": region_root(node, region.region_id, epoch),
+            "announced": False,
+            "borrows": (*region.borrows, region.root),
+            "unannounced": unannounced,
+        }
+    )
+    return Rerouted(moved, led_by=region.leader, leaves=(region.root,))

@@ -1,0 +1,254 @@
+"""failover_table: regions of one table leave a node, without a copy (docs/protocols.md P5).
+
+reroute names new leaders, one epoch higher, which borrow the old roots; after the old leases they
+open in place and serve; Spark brings the borrowed files over; one manifest adopts them, a second
+route transaction ends the borrowing, and only then is the old folder deleted.
+"""
+
+from keys.commit.routing import change_regions
+from keys.commit.txn import Txn
+from keys.model.records import Lock, Resource
+from keys.model.tables import RegionRoute, TableRouteKey
+from metasrv_base.errors import Conflict, Refused
+from metasrv_base.wire.node.jobs import MoveJob
+from metasrv_base.wire.node.orders import AdoptFiles, DataFile
+from procedures.context import Context
+from procedures.kinds.failover.failover_plan import Wanted, reroute_plan
+from procedures.locking.locks import exclusive, region_key, route_key, shared
+from procedures.machine import Done, Goto, Kind, Lane, Outcome, ProcedureState, Step
+from procedures.steps.announcing import grant, open_and_announce
+from procedures.steps.leaving import discard_roots, leader_is_gone, leaving, outwait_leases
+from procedures.steps.opening import UNNUMBERED, order_one
+
+
+class Adoption(ProcedureState):
+    """Files that Spark has written for one region, until its leader has taken them."""
+
+    region_id: str
+    attempt: str
+    files: tuple[dict[str, object], ...]
+
+
+class FailoverTable(ProcedureState):
+    table_id: int
+    name: str
+    source: str
+    """The node they leave."""
+    region_ids: tuple[str, ...]
+    reason: str
+    force: bool = False
+    """Do not wait for the old leases: the takeover rules alone protect the rows (P4)."""
+    targets: tuple[str, ...] = ()
+    """Nodes the operator wants; empty: any."""
+    expected_epoch: int | None = None
+    moving: tuple[str, ...] = ()
+    """Regions that this procedure has rerouted."""
+    led_by: tuple[str, ...] = ()
+    """Nodes it took them from: the source, and new leaders that died in their turn."""
+    leavings: tuple[str, ...] = ()
+    """`region_id root` pairs: folders to delete once nothing borrows them."""
+    to_move: tuple[str, ...] = ()
+    """Regions whose borrowed input Spark has not brought over yet."""
+    adoption: Adoption | None = None
+    moves: int = 0
+    """Jobs that ended: part of an attempt's name, for people."""
+    rows_in: int = 0
+    rows_out: int = 0
+    bytes_moved: int = 0
+
+
+async def reroute(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
+    """If the route has moved on by itself, there is nothing to do.
+
+    Again, because a new leader is gone: whoever is back meanwhile keeps its regions, and what this
+    procedure has rerouted it also opens.
+    """
+    key = TableRouteKey(state.table_id)
+    seen = await at.snapshot(key)
+    route = seen.get(key)
+    nodes = at.ports.placement.nodes()
+    if state.expected_epoch is not None and not state.moving and route is not None:
+        found = [r.epoch for r in route.region_routes if r.region_id in state.region_ids]
+        if any(epoch != state.expected_epoch for epoch in found):
+            raise Conflict("epoch-mismatch", expected=state.expected_epoch, found=found)
+    wanted = Wanted(state.source, state.region_ids, state.targets, state.moving)
+    plan = reroute_plan(route, nodes, wanted)
+    if route is None or not (plan or state.moving):
+        return Done(state, {"table_id": state.table_id, "regions": []})
+    changed = tuple(one.region for one in plan)
+    txn = change_regions(Txn.on(seen), route, changed) if changed else Txn()
+    moving = sorted({*state.moving, *(one.region.region_id for one in plan)})
+    leavings = [leaving(one.region, root) for one in plan for root in one.leaves]
+    new = state.model_copy(
+        update={
+            "moving": tuple(moving),
+            "led_by": tuple(sorted({*state.led_by, *(one.led_by for one in plan)})),
+            "leavings": (*state.leavings, *leavings),
+            "to_move": tuple(moving),
+            "adoption": None,
+        }
+    )
+    return Goto("await_lease", new, txn)
+
+
+async def await_lease(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
+    """The route no longer names the old leaders, so nothing renews what they may still hold."""
+    await outwait_leases(at, () if state.force else state.led_by, state.moving)
+    return Goto("open", state)
+
+
+async def open_regions(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
+    """Orders the new leaders to open, and says in the route what came of it; until all are open."""
+    if await _leader_is_gone(state, at):
+        return Goto("reroute", state)
+    said = await open_and_announce(at, state.table_id, state.moving)
+    return Goto("open" if said.closed else "serve", state, said.txn)
+
+
+async def serve(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
+    """Grants their leases at once, rather than with the next heartbeat."""
+    if await _leader_is_gone(state, at):
+        return Goto("reroute", state)
+    await grant(at, state.table_id, state.moving)
+    return Goto("move", state)
+
+
+async def move(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
+    """One region's borrowed input, by Spark. Each attempt writes to a folder of its own, also the
+    first one after a pause."""
+    if await _leader_is_gone(state, at):
+        return Goto("reroute", state)
+    if not state.to_move:
+        return Goto("release", state)
+    region_id, *rest = state.to_move
+    region = await _region(state, at, region_id)
+    borrowed = await at.ports.nodes.borrowed(region.leader, region_id)
+    number = f"{state.moves}-{at.ports.ids.procedure_id()}"
+    attempt = f"attempts/{at.procedure}-{number}"
+    adoption = Adoption(region_id=region_id, attempt=attempt, files=())
+    new = state.model_copy(
+        update={"to_move": tuple(rest), "adoption": adoption, "moves": state.moves + 1}
+    )
+    if borrowed.files or borrowed.segments:
+        job = MoveJob(
+            job_id=f"{at.procedure}-{region_id}-{number}",
+            procedure=at.procedure,
+            attempt=attempt,
+            borrowed=borrowed,
+        )
+        with at.waiting_for("spark", job.job_id):
+            moved = await at.ports.jobs.move(job, progress=at.progress)
+        files = tuple(file.model_dump(mode="json") for file in moved.files)
+        new = new.model_copy(
+            update={
+                "adoption": adoption.model_copy(update={"files": files}),
+                "rows_in": state.rows_in + moved.rows_in,
+                "rows_out": state.rows_out + moved.rows_out,
+                "bytes_moved": state.bytes_moved + moved.bytes_out,
+            }
+        )
+    return Goto("adopt", new)
+
+
+async def adopt(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
+    """The leader exchanges what it borrowed for those files, in one manifest."""
+    assert state.adoption is not None
+    if await _leader_is_gone(state, at):
+        return Goto("reroute", state)
+    region = await _region(state, at, state.adoption.region_id)
+    order = AdoptFiles(
+        number=UNNUMBERED,
+        region_id=region.region_id,
+        epoch=region.epoch,
+        procedure=at.procedure,
+        attempt=state.adoption.attempt,
+        files=[DataFile.model_validate(file) for file in state.adoption.files],
+    )
+    try:
+        await order_one(at, region.leader, order)
+    except (Refused, Conflict):  # not those files: bring them over again
+        again = (region.region_id, *state.to_move)
+        return Goto("move", state.model_copy(update={"adoption": None, "to_move": again}))
+    new = state.model_copy(update={"adoption": None})
+    return Goto("move" if state.to_move else "release", new)
+
+
+async def release(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
+    """Nothing is borrowed any more; from here on the old folders are needed by nobody."""
+    if await _leader_is_gone(state, at):
+        return Goto("reroute", state)
+    key = TableRouteKey(state.table_id)
+    seen = await at.snapshot(key)
+    route = seen.must(key)
+    changed = tuple(
+        region.model_copy(update={"borrows": (), "unannounced": ()})
+        for region in route.region_routes
+        if region.region_id in state.moving and region.borrows
+    )
+    txn = change_regions(Txn.on(seen), route, changed) if changed else Txn()
+    return Goto("discard", state, txn)
+
+
+async def discard(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
+    """Deletes what was borrowed. A folder whose leader is gone meanwhile stays, and is reported."""
+    left = await discard_roots(at, state.table_id, state.leavings)
+    key = TableRouteKey(state.table_id)
+    route = (await at.snapshot(key)).must(key)
+    by_id = {region.region_id: region for region in route.region_routes}
+    result = {
+        "table_id": state.table_id,
+        "regions": [_moved(by_id[region_id]) for region_id in state.moving],
+        "rows_in": state.rows_in,
+        "rows_out": state.rows_out,
+        "bytes": state.bytes_moved,
+        "left_behind": left,
+    }
+    return Done(state, result)
+
+
+def _moved(region: RegionRoute) -> dict[str, object]:
+    return {"region_id": region.region_id, "leader": region.leader, "epoch": region.epoch}
+
+
+async def _region(state: FailoverTable, at: Context, region_id: str) -> RegionRoute:
+    key = TableRouteKey(state.table_id)
+    route = (await at.snapshot(key)).must(key)
+    return next(region for region in route.region_routes if region.region_id == region_id)
+
+
+async def _leader_is_gone(state: FailoverTable, at: Context) -> bool:
+    """Whether a new leader has died too: then those regions are rerouted once more."""
+    key = TableRouteKey(state.table_id)
+    route = (await at.snapshot(key)).must(key)
+    return leader_is_gone(at, (r for r in route.region_routes if r.region_id in state.moving))
+
+
+def locks(state: FailoverTable) -> tuple[Lock, ...]:
+    regions = (exclusive(region_key(region_id)) for region_id in state.region_ids)
+    return (shared(route_key(state.table_id)), *regions)
+
+
+def resource(state: FailoverTable) -> Resource:
+    return Resource.table(state.table_id, state.name)
+
+
+FAILOVER_TABLE = Kind(
+    name="failover_table",
+    state=FailoverTable,
+    steps={
+        "reroute": Step(reroute, to=frozenset({"await_lease"}), ends=True),
+        "await_lease": Step(await_lease, to=frozenset({"open"}), waits=True),
+        "open": Step(open_regions, to=frozenset({"open", "serve", "reroute"}), waits=True),
+        "serve": Step(serve, to=frozenset({"move", "reroute"})),
+        "move": Step(move, to=frozenset({"adopt", "release", "reroute"}), waits=True, paced=True),
+        "adopt": Step(adopt, to=frozenset({"move", "release", "reroute"})),
+        "release": Step(release, to=frozenset({"discard", "reroute"})),
+        "discard": Step(discard),
+    },
+    no_return="reroute",
+    locks=locks,
+    resource=resource,
+    success=200,
+    deadline_ms=3_600_000,
+    lane=Lane.REPAIR,
+)

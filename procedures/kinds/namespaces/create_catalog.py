@@ -1,0 +1,50 @@
+"""create_catalog: one name at the top; schemas come into it one by one."""
+
+from keys.commit.txn import Txn
+from keys.model.catalogs import CatalogInfo, CatalogNameKey
+from keys.model.log import CatalogCreated
+from keys.model.records import Lock, Resource
+from metasrv_base.errors import Conflict
+from procedures.context import Context
+from procedures.locking.locks import catalog_key, exclusive
+from procedures.machine import Done, Kind, Outcome, ProcedureState, Step
+
+
+class CreateCatalog(ProcedureState):
+    info: CatalogInfo
+    if_not_exists: bool = False
+    """A catalog of that name with the same options is success, and nothing is changed."""
+
+
+async def create(state: CreateCatalog, at: Context) -> Outcome[CreateCatalog]:
+    info = state.info
+    key = CatalogNameKey(info.name)
+    seen = await at.snapshot(key)
+    existing = seen.get(key)
+    if existing is not None:
+        if not state.if_not_exists:
+            raise Conflict("already-exists", what="catalog", name=info.name)
+        if existing.options != info.options:
+            raise Conflict("schema-conflict", name=info.name)
+        return Done(state, {"catalog_id": existing.catalog_id, "name": info.name})
+    txn = Txn.on(seen).put(key, info).log(CatalogCreated(info=info))
+    return Done(state, {"catalog_id": info.catalog_id, "name": info.name}, txn)
+
+
+def locks(state: CreateCatalog) -> tuple[Lock, ...]:
+    return (exclusive(catalog_key(state.info.name)),)
+
+
+def resource(state: CreateCatalog) -> Resource:
+    return Resource(type="catalog", id=str(state.info.catalog_id), name=state.info.name)
+
+
+CREATE_CATALOG = Kind(
+    name="create_catalog",
+    state=CreateCatalog,
+    steps={"create": Step(create)},
+    no_return="create",
+    locks=locks,
+    resource=resource,
+    success=201,
+)

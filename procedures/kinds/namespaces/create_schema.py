@@ -1,0 +1,55 @@
+"""create_schema: one name under a catalog."""
+
+from keys.commit.txn import Txn
+from keys.model.catalogs import CatalogNameKey, SchemaInfo, SchemaNameKey
+from keys.model.log import SchemaCreated
+from keys.model.records import Lock, Resource
+from metasrv_base.errors import Conflict, NotFound
+from procedures.context import Context
+from procedures.locking.locks import catalog_key, exclusive, schema_key, shared
+from procedures.machine import Done, Kind, Outcome, ProcedureState, Step
+
+
+class CreateSchema(ProcedureState):
+    info: SchemaInfo
+    if_not_exists: bool = False
+    """A schema of that name with the same options is success, and nothing is changed."""
+
+
+async def create(state: CreateSchema, at: Context) -> Outcome[CreateSchema]:
+    info = state.info
+    catalog, key = CatalogNameKey(info.catalog), SchemaNameKey(info.catalog, info.name)
+    seen = await at.snapshot(catalog, key)
+    if seen.get(catalog) is None:
+        raise NotFound(what="catalog", name=info.catalog)
+    full = f"{info.catalog}.{info.name}"
+    existing = seen.get(key)
+    if existing is not None:
+        if not state.if_not_exists:
+            raise Conflict("already-exists", what="schema", name=full)
+        if existing.options != info.options:
+            raise Conflict("schema-conflict", name=full)
+        return Done(state, {"schema_id": existing.schema_id, "name": full})
+    txn = Txn.on(seen).put(key, info).log(SchemaCreated(info=info))
+    return Done(state, {"schema_id": info.schema_id, "name": full}, txn)
+
+
+def locks(state: CreateSchema) -> tuple[Lock, ...]:
+    info = state.info
+    return (shared(catalog_key(info.catalog)), exclusive(schema_key(info.catalog, info.name)))
+
+
+def resource(state: CreateSchema) -> Resource:
+    info = state.info
+    return Resource(type="schema", id=str(info.schema_id), name=f"{info.catalog}.{info.name}")
+
+
+CREATE_SCHEMA = Kind(
+    name="create_schema",
+    state=CreateSchema,
+    steps={"create": Step(create)},
+    no_return="create",
+    locks=locks,
+    resource=resource,
+    success=201,
+)

@@ -1,0 +1,115 @@
+"""drop_catalog: an empty one at once; with `cascade`, its schemas first, behind one mark.
+
+As of a schema: the first transaction hides it with all that it holds, children drop the schemas
+with their tables, the last transaction deletes the name.
+"""
+
+from keys.commit.txn import Txn
+from keys.model.catalogs import CatalogInfo, CatalogNameKey, SchemaInfo, SchemaNameKey
+from keys.model.log import CatalogDropped, CatalogDropping
+from keys.model.records import Lock, Resource
+from keys.store.kv import KeyValue
+from keys.value import decode
+from metasrv_base.errors import Conflict, NotFound
+from procedures.context import Context
+from procedures.kinds.namespaces.drop_schema import DROP_SCHEMA, WIDTH, DropSchema
+from procedures.locking.locks import catalog_key, exclusive
+from procedures.machine import Done, Goto, Kind, Outcome, Step
+from procedures.steps.paged_children import (
+    Family,
+    Paged,
+    at_most,
+    child_id,
+    first_inside,
+    next_round,
+    nothing_spared,
+    submit_page,
+)
+
+
+class DropCatalog(Paged):
+    name: str
+    catalog_id: int
+    cascade: bool = False
+    """False: refused while it has schemas."""
+
+
+async def drop(state: DropCatalog, at: Context) -> Outcome[DropCatalog]:
+    """Deletes an empty catalog. One with schemas is refused, or (`cascade`) hidden with them."""
+    key = CatalogNameKey(state.name)
+    seen = await at.snapshot(key)
+    info = _same(state, seen.get(key))
+    if await first_inside(at, SchemaNameKey.under(state.name), 1):
+        if not state.cascade:
+            raise Conflict("not-empty", name=state.name)
+        hidden = info.model_copy(update={"dropping": at.procedure})
+        txn = Txn.on(seen).put(key, hidden).log(CatalogDropping(info=hidden))
+        return Goto("look", state, txn)
+    return _gone(state, Txn.on(seen))
+
+
+async def look(state: DropCatalog, at: Context) -> Outcome[DropCatalog]:
+    """Another round over the schemas that are left; when none is, the catalog itself goes."""
+    if await first_inside(at, SchemaNameKey.under(state.name), 1):
+        return await next_round(state, at)
+    return _gone(state, Txn.on(await at.snapshot(CatalogNameKey(state.name))))
+
+
+async def submit(state: DropCatalog, at: Context) -> Outcome[DropCatalog]:
+    """One drop_schema, with cascade, for each schema of a page."""
+
+    async def begin(item: KeyValue) -> None:
+        key = SchemaNameKey.parse(item.key)
+        schema_id = decode(SchemaInfo, item.value, key=str(key)).schema_id
+        child = DropSchema(
+            catalog=key.catalog, name=key.schema, schema_id=schema_id, cascade=True, covered=True
+        )
+        number = child_id(at.procedure, state.rounds, schema_id)
+        await at.children.submit(number, DROP_SCHEMA.name, child.model_dump(mode="json"))
+
+    schemas = SchemaNameKey.under(state.name)
+    return await submit_page(state, at, Family(schemas, begin, nothing_spared, WIDTH))
+
+
+async def gather(state: DropCatalog, at: Context) -> Outcome[DropCatalog]:
+    """Until they are over; a schema whose drop failed is found by the next round."""
+    await at_most(at, 0)
+    return Goto("look", state)
+
+
+def _same(state: DropCatalog, info: CatalogInfo | None) -> CatalogInfo:
+    if info is None:
+        raise NotFound(what="catalog", name=state.name)
+    if info.catalog_id != state.catalog_id:
+        raise Conflict("schema-conflict", name=state.name)
+    return info
+
+
+def _gone(state: DropCatalog, read: Txn) -> Done[DropCatalog]:
+    txn = read.delete(CatalogNameKey(state.name)).while_empty(SchemaNameKey.under(state.name))
+    txn = txn.log(CatalogDropped(name=state.name))
+    return Done(state, {"catalog_id": state.catalog_id, "name": state.name}, txn)
+
+
+def locks(state: DropCatalog) -> tuple[Lock, ...]:
+    return (exclusive(catalog_key(state.name)),)
+
+
+def resource(state: DropCatalog) -> Resource:
+    return Resource(type="catalog", id=str(state.catalog_id), name=state.name)
+
+
+DROP_CATALOG = Kind(
+    name="drop_catalog",
+    state=DropCatalog,
+    steps={
+        "drop": Step(drop, to=frozenset({"look"}), ends=True),
+        "look": Step(look, to=frozenset({"submit"}), ends=True, waits=True),
+        "submit": Step(submit, to=frozenset({"submit", "gather"}), waits=True),
+        "gather": Step(gather, to=frozenset({"look"}), waits=True),
+    },
+    no_return="drop",
+    locks=locks,
+    resource=resource,
+    success=204,
+)

@@ -1,0 +1,137 @@
+"""drop_schema: an empty one at once; with `cascade`, its tables first, behind one mark.
+
+That it is empty is a compare over the range of its tables. With tables, the first transaction marks
+it `dropping`, which hides it and them from every reader; then each table is dropped by a child, and
+the last transaction deletes the name.
+"""
+
+from keys.commit.txn import Txn
+from keys.model.catalogs import SchemaInfo, SchemaNameKey
+from keys.model.log import SchemaDropped, SchemaDropping
+from keys.model.records import Lock, Resource
+from keys.model.tables import TableName, TableNameKey
+from keys.store.kv import KeyValue
+from keys.value import decode
+from metasrv_base.errors import Conflict, NotFound
+from procedures.context import Context
+from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
+from procedures.locking.locks import catalog_key, exclusive, schema_key, shared
+from procedures.machine import Done, Goto, Kind, Outcome, Step
+from procedures.steps.paged_children import (
+    Family,
+    Paged,
+    at_most,
+    child_id,
+    first_inside,
+    next_round,
+    nothing_spared,
+    submit_page,
+)
+
+WIDTH = 32  # children under way at once: each keeps a record until it is over
+
+
+class DropSchema(Paged):
+    """Its children take no lock of the schema side of their own: they would queue behind strangers
+    who wait for their parent, which holds the lock that everybody needs who wants a table of it."""
+
+    catalog: str
+    name: str
+    schema_id: int
+    cascade: bool = False
+    """False: refused while it has tables."""
+    covered: bool = False
+    """A parent holds its catalog exclusively."""
+
+
+async def drop(state: DropSchema, at: Context) -> Outcome[DropSchema]:
+    """Deletes an empty schema. One with tables is refused, or (`cascade`) hidden with them."""
+    key = SchemaNameKey(state.catalog, state.name)
+    seen = await at.snapshot(key)
+    info = _same(state, seen.get(key))
+    tables = TableNameKey.under(state.catalog, state.name)
+    if await first_inside(at, tables, 1):
+        if not state.cascade:
+            raise Conflict("not-empty", name=_full(state))
+        hidden = info.model_copy(update={"dropping": at.procedure})
+        txn = Txn.on(seen).put(key, hidden).log(SchemaDropping(info=hidden))
+        return Goto("look", state, txn)
+    return _gone(state, Txn.on(seen))
+
+
+async def look(state: DropSchema, at: Context) -> Outcome[DropSchema]:
+    """Another round over the tables that are left; when none is, the schema itself goes."""
+    if await first_inside(at, TableNameKey.under(state.catalog, state.name), 1):
+        return await next_round(state, at)
+    return _gone(state, Txn.on(await at.snapshot(SchemaNameKey(state.catalog, state.name))))
+
+
+async def submit(state: DropSchema, at: Context) -> Outcome[DropSchema]:
+    """One drop_table for each table of a page."""
+
+    async def begin(item: KeyValue) -> None:
+        key = TableNameKey.parse(item.key)
+        table_id = decode(TableName, item.value, key=str(key)).table_id
+        child = DropTable(
+            catalog=key.catalog,
+            schema_name=key.schema,
+            name=key.table,
+            table_id=table_id,
+            covered=True,
+        )
+        number = child_id(at.procedure, state.rounds, table_id)
+        await at.children.submit(number, DROP_TABLE.name, child.model_dump(mode="json"))
+
+    tables = TableNameKey.under(state.catalog, state.name)
+    return await submit_page(state, at, Family(tables, begin, nothing_spared, WIDTH))
+
+
+async def gather(state: DropSchema, at: Context) -> Outcome[DropSchema]:
+    """Until they are over; a table whose drop failed is found by the next round."""
+    await at_most(at, 0)
+    return Goto("look", state)
+
+
+def _same(state: DropSchema, info: SchemaInfo | None) -> SchemaInfo:
+    if info is None:
+        raise NotFound(what="schema", name=_full(state))
+    if info.schema_id != state.schema_id:
+        raise Conflict("schema-conflict", name=_full(state))
+    return info
+
+
+def _gone(state: DropSchema, read: Txn) -> Done[DropSchema]:
+    txn = read.delete(SchemaNameKey(state.catalog, state.name))
+    txn = txn.while_empty(TableNameKey.under(state.catalog, state.name))
+    txn = txn.log(SchemaDropped(catalog=state.catalog, name=state.name))
+    return Done(state, {"schema_id": state.schema_id, "name": _full(state)}, txn)
+
+
+def _full(state: DropSchema) -> str:
+    return f"{state.catalog}.{state.name}"
+
+
+def locks(state: DropSchema) -> tuple[Lock, ...]:
+    if state.covered:
+        return ()
+    return (shared(catalog_key(state.catalog)), exclusive(schema_key(state.catalog, state.name)))
+
+
+def resource(state: DropSchema) -> Resource:
+    return Resource(type="schema", id=str(state.schema_id), name=_full(state))
+
+
+DROP_SCHEMA = Kind(
+    name="drop_schema",
+    state=DropSchema,
+    steps={
+        "drop": Step(drop, to=frozenset({"look"}), ends=True),
+        "look": Step(look, to=frozenset({"submit"}), ends=True, waits=True),
+        "submit": Step(submit, to=frozenset({"submit", "gather"}), waits=True),
+        "gather": Step(gather, to=frozenset({"look"}), waits=True),
+    },
+    no_return="drop",
+    locks=locks,
+    resource=resource,
+    success=204,
+)

@@ -1,0 +1,106 @@
+"""create_table: make every region, then publish name, info, route and reverse index at once.
+
+Ids and nodes are chosen before submit, so a create costs two writes: submit and commit. Until the
+commit nobody sees the table; undone, it leaves nothing.
+"""
+
+from keys.commit.routing import put_route
+from keys.commit.txn import Txn
+from keys.model.catalogs import SchemaNameKey
+from keys.model.log import TableCreated
+from keys.model.records import Lock, Resource
+from keys.model.tables import (
+    TableInfo,
+    TableInfoKey,
+    TableName,
+    TableNameKey,
+    TableRoute,
+    TableRouteKey,
+)
+from metasrv_base.elements.graphs import TABLE
+from metasrv_base.errors import Conflict, NotFound
+from metasrv_base.wire.api.table_rules import partition_of
+from procedures.context import Context
+from procedures.locking.locks import whole_table
+from procedures.machine import Done, Kind, Outcome, ProcedureState, Step
+from procedures.steps.opening import create_order, drop_order, order_all
+
+
+class CreateTable(ProcedureState):
+    """The table as it will be published, whole."""
+
+    info: TableInfo
+    route: TableRoute
+    if_not_exists: bool = False
+    """A table of that name that is the same is success, and nothing is changed."""
+
+
+async def create(state: CreateTable, at: Context) -> Outcome[CreateTable]:
+    info, route = state.info, state.route
+    name = TableNameKey(info.catalog, info.schema_name, info.name)
+    schema = SchemaNameKey(info.catalog, info.schema_name)
+    keys = (TableInfoKey(info.table_id), TableRouteKey(info.table_id))
+    seen = await at.known_snapshot(*keys, name, schema)
+    if seen.get(schema) is None:
+        raise NotFound(what="schema", name=f"{info.catalog}.{info.schema_name}")
+    existing = seen.get(name)
+    if existing is not None:
+        return await _stands(state, existing.table_id, at)
+    answers = await order_all(at, info, route.region_routes, create_order)
+    answers.must_all_succeed()
+    txn = Txn.on(seen).put(keys[0], info).put(name, TableName(table_id=info.table_id))
+    txn = put_route(txn, None, route).log(TableCreated(info=info, route=route))
+    return Done(state, {"table_id": info.table_id, "name": info.full_name}, txn)
+
+
+async def _stands(state: CreateTable, table_id: int, at: Context) -> Outcome[CreateTable]:
+    """The name is taken, and was when this procedure got its lock: no region has been made."""
+    if not state.if_not_exists:
+        raise Conflict("already-exists", what="table", name=state.info.full_name)
+    key = TableInfoKey(table_id)
+    found = (await at.snapshot(key)).must(key)
+    if not is_like(found, state.info):
+        raise Conflict("schema-conflict", name=found.full_name, table_id=table_id)
+    return Done(state, {"table_id": table_id, "name": found.full_name})
+
+
+def is_like(info: TableInfo, other: TableInfo) -> bool:
+    """Whether both are what one spec would make, whatever their ids and their past."""
+    return _definition(info) == _definition(other)
+
+
+def _definition(info: TableInfo) -> tuple[object, ...]:
+    """By names: a column that was renamed, or dropped and made again, has an id of its own."""
+    names = {column.id: column.name for column in info.columns}
+    columns = [(c.name, c.type, c.nullable, c.default) for c in info.public_columns]
+    key = [names[column] for column in info.primary_key]
+    return columns, key, partition_of(info.partition, names), info.options, info.replicas
+
+
+async def drop_regions(state: CreateTable, at: Context) -> None:
+    """A node that cannot be reached is told by the leader's heartbeat answers when it is back."""
+    alive = at.alive_nodes()
+    regions = [region for region in state.route.region_routes if region.leader in alive]
+    answers = await order_all(at, state.info, regions, drop_order)
+    answers.must_all_succeed()
+
+
+def locks(state: CreateTable) -> tuple[Lock, ...]:
+    info = state.info
+    return whole_table(info.catalog, info.schema_name, info.name, info.table_id)
+
+
+def resource(state: CreateTable) -> Resource:
+    return Resource.table(state.info.table_id, state.info.full_name)
+
+
+CREATE_TABLE = Kind(
+    name="create_table",
+    state=CreateTable,
+    steps={"create": Step(create, undo=drop_regions)},
+    no_return="create",
+    locks=locks,
+    resource=resource,
+    success=201,
+    graphs=(TABLE,),
+)

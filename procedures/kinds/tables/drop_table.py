@@ -1,0 +1,135 @@
+"""drop_table: hidden first; its keys move under `__removed-` once no statement uses it any more.
+
+Statements that had found the table end with it, nobody finds it meanwhile, and a cancel gives it
+back as it was. Then its regions close; its files stay. No node is asked before that, so a region
+that is lost or dead is in no drop's way (docs/decisions/0099). Never refused because something else
+moved: a failed compare reads again and goes on (docs/protocols.md P1.8).
+"""
+
+from keys.commit.routing import put_route
+from keys.commit.txn import Txn
+from keys.model.log import TableAltered, TableDropped
+from keys.model.records import Lock, Resource
+from keys.model.removed import (
+    RemovedTableInfo,
+    RemovedTableInfoKey,
+    RemovedTableNameKey,
+    RemovedTableRoute,
+    RemovedTableRouteKey,
+)
+from keys.model.tables import (
+    TableInfo,
+    TableInfoKey,
+    TableName,
+    TableNameKey,
+    TableRoute,
+    TableRouteKey,
+)
+from metasrv_base.elements.graphs import TABLE
+from metasrv_base.elements.states import ElementState
+from procedures.context import Context
+from procedures.elements.passages import hidden
+from procedures.locking.locks import exclusive, route_key, whole_table
+from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.steps.opening import close_order, order_all
+from procedures.steps.requirements import required_table
+
+WAIT_MS = 600_000
+"""For holders of schema leases, whose leases end long before; then it is undone."""
+
+
+class DropTable(ProcedureState):
+    catalog: str
+    schema_name: str
+    name: str
+    table_id: int
+    covered: bool = False
+    """A parent holds its schema, or its catalog, exclusively."""
+    info: TableInfo | None = None
+    """In a record of a server of before, as it was when it moved; else it is read where it went."""
+    route: TableRoute | None = None
+
+
+async def hide(state: DropTable, at: Context) -> Outcome[DropTable]:
+    seen, info = await required_table(at, state)
+    key = TableInfoKey(state.table_id)
+    new = _in_state(info, TABLE.after(info.state, TABLE.drop))
+    at.note(hidden(info))
+    return Goto("remove", state, Txn.on(seen).put(key, new).log(TableAltered(info=new)))
+
+
+async def show(state: DropTable, at: Context) -> Back | None:
+    """It is found again, at the version that it had: nobody could use another one."""
+    key = TableInfoKey(state.table_id)
+    seen = await at.snapshot(key)
+    info = seen.get(key)
+    if info is None or not info.is_hidden:
+        return None
+    new = _in_state(info, ElementState.PUBLIC)
+    return Back(Txn.on(seen).put(key, new).log(TableAltered(info=new)))
+
+
+def _in_state(info: TableInfo, state: ElementState) -> TableInfo:
+    return info.model_copy(update={"state": state, "version": info.version + 1})
+
+
+async def remove(state: DropTable, at: Context) -> Outcome[DropTable]:
+    """Once nobody uses it any more."""
+    table_id = state.table_id
+    name = TableNameKey(state.catalog, state.schema_name, state.name)
+    info_key, route_key_ = TableInfoKey(table_id), TableRouteKey(table_id)
+    removed_info, removed_route = RemovedTableInfoKey(table_id), RemovedTableRouteKey(table_id)
+    removed_name = RemovedTableNameKey(state.catalog, state.schema_name, state.name, table_id)
+    seen = await at.snapshot(info_key, route_key_, name, removed_info, removed_route, removed_name)
+    info, route = seen.must(info_key), seen.must(route_key_)
+    if info.is_hidden:  # not in a drop that a server of before began
+        await at.drained(table_id, info.schema_version + 1)
+    now, by = at.ports.clock.wall_ms(), at.procedure
+    txn = Txn.on(seen).delete(info_key).delete(name)
+    txn = put_route(txn, route, None)
+    txn = txn.put(removed_info, RemovedTableInfo(info=info, dropped_at_ms=now, dropped_by=by))
+    txn = txn.put(removed_route, RemovedTableRoute(route=route, dropped_at_ms=now, dropped_by=by))
+    txn = txn.put(removed_name, TableName(table_id=table_id))
+    txn = txn.log(TableDropped(table_id=table_id, dropped_at_ms=now, dropped_by=by))
+    return Goto("close", state, txn)
+
+
+async def close(state: DropTable, at: Context) -> Outcome[DropTable]:
+    """A node out of reach holds no lease for long, and its next heartbeat is answered "close"."""
+    info, route = state.info, state.route
+    if info is None or route is None:
+        info_key, key = RemovedTableInfoKey(state.table_id), RemovedTableRouteKey(state.table_id)
+        seen = await at.snapshot(info_key, key)
+        info, route = seen.must(info_key).info, seen.must(key).route
+    alive = at.alive_nodes()
+    regions = [region for region in route.region_routes if region.leader in alive]
+    answers = await order_all(at, info, regions, close_order)
+    answers.must_all_succeed()
+    return Done(state, {"table_id": state.table_id, "name": info.full_name})
+
+
+def locks(state: DropTable) -> tuple[Lock, ...]:
+    if state.covered:
+        return (exclusive(route_key(state.table_id)),)
+    return whole_table(state.catalog, state.schema_name, state.name, state.table_id)
+
+
+def resource(state: DropTable) -> Resource:
+    return Resource.table(state.table_id, state.catalog, state.schema_name, state.name)
+
+
+DROP_TABLE = Kind(
+    name="drop_table",
+    state=DropTable,
+    steps={
+        "hide": Step(hide, to=frozenset({"remove"}), undo=show),
+        "remove": Step(remove, to=frozenset({"close"}), waits=True),
+        "close": Step(close),
+    },
+    no_return="remove",
+    locks=locks,
+    resource=resource,
+    success=204,
+    deadline_ms=WAIT_MS,
+    graphs=(TABLE,),
+)

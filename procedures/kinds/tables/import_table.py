@@ -1,0 +1,176 @@
+"""import_table: the rows of Parquet files come into a table, all of them or none.
+
+Every region reserves a version for them; a job writes them as sorted files for the regions where
+they belong; every region looks at its files. Then it is decided, and each takes its files in one
+manifest (decision 0098). A row replaces the one that has its key, and stays behind whatever is
+written since the version was reserved.
+"""
+
+from keys.model.records import Lock, Resource
+from metasrv_base.errors import Refused
+from metasrv_base.wire.api.imports import ImportBody
+from procedures.context import Context
+from procedures.elements.reorg import Runs, joined
+from procedures.locking.locks import exclusive, in_schema, table_key
+from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.steps.importing import (
+    Input,
+    Written,
+    left,
+    load_files,
+    moved,
+    nowhere,
+    offer,
+    refuse_indexes,
+    refused_by,
+    rewritten,
+)
+from procedures.steps.marks import close_marks, reserve_versions
+from procedures.steps.requirements import required_table
+from procedures.steps.transitions import read_table
+
+IMPORT_MS = 86_400_000
+"""For files of any size; an operator may cancel it before."""
+REFUSALS_MAX = 8  # before it is decided; more are not by chance
+REFUSED_REST_MS = 10_000  # behind the decision, before everything is read again for a region
+
+
+class ImportTable(ProcedureState):
+    catalog: str
+    schema_name: str
+    name: str
+    table_id: int
+    paths: tuple[str, ...]
+    read: Input | None = None
+    """None: no job has ended yet."""
+    written: tuple[Written, ...] = ()
+    """Of regions that are given rows."""
+    taken: Runs = ()
+    """Numbers of regions that have them."""
+    refusals: int = 0
+    decided: bool = False
+    """It only goes forward."""
+
+
+async def begin(state: ImportTable, at: Context) -> Outcome[ImportTable]:
+    _, info = await required_table(at, state)
+    refuse_indexes(info)
+    return Goto("mark", state)
+
+
+async def mark(state: ImportTable, at: Context) -> Outcome[ImportTable]:
+    _, info, route = await read_table(at, state.table_id)
+    await reserve_versions(at, info, route)
+    return Goto("load", state)
+
+
+async def unmark(state: ImportTable, at: Context) -> None:
+    """What jobs have written is a leaving then."""
+    await close_marks(at, state.table_id)
+
+
+async def load(state: ImportTable, at: Context) -> Outcome[ImportTable]:
+    """All regions, or those that have another leader since."""
+    _, info, route = await read_table(at, state.table_id)
+    digest = None if state.read is None else state.read.digest
+    due = moved(left(state.written, state.taken), route)
+    regions = route.region_routes if state.read is None else due
+    if not regions:
+        return Goto("prepare", state)
+    read, written = await load_files(at, (info, route), state.paths, regions, digest)
+    update = {"read": read, "written": rewritten(state.written, written)}
+    return Goto("prepare", state.model_copy(update=update))
+
+
+async def prepare(state: ImportTable, at: Context) -> Outcome[ImportTable]:
+    """The files are durable, and nothing stands against them: what is refused is refused now."""
+    _, info, route = await read_table(at, state.table_id)
+    waiting = left(state.written, state.taken)
+    if moved(waiting, route):
+        return Goto("load", state)
+    answers = await offer(at, (info, route), waiting, prepares=True)
+    if refused := refused_by(waiting, route, answers):
+        if state.refusals >= REFUSALS_MAX and not state.decided:
+            raise Refused("invalid-request", regions=sorted(refused), reason="they refuse it")
+        return Goto("load", _again(state, refused))
+    answers.must_all_succeed()
+    return Goto("decide", state)
+
+
+async def decide(state: ImportTable, at: Context) -> Outcome[ImportTable]:
+    """From here on regions come one by one."""
+    return Goto("take", state.model_copy(update={"decided": True}))
+
+
+async def take(state: ImportTable, at: Context) -> Outcome[ImportTable]:
+    """A region whose leader has gone meanwhile is written again."""
+    _, info, route = await read_table(at, state.table_id)
+    waiting = left(state.written, state.taken)
+    gone = {region.number for region in moved(waiting, route)}
+    here = [one for one in waiting if one.region not in gone]
+    answers = await offer(at, (info, route), here, prepares=False)
+    taken, ids = state.taken, {one.number: one.region_id for one in route.region_routes}
+    for one in here:
+        result = answers.results.get(ids[one.region])
+        if result is not None and result.error is None:
+            taken = joined(taken, one.region)
+    after = state.model_copy(update={"taken": taken})
+    refused = refused_by(here, route, answers)
+    if not left(after.written, taken):
+        return Goto("close", after)
+    if refused:
+        await at.live.rest(REFUSED_REST_MS)
+    if gone or refused:
+        return Goto("load", _again(after, refused))
+    if taken == state.taken:
+        answers.must_all_succeed()
+    return Goto("take", after)
+
+
+async def close(state: ImportTable, at: Context) -> Outcome[ImportTable]:
+    await close_marks(at, state.table_id)
+    assert state.read is not None, "it was read before anything was taken"
+    body = ImportBody(
+        table_id=state.table_id,
+        name=f"{state.catalog}.{state.schema_name}.{state.name}",
+        rows=state.read.rows,
+        files=state.read.files,
+        bytes=state.read.bytes,
+        regions=len(state.written),
+    )
+    return Done(state, body.model_dump(mode="json"))
+
+
+def _again(state: ImportTable, regions: set[int]) -> ImportTable:
+    """They are written anew."""
+    written = nowhere(state.written, regions)
+    return state.model_copy(update={"written": written, "refusals": state.refusals + 1})
+
+
+def locks(state: ImportTable) -> tuple[Lock, ...]:
+    """Nobody changes what rows must be, or reads as of a mark of his own, meanwhile."""
+    return in_schema(state.catalog, state.schema_name, exclusive(table_key(state.table_id)))
+
+
+def resource(state: ImportTable) -> Resource:
+    return Resource.table(state.table_id, state.catalog, state.schema_name, state.name)
+
+
+IMPORT_TABLE = Kind(
+    name="import_table",
+    state=ImportTable,
+    steps={
+        "begin": Step(begin, to=frozenset({"mark"})),
+        "mark": Step(mark, to=frozenset({"load"}), undo=unmark, waits=True),
+        "load": Step(load, to=frozenset({"prepare"}), waits=True, paced=True),
+        "prepare": Step(prepare, to=frozenset({"load", "decide"}), waits=True),
+        "decide": Step(decide, to=frozenset({"take"})),
+        "take": Step(take, to=frozenset({"take", "load", "close"}), waits=True),
+        "close": Step(close, waits=True),
+    },
+    no_return="decide",
+    locks=locks,
+    resource=resource,
+    success=200,
+    deadline_ms=IMPORT_MS,
+)

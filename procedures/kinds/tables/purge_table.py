@@ -1,0 +1,100 @@
+"""purge_table: what a dropped table has left is deleted for good, once its retention is over.
+
+The keys go first, so that no undrop can open its regions any more; then their folders, by orders
+to the nodes that led them.
+"""
+
+from typing import Self
+
+from keys.catalog.catalog import Table
+from keys.commit.txn import Txn
+from keys.model.log import TablePurged
+from keys.model.records import Lock, Resource
+from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
+from keys.model.tables import TableInfo, TableRoute
+from metasrv_base.errors import NotFound
+from procedures.context import Context
+from procedures.locking.locks import exclusive, route_key, table_key
+from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.steps.leaving import delete_roots, rounds
+from procedures.steps.opening import drop_order
+
+
+class PurgeTable(ProcedureState):
+    table_id: int
+    catalog: str
+    schema_name: str
+    name: str
+    """As it was when it was dropped."""
+    dropped_by: str
+    """Which drop is meant: a table that came back and was dropped anew has its time before it."""
+    info: TableInfo | None = None
+    """Nobody else has it once the keys are gone; `delete` needs it."""
+    route: TableRoute | None = None
+
+    @classmethod
+    def of(cls, table: Table) -> Self:
+        """The purge of a table that the catalog holds as dropped."""
+        assert table.dropped_by is not None
+        info = table.info
+        return cls(
+            table_id=info.table_id,
+            catalog=info.catalog,
+            schema_name=info.schema_name,
+            name=info.name,
+            dropped_by=table.dropped_by,
+        )
+
+
+async def forget(state: PurgeTable, at: Context) -> Outcome[PurgeTable]:
+    """Raises NotFound for a table that is not there any more, or was dropped by another drop."""
+    info_key, route_key_ = RemovedTableInfoKey(state.table_id), RemovedTableRouteKey(state.table_id)
+    name = RemovedTableNameKey(state.catalog, state.schema_name, state.name, state.table_id)
+    seen = await at.snapshot(info_key, route_key_, name)
+    removed = seen.get(info_key)
+    if removed is None or removed.dropped_by != state.dropped_by:
+        raise NotFound("table-not-found", table_id=state.table_id)
+    route = seen.must(route_key_).route
+    txn = Txn.on(seen).delete(info_key).delete(route_key_).delete(name)
+    txn = txn.log(TablePurged(table_id=state.table_id))
+    return Goto("delete", state.model_copy(update={"info": removed.info, "route": route}), txn)
+
+
+async def delete(state: PurgeTable, at: Context) -> Outcome[PurgeTable]:
+    """A folder whose node is away stays, and is told of: nobody else may reach that disk. So does
+    one that its node will not delete."""
+    assert state.info is not None
+    assert state.route is not None
+    left: list[str] = []
+    done = 0
+    regions = state.route.region_routes
+    total = sum(1 + len(one.borrows) for one in regions)
+    for claims in rounds(regions, {one.region_id: (one.root, *one.borrows) for one in regions}):
+        left += await delete_roots(at, state.info, claims, drop_order)
+        done += len(claims)
+        at.progress(done, total, "folders")
+    result = {"table_id": state.table_id, "name": state.info.full_name, "left_behind": left}
+    return Done(state, result)
+
+
+def locks(state: PurgeTable) -> tuple[Lock, ...]:
+    """No lock of its name: another table may bear it by now."""
+    return (exclusive(table_key(state.table_id)), exclusive(route_key(state.table_id)))
+
+
+def resource(state: PurgeTable) -> Resource:
+    return Resource.table(state.table_id, state.catalog, state.schema_name, state.name)
+
+
+PURGE_TABLE = Kind(
+    name="purge_table",
+    state=PurgeTable,
+    steps={
+        "forget": Step(forget, to=frozenset({"delete"})),
+        "delete": Step(delete, waits=True),
+    },
+    no_return="forget",
+    locks=locks,
+    resource=resource,
+    success=204,
+)

@@ -1,0 +1,110 @@
+"""rename_table: another name, in the same schema or another one; nodes never hear of it.
+
+Or two tables exchange their names: in one moment, so that neither name is ever without a table.
+It is over once every frontend knows: under a name, who is answered finds one table everywhere.
+"""
+
+from keys.commit.txn import Snapshot, Txn
+from keys.model.catalogs import SchemaNameKey
+from keys.model.log import TableRenamed, TablesExchanged
+from keys.model.records import Lock, Resource
+from keys.model.tables import TableInfo, TableInfoKey, TableName, TableNameKey
+from metasrv_base.errors import Conflict, NotFound
+from procedures.context import Context
+from procedures.locking.locks import distinct, exclusive, in_schema, name_key, table_key
+from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.steps.requirements import require_same_table, require_version
+
+
+class RenameTable(ProcedureState):
+    catalog: str
+    schema_name: str
+    name: str
+    table_id: int
+    new_schema: str
+    new_name: str
+    other_id: int | None = None
+    """The table that bears the new name, and takes the old one; None: nobody may bear it."""
+
+
+async def rename(state: RenameTable, at: Context) -> Outcome[RenameTable]:
+    old = TableNameKey(state.catalog, state.schema_name, state.name)
+    new = TableNameKey(state.catalog, state.new_schema, state.new_name)
+    info_key = TableInfoKey(state.table_id)
+    other_key = TableInfoKey(state.other_id or state.table_id)
+    schema = SchemaNameKey(state.catalog, state.new_schema)
+    seen = await at.snapshot(info_key, old, new, schema, other_key)
+    require_same_table(at.client, old, seen.get(old))
+    info = seen.must(info_key)
+    require_version(at.client, info)
+    if seen.get(schema) is None:
+        raise NotFound(what="schema", name=f"{state.catalog}.{state.new_schema}")
+    txn = Txn.on(seen).put(info_key, _named(info, new)).put(new, TableName(table_id=state.table_id))
+    if state.other_id is None:
+        _must_be_free(new, seen)
+        txn = txn.delete(old).log(TableRenamed(info=_named(info, new)))
+    else:
+        other = _named(_bearer(state.other_id, new, seen), old)
+        txn = txn.put(other_key, other).put(old, TableName(table_id=state.other_id))
+        txn = txn.log(TablesExchanged(first=_named(info, new), second=other))
+    return Goto("finish", state, txn)
+
+
+def _must_be_free(name: TableNameKey, seen: Snapshot) -> None:
+    if seen.get(name) is not None:
+        raise Conflict("already-exists", what="table", name=_full(name))
+
+
+def _bearer(table_id: int, name: TableNameKey, seen: Snapshot) -> TableInfo:
+    """The table that still bears that name."""
+    found = seen.get(name)
+    if found is None:
+        raise NotFound("table-not-found", table=_full(name))
+    if found.table_id != table_id:
+        raise Conflict("schema-conflict", name=_full(name), table_id=table_id, now=found.table_id)
+    return seen.must(TableInfoKey(table_id))
+
+
+def _named(info: TableInfo, name: TableNameKey) -> TableInfo:
+    update = {"schema_name": name.schema, "name": name.table, "version": info.version + 1}
+    return info.model_copy(update=update)
+
+
+def _full(name: TableNameKey) -> str:
+    return f"{name.catalog}.{name.schema}.{name.table}"
+
+
+async def finish(state: RenameTable, at: Context) -> Outcome[RenameTable]:
+    await at.drained(state.table_id, None)
+    full = f"{state.catalog}.{state.new_schema}.{state.new_name}"
+    return Done(state, {"table_id": state.table_id, "name": full})
+
+
+def locks(state: RenameTable) -> tuple[Lock, ...]:
+    others = () if state.other_id is None else (exclusive(table_key(state.other_id)),)
+    return distinct(
+        *in_schema(state.catalog, state.schema_name),
+        *in_schema(state.catalog, state.new_schema),
+        exclusive(name_key(state.catalog, state.schema_name, state.name)),
+        exclusive(name_key(state.catalog, state.new_schema, state.new_name)),
+        exclusive(table_key(state.table_id)),
+        *others,
+    )
+
+
+def resource(state: RenameTable) -> Resource:
+    return Resource.table(state.table_id, state.catalog, state.schema_name, state.name)
+
+
+RENAME_TABLE = Kind(
+    name="rename_table",
+    state=RenameTable,
+    steps={
+        "rename": Step(rename, to=frozenset({"finish"})),
+        "finish": Step(finish, waits=True),
+    },
+    no_return="rename",
+    locks=locks,
+    resource=resource,
+    success=200,
+)

@@ -1,0 +1,188 @@
+"""truncate_table: every region begins anew in an empty root; rows from before never come back.
+
+cut gives each region one epoch more and a root without rows, on the node that leads it, or on
+another one if that is gone. The leader closes what it had open, and makes the empty region behind
+fences in the old roots; old leases of nodes that are gone are waited out. Only when nobody serves
+old rows any more, one transaction says of all regions that they are open. The old folders go last.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from keys.commit.routing import change_regions
+from keys.commit.txn import Txn
+from keys.model.records import Lock, Resource
+from keys.model.tables import (
+    RegionRoute,
+    RegionState,
+    TableInfo,
+    TableInfoKey,
+    TableNameKey,
+    TableRoute,
+    TableRouteKey,
+)
+from metasrv_base.wire.node.orders import CreateRegion
+from procedures.context import Context
+from procedures.locking.locks import whole_table
+from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.ports import NodeView
+from procedures.steps.announcing import grant
+from procedures.steps.leaving import (
+    discard_roots,
+    leader_is_gone,
+    leaving,
+    outwait_leases,
+    roots_left,
+)
+from procedures.steps.opening import create_order, order_all
+from procedures.steps.placing import place, region_root
+from procedures.steps.requirements import require_same_table, require_version
+
+
+class TruncateTable(ProcedureState):
+    catalog: str
+    schema_name: str
+    name: str
+    table_id: int
+    led_by: tuple[str, ...] = ()
+    """Nodes that were gone when regions were taken from them: their leases may be alive."""
+    leavings: tuple[str, ...] = ()
+    """`region_id root` pairs: folders to delete in the end. Empty: nothing has been cut yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """One region, begun anew."""
+
+    region: RegionRoute
+    before: RegionRoute
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        roots = (*self.before.borrows, self.before.root)
+        return tuple(leaving(self.before, root) for root in roots)
+
+
+def cut_plan(
+    regions: Sequence[RegionRoute], nodes: Sequence[NodeView], *, again: bool
+) -> tuple[Cut, ...]:
+    """All of *regions*; *again*: only those whose leader is gone, before it was announced.
+
+    Raises Unavailable("node-not-eligible") with the reason of every node if there is no room.
+    """
+    alive = {node.node_id: node for node in nodes if node.alive}
+    gone = [region.region_id for region in regions if region.leader not in alive]
+    found = dict(zip(gone, place(nodes, len(gone)) if gone else (), strict=True))
+    return tuple(
+        Cut(_anew(region, found.get(region.region_id) or alive[region.leader]), region)
+        for region in regions
+        if region.region_id in found or not again
+    )
+
+
+def _anew(region: RegionRoute, node: NodeView) -> RegionRoute:
+    epoch = region.epoch + 1
+    update = {
+        "leader": node.node_id,
+        "epoch": epoch,
+        "state": RegionState.OPENING,
+        "root": region_root(node, region.region_id, epoch),
+        "announced": False,
+        "borrows": (),
+        "unannounced": (),
+    }
+    return region.model_copy(update=update)
+
+
+async def cut(state: TruncateTable, at: Context) -> Outcome[TruncateTable]:
+    """What is acknowledged from here on is written to the new roots, or was before the truncate."""
+    name = TableNameKey(state.catalog, state.schema_name, state.name)
+    info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
+    seen = await at.snapshot(name, info_key, key)
+    again = bool(state.leavings)
+    if not again:
+        require_same_table(at.client, name, seen.get(name))
+        require_version(at.client, seen.must(info_key))
+    route = seen.must(key)
+    cuts = cut_plan(route.region_routes, at.ports.placement.nodes(), again=again)
+    changed = tuple(one.region for one in cuts)
+    txn = change_regions(Txn.on(seen), route, changed) if changed else Txn()
+    gone = {one.before.leader for one in cuts if one.before.leader != one.region.leader}
+    new = state.model_copy(
+        update={
+            "led_by": tuple(sorted({*state.led_by, *gone})),
+            "leavings": (*state.leavings, *(root for one in cuts for root in one.leaves)),
+        }
+    )
+    return Goto("outwait" if new.led_by else "create", new, txn)
+
+
+async def outwait(state: TruncateTable, at: Context) -> Outcome[TruncateTable]:
+    """Who is gone cannot be told to close; the others are, by the order to create."""
+    regions = (await _route(state, at)).region_routes
+    await outwait_leases(at, state.led_by, [region.region_id for region in regions])
+    return Goto("create", state)
+
+
+async def create(state: TruncateTable, at: Context) -> Outcome[TruncateTable]:
+    """All of them are open at once, or none: nobody reads half of the old rows."""
+    info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
+    seen = await at.snapshot(info_key, key)
+    route = seen.must(key)
+    if leader_is_gone(at, route.region_routes):
+        return Goto("cut", state)
+    left = roots_left(state.leavings)
+
+    def empty(info: TableInfo, region: RegionRoute) -> CreateRegion:
+        return create_order(info, region, replaces=left[region.region_id])
+
+    answers = await order_all(at, seen.must(info_key), route.region_routes, empty)
+    answers.must_all_succeed()
+    update = {"state": RegionState.OPEN, "announced": True}
+    changed = tuple(region.model_copy(update=update) for region in route.region_routes)
+    return Goto("serve", state, change_regions(Txn.on(seen), route, changed))
+
+
+async def serve(state: TruncateTable, at: Context) -> Outcome[TruncateTable]:
+    """A node that has gone since is for a failover, which waits for our locks: rows may have been
+    acknowledged in the new roots."""
+    alive = at.alive_nodes()
+    regions = (await _route(state, at)).region_routes
+    await grant(at, state.table_id, {r.region_id for r in regions if r.leader in alive})
+    return Goto("discard", state)
+
+
+async def discard(state: TruncateTable, at: Context) -> Outcome[TruncateTable]:
+    left = await discard_roots(at, state.table_id, state.leavings)
+    full = f"{state.catalog}.{state.schema_name}.{state.name}"
+    return Done(state, {"table_id": state.table_id, "name": full, "left_behind": left})
+
+
+async def _route(state: TruncateTable, at: Context) -> TableRoute:
+    key = TableRouteKey(state.table_id)
+    return (await at.snapshot(key)).must(key)
+
+
+def locks(state: TruncateTable) -> tuple[Lock, ...]:
+    return whole_table(state.catalog, state.schema_name, state.name, state.table_id)
+
+
+def resource(state: TruncateTable) -> Resource:
+    return Resource.table(state.table_id, state.catalog, state.schema_name, state.name)
+
+
+TRUNCATE_TABLE = Kind(
+    name="truncate_table",
+    state=TruncateTable,
+    steps={
+        "cut": Step(cut, to=frozenset({"outwait", "create"})),
+        "outwait": Step(outwait, to=frozenset({"create"}), waits=True),
+        "create": Step(create, to=frozenset({"cut", "serve"})),
+        "serve": Step(serve, to=frozenset({"discard"})),
+        "discard": Step(discard),
+    },
+    no_return="cut",
+    locks=locks,
+    resource=resource,
+    success=200,
+)

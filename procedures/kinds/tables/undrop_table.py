@@ -1,0 +1,180 @@
+"""undrop_table: the newest way back of a dropped table, every region one epoch higher.
+
+Regions whose node is gone go through failover before the table is said to be there.
+"""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from keys.commit.routing import put_route
+from keys.commit.txn import Txn
+from keys.model.catalogs import SchemaInfo, SchemaNameKey
+from keys.model.log import TableUndropped
+from keys.model.records import Lock, Resource
+from keys.model.records import Outcome as Ended
+from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
+from keys.model.tables import (
+    RegionState,
+    TableInfo,
+    TableInfoKey,
+    TableName,
+    TableNameKey,
+    TableRoute,
+    TableRouteKey,
+)
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import Conflict, NotFound
+from procedures.context import Context
+from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
+from procedures.locking.locks import whole_table
+from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.steps.announcing import grant, open_and_announce
+from procedures.steps.paged_children import rest_before_again
+
+
+class UndropTable(ProcedureState):
+    format: ClassVar[int] = 2
+
+    table_id: int
+    catalog: str
+    schema_name: str
+    old_name: str
+    new_name: str
+    schema_id: int | None = None
+    """Id of the schema that the name resolved to. It is None if a server of an older version
+    submitted the procedure."""
+    region_ids: tuple[str, ...] = ()
+    moves: dict[str, str] = Field(default_factory=dict)
+    """Node that is gone -> id of the child that fails its regions over."""
+    failed: int = 0
+    """Times in a row that children have ended and left a region with its node."""
+
+
+async def publish(state: UndropTable, at: Context) -> Outcome[UndropTable]:
+    name = TableNameKey(state.catalog, state.schema_name, state.new_name)
+    schema = SchemaNameKey(state.catalog, state.schema_name)
+    info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
+    old_info, old_route = RemovedTableInfoKey(state.table_id), RemovedTableRouteKey(state.table_id)
+    old_name = RemovedTableNameKey(state.catalog, state.schema_name, state.old_name, state.table_id)
+    seen = await at.snapshot(old_info, old_route, old_name, name, schema, info_key, key)
+    removed, removed_route = seen.get(old_info), seen.get(old_route)
+    if removed is None or removed_route is None:
+        raise NotFound("table-not-found", table_id=state.table_id)
+    _require_schema(state, seen.get(schema))
+    if seen.get(name) is not None:
+        full = f"{state.catalog}.{state.schema_name}.{state.new_name}"
+        raise Conflict("already-exists", what="table", name=full)
+    info = _back(removed.info, state)
+    route = _reopening(removed_route.route)
+    txn = Txn.on(seen).delete(old_info).delete(old_route).delete(old_name)
+    txn = txn.put(info_key, info).put(name, TableName(table_id=info.table_id))
+    txn = put_route(txn, None, route).log(TableUndropped(info=info, route=route))
+    region_ids = tuple(r.region_id for r in route.region_routes)
+    return Goto("open", state.model_copy(update={"region_ids": region_ids}), txn)
+
+
+def _require_schema(state: UndropTable, found: SchemaInfo | None) -> None:
+    """The name still means the schema that it resolved to at submit (docs/protocols.md P1)."""
+    name = f"{state.catalog}.{state.schema_name}"
+    if found is None:
+        raise NotFound(what="schema", name=name)
+    if state.schema_id not in (None, found.schema_id):
+        raise Conflict("schema-conflict", name=name, table_id=state.table_id, now=found.schema_id)
+
+
+def _back(info: TableInfo, state: UndropTable) -> TableInfo:
+    update = {
+        "name": state.new_name,
+        "version": info.version + 1,
+        "state": ElementState.PUBLIC,
+    }
+    return info.model_copy(update=update)
+
+
+def _reopening(route: TableRoute) -> TableRoute:
+    """Every epoch rises, so that nothing from before the drop can still be taken for the leader."""
+    return route.with_regions(
+        tuple(
+            region.model_copy(update={"epoch": region.epoch + 1, "state": RegionState.OPENING})
+            for region in route.region_routes
+        )
+    )
+
+
+async def open_regions(state: UndropTable, at: Context) -> Outcome[UndropTable]:
+    """Those of nodes that are gone leave them first; a node may go while this runs, too."""
+    key = TableRouteKey(state.table_id)
+    route = (await at.snapshot(key)).must(key)
+    alive = at.alive_nodes()
+    closed = [r for r in route.region_routes if r.state is not RegionState.OPEN]
+    gone = sorted({r.leader for r in closed if r.leader not in alive})
+    if gone:
+        moves = {node: at.ports.ids.procedure_id() for node in gone}
+        return Goto("fail_over", state.model_copy(update={"moves": moves}))
+    said = await open_and_announce(at, state.table_id, {r.region_id for r in closed})
+    return Goto("open" if said.closed else "serve", state, said.txn)
+
+
+async def fail_over(state: UndropTable, at: Context) -> Outcome[UndropTable]:
+    """The regions of nodes that are gone, by one child for each such node.
+
+    A child that failed left its regions closed: `open` sees them, and another child is made, after
+    a pause that grows while they fail.
+    """
+    if state.failed:
+        await rest_before_again(at, state.failed)
+    key = TableRouteKey(state.table_id)
+    route = (await at.snapshot(key)).must(key)
+    for node, child in state.moves.items():
+        led = tuple(r.region_id for r in route.region_routes if r.leader == node)
+        if not led:  # the child has rerouted them, before a crash of ours
+            continue
+        move = FailoverTable(
+            table_id=state.table_id,
+            name=f"{state.catalog}.{state.schema_name}.{state.new_name}",
+            source=node,
+            region_ids=led,
+            reason="undrop",
+        )
+        await at.children.submit(child, FAILOVER_TABLE.name, move.model_dump(mode="json"))
+    with at.waiting_for("child", ", ".join(state.moves.values())):
+        ends = await at.children.wait(tuple(state.moves.values()))
+    done = all(end.outcome is Ended.SUCCEEDED for end in ends)
+    failed = 0 if done else state.failed + 1
+    return Goto("open", state.model_copy(update={"moves": {}, "failed": failed}))
+
+
+async def serve(state: UndropTable, at: Context) -> Outcome[UndropTable]:
+    """A node that has gone since is for a failover of its own, which waits for our locks."""
+    key = TableRouteKey(state.table_id)
+    route = (await at.snapshot(key)).must(key)
+    alive = at.alive_nodes()
+    here = {r.region_id for r in route.region_routes if r.leader in alive}
+    await grant(at, state.table_id, here)
+    full = f"{state.catalog}.{state.schema_name}.{state.new_name}"
+    return Done(state, {"table_id": state.table_id, "name": full})
+
+
+def locks(state: UndropTable) -> tuple[Lock, ...]:
+    return whole_table(state.catalog, state.schema_name, state.new_name, state.table_id)
+
+
+def resource(state: UndropTable) -> Resource:
+    return Resource.table(state.table_id, state.catalog, state.schema_name, state.new_name)
+
+
+UNDROP_TABLE = Kind(
+    name="undrop_table",
+    state=UndropTable,
+    steps={
+        "publish": Step(publish, to=frozenset({"open"})),
+        "open": Step(open_regions, to=frozenset({"open", "fail_over", "serve"})),
+        "fail_over": Step(fail_over, to=frozenset({"open"}), waits=True),
+        "serve": Step(serve),
+    },
+    no_return="publish",
+    locks=locks,
+    resource=resource,
+    success=200,
+)

@@ -1,0 +1,84 @@
+"""The keys that procedures lock, and the two sides they lie on (docs/protocols.md P2)."""
+
+from functools import lru_cache
+
+from keys.model.records import Lock, LockMode
+
+LOCKS_KEPT = 4_096  # values made lately: one procedure names each of its locks several times
+SCHEMA_SIDE = frozenset({"catalog", "schema", "name", "table"})
+PLACEMENT = frozenset({"route", "region"})
+
+
+def is_schema_side(key: str) -> bool:
+    return key.partition(":")[0] in SCHEMA_SIDE
+
+
+def is_placement(key: str) -> bool:
+    return key.partition(":")[0] in PLACEMENT
+
+
+# The two sides, in their order. Whoever holds a placement lock never waits for a schema lock.
+
+
+@lru_cache(LOCKS_KEPT)
+def shared(key: str) -> Lock:
+    return Lock(key=key, mode=LockMode.SHARED)
+
+
+@lru_cache(LOCKS_KEPT)
+def exclusive(key: str) -> Lock:
+    return Lock(key=key, mode=LockMode.EXCLUSIVE)
+
+
+def catalog_key(catalog: str) -> str:
+    return f"catalog:{catalog}"
+
+
+def schema_key(catalog: str, schema: str) -> str:
+    return f"schema:{catalog}.{schema}"
+
+
+def name_key(catalog: str, schema: str, table: str) -> str:
+    return f"name:{catalog}.{schema}.{table}"
+
+
+def table_key(table_id: int) -> str:
+    return f"table:{table_id}"
+
+
+def node_key(node: str) -> str:
+    return f"node:{node}"
+
+
+def route_key(table_id: int) -> str:
+    return f"route:{table_id}"
+
+
+def region_key(region_id: str) -> str:
+    return f"region:{region_id}"
+
+
+def in_schema(catalog: str, schema: str, *locks: Lock) -> tuple[Lock, ...]:
+    """*locks*, under a catalog and a schema that must stay."""
+    return (shared(catalog_key(catalog)), shared(schema_key(catalog, schema)), *locks)
+
+
+def whole_table(catalog: str, schema: str, name: str, table_id: int) -> tuple[Lock, ...]:
+    """Of a procedure after which the table is there, or is not: both sides, exclusively."""
+    return in_schema(
+        catalog,
+        schema,
+        exclusive(name_key(catalog, schema, name)),
+        exclusive(table_key(table_id)),
+        exclusive(route_key(table_id)),
+    )
+
+
+def distinct(*locks: Lock) -> tuple[Lock, ...]:
+    """Each key once, with the stronger mode: a rename within one schema names it twice."""
+    strongest: dict[str, Lock] = {}
+    for lock in locks:
+        if strongest.get(lock.key, lock).mode is not LockMode.EXCLUSIVE:
+            strongest[lock.key] = lock
+        strongest.setdefault(lock.key, lock)
+    return tuple(strongest.values())

@@ -1,0 +1,255 @@
+"""A bulk load as steps act: a job writes files for every region, and each takes its own.
+
+What a region was written at an epoch that the route no longer names lies under the root of another
+leader: it is written again, from the same files. Their digest is in the record, so that no two
+regions are given the rows of different files.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from keys.model.elements import graph_of
+from keys.model.tables import Column, ConstraintKind, RegionRoute, TableInfo, TableRoute
+from keys.value import StoredPart
+from metasrv_base.elements.graph import Act
+from metasrv_base.errors import Refused
+from metasrv_base.wire.node.jobs import LoadColumn, LoadJob, LoadRegion, LoadResult
+from metasrv_base.wire.node.offenders import Violation
+from metasrv_base.wire.node.orders import DataFile, IngestFiles, RegionColumn
+from metasrv_base.wire.problem.problems import is_refusal
+from procedures.context import Context
+from procedures.elements.reorg import Runs, has
+from procedures.steps.job_pace import at_wanted_rate
+from procedures.steps.marks import reserve_versions
+from procedures.steps.opening import UNNUMBERED, Answers, order_all, schema_order
+from procedures.steps.validation import named_key, named_values, row_check
+
+ROWS = 0
+"""The family of rows."""
+SHOWN_MAX = 100
+"""Of rows that stand in the way; the others are only counted."""
+NOWHERE = 0
+"""An epoch that no region has: what was written is to be written again."""
+
+
+class Written(StoredPart):
+    """Files that a job has written for one region, until its leader takes them."""
+
+    region: int
+    """Its number."""
+    epoch: int
+    """Of the leader under whose root they lie."""
+    attempt: str
+    """Folder of the files, relative to that root."""
+    files: tuple[dict[str, object], ...]
+    """As `metasrv_base.wire.node.orders.DataFile`."""
+
+
+class Input(StoredPart):
+    """What was read."""
+
+    digest: str
+    files: int
+    rows: int
+    bytes: int
+
+
+# What is next -------------------------------------------------------------------------------------
+
+
+def left(written: Iterable[Written], taken: Runs) -> tuple[Written, ...]:
+    """What regions have not taken yet."""
+    return tuple(one for one in written if not has(taken, one.region))
+
+
+def moved(written: Iterable[Written], route: TableRoute) -> tuple[RegionRoute, ...]:
+    """Regions whose files do not lie where their leader looks."""
+    epochs = {one.region: one.epoch for one in written}
+    regions = route.region_routes
+    return tuple(one for one in regions if epochs.get(one.number, one.epoch) != one.epoch)
+
+
+def rewritten(before: Iterable[Written], now: Sequence[Written]) -> tuple[Written, ...]:
+    """*now* in place of what was written for the same regions before."""
+    regions = {one.region for one in now}
+    found = [*(one for one in before if one.region not in regions), *now]
+    return tuple(sorted(found, key=lambda one: one.region))
+
+
+def refused_by(written: Iterable[Written], route: TableRoute, answers: Answers) -> set[int]:
+    """Numbers of regions that will never take what was written for them."""
+    codes = answers.failed()
+    ids = {one.number: one.region_id for one in route.region_routes}
+    return {one.region for one in written if is_refusal(codes.get(ids[one.region], ""))}
+
+
+def nowhere(written: Iterable[Written], regions: set[int]) -> tuple[Written, ...]:
+    return tuple(
+        one.model_copy(update={"epoch": NOWHERE}) if one.region in regions else one
+        for one in written
+    )
+
+
+def refuse_indexes(info: TableInfo) -> None:
+    """Rows that are replaced have entries, which a load does not know. Raises Refused."""
+    if info.indexes:
+        names = ", ".join(index.name for index in info.indexes)
+        reason = f"drop {names} first, import, and create it again"
+        raise Refused("invalid-schema-change", name=info.name, reason=reason)
+
+
+# The job ------------------------------------------------------------------------------------------
+
+
+async def load_files(
+    at: Context,
+    table: tuple[TableInfo, TableRoute],
+    paths: Sequence[str],
+    regions: Sequence[RegionRoute],
+    digest: str | None,
+) -> tuple[Input, tuple[Written, ...]]:
+    """The rows that belong into *regions*, as files of theirs. Raises Refused for files that the
+    table cannot take, naming what is wrong."""
+    info, route = table
+    versions = await reserve_versions(at, info, route)
+    # A name of its own: what an earlier job still writes is in nobody's way.
+    name = f"{at.procedure}-{at.ports.ids.procedure_id()}"
+    job = LoadJob(
+        job_id=name,
+        procedure=at.procedure,
+        attempt=f"attempts/{name}",
+        paths=list(paths),
+        columns=load_columns(info, route),
+        key=list(info.primary_key),
+        partition=info.partition,
+        checks=[
+            row_check(one)
+            for one in info.constraints
+            if one.kind is not ConstraintKind.UNIQUE
+            and Act.CHECK in graph_of(one).behaviours[one.state].insert
+        ],
+        regions=[
+            LoadRegion(number=one.number, root=one.root, version=versions[one.region_id])
+            for one in regions
+        ],
+        input_digest=digest,
+        rows_per_s=at.wanted_rows_per_s(),
+    )
+    result = await at_wanted_rate(
+        at, [name], partial(at.ports.jobs.load, job, progress=at.progress)
+    )
+    refuse_offenders(info, result)
+    epochs = {one.number: one.epoch for one in regions}
+    written = tuple(
+        Written(
+            region=one.number,
+            epoch=epochs[one.number],
+            attempt=job.attempt,
+            files=tuple(file.model_dump() for file in one.files),
+        )
+        for one in result.regions
+    )
+    read = Input(
+        digest=result.input_digest,
+        files=result.files_in,
+        rows=result.rows_in,
+        bytes=result.bytes_in,
+    )
+    return read, written
+
+
+def load_columns(info: TableInfo, route: TableRoute) -> list[LoadColumn]:
+    """All that rows of the table have, and what is said of each where a file says nothing."""
+    told: Mapping[int, RegionColumn] = {
+        one.id: one for one in schema_order(info, route.region_routes[0]).columns
+    }
+    return [_load_column(column, told[column.id]) for column in info.columns]
+
+
+def _load_column(column: Column, stored: RegionColumn) -> LoadColumn:
+    """As an insert has it: what users do not know is filled, or reads as in rows of before."""
+    does = graph_of(column).behaviours[column.state]
+    if does.visible:
+        return LoadColumn(stored=stored, name=column.name, otherwise=column.default)
+    has_default = column.default is not None or column.nullable
+    fills = Act.FILL in does.insert and has_default
+    otherwise = column.default if fills else column.origin_default
+    return LoadColumn(stored=stored, name=None, otherwise=otherwise)
+
+
+def refuse_offenders(info: TableInfo, result: LoadResult) -> None:
+    """Raises Refused with the rows that the table cannot have."""
+    keys = [named_key(info, key) for key in result.repeated[:SHOWN_MAX]]
+    if result.violations_total:
+        found = result.violations[:SHOWN_MAX]
+        raise Refused(
+            "constraint-violated",
+            name=", ".join(sorted({_broken(info, one) for one in found})),
+            reason=f"{result.violations_total} rows break it, and nothing was imported",
+            total=result.violations_total,
+            violations=[
+                {
+                    "constraint": _broken(info, one),
+                    "key": named_key(info, one.row_key),
+                    "values": named_values(info, one.values),
+                }
+                for one in found
+            ],
+            repeated=keys,
+        )
+    if result.repeated_total:
+        found_text = f"{result.repeated_total} keys that stand there more than once"
+        raise Refused(
+            "invalid-request",
+            pointer="/paths",
+            found=found_text,
+            expected="each key once",
+            repeated=keys,
+        )
+
+
+def _broken(info: TableInfo, violation: Violation) -> str:
+    named = {one.id: one.name for one in info.constraints}
+    if violation.constraint in named:
+        return named[violation.constraint]
+    (column,) = named_values(info, violation.values)
+    return f"{column} is not nullable"
+
+
+# The regions --------------------------------------------------------------------------------------
+
+
+async def offer(
+    at: Context,
+    table: tuple[TableInfo, TableRoute],
+    written: Sequence[Written],
+    *,
+    prepares: bool,
+) -> Answers:
+    """Has regions look at what was written for them, or take it."""
+    info, route = table
+    by_number = {one.region: one for one in written}
+    regions = [one for one in route.region_routes if one.number in by_number]
+    make = partial(_order, at.procedure, by_number, prepares)
+    return await order_all(at, info, regions, make)
+
+
+def _order(
+    procedure: str,
+    written: Mapping[int, Written],
+    prepares: bool,
+    _info: TableInfo,
+    region: RegionRoute,
+) -> IngestFiles:
+    one = written[region.number]
+    return IngestFiles(
+        number=UNNUMBERED,
+        region_id=region.region_id,
+        epoch=region.epoch,
+        procedure=procedure,
+        attempt=one.attempt,
+        index=ROWS,
+        mark=procedure,
+        prepares=prepares,
+        files=[DataFile.model_validate(file) for file in one.files],
+    )

@@ -1,0 +1,54 @@
+"""The rate that an operator wants, told to jobs while they run.
+
+A rate holds for all jobs of a procedure together: the driver lets them take rows from one bucket.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from metasrv_base.concurrency.fanout import fan_out
+from procedures.context import Context
+from procedures.elements.reorg_pace import Pace
+
+LOOK_MS = 1_000  # between looks whether an operator wants another rate
+
+T = TypeVar("T")
+
+
+async def at_wanted_rate(at: Context, jobs: Sequence[str], work: Callable[[], Awaitable[T]]) -> T:
+    """Returns or raises what *work* does, which runs *jobs*. Each job is begun with the rate that
+    is wanted then; a change is told to all of them within LOOK_MS."""
+    over = asyncio.Event()
+    told = _shown(at)
+
+    async def run() -> T | None:
+        try:
+            return await work()
+        finally:
+            over.set()
+
+    async def keep_rate() -> None:
+        nonlocal told
+        while not over.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_MS / 1_000):
+                    await over.wait()
+            if not over.is_set() and _shown(at) != told:
+                told = _shown(at)
+                for job in jobs:
+                    await at.ports.jobs.throttle(job, told)
+
+    result, _ = await fan_out([run, keep_rate], at_once=2)
+    assert result is not None, "it has ended without an error"
+    return result
+
+
+def _shown(at: Context) -> int | None:
+    """The rate in rows per second, which people are shown from now on; None: there is none."""
+    wanted = at.wanted_rows_per_s()
+    if wanted != at.live.pace.rows_per_s:
+        now_ms = at.ports.clock.mono_ms()
+        at.live.pace = Pace(wanted, now_ms, is_wanted=wanted is not None)
+    return wanted

@@ -1,0 +1,60 @@
+"""Where regions go: a pure function of the nodes' facts; a refusal says why for every node."""
+
+from collections.abc import Collection, Iterable
+
+from metasrv_base.errors import Unavailable
+from procedures.ports import NodeView
+
+DISK_FREE_MIN_BYTES = 256 << 20  # a node below it takes no new region
+
+
+def why_not(node: NodeView, excluded: Collection[str]) -> str | None:
+    """The reason why *node* cannot take a region; None: it can."""
+    if node.node_id in excluded:
+        return "excluded"
+    if not node.alive:
+        return "not alive"
+    if node.cordoned:
+        return "cordoned"
+    if node.disk_free_bytes < DISK_FREE_MIN_BYTES:
+        return f"{node.disk_free_bytes >> 20} MiB of disk free, {DISK_FREE_MIN_BYTES >> 20} needed"
+    return None
+
+
+def place(
+    nodes: Iterable[NodeView], count: int, excluded: Collection[str] = ()
+) -> tuple[NodeView, ...]:
+    """A node for each of *count* regions: the one with fewest of them, then with fewest in all,
+    then in the emptiest zone. Were it the fewest in all at once, a node that has just come back
+    empty would take every region of the next tables.
+
+    Deterministic: ties go by node id. Raises Unavailable("node-not-eligible") with the reason of
+    every node if none can take a region; it may be sent again when a node is back.
+    """
+    reasons = {node.node_id: why_not(node, excluded) for node in nodes}
+    able = {node.node_id: node for node in nodes if reasons[node.node_id] is None}
+    if not able:
+        raise Unavailable("node-not-eligible", reasons=reasons or {"cluster": "no node registered"})
+    load = {name: node.regions for name, node in able.items()}
+    taken = dict.fromkeys(able, 0)
+    in_zone: dict[str, int] = {}
+    chosen = []
+    for _ in range(count):
+        name = min(
+            able,
+            key=lambda name: (taken[name], load[name], in_zone.get(able[name].zone, 0), name),
+        )
+        load[name] += 1
+        taken[name] += 1
+        in_zone[able[name].zone] = in_zone.get(able[name].zone, 0) + 1
+        chosen.append(able[name])
+    return tuple(chosen)
+
+
+def region_root(node: NodeView, region_id: str, epoch: int) -> str:
+    """The folder of a region that *node* comes to lead at *epoch*: a new one at every takeover."""
+    return root_under(node.root, region_id, epoch)
+
+
+def root_under(root: str, region_id: str, epoch: int) -> str:
+    return f"{root}/regions/{region_id}-{epoch}"

@@ -1,0 +1,48 @@
+"""What the client required at submit, compared again under the locks (docs/protocols.md P1)."""
+
+from typing import Protocol
+
+from keys.commit.txn import Snapshot
+from keys.model.records import Submission
+from keys.model.tables import TableInfo, TableInfoKey, TableName, TableNameKey
+from metasrv_base.errors import Conflict, NotFound
+from procedures.context import Context
+
+
+class OfTable(Protocol):
+    """The state of a procedure about one table."""
+
+    @property
+    def catalog(self) -> str: ...
+    @property
+    def schema_name(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def table_id(self) -> int: ...
+
+
+async def required_table(at: Context, state: OfTable) -> tuple[Snapshot, TableInfo]:
+    """The table, and the snapshot that it was read in, if all that was required still holds."""
+    key = TableInfoKey(state.table_id)
+    name = TableNameKey(state.catalog, state.schema_name, state.name)
+    seen = await at.snapshot(key, name)
+    require_same_table(at.client, name, seen.get(name))
+    info = seen.must(key)
+    require_version(at.client, info)
+    return seen, info
+
+
+def require_same_table(client: Submission, key: TableNameKey, found: TableName | None) -> None:
+    """The name still means the table it resolved to at submit; never silently another one."""
+    name = f"{key.catalog}.{key.schema}.{key.table}"
+    if found is None:
+        raise NotFound("table-not-found", table=name)
+    if client.table_id is not None and found.table_id != client.table_id:
+        raise Conflict("schema-conflict", name=name, table_id=client.table_id, now=found.table_id)
+
+
+def require_version(client: Submission, info: TableInfo) -> None:
+    """If-Match still matches."""
+    if client.if_version is not None and info.version != client.if_version:
+        raise Conflict(name=info.full_name, expected=client.if_version, found=info.version)

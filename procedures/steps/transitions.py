@@ -1,0 +1,122 @@
+"""Transitions of a table's elements, one after the other, none before the last is over (P6).
+
+A transition makes schema version n+1 of n. When it is published, holders use n and n+1; nobody may
+use n-1 any more, or three versions would meet. So, in this order:
+
+1. `settle`: no holder uses a version below n (SchemaSync), then the floor n is written to
+   TableInfo. It is there before any region is ordered, so that a region that is opened meanwhile
+   is opened with it.
+2. `publish`: every region raises its floor to n, durably, and learns what n+1 is, so that it takes
+   what names n+1 the moment that is published; then version n+1 is written. The write compares
+   TableInfo and TableRoute as they were when the regions were ordered: a failover in between
+   orders anew.
+
+Nothing of this is remembered by a leader: a new one finds a floor below the version, and waits
+again (docs/online-change.md, case 33); or finds it equal, and then everybody had been waited
+for. docs/decisions/0088 has the trace of one change.
+"""
+
+from collections.abc import Iterable
+
+from keys.commit.txn import Snapshot, Txn
+from keys.model.log import TableAltered
+from keys.model.tables import RegionState, TableInfo, TableInfoKey, TableRoute, TableRouteKey
+from metasrv_base.errors import Unavailable
+from procedures.context import Context
+from procedures.elements.passages import published
+from procedures.steps.opening import Answers, order_all, schema_order
+
+
+def is_settled(info: TableInfo) -> bool:
+    """Whether the next version may be published: nobody uses one before this."""
+    return info.schema_floor == info.schema_version
+
+
+async def settle(at: Context, seen: Snapshot, info: TableInfo) -> Txn:
+    """Waits until nobody uses a version before the one that is published. The floor to commit."""
+    await at.drained(info.table_id, info.schema_version)
+    at.ports.schema_sync.must_be_sound(info.table_id)
+    raised = info.model_copy(
+        update={"schema_floor": info.schema_version, "version": info.version + 1}
+    )
+    key = TableInfoKey(info.table_id)
+    txn = Txn().expecting(key, seen.mod_revision(key))
+    return txn.put(key, raised).log(TableAltered(info=raised))
+
+
+async def read_table(at: Context, table_id: int) -> tuple[Snapshot, TableInfo, TableRoute]:
+    info_key, key = TableInfoKey(table_id), TableRouteKey(table_id)
+    seen = await at.snapshot(info_key, key)
+    return seen, seen.must(info_key), seen.must(key)
+
+
+async def publish(
+    at: Context, seen: Snapshot, info: TableInfo, route: TableRoute, new: TableInfo
+) -> Txn:
+    """Makes every region ready for *new*, which follows on *info*. The transition to commit.
+
+    *new* differs by the states of its elements and by what comes with them; its versions are
+    counted here. Raises Unavailable while a region cannot be told.
+    """
+    assert is_settled(info), "a version that may be in use is two behind"
+    at.ports.schema_sync.must_be_sound(info.table_id)
+    update = {"schema_version": info.schema_version + 1, "version": info.version + 1}
+    following = new.model_copy(update=update)
+    clock = at.ports.clock
+    began_ms = clock.mono_ms()
+    await tell(at, following, route, before=info)
+    regions, told_ms = len(route.region_routes), clock.mono_ms() - began_ms
+    at.note(published(info, following, regions, told_ms))
+    key = TableInfoKey(info.table_id)
+    return Txn.on(seen).put(key, following).log(TableAltered(info=following))
+
+
+async def tell(
+    at: Context, info: TableInfo, route: TableRoute, *, before: TableInfo | None = None
+) -> Answers:
+    """Orders every region to take *info* and to raise its floor.
+
+    *before*: the version that is still in use beside it; what only that one has stays known.
+    A region in failover is waited for, one that is lost is said: the step is tried again.
+    """
+    _must_be_open(route)
+
+    known = info if before is None else with_leaving(info, before)
+    dead = () if before is not None else dead_indexes(info)
+    answers = await order_all(
+        at, known, route.region_routes, lambda table, region: schema_order(table, region, dead)
+    )
+    answers.must_all_succeed()
+    return answers
+
+
+def with_leaving(info: TableInfo, before: TableInfo) -> TableInfo:
+    """*info* and what only *before* has: its holders still write it."""
+    columns = {column.id for column in info.columns}
+    indexes = {index.id for index in info.indexes}
+    return info.model_copy(
+        update={
+            "columns": (*info.columns, *(c for c in before.columns if c.id not in columns)),
+            "indexes": (*info.indexes, *(i for i in before.indexes if i.id not in indexes)),
+        }
+    )
+
+
+def dead_indexes(info: TableInfo) -> tuple[int, ...]:
+    """Ids that were taken, of indexes that are gone."""
+    living = {index.id for index in info.indexes}
+    return tuple(one for one in range(1, info.next_index_id) if one not in living)
+
+
+def _must_be_open(route: TableRoute) -> None:
+    lost = _in_state(route, RegionState.LOST)
+    if lost:
+        raise Unavailable("region-lost", regions=lost)
+    opening = _in_state(route, RegionState.OPENING)
+    if opening:
+        raise Unavailable("not-ready", what=f"regions {', '.join(opening)}", reason="being opened")
+
+
+def _in_state(route: TableRoute, state: RegionState) -> list[str]:
+    regions: Iterable[str] = (r.region_id for r in route.region_routes if r.state is state)
+    return sorted(regions)
