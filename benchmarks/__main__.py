@@ -19,8 +19,17 @@ COMMANDS = (
     (sys.executable, "-m", "benchmarks.add_indexes"),
     (sys.executable, "-m", "benchmarks.foreground"),
     (sys.executable, "-m", "benchmarks.backfills"),
-    (sys.executable, "-m", "tests.spark.two_ways"),
-    (sys.executable, "-m", "pytest", "-q", "-s", "-m", "slow", "tests/spark/big_region.py"),
+    (sys.executable, "-m", "tests.dataplane.pipelines.drivers.two_ways"),
+    (
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-s",
+        "-m",
+        "slow",
+        "tests/dataplane/pipelines/big_region.py",
+    ),
 )
 
 

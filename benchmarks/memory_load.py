@@ -13,7 +13,7 @@ from benchmarks.load import Connection, MakeRequest, connected, request_of
 from metasrv_base.clock import SystemClock
 from metasrv_base.wire.node.batches import HEADER_KEY, BatchHeader
 from metasrv_base.wire.node.orders import OpenRegion, RegionColumn
-from tests.datanode.process import DatanodeProcess
+from tests.dataplane.datanode.process.program import DatanodeProcess
 from tests.node_conformance.metasrv import FakeMetasrv
 from tests.node_conformance.node import ARROW, TABLE, Node
 

@@ -2,7 +2,8 @@
 
 The mould is what the real code writes at the end of a create, made once for numbers that stand
 nowhere else; a stamp puts a table's own in their place. Bytes for bytes it is what the committer
-would have written (tests/keys/test_stamped.py), at a twentieth of the processor's time.
+would have written (tests/keys/commit/test_batch_stamped.py), at a twentieth of the processor's
+time.
 """
 
 import re

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from metasrv.host.toolchain import checkout
 from metasrv_base.clock import SystemClock
-from tests.process import ddl_loop, members
-from tests.process.failover_stages import LEADER_STAGES, SPARK, blow_at
-from tests.process.faults import FAULTS
-from tests.process.leader_kills import Plan, leader_kills
-from tests.process.node_outages import node_killed, node_stopped
-from tests.process.pauses import leader_stopped
-from tests.process.rig import running, table_spec
+from tests.process.harness import ddl_loop, members
+from tests.process.harness.failover_stages import LEADER_STAGES, SPARK, blow_at
+from tests.process.harness.faults import FAULTS
+from tests.process.harness.leader_kills import Plan, leader_kills
+from tests.process.harness.node_outages import node_killed, node_stopped
+from tests.process.harness.pauses import leader_stopped
+from tests.process.harness.rig import running, table_spec
 
 DEFAULTS: dict[str, str] = {}
 """No flags: the default times."""

@@ -21,7 +21,15 @@ LANES: tuple[tuple[Check, ...], ...] = (
         ("format", ("ruff", "format", "--check", ".")),
         ("lint", ("ruff", "check", "--output-format=concise", ".")),
         ("contracts", ("lint-imports", "--cache-dir", ".run/import-linter")),
-        ("tidy", ("pytest", "tests/test_tidy.py", "tests/docs", "tests/check/test_registry.py")),
+        (
+            "tidy",
+            (
+                "pytest",
+                "tests/test_tidy.py",
+                "tests/docs",
+                "tests/metasrv/check/test_rules_registered.py",
+            ),
+        ),
         ("generated", ("python", "-m", "scripts.generate", "--check")),
     ),
 )

@@ -21,13 +21,13 @@ SUITES: Mapping[str, Suite] = {
     "lives": Suite(
         "Between a server and the store, its nodes or its kinds; found by lives of a procedure that"
         " are crashed, deposed or left in doubt at each of its calls.",
-        "tests/procedures/test_planted_bugs.py"
+        "tests/crash/test_planted_bugs.py"
         "::test_given_a_planted_bug_when_lives_are_tried_then_its_check_finds_it",
-        ("tests/procedures/test_planted_bugs.py::PLANTED",),
+        ("tests/crash/test_planted_bugs.py::PLANTED",),
     ),
     "cancels": Suite(
         "In the kinds and the rules of control; found by a cancel before and behind each commit.",
-        "tests/procedures/test_cancel_matrix.py",
+        "tests/crash/test_cancel_matrix.py",
         (
             "test_given_a_cancel_that_is_taken_behind_the_commit_then_the_matrix_finds_it",
             "test_given_a_kind_that_forgets_to_undo_a_step_then_the_matrix_finds_it",
@@ -35,92 +35,92 @@ SUITES: Mapping[str, Suite] = {
     ),
     "batches": Suite(
         "In the committer; found by what clients were told, held against the store's history.",
-        "tests/keys/test_group_commit.py"
+        "tests/keys/commit/test_committer_histories.py"
         "::test_given_a_planted_bug_when_cases_are_drawn_then_it_is_found",
-        ("tests/keys/test_group_commit.py::PLANTED",),
+        ("tests/keys/commit/test_committer_histories.py::PLANTED",),
     ),
     "watch": Suite(
         "In the watch of etcd; found by streams that break anywhere.",
-        "tests/keys/test_etcd_watch_resumed.py",
+        "tests/keys/store/test_etcd_watch_resumed.py",
         ("test_given_a_watch_resumed_at_rev_when_streams_break_then_a_repeat_finds_it",),
     ),
     "catalog": Suite(
         "In a server's catalog; found by a watch that is compacted under it.",
-        "tests/procedures/test_follower.py",
+        "tests/keys/catalog/test_follower.py",
         ("test_given_no_load_behind_a_compaction_when_watched_then_it_never_gets_there",),
     ),
     "pages": Suite(
         "In what goes on from page to page; found by what whole lists, ranges and tables hold.",
-        "tests/api/test_planted_pages.py"
+        "tests/metasrv/service/test_pages_planted.py"
         "::test_given_a_planted_page_end_when_pages_are_put_together_then_they_are_not_the_whole",
-        ("tests/api/test_planted_pages.py::PLANTED",),
+        ("tests/metasrv/service/test_pages_planted.py::PLANTED",),
     ),
     "leases": Suite(
         "In the arithmetic of region leases; found by two holders at one instant.",
-        "tests/metasrv/test_planted_leases.py"
+        "tests/metasrv/nodes/test_leases_planted.py"
         "::test_given_a_planted_bug_when_leases_are_granted_then_an_overlap_finds_it",
-        ("tests/metasrv/test_planted_leases.py::",),
+        ("tests/metasrv/nodes/test_leases_planted.py::",),
     ),
     "seat": Suite(
         "In the lease of the leader; found by a server that leads without it.",
-        "tests/metasrv/test_planted_leases.py",
+        "tests/metasrv/nodes/test_leases_planted.py",
         ("test_given_a_planted_bug_when_renewing_then_a_server_believes_too_long",),
     ),
     "holders": Suite(
         "In schema leases, the leader's book or the holder's; found by a step that goes on while an"
         " older version is used.",
-        "tests/holders/test_planted.py::test_given_a_planted_bug_then_a_step_goes_on_too_early",
-        ("tests/holders/test_planted.py::",),
+        "tests/metasrv/holders/test_book_planted.py::test_given_a_planted_bug_then_a_step_goes_on_too_early",
+        ("tests/metasrv/holders/test_book_planted.py::",),
     ),
     "takeovers": Suite(
         "In a region; found by another leader, or by power loss, before any operation on files.",
-        "tests/region/test_planted_bugs.py"
+        "tests/dataplane/region/faults/test_planted_bugs.py"
         "::test_given_a_planted_bug_when_enumerated_then_it_is_caught",
-        ("tests/region/test_planted_bugs.py::PLANTED",),
+        ("tests/dataplane/region/faults/test_planted_bugs.py::PLANTED",),
     ),
     "merges": Suite(
         "In a merge of a region's files; found by the same.",
-        "tests/region/test_compaction_crash.py"
+        "tests/dataplane/region/compaction/test_compaction_crash.py"
         "::test_given_a_planted_bug_in_a_merge_when_enumerated_then_it_is_caught",
-        ("tests/region/test_compaction_crash.py::PLANTED",),
+        ("tests/dataplane/region/compaction/test_compaction_crash.py::PLANTED",),
     ),
     "reorgs": Suite(
         "In what a change of schema asks of a region; found by any writers beside a job.",
-        "tests/region/test_planted_reorg.py"
+        "tests/dataplane/region/faults/test_planted_reorg.py"
         "::test_given_a_planted_bug_when_histories_are_drawn_then_one_finds_it",
-        ("tests/region/test_planted_reorg.py::PLANTED",),
+        ("tests/dataplane/region/faults/test_planted_reorg.py::PLANTED",),
     ),
     "values": Suite(
         "In a region's scans of values alone; found by the same scan with keys.",
-        "tests/region/test_value_scan.py"
+        "tests/dataplane/region/reads/test_value_scan.py"
         "::test_given_a_planted_bug_of_value_scans_when_compared_then_it_is_found",
-        ("tests/region/test_value_scan.py::PLANTED",),
+        ("tests/dataplane/region/reads/test_value_scan.py::PLANTED",),
     ),
     "statements": Suite(
         "In statements of a frontend; found by the case that each is about.",
-        "tests/frontend/test_planted_statements.py"
+        "tests/dataplane/frontend/statements/test_statements_planted.py"
         "::test_given_a_planted_bug_of_statements_when_its_case_is_lived_then_it_is_found",
-        ("tests/frontend/test_planted_statements.py::PLANTED",),
+        ("tests/dataplane/frontend/statements/test_statements_planted.py::PLANTED",),
     ),
     "matrix": Suite(
         "In the way of an index; found by rows that are written in any stage and changed in any"
         " later one.",
-        "tests/frontend/test_dml_matrix.py"
+        "tests/dataplane/frontend/planning/test_entries_matrix.py"
         "::test_given_a_way_that_leaves_something_out_then_the_matrix_says_which_row_is_wrong",
-        ("tests/frontend/test_dml_matrix.py::",),
+        ("tests/dataplane/frontend/planning/test_entries_matrix.py::",),
     ),
     "types": Suite(
         "In statements while a type changes; found by the same.",
-        "tests/frontend/test_type_changes.py"
+        "tests/dataplane/frontend/planning/test_mirrors_matrix.py"
         "::test_given_a_planted_mistake_when_the_matrix_is_lived_then_it_names_the_row",
-        ("tests/frontend/test_type_changes.py::PLANTED",),
+        ("tests/dataplane/frontend/planning/test_mirrors_matrix.py::PLANTED",),
     ),
     "protocol": Suite(
         "Variants of the protocol of online change that research has published (`online_ddl.md`"
         " 2.7), with its outcome; explored state by state. Some are to hold, and do.",
-        "tests/elements/test_mutants.py"
+        "tests/metasrv_base/elements/proof/test_protocol.py"
         "::test_given_a_variant_when_explored_then_it_is_found_out_or_it_holds",
-        ("tests/elements/known_mutants.py::KNOWN",),
+        ("tests/metasrv_base/elements/proof/known_mutants.py::KNOWN",),
     ),
     "seams": Suite(
         "Where one program meets another; found by a fault between the two, which other suites"
@@ -131,9 +131,9 @@ SUITES: Mapping[str, Suite] = {
     ),
     "graphs": Suite(
         "Variants of our own, of the graphs of elements and of what we added to the protocol.",
-        "tests/elements/test_mutants.py"
+        "tests/metasrv_base/elements/proof/test_protocol.py"
         "::test_given_a_variant_when_explored_then_it_is_found_out_or_it_holds",
-        ("tests/elements/own_mutants.py::OURS",),
+        ("tests/metasrv_base/elements/proof/own_mutants.py::OURS",),
     ),
     "seeds": Suite(
         "Anywhere in a whole cluster of the simulation; found by its ghosts and its oracle.",
@@ -143,9 +143,9 @@ SUITES: Mapping[str, Suite] = {
     ),
 }
 HUNTED = (
-    "tests/sim/planted.py::BUGS",
-    "tests/sim/planted_changes.py::PATCHES",
-    "tests/sim/planted_gains.py::PATCHES",
+    "tests/sim/planted/mistakes.py::BUGS",
+    "tests/sim/planted/schema_mistakes.py::PATCHES",
+    "tests/sim/planted/rare_mistakes.py::PATCHES",
 )
 """Of the simulation; `make sim` plants any of them."""
 

@@ -23,8 +23,12 @@ class Target:
     command: tuple[str, ...]
 
 
-SEARCH = ("--hypothesis-profile=search", "--timeout=0", "tests/keys/test_differential.py")
-KILLS = ("--timeout=0", "tests/procedures/test_killed_servers.py")
+SEARCH = (
+    "--hypothesis-profile=search",
+    "--timeout=0",
+    "tests/keys/store/differential/test_differential.py",
+)
+KILLS = ("--timeout=0", "tests/killed/test_killed_servers.py")
 TARGETS = {
     "setup": Target(environment.RUN_LOCK, ()),
     "demo": Target(environment.RUN_LOCK, ("metasrv", "demo")),

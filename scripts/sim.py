@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tests.sim.length import LONG, Life
-from tests.sim.planted import BUGS, Bugs
+from tests.sim.planted.mistakes import BUGS, Bugs
 from tests.sim.profiles import LENGTHS, lived
 from tests.sim.report import never, shown
 

@@ -14,7 +14,7 @@ from hypothesis import settings
 
 from scripts.parts import MARKS, files_of
 from serving.no_pandas import leave_out_pandas
-from tests.keys.etcd_process import EtcdProcess
+from tests.etcd.process import EtcdProcess
 
 # The same examples each time, fifty where a test does not say: a longer search is a run of its own.
 # Time limits are pytest's alone, and a failure prints what repeats it anywhere.

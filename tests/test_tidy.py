@@ -36,7 +36,7 @@ BANNED: dict[str, tuple[str, ...]] = {
     r"\bensure_future\(|\bget_event_loop\(": (),
     r"^\s*(import (aetcd|grpc)\b|from (aetcd|grpc)\b)": (
         "keys/store/etcd*.py",
-        "tests/keys/test_etcd*",
+        "tests/keys/store/test_etcd*",
     ),
     r"^\s*(import pyspark\b|from pyspark\b)": ("dataplane/pipelines/*", "tests/*"),
     r"unittest[.]mock|from unittest import [m]ock": (),

@@ -1,8 +1,8 @@
 """The store as a port: bytes under revisions. etcd in production, MemoryKv in tests.
 
-One conformance suite (tests/keys/conformance) runs on both. Keys are relative to the cluster's
-prefix, which the adapter adds and removes. Nothing here retries: an `Unknown` is settled by the
-committer, which alone may send the same bytes again (docs/protocols.md P1).
+One conformance suite (tests/keys/store/conformance) runs on both. Keys are relative to the
+cluster's prefix, which the adapter adds and removes. Nothing here retries: an `Unknown` is settled
+by the committer, which alone may send the same bytes again (docs/protocols.md P1).
 """
 
 from collections.abc import AsyncIterator

@@ -1,7 +1,7 @@
 """MemoryKv: the store's whole contract in one process, for tests and simulations.
 
 Deterministic: no call suspends, time is the Clock it is given, lease ids are counted. Faults are
-injected around it (tests/keys/faulty.py), so that what runs here is always the sound store.
+injected around it (tests/keys/store/faulty.py), so that what runs here is always the sound store.
 """
 
 import asyncio

@@ -22,11 +22,12 @@ that look for it on real keys and files, listed below. *Broken by* are tests tha
 RULES_HEADER = """\
 ## The rules of `metasrv check`
 
-In the order in which they are run: from the narrow to the wide. A key or file is named once, by
-the first rule that finds fault with it. What is found at nodes or in files is reported only if a
-second look, five seconds later, finds it again, and never for a table that a living procedure
-touches. Warnings break no promise and leave exit code 0. Each rule is broken by its own cases in
-`tests/check/test_rules.py`: `.venv/bin/pytest tests/check/test_rules.py -k RULE` runs them.
+In the order in which they are run: from the narrow to the wide. A key or file is named once, by the
+first rule that finds fault with it. What is found at nodes or in files is reported only if a second
+look, five seconds later, finds it again, and never for a table that a living procedure touches.
+Warnings break no promise and leave exit code 0. Each rule is broken by its own cases in
+`tests/metasrv/check/test_rules.py`: `.venv/bin/pytest tests/metasrv/check/test_rules.py -k RULE`
+runs them.
 
 *Promise* is the number in [guarantees.md](guarantees.md#promises): 1 nothing acknowledged is lost;
 2 no half of a change; 3 a deposed leader does nothing; 4 locks and idempotency; 5 schema versions;
@@ -44,9 +45,9 @@ class Invariant:
     broken_by: tuple[str, ...]
 
 
-CHECK = "tests/check/test_rules.py"
-TXN = "tests/keys/conformance/test_transactions.py"
-TAKEOVER = "tests/region/test_takeover.py"
+CHECK = "tests/metasrv/check/test_rules.py"
+TXN = "tests/keys/store/conformance/test_transactions.py"
+TAKEOVER = "tests/dataplane/region/engine/test_takeover.py"
 
 INVARIANTS: tuple[Invariant, ...] = (
     Invariant(
@@ -71,7 +72,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         "A write of a leader is compared with the revision at which it was elected.",
         ("keys/commit/batch.py::Line", "keys/commit/committer.py::Committer"),
         ("leader-leased", "candidate-leased", "cluster-one"),
-        ("tests/metasrv/test_election.py", CHECK),
+        ("tests/metasrv/leadership/test_election.py", CHECK),
     ),
     Invariant(
         "The log is dense, rises in time, is written once, and tells exactly the keys that are "
@@ -88,7 +89,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         "Keys and values have one spelling each; what is not ours, or newer, is never rewritten.",
         ("keys/key.py::Key.parse", "keys/value.py::decode"),
         ("key-family", "value-newer", "value-decodes", "setting-valid", "value-identity"),
-        ("tests/keys/test_families.py", "tests/keys/test_golden.py", CHECK),
+        ("tests/keys/model/test_families.py", "tests/keys/model/test_families_golden.py", CHECK),
     ),
     Invariant(
         "An id that was used is never used again.",
@@ -127,7 +128,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         "its name and its schema.",
         ("metasrv_base/schema/partition.py", "procedures/kinds/tables/create_table.py"),
         ("region-ids", "table-elements", "table-online", "table-schema", "route-nodes"),
-        ("tests/base/test_table_rules.py", CHECK),
+        ("tests/metasrv_base/wire/api/test_table_rules.py", CHECK),
     ),
     Invariant(
         "A region has one leader at its epoch; the highest fence in its root is that epoch's, and "
@@ -163,19 +164,19 @@ INVARIANTS: tuple[Invariant, ...] = (
             "segment-whole",
             "rows-acknowledged",
         ),
-        (TAKEOVER, "tests/region/test_power_loss.py", CHECK),
+        (TAKEOVER, "tests/dataplane/region/faults/test_power_loss.py", CHECK),
     ),
     Invariant(
         "Nobody reads a log beyond its seal, and what stands before a seal never changes.",
         ("dataplane/region/log/sealed_log.py::read_sealed",),
         ("segment-sealed",),
-        ("tests/region/test_borrow.py", CHECK),
+        ("tests/dataplane/region/manifests/test_adoption.py", CHECK),
     ),
     Invariant(
         "A folder that is read is claimed by a route, and a claimed folder is there.",
         ("procedures/kinds/failover/failover_table.py", "dataplane/region/manifests/adoption.py"),
         ("root-borrows", "root-there", "removed-roots", "folder-orphan"),
-        ("tests/region/test_borrow.py", CHECK),
+        ("tests/dataplane/region/manifests/test_adoption.py", CHECK),
     ),
     Invariant(
         "Rows of a file are in order of key, the newest first; a key is in the one region that "
@@ -185,20 +186,20 @@ INVARIANTS: tuple[Invariant, ...] = (
             "metasrv_base/schema/partition.py::Router",
         ),
         ("file-order", "rows-placed"),
-        ("tests/base/test_partition.py", CHECK),
+        ("tests/metasrv_base/schema/test_partition.py", CHECK),
     ),
     Invariant(
         "No step of a schema change goes on while a registered holder may use a version before "
         "the last; a registration ends by a decision alone.",
         ("metasrv/holders/book.py::HolderBook", "metasrv/holders/sync.py::HolderSync.drained"),
         ("holder-plain",),
-        ("tests/holders/test_planted.py", CHECK),
+        ("tests/metasrv/holders/test_book_planted.py", CHECK),
     ),
     Invariant(
         "A region whose storage is gone or damaged is `lost`, loudly, and never begun anew.",
         ("dataplane/region/disk/lost.py::lost_if_missing", "procedures/steps/announcing.py"),
         ("region-lost", "region-readable", "unseen"),
-        ("tests/region/test_borrow.py", CHECK),
+        ("tests/dataplane/region/manifests/test_adoption.py", CHECK),
     ),
 )
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from keys.key import Key
 from tests.fakes.cluster import Cluster
-from tests.keys.plain import plain
+from tests.keys.model.plain import plain
 
 
 def puts_of(cluster: Cluster, key: Key[Any]) -> list[dict[str, Any]]:

@@ -14,16 +14,16 @@ from metasrv_base.errors import Refused
 from procedures.kinds.alter.alter_operations import RenameColumn, SetOptions
 from procedures.kinds.tables.create_table import CreateTable
 from tests.fakes.cluster import DEADLINE_MS, Cluster
-from tests.procedures.agree import history_of
-from tests.procedures.ends import TABLE
-from tests.procedures.scenarios import (
+from tests.procedures.harness.agree import history_of
+from tests.procedures.harness.ends import TABLE
+from tests.procedures.harness.scenarios import (
     NEW,
     with_schema,
     with_table,
     with_two_tables,
 )
-from tests.procedures.tables import NODES, table_info, table_route
-from tests.procedures.test_kinds import HERE, alter, begun, drop, finish, rename, undrop
+from tests.procedures.harness.tables import NODES, table_info, table_route
+from tests.procedures.kinds.test_registry import HERE, alter, begun, drop, finish, rename, undrop
 from tests.sim.loop import SimLoop, run
 
 Given = Callable[[Cluster, Compare], Awaitable[None]]

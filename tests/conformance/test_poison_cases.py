@@ -9,7 +9,7 @@ from keys.model.records import Outcome
 from metasrv_base.errors import Conflict, MetaError, Unavailable
 from procedures.engine.control import Control
 from procedures.engine.retry import UNDO_MS
-from tests.procedures.office import Office, office
+from tests.procedures.harness.leader_office import Office, office
 
 AWAY = Unavailable(what="node", name="dn-1")
 

@@ -12,9 +12,9 @@ from procedures.locking.locks import exclusive, shared
 from tests.conformance.looking import puts_of
 from tests.conformance.trouble import Trouble, troubled
 from tests.fakes.faults import Mode
-from tests.procedures.ends import OTHER, TABLE
-from tests.procedures.office import OPERATOR, SMALL, Office
-from tests.procedures.test_children import children_of
+from tests.procedures.harness.ends import OTHER, TABLE
+from tests.procedures.harness.leader_office import OPERATOR, SMALL, Office
+from tests.procedures.kinds.failover.test_failover_node import children_of
 
 FOR_A_WHILE = Unavailable(what="test")
 FOR_GOOD = Refused(reason="test")

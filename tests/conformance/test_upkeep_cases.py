@@ -4,7 +4,7 @@ import pytest
 
 from keys.model.records import IdempotencyKey
 from metasrv.leadership.retention import Retention
-from tests.api.rig import Server, leader, registration
+from tests.metasrv.api.rig import Server, leader, registration
 
 
 def keys_of(server: Server) -> int:

@@ -8,9 +8,9 @@ from procedures.context import Context
 from procedures.machine import Goto, Outcome
 from procedures.scheduling.admission import Limits
 from tests.fakes.cluster import LIMITS, Cluster
-from tests.procedures.gates import Gate, Gates
-from tests.procedures.office import Office
-from tests.procedures.scenarios import with_two_tables_and_dead_node
+from tests.procedures.harness.gates import Gate, Gates
+from tests.procedures.harness.leader_office import Office
+from tests.procedures.harness.scenarios import with_two_tables_and_dead_node
 from tests.sim.loop import SimLoop, run
 
 

@@ -17,8 +17,8 @@ from keys.store.memory import MemoryKv
 from metasrv.api.http.metrics import ServerMetrics
 from metasrv.cli.main import COMMANDS, application
 from metasrv.program.config import ServerConfig
-from tests.api.fakes import ShiftedClock
-from tests.api.rig import state_of
+from tests.metasrv.api.fakes import ShiftedClock
+from tests.metasrv.api.rig import state_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs/operate").glob("*.md"))

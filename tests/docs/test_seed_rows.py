@@ -22,7 +22,7 @@ from metasrv_base.wire.node.nodes import HeartbeatAnswer, HeartbeatRequest, Node
 from procedures.kinds.tables.create_table import CREATE_TABLE, CreateTable
 from procedures.kinds.tables.rename_table import RENAME_TABLE, RenameTable
 from procedures.locking.locks import name_key
-from tests.procedures.tables import NODES, table_info, table_route
+from tests.procedures.harness.tables import NODES, table_info, table_route
 
 FENCE = Compare(b"__election/leader", 7)
 

@@ -30,13 +30,13 @@ from procedures.kinds.registry import KINDS
 from procedures.machine import Kind, Lane
 from procedures.scheduling.admission import Limits
 from procedures.scheduling.manager import Manager
-from tests.fakes.beats import BEAT_MS, beat, register
 from tests.fakes.chance import SeededIds
+from tests.fakes.datanodes.nodes import FakeNode
+from tests.fakes.datanodes.plane import FakeJobs, Plane
 from tests.fakes.faults import Plan, Work
 from tests.fakes.faulty_ports import FaultyKv
+from tests.fakes.heartbeats import BEAT_MS, beat, register
 from tests.fakes.holders import FakeHolders
-from tests.fakes.nodes import FakeNode
-from tests.fakes.plane import FakeJobs, Plane
 from tests.fakes.published import faults
 from tests.fakes.term import Server, World, lead
 from tests.fakes.wire import door
@@ -73,7 +73,7 @@ class Cluster:
     make_store: Callable[[Clock], MemoryKv] = MemoryKv
     """A planted bug in what the store compares."""
     make_committer: Callable[..., Committer] = Committer
-    """Another owner beside that of each procedure (tests/fakes/second_owner.py)."""
+    """Another owner beside that of each procedure (tests/crash/second_owner.py)."""
     plans: list[Plan] = field(default_factory=list)
     """Of the servers after the first, in order."""
 

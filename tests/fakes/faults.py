@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from metasrv_base.errors import Refused, Unavailable, Unknown
-from tests.fakes.nodes import FakeNode
+from tests.fakes.datanodes.nodes import FakeNode
 
 T = TypeVar("T")
 Work = Callable[[], Awaitable[object]]

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from keys.model.tables import RegionState, TableInfo, TableRoute
+from tests.fakes.datanodes.plane import Plane
 from tests.fakes.holders import LEASE_MS, FakeHolders
-from tests.fakes.plane import Plane
 
 
 def faults(info: TableInfo, route: TableRoute, plane: Plane, holders: FakeHolders) -> Iterator[str]:

@@ -31,11 +31,11 @@ from procedures.machine import Kind
 from procedures.ports import Jobs, Placement, SchemaSync
 from procedures.scheduling.admission import Limits
 from procedures.scheduling.manager import Manager
-from tests.fakes.beats import BEAT_MS
 from tests.fakes.chance import SeededRng
+from tests.fakes.datanodes.plane import LEASE_MS
 from tests.fakes.faults import Fate, Plan
 from tests.fakes.faulty_ports import FaultyJobs, FaultyNodes
-from tests.fakes.plane import LEASE_MS
+from tests.fakes.heartbeats import BEAT_MS
 from tests.fakes.wire import NodeWire, Sent
 
 TTL_MS = 5_000

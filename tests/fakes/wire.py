@@ -16,8 +16,8 @@ from pydantic import BaseModel
 from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable, Unknown
 from metasrv_base.wire.node.orders import OrderRequest, OrderResponse
 from metasrv_base.wire.problem.problems import problem_of
+from tests.fakes.datanodes.plane import Plane
 from tests.fakes.faults import Call, Fate, Mode, Plan, Work, befall
-from tests.fakes.plane import Plane
 
 
 @dataclass(frozen=True, slots=True)

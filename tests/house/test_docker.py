@@ -18,7 +18,7 @@ from metasrv.host.toolchain import checkout, read_toolchain
 from metasrv.program.config import ServerConfig
 from metasrv_base.settings_list import Setting, settings_of
 from metasrv_base.token import line_of, new_token, read_tokens
-from tests.spark.standalone import MASTER, WORKER
+from tests.dataplane.pipelines.standalone import MASTER, WORKER
 
 ROOT = checkout()
 SERVICES: Mapping[str, Any] = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())["services"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.keys.etcd_process import EtcdProcess
+from tests.etcd.process import EtcdProcess
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.datanode.process import DatanodeProcess
+from tests.dataplane.datanode.process.program import DatanodeProcess
 from tests.node_conformance.metasrv import FakeMetasrv
 from tests.node_conformance.node import Node
 

@@ -4,7 +4,7 @@ import pytest
 
 from keys.model.records import Outcome
 from procedures.scheduling.manager import Manager
-from tests.procedures.office import Office, office
+from tests.procedures.harness.leader_office import Office, office
 
 
 def waits(manager: Manager, procedure: str) -> list[tuple[str, str]]:

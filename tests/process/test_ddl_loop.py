@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.ddl_loop import IN_PLACE, LEADER, Blow, Plan, changed_under_load
+from tests.process.harness.ddl_loop import IN_PLACE, LEADER, Blow, Plan, changed_under_load
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 

@@ -16,8 +16,8 @@ from metasrv.service.state.feed_lines import line_of
 from metasrv_base.wire.frontend.feed import Snapshot
 from metasrv_base.wire.frontend.holders import HolderRegisterAnswer
 from serving.begin import program
-from tests.base.http_server import SILENCE, Reply, serving
-from tests.process.rig import CALM, Rig, table_spec
+from tests.metasrv_base.wire.http.http_server import SILENCE, Reply, serving
+from tests.process.harness.rig import CALM, Rig, table_spec
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 UNKEPT = httpx.Limits(max_keepalive_connections=0)  # none is closed under a request

@@ -10,9 +10,9 @@ import pytest
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
 from metasrv.sdk.connections import connect_async
-from tests.datanode.process import traced
-from tests.datanode.test_full_memory import FLAGS, rows_bytes
-from tests.process.rig import CALM, Rig, table_spec
+from tests.dataplane.datanode.process.program import traced
+from tests.dataplane.datanode.process.test_full_memory import FLAGS, rows_bytes
+from tests.process.harness.rig import CALM, Rig, table_spec
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 SLOW_FILES = "delay_enter=30000000"

@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from metasrv.sdk.rows.table import AsyncTable
-from tests.process.ddl_clients import Client, Manner, Wish, out_of_order, wrong_of
-from tests.process.writer import Writer, word_of, wrong_rows
+from tests.process.harness.ddl_clients import Client, Manner, Wish, out_of_order, wrong_of
+from tests.process.harness.writer import Writer, word_of, wrong_rows
 
 CREATE = "table.created"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.leader_kills import Plan, leader_kills
+from tests.process.harness.leader_kills import Plan, leader_kills
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 

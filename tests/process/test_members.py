@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.members import Plan, members_fail
+from tests.process.harness.members import Plan, members_fail
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from metasrv_base.errors import Unavailable
-from tests.process.failover_stages import SPARK, killed_at
-from tests.process.node_outages import node_killed, rows_of
-from tests.process.rig import Rig, running, table_spec
-from tests.process.writer import Writer, wrong_rows
+from tests.process.harness.failover_stages import SPARK, killed_at
+from tests.process.harness.node_outages import node_killed, rows_of
+from tests.process.harness.rig import Rig, running, table_spec
+from tests.process.harness.writer import Writer, wrong_rows
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(500)]
 

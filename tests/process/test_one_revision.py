@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from metasrv.sdk.client import AsyncClient
-from tests.process.rig import CALM, Key, Rig, running, table_spec
+from tests.process.harness.rig import CALM, Key, Rig, running, table_spec
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.node_outages import rows_of
-from tests.process.rig import running, table_spec
-from tests.process.writer import Writer, wrong_rows
+from tests.process.harness.node_outages import rows_of
+from tests.process.harness.rig import running, table_spec
+from tests.process.harness.writer import Writer, wrong_rows
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(500)]
 

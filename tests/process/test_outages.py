@@ -16,9 +16,9 @@ import pytest_asyncio
 from metasrv.playground.child import Child
 from metasrv.playground.ports import free_ports
 from metasrv_base.rng import SystemRng
-from tests.process.node_outages import rows_of
-from tests.process.rig import QUICK, Rig, running, table_spec
-from tests.process.writer import Writer, wrong_rows
+from tests.process.harness.node_outages import rows_of
+from tests.process.harness.rig import QUICK, Rig, running, table_spec
+from tests.process.harness.writer import Writer, wrong_rows
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.node_outages import node_stopped
-from tests.process.pauses import leader_stopped
+from tests.process.harness.node_outages import node_stopped
+from tests.process.harness.pauses import leader_stopped
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.rig import QUICK, Rig, running, table_spec
+from tests.process.harness.rig import QUICK, Rig, running, table_spec
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 

@@ -10,7 +10,7 @@ from metasrv.playground.playground import Playground
 from metasrv.sdk.connections import connect_async
 from metasrv_base.errors import MetaError
 from metasrv_base.token import line_of, new_token
-from tests.process.rig import CALM, table_spec
+from tests.process.harness.rig import CALM, table_spec
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 STRANGERS: tuple[dict[str, str], ...] = (

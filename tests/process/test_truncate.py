@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.node_outages import PATIENT_MS, rows_of
-from tests.process.rig import Rig, running, table_spec
+from tests.process.harness.node_outages import PATIENT_MS, rows_of
+from tests.process.harness.rig import Rig, running, table_spec
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 BEFORE = [{"id": id, "word": "before"} for id in range(200)]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sim.lives import Processes, processes
+from tests.sim.runs import Processes, processes
 
 
 @pytest.fixture(scope="session")

@@ -3,12 +3,12 @@ of its own."""
 
 from collections.abc import Mapping
 
+from tests.sim.clients.logs import LOG, Log
+from tests.sim.clients.queues import LONG_QUEUE, QUEUE, Queue
+from tests.sim.cluster.outage import OUTAGE, Outage
 from tests.sim.length import LONG, SHORT, Length, Life
-from tests.sim.logs import LOG, Log
-from tests.sim.outage import OUTAGE, Outage
-from tests.sim.planted import Bugs
-from tests.sim.plot import Outcome, Plot, live
-from tests.sim.queues import LONG_QUEUE, QUEUE, Queue
+from tests.sim.planted.mistakes import Bugs
+from tests.sim.scenario import Outcome, Plot, live
 
 PLOTS: Mapping[str, type[Plot]] = {
     OUTAGE.name: Outage,

@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from tests.sim import index_scans, logs, outage, queues
-from tests.sim.plot import Outcome
-from tests.sim.steering import RACED
+from tests.sim.clients import index_scans, logs, queues
+from tests.sim.clients.steering import RACED
+from tests.sim.cluster import outage
+from tests.sim.scenario import Outcome
 
 SHOWN_MAX = 12
 

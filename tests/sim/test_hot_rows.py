@@ -13,7 +13,7 @@ from dataplane.region.manifests.adoption import Ingest
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Conflict
 from procedures.steps.reorg_steps import REFUSALS_MAX
-from tests.sim.hot_rows import REGIONS, ROWS, HotTable, hot
+from tests.sim.cluster.hot_rows import REGIONS, ROWS, HotTable, hot
 
 ALL = REGIONS * ROWS
 INDEXES: Mapping[str, Mapping[str, object]] = {

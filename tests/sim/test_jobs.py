@@ -9,12 +9,12 @@ from metasrv_base.schema.entrycodec import encode_entry
 from metasrv_base.schema.types import parse_type
 from metasrv_base.wire.node.checks import CheckedIndex, DataFaults, DataRule
 from metasrv_base.wire.node.jobs import CheckJob, CheckResult
-from tests.region.entries import INDEX, SCHEMA, new_region, write_mixed
-from tests.region.rig import A
-from tests.sim.disks import Disks
-from tests.sim.jobs import SimJobs
+from tests.dataplane.region.entries import INDEX, SCHEMA, new_region, write_mixed
+from tests.dataplane.region.rig import A
+from tests.sim.cluster.disks import Disks
+from tests.sim.cluster.jobs import SimJobs
+from tests.sim.cluster.message_fates import Weather
 from tests.sim.loop import SimLoop, run
-from tests.sim.weather import Weather
 
 MARK = "check"
 TEXT = parse_type("string")

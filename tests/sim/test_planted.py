@@ -5,10 +5,10 @@ make sim SEEDS=50 ARGS="--bug 'no wait after an election'"
 
 import pytest
 
-from tests.sim.lives import Hunt, Processes
-from tests.sim.logs import LOG
-from tests.sim.outage import OUTAGE
-from tests.sim.queues import QUEUE
+from tests.sim.clients.logs import LOG
+from tests.sim.clients.queues import QUEUE
+from tests.sim.cluster.outage import OUTAGE
+from tests.sim.runs import Hunt, Processes
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
 

@@ -13,14 +13,14 @@ from collections.abc import Callable
 import pytest
 
 from tests.drawn import new_seed
+from tests.sim.clients.logs import LOG
+from tests.sim.clients.queues import QUEUE
+from tests.sim.cluster.outage import OUTAGE
 from tests.sim.corpus import FOUND
 from tests.sim.length import FIRST_SHORT, LONG, SHORT, Length, Life
-from tests.sim.lives import Processes
-from tests.sim.logs import LOG
-from tests.sim.outage import OUTAGE
-from tests.sim.plot import Outcome
-from tests.sim.queues import QUEUE
 from tests.sim.report import REACHED, never, shown
+from tests.sim.runs import Processes
+from tests.sim.scenario import Outcome
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
 

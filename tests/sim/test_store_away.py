@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from metasrv_base.elements.states import ElementState
-from tests.sim.away import (
+from tests.sim.cluster.away import (
     CHANGED,
     DONE_AFTERWARDS,
     DONE_MEANWHILE,
@@ -15,7 +15,7 @@ from tests.sim.away import (
     Scene,
 )
 from tests.sim.length import Life
-from tests.sim.lives import Processes
+from tests.sim.runs import Processes
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(300)]
 

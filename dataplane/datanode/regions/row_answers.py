@@ -17,7 +17,7 @@ JSON_ROWS_MAX = 10_000
 """Arrow bytes and rows that one JSON answer is made of; it ends early then, and says `more`."""
 JSON_TIMES = 16
 """The memory that rows take as Python values and as JSON, by their bytes in Arrow; measured, of
-rows of 50 numbers (`tests/datanode/held_reads.py`)."""
+rows of 50 numbers (`tests/dataplane/datanode/regions/held_reads.py`)."""
 
 
 def json_rows(batch: pa.RecordBatch | pa.Table, columns: Iterable[ColumnDef]) -> list[Row]:

@@ -22,7 +22,7 @@ READING = 0.25
 READING_TIMES = 2
 """The memory that a segment takes while it is replayed, by its bytes: its records are objects, and
 those that are joined stand there twice. With it and the memtable 1.2 bytes are counted for each
-that the process takes (`tests/region/held_memory.py`)."""
+that the process takes (`tests/dataplane/region/held_memory.py`)."""
 REPLAY_BYTES_MIN = 256 << 10
 """A replay that has less does not write it to a file, whatever others have."""
 STATEMENTS = 0.125

@@ -1,0 +1,60 @@
+"""Merging on a node: one region at a time, most files first, and patience after a failure."""
+
+from dataplane.datanode.metrics import NodeMetrics
+from dataplane.datanode.upkeep.merging import RETRY_MS, Merging
+from tests.dataplane.datanode.upkeep.test_upkeep import Bench, bench
+
+__all__ = ["bench"]  # the fixture
+
+
+async def four_files(bench: Bench) -> None:
+    for number in range(4):
+        await bench.write(f"s-{number}")
+        bench.owner.region.flush()
+
+
+async def test_given_small_files_when_merged_then_one_is_left_and_nothing_is_due(
+    bench: Bench,
+) -> None:
+    await four_files(bench)
+    merging = Merging(bench.regions, bench.clock, NodeMetrics())
+
+    assert await merging.merge_next()
+    assert not await merging.merge_next()
+
+    assert len(bench.names("data/")) == 1
+    assert bench.owner.region.digest().rows == 4
+
+
+async def test_given_a_scan_when_files_were_merged_then_upkeep_removes_them_after_it(
+    bench: Bench,
+) -> None:
+    await four_files(bench)
+    scan = bench.owner.region.scan()
+    next(scan)
+    await Merging(bench.regions, bench.clock, NodeMetrics()).merge_next()
+    await bench.upkeep.look_after()
+    assert len(bench.names("data/")) == 5
+
+    assert sum(part.num_rows for part in scan) == 3
+    await bench.upkeep.look_after()
+
+    assert len(bench.names("data/")) == 1
+
+
+async def test_given_a_merge_that_fails_when_due_then_it_waits_and_the_region_serves(
+    bench: Bench,
+) -> None:
+    await four_files(bench)
+    path = bench.names("data/")[0]
+    bench.store.live[path].data[50] ^= 1
+    merging = Merging(bench.regions, bench.clock, NodeMetrics())
+
+    assert await merging.merge_next()
+    assert not await merging.merge_next(), "not again at once"
+    await bench.write("goes on")
+
+    bench.store.live[path].data[50] ^= 1
+    bench.clock.advance(RETRY_MS)
+    assert await merging.merge_next()
+    assert bench.owner.region.digest().rows == 5

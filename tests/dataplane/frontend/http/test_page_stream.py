@@ -1,0 +1,89 @@
+"""A scan as one body: one page ahead of its reader, never more, and over when the reader goes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from dataplane.frontend.http.answers import Form
+from dataplane.frontend.http.page_stream import PageStream, pages_after
+from dataplane.frontend.planning.given import Op
+from dataplane.frontend.statements.scans import Place
+from tests.dataplane.frontend.bench import Bench, T, running
+from tests.dataplane.frontend.tables import A, B, feed_table
+
+PAGE_ROWS = 10
+ROWS = 45
+Send = Callable[[Any], Awaitable[None]]
+
+
+@asynccontextmanager
+async def streaming(bench: Bench, form: Form) -> AsyncIterator[PageStream]:
+    """Forty-five rows in pages of ten, the first of them read."""
+    rows = [{"id": one, "a": one, "b": "x"} for one in range(ROWS)]
+    await bench.service.writes.rows(T, Op.INSERT, rows, "fill")
+    opened = await bench.service.scans.begin_rows(T, None)
+    first, following = await bench.service.scans.page(opened, Place(), PAGE_ROWS)
+    rest = pages_after(bench.service.scans, opened, following, PAGE_ROWS)
+    yield PageStream(first, rest, form, bench.service.streams)
+
+
+def asked(bench: Bench) -> asyncio.Semaphore:
+    """Released at each scan that comes to the node."""
+    count = asyncio.Semaphore(0)
+
+    async def meet(request: httpx.Request) -> None:
+        if request.url.path.endswith("/scan"):
+            count.release()
+
+    bench.way.meet = meet
+    return count
+
+
+@pytest.mark.parametrize("form", [Form.ARROW, Form.LINES])
+async def test_given_a_page_on_its_way_when_not_taken_yet_then_the_next_is_asked_for(
+    form: Form,
+) -> None:
+    async with running(feed_table(A, B, regions=1)) as bench, streaming(bench, form) as stream:
+        count, bodies = asked(bench), list[bytes]()
+
+        async def send(message: Any) -> None:
+            if message.get("more_body") and len(bodies) < ROWS // PAGE_ROWS:
+                await count.acquire()
+            bodies.append(message.get("body", b""))
+
+        async with asyncio.timeout(30):
+            await stream.stream_response(send)
+
+    whole = b"".join(bodies)
+    if form is Form.ARROW:
+        found = pa.ipc.open_stream(whole).read_all().column("id").to_pylist()
+        assert sorted(found) == list(range(ROWS))
+    else:
+        assert whole.count(b"\n") == ROWS
+
+
+async def test_given_a_reader_that_takes_nothing_when_streamed_then_one_page_more_is_read() -> None:
+    async with running(feed_table(A, B, regions=1)) as bench, streaming(bench, Form.ARROW) as one:
+        count, stuck = asked(bench), asyncio.Event()
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.body":
+                stuck.set()
+                await asyncio.Event().wait()
+
+        async with asyncio.TaskGroup() as group:
+            reading = group.create_task(one.stream_response(send))
+            await stuck.wait()
+            await count.acquire()
+            for _ in range(1_000):
+                await asyncio.sleep(0)
+            assert count.locked(), "no third page"
+            assert len(bench.transactions) == 1
+            reading.cancel()
+
+        assert len(bench.transactions) == 0, "the scan ended with its reader"

@@ -1,0 +1,104 @@
+"""A real file system that takes no more, in the middle of a write; and a sync that fails once.
+
+The kernel's limit on the size of a file stands for a full disk: it, too, takes a part of a write.
+"""
+
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from dataplane.region.disk.local_disk import LocalDisk, LocalFile
+from dataplane.region.engine.region import Region
+from metasrv_base.errors import Unavailable, Unknown
+from tests.dataplane.region.rig import SPEC, contents, order, place, write
+
+
+@contextmanager
+def files_no_larger_than(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_given_room_for_a_part_when_appended_then_nothing_of_it_stays_and_it_says_what_is_left(
+    tmp_path: Path,
+) -> None:
+    path = str(tmp_path / "file")
+    file = LocalDisk().create(path)
+    file.append(b"a" * 1_000)
+
+    with files_no_larger_than(1_500), pytest.raises(Unavailable) as refusal:
+        file.append(b"b" * 1_000)
+
+    assert refusal.value.code == "storage-full"
+    assert refusal.value.facts["limit"] == "EFBIG"
+    assert os.path.ismount(str(refusal.value.facts["disk"]))
+    assert refusal.value.facts["free_bytes"] == pytest.approx(
+        os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize, rel=0.5
+    )
+    assert Path(path).read_bytes() == b"a" * 1_000
+    file.append(b"c" * 1_000)
+    file.sync()
+    assert Path(path).read_bytes() == b"a" * 1_000 + b"c" * 1_000
+
+
+def test_given_a_full_disk_in_the_middle_of_a_group_when_there_is_room_then_the_region_goes_on(
+    tmp_path: Path,
+) -> None:
+    where = place(LocalDisk(), str(tmp_path / "region"))
+    region = Region.create(where, SPEC, epoch=1)
+    write(region, "s-1", {b"a": (1, "x" * 5_000)})
+
+    with files_no_larger_than(8_000):
+        for _ in range(3):
+            with pytest.raises(Unavailable) as refusal:
+                write(region, "s-2", {b"b": (2, "y" * 5_000)})
+            assert refusal.value.code == "storage-full"
+        assert contents(region) == {b"a": (1, "x" * 5_000)}
+        assert contents(Region.open(where, order(1))) == contents(region)
+
+    region = Region.open(where, order(1))
+    write(region, "s-2", {b"b": (2, "y" * 5_000)})
+    assert contents(Region.open(where, order(1))) == contents(region)
+    assert len(contents(region)) == 2
+
+
+class ForgetfulKernel(LocalFile):
+    """Reports a failed sync once, as Linux does: the next one succeeds for nothing."""
+
+    fails = False
+
+    def sync(self) -> None:
+        if self.fails:
+            closed = os.open("/dev/null", os.O_RDONLY)
+            os.close(closed)
+            real, self._descriptor = self._descriptor, closed
+            try:
+                super().sync()
+            finally:
+                self._descriptor, self.fails = real, False
+        super().sync()
+
+
+def test_given_a_sync_that_failed_when_tried_again_then_it_is_not_believed(tmp_path: Path) -> None:
+    path = str(tmp_path / "file")
+    file = ForgetfulKernel(path, os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND))
+    file.append(b"a")
+    file.fails = True
+
+    with pytest.raises(Unknown):
+        file.sync()
+
+    with pytest.raises(Unknown):
+        file.sync()
+    with pytest.raises(Unknown):
+        file.append(b"b")
+    assert Path(path).read_bytes() == b"a"
+    file.close()

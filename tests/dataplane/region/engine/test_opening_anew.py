@@ -1,0 +1,103 @@
+"""A region that begins anew in an empty root: nobody writes to the roots that it has left."""
+
+import pytest
+
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.region import Region
+from metasrv_base.errors import Conflict, MetaError, Unavailable
+from tests.dataplane.region.rig import SPEC, A, B, C, contents, order, place, write
+
+OLD = {b"old": (1, None)}
+NEW = {b"new": (2, None)}
+
+
+@pytest.fixture(name="disk")
+def disk_fixture() -> MemoryDisk:
+    return MemoryDisk(MemoryStore())
+
+
+@pytest.fixture(name="old")
+def old_fixture(disk: MemoryDisk) -> Region:
+    """At epoch 1, in A."""
+    region = Region.create(place(disk), SPEC, epoch=1)
+    write(region, "s-1", OLD)
+    return region
+
+
+def test_given_a_leader_that_goes_on_when_begun_anew_then_it_acknowledges_nothing(
+    disk: MemoryDisk, old: Region
+) -> None:
+    anew = Region.create(place(disk, B), SPEC, epoch=2, replaces=[A])
+    write(anew, "s-3", NEW)
+
+    with pytest.raises(MetaError):
+        write(old, "s-2", {b"late": (3, None)})
+    assert contents(anew) == NEW
+    assert contents(Region.open(place(disk, B), order(2))) == NEW
+
+
+def test_given_a_region_begun_anew_when_the_old_epoch_opens_late_then_it_is_stale(
+    disk: MemoryDisk, old: Region
+) -> None:
+    old.close()
+    Region.create(place(disk, B), SPEC, epoch=2, replaces=[A])
+
+    with pytest.raises(Conflict) as caught:
+        Region.open(place(disk, A), order(1))
+
+    assert caught.value.code == "stale-epoch"
+
+
+def test_given_the_same_order_when_repeated_then_what_it_made_is_opened(
+    disk: MemoryDisk, old: Region
+) -> None:
+    first = Region.create(place(disk, B), SPEC, epoch=2, replaces=[A])
+    write(first, "s-3", NEW)
+
+    again = Region.create(place(disk, B), SPEC, epoch=2, replaces=[A])
+
+    assert contents(again) == NEW
+
+
+def test_given_an_own_root_that_was_wiped_when_repeated_then_no_fence_has_a_number_twice(
+    disk: MemoryDisk, old: Region
+) -> None:
+    Region.create(place(disk, B), SPEC, epoch=2, replaces=[A])
+    disk.remove_tree(B)
+
+    again = Region.create(place(disk, B), SPEC, epoch=2, replaces=[A])
+
+    assert again.opening.number == 2
+
+
+def test_given_roots_that_are_not_there_when_begun_anew_then_they_are_not_made(
+    disk: MemoryDisk,
+) -> None:
+    anew = Region.create(place(disk, B), SPEC, epoch=3, replaces=[A, C])
+
+    assert contents(anew) == {}
+    assert not [path for path in disk.store.live if path.startswith((A, C))]
+
+
+def test_given_a_newer_leader_when_begun_anew_late_then_it_is_stale(
+    disk: MemoryDisk, old: Region
+) -> None:
+    Region.create(place(disk, C), SPEC, epoch=3, replaces=[A, B])
+
+    with pytest.raises(Conflict):
+        Region.create(place(disk, B), SPEC, epoch=2, replaces=[A])
+
+
+def test_given_a_root_that_cannot_be_read_now_when_begun_anew_then_it_is_not_called_lost(
+    disk: MemoryDisk, old: Region
+) -> None:
+    class Unreadable(MemoryDisk):
+        def list(self, path: str) -> list[str]:
+            if path == A:
+                raise Unavailable(what="disk", name=path)
+            return super().list(path)
+
+    with pytest.raises(Unavailable) as caught:
+        Region.create(place(Unreadable(disk.store), B), SPEC, epoch=2, replaces=[A])
+
+    assert (caught.value.code, caught.value.facts["name"]) == ("not-ready", A)

@@ -1,0 +1,160 @@
+"""`python -m tests.dataplane.region.held_memory HOLDER`: what one kind of holder counts, and what
+it takes.
+
+Prints both, in bytes, as JSON. In a process of its own, whose resident memory is the kernel's word:
+for what stays, the growth; for what passes, the peak.
+"""
+
+import gc
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from dataplane.datanode.allocator import share_arenas
+from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.engine.region import Region
+from dataplane.region.files.block_cache import BlockCache
+from dataplane.region.files.file_reader import FileReader
+from dataplane.region.files.footer import Footer, read_footer
+from dataplane.region.format.columns import ColumnDef, RegionSpec
+from dataplane.region.memory.budget import MemoryBudget
+from dataplane.region.place import OpenOrder, RegionPlace
+from metasrv_base.clock import SystemClock
+from metasrv_base.errors import MetaError
+from serving.no_pandas import leave_out_pandas
+from tests.dataplane.region.rig import REGION_ID, header
+
+ROWS = 40_000
+WARM = 5_000
+"""By then everything that is needed once has been made."""
+COLUMNS = tuple(ColumnDef(id=at, type="int64", nullable=True) for at in range(1, 51))
+GIB = 1 << 30
+
+
+def memory_of(name: str) -> int:
+    text = Path("/proc/self/status").read_text()
+    return int(text.partition(name + ":")[2].split()[0]) << 10
+
+
+def settled() -> int:
+    """Resident, without what was let go."""
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    return memory_of("VmRSS")
+
+
+def peaked() -> int:
+    before = settled()
+    Path("/proc/self/clear_refs").write_text("5")
+    return before
+
+
+class Bench:
+    def __init__(self, folder: str) -> None:
+        self.cache, self.budget = BlockCache(GIB), MemoryBudget(GIB)
+        self.place = RegionPlace(
+            LocalDisk(), f"{folder}/r", SystemClock(), cache=self.cache, budget=self.budget
+        )
+        spec = RegionSpec(region_id=REGION_ID, columns=COLUMNS)
+        self.region = Region.create(self.place, spec, 1)
+
+    def write(self, first: int, rows: int, group: int) -> None:
+        """In statements of *group* rows, 64 to a sync."""
+        starts = iter(range(first, first + rows, group))
+        while some := [at for _, at in zip(range(64), starts, strict=False)]:
+            batches = [(header(f"s-{at}"), batch(range(at, at + group))) for at in some]
+            for answer in self.region.apply(batches):
+                assert not isinstance(answer, MetaError), answer
+
+    def files(self, count: int) -> None:
+        """With rows of all keys in each."""
+        for number in range(count):
+            self.write(number * ROWS, ROWS, 1_000)
+            self.region.flush()
+
+    def readers(self) -> Iterator[FileReader]:
+        return (FileReader(self.place.files, one) for one in self.region.manifest.files)
+
+
+def batch(numbers: range) -> pa.RecordBatch:
+    keys = [b"%016x" % (at * 0x9E3779B97F4A7C15 % 2**64) for at in numbers]
+    op = pa.array([0] * len(keys), pa.uint8())
+    values = {f"c{one.id}": pa.array(numbers, pa.int64()) for one in COLUMNS}
+    return pa.RecordBatch.from_pydict({"_key": pa.array(keys, pa.binary()), "_op": op, **values})
+
+
+def memtable(bench: Bench) -> tuple[int, int]:
+    bench.write(0, WARM, 1_000)
+    counted, before = bench.budget.bytes, settled()
+    bench.write(WARM, ROWS, 1_000)
+    return bench.budget.bytes - counted, settled() - before
+
+
+def sorted_copy(bench: Bench) -> tuple[int, int]:
+    bench.write(0, WARM, 1_000)
+    for _ in bench.region.scan():
+        pass
+    bench.write(WARM, ROWS, 1_000)
+    counted, before = bench.budget.bytes, settled()
+    for _ in bench.region.scan():
+        pass
+    return bench.budget.bytes - counted, settled() - before
+
+
+def blocks(bench: Bench) -> tuple[int, int]:
+    bench.files(2)
+    before = settled()
+    for at in range(0, 2 * ROWS, 200):
+        assert bench.region.get([batch(range(at, at + 1)).column("_key")[0].as_py()]).num_rows
+    return bench.cache.bytes, settled() - before
+
+
+def footers(bench: Bench) -> tuple[int, int]:
+    bench.files(2)
+    held: list[Footer] = []
+
+    def read() -> None:
+        disk = bench.place.disk
+        held.extend(read_footer(disk, one.path, one.entry) for one in bench.readers())
+
+    read()
+    before = settled()
+    held.clear()
+    for _ in range(40):
+        read()
+    return sum(one.nbytes for one in held), settled() - before
+
+
+def replay(bench: Bench) -> tuple[int, int]:
+    bench.write(0, ROWS // 4, 1)
+    bench.region.close()
+    held = [0]
+
+    class Watched(MemoryBudget):
+        def _set(self, holder: int, size: int) -> None:
+            super()._set(holder, size)
+            held.append(self.bytes)
+
+    place = RegionPlace(LocalDisk(), bench.place.root, SystemClock(), budget=Watched(GIB))
+    before = peaked()
+    region = Region.open(place, OpenOrder(REGION_ID, 1))
+    assert region.stats().rows == ROWS // 4
+    return max(held), memory_of("VmHWM") - before
+
+
+HOLDERS: dict[str, Callable[[Bench], tuple[int, int]]] = {
+    one.__name__: one for one in (memtable, sorted_copy, blocks, footers, replay)
+}
+
+
+if __name__ == "__main__":
+    share_arenas()
+    leave_out_pandas()
+    with tempfile.TemporaryDirectory() as folder:
+        settled()
+        counted, taken = HOLDERS[sys.argv[1]](Bench(folder))
+        print(json.dumps({"counted": counted, "taken": taken}))

@@ -1,0 +1,160 @@
+"""The data plane in a file, under a lock: it outlives every process that has a hand in it."""
+
+import fcntl
+import io
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from metasrv.nodes.book import NodeBook
+from metasrv_base.clock import Clock
+from metasrv_base.errors import MetaError
+from metasrv_base.wire.node.jobs import (
+    BackfillJob,
+    BackfillResult,
+    CheckJob,
+    CheckResult,
+    LoadJob,
+    LoadResult,
+    MoveJob,
+    MoveResult,
+    ValidateJob,
+    ValidateResult,
+)
+from procedures.ports import NodeView, Progress
+from tests.fakes import wire
+from tests.fakes.cluster import CLUSTER_ID
+from tests.fakes.datanodes.plane import FakeJobs, Plane
+from tests.fakes.heartbeats import BEAT_MS, beat, register
+from tests.fakes.wire import Sent
+
+OF_THE_PROCESS = {"clock", "watch"}  # fields of a plane that each process has of its own
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, MetaError):
+            return _error, (type(obj), obj.code, obj.facts)
+        return NotImplemented
+
+
+def _error(kind: type[MetaError], code: str, facts: dict[str, Any]) -> MetaError:
+    return kind(code, **facts)
+
+
+def pickled(value: object) -> bytes:
+    """Errors of ours too, which take their facts by name."""
+    out = io.BytesIO()
+    _Pickler(out).dump(value)
+    return out.getvalue()
+
+
+@dataclass(frozen=True)
+class PlaneFile:
+    """`folder` holds the state and its lock. A process that dies inside leaves what was before."""
+
+    folder: Path
+    clock: Clock
+
+    def store(self, plane: Plane) -> None:
+        held = {f.name: getattr(plane, f.name) for f in fields(plane)}
+        state = {name: value for name, value in held.items() if name not in OF_THE_PROCESS}
+        written = self.folder / "plane.new"
+        written.write_bytes(pickled(state))
+        written.rename(self.folder / "plane")
+
+    def load(self) -> Plane:
+        return Plane(self.clock, **pickle.loads((self.folder / "plane").read_bytes()))
+
+    @contextmanager
+    def opened(self) -> Iterator[Plane]:
+        """Nobody else sees it meanwhile; what was done to it is kept whatever is raised."""
+        with (self.folder / "plane.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            plane = self.load()
+            try:
+                yield plane
+            finally:
+                self.store(plane)
+
+
+def door(file: PlaneFile, sent: Sent) -> httpx.Response:
+    """As tests/fakes/wire.py, of the plane in *file*."""
+    with file.opened() as plane:
+        return wire.door(plane, CLUSTER_ID, sent)
+
+
+@dataclass(frozen=True)
+class FilePlacement:
+    """The Placement port. Time flies here: a detector would take a slow machine for dead nodes."""
+
+    file: PlaneFile
+
+    def nodes(self) -> tuple[NodeView, ...]:
+        with self.file.opened() as plane:
+            return tuple(
+                NodeView(
+                    node_id=node.node_id,
+                    zone=node.node_id,
+                    root=node.root,
+                    alive=node.alive,
+                    regions=len(node.serving),
+                    disk_free_bytes=node.disk_free_bytes,
+                )
+                for node in plane.nodes.values()
+            )
+
+
+async def enrol(file: PlaneFile, book: NodeBook) -> None:
+    """Every node is registered with *book*, and the living ones have been heard."""
+    with suppress(MetaError):
+        for node in file.load().nodes.values():
+            await register(node, book)
+    beat_once(file, book)
+
+
+async def beat_on(file: PlaneFile, book: NodeBook) -> None:
+    """Heartbeats of every living node, for as long as *book* is that of the leader."""
+    while True:
+        await file.clock.sleep_ms(BEAT_MS)
+        beat_once(file, book)
+
+
+def beat_once(file: PlaneFile, book: NodeBook) -> None:
+    with file.opened() as plane:
+        for node in plane.nodes.values():
+            if node.alive:
+                beat(plane, node, book, file.clock)
+
+
+@dataclass(frozen=True)
+class FileJobs:
+    file: PlaneFile
+
+    async def move(self, job: MoveJob, *, progress: Progress) -> MoveResult:
+        with self.file.opened() as plane:
+            return await FakeJobs(plane).move(job, progress=progress)
+
+    async def backfill(self, job: BackfillJob, *, progress: Progress) -> BackfillResult:
+        with self.file.opened() as plane:
+            return await FakeJobs(plane).backfill(job, progress=progress)
+
+    async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
+        with self.file.opened() as plane:
+            return await FakeJobs(plane).validate(job, progress=progress)
+
+    async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
+        with self.file.opened() as plane:
+            return await FakeJobs(plane).check(job, progress=progress)
+
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+        with self.file.opened() as plane:
+            return await FakeJobs(plane).load(job, progress=progress)
+
+    async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
+        """Each of these jobs is over before anybody else is heard."""

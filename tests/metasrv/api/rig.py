@@ -1,0 +1,293 @@
+"""A whole server in one process: MemoryKv, real committer, follower, manager and NodeBook."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+
+from keys.catalog.follower import Follower
+from keys.commit.bootstrap import bootstrap_request
+from keys.commit.committer import Committer
+from keys.commit.log_head import read_line
+from keys.commit.sequence import Sequences
+from keys.model.cluster import Candidate, CandidateKey, Leader, LeaderKey
+from keys.store.kv import Compare, Kv, Put, Request
+from keys.store.memory import MemoryKv
+from keys.value import encode
+from metasrv.api.http.body import BodyLimits
+from metasrv.holders.book import HolderBook
+from metasrv.holders.sync import HolderSync
+from metasrv.holders.sync import Timing as SchemaTiming
+from metasrv.leadership.tally import Tally
+from metasrv.leadership.term import Term
+from metasrv.leadership.tuning import Tuned
+from metasrv.nodes.book import NodeBook, Timing
+from metasrv.nodes.detector import PhiConfig
+from metasrv.nodes.leases import LeaseBook
+from metasrv.server.app import build_app
+from metasrv.service.state.addresses import Addresses
+from metasrv.service.state.state import ServerFacts, ServerState
+from metasrv.settings.settings import Settings
+from metasrv_base.clock import Clock
+from metasrv_base.ids import RandomIds
+from metasrv_base.rng import SystemRng
+from metasrv_base.wire.node.nodes import HeartbeatRequest, NodeResources, RegisterRequest
+from procedures.context import Ports
+from procedures.kinds.registry import KINDS
+from procedures.machine import Lane
+from procedures.scheduling.admission import Limits
+from procedures.scheduling.manager import Manager
+from tests.metasrv.api.fakes import FakeNodes, NoJobs, ShiftedClock
+
+CLUSTER = "11111111-2222-7333-8444-555555555555"
+DEADLINE_MS = 2_000
+LEASE_MS = 10_000
+SCHEMA_LEASE_MS = 15_000
+RESOURCES = NodeResources(
+    cpu_cores=2,
+    memory_bytes=1 << 30,
+    memory_free_bytes=1 << 29,
+    disk_bytes=1 << 40,
+    disk_free_bytes=1 << 39,
+)
+TABLES = "/v1/catalogs/main/schemas/public/tables"
+
+
+def spec(name: str = "t", **more: Any) -> dict[str, Any]:
+    """A table as a client would ask for it."""
+    return {
+        "name": name,
+        "columns": [
+            {"name": "id", "type": "int64", "nullable": False},
+            {"name": "carrier", "type": "string"},
+        ],
+        "primary_key": ["id"],
+        **more,
+    }
+
+
+@dataclass
+class Server:
+    """One server. `app` is asked by `client`, in process."""
+
+    state: ServerState
+    kv: MemoryKv
+    clock: ShiftedClock
+    nodes: FakeNodes = field(default_factory=FakeNodes)
+    limits: BodyLimits = field(default_factory=BodyLimits)
+    transport: httpx.AsyncBaseTransport = field(default_factory=lambda: httpx.MockTransport(_gone))
+    """How it reaches other servers: unless told otherwise, not at all."""
+
+    def __post_init__(self) -> None:
+        self.app: FastAPI = build_app(self.state, transport=self.transport, limits=self.limits)
+        self.client = httpx.AsyncClient(
+            transport=InProcess(self.app), base_url=self.state.facts.url, timeout=30
+        )
+
+    @property
+    def version(self) -> int:
+        return self.state.follower.catalog.version
+
+    @property
+    def term(self) -> Term:
+        assert self.state.term is not None
+        return self.state.term
+
+    async def make(self, name: str = "t", **more: Any) -> dict[str, Any]:
+        """A table that stands when this returns."""
+        answer = await self.client.post(
+            TABLES, json=spec(name, **more), headers={"Prefer": "wait=10"}
+        )
+        assert answer.status_code == 201, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+class InProcess(httpx.ASGITransport):
+    """As by TCP, everybody else gets a turn with each request: nothing else here would wait."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(0)
+        return await super().handle_async_request(request)
+
+
+def _gone(request: httpx.Request) -> httpx.Response:
+    raise httpx.ConnectError("nobody there", request=request)
+
+
+def state_of(name: str, kv: Kv, clock: ShiftedClock) -> ServerState:
+    facts = ServerFacts(
+        server=name,
+        url=f"http://{name}",
+        version="0",
+        lease_ms=5_000,
+        store_deadline_ms=DEADLINE_MS,
+    )
+    follower = Follower(kv, clock, deadline_ms=DEADLINE_MS)
+    addresses = Addresses(kv, clock, DEADLINE_MS)
+    return ServerState(facts, kv, follower, clock, RandomIds(clock), addresses)
+
+
+Given = Callable[[MemoryKv, Compare], Awaitable[None]]
+"""Writes, under the fence, what is there before the term begins."""
+
+
+async def nothing(kv: MemoryKv, fence: Compare) -> None:
+    pass
+
+
+@asynccontextmanager
+async def leader(
+    *,
+    nodes: int = 2,
+    limits: BodyLimits | None = None,
+    queue_max: int = 100,
+    make_kv: Callable[[Clock], MemoryKv] = MemoryKv,
+    given: Given = nothing,
+) -> AsyncIterator[Server]:
+    """A server that leads a fresh cluster, with *nodes* registered."""
+    clock = ShiftedClock()
+    kv = make_kv(clock)
+    server = Server(state_of("ms-1", kv, clock), kv, clock, limits=limits or BodyLimits())
+    fence = await _elect(kv, server)
+    await kv.txn(bootstrap_request(fence, CLUSTER, clock.wall_ms()), deadline_ms=DEADLINE_MS)
+    await given(kv, fence)
+    await server.state.follower.load()
+    term = await _term(server, fence, queue_max)
+    async with asyncio.TaskGroup() as tasks:
+        running = [
+            tasks.create_task(term.committer.run()),
+            tasks.create_task(term.manager.run(fence, term.ready)),
+            tasks.create_task(server.state.follower.follow()),
+        ]
+        await term.ready.wait()
+        server.state.is_valid = lambda: True
+        server.state.begin(term)
+        for number in range(1, nodes + 1):
+            await join(server, f"dn-{number}")
+        yield server
+        for task in running:
+            task.cancel()
+
+
+@asynccontextmanager
+async def follower_of(
+    led: Server, transport: httpx.AsyncBaseTransport | None = None
+) -> AsyncIterator[Server]:
+    """A second server of the same cluster, which passes on to *led* in process."""
+    transport = transport or InProcess(led.app)
+    server = Server(state_of("ms-2", led.kv, led.clock), led.kv, led.clock, transport=transport)
+    server.state.heard(Leader(server="ms-1", url="http://ms-1", lease="1"))
+    async with asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(server.state.follower.follow())
+        await server.state.follower.wait_for(led.version, deadline_ms=DEADLINE_MS)
+        yield server
+        following.cancel()
+
+
+async def join(server: Server, node_id: str) -> None:
+    """Registers a node and lets it be heard once."""
+    await server.term.nodes.register(registration(node_id))
+    server.term.nodes.heartbeat(beat(node_id))
+
+
+def registration(node_id: str, **more: Any) -> RegisterRequest:
+    facts: dict[str, Any] = {
+        "cluster_id": CLUSTER,
+        "node_id": node_id,
+        "incarnation": "i-1",
+        "address": f"http://{node_id}:9000",
+        "zone": "z",
+        "root": f"/data/{node_id}",
+        "version": "0",
+        "resources": RESOURCES,
+    }
+    return RegisterRequest(**{**facts, **more})
+
+
+def beat(node_id: str, sequence: int = 1, **more: Any) -> HeartbeatRequest:
+    facts: dict[str, Any] = {
+        "cluster_id": CLUSTER,
+        "node_id": node_id,
+        "incarnation": "i-1",
+        "sequence": sequence,
+        "address": f"http://{node_id}:9000",
+        "zone": "z",
+        "version": "0",
+        "term": 0,
+        "resources": RESOURCES,
+        "regions": [],
+    }
+    return HeartbeatRequest(**{**facts, **more})
+
+
+async def _elect(kv: MemoryKv, server: Server) -> Compare:
+    facts = server.state.facts
+    seat = Leader(server=facts.server, url=facts.url, lease="1")
+    candidate = Candidate(server=facts.server, url=facts.url, version=facts.version)
+    writes = (
+        Put(bytes(LeaderKey()), encode(seat)),
+        Put(bytes(CandidateKey(facts.server)), encode(candidate)),
+    )
+    answer = await kv.txn(Request(writes=writes), deadline_ms=DEADLINE_MS)
+    return Compare(bytes(LeaderKey()), answer.revision)
+
+
+async def _term(server: Server, fence: Compare, queue_max: int) -> Term:
+    kv, clock, state = server.kv, server.clock, server.state
+    line = await read_line(kv, fence, deadline_ms=DEADLINE_MS)
+    committer = Committer(kv, clock, line, deadline_ms=DEADLINE_MS)
+    committer.on_update(state.follower.offer)
+    settings = Settings(kv, committer, clock, DEADLINE_MS)
+    book = NodeBook(
+        cluster_id=CLUSTER,
+        kv=kv,
+        committer=committer,
+        follower=state.follower,
+        clock=clock,
+        leases=LeaseBook(LEASE_MS, 5_000, clock.mono_ms()),
+        settings=settings,
+        timing=Timing(2_000, LEASE_MS, DEADLINE_MS),
+        phi=PhiConfig(),
+        next_order=count(1).__next__,
+        is_busy=lambda table_id: False,
+    )
+    holders = HolderSync(
+        cluster_id=CLUSTER,
+        kv=kv,
+        committer=committer,
+        follower=state.follower,
+        clock=clock,
+        book=HolderBook(SCHEMA_LEASE_MS, 5_000, clock.mono_ms()),
+        timing=SchemaTiming(SCHEMA_LEASE_MS, 10_000, DEADLINE_MS),
+    )
+    await holders.load()
+    ports = Ports(
+        kv=kv,
+        nodes=server.nodes,
+        leases=book,
+        placement=book,
+        jobs=NoJobs(),
+        schema_sync=holders,
+        clock=clock,
+        ids=state.ids,
+        rng=SystemRng(),
+        term=fence.mod_revision,
+        deadline_ms=DEADLINE_MS,
+        applied=lambda: state.follower.catalog,
+    )
+    places = Limits(running_max={Lane.DDL: 8, Lane.REPAIR: 8}, queue_max=queue_max)
+    manager = Manager(KINDS, ports, committer, places)
+    tuned = Tuned(places, book.phi.threshold, book, manager, ports.gate, ports.reorg_width)
+    settings.listen(tuned.follow)
+    sequences = Sequences(kv, committer, DEADLINE_MS)
+    tally, ready = Tally(fence.mod_revision), asyncio.Event()
+    manager.on_end(tally.ended)
+    return Term(
+        CLUSTER, fence, committer, sequences, manager, ports, book, holders, settings, tally, ready
+    )

@@ -1,0 +1,62 @@
+"""`metasrv node decommission` and `metasrv table purge`, as a user types them."""
+
+from typing import Any
+
+import pytest
+
+from tests.metasrv.cli.conftest import Run
+from tests.metasrv.cli.rest import Rest
+
+NODE: dict[str, Any] = {
+    "id": "dn-2",
+    "role": "datanode",
+    "state": "removed",
+    "address": "http://dn-2",
+    "zone": "z",
+    "root": "/data/dn-2",
+    "version": "0",
+    "incarnation": "i-1",
+    "registered_at": "2013-01-01T00:00:00Z",
+    "phi": 0.0,
+    "heard_ms_ago": None,
+    "lease_left_ms": 0,
+    "cordon": None,
+    "resources": None,
+    "leads": 0,
+    "regions": [],
+}
+PATH = "/v1/nodes/dn-2/decommission"
+
+
+@pytest.mark.parametrize("dry", [True, False])
+def test_given_a_node_when_decommissioned_then_it_says_so(rest: Rest, run: Run, dry: bool) -> None:
+    rest.answers["POST", PATH] = (200, NODE)
+    words = ["node", "decommission", "dn-2", "--lost", "--reason", "sold", "--metasrv", rest.url]
+
+    done = run(*words, *(["--dry-run"] if dry else []))
+
+    assert done.exit_code == 0, done.output
+    assert f"dn-2 {'would be' if dry else 'is'} removed: sold" in done.output
+    (asked,) = rest.asked
+    assert asked.path == (f"{PATH}?dry_run=true" if dry else PATH)
+    assert asked.body == {"reason": "sold", "lost": True}
+
+
+@pytest.mark.parametrize(
+    ("words", "body"),
+    [
+        (["1027"], {"table_id": 1027, "table": None}),
+        (["t"], {"table_id": None, "table": "main.public.t"}),
+    ],
+)
+def test_given_a_dropped_table_when_purged_by_id_or_name_then_it_is_named(
+    rest: Rest, run: Run, words: list[str], body: dict[str, Any]
+) -> None:
+    rest.answers["POST", "/v1/purges"] = (204, None)
+    rest_of = ["--reason", "its node leaves", "--metasrv", rest.url]
+
+    done = run("table", "purge", *words, *rest_of)
+
+    assert done.exit_code == 0, done.output
+    (asked,) = rest.asked
+    assert asked.body == {**body, "reason": "its node leaves"}

@@ -1,0 +1,55 @@
+"""Errors as people read them, and changes that nobody waits for."""
+
+import json
+
+import pytest
+
+from metasrv.cli.problem_words import words
+from metasrv_base.errors import Conflict, Refused
+from tests.metasrv.cli.conftest import Run
+from tests.metasrv.cli.rest import Rest
+from tests.metasrv.cli.test_main import TABLES
+from tests.metasrv.sdk.shapes import procedure
+
+
+def test_given_a_load_that_stopped_half_way_then_nobody_is_told_that_nothing_changed() -> None:
+    told = list(words(Refused("invalid-request", reason="invalid value 'bad'", rows=500)))
+
+    assert "  500 rows were loaded before that" in told
+    assert told[-1] == "  to do: mend the file, then load it again from its start"
+
+
+RUNNING = {"id": "p-7", "state": "running", "done": False}
+
+
+@pytest.mark.parametrize(("wait", "code"), [("0", 0), ("0.01", 4)])
+def test_given_a_change_that_is_not_waited_for_then_it_says_how_to_follow_it(
+    run: Run, rest: Rest, wait: str, code: int
+) -> None:
+    """`--wait 0` asks for no more than that; a wait that runs out has an exit code of its own."""
+    rest.answers[("DELETE", f"{TABLES}/t")] = (202, procedure(**RUNNING))
+    rest.answers[("GET", "/v1/procedures/p-7")] = (200, procedure(**RUNNING))
+    words = ["table", "drop", "t", "--wait", wait, "--metasrv", rest.url]
+
+    shown, as_json = run(*words), run(*words, "--json")
+
+    assert (shown.exit_code, as_json.exit_code) == (code, code)
+    followed = "started p-7: it is running; follow with `metasrv procedure watch p-7`\n"
+    assert (shown.stdout, shown.stderr) == (followed, "")
+    assert json.loads(as_json.stdout) == RUNNING
+
+
+def test_given_rows_that_break_a_constraint_when_refused_then_they_are_shown() -> None:
+    broken = {"constraint": "paid", "key": {"id": 7}, "values": {"price": -1}}
+    twice = {"values": {"a": "x"}, "rows": [{"id": 1}, {"id": 2}]}
+
+    checked = list(words(Refused("check-violation", name="paid", total=1, violations=[broken])))
+    unique = list(words(Refused("unique-violation", index="i", total=1, duplicates=[twice])))
+    there = list(
+        words(Conflict("already-exists", what="The row", name={"id": 7}, keys=[{"id": 7}]))
+    )
+
+    assert "  row id=7 breaks paid: price=-1" in checked
+    assert "  a=x stands in the rows id=1; id=2" in unique
+    assert "  keys: id=7" in there
+    assert "{'" not in "".join([*checked, *unique, *there])

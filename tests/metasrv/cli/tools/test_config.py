@@ -1,0 +1,80 @@
+"""`metasrv config` tells every setting of every program, as the programs take it."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from dataplane.datanode.config import DatanodeConfig
+from dataplane.frontend.config import FrontendConfig
+from metasrv.program.config import ServerConfig
+from serving.begin import program
+from tests.metasrv.cli.conftest import Run
+
+REQUIRED = {"--server-id", "--data-dir", "--node-id", "--root", "--metasrv", "--frontend-id"}
+PROGRAMS: dict[str, type[BaseModel]] = {
+    "server": ServerConfig,
+    "datanode": DatanodeConfig,
+    "frontend": FrontendConfig,
+}
+
+
+def test_given_the_models_then_each_setting_is_told_with_its_meaning(run: Run) -> None:
+    told = json.loads(run("config", "--format", "json").stdout)
+
+    assert told.keys() == PROGRAMS.keys()
+    for name, model in PROGRAMS.items():
+        assert len(told[name]) == len(model.model_fields)
+        for setting in told[name]:
+            assert setting["meaning"], setting
+            assert setting["required"] == (setting["flag"] in REQUIRED)
+    ttl = next(one for one in told["server"] if one["flag"] == "--leader-ttl-ms")
+    assert (ttl["variable"], ttl["default"], ttl["unit"]) == (
+        "METASRV_LEADER_TTL_MS",
+        ServerConfig.model_fields["leader_ttl_ms"].default,
+        "ms",
+    )
+
+
+def test_given_a_file_and_the_environment_then_values_have_their_source(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toml = tmp_path / "metasrv.toml"
+    toml.write_text('[server]\nrunning_max = 7\nqueue_max = 7\n[datanode]\nzone = "file"\n')
+    monkeypatch.setenv("METASRV_RUNNING_MAX", "8")
+    monkeypatch.setenv("METASRV_DATANODE_LISTEN", "127.0.0.1:7000")
+
+    told = json.loads(run("config", "--format", "json", "--config", str(toml)).stdout)
+    broken = run("config", "--config", str(tmp_path / "nowhere"))
+
+    found = {
+        one["variable"]: (one["value"], one["source"]) for group in told.values() for one in group
+    }
+    assert found["METASRV_RUNNING_MAX"] == ("8", "environment")
+    assert found["METASRV_QUEUE_MAX"] == (7, "file")
+    assert found["METASRV_REPAIR_MAX"] == (32, "default")
+    assert found["METASRV_DATANODE_LISTEN"] == ("127.0.0.1:7000", "environment")
+    assert found["METASRV_DATANODE_ZONE"] == ("file", "file")
+    assert broken.exit_code == 2
+
+
+def test_given_a_person_then_a_table_of_flags_and_variables(run: Run) -> None:
+    text = run("config").stdout
+
+    for word in ("--phi-threshold", "METASRV_DATANODE_ROOT", "(required)", "metasrv datanode"):
+        assert word in text
+
+
+def test_given_the_flags_that_are_told_then_the_programs_take_them(run: Run) -> None:
+    told = json.loads(run("config", "--format", "json").stdout)
+
+    for name, module in (
+        ("server", "metasrv.server.main"),
+        ("datanode", "dataplane.datanode.main"),
+    ):
+        argv = [*program(module), "--help"]
+        help_text = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+        for setting in told[name]:
+            assert setting["flag"] in help_text

@@ -1,0 +1,81 @@
+"""Which dropped tables are due: their time is over, and their nodes can be told. Pure."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from keys.catalog.catalog import Catalog, Table
+from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.log import (
+    CatalogCreated,
+    CatalogUpdate,
+    Entry,
+    SchemaCreated,
+    TableCreated,
+    TableDropped,
+)
+from metasrv.leadership.purging import due
+from metasrv_base.concurrency.turns import TURN, at_once
+from tests.metasrv.nodes.samples import info, route
+
+DAY_MS = 86_400_000
+
+
+def catalog_of(dropped: dict[int, tuple[str, int | None]]) -> Catalog:
+    """Table id -> the node of its region, and when it was dropped."""
+    entries: list[Entry] = [
+        CatalogCreated(info=CatalogInfo(catalog_id=1, name="main", created_at_ms=0)),
+        SchemaCreated(info=SchemaInfo(schema_id=1, catalog="main", name="public", created_at_ms=0)),
+    ]
+    for table_id, (node, at_ms) in dropped.items():
+        placed = route(node, table_id)
+        entries.append(TableCreated(info=info(table_id, f"t{table_id}"), route=placed))
+        if at_ms is not None:
+            entries.append(TableDropped(table_id=table_id, dropped_at_ms=at_ms, dropped_by="p"))
+    return Catalog().apply(
+        CatalogUpdate(version=1, at_ms=1, procedure=None, entries=tuple(entries)), 1
+    )
+
+
+def ids(catalog: Catalog, before_ms: int, away: tuple[str, ...] = (), limit: int = 9) -> list[int]:
+    return [table.info.table_id for table in at_once(due(catalog, before_ms, away, limit))]
+
+
+def test_given_dropped_tables_then_those_are_due_whose_time_is_over() -> None:
+    catalog = catalog_of({1: ("dn-1", None), 2: ("dn-1", DAY_MS), 3: ("dn-1", DAY_MS + 1)})
+
+    assert ids(catalog, DAY_MS - 1) == []
+    assert ids(catalog, DAY_MS) == [2]
+    assert ids(catalog, DAY_MS + 1) == [2, 3]
+
+
+def test_given_more_than_may_be_purged_at_once_then_the_oldest_drops_go_first() -> None:
+    catalog = catalog_of({1: ("dn-1", 30), 2: ("dn-1", 10), 3: ("dn-1", 20), 4: ("dn-1", 10)})
+
+    assert ids(catalog, DAY_MS, limit=3) == [2, 4, 3]
+
+
+def test_given_a_node_that_is_away_then_its_tables_wait_and_hold_up_no_others() -> None:
+    catalog = catalog_of({1: ("dn-1", 10), 2: ("dn-2", 20)})
+
+    assert ids(catalog, DAY_MS, ("dn-1",), limit=1) == [2]
+    assert ids(catalog, DAY_MS) == [1, 2]
+
+
+def test_given_many_dropped_tables_then_each_turn_looks_at_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    catalog = catalog_of({number: ("dn-1", number) for number in range(1, 3 * TURN)})
+    looks, everything = [0], catalog.all_dropped
+
+    def counted(_: Catalog) -> Iterator[Table]:
+        for table in everything():
+            looks[-1] += 1
+            yield table
+
+    monkeypatch.setattr(Catalog, "all_dropped", counted)
+    work = due(catalog, DAY_MS, (), 4)
+    looks += (0 for _ in work)
+
+    assert max(looks) <= TURN
+    assert sum(looks) == 3 * TURN - 1

@@ -1,0 +1,177 @@
+"""The loop of the supervisor: its own waiting for the store is no stall, and delays nobody."""
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from immutables import Map
+from structlog.testing import capture_logs
+
+from keys.catalog.catalog import Catalog
+from metasrv.leadership.supervisor import Supervisor
+from metasrv.nodes.detector import PhiConfig, PhiDetector
+from metasrv.nodes.status import HeldBack, NodeEntry, NodeStatus, status_of
+from metasrv.settings.tunables import Maintenance
+from tests.metasrv.nodes.samples import node
+from tests.sim.loop import SimClock, SimLoop, run
+
+NODES = tuple(f"dn-{number}" for number in range(1, 5))
+BEAT_MS = 2_000
+FOUND_MS_MAX = 8_000  # of a death, at a beat of two seconds
+HOUR_MS = 3_600_000
+
+
+@dataclass
+class Book:
+    """As much of a NodeBook as the supervisor looks at."""
+
+    clock: SimClock
+    leases: Any = field(default_factory=lambda: SimpleNamespace(quiet_until_ms=0))
+    held: dict[str, HeldBack] = field(default_factory=dict)
+    alive: set[str] = field(default_factory=lambda: set(NODES))
+
+    def __post_init__(self) -> None:
+        now = self.clock.mono_ms()
+        self.entries = {n: NodeEntry(node(n), PhiDetector(PhiConfig(), now)) for n in NODES}
+
+    def statuses(self) -> tuple[NodeStatus, ...]:
+        now = self.clock.mono_ms()
+        return tuple(status_of(entry, 0, now) for entry in self.entries.values())
+
+    def forgive(self, stalled_ms: int) -> None:
+        for entry in self.entries.values():
+            entry.detector.forgive(stalled_ms)
+
+    async def beat(self) -> None:
+        while True:
+            await self.clock.sleep_ms(BEAT_MS)
+            for name in self.alive:
+                self.entries[name].detector.heard(self.clock.mono_ms())
+
+
+@dataclass
+class SlowManager:
+    """Each submission takes as long as the store does."""
+
+    clock: SimClock
+    takes_ms: int
+    began: dict[str, int] = field(default_factory=dict)
+    stored: set[str] = field(default_factory=set)
+
+    async def submit(self, kind: Any, state: Any, wish: Any) -> None:
+        assert state.node not in self.began, "a second failover of a node"
+        self.began[state.node] = self.clock.mono_ms()
+        await self.clock.sleep_ms(self.takes_ms)
+        self.stored.add(state.node)
+
+    def living(self) -> tuple[Any, ...]:
+        return tuple((name, _entry(name)) for name in self.stored)
+
+
+def _entry(name: str) -> Any:
+    record = SimpleNamespace(kind="failover_node", resource=SimpleNamespace(id=name))
+    return SimpleNamespace(held=SimpleNamespace(record=record))
+
+
+@dataclass
+class Scene:
+    loop: SimLoop
+    takes_ms: int = 0
+    maintenance: Maintenance | None = None
+
+    def __post_init__(self) -> None:
+        self.clock = SimClock(self.loop)
+        self.book, self.manager = Book(self.clock), SlowManager(self.clock, self.takes_ms)
+        catalog = Catalog(nodes=Map({name: Map({1024: 1}) for name in NODES}))
+        supervisor = Supervisor(
+            self.clock,
+            cast(Any, SimpleNamespace(procedure_id=lambda: "p")),
+            cast(Any, SimpleNamespace(catalog=catalog)),
+            cast(Any, self.book),
+            cast(Any, SimpleNamespace(maintenance=self.maintenance)),
+            cast(Any, self.manager),
+        )
+        self.tasks = [
+            self.loop.spawn("server", supervisor.run()),
+            self.loop.spawn("nodes", self.book.beat()),
+        ]
+
+    async def settle(self) -> None:
+        await self.clock.sleep_ms(60_000)
+
+    def kill(self, name: str) -> int:
+        self.book.alive.discard(name)
+        return self.clock.mono_ms()
+
+
+@pytest.mark.parametrize("takes_ms", [5, 5_000, 20_000, HOUR_MS])
+def test_given_a_slow_store_when_a_second_node_dies_then_it_is_found_as_soon_as_the_first(
+    takes_ms: int,
+) -> None:
+    async def main(loop: SimLoop) -> None:
+        at = Scene(loop, takes_ms)
+        await at.settle()
+        first = at.kill("dn-1")
+        await at.clock.sleep_ms(7_000)
+        second = at.kill("dn-2")
+        await at.clock.sleep_ms(takes_ms + 60_000)
+
+        assert at.manager.began["dn-1"] - first < FOUND_MS_MAX
+        assert at.manager.began["dn-2"] - second < FOUND_MS_MAX
+        assert set(at.manager.began) == {"dn-1", "dn-2"}
+
+    with capture_logs() as logs:
+        run(main, 1)
+    assert [line for line in logs if line["event"] == "server_stalled"] == []
+
+
+def test_given_a_server_that_stood_still_for_a_minute_when_it_runs_again_then_no_failover() -> None:
+    async def main(loop: SimLoop) -> None:
+        at = Scene(loop)
+        await at.settle()
+        loop.pause("server", 60_000)
+        alive, at.book.alive = at.book.alive, set()  # nobody is heard meanwhile
+        await at.clock.sleep_ms(60_000)
+        at.book.alive = alive
+        await at.settle()
+
+        assert at.manager.began == {}
+
+    run(main, 1)
+
+
+def test_given_three_of_four_nodes_cut_off_then_it_is_shown_since_when_and_nothing_begins() -> None:
+    async def main(loop: SimLoop) -> None:
+        at = Scene(loop)
+        await at.settle()
+        for name in ("dn-1", "dn-2", "dn-3"):
+            at.kill(name)
+        await at.clock.sleep_ms(10_000)
+        since = {name: one.since_ms for name, one in at.book.held.items()}
+        await at.settle()
+
+        assert at.manager.began == {}
+        assert {name: one.since_ms for name, one in at.book.held.items()} == since
+        assert set(since) == {"dn-1", "dn-2", "dn-3"}
+
+        at.book.alive.add("dn-3")
+        await at.clock.sleep_ms(10_000)
+        assert at.book.held == {}
+        assert set(at.manager.began) == {"dn-1", "dn-2"}
+
+    run(main, 1)
+
+
+def test_given_maintenance_that_ends_when_a_node_dies_then_it_says_until_when() -> None:
+    async def main(loop: SimLoop) -> None:
+        at = Scene(loop, maintenance=Maintenance(enabled=True, expires_at_ms=99))
+        await at.settle()
+        at.kill("dn-1")
+        await at.settle()
+
+        held = at.book.held["dn-1"]
+        assert (held.hold.reason, held.hold.until_ms) == ("maintenance", 99)
+        assert at.manager.began == {}
+
+    run(main, 1)

@@ -1,0 +1,269 @@
+"""Do the keys, the reverse index and the log agree? Asked of raw keys, at every revision.
+
+Written from docs/keyspace.md and G2, G5, G7, G10, without any model of the product: what both
+got wrong in the same way would not be seen. (`metasrv check` is another checker, for operators.)
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from keys.store.kv import Event, Watched
+from tests.keys.model.plain import plain
+from tests.procedures.harness import transitions
+
+Parts = tuple[str, ...]
+SEQUENCED = {"table_id": "table_id", "schema_id": "schema_id", "catalog_id": "catalog_id"}
+
+
+def history_of(log: Iterable[Watched], so_far: "Agreement | None" = None) -> "Agreement":
+    """The agreement after every revision of *log*, with all that was wrong on the way.
+
+    *so_far*: of the revisions before, which goes on.
+    """
+    agreement = so_far or Agreement()
+    for entry in log:
+        agreement.move(entry.revision, entry.events)
+    return agreement
+
+
+@dataclass
+class Agreement:
+    """Keys as parsed JSON, by family, and the log's own idea of the catalog."""
+
+    keys: dict[str, dict[Parts, Any]] = field(default_factory=dict)
+    logged: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """Table id -> what the log says of it."""
+    schemas: set[Parts] = field(default_factory=set)
+    catalogs: set[str] = field(default_factory=set)
+    leaving: set[Parts] = field(default_factory=set)
+    """Catalogs and schemas that are being dropped with all they hold: nothing comes into them."""
+    versions: int = 0
+    at_ms: int = 0
+    epochs: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Region -> its highest epoch so far, and who led it then."""
+    ids_seen: set[int] = field(default_factory=set)
+    effects: dict[str | None, list[str]] = field(default_factory=dict)
+    """Procedure -> the log entries it made."""
+    endings: dict[str, int] = field(default_factory=dict)
+    """Procedure -> how often a history of it was written."""
+    wrong: list[str] = field(default_factory=list)
+
+    def family(self, name: str) -> dict[Parts, Any]:
+        return self.keys.get(name, {})
+
+    def move(self, revision: int, events: Iterable[Event]) -> None:
+        before = len(self.wrong)
+        updates: list[dict[str, Any]] = []
+        for event in events:
+            head, *parts = event.key.decode().split("/")
+            where = tuple(parts)
+            value = None if event.value is None else plain(event.key, event.value)
+            self._changed(head, where, value)
+            if head == "__catalog" and where[0] == "update" and value is not None:
+                updates.append(value)
+            family = self.keys.setdefault(head, {})
+            if value is None:
+                family.pop(where, None)
+            else:
+                family[where] = value
+        for update in sorted(updates, key=lambda update: int(update["version"])):
+            self._log(update)
+        self.wrong += self._disagreements()
+        self.wrong[before:] = [f"revision {revision}: {text}" for text in self.wrong[before:]]
+
+    # ---- how single keys may move
+
+    def _changed(self, head: str, where: Parts, value: Any) -> None:
+        old = self.family(head).get(where)
+        if head == "__procedure_history" and value is not None:
+            self.endings[where[0]] = self.endings.get(where[0], 0) + 1
+        if head in ("__table_info", "__table_route") and old is not None and value is not None:
+            self._must_follow(old["version"], value["version"], f"{head} {where}")
+        if head == "__table_info" and old is not None and value is not None:
+            self.wrong += [f"{head} {where}: {text}" for text in transitions.faults(old, value)]
+        if head == "__table_route" and value is not None:
+            for region in value["region_routes"]:
+                self._epoch(region)
+        if head == "__sequence" and old is not None and value["next"] <= old["next"]:
+            self.wrong.append(f"sequence {where} goes back")
+        if head == "__catalog" and where[0] == "update" and old is not None:
+            self.wrong.append(f"log entry {where} is written twice")
+
+    def _must_follow(self, old: int, new: int, what: str) -> None:
+        if new != old + 1:
+            self.wrong.append(f"{what}: version {new} after {old}")
+
+    def _epoch(self, region: dict[str, Any]) -> None:
+        name, now = region["region_id"], (region["epoch"], region["leader"])
+        epoch, leader = self.epochs.get(name, (0, ""))
+        if now[0] not in (epoch, epoch + 1) or (now[0] == epoch and now[1] != leader):
+            self.wrong.append(f"region {name}: {leader} at {epoch}, then {now[1]} at {now[0]}")
+        self.epochs[name] = now
+
+    # ---- the log
+
+    def _log(self, update: dict[str, Any]) -> None:
+        if update["version"] != self.versions + 1 or update["at_ms"] <= self.at_ms:
+            self.wrong.append(f"log: {update['version']} after {self.versions}, or its time")
+        self.versions, self.at_ms = update["version"], update["at_ms"]
+        made = self.effects.setdefault(update["procedure"], [])
+        for entry in update["entries"]:
+            made.append(entry["op"])
+            self._apply(entry)
+
+    def _apply(self, entry: dict[str, Any]) -> None:
+        if entry["op"].startswith(("catalog.", "schema.")):
+            self._apply_name(entry)
+        else:
+            self._apply_table(entry)
+
+    def _apply_name(self, entry: dict[str, Any]) -> None:
+        match entry["op"]:
+            case "catalog.created":
+                self.catalogs.add(entry["info"]["name"])
+            case "catalog.dropping":
+                self.leaving.add((entry["info"]["name"],))
+            case "catalog.dropped":
+                self.catalogs.remove(entry["name"])
+                self.leaving.discard((entry["name"],))
+            case "schema.dropping":
+                self.leaving.add((entry["info"]["catalog"], entry["info"]["name"]))
+            case "schema.created":
+                self.schemas.add((entry["info"]["catalog"], entry["info"]["name"]))
+            case "schema.dropped":
+                self.schemas.remove((entry["catalog"], entry["name"]))
+                self.leaving.discard((entry["catalog"], entry["name"]))
+
+    def _apply_table(self, entry: dict[str, Any]) -> None:
+        match entry["op"]:
+            case "table.created" | "table.undropped":
+                table_id = entry["info"]["table_id"]
+                if (table_id in self.logged) != (entry["op"] == "table.undropped"):
+                    self.wrong.append(f"log: {entry['op']} of table {table_id}")
+                within = (entry["info"]["catalog"], entry["info"]["schema"])
+                if self.leaving & {within, within[:1]}:
+                    self.wrong.append(f"log: {entry['op']} into {within}, which is being dropped")
+                self.logged[table_id] = {"info": entry["info"], "route": entry["route"]}
+            case "table.renamed" | "table.altered" | "tables.exchanged":
+                for info in (entry[one] for one in ("info", "first", "second") if one in entry):
+                    self.logged[info["table_id"]]["info"] = info
+            case "table.dropped":
+                self.logged[entry["table_id"]]["dropped"] = entry["dropped_at_ms"]
+            case "table.purged":
+                if "dropped" not in self.logged.pop(entry["table_id"], {}):
+                    self.wrong.append(f"log: {entry['op']} of table {entry['table_id']}")
+            case "route.changed":
+                route = self.logged[entry["table_id"]]["route"]
+                new = {region["region_id"]: region for region in entry["regions"]}
+                routes = [new.get(r["region_id"], r) for r in route["region_routes"]]
+                self.logged[entry["table_id"]]["route"] = {
+                    **route,
+                    "version": entry["version"],
+                    "region_routes": routes,
+                }
+
+    # ---- what must be true at each revision
+
+    def _disagreements(self) -> list[str]:
+        if not self.family("__catalog"):
+            return []
+        return [*self._names(), *self._routes(), *self._removed(), *self._logs(), *self._records()]
+
+    def _names(self) -> Iterator[str]:
+        infos, names = self.family("__table_info"), self.family("__table_name")
+        borne = {
+            (info["catalog"], info["schema"], info["name"]): info["table_id"]
+            for info in infos.values()
+        }
+        if borne != {where: name["table_id"] for where, name in names.items()}:
+            yield f"names {sorted(names)} and infos {sorted(borne)}"
+        for info in infos.values():
+            if (info["catalog"], info["schema"]) not in self.family("__schema_name"):
+                yield f"table {info['table_id']} in a schema that does not exist"
+        if set(self.family("__schema_name")) != self.schemas:
+            yield f"schemas {set(self.family('__schema_name')) ^ self.schemas}"
+        catalogs = {where[0] for where in self.family("__catalog_name")}
+        if catalogs != self.catalogs:
+            yield f"catalogs {catalogs ^ self.catalogs}"
+        marked = {
+            where
+            for name in ("__catalog_name", "__schema_name")
+            for where, value in self.family(name).items()
+            if value["dropping"] is not None
+        }
+        if marked != self.leaving:
+            yield f"marked {marked}, by the log {self.leaving}"
+
+    def _routes(self) -> Iterator[str]:
+        infos, routes = self.family("__table_info"), self.family("__table_route")
+        if infos.keys() != routes.keys():
+            yield f"infos {sorted(infos)} and routes {sorted(routes)}"
+        held: dict[Parts, tuple[int, list[int]]] = {}
+        for (table,), route in routes.items():
+            numbers = [int(region["region_id"]) for region in route["region_routes"]]
+            if {number >> 32 for number in numbers} != {int(table)}:
+                yield f"route {table} has regions of another table"
+            if [number & 0xFFFFFFFF for number in numbers] != list(range(len(numbers))):
+                yield f"route {table} has regions {numbers}"
+            for region, number in zip(route["region_routes"], numbers, strict=True):
+                mine = held.setdefault((region["leader"], table), (route["version"], []))
+                mine[1].append(number & 0xFFFFFFFF)
+        index = {
+            where: (value["version"], value["regions"])
+            for where, value in self.family("__dn_table").items()
+        }
+        if index != held:
+            yield f"reverse index {index} and routes {held}"
+
+    def _removed(self) -> Iterator[str]:
+        infos = self.family("__removed-__table_info")
+        routes = self.family("__removed-__table_route")
+        names = {where[3]: where[:3] for where in self.family("__removed-__table_name")}
+        if not infos.keys() == routes.keys() == {(table,) for table in names}:
+            yield f"removed: {sorted(infos)}, {sorted(routes)}, {sorted(names)}"
+        if infos.keys() & self.family("__table_info").keys():
+            yield "a table lives and is removed"
+
+    def _logs(self) -> Iterator[str]:
+        updates = [where for where in self.family("__catalog") if where[0] == "update"]
+        stored = self.family("__catalog")[("version",)]
+        if not stored["version"] == self.versions == len(updates):
+            yield f"version {stored['version']}, {len(updates)} updates"
+        living = {
+            int(table): (info, self.family("__table_route").get((table,)))
+            for (table,), info in self.family("__table_info").items()
+        }
+        dropped = {
+            int(table): (gone["info"], self.family("__removed-__table_route")[(table,)]["route"])
+            for (table,), gone in self.family("__removed-__table_info").items()
+        }
+        for which, keys in ((False, living), (True, dropped)):
+            logged = {
+                table: (said["info"], said["route"])
+                for table, said in self.logged.items()
+                if ("dropped" in said) is which
+            }
+            if logged != keys:
+                yield f"the log says {logged}, the keys {keys}"
+        self.ids_seen |= living.keys()
+        for name, attribute in SEQUENCED.items():
+            family = {"table_id": living}.get(attribute)
+            following = self.family("__sequence").get((name,))
+            if family and following and max(family) >= following["next"]:
+                yield f"sequence {name} at {following['next']}, id {max(family)} exists"
+
+    def _records(self) -> Iterator[str]:
+        records, histories = self.family("__procedure"), self.family("__procedure_history")
+        known = records.keys() | histories.keys()
+        if records.keys() & histories.keys():
+            yield "a procedure lives and is over"
+        for digest, held in self.family("__idempotency").items():
+            if (held["procedure"],) not in known:
+                yield f"key {digest} of a procedure that never was"
+        for procedure, made in self.effects.items():
+            if procedure is not None and (procedure,) not in known:
+                yield f"{made} by a procedure that never was"
+        numbers = [record["submission"] for record in records.values()]
+        if len(set(numbers)) != len(numbers):
+            yield f"submission numbers {numbers}"

@@ -1,0 +1,41 @@
+"""One life of a kind, to be crashed anywhere: what is there, what is asked, how it may end."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from keys.model.records import Outcome, Submission
+from keys.store.kv import Compare
+from procedures.machine import ProcedureState
+from tests.fakes.cluster import Cluster
+from tests.procedures.harness.ends import Check, nothing
+
+DIGEST = "ab" * 32
+FULL = Outcome.SUCCEEDED
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    name: str
+    kind: str
+    state: ProcedureState
+    given: Callable[[Cluster, Compare], Awaitable[None]]
+    ends: Mapping[Outcome, Check]
+    """The legal ends, each with what must then be true."""
+    client: Mapping[str, object] | None = None
+    cancel_after_ms: int | None = None
+    """The client asks for the procedure to be cancelled then."""
+    deadline_ms: int | None = None
+    """Of the kind, where its own would make a long life of retries."""
+    dead_holder: bool = False
+    """A holder that used the table has just died: its schema lease is waited for once."""
+    undone: Check = nothing
+    """How it may also end where a store or a node refuses it."""
+
+
+def submission(scenario: Scenario) -> Submission:
+    required = dict(scenario.client or {})
+    statement = {"method": "POST", "path": "/v1/x", "body": {}}
+    base = Submission(
+        submitted_by="anna", request_id="r-1", statement=statement, idempotency=DIGEST
+    )
+    return base.model_copy(update=required)

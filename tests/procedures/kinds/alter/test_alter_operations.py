@@ -1,0 +1,194 @@
+"""What the operations of one alter come to, without a store: moves, edits and refusals."""
+
+import pytest
+
+from keys.model.tables import Index, TableInfo
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import MetaError
+from metasrv_base.schema.partition import HashRule
+from procedures.elements.moves import Move, Next, back, moved, over_brink, to_brink, to_end
+from procedures.kinds.alter.alter_operations import (
+    AddColumn,
+    AddIndex,
+    DropColumn,
+    DropIndex,
+    DropNotNull,
+    Operation,
+    RenameColumn,
+    SetDefault,
+    drafted,
+    edited,
+)
+from tests.procedures.harness.ends import TABLE
+from tests.procedures.harness.online import ALTERS, wide_info
+from tests.procedures.harness.tables import table_info
+
+ADD = AddColumn(name="seats", type="int32", nullable=False, default=1)
+INDEXED = wide_info().model_copy(
+    update={
+        "indexes": (Index(id=1, name="by_note", columns=(2,), unique=False),),
+        "next_index_id": 2,
+        "partition": HashRule(columns=(1,), count=3),
+    }
+)
+
+
+def until_end(info: TableInfo, moves: tuple[Move, ...], following: Next) -> list[TableInfo]:
+    """Each version on one leg of the way."""
+    versions = [info]
+    while (new := moved(versions[-1], moves, following)) != versions[-1]:
+        versions.append(new)
+    return versions
+
+
+def states(info: TableInfo) -> dict[str, str]:
+    return {column.name: column.state.value for column in info.columns}
+
+
+@pytest.mark.parametrize(
+    ("operations", "pointer", "code"),
+    [
+        ((ADD, ADD), "/operations/1/column/name", "already-exists"),
+        (
+            (DropColumn(name="size"), AddColumn(name="SIZE", type="int8")),
+            "/operations/1/column/name",
+            "already-exists",
+        ),
+        (
+            (RenameColumn(name="note", new_name="n"), AddColumn(name="note", type="int8")),
+            "/operations/1/column/name",
+            "already-exists",
+        ),
+        (
+            (DropColumn(name="size"), RenameColumn(name="note", new_name="size")),
+            "/operations/1/new_name",
+            "already-exists",
+        ),
+        ((DropColumn(name="id"),), "/operations/0/name", "invalid-schema-change"),
+        ((DropColumn(name="no"),), "/operations/0/name", "invalid-schema-change"),
+        (
+            (DropColumn(name="size"), DropColumn(name="size")),
+            "/operations/1/name",
+            "invalid-schema-change",
+        ),
+        ((ADD, DropColumn(name="seats")), "/operations/1/name", "invalid-schema-change"),
+        ((DropNotNull(name="id"),), "/operations/0/name", "invalid-schema-change"),
+        (
+            (ADD, SetDefault(name="seats", default=2)),
+            "/operations/1/name",
+            "invalid-schema-change",
+        ),
+        ((SetDefault(name="note", default=7),), "/operations/0/default", "invalid-request"),
+        (
+            (AddColumn(name="x", type="int8", after="no"),),
+            "/operations/0/after",
+            "invalid-schema-change",
+        ),
+    ],
+)
+def test_given_operations_that_cannot_be_then_the_place_is_named(
+    operations: tuple[Operation, ...], pointer: str, code: str
+) -> None:
+    with pytest.raises(MetaError) as refused:
+        drafted(wide_info(), operations)
+
+    assert (refused.value.facts["pointer"], refused.value.code) == (pointer, code)
+
+
+@pytest.mark.case("online 50")
+def test_given_an_index_over_a_column_when_dropped_then_both_leave_in_the_same_versions() -> None:
+    draft = drafted(INDEXED, (DropColumn(name="note"),))
+
+    brink = until_end(draft.entered, draft.moves, to_brink)
+    over = moved(brink[-1], draft.moves, over_brink)
+    end = until_end(over, draft.moves, to_end)
+
+    versions = [*brink, over, *end[1:]]
+    of_column = [states(info).get("note", "absent") for info in versions]
+    of_index = [[one.state.value for one in info.indexes] or ["absent"] for info in versions]
+    assert of_column == ["public", "write-only", "delete-only", "absent"]
+    assert of_index == [[state] for state in of_column]
+
+
+@pytest.mark.parametrize(
+    ("operation", "code"),
+    [
+        (AddIndex(name="BY_NOTE", columns=("id",), unique=False), "already-exists"),
+        (AddIndex(name="x", columns=("no",), unique=False), "invalid-schema-change"),
+        (AddIndex(name="x", columns=("note",), unique=True), "unique-needs-partition-columns"),
+        (DropIndex(name="no"), "not-found"),
+    ],
+)
+def test_given_an_index_that_cannot_be_then_it_is_refused(operation: Operation, code: str) -> None:
+    """Of that name there is one until it is gone, however far it has come."""
+    hidden = INDEXED.indexes[0].model_copy(update={"state": ElementState.DELETE_ONLY})
+
+    with pytest.raises(MetaError) as refused:
+        drafted(INDEXED.model_copy(update={"indexes": (hidden,)}), (operation,))
+
+    assert refused.value.code == code
+
+
+def test_given_a_table_of_one_region_then_any_columns_may_be_unique() -> None:
+    one = table_info(TABLE, "t", 1)
+
+    draft = drafted(one, (AddIndex(name="x", columns=("note",), unique=True),))
+
+    assert [index.columns for index in draft.entered.indexes] == [(2,)]
+
+
+def test_given_changes_of_all_sorts_then_each_goes_its_way_and_one_version_makes_all_public() -> (
+    None
+):
+    draft = drafted(wide_info(), ALTERS.operations)
+
+    brink = until_end(draft.entered, draft.moves, to_brink)
+    over = edited(moved(brink[-1], draft.moves, over_brink), ALTERS.operations)
+    end = until_end(over, draft.moves, to_end)
+
+    assert [states(info).get("seats") for info in brink] == ["absent", "delete-only", "write-only"]
+    assert [states(info)["size"] for info in brink] == ["public", "write-only", "write-only"]
+    assert states(over)["seats"] == "public"
+    assert states(over)["size"] == "delete-only"
+    assert "size" not in states(end[-1])
+    assert set(states(end[-1]).values()) == {"public"}
+
+
+@pytest.mark.case("online 48")
+def test_given_a_column_without_any_default_when_it_goes_then_others_can_still_insert() -> None:
+    """A18: who does not know the column any more writes rows that who knows it must read."""
+    draft = drafted(wide_info(), (DropColumn(name="size"),))
+
+    hidden = moved(draft.entered, draft.moves, to_brink)
+    again = moved(hidden, draft.moves, back)
+
+    (size,) = [column for column in hidden.columns if column.name == "size"]
+    assert (size.state, size.nullable, size.origin_default) == ("write-only", False, "0.00")
+    assert again == wide_info()
+
+
+def test_given_not_null_when_it_goes_then_it_is_a_constraint_on_its_way() -> None:
+    draft = drafted(wide_info(), (DropNotNull(name="code"),))
+
+    hidden = moved(draft.entered, draft.moves, to_brink)
+    gone = moved(hidden, draft.moves, over_brink)
+
+    (constraint,) = hidden.constraints
+    assert (constraint.kind, constraint.columns) == ("not-null", (4,))
+    assert constraint.state is ElementState.WRITE_ONLY
+    assert [c.nullable for c in hidden.columns if c.name == "code"] == [True]
+    assert gone.constraints == ()
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_given_any_state_when_it_goes_back_then_only_ids_are_taken(steps: int) -> None:
+    draft = drafted(wide_info(), ALTERS.operations)
+    info = draft.entered
+    for _ in range(steps):
+        info = moved(info, draft.moves, to_brink)
+
+    rest = until_end(info, draft.moves, back)
+
+    ids = {"next_column_id": 5, "next_constraint_id": 1}
+    assert rest[-1].model_copy(update=ids) == wide_info()
+    assert len(rest) == steps + 1

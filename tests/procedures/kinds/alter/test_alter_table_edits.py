@@ -1,0 +1,38 @@
+"""What an alter edits makes no schema version, and still must be known before it is answered."""
+
+import pytest
+
+from keys.model.records import Outcome
+from procedures.kinds.alter.alter_operations import Operation, RenameColumn, SetDefault, SetOptions
+from tests.fakes.holders import LEASE_MS
+from tests.procedures.harness.ends import OTHER
+from tests.procedures.kinds.alter.test_alter_table import HOLDER, Change, online
+
+
+@pytest.mark.parametrize(
+    ("operation", "is_waited_for"),
+    [
+        (SetDefault(name="note", default="none"), True),
+        (RenameColumn(name="note", new_name="text"), True),
+        (SetOptions(options={"a": "1"}), False),
+    ],
+    ids=["set_default", "rename_column", "set_options"],
+)
+def test_given_a_silent_holder_when_statements_depend_on_an_edit_then_it_is_waited_for(
+    operation: Operation, is_waited_for: bool
+) -> None:
+    """Else a statement that begins behind the answer could still go by what was before."""
+
+    async def scenario(at: Change) -> None:
+        at.cluster.holders.uses(HOLDER, OTHER, 1)
+        at.cluster.holders.dies(HOLDER)
+        before_ms = at.cluster.clock.mono_ms()
+
+        end = await (await at.submit(operation)).end()
+
+        took_ms = at.cluster.clock.mono_ms() - before_ms
+        assert end.outcome is Outcome.SUCCEEDED
+        assert (await at.info()).schema_version == 1
+        assert (took_ms >= LEASE_MS) == is_waited_for
+
+    online(scenario)

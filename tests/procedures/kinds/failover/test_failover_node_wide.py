@@ -1,0 +1,90 @@
+"""A node that leads many tables: its failover ends, and no record grows with their number."""
+
+import asyncio
+from collections import Counter
+
+from keys.model.families import family_of
+from keys.model.records import Outcome, ProcedureHistory, ProcedureKey
+from keys.model.tables import DatanodeTableKey
+from keys.store.kv import Answer, Compare, Delete, Request
+from keys.store.memory import MemoryKv
+from procedures.kinds.failover.failover_node import FailoverNode
+from tests.fakes.cluster import Cluster
+from tests.procedures.harness.scenarios import with_schema
+from tests.procedures.harness.tables import put_table, table_info
+from tests.procedures.kinds.failover.test_failover_table import start
+from tests.procedures.kinds.log_bytes import sizes_of
+from tests.sim.loop import SimLoop, run
+
+TABLES = 48
+WIDTH = 8
+TIMELINE_BYTES = 4_096  # the last 64 steps: bounded, and full only after some of them
+
+
+class Halfway(MemoryKv):
+    """It tells when half of the tables have left the node."""
+
+    def meet(self) -> None:
+        self.moved, self.halfway = 0, asyncio.Event()
+
+    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+        answer = await super().txn(request, deadline_ms=deadline_ms)
+        deleted = (one.key for one in request.writes if isinstance(one, Delete))
+        self.moved += sum(family_of(key) is DatanodeTableKey for key in deleted)
+        if self.moved >= TABLES // 2:
+            self.halfway.set()
+        return answer
+
+
+async def with_wide_node(cluster: Cluster, fence: Compare) -> None:
+    await with_schema(cluster, fence)
+    for number in range(TABLES):
+        await put_table(cluster, fence, table_info(2_000 + number, f"t{number}", 1), ("dn-1",))
+    cluster.plane.nodes["dn-1"].die()
+
+
+def most_children(cluster: Cluster, parent: str) -> int:
+    """The largest number of children of *parent* that had a record at one moment."""
+    living: set[bytes] = set()
+    most = 0
+    start, end = ProcedureKey.under()
+    for revision in cluster.kv._store.log_from(1):
+        for event in revision.events:
+            if start <= event.key < end and event.key != bytes(ProcedureKey(parent)):
+                living = living - {event.key} if event.value is None else living | {event.key}
+        most = max(most, len(living))
+    return most
+
+
+def test_given_a_node_of_many_tables_when_it_dies_then_it_ends_and_no_record_grows() -> None:
+    """The leader dies half-way."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = Cluster(loop, make_store=Halfway)
+        store = cluster.kv
+        assert isinstance(store, Halfway)
+        store.meet()
+        await with_wide_node(cluster, await cluster.bootstrap())
+        await cluster.started()
+        state = FailoverNode(node="dn-1", reason="test", max_parallel=WIDTH)
+        parent = await start(cluster, "failover_node", state)
+        await store.halfway.wait()
+        moved = store.moved
+        loop.kill(cluster.leader.node)
+
+        assert await cluster.quiet()
+        ended = await cluster.leader.manager.find(parent)
+
+        assert moved < TABLES
+        assert isinstance(ended, ProcedureHistory)
+        assert ended.outcome is Outcome.SUCCEEDED
+        assert ended.result == {"node": "dn-1", "moves": TABLES, "left": [], "left_count": 0}
+        children = Counter(key.split(b"/")[0] for key in cluster.stored())
+        assert children[b"__procedure_history"] == TABLES + 1, "one child for each, and no second"
+        assert most_children(cluster, parent) <= WIDTH
+        sizes = sizes_of(cluster, parent)
+        assert max(sizes) - min(sizes) < TIMELINE_BYTES
+        assert len(sizes) < 2 * TABLES / (WIDTH // 2) + 16
+        assert len(ended.last.trail) <= 3
+
+    run(main, 1)

@@ -1,0 +1,348 @@
+"""Clients that change the catalog while it breaks, and remember what they were told.
+
+Every change bears a token that nobody else uses (a new name, the value of an option), so that the
+log tells whether it happened, and how often. Told `ok`: it must have, once. Told `fail`: never.
+`maybe`: at most once. Some changes are sent again with the same key until an answer is final, some
+once with patience, some are sent and forgotten.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import httpx
+
+from metasrv_base.clock import SystemClock
+from tests.process.harness.rig import table_spec
+
+PUBLIC = "/v1/catalogs/main/schemas/public/tables"
+SCHEMAS = "/v1/catalogs/main/schemas"
+FINAL = frozenset({"succeeded", "cancelled", "rolled_back", "failed"})
+# Answers that say: nothing was done. 503 too; 504 says that it is not known.
+NOT_DONE = frozenset({404, 409, 412, 422, 429, 503})
+PAUSE_MS = 100
+ANSWER_S = 8.0
+SHARED = ("shared_a", "shared_b", "shared_c")
+MINE_MAX = 6  # tables that one client keeps
+
+
+class Manner(Enum):
+    """How a client treats what is not answered."""
+
+    RETRIES = "retries"
+    ONCE = "once"
+    FORGETS = "forgets"
+
+
+@dataclass(slots=True)
+class Wish:
+    """One change as it was asked for, and what its client knows of it."""
+
+    op: str
+    token: str
+    """Found in the log if it happened."""
+    method: str
+    path: str
+    body: Any = None
+    key: str = ""
+    told: str = "maybe"
+    procedure: str | None = None
+    version: int | None = None
+    sent: int = 0
+    begun_ms: int = 0
+    told_ms: int = 0
+    """When its client had its last word."""
+
+
+@dataclass(slots=True)
+class Table:
+    """A table that is this client's alone, as far as it knows."""
+
+    name: str
+    is_dropped: bool = False
+
+
+@dataclass
+class Client:
+    """One of several; its chances are its own seed's."""
+
+    number: int
+    urls: Sequence[str]
+    manner: Manner
+    http: httpx.AsyncClient
+    until_ms: int
+    wishes: list[Wish] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    statuses: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+    """Answers that no server may give, whatever happens to it."""
+
+    def __post_init__(self) -> None:
+        self._clock = SystemClock()
+        self._rng = random.Random(self.number)
+
+    @property
+    def _is_over(self) -> bool:
+        return self._clock.mono_ms() >= self.until_ms
+
+    async def run(self) -> None:
+        while not self._is_over:
+            await self._change(*self._choose())
+            await self._clock.sleep_ms(self._rng.randrange(2 * PAUSE_MS))
+
+    # What to ask for ---------------------------------------------------------------------------
+
+    def _choose(self) -> tuple[Wish, Table | None]:
+        number = len(self.wishes)
+        token = f"c{self.number}_{number}"
+        dice = self._rng.random()
+        living = [table for table in self.tables if not table.is_dropped]
+        if dice < 0.08:
+            return Wish("schema.created", token, "POST", SCHEMAS, {"name": token}), None
+        if dice < 0.25:
+            name = self._rng.choice(SHARED)
+            return self._about_shared(name, token), None
+        if not living or (dice < 0.5 and len(living) < MINE_MAX):
+            wish = Wish("table.created", token, "POST", PUBLIC, table_spec(token))
+            return wish, Table(token)
+        table = self._rng.choice(self.tables)
+        path = f"{PUBLIC}/{table.name}"
+        if table.is_dropped:
+            body = {"new_name": token}
+            return Wish("table.undropped", token, "POST", f"{path}/undrop", body), table
+        if dice < 0.65:
+            return Wish(
+                "table.renamed", token, "POST", f"{path}/rename", {"new_name": token}
+            ), table
+        if dice < 0.85:
+            change = {"op": "set_options", "options": {"app.token": token}}
+            asked = {"operations": [change]}
+            return Wish("table.altered", token, "POST", f"{path}/alter", asked), table
+        return Wish("table.dropped", "", "DELETE", path), table
+
+    def _about_shared(self, name: str, token: str) -> Wish:
+        """A name that every client wants: made, or taken out of the others' way."""
+        if self._rng.random() < 0.6:
+            spec = {**table_spec(name, regions=1), "options": {"app.token": token}}
+            return Wish("table.created", token, "POST", PUBLIC, spec)
+        path, body = f"{PUBLIC}/{name}/rename", {"new_name": token}
+        return Wish("table.renamed", token, "POST", path, body)
+
+    # Asking ------------------------------------------------------------------------------------
+
+    async def _change(self, wish: Wish, table: Table | None) -> None:
+        wish.key = f"key-{self.number}-{len(self.wishes)}"
+        self.wishes.append(wish)
+        wish.begun_ms = self._clock.mono_ms()
+        if self.manner is Manner.FORGETS:
+            await self._forget(wish)
+        else:
+            await self._follow(wish)
+        wish.told_ms = self._clock.mono_ms()
+        self._remember(wish, table)
+
+    async def _forget(self, wish: Wish) -> None:
+        """Sent, accepted perhaps, and never asked about again."""
+        answer = await self._send(wish, wait_s=0)
+        if answer is None or answer.status_code not in NOT_DONE | {202}:
+            return
+        if answer.status_code == 202:
+            wish.procedure = answer.json()["id"]
+        else:
+            wish.told = "fail"
+
+    async def _follow(self, wish: Wish) -> None:
+        while True:
+            answer = await self._send(wish, wait_s=3)
+            if answer is not None and self._is_final(wish, answer):
+                return
+            if answer is not None and answer.status_code == 202:
+                await self._wait_for(wish, answer.json())
+                return
+            if self.manner is Manner.ONCE or self._is_over:
+                return
+            await self._clock.sleep_ms(PAUSE_MS)
+
+    def _is_final(self, wish: Wish, answer: httpx.Response) -> bool:
+        status = answer.status_code
+        if status in (200, 201, 204):
+            wish.told = "ok"
+            version = answer.headers.get("catalog-version")
+            wish.version = int(version) if version is not None else None
+            return True
+        # Of a copy it says nothing about the copies before it: 503 may come after one that arrived.
+        if status in NOT_DONE and wish.sent == 1 and (status != 503 or self.manner is Manner.ONCE):
+            wish.told = "fail"
+            return True
+        if status in NOT_DONE - {503, 429}:
+            # Judged anew, or the recorded end of the same procedure: either way nothing is to come.
+            wish.told = "fail" if "procedure_id" in answer.json() else "maybe"
+            return True
+        return False
+
+    async def _wait_for(self, wish: Wish, document: Mapping[str, Any]) -> None:
+        """202 is a promise: the procedure ends, and any server can say how."""
+        wish.procedure = document["id"]
+        while not self._is_over:
+            answer = await self._get(f"/v1/procedures/{wish.procedure}")
+            if answer is not None and answer.status_code == 200:
+                found = answer.json()
+                if found["state"] in FINAL:
+                    wish.told = "ok" if found["state"] == "succeeded" else "fail"
+                    wish.version = found["catalog_version"]
+                    return
+            await self._clock.sleep_ms(PAUSE_MS)
+
+    async def _send(self, wish: Wish, wait_s: int) -> httpx.Response | None:
+        wish.sent += 1
+        headers = {"idempotency-key": wish.key, "x-request-id": wish.key}
+        if wait_s:
+            headers["prefer"] = f"wait={wait_s}"
+        url = self._rng.choice(list(self.urls)) + wish.path
+        try:
+            answer = await self.http.request(
+                wish.method, url, json=wish.body, headers=headers, timeout=ANSWER_S
+            )
+        except httpx.ConnectError:
+            self.statuses["not connected"] += 1
+            return None
+        except httpx.TransportError:
+            self.statuses["no answer"] += 1
+            return None
+        self.statuses[str(answer.status_code)] += 1
+        if answer.status_code == 500:
+            self.faults.append(f"{wish.op} {wish.token} at {url}: {answer.text}")
+        return answer
+
+    async def _get(self, path: str) -> httpx.Response | None:
+        try:
+            return await self.http.get(
+                self._rng.choice(list(self.urls)) + path,
+                headers={"prefer": "wait=1"},
+                timeout=ANSWER_S,
+            )
+        except httpx.TransportError:
+            return None
+
+    def _remember(self, wish: Wish, table: Table | None) -> None:
+        """What is certain is used again; a table of which something is not known is let go."""
+        if table is None:
+            return
+        if wish.told == "maybe":
+            self.tables = [one for one in self.tables if one is not table]
+        elif wish.told == "ok":
+            self._changed(wish, table)
+
+    def _changed(self, wish: Wish, table: Table) -> None:
+        match wish.op:
+            case "table.created":
+                self.tables.append(table)
+            case "table.renamed":
+                table.name = wish.token
+            case "table.undropped":
+                table.name, table.is_dropped = wish.token, False
+            case "table.dropped":
+                table.is_dropped = True
+
+
+def clients_of(
+    urls: Sequence[str], *, count: int, until_ms: int, http: httpx.AsyncClient
+) -> list[Client]:
+    """Of three one retries, one asks once, one forgets."""
+    manners = list(Manner)
+    return [
+        Client(number, urls, manners[number % len(manners)], http, until_ms)
+        for number in range(count)
+    ]
+
+
+# Judging ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """One entry of the catalog log."""
+
+    version: int
+    op: str
+    procedure: str | None
+    tokens: frozenset[str]
+
+
+def logged_of(updates: Mapping[int, Mapping[str, Any]]) -> Iterator[Logged]:
+    """A table that is hidden before it goes, or shown again, is altered too, and bears nobody's
+    token: its options are those of before."""
+    states: dict[str, str] = {}
+    for version, update in sorted(updates.items()):
+        for entry in update["entries"]:
+            info = entry.get("info") or {}
+            tokens = {info.get("name", ""), info.get("options", {}).get("app.token", "")}
+            if "table_id" in info:
+                before, state = states.get(info["table_id"]), info.get("state", "public")
+                is_shown_or_hidden = before is not None and before != state
+                tokens = set() if entry["op"] == "table.altered" and is_shown_or_hidden else tokens
+                states[info["table_id"]] = state
+            yield Logged(version, entry["op"], update["procedure"], frozenset(tokens))
+
+
+def wrong_of(
+    clients: Sequence[Client],
+    updates: Mapping[int, Mapping[str, Any]],
+    endings: Mapping[str, Mapping[str, Any]],
+) -> list[str]:
+    """Every promise that was broken. *endings*: histories of procedures, by id."""
+    wrong = [fault for client in clients for fault in client.faults]
+    wrong += out_of_order(wish for client in clients for wish in client.wishes)
+    wrong += [f"version {v} is missing" for v in range(1, len(updates) + 1) if v not in updates]
+    logged = list(logged_of(updates))
+    for wish in (wish for client in clients for wish in client.wishes):
+        made = _made_by(wish, logged, endings)
+        times = len(made)
+        if times > 1 or (wish.told == "ok" and times != 1) or (wish.told == "fail" and times):
+            wrong.append(f"{wish} happened {times} times")
+        # An undrop goes on to open its regions: it is told of its last version, not its first.
+        by = {one.version for one in logged if made and one.procedure == made[0].procedure}
+        if wish.version is not None and made and wish.version not in by:
+            wrong.append(f"{wish} was told of a version that is none of {sorted(by)}")
+        if wish.procedure is not None and wish.procedure not in endings:
+            wrong.append(f"{wish} was accepted and has no end")
+    ids = [
+        entry["info"]["table_id"]
+        for update in updates.values()
+        for entry in update["entries"]
+        if entry["op"] == "table.created"
+    ]
+    wrong += [f"table id {id} was given {n} times" for id, n in Counter(ids).items() if n > 1]
+    return wrong
+
+
+def out_of_order(wishes: Iterable[Wish]) -> list[str]:
+    """Changes that began after another was told `ok`, and yet have a lower version than it (G3).
+
+    The version is the witness: it is the order of the store's revisions, so nothing is searched.
+    """
+    known = [wish for wish in wishes if wish.told == "ok" and wish.version is not None]
+    ended = sorted(known, key=lambda wish: wish.told_ms)
+    wrong, newest, following = [], 0, 0
+    for wish in sorted(known, key=lambda wish: wish.begun_ms):
+        while following < len(ended) and ended[following].told_ms < wish.begun_ms:
+            newest = max(newest, ended[following].version or 0)
+            following += 1
+        if (wish.version or 0) < newest:
+            wrong.append(f"{wish} began after version {newest} was told")
+    return wrong
+
+
+def _made_by(
+    wish: Wish, logged: Sequence[Logged], endings: Mapping[str, Mapping[str, Any]]
+) -> list[Logged]:
+    if wish.token:
+        return [one for one in logged if one.op == wish.op and wish.token in one.tokens]
+    # A drop leaves no token in the log; the record of its procedure says whose request it was.
+    mine = {
+        id for id, ended in endings.items() if ended["last"]["client"]["request_id"] == wish.key
+    }
+    return [one for one in logged if one.op == wish.op and one.procedure in mine]

@@ -1,0 +1,108 @@
+"""What must hold at every moment, seen by nobody inside: fences, the catalog, leases.
+
+What is wrong goes to a list of the world, never into the code under test, which may swallow it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from keys.model.records import ProcedureHistory, ProcedureHistoryKey
+from keys.store.kv import Answer, Request
+from keys.store.memory import MemoryKv
+from keys.value import decode
+from tests.procedures.harness.agree import Agreement
+from tests.sim.cluster.nodes import Datanode
+from tests.sim.cluster.servers import Metasrv
+from tests.sim.cluster.store import SEAT, is_of_election
+from tests.sim.loop import SimLoop
+
+
+@dataclass
+class StoreGhost:
+    """Implements tests.sim.cluster.store.Ghost: looks at every transaction as it is applied, and
+    at the keys after every revision.
+    """
+
+    loop: SimLoop
+    kv: MemoryKv
+    sometimes: Counter[str]
+    wrong: Callable[[str], None]
+    agreement: Agreement = field(default_factory=Agreement)
+    revision: int = 0
+    """Up to which the keys have been judged."""
+    _in_doubt: set[Request] = field(default_factory=set)
+
+    def applied(self, host: str, request: Request, answer: Answer) -> None:
+        """G18: who writes compares its seat, and it is the seat that stands."""
+        if request.writes and not is_of_election(request):
+            self._judge(host, request, answer)
+        self.look()
+
+    def told_nothing(self, host: str, request: Request) -> None:
+        if request.writes:
+            self._in_doubt.add(request)
+
+    def _judge(self, host: str, request: Request, answer: Answer) -> None:
+        fences = [one.mod_revision for one in request.compares if one.key == SEAT]
+        held = self.kv._store.get(SEAT)
+        is_deposed = held is None or fences != [held.mod_revision]
+        if is_deposed:
+            said = "taken" if answer.succeeded else "refused"
+            self.sometimes[f"a write of a deposed leader was {said}"] += 1
+        if is_deposed and answer.succeeded:
+            self.wrong(f"fence: {host} wrote under {fences}, the seat is {held}")
+        if not is_deposed and request in self._in_doubt:
+            self._in_doubt.remove(request)
+            was = "had not been done" if answer.succeeded else "had been done"
+            self.sometimes[f"a write in doubt {was}"] += 1
+
+    def look(self) -> None:
+        """Judges every revision that has not been judged."""
+        start, end = ProcedureHistoryKey.under()
+        for entry in self.kv._store.log_from(max(self.revision + 1, self.kv._store.compacted + 1)):
+            self.revision = entry.revision
+            self.loop.trace("revision", entry.revision, sorted(event.key for event in entry.events))
+            before = len(self.agreement.wrong)
+            self.agreement.move(entry.revision, entry.events)
+            for text in self.agreement.wrong[before:]:
+                self.wrong(f"catalog: {text}")
+            for event in entry.events:
+                if start <= event.key < end and event.value is not None:
+                    history = decode(ProcedureHistory, event.value, key=event.key.decode())
+                    self.sometimes[f"a procedure ended: {history.outcome}"] += 1
+                    self.sometimes[f"a procedure ended: {history.last.kind}"] += 1
+
+
+@dataclass
+class LeaseGhost:
+    """G31: at any moment at most one node would accept a write of a region."""
+
+    sometimes: Counter[str]
+    wrong: Callable[[str], None]
+    is_judged: bool
+    """False: clocks run further apart than leases allow for, and only rows are safe."""
+
+    def look(self, nodes: Iterable[Datanode]) -> None:
+        holders: dict[int, list[str]] = {}
+        for node in nodes:
+            if not node.is_up or node.service is None:
+                continue
+            for slot in node.service.regions:
+                if slot.owner is None or slot.owner.stopped_by is not None:
+                    continue
+                if node.service.regions.has_lease(slot.region_id, slot.epoch):
+                    holders.setdefault(slot.region_id, []).append(f"{node.name} at {slot.epoch}")
+                else:
+                    self.sometimes["a node that stopped by its own clock"] += 1
+        for region, found in holders.items():
+            if len(found) > 1:
+                self.sometimes["two nodes with a lease of one region"] += 1
+                if self.is_judged:
+                    self.wrong(f"lease: region {region} is held by {found}")
+
+
+def look_at_leaders(servers: Iterable[Metasrv], sometimes: Counter[str]) -> None:
+    leading = [server for server in servers if server.is_up and server.state is not None]
+    if sum(server.state is not None and server.state.term is not None for server in leading) > 1:
+        sometimes["two servers that believe they lead"] += 1

@@ -1,0 +1,136 @@
+"""A datanode in the simulation: its real parts over a disk in memory and a network that fails."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from dataplane.datanode.http.app import build_app
+from dataplane.datanode.membership.heartbeat import Heart, World
+from dataplane.datanode.membership.membership import Identity, Membership
+from dataplane.datanode.membership.metasrv import HttpLeader
+from dataplane.datanode.metrics import NodeMetrics
+from dataplane.datanode.orders.journal import open_journal
+from dataplane.datanode.orders.orders import OrderDesk
+from dataplane.datanode.regions.leases import RegionLeases
+from dataplane.datanode.regions.regions import Regions
+from dataplane.datanode.regions.rows import RowDesk
+from dataplane.datanode.regions.store import DiskStore
+from dataplane.datanode.service import Service
+from dataplane.datanode.upkeep.merging import Merging
+from dataplane.datanode.upkeep.upkeep import Upkeep
+from dataplane.region.files.block_cache import BlockCache
+from dataplane.region.place import RegionLimits
+from metasrv_base.clock import Clock
+from metasrv_base.errors import Conflict, Unavailable
+from metasrv_base.wire.http.client import HttpClient
+from metasrv_base.wire.node.nodes import NodeResources
+from tests.sim.cluster.disks import Disks, ProcessDisk
+from tests.sim.cluster.net import Network, Wire
+from tests.sim.loop import SimLoop
+
+RESOURCES = NodeResources(
+    cpu_cores=2,
+    memory_bytes=1 << 33,
+    memory_free_bytes=1 << 32,
+    disk_bytes=1 << 40,
+    disk_free_bytes=1 << 39,
+)
+
+
+class Machine:
+    """Implements dataplane.datanode.membership.heartbeat.Machine."""
+
+    async def folders(self) -> tuple[str, ...]:
+        return ()
+
+    async def resources(self) -> NodeResources:
+        return RESOURCES
+
+
+@dataclass(eq=False)
+class Datanode:
+    """A machine, and the process on it while there is one."""
+
+    name: str
+    loop: SimLoop
+    network: Network
+    disks: Disks
+    clock: Clock
+    metasrvs: Sequence[str]
+    limits: RegionLimits
+    node: str = ""
+    """Of the loop; the process that was started last."""
+    disk: ProcessDisk | None = None
+    service: Service | None = None
+    gave_up: bool = False
+    """It ended by itself, as a process does that may never serve again."""
+    _numbers: "count[int]" = field(default_factory=lambda: count(1))
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.name}:9000"
+
+    @property
+    def root(self) -> str:
+        return f"/{self.name}/data"
+
+    @property
+    def is_up(self) -> bool:
+        return bool(self.node) and not self.loop.is_dead(self.node)
+
+    def start(self) -> None:
+        assert not self.is_up, "one process for a root"
+        self.gave_up = False
+        number = next(self._numbers)
+        self.node = f"{self.name}#{number}"
+        self.disk = ProcessDisk(self.disks, self.loop, self.node, on_death=self.kill)
+        self.loop.spawn(self.node, self._live(self.disk, f"{self.name}-{number}"))
+
+    def kill(self) -> None:
+        if self.is_up:
+            self.loop.kill(self.node)
+            self.network.died(self.node)
+            self.service = None
+
+    def lose_power(self, kept_bytes: int, kept_names: bool, torn: int | None = None) -> None:
+        """What was not synced is gone, or some of it (MemoryStore.crash)."""
+        self.kill()
+        self.disks.store(self.root).crash(kept_bytes, kept_names, torn)
+
+    async def _live(self, disk: ProcessDisk, incarnation: str) -> None:
+        try:
+            await self._run(disk, incarnation)
+        except* (Conflict, Unavailable) as group:  # a newer process has its id; or its disk failed
+            self.loop.trace("gave up", self.node, str(group.exceptions[0]))
+            self.kill()
+            self.gave_up = True
+
+    async def _run(self, disk: ProcessDisk, incarnation: str) -> None:
+        """As dataplane.datanode.main puts it together."""
+        journal = await asyncio.to_thread(open_journal, disk, self.root, self.name)
+        identity = Identity(self.name, incarnation, self.url, f"zone-{self.name}", self.root)
+        client = HttpClient(self.metasrvs, transport=Wire(self.network))
+        leases = RegionLeases(incarnation)
+        store = DiskStore(disk, self.clock, self.root, self.limits, BlockCache(1 << 20), ("/",))
+        async with asyncio.TaskGroup() as tasks:
+
+            def spawn(work: Coroutine[Any, Any, None]) -> object:
+                return tasks.create_task(work)
+
+            regions = Regions(store, leases, self.clock, spawn)
+            desk = OrderDesk(journal, regions)
+            membership = Membership(identity, journal.state.cluster_id)
+            world = World(HttpLeader(client), Machine(), self.clock, leases)
+            heart = Heart(membership, desk, journal, regions, world)
+            metrics = NodeMetrics()
+            rows = RowDesk(regions)
+            self.service = Service(
+                membership, desk, regions, rows, leases, self.clock, metrics, heart.execute
+            )
+            self.network.listen(self.url, self.node, build_app(self.service))
+            tasks.create_task(heart.run())
+            tasks.create_task(heart.run_instructions())
+            tasks.create_task(Upkeep(regions, self.clock).run())
+            tasks.create_task(Merging(regions, self.clock, metrics).run())
