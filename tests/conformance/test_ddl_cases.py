@@ -23,7 +23,7 @@ from tests.procedures.harness.scenarios import (
     with_two_tables,
 )
 from tests.procedures.harness.tables import NODES, table_info, table_route
-from tests.procedures.kinds.test_registry import HERE, alter, begun, drop, finish, rename, undrop
+from tests.procedures.kinds.runs import HERE, alter, begun, drop, finish, rename, undrop
 from tests.sim.loop import SimLoop, run
 
 Given = Callable[[Cluster, Compare], Awaitable[None]]

@@ -20,7 +20,7 @@ from tests.conformance.looking import puts_of
 from tests.fakes.faults import Mode
 from tests.procedures.harness.gates import Gate
 from tests.procedures.harness.leader_office import OPERATOR, SMALL, Office, office
-from tests.procedures.kinds.failover.test_failover_node import children_of
+from tests.procedures.kinds.failover.runs import children_of
 
 
 @pytest.mark.case("greptime 1")

@@ -34,14 +34,14 @@ from procedures.steps import announcing
 from tests.dataplane.frontend.bench import running
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.keys.commit.leading_committer import World, schema
-from tests.metasrv.adapters.test_order_line import NODE, by, create, lines
-from tests.metasrv.nodes.test_book import LEASE_MS, beat
-from tests.metasrv.nodes.test_leases_planted import NODE as LEASED_NODE
-from tests.metasrv.nodes.test_leases_planted import REGION, TTL_MS
+from tests.metasrv.adapters.order_lines import NODE, by, create, lines
+from tests.metasrv.nodes.leader import LEASE_MS, beat
+from tests.metasrv.nodes.lease_times import NODE as LEASED_NODE
+from tests.metasrv.nodes.lease_times import REGION, TTL_MS
 from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.scenarios import MOVED, with_dead_node
-from tests.procedures.kinds.failover.test_failover_table import CLIENT
+from tests.procedures.kinds.failover.runs import CLIENT
 from tests.sim.loop import SimClock, SimLoop, run
 
 # ---- the line of a new leader, begun with an old read, under a clock that was set back

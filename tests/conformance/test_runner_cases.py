@@ -14,7 +14,7 @@ from tests.conformance.trouble import Trouble, troubled
 from tests.fakes.faults import Mode
 from tests.procedures.harness.ends import OTHER, TABLE
 from tests.procedures.harness.leader_office import OPERATOR, SMALL, Office
-from tests.procedures.kinds.failover.test_failover_node import children_of
+from tests.procedures.kinds.failover.runs import children_of
 
 FOR_A_WHILE = Unavailable(what="test")
 FOR_GOOD = Refused(reason="test")

@@ -13,7 +13,7 @@ from tests.fakes.cluster import Cluster
 from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.scenarios import with_table
-from tests.procedures.kinds.test_registry import move_route
+from tests.procedures.kinds.runs import move_route
 from tests.sim.loop import SimLoop, run
 
 

@@ -37,7 +37,7 @@ from tests.crash.planted import (
     without_index,
 )
 from tests.crash.races import race
-from tests.crash.test_two_owners import by_two, seconds_of
+from tests.crash.two_owners import by_two, seconds_of
 from tests.procedures.harness.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.crash

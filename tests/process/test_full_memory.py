@@ -10,8 +10,8 @@ import pytest
 from metasrv.playground.plan import Settings
 from metasrv.playground.playground import Playground
 from metasrv.sdk.connections import connect_async
+from tests.dataplane.datanode.process.loads import FLAGS, rows_bytes
 from tests.dataplane.datanode.process.program import traced
-from tests.dataplane.datanode.process.test_full_memory import FLAGS, rows_bytes
 from tests.process.harness.rig import CALM, Rig, table_spec
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from serving.guard import Bounds
-from tests.metasrv.api.http.test_asked_waiting import end_of
+from tests.metasrv.api.held_up import end_of
 from tests.metasrv.api.rig import TABLES, Server, leader, spec
 from tests.serving.sockets import PATIENCE_S, request, serving
 

@@ -18,9 +18,9 @@ from metasrv.server.main import main as metasrv
 from metasrv_base.token import Tokens, hash_of, line_of
 from serving.guard import Bounds
 from serving.tokens import TokenBook, guarded, secrets_of
-from tests.metasrv.api.http.test_asked_waiting import create_held_up
+from tests.metasrv.api.held_up import create_held_up
 from tests.metasrv.api.rig import Server, beat, follower_of, leader, registration
-from tests.metasrv.service.catalog.test_feed import WATCH
+from tests.metasrv.service.catalog.watch import WATCH
 from tests.serving.sockets import PATIENCE_S, serving
 
 SECRET = "a-secret-of-more-than-twenty-characters"

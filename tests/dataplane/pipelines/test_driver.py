@@ -15,7 +15,7 @@ import pytest
 
 from metasrv_base.wire.node.jobs import ANSWER, DriverReady, JobFailed
 from tests.dataplane.pipelines.conftest import spark_environment
-from tests.metasrv.adapters.test_spark_jobs import job
+from tests.metasrv.adapters.jobs import job
 from tests.processes import group_is_running
 
 pytestmark = pytest.mark.spark

@@ -18,9 +18,9 @@ from metasrv_base.wire.node.orders import IngestFiles, OrderResult
 from tests.dataplane.datanode.process.program import DatanodeProcess
 from tests.dataplane.pipelines.conftest import Warm
 from tests.dataplane.pipelines.rig import Seen
+from tests.node_conformance.entries import INDEX, post_entries
 from tests.node_conformance.metasrv import FakeMetasrv
 from tests.node_conformance.node import COLUMNS, Node, Write
-from tests.node_conformance.test_indexes import INDEX, post_entries
 
 pytestmark = [pytest.mark.spark, pytest.mark.asyncio(loop_scope="session")]
 

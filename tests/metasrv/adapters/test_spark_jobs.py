@@ -13,19 +13,15 @@ import pytest
 from metasrv.adapters.spark_jobs import SparkJobs, SparkSettings
 from metasrv.host.toolchain import checkout
 from metasrv_base.errors import Unavailable
-from metasrv_base.wire.node.inputs import Borrowed, Snapshot
-from metasrv_base.wire.node.jobs import BackfillJob, JobIndex, MoveJob
+from metasrv_base.wire.node.inputs import Snapshot
+from metasrv_base.wire.node.jobs import BackfillJob, JobIndex
 from tests.dataplane.pipelines.rig import Seen
 from tests.fakes.clock import FakeClock
+from tests.metasrv.adapters.jobs import job
 
 pytestmark = pytest.mark.process
 
-NOTHING = Borrowed(region_id="1", epoch=2, root="/new", columns=[], marks=[], files=[], segments=[])
 NO_ROWS = Snapshot(region_id="1", epoch=2, root="/new", columns=[], mark="m", version=1, files=[])
-
-
-def job(does: str, job_id: str = "j") -> MoveJob:
-    return MoveJob(job_id=job_id, procedure=does, attempt="attempts/a", borrowed=NOTHING)
 
 
 @asynccontextmanager

@@ -10,12 +10,12 @@ import pytest
 from metasrv.cli.main import COMMANDS
 from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable
 from metasrv_base.wire.problem.problems import FieldError
+from tests.metasrv.cli.answers import TABLES
 from tests.metasrv.cli.conftest import Run
 from tests.metasrv.cli.rest import Rest
 from tests.metasrv.sdk.samples import small
 from tests.metasrv.sdk.shapes import procedure, table_of
 
-TABLES = "/v1/catalogs/main/schemas/public/tables"
 GROUPS = {
     "table": ("create", "get", "list", "rename", "alter", "drop", "undrop", "route"),
     "index": ("create", "get", "list", "drop"),

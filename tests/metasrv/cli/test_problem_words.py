@@ -6,9 +6,9 @@ import pytest
 
 from metasrv.cli.problem_words import words
 from metasrv_base.errors import Conflict, Refused
+from tests.metasrv.cli.answers import TABLES
 from tests.metasrv.cli.conftest import Run
 from tests.metasrv.cli.rest import Rest
-from tests.metasrv.cli.test_main import TABLES
 from tests.metasrv.sdk.shapes import procedure
 
 

@@ -7,7 +7,7 @@ from metasrv.holders.audit import SchemaAudit, versions_in_use
 from metasrv_base.errors import Unavailable
 from tests.metasrv.holders.leaders import TABLE, Office
 from tests.metasrv.holders.samples import pin
-from tests.procedures.kinds.alter.test_alter_table import HOLDER, REQUIRED, Change, online
+from tests.procedures.kinds.alter.online import HOLDER, REQUIRED, Change, online
 from tests.sim.loop import SimLoop, run
 
 OLD, NEW = 4, 5

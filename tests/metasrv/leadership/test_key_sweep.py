@@ -15,7 +15,7 @@ from metasrv.leadership.key_sweep import PAGES_MAX, ROWS_MAX, KeySweep
 from metasrv.leadership.retention import KEPT_MS_MIN
 from metasrv_base.ids import uuid7
 from tests.metasrv.api.rig import DEADLINE_MS, Server, leader
-from tests.metasrv.leadership.test_retention import CountingKv, idempotency_keys, kv_of
+from tests.metasrv.leadership.counted_store import CountingKv, idempotency_keys, kv_of
 
 SCATTER = 2_654_435_761  # odd: its multiples are in no order
 

@@ -12,10 +12,9 @@ from keys.store.memory import MemoryKv
 from metasrv.leadership.election import Election, Identity, SessionLost, Timing
 from metasrv.nodes.leases import LeaseBook
 from tests.keys.store.faulty import Call, Fault, FaultyKv
+from tests.metasrv.nodes.lease_times import EPOCH, LEASE_MS, NODE, REGION, TTL_MS
 from tests.sim.loop import SimClock, SimLoop, run
 
-LEASE_MS, TTL_MS = 10_000, 5_000
-REGION, EPOCH, NODE = 7, 1, "dn-1"
 RUNS = 200
 TRAVEL_MS_MAX = 8_000  # a request or an answer may take longer than a lease allows for
 

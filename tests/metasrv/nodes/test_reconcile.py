@@ -3,13 +3,9 @@
 import pytest
 
 from keys.catalog.catalog import Catalog
-from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.log import (
-    CatalogCreated,
     CatalogUpdate,
-    Entry,
     RouteChanged,
-    SchemaCreated,
     TableCreated,
     TableDropped,
     TablePurged,
@@ -19,18 +15,10 @@ from metasrv.nodes.reconcile import Reconciled, reconcile
 from metasrv_base.concurrency.turns import TURN
 from metasrv_base.wire.node.nodes import RegionStat
 from metasrv_base.wire.node.orders import CloseRegion, DropRegion, OpenRegion
+from tests.metasrv.nodes.catalogs import catalog_of
 from tests.metasrv.nodes.samples import info, route, stat
 
 REGION = "4398046511104"
-
-
-def catalog_of(*entries: Entry) -> Catalog:
-    first: tuple[Entry, ...] = (
-        CatalogCreated(info=CatalogInfo(catalog_id=1, name="main", created_at_ms=0)),
-        SchemaCreated(info=SchemaInfo(schema_id=1, catalog="main", name="public", created_at_ms=0)),
-    )
-    update = CatalogUpdate(version=1, at_ms=1, procedure=None, entries=first + entries)
-    return Catalog().apply(update, 1)
 
 
 def said(placed: TableRoute, *report: RegionStat, busy: bool = False) -> Reconciled:

@@ -1,7 +1,6 @@
 """The SDK through frontends: tables with indexes, and statements that are done once."""
 
 import asyncio
-from typing import Any
 
 import httpx
 import pyarrow as pa
@@ -10,9 +9,8 @@ import pytest
 from metasrv_base.errors import Conflict, NotFound, Refused, Unavailable, Unknown
 from metasrv_base.wire.problem.problems import problem_of
 from tests.dataplane.frontend.tables import rule
+from tests.metasrv.sdk.row_samples import ROWS
 from tests.metasrv.sdk.scene import ONE, OTHER, body, scene
-
-ROWS: list[dict[str, Any]] = [{"id": id, "a": id, "b": f"w{id}"} for id in range(10)]
 
 
 async def test_given_an_indexed_table_when_used_then_all_goes_through_a_frontend() -> None:

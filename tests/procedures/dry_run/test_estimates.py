@@ -12,8 +12,8 @@ from procedures.dry_run.estimates import (
 )
 from procedures.elements.reorg import PACES_MAX, Reorg, RoundPace, rate_per_s, with_made, with_taken
 from procedures.elements.reorg_width import ReorgWidth
-from tests.procedures.dry_run.test_plan_explained import CLIENT
-from tests.procedures.elements.test_reorg import made
+from tests.procedures.dry_run.clients import CLIENT
+from tests.procedures.elements.reorgs import made
 
 HERE, THERE = Resource.table(1024, "main.public.t"), Resource.table(1025, "main.public.u")
 NOT_YET = RoundPace(rows=0, ms=0)

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 
-from keys.model.records import Submission
 from procedures.dry_run.estimates import Estimates, Rate, RegionSize
 from procedures.dry_run.plan import Obstacle, Plan
 from procedures.dry_run.rehearse import Wish, rehearse
@@ -12,6 +11,7 @@ from procedures.kinds.alter.index_kinds import CREATE_INDEX
 from procedures.kinds.registry import KINDS
 from tests.fakes.cluster import Cluster
 from tests.fakes.holders import LEASE_MS
+from tests.procedures.dry_run.clients import CLIENT
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.online import ALTERS, INDEXES, with_rows, with_wide_table
 from tests.procedures.harness.tables import region_ids
@@ -19,7 +19,6 @@ from tests.sim.loop import SimLoop, run
 
 ADD = AddColumn(name="seats", type="int32", nullable=False, default=100)
 (REGION,) = region_ids(TABLE, 1)
-CLIENT = Submission(submitted_by="anna", request_id="r", statement={})
 
 
 def planned(

@@ -16,7 +16,7 @@ from procedures.kinds.alter.alter_operations import AddColumn, DropNotNull
 from procedures.ports import Drain
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.online import wide_info
-from tests.procedures.kinds.alter.test_alter_table import HOLDER, Change, online
+from tests.procedures.kinds.alter.online import HOLDER, Change, online
 
 SEATS = AddColumn(name="seats", type="int32", nullable=False, default=100)
 STAMP = Stamp(catalog_version=9, submission=1, at_ms=5_000)

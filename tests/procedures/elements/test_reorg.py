@@ -9,7 +9,6 @@ from keys.model.tables import RegionRoute, RegionState
 from procedures.elements.reorg import (
     OFFENDERS_CHARS_MAX,
     OFFENDERS_MAX,
-    Made,
     Offender,
     Reorg,
     Runs,
@@ -24,6 +23,7 @@ from procedures.elements.reorg import (
     with_made,
     with_taken,
 )
+from tests.procedures.elements.reorgs import made
 
 REGIONS_MAX = 1_024
 RECORD_BYTES_MAX = 2_048
@@ -38,13 +38,6 @@ def region(number: int) -> RegionRoute:
         root=f"/r{number}",
         announced=True,
     )
-
-
-def made(number: int, rows: int = 10) -> Made:
-    return Made(
-        region=number, epoch=1, attempt=f"attempts/p-{number}", files=(), rows=rows, entries=rows,
-        bytes=100,
-    )  # fmt: skip
 
 
 def numbers(reorg: Reorg, count: int) -> list[int]:

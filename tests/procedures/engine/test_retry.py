@@ -7,7 +7,7 @@ from metasrv_base.errors import MetaError, Refused, Unavailable
 from procedures.engine.retry import DEFINITE_MAX, STEP
 from tests.procedures.harness.filling import Filling, filling
 from tests.procedures.harness.tables import NODES
-from tests.procedures.steps.test_reorg_steps import is_public, never_indexed_of_three
+from tests.procedures.steps.probes import is_public, never_indexed_of_three
 
 REGIONS = 3
 ATTEMPTS_MS = sum(STEP.delay_ms(number, noise=0) for number in range(1, DEFINITE_MAX + 1))

@@ -1,36 +1,26 @@
 """Every refusal of every kind: nothing changes, and the history says why."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pytest
 
-from keys.commit.routing import change_regions
-from keys.commit.txn import Txn, snapshot
 from keys.model.catalogs import SchemaInfo
-from keys.model.records import Outcome, ProcedureHistory, Submission
-from keys.model.tables import RegionRoute, TableRouteKey
+from keys.model.records import Outcome
 from keys.store.kv import Compare
 from procedures.context import Context
-from procedures.engine.submit import Submission as Wish
 from procedures.kinds.alter.alter_operations import RenameColumn, SetOptions
-from procedures.kinds.alter.alter_table import AlterTable
 from procedures.kinds.failover.failover_table import FailoverTable
 from procedures.kinds.namespaces.create_schema import CreateSchema
 from procedures.kinds.namespaces.drop_schema import DropSchema
-from procedures.kinds.registry import KINDS
 from procedures.kinds.tables.create_table import CreateTable
 from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
-from procedures.kinds.tables.rename_table import RenameTable
-from procedures.kinds.tables.undrop_table import UndropTable
-from procedures.machine import Kind, ProcedureState, Step
 from procedures.machine import Outcome as StepOutcome
-from tests.fakes.cluster import DEADLINE_MS, Cluster
+from procedures.machine import ProcedureState, Step
+from tests.fakes.cluster import Cluster
 from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.ends import TABLE
-from tests.procedures.harness.online import ADDS
 from tests.procedures.harness.scenarios import (
     MOVED,
     NEW,
@@ -42,41 +32,22 @@ from tests.procedures.harness.scenarios import (
     with_two_tables,
 )
 from tests.procedures.harness.tables import put_table, region_ids, table_info, table_route
+from tests.procedures.kinds.runs import (
+    HERE,
+    Given,
+    alter,
+    begun,
+    drop,
+    finish,
+    move_route,
+    rename,
+    undrop,
+)
 from tests.sim.loop import SimLoop, run
-
-Given = Callable[[Cluster, Compare], Awaitable[None]]
-
-
-def drop(**changes: object) -> DropTable:
-    state = DropTable(catalog="main", schema_name="public", name="t", table_id=TABLE)
-    return state.model_copy(update=changes)
-
-
-def rename(**changes: object) -> RenameTable:
-    state = RenameTable(
-        catalog="main",
-        schema_name="public",
-        name="t",
-        table_id=TABLE,
-        new_schema="public",
-        new_name="s",
-    )
-    return state.model_copy(update=changes)
-
-
-def alter(*operations: SetOptions | RenameColumn) -> AlterTable:
-    return ADDS.model_copy(update={"operations": operations})
 
 
 def column(name: str, new_name: str) -> RenameColumn:
     return RenameColumn(op="rename_column", name=name, new_name=new_name)
-
-
-def undrop(**changes: object) -> UndropTable:
-    state = UndropTable(
-        table_id=TABLE, catalog="main", schema_name="public", old_name="t", new_name="t"
-    )
-    return state.model_copy(update=changes)
 
 
 def schema(name: str, catalog: str = "main") -> CreateSchema:
@@ -90,7 +61,6 @@ async def with_replaced_table(cluster: Cluster, fence: Compare) -> None:
     await put_table(cluster, fence, table_info(1027, "t", 1), ("dn-1",))
 
 
-HERE = {"table_id": TABLE}
 STALE = {"table_id": TABLE, "if_version": 7}
 NOWHERE = table_info(1090, "new", 3, schema="nowhere")
 
@@ -219,25 +189,6 @@ REFUSALS = [
 ]
 
 
-async def finish(
-    cluster: Cluster, kind: str, state: ProcedureState, client: Mapping[str, object]
-) -> ProcedureHistory:
-    base = Submission(submitted_by="anna", request_id="r", statement={})
-    wish = Wish(cluster.ids.procedure_id(), base.model_copy(update=client), "")
-    manager = cluster.leader.manager
-    await manager.submit(cluster.kinds[kind], state, wish)
-    history = await manager.wait(wish.procedure, deadline_ms=7_200_000)
-    assert isinstance(history, ProcedureHistory)
-    return history
-
-
-async def begun(loop: SimLoop, given: Given, kinds: Mapping[str, Kind[Any]]) -> Cluster:
-    cluster = Cluster(loop, {**KINDS, **kinds})
-    await given(cluster, await cluster.bootstrap())
-    await cluster.started()
-    return cluster
-
-
 @pytest.mark.parametrize("refusal", REFUSALS, ids=[f"{one.kind}: {one.about}" for one in REFUSALS])
 @pytest.mark.case("greptime 34", "greptime 74", "greptime 86", "greptime 102")
 def test_given_what_cannot_be_when_asked_then_its_code_and_nothing_has_changed(
@@ -288,19 +239,6 @@ def test_given_a_route_that_a_failover_moved_when_dropped_then_it_is_read_again_
         assert {region["leader"] for region in gone["region_routes"]} == {"dn-3"}
 
     run(main, 1)
-
-
-async def move_route(cluster: Cluster) -> None:
-    key = TableRouteKey(TABLE)
-    seen = await snapshot(cluster.kv, key, deadline_ms=DEADLINE_MS)
-    route = seen.must(key)
-    changed: tuple[RegionRoute, ...] = tuple(
-        region.model_copy(update={"leader": "dn-3", "epoch": region.epoch + 1})
-        for region in route.region_routes
-    )
-    committer = cluster.leader.committer
-    assert committer is not None
-    await committer.commit(change_regions(Txn.on(seen), route, changed))
 
 
 def test_given_a_table_that_has_left_the_node_when_failed_over_then_there_is_nothing_to_do() -> (

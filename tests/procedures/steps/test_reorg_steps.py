@@ -11,26 +11,20 @@ from procedures.elements.reorg_pace import HOLD_MS, ROWS_PER_S_MIN
 from procedures.engine.control import Control, State
 from procedures.steps.reorg_round import LOOK_MS
 from procedures.steps.reorg_steps import REFUSALS_MAX
-from tests.procedures.harness.ends import End, is_true
 from tests.procedures.harness.filling import PLACES, Filling, filling
 from tests.procedures.harness.online import (
     LENIENT,
     REPEATED,
     UNINDEXES,
     VALIDATES,
-    has_entries,
     index_left,
     never_indexed,
     with_repeated_rows,
 )
+from tests.procedures.steps.probes import is_public, never_indexed_of_three
 
 TAKES_NOTHING = Refused("invalid-request", reason="test")
 STEPS = {"mark": "mark", "fill": "fill", "ingest": "fill", "close": "fill"}
-
-
-def is_public(end: End) -> list[str]:
-    (index,) = end.tables()["public.t"]["indexes"]
-    return [*is_true(index["state"] == "public", str(index)), *has_entries(end)]
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -48,18 +42,6 @@ def test_given_a_reorg_anywhere_when_cancelled_then_nothing_of_it_is_left(place:
         assert at.judge(Outcome.CANCELLED, never_indexed_of_three) == []
 
     filling(scenario)
-
-
-def never_indexed_of_three(end: End) -> list[str]:
-    """Of the table of three regions, which `never_indexed` does not know."""
-    info = end.tables()["public.t"]
-    folders = end.cluster.plane.storage.folders
-    left = [
-        f"{one.marks} {one.entries}"
-        for region in end.regions(info["table_id"])
-        if (one := folders[region["root"]]).marks or one.entries or one.dead_indexes != {1}
-    ]
-    return [*is_true(info["indexes"] == [], str(info)), *left]
 
 
 @pytest.mark.parametrize("place", PLACES)

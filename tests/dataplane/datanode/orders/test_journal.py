@@ -11,7 +11,7 @@ from dataplane.datanode.orders.journal_format import Dropped, Record, TermSeen
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from metasrv_base.errors import Corrupt, Unavailable
 from tests.dataplane.datanode.orders.journal_records import RECORDS, REGION, V1
-from tests.dataplane.region.faults.test_power_loss import DEVICES
+from tests.dataplane.region.power_loss import DEVICES
 
 
 async def test_given_a_journal_when_opened_again_then_the_same_state() -> None:

@@ -1,7 +1,7 @@
 """The order desk: once each, in order, durable before answered; pure rules and a real journal."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytest
 
@@ -11,31 +11,9 @@ from dataplane.datanode.orders.orders import OrderDesk, waves
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from metasrv_base.errors import Conflict, MetaError, Unavailable
 from metasrv_base.wire.node.orders import CloseRegion, DropRegion, Order, OrderRequest
+from tests.dataplane.datanode.orders.fake_regions import FakeRegions, journal_bytes, told_of_term
 
 REGION = 1024 << 32
-
-
-@dataclass
-class FakeRegions:
-    """Notes what is carried out, and what the journal's file held at that moment."""
-
-    store: MemoryStore
-    fails_with: MetaError | None = None
-    done: list[tuple[int, str]] = field(default_factory=list)
-    durable: list[bytes] = field(default_factory=list)
-    renewed: list[int] = field(default_factory=list)
-    held: asyncio.Event | None = None
-
-    async def carry_out(self, order: Order) -> None:
-        if self.held is not None:
-            await self.held.wait()
-        self.done.append((order.number, order.op))
-        self.durable.append(journal_bytes(self.store))
-        if self.fails_with is not None:
-            raise self.fails_with
-
-    def renew_by(self, order: Order) -> None:
-        self.renewed.append(order.number)
 
 
 @dataclass
@@ -53,20 +31,6 @@ async def bench() -> Bench:
     await journal.commit([Joined(cluster_id="c")])
     regions = FakeRegions(store)
     return Bench(store, journal, regions, await told_of_term(OrderDesk(journal, regions)))
-
-
-async def told_of_term(desk: OrderDesk, term: int = 1) -> OrderDesk:
-    await desk.hear_term(term)
-    return desk
-
-
-def journal_bytes(store: MemoryStore) -> bytes:
-    """What would survive a crash now."""
-    return b"".join(
-        bytes(inode.data[: inode.synced])
-        for path, inode in store.durable.items()
-        if path.startswith("/n/node/journal-")
-    )
 
 
 def close(number: int, region: int = REGION) -> CloseRegion:

@@ -16,8 +16,8 @@ from metasrv_base.wire.node.orders import (
     RegionColumn,
     SetSchema,
 )
-from tests.dataplane.datanode.orders.test_orders import told_of_term
-from tests.dataplane.datanode.upkeep.test_upkeep import Bench, bench
+from tests.dataplane.datanode.orders.fake_regions import told_of_term
+from tests.dataplane.datanode.upkeep.bench import Bench, bench
 from tests.dataplane.region.rig import REGION_ID, batch, header
 
 __all__ = ["bench"]

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.load import connected, request_of
 from benchmarks.memory_load import Bench, Shape, bench
-from tests.dataplane.datanode.process.test_slow_readers import stalled
+from tests.dataplane.datanode.process.loads import stalled
 from tests.node_conformance.node import ARROW, TABLE
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]

@@ -7,25 +7,17 @@ import httpx
 import pytest
 
 from benchmarks.memory_load import Shape, key_of
-from dataplane.datanode.config import DatanodeConfig
 from tests.dataplane.datanode.conftest import StartNode
+from tests.dataplane.datanode.process.loads import FLAGS, rows_bytes
 from tests.dataplane.datanode.process.program import DatanodeProcess
 from tests.metasrv.playground.waiting import until
 from tests.node_conformance.node import ARROW, Node
 
 pytestmark = pytest.mark.process
 
-MEMORY = 26 << 20
-FLAGS = {"memory_bytes": str(MEMORY), "block_cache_bytes": "0", "memtable_bytes": str(64 << 20)}
 SLOW_FILES = "delay_enter=5000000"
 """Of `mkdir`: the folder of data files is made 5 s late, and until then nothing is flushed."""
 LIMIT_S = 60
-
-
-def rows_bytes() -> int:
-    """The part for rows of a node with these flags."""
-    given = {"node_id": "n", "root": "/n", "metasrv": "http://127.0.0.1:1", **FLAGS}
-    return DatanodeConfig.read(given, {}, None).rows_bytes
 
 
 def post(node: Node, region: int, statement: str, rows: int, text_bytes: int) -> httpx.Response:

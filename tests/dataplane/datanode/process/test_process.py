@@ -10,6 +10,7 @@ import pytest
 
 from metasrv_base.errors import Refused
 from tests.dataplane.datanode.conftest import StartNode, heard
+from tests.dataplane.datanode.process.loads import keys_of
 from tests.dataplane.datanode.process.program import DatanodeProcess
 from tests.dataplane.datanode.process.writer import Writer
 from tests.node_conformance.metasrv import FakeMetasrv
@@ -18,13 +19,6 @@ from tests.node_conformance.node import Node, Write, new_region
 pytestmark = pytest.mark.process
 
 LEASE_MS = 2_500
-
-
-def keys_of(node: Node, region: int, epoch: int) -> set[bytes]:
-    rows = node.scan(region, epoch=epoch, limit=100_000).rows
-    keys = {bytes.fromhex(row.key) for row in rows}
-    assert len(keys) == len(rows)
-    return keys
 
 
 def test_given_writers_when_the_node_is_killed_then_each_acknowledged_row_is_there(

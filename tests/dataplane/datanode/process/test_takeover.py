@@ -8,7 +8,7 @@ import pytest
 from metasrv_base.wire.node.inputs import Borrowed
 from metasrv_base.wire.node.orders import AdoptFiles, DataFile, DiscardRoot, Order
 from tests.dataplane.datanode.conftest import StartNode
-from tests.dataplane.datanode.process.test_process import keys_of
+from tests.dataplane.datanode.process.loads import keys_of
 from tests.node_conformance.node import Node, Write
 
 pytestmark = pytest.mark.process

@@ -2,7 +2,7 @@
 
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.upkeep.merging import RETRY_MS, Merging
-from tests.dataplane.datanode.upkeep.test_upkeep import Bench, bench
+from tests.dataplane.datanode.upkeep.bench import Bench, bench
 
 __all__ = ["bench"]  # the fixture
 

@@ -1,20 +1,18 @@
 """The stream of the catalog in virtual time: servers that end, err, fall silent or lag behind."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 import httpx
 
 from dataplane.frontend.catalog.catalog import LiveCatalog
 from dataplane.frontend.catalog.feed import SILENT_MS, Feed, Servers
-from metasrv_base.wire.frontend.feed import Alive, FeedLine, Goaway, Snapshot, Update
+from metasrv_base.wire.frontend.feed import Alive, Goaway, Snapshot, Update
+from tests.dataplane.frontend.catalog.feed_server import URLS, Lines, Script
 from tests.dataplane.frontend.tables import feed_table
 from tests.fakes.chance import SeededRng
 from tests.sim.loop import WORLD, SimClock, SimLoop, run
 
-URLS = ("http://one", "http://two")
-Script = Sequence[FeedLine | str]
 HANGS = "it says no more"
 FIRST = Snapshot(version=1, tables=(feed_table(),), is_last=True)
 
@@ -24,18 +22,6 @@ ALIVE = Alive(version=2, leader=None, is_stale=False)
 
 def update(version: int) -> Update:
     return Update(version=version, tables=(feed_table(schema_version=version),))
-
-
-class Lines(httpx.AsyncByteStream):
-    def __init__(self, script: Script) -> None:
-        self._script = script
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for line in self._script:
-            if isinstance(line, str):
-                await asyncio.get_running_loop().create_future()
-            else:
-                yield line.model_dump_json().encode() + b"\n"
 
 
 @dataclass

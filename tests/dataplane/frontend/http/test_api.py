@@ -12,30 +12,12 @@ from dataplane.frontend.http.app import build_app
 from metasrv_base.rows.arrow_parts import ArrowParts
 from metasrv_base.wire.http.strict_json import BODY_BYTES_MAX
 from tests.dataplane.frontend.bench import LEASE_MS, Bench, running
+from tests.dataplane.frontend.http.requests import ARROW, CHECKSUM, ROWS, SCAN, get, post, stream
 from tests.dataplane.frontend.tables import feed_table, index
-from tests.metasrv.api.raw import JSON, Got, Sent, send
+from tests.metasrv.api.raw import JSON, Sent, send
 
-ROWS = "/v1/tables/main/public/t/rows"
-SCAN = "/v1/tables/main/public/t/scan"
-CHECKSUM = "/v1/tables/main/public/t/checksum"
-ARROW = "application/vnd.apache.arrow.stream"
 LINES = "application/x-ndjson"
 TEN = [{"id": number, "a": number, "b": f"w{number}"} for number in range(10)]
-
-
-async def get(bench: Bench, path: str, accept: str = "application/json") -> Got:
-    return await send(build_app(bench.service), Sent("GET", path, {"accept": accept}))
-
-
-async def post(bench: Bench, body: object, **headers: str) -> Got:
-    data = body if isinstance(body, bytes) else orjson.dumps(body)
-    sent = Sent("POST", ROWS, {**JSON, **headers}, [data])
-    return await send(build_app(bench.service), sent)
-
-
-async def stream(bench: Bench, parts: Sequence[bytes], path: str = f"{ROWS}?op=insert") -> Got:
-    sent = Sent("POST", path, {"content-type": ARROW}, parts, chunked=True)
-    return await send(build_app(bench.service), sent)
 
 
 def arrow_parts(*tables: Sequence[Mapping[str, object]]) -> list[bytes]:

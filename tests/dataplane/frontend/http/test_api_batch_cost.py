@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from metasrv_base.rows.arrow_parts import ArrowParts
 from tests.dataplane.frontend.bench import Bench, running
-from tests.dataplane.frontend.http.test_api import stream
+from tests.dataplane.frontend.http.requests import stream
 
 CALLS_MAX = 3_200
 """Of Python's functions and of C's, for a batch: 3,064 as measured, the test's own transport among

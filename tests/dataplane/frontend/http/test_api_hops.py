@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from metasrv_base.rows.arrow_parts import ArrowParts
 from tests.dataplane.frontend.bench import running
-from tests.dataplane.frontend.http.test_api import stream
+from tests.dataplane.frontend.http.requests import stream
 from tests.dataplane.frontend.tables import feed_table
 
 ROWS = 1_000

@@ -13,7 +13,7 @@ from dataplane.region.format.parts import PartSize
 from dataplane.region.reads import value_scan
 from metasrv_base.wire.node import batches
 from tests.dataplane.frontend.bench import NODE_URL, Bench, T, running
-from tests.dataplane.frontend.http.test_api import ARROW, SCAN, get
+from tests.dataplane.frontend.http.requests import ARROW, SCAN, get
 from tests.dataplane.frontend.tables import A, B, feed_table
 
 ROWS = 90

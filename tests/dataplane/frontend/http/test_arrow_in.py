@@ -11,8 +11,8 @@ from dataplane.frontend.planning.given import Op
 from metasrv_base.errors import Conflict, Refused
 from metasrv_base.rows.arrow_parts import ArrowParts
 from tests.dataplane.frontend.bench import Bench, running
-from tests.dataplane.frontend.http.test_api import stream
-from tests.dataplane.frontend.statements.test_statements import all_rows, write
+from tests.dataplane.frontend.http.requests import stream
+from tests.dataplane.frontend.statements.calls import all_rows, write
 from tests.dataplane.frontend.tables import A, column, feed_table, index, rule
 
 OK = column(2, "ok", "boolean", nullable=False)

@@ -12,7 +12,7 @@ from dataplane.frontend.lease.holder import Holder, World
 from dataplane.frontend.lease.latency import Latency
 from dataplane.frontend.lease.transactions import Transactions
 from metasrv_base.wire.frontend.feed import ALIVE_MS, Alive, Snapshot
-from tests.dataplane.frontend.catalog.test_feed import URLS, Lines
+from tests.dataplane.frontend.catalog.feed_server import URLS, Lines
 from tests.dataplane.frontend.leader import ACKNOWLEDGE_MS, LEASE_MS, FakeLeader
 from tests.dataplane.frontend.tables import feed_table
 from tests.fakes.chance import SeededRng

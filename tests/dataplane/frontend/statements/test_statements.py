@@ -1,7 +1,7 @@
 """Statements of a frontend on a real datanode: written, read, finished under a newer schema."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx
@@ -9,64 +9,18 @@ import pyarrow as pa
 import pytest
 
 from dataplane.frontend.planning.given import Op
-from dataplane.frontend.statements.query import key_of, range_of
-from dataplane.frontend.statements.reads import PageOf
 from dataplane.frontend.statements.regions import Call
 from dataplane.frontend.statements.scans import Place
 from metasrv_base.elements.states import ElementState
-from metasrv_base.errors import Conflict, MetaError, NotFound, Refused, Unavailable
-from metasrv_base.rows.convert import to_json_rows
-from metasrv_base.schema.values import Value
+from metasrv_base.errors import Conflict, NotFound, Refused, Unavailable
 from metasrv_base.wire.api.tables import RegionRouteBody
 from metasrv_base.wire.frontend.feed import FeedTable
-from tests.dataplane.frontend.bench import AGE_MAX_MS, LEASE_MS, Bench, T, running
+from tests.dataplane.frontend.bench import AGE_MAX_MS, LEASE_MS, T, running
+from tests.dataplane.frontend.statements.calls import ROWS, all_rows, indexed, outcomes, row, write
 from tests.dataplane.frontend.tables import A, B, column, feed_table, index, schema_of
 
 DELETE_ONLY, WRITE_ONLY = ElementState.DELETE_ONLY, ElementState.WRITE_ONLY
-ROWS: list[dict[str, Any]] = [
-    {"id": number, "a": number % 3, "b": f"w{number}"} for number in range(9)
-]
 INDEXED = (A, B, index(1, 2), index(2, 3, unique=True))
-
-
-def rows_of(page: PageOf) -> list[dict[str, Any]]:
-    return to_json_rows(page.columns, page.rows)
-
-
-async def write(bench: Bench, op: Op, rows: Sequence[dict[str, Any]]) -> int:
-    """The schema version it was done with."""
-    done = await bench.service.writes.rows(T, op, rows, f"s{next(bench.statements)}")
-    return done.schema_version
-
-
-async def all_rows(bench: Bench, limit: int = 1_000) -> list[dict[str, Any]]:
-    """By id."""
-    opened = await bench.service.scans.begin_rows(T, None)
-    page, at = await bench.service.scans.page(opened, Place(), limit)
-    found = rows_of(page)
-    while at is not None:
-        page, at = await bench.service.scans.page(bench.service.scans.current(opened), at, limit)
-        found += rows_of(page)
-    return sorted(found, key=lambda row: int(row["id"]))
-
-
-async def indexed(bench: Bench, name: str, limit: int = 100, **asked: list[str]) -> list[Any]:
-    opened, place = await bench.service.scans.begin_index(
-        T, name, lambda schema: range_of(schema.index(name), asked)
-    )
-    page, at = await bench.service.scans.page(opened, place, limit)
-    found = rows_of(page)
-    while at is not None:
-        page, at = await bench.service.scans.page(bench.service.scans.current(opened), at, limit)
-        found += rows_of(page)
-    return found
-
-
-async def row(bench: Bench, id: int) -> list[dict[str, Any]]:
-    def key(layout: Any) -> Sequence[Value]:
-        return key_of(layout.key, [str(id)])
-
-    return rows_of(await bench.service.reads.by_key(T, key))
 
 
 async def test_given_rows_of_several_regions_when_written_then_every_read_finds_them() -> None:
@@ -150,12 +104,6 @@ async def test_given_an_insert_that_exists_when_written_then_the_row_is_named() 
 
         assert told.value.facts["keys"] == [{"id": 0}]
         assert await all_rows(bench) == ROWS[:1]
-
-
-def outcomes(error: MetaError) -> list[str]:
-    regions = error.facts["regions"]
-    assert isinstance(regions, list)
-    return [one["outcome"] for one in regions]
 
 
 def second(*elements: Any) -> FeedTable:

@@ -1,20 +1,16 @@
 """Statements that are under way when their table changes, is renamed, dropped or made anew."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Any
 
 import httpx
 import pytest
 
 from dataplane.frontend.planning.given import Op
-from dataplane.frontend.statements import statements
 from dataplane.frontend.statements.scans import Place
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Conflict, NotFound, Refused
-from tests.dataplane.frontend.bench import Bench, T, running
-from tests.dataplane.frontend.statements.test_statements import (
+from tests.dataplane.frontend.bench import T, running
+from tests.dataplane.frontend.statements.calls import (
     ROWS,
     all_rows,
     indexed,
@@ -23,35 +19,11 @@ from tests.dataplane.frontend.statements.test_statements import (
     rows_of,
     write,
 )
+from tests.dataplane.frontend.statements.concurrent import hearing, write_while
 from tests.dataplane.frontend.tables import TABLE_ID, A, B, feed_table, index
 
 LEAVING = B.model_copy(update={"state": ElementState.WRITE_ONLY})
 RENAMED = B.model_copy(update={"name": "c"})
-
-
-@asynccontextmanager
-async def hearing(bench: Bench) -> AsyncIterator[None]:
-    """The frontend hears from the leader that there is no newer catalog, however late."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statements, "CATCH_UP_S_MAX", 60.0)
-        async with asyncio.TaskGroup() as group:
-            holding = group.create_task(bench.holder.run())
-            yield
-            holding.cancel()
-
-
-async def write_while(
-    bench: Bench, act: Callable[[], Awaitable[object]], op: Op, changed: dict[str, Any]
-) -> int:
-    """*act* happens when the batch is on its way to the region. The version it was done with."""
-
-    async def meet(request: httpx.Request) -> None:
-        if request.url.path.endswith("/batch"):
-            bench.way.meet = None
-            await act()
-
-    bench.way.meet = meet
-    return await write(bench, op, [changed])
 
 
 @pytest.mark.case("online 17")

@@ -17,7 +17,7 @@ from metasrv_base.rows.split import ABSENT
 from tests.dataplane.frontend.planning import test_planning
 from tests.dataplane.frontend.statements import test_statements
 from tests.dataplane.frontend.statements import test_statements_times as test_statement_times
-from tests.dataplane.region.memory.test_statements_model import SEEDS, live
+from tests.dataplane.region.statement_lives import SEEDS, live
 
 CAUGHT = (AssertionError, MetaError, pytest.fail.Exception)
 WHERE, SENT = Cases.where, Writing._sent

@@ -15,11 +15,11 @@ from metasrv_base.errors import Conflict, Unknown
 from metasrv_base.rows.retry import SENT_MS_MAX
 from metasrv_base.wire.frontend.rows import SENT_MS
 from tests.dataplane.frontend.bench import Bench, running
-from tests.dataplane.frontend.http.test_api import CHECKSUM, get, post
+from tests.dataplane.frontend.http.requests import CHECKSUM, get, post
 from tests.dataplane.frontend.tables import feed_table
 from tests.metasrv.api.raw import Got
+from tests.metasrv.sdk.row_samples import ROWS
 from tests.metasrv.sdk.scene import scene
-from tests.metasrv.sdk.test_client import ROWS
 
 WINDOW = StatementWindow()
 ROW = {"op": "upsert", "rows": [{"id": 1, "a": 1, "b": "x"}]}

@@ -8,7 +8,7 @@ from dataplane.frontend.planning.given import Op
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Refused
 from tests.dataplane.frontend.bench import running
-from tests.dataplane.frontend.statements.test_statements import all_rows, row, write
+from tests.dataplane.frontend.statements.calls import all_rows, row, write
 from tests.dataplane.frontend.tables import B, column, feed_table
 
 WRITE_ONLY = ElementState.WRITE_ONLY

@@ -12,22 +12,19 @@ import pytest
 from dataplane.region.engine.region import Region
 from dataplane.region.format.columns import KEY
 from dataplane.region.format.families import ROW
-from dataplane.region.format.schema import RegionSchema
 from dataplane.region.indexes.index_entries import IndexDef, entries_of
 from dataplane.region.manifests.adoption import Ingest
 from metasrv_base.errors import Unavailable
 from metasrv_base.wire.node.jobs import BackfillJob, BackfillResult, JobIndex
 from metasrv_base.wire.node.offenders import Duplicate
 from tests.dataplane.pipelines.conftest import Warm
-from tests.dataplane.pipelines.jobs.test_move import flip_a_bit
+from tests.dataplane.pipelines.jobs.region_data import INDEX, MARK, SCHEMA, flip_a_bit, region_of
 from tests.dataplane.pipelines.rig import Cluster, Seen, big_rows
 from tests.dataplane.region.entries import entries_of as stored_entries
 from tests.dataplane.region.rig import SPEC, Row
 
 pytestmark = [pytest.mark.spark, pytest.mark.asyncio(loop_scope="session")]
 
-INDEX, MARK = 3, "reorg"
-SCHEMA = RegionSchema(2, 1, SPEC.columns, frozenset({INDEX}), frozenset())
 BY_TEXT = (2,)
 BY_BOTH = (2, 1)
 BATCH = 2_000
@@ -58,16 +55,6 @@ def entries_at_mark(region: Region, columns: Sequence[int]) -> dict[bytes, bytes
 def ingested(region: Region, job: BackfillJob, done: BackfillResult) -> dict[bytes, bytes]:
     assert region.ingest(Ingest(job.procedure, job.attempt, INDEX, MARK, done.files))
     return stored_entries(region, INDEX)
-
-
-def region_of(cluster: Cluster, *batches: Mapping[bytes, Row | None]) -> Region:
-    """Each batch in a file of its own but for the last, which is in the log; the mark is open."""
-    region = cluster.create()
-    for batch in batches:
-        region.flush()
-        cluster.write(region, dict(batch))
-    region.set_schema(SCHEMA, MARK)
-    return region
 
 
 def files_of(cluster: Cluster, attempt: str) -> set[str]:

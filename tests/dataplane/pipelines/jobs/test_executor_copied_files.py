@@ -12,7 +12,7 @@ from dataplane.region.format.columns import ColumnDef
 from dataplane.region.manifests.adoption import data_file
 from metasrv_base.errors import Corrupt, Unavailable
 from metasrv_base.wire.node.inputs import BorrowedFile
-from tests.dataplane.region.files.test_file_writer import stored
+from tests.dataplane.region.files.stored import stored
 from tests.dataplane.region.rig import SPEC
 
 COLUMNS: tuple[ColumnDef, ...] = SPEC.columns

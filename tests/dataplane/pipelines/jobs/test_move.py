@@ -19,7 +19,7 @@ from dataplane.region.format.columns import DELETE, PUT, ColumnDef, RegionSpec, 
 from metasrv_base.errors import Unavailable
 from metasrv_base.wire.node.orders import DataFile
 from tests.dataplane.pipelines.conftest import Warm
-from tests.dataplane.pipelines.jobs.test_move_parts import EVERY_TYPE
+from tests.dataplane.pipelines.jobs.region_data import EVERY_TYPE, flip_a_bit
 from tests.dataplane.pipelines.rig import (
     BIG_ROWS,
     Cluster,
@@ -341,12 +341,6 @@ def stored_rows(path: Path) -> list[tuple[bytes, int, int]]:
 def tear_first_record(cluster: Cluster) -> None:
     (path,) = Path(cluster.old_root).glob("wal-*")
     os.truncate(path, HEADER_BYTES + 1)
-
-
-def flip_a_bit(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
 
 
 def snapshot_of(folder: Path) -> dict[str, int]:

@@ -1,7 +1,5 @@
 """What a move is made of, without Spark: versions that are kept, how rows travel, the plan."""
 
-from datetime import UTC, date, datetime
-from decimal import Decimal
 from itertools import pairwise
 
 import pyarrow as pa
@@ -17,29 +15,13 @@ from dataplane.region.format.columns import DELETE, PUT, ColumnDef, file_schema
 from dataplane.region.format.stored_digest import digest_stored
 from metasrv_base.wire.node.inputs import Borrowed, BorrowedFile, SealedSegment
 from metasrv_base.wire.node.orders import DataFile, RegionColumn
+from tests.dataplane.pipelines.jobs.region_data import EVERY_TYPE
 
 Stored = tuple[bytes, int, int]
 ROWS = st.lists(
     st.tuples(st.sampled_from([b"", b"a", b"b"]), st.integers(1, 9), st.sampled_from([PUT, DELETE]))
 )
 MARKS = st.lists(st.integers(0, 10), max_size=3)
-NOON = datetime(2024, 2, 29, 12, tzinfo=UTC)
-EVERY_TYPE: dict[str, list[object]] = {
-    "boolean": [True, None, False],
-    "int8": [-128, None, 127],
-    "int16": [-(1 << 15), None, 7],
-    "int32": [-(1 << 31), None, 7],
-    "int64": [-(1 << 63), None, (1 << 63) - 1],
-    "float32": [-0.0, None, float("nan")],
-    "float64": [float("-inf"), None, float("nan")],
-    "string": ["", None, "\U0001f642"],
-    "binary": [b"", None, b"\x00\xff"],
-    "date": [date(1, 1, 1), None, date(9999, 12, 31)],
-    "decimal(38,0)": [Decimal("-" + "9" * 38), None, Decimal(1)],
-    "decimal(5,2)": [Decimal("-999.99"), None, Decimal("0.01")],
-    "timestamp(s)": [NOON, None, NOON],
-    "timestamp(ns)": [-1, None, (1 << 63) - 1],
-}
 
 
 def table_of(rows: list[Stored]) -> pa.Table:

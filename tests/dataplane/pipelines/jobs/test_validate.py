@@ -14,7 +14,7 @@ from metasrv_base.schema.types import parse_type
 from metasrv_base.wire.node.jobs import RowCheck, ValidateJob
 from metasrv_base.wire.node.offenders import OFFENDERS_MAX, Violation
 from tests.dataplane.pipelines.conftest import Warm
-from tests.dataplane.pipelines.jobs.test_backfill import MARK, region_of
+from tests.dataplane.pipelines.jobs.region_data import MARK, region_of
 from tests.dataplane.pipelines.rig import Cluster, Seen
 from tests.dataplane.region.rig import SPEC
 

@@ -18,8 +18,8 @@ from dataplane.region.manifests import housekeeping
 from dataplane.region.manifests.manifest import FileEntry, Manifest, publish_manifest
 from dataplane.region.place import OpenOrder
 from metasrv_base.errors import Conflict, MetaError
-from tests.dataplane.region.faults.test_power_loss import DEVICES, FAST, Life, PowerLoss
-from tests.dataplane.region.manifests.test_adoption import bring
+from tests.dataplane.region.borrowed import bring
+from tests.dataplane.region.power_loss import DEVICES, FAST, Life, PowerLoss
 from tests.dataplane.region.rig import SPEC, A, B, C, Contents, Row, contents, order, place, write
 from tests.dataplane.region.schedule import interleave
 

@@ -20,6 +20,7 @@ from metasrv_base.elements import graphs
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Conflict, MetaError, Refused
 from metasrv_base.wire.node.orders import DataFile
+from tests.dataplane.region.attempts import ATTEMPT, MARK
 from tests.dataplane.region.entries import (
     INDEX,
     OTHER,
@@ -31,11 +32,8 @@ from tests.dataplane.region.entries import (
     new_region,
     write_mixed,
 )
-from tests.dataplane.region.faults.test_power_loss import DEVICES, FAST, Life, cut_short
+from tests.dataplane.region.power_loss import DEVICES, FAST, Life, cut_short
 from tests.dataplane.region.rig import SPEC, A, contents, order, place
-
-MARK = "reorg"
-ATTEMPT = "attempts/backfill"
 
 
 def entry_key(value: bytes, key: bytes) -> bytes:

@@ -18,7 +18,7 @@ from dataplane.region.manifests.adoption import Ingest, data_file
 from dataplane.region.manifests.marks import version_of_mark
 from dataplane.region.place import RegionLimits
 from metasrv_base.errors import Conflict, Refused
-from tests.dataplane.region.faults.test_power_loss import DEVICES, FAST, Life, cut_short
+from tests.dataplane.region.power_loss import DEVICES, FAST, Life, cut_short
 from tests.dataplane.region.rig import (
     SPEC,
     A,

@@ -13,8 +13,8 @@ from dataplane.region.format.families import ROWS
 from dataplane.region.format.schema import RegionSchema
 from dataplane.region.place import RegionLimits
 from metasrv_base.errors import Conflict, Refused
+from tests.dataplane.region.borrowed import bring
 from tests.dataplane.region.entries import Place, Value, entries_of, mixed, version_in
-from tests.dataplane.region.manifests.test_adoption import bring
 from tests.dataplane.region.rig import SPEC, Contents, contents, header, order, place
 from tests.fakes.clock import FakeClock
 

@@ -30,10 +30,10 @@ from tests.dataplane.region.rig import (
     write,
 )
 from tests.dataplane.region.schedule import interleave
+from tests.dataplane.region.takeover_rows import NEVER, UNFLUSHED
 
 SHARED = b"shared"
 STRIDES = 4, 53  # 1, 1 runs all 29,706 cells, in 8 minutes: also give pytest --timeout=0
-NEVER = 0  # operations count from 1
 NEVER_OPENED = Opening(0, 0)
 
 
@@ -81,7 +81,6 @@ def made_region() -> MemoryStore:
 MADE = made_region()
 BEFORE: Contents = {b"flushed": (0, None), b"logged": (0, None)}
 Where = tuple[str, OpenOrder]
-UNFLUSHED = "rows stay in the log: "
 CASES: dict[str, tuple[Where, Where, Where]] = {
     "in place": ((A, order(2)), (A, order(3)), (A, order(4))),
     "opened twice": ((A, order(2)), (A, order(2)), (A, order(2))),

@@ -22,11 +22,12 @@ from dataplane.region.manifests.fence import FenceContent
 from dataplane.region.manifests.manifest import Manifest, SealedEntry
 from metasrv_base.errors import MetaError, Unknown
 from tests.dataplane.region.engine import test_takeover
-from tests.dataplane.region.engine.test_takeover import NEVER, UNFLUSHED
 from tests.dataplane.region.faults import test_power_loss
 from tests.dataplane.region.log import test_sealed_log as test_sealed_tail
 from tests.dataplane.region.manifests import test_adoption as test_borrow
+from tests.dataplane.region.power_loss import Life
 from tests.dataplane.region.rig import REGION_ID, A, B, C, order, place
+from tests.dataplane.region.takeover_rows import NEVER, UNFLUSHED
 
 CAUGHT = (AssertionError, MetaError, pytest.fail.Exception)
 
@@ -165,7 +166,7 @@ def tail_is_sealed() -> None:
 
 def alone() -> None:
     """One opening that makes a region and works on it."""
-    test_power_loss.create_and_work(test_power_loss.Life(MemoryStore(), NEVER))
+    test_power_loss.create_and_work(Life(MemoryStore(), NEVER))
 
 
 RESTARTED = {"manifests by number alone"}

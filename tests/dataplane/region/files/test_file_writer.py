@@ -22,27 +22,11 @@ from dataplane.region.manifests.manifest import FileEntry
 from dataplane.region.reads.lookup import WINDOW_BYTES, View, merge_sources
 from dataplane.region.reads.merge import MergeSource, merge_live
 from metasrv_base.errors import Corrupt, Unavailable
+from tests.dataplane.region.files.stored import key, stored
 from tests.dataplane.region.rig import SPEC
 
 GROUPS = 40
 ROWS = GROUPS * ROW_GROUP.rows
-
-
-def key(number: int) -> bytes:
-    return f"k{number:08}".encode()
-
-
-def stored(numbers: range, version: int = 1, op: int = 0) -> pa.Table:
-    count = len(numbers)
-    return pa.table(
-        {
-            "_key": pa.array([key(number) for number in numbers], pa.binary()),
-            "_version": pa.array([version] * count, pa.int64()),
-            "_op": pa.array([op] * count, pa.uint8()),
-            "c1": pa.array(list(numbers), pa.int64()),
-            "c2": pa.array([None] * count, pa.string()),
-        }
-    )
 
 
 class ReadingDisk(MemoryDisk):

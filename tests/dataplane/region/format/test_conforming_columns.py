@@ -30,8 +30,8 @@ from dataplane.region.indexes.index_entries import IndexDef, entries_of
 from dataplane.region.manifests.manifest import FileEntry
 from metasrv_base.errors import MetaError
 from metasrv_base.schema.types import arrow_type
-from tests.dataplane.region.engine.test_region_model import SMALL, World
-from tests.dataplane.region.faults.test_power_loss import FAST, Life, cut_short
+from tests.dataplane.region.model_world import SMALL, World
+from tests.dataplane.region.power_loss import FAST, Life, cut_short
 from tests.dataplane.region.retyped import (
     COUNT,
     RETYPED,

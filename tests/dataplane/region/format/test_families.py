@@ -14,6 +14,7 @@ from dataplane.region.format.schema import RegionSchema
 from dataplane.region.place import RegionLimits
 from metasrv_base.errors import Conflict, Refused, Unavailable
 from metasrv_base.wire.node.inspect import InspectRequest, WantedRegion
+from tests.dataplane.region.borrowed import bring
 from tests.dataplane.region.entries import (
     DEAD,
     FIRST,
@@ -29,23 +30,10 @@ from tests.dataplane.region.entries import (
     version_in,
     write_mixed,
 )
-from tests.dataplane.region.manifests.test_adoption import bring
+from tests.dataplane.region.format.regions import region
 from tests.dataplane.region.rig import REGION_ID, SPEC, A, B, batch, contents, header, order, place
 
-
-@pytest.fixture(params=["memory", "file", "reopened", "elsewhere"])
-def region(request: pytest.FixtureRequest) -> Region:
-    """Two rows with two entries each."""
-    disk = MemoryDisk(MemoryStore())
-    region = new_region(disk)
-    write_mixed(region, "s-1", FIRST)
-    if request.param == "file":
-        region.flush()
-    elif request.param == "reopened":
-        region = Region.open(place(disk), order(2))
-    elif request.param == "elsewhere":
-        region = Region.open(place(disk, B), order(2, A))
-    return region
+__all__ = ["region"]  # fixtures
 
 
 def test_given_rows_and_entries_in_one_batch_when_read_then_each_is_in_its_family(

@@ -7,6 +7,7 @@ from dataplane.region.engine.region import Region
 from dataplane.region.format.families import ROWS
 from dataplane.region.format.schema import RegionSchema
 from metasrv_base.errors import NotFound, Refused
+from tests.dataplane.region.borrowed import bring
 from tests.dataplane.region.entries import (
     FIRST,
     INDEX,
@@ -18,9 +19,8 @@ from tests.dataplane.region.entries import (
     refusal,
     write_mixed,
 )
-from tests.dataplane.region.faults.test_power_loss import DEVICES, FAST, Life, cut_short
-from tests.dataplane.region.format.test_families import region
-from tests.dataplane.region.manifests.test_adoption import bring
+from tests.dataplane.region.format.regions import region
+from tests.dataplane.region.power_loss import DEVICES, FAST, Life, cut_short
 from tests.dataplane.region.rig import SPEC, A, B, C, contents, order, place
 
 __all__ = ["region"]  # the fixture

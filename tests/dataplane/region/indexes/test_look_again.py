@@ -23,7 +23,7 @@ from metasrv_base.errors import MetaError, Refused
 from metasrv_base.schema.entrycodec import encode_entry
 from metasrv_base.schema.types import parse_type
 from metasrv_base.wire.node.offenders import Duplicate, Offenders
-from tests.dataplane.region.engine.test_ingesting import ATTEMPT, MARK
+from tests.dataplane.region.attempts import ATTEMPT, MARK
 from tests.dataplane.region.entries import (
     INDEX,
     SCHEMA,
@@ -34,7 +34,7 @@ from tests.dataplane.region.entries import (
     write_mixed,
 )
 from tests.dataplane.region.entries import entries_of as index_of
-from tests.dataplane.region.faults.test_power_loss import DEVICES, FAST, Life, cut_short
+from tests.dataplane.region.power_loss import DEVICES, FAST, Life, cut_short
 from tests.dataplane.region.rig import SPEC, A, Row, contents, order, place
 
 BY_TEXT = IndexDef.of(INDEX, [2], SPEC.columns, unique=True)

@@ -6,16 +6,9 @@ import pytest
 
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.engine.region import Region
-from dataplane.region.files.file_writer import FileTarget, write_rows
-from dataplane.region.format import families
-from dataplane.region.format.columns import ordered
-from dataplane.region.log.sealed_log import read_sealed, sealed_rows
-from dataplane.region.manifests.adoption import data_file
-from dataplane.region.manifests.manifest import SealedEntry
-from dataplane.region.memory.memtable import newest_by_key
 from dataplane.region.place import RegionLimits
 from metasrv_base.errors import Conflict, Corrupt, Refused, Unavailable, Unknown
-from metasrv_base.wire.node.orders import DataFile
+from tests.dataplane.region.borrowed import bring
 from tests.dataplane.region.rig import (
     REGION_ID,
     SPEC,
@@ -46,31 +39,6 @@ def dead_leader() -> MemoryDisk:
     region.flush()
     write(region, "s-2", {b"log": (2, "l"), b"gone": None})
     return disk
-
-
-def bring(disk: MemoryDisk, region: Region, attempt: str) -> list[DataFile]:
-    """What the job does: copies files byte for byte, rewrites the log as a file."""
-    borrowed = region.borrowed()
-    disk.make_folder(f"{borrowed.root}/{attempt}")
-    files = []
-    for number, input_file in enumerate(borrowed.files):
-        name = f"{attempt}/copy-{number}.parquet"
-        data = disk.read(f"{input_file.root}/{input_file.file.name}", 0, input_file.file.bytes)
-        disk.create(f"{borrowed.root}/{name}").append(data)
-        files.append(input_file.file.model_copy(update={"name": name}))
-    for number, segment in enumerate(borrowed.segments):
-        entry = SealedEntry(
-            root=None, name=segment.name, bytes=segment.bytes, crc32=segment.checksum, rows=0
-        )
-        log = read_sealed(disk, segment.root, entry)
-        for family in (families.ROWS, *borrowed.indexes):
-            columns = families.columns_in(family, ordered(region.spec.columns))
-            rows = newest_by_key(sealed_rows(log, columns, family))
-            if rows.num_rows:
-                name = f"{attempt}/log-{number}-{family}.parquet"
-                target = FileTarget(disk, borrowed.root, name, columns, family)
-                files.append(data_file(write_rows(target, [rows])))
-    return files
 
 
 def test_given_a_dead_leader_when_borrowed_then_all_is_there_and_writes_go_to_the_own_root(

@@ -17,6 +17,7 @@ from dataplane.region.format.key_range import KeyRange
 from dataplane.region.format.schema import RegionSchema, joined
 from dataplane.region.place import OpenOrder
 from metasrv_base.errors import Conflict, MetaError, Unavailable
+from tests.dataplane.region.manifests.floors import MARK, NEWS, code_at, new_region
 from tests.dataplane.region.rig import (
     REGION_ID,
     SPEC,
@@ -30,25 +31,6 @@ from tests.dataplane.region.rig import (
     version_of,
     write,
 )
-
-NEWS = RegionSchema(version=2, floor=2, columns=SPEC.columns)
-MARK = "reorg-1"
-
-
-def new_region(disk: MemoryDisk | None = None) -> Region:
-    """A row in a file, and one in the log."""
-    region = Region.create(place(disk), SPEC, epoch=1)
-    write(region, "s-1", {b"a": (1, "x")})
-    region.flush()
-    write(region, "s-2", {b"b": (2, "y")})
-    return region
-
-
-def code_at(region: Region, schema_version: int, statement: str) -> str:
-    """What a batch of that schema version is answered."""
-    head = header(statement, region.opening.epoch, schema_version)
-    (answer,) = region.apply([(head, batch({statement.encode(): (0, None)}))])
-    return answer.code if isinstance(answer, MetaError) else "done"
 
 
 def is_refused(read: Callable[[], object]) -> bool:

@@ -8,8 +8,8 @@ from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.engine.region import Region
 from dataplane.region.place import OpenOrder
 from metasrv_base.errors import MetaError
-from tests.dataplane.region.faults.test_power_loss import DEVICES, FAST, Life, cut_short
-from tests.dataplane.region.manifests.test_floor import MARK, NEWS, code_at, new_region
+from tests.dataplane.region.manifests.floors import MARK, NEWS, code_at, new_region
+from tests.dataplane.region.power_loss import DEVICES, FAST, Life, cut_short
 from tests.dataplane.region.rig import A, B, C, contents, order, place, version_of
 from tests.dataplane.region.schedule import interleave
 

@@ -5,30 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.metasrv.api.rig import TABLES, Server, leader, spec
+from tests.metasrv.api.held_up import create_held_up, end_of
+from tests.metasrv.api.rig import TABLES, leader, spec
 
 WAIT = {"Prefer": "wait=10"}
-
-
-async def create_held_up(one: Server, name: str = "t") -> str:
-    """The URL of a create that is under way until the gate opens."""
-    one.nodes.gate.clear()
-    answer = await one.client.post(TABLES, json=spec(name))
-    assert answer.status_code == 202
-    await one.nodes.reached.wait()
-    found: str = answer.headers["location"]
-    return found
-
-
-async def end_of(one: Server, where: str) -> dict[str, Any]:
-    """The procedure once it is over, by long polls."""
-    tag = '"none"'
-    while True:
-        shown = await one.client.get(where, headers={"If-None-Match": tag, "Prefer": "wait=20"})
-        body: dict[str, Any] = shown.json()
-        if body["done"]:
-            return body
-        tag = shown.headers["etag"]
 
 
 async def test_given_a_slow_create_when_patience_ends_then_202_and_what_it_waits_for() -> None:

@@ -3,7 +3,7 @@
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
-from tests.metasrv.api.http.test_asked_waiting import end_of
+from tests.metasrv.api.held_up import end_of
 from tests.metasrv.api.rig import TABLES, leader, spec
 
 

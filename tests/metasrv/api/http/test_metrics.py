@@ -16,7 +16,7 @@ from metasrv_base.wire.node.inputs import Borrowed
 from metasrv_base.wire.node.jobs import MoveJob, MoveResult
 from procedures.ports import Progress
 from tests.metasrv.api.fakes import NoJobs, ShiftedClock
-from tests.metasrv.api.http.test_asked_waiting import create_held_up
+from tests.metasrv.api.held_up import create_held_up
 from tests.metasrv.api.rig import DEADLINE_MS, Server, leader, state_of
 
 REGION = Borrowed(region_id="1", epoch=1, root="/r", columns=[], marks=[], files=[], segments=[])

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,11 +10,10 @@ from keys.commit.txn import snapshot
 from keys.model.holders import Holder, HolderKey
 from metasrv.nodes.leases import wait_ms
 from metasrv_base.wire.frontend.holders import (
-    AcknowledgeAnswer,
-    HolderRegisterAnswer,
     SchemaLeaseList,
 )
 from metasrv_base.wire.node.nodes import RefusedStat
+from tests.metasrv.api.internal.holder_calls import acknowledge, register, told_all, waits_of
 from tests.metasrv.api.rig import (
     DEADLINE_MS,
     SCHEMA_LEASE_MS,
@@ -27,24 +25,6 @@ from tests.metasrv.api.rig import (
 )
 from tests.metasrv.holders.reader import whole
 from tests.metasrv.holders.samples import acknowledgement, pin, registration
-
-TURNS_MAX = 1_000  # of the loop: each request gives everybody else one
-
-
-async def register(one: Server, holder_id: str, **more: Any) -> HolderRegisterAnswer:
-    said = registration(holder_id, **more).model_dump(mode="json")
-    answer = await one.client.post(f"/internal/v1/holders/{holder_id}/register", json=said)
-    assert answer.status_code == 200, answer.text
-    return HolderRegisterAnswer.model_validate_json(answer.content)
-
-
-async def acknowledge(
-    one: Server, holder_id: str, sequence: int, version: int, *pinned: Any, **more: Any
-) -> AcknowledgeAnswer:
-    said = acknowledgement(holder_id, sequence, version, *pinned, **more).model_dump(mode="json")
-    answer = await one.client.put(f"/internal/v1/holders/{holder_id}/acknowledge", json=said)
-    assert answer.status_code == 200, answer.text
-    return AcknowledgeAnswer.model_validate_json(answer.content)
 
 
 async def stored(one: Server, holder_id: str) -> Holder | None:
@@ -254,25 +234,6 @@ async def test_given_a_change_that_waits_then_it_names_whom_it_waits_for_and_rea
         assert (shown["schema_version"], states) == (2, ["public", "public", "delete-only"])
         assert (pinned["transaction_age_ms"], pinned["since"]) == (2_500, silent["since"])
         assert (ended["state"], ended["waiting_for"]) == ("succeeded", [])
-
-
-async def waits_of(one: Server, path: str, is_it: Callable[[Any], bool]) -> Any:
-    """What the procedure waits for, once that is there."""
-    for _ in range(TURNS_MAX):
-        found = (await one.client.get(path)).json()["waiting_for"]
-        if found and is_it(found[0]):
-            return found[0]
-    raise AssertionError(found)
-
-
-async def told_all(one: Server, path: str) -> Any:
-    """The procedure at its end: the holder acknowledges whatever is published."""
-    for sequence in range(10, TURNS_MAX):
-        found = (await one.client.get(path)).json()
-        if found["done"]:
-            return found
-        await acknowledge(one, "fe-1", sequence, one.version)
-    raise AssertionError(found)
 
 
 async def test_given_a_holder_in_the_way_when_a_change_is_tried_out_then_it_is_a_blocker() -> None:

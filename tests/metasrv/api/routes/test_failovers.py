@@ -4,20 +4,12 @@ import asyncio
 from typing import Any
 
 import pytest
-from httpx import Response
 
-from tests.metasrv.api.http.test_asked_waiting import end_of
+from tests.metasrv.api.held_up import end_of
 from tests.metasrv.api.rig import TABLES, Server, beat, leader, spec
+from tests.metasrv.api.routes.failover_requests import ask
 
 WAIT = {"Prefer": "wait=10"}
-
-
-async def ask(
-    one: Server, query: str = "", headers: dict[str, str] | None = None, **body: Any
-) -> Response:
-    return await one.client.post(
-        f"/v1/failovers{query}", json={"reason": "test", **body}, headers=headers or {}
-    )
 
 
 async def with_a_dead_node(one: Server) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.metasrv.api.http.test_asked_waiting import create_held_up, end_of
+from tests.metasrv.api.held_up import create_held_up, end_of
 from tests.metasrv.api.rig import TABLES, Server, leader
 from tests.metasrv.holders.reader import whole
 

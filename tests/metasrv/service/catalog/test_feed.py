@@ -18,8 +18,7 @@ from tests.keys.catalog.logs import World, first_update, update
 from tests.metasrv.api.fakes import ShiftedClock
 from tests.metasrv.api.rig import Server, follower_of, leader, registration, state_of
 from tests.metasrv.holders.reader import Reader, whole
-
-WATCH = "/internal/v1/catalog/watch"
+from tests.metasrv.service.catalog.watch import WATCH
 
 
 @asynccontextmanager

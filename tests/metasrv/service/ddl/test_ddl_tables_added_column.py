@@ -7,9 +7,9 @@ import pytest
 
 from metasrv_base.wire.node.orders import SetSchema
 from tests.metasrv.api.rig import TABLES, leader
+from tests.metasrv.service.ddl.alters import ADD
 
 WAIT = {"prefer": "wait=10"}
-ADD = {"op": "add_column", "column": {"name": "extra", "type": "int64"}, "after": "id"}
 
 
 def required(default: Any, type: str = "int32") -> dict[str, Any]:

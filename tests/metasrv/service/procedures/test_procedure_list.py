@@ -4,7 +4,6 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 
 import pytest
 
@@ -15,11 +14,10 @@ from metasrv.service.bodies.procedure_shapes import ended_body
 from metasrv.service.procedures import procedure_list
 from metasrv_base.ids import uuid7
 from metasrv_base.wire.api.procedures import ProcedureBody
-from tests.metasrv.api.http.test_asked_waiting import create_held_up
+from tests.metasrv.api.held_up import create_held_up
 from tests.metasrv.api.rig import DEADLINE_MS, TABLES, Server, leader, spec
+from tests.metasrv.service.procedures.pages import HOUR_MS, LIST, all_pages, listed, text_of
 
-LIST = "/v1/procedures"
-HOUR_MS = 3_600_000
 SPREADS: Mapping[str, Callable[[int], int]] = {
     "even": lambda number: number * 1_000,
     "in one millisecond": lambda _: 0,
@@ -52,26 +50,6 @@ async def with_histories(one: Server, times_ms: Sequence[int]) -> list[str]:
         puts = [Put(bytes(ProcedureHistoryKey(id)), value) for id in ids[first : first + 100]]
         await one.kv.txn(Request(writes=tuple(puts)), deadline_ms=DEADLINE_MS)
     return sorted([*ids, real], reverse=True)
-
-
-async def listed(one: Server, **params: str) -> tuple[list[str], str | None]:
-    answer = await one.client.get(LIST, params=params)
-    assert answer.status_code == 200, answer.text
-    found = answer.json()
-    return [body["id"] for body in found["procedures"]], found["next_page_token"]
-
-
-async def all_pages(one: Server, **params: str) -> list[str]:
-    found, token = await listed(one, **params)
-    while token is not None:
-        more, token = await listed(one, **params, page_token=token)
-        found += more
-    return found
-
-
-def text_of(wall_ms: int) -> str:
-    moment = datetime.fromtimestamp(wall_ms / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @pytest.mark.parametrize("spread", SPREADS)

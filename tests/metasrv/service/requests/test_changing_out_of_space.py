@@ -12,7 +12,7 @@ from httpx import Response
 from keys.store.kv import Put, Request
 from keys.store.memory import MemoryKv
 from metasrv_base.errors import Unknown
-from tests.metasrv.api.http.test_asked_waiting import end_of
+from tests.metasrv.api.held_up import end_of
 from tests.metasrv.api.rig import DEADLINE_MS, TABLES, Server, leader, registration, spec
 
 QUOTA_BYTES = 1 << 20

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.metasrv.api.http.test_asked_waiting import create_held_up
+from tests.metasrv.api.held_up import create_held_up
 from tests.metasrv.api.rig import TABLES, Server, leader, spec
-from tests.metasrv.api.routes.test_failovers import ask
-from tests.metasrv.service.ddl.test_ddl_tables_added_column import ADD
+from tests.metasrv.api.routes.failover_requests import ask
+from tests.metasrv.service.ddl.alters import ADD
 
 DRY = "?dry_run=true"
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from procedures.engine.retry import UNDO_MS
-from tests.metasrv.api.http.test_asked_waiting import create_held_up, end_of
+from tests.metasrv.api.held_up import create_held_up, end_of
 from tests.metasrv.api.rig import TABLES, Server, leader, spec
 
 # What only time tells apart, and what runs on meanwhile.

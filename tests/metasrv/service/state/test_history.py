@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.metasrv.api.internal.test_holders import register, told_all, waits_of
+from tests.metasrv.api.internal.holder_calls import register, told_all, waits_of
 from tests.metasrv.api.rig import TABLES, Server, beat, leader
-from tests.metasrv.service.procedures.test_procedure_list import HOUR_MS, all_pages, text_of
+from tests.metasrv.service.procedures.pages import HOUR_MS, all_pages, text_of
 
 WAIT = {"prefer": "wait=10"}
 

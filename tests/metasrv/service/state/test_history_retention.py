@@ -5,7 +5,7 @@ from keys.model.records import Idempotency, IdempotencyKey, ProcedureHistoryKey,
 from keys.store.kv import Put, Request
 from metasrv.leadership.retention import Retention
 from metasrv_base.ids import uuid7
-from tests.metasrv.api.http.test_asked_waiting import create_held_up
+from tests.metasrv.api.held_up import create_held_up
 from tests.metasrv.api.rig import DEADLINE_MS, TABLES, Server, beat, leader, spec
 
 DAY_MS = 86_400_000

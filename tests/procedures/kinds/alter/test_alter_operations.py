@@ -6,7 +6,7 @@ from keys.model.tables import Index, TableInfo
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import MetaError
 from metasrv_base.schema.partition import HashRule
-from procedures.elements.moves import Move, Next, back, moved, over_brink, to_brink, to_end
+from procedures.elements.moves import back, moved, over_brink, to_brink, to_end
 from procedures.kinds.alter.alter_operations import (
     AddColumn,
     AddIndex,
@@ -22,6 +22,7 @@ from procedures.kinds.alter.alter_operations import (
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.online import ALTERS, wide_info
 from tests.procedures.harness.tables import table_info
+from tests.procedures.kinds.alter.moved import until_end
 
 ADD = AddColumn(name="seats", type="int32", nullable=False, default=1)
 INDEXED = wide_info().model_copy(
@@ -31,14 +32,6 @@ INDEXED = wide_info().model_copy(
         "partition": HashRule(columns=(1,), count=3),
     }
 )
-
-
-def until_end(info: TableInfo, moves: tuple[Move, ...], following: Next) -> list[TableInfo]:
-    """Each version on one leg of the way."""
-    versions = [info]
-    while (new := moved(versions[-1], moves, following)) != versions[-1]:
-        versions.append(new)
-    return versions
 
 
 def states(info: TableInfo) -> dict[str, str]:

@@ -1,27 +1,23 @@
 """Elements on their way while holders, leaders and regions come and go; cancelled anywhere."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import pytest
 
 from keys.commit.routing import change_regions
 from keys.commit.txn import Txn, snapshot
-from keys.model.records import Outcome, ProcedureHistory, Submission
-from keys.model.tables import RegionState, TableInfo, TableInfoKey, TableRouteKey
-from keys.store.kv import Compare
+from keys.model.records import Outcome, Submission
+from keys.model.tables import RegionState, TableRouteKey
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Conflict, Refused
-from procedures.engine.control import Command, Control, State
+from procedures.engine.control import Control, State
 from procedures.engine.entry import Entry
 from procedures.engine.submit import Submission as Wish
 from procedures.kinds.alter.alter_operations import AddColumn, DropColumn, DropNotNull, Operation
-from procedures.kinds.alter.alter_table import ALTER_TABLE
 from procedures.kinds.alter.index_kinds import CREATE_INDEX
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
 from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
 from tests.fakes.cluster import DEADLINE_MS, STOPPED_MS, Cluster
-from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.ends import OTHER, TABLE, End, no_rest
 from tests.procedures.harness.online import (
     ALTERS,
@@ -33,15 +29,13 @@ from tests.procedures.harness.online import (
     with_wide_table,
 )
 from tests.procedures.harness.scenarios import MOVED
-from tests.procedures.harness.tables import put_table, region_ids, table_info
+from tests.procedures.harness.tables import region_ids
+from tests.procedures.kinds.alter.online import HOLDER, REQUIRED, WAIT_MS, Change, online
 from tests.sim.loop import SimLoop, run
 
-HOLDER = "fe-1"
-WAIT_MS = 600_000
 REFUSED = "a write of a deposed leader was refused"
 
 OPTIONAL = AddColumn(name="extra", type="int64")
-REQUIRED = AddColumn(name="seats", type="int32", nullable=False, default=100)
 EACH: Mapping[str, tuple[tuple[Operation, ...], int]] = {
     "optional column": ((OPTIONAL,), 2),
     "required column": ((REQUIRED,), 3),
@@ -51,65 +45,6 @@ EACH: Mapping[str, tuple[tuple[Operation, ...], int]] = {
 }
 """What is asked, and the schema version in which it is on the brink."""
 STATES = [(name, version) for name, (_, brink) in EACH.items() for version in range(2, brink + 1)]
-
-
-@dataclass
-class Change:
-    """A table that is altered, and who steers it."""
-
-    cluster: Cluster
-    fence: Compare
-    procedure: str = ""
-
-    async def submit(
-        self, *operations: Operation, table_id: int = TABLE, name: str = "t"
-    ) -> "Change":
-        client = Submission(submitted_by="anna", request_id="r", statement={}, idempotency=None)
-        update = {"operations": operations, "table_id": table_id, "name": name}
-        wish = Wish(self.cluster.ids.procedure_id(), client, "b")
-        state = ALTERS.model_copy(update=update)
-        manager = self.cluster.leader.manager
-        made = await manager.submit(ALTER_TABLE, state, wish)
-        return Change(self.cluster, self.fence, made.procedure)
-
-    async def control(self, control: Control) -> Entry | ProcedureHistory:
-        manager = self.cluster.leader.manager
-        return await manager.control(self.procedure, Command(control, by="ops"))
-
-    async def end(self) -> ProcedureHistory:
-        manager = self.cluster.leader.manager
-        found = await manager.wait(self.procedure, deadline_ms=WAIT_MS)
-        assert isinstance(found, ProcedureHistory), found.state
-        return found
-
-    def entry(self) -> Entry:
-        found = self.cluster.leader.manager.entry(self.procedure)
-        assert found is not None
-        return found
-
-    async def info(self, table_id: int = TABLE) -> TableInfo:
-        key = TableInfoKey(table_id)
-        return (await snapshot(self.cluster.kv, key, deadline_ms=DEADLINE_MS)).must(key)
-
-    async def settle(self) -> None:
-        await self.cluster.clock.sleep_ms(50)
-
-    def judge(self, outcome: Outcome, check: Callable[[End], list[str]]) -> list[str]:
-        agreement = history_of(self.cluster.kv._store.log_from(1))
-        wrong = [*agreement.wrong, *self.cluster.violations, *self.cluster.plane.violations]
-        return wrong + check(End(self.cluster, agreement, outcome))
-
-
-def online(scenario: Callable[[Change], Awaitable[None]]) -> None:
-    async def main(loop: SimLoop) -> None:
-        cluster = Cluster(loop)
-        fence = await cluster.bootstrap()
-        await with_wide_table(cluster, fence)
-        await put_table(cluster, fence, table_info(OTHER, "u", 1), ("dn-1",))
-        await cluster.started()
-        await scenario(Change(cluster, fence))
-
-    run(main, 1)
 
 
 @pytest.mark.parametrize(("name", "version"), STATES, ids=str)

@@ -6,7 +6,7 @@ from keys.model.records import Outcome
 from procedures.kinds.alter.alter_operations import Operation, RenameColumn, SetDefault, SetOptions
 from tests.fakes.holders import LEASE_MS
 from tests.procedures.harness.ends import OTHER
-from tests.procedures.kinds.alter.test_alter_table import HOLDER, Change, online
+from tests.procedures.kinds.alter.online import HOLDER, Change, online
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from tests.procedures.harness.online import (
     with_rows,
     with_wide_table,
 )
-from tests.procedures.kinds.alter.test_alter_table import Change
+from tests.procedures.kinds.alter.online import Change
 from tests.sim.loop import SimLoop, run
 
 GRACE_MS = 20_000

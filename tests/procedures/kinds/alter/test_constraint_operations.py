@@ -36,8 +36,8 @@ from tests.procedures.harness.constraints import (
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.online import with_rows
 from tests.procedures.harness.tables import table_info
-from tests.procedures.kinds.alter.test_alter_operations import until_end
-from tests.procedures.kinds.alter.test_alter_table import HOLDER, Change
+from tests.procedures.kinds.alter.moved import until_end
+from tests.procedures.kinds.alter.online import HOLDER, Change
 from tests.sim.loop import SimLoop, run
 
 FOR_EVER = 1_000_000

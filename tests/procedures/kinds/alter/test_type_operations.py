@@ -26,7 +26,7 @@ from tests.crash.enumeration import life
 from tests.procedures.harness.retyping import RETYPES, not_retyped, with_misfits
 from tests.procedures.harness.scenario import Scenario
 from tests.procedures.harness.tables import table_info, table_route
-from tests.procedures.kinds.alter.test_alter_operations import until_end
+from tests.procedures.kinds.alter.moved import until_end
 
 PAID = Constraint(id=1, name="paid", kind=ConstraintKind.CHECK, columns=(5,), expression="c5 > 0")
 

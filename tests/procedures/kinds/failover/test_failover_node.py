@@ -4,12 +4,11 @@ from keys.model.records import Outcome, ProcedureHistory
 from procedures.kinds.failover.failover_node import FailoverNode
 from tests.fakes.cluster import Cluster
 from tests.fakes.datanodes.nodes import FakeNode
-from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.ends import OTHER, TABLE
 from tests.procedures.harness.scenarios import with_two_tables_and_dead_node
 from tests.procedures.harness.tables import region_ids
-from tests.procedures.kinds.failover.test_failover_table import ROOT, start
-from tests.procedures.kinds.test_registry import begun
+from tests.procedures.kinds.failover.runs import ROOT, children_of, start
+from tests.procedures.kinds.runs import begun
 from tests.sim.loop import SimLoop, run
 
 NODE = FailoverNode(node="dn-1", reason="test")
@@ -31,16 +30,6 @@ async def ended(cluster: Cluster, procedure: str) -> ProcedureHistory:
     found = await cluster.leader.manager.find(procedure)
     assert isinstance(found, ProcedureHistory)
     return found
-
-
-def children_of(cluster: Cluster, parent: str) -> dict[int, str]:
-    """Those that are or were, by table."""
-    agreement = history_of(cluster.kv._store.log_from(1))
-    over = agreement.family("__procedure_history")
-    records = {where[0]: one["last"] for where, one in over.items()}
-    records |= {where[0]: one for where, one in agreement.family("__procedure").items()}
-    mine = {name: one for name, one in records.items() if one["parent"] == parent}
-    return {int(one["resource"]["id"]): name for name, one in mine.items()}
 
 
 def test_given_children_under_way_when_the_leader_dies_then_they_go_on_where_they_stood() -> None:

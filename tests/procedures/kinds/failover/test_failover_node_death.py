@@ -4,10 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from keys.model.records import Outcome, Submission
-from procedures.engine.submit import Submission as Wish
-from procedures.kinds.failover.failover_node import FailoverNode
-from procedures.kinds.registry import KINDS
+from keys.model.records import Outcome
 from tests.crash.enumeration import life, submit
 from tests.fakes.cluster import Cluster
 from tests.fakes.datanodes.nodes import Opening
@@ -17,6 +14,7 @@ from tests.procedures.harness.ends import OTHER, TABLE
 from tests.procedures.harness.scenario import Scenario
 from tests.procedures.harness.scenarios import SCENARIOS
 from tests.procedures.harness.tables import rows_of
+from tests.procedures.kinds.failover.runs import fail_over
 from tests.sim.loop import SimLoop, run
 
 pytestmark = pytest.mark.crash
@@ -35,7 +33,6 @@ LIVES = [
     ("failover_table", "dn-3"),
     ("failover_node", "dn-3"),
 ]
-OPERATOR = Submission(submitted_by="ops", request_id="r-9", statement={})
 
 
 @pytest.mark.parametrize(("name", "victim"), LIVES)
@@ -132,14 +129,6 @@ async def _death(
     agreement = history_of(cluster.kv._store.log_from(1))
     wrong += [*agreement.wrong, *cluster.violations, *cluster.plane.violations]
     return wrong + _served(cluster, agreement)
-
-
-async def fail_over(cluster: Cluster, victim: str) -> list[str]:
-    """What detection would do."""
-    kind, state = KINDS["failover_node"], FailoverNode(node=victim, reason="test")
-    wish = Wish(cluster.ids.procedure_id(), OPERATOR, "")
-    await cluster.ask(cluster.leader, lambda manager: manager.submit(kind, state, wish))
-    return [] if await cluster.quiet() else [f"failover never ends: {cluster.living()}"]
 
 
 def _served(cluster: Cluster, agreement: Agreement) -> list[str]:

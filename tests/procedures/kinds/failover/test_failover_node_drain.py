@@ -7,7 +7,7 @@ from tests.fakes.datanodes.plane import LEASE_MS
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.scenarios import with_table
 from tests.procedures.harness.tables import region_ids, rows_of
-from tests.procedures.kinds.test_registry import begun
+from tests.procedures.kinds.runs import begun
 from tests.sim.loop import SimLoop, run
 
 CLIENT = Submission(submitted_by="ops", request_id="r", statement={})

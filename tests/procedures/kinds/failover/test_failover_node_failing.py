@@ -13,9 +13,9 @@ from procedures.kinds.registry import KINDS
 from procedures.machine import Kind, Outcome, ProcedureState, Step
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.scenarios import with_dead_node, with_dropped_table, with_table
-from tests.procedures.kinds.failover.test_failover_table import start
+from tests.procedures.kinds.failover.runs import start
 from tests.procedures.kinds.log_bytes import sizes_of
-from tests.procedures.kinds.test_registry import Given, undrop
+from tests.procedures.kinds.runs import Given, undrop
 from tests.sim.loop import SimLoop, run
 
 NODE = FailoverNode(node="dn-1", reason="test")

@@ -12,7 +12,7 @@ from procedures.kinds.failover.failover_node import FailoverNode
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.scenarios import with_schema
 from tests.procedures.harness.tables import put_table, table_info
-from tests.procedures.kinds.failover.test_failover_table import start
+from tests.procedures.kinds.failover.runs import start
 from tests.procedures.kinds.log_bytes import sizes_of
 from tests.sim.loop import SimLoop, run
 

@@ -8,8 +8,8 @@ from tests.fakes.cluster import LIMITS, Cluster
 from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.scenarios import with_schema
 from tests.procedures.harness.tables import put_table, region_ids, rows_of, table_info
-from tests.procedures.kinds.failover.test_failover_table import CLIENT
-from tests.procedures.kinds.test_registry import begun
+from tests.procedures.kinds.failover.runs import CLIENT
+from tests.procedures.kinds.runs import begun
 from tests.sim.loop import SimLoop, run
 
 PLACES = max(LIMITS.running_max.values())

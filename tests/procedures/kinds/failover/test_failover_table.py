@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from keys.commit.txn import snapshot
-from keys.model.records import Outcome, ProcedureHistory, Submission
+from keys.model.records import Outcome, ProcedureHistory
 from keys.model.tables import TableRouteKey
 from keys.store.kv import Compare
 from metasrv_base.wire.node.jobs import MoveJob, MoveResult
@@ -15,26 +15,17 @@ from procedures.engine.control import Command, Control
 from procedures.engine.submit import Submission as Wish
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
 from procedures.kinds.registry import KINDS
-from procedures.machine import Goto, ProcedureState
+from procedures.machine import Goto
 from procedures.ports import Progress
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.fakes.datanodes.plane import FakeJobs, Plane
 from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.scenarios import MOVED, with_dead_node, with_dropped_table
-from tests.procedures.harness.tables import region_ids, rows_of
-from tests.procedures.kinds.test_registry import begun, finish, undrop
+from tests.procedures.harness.tables import rows_of
+from tests.procedures.kinds.failover.runs import CLIENT, FIRST, ROOT, start
+from tests.procedures.kinds.runs import begun, finish, undrop
 from tests.sim.loop import SimLoop, run
-
-CLIENT = Submission(submitted_by="ops", request_id="r", statement={})
-FIRST = region_ids(TABLE, 1)[0]
-ROOT = f"/disks/dn-1/regions/{FIRST}-1"
-
-
-async def start(cluster: Cluster, kind: str, state: ProcedureState) -> str:
-    wish = Wish(cluster.ids.procedure_id(), CLIENT, "")
-    await cluster.leader.manager.submit(KINDS[kind], state, wish)
-    return wish.procedure
 
 
 def routes(cluster: Cluster) -> list[dict[str, Any]]:

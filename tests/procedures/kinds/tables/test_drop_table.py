@@ -22,7 +22,7 @@ from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.fakes.holders import LEASE_MS
 from tests.procedures.harness.ends import TABLE, dropped, effects
 from tests.procedures.harness.scenarios import DROP, with_dropped_table, with_table
-from tests.procedures.kinds.alter.test_alter_table import HOLDER, Change
+from tests.procedures.kinds.alter.online import HOLDER, Change
 from tests.sim.loop import SimLoop, run
 
 CLIENT = Submission(submitted_by="anna", request_id="r", statement={}, idempotency=None)

@@ -19,7 +19,7 @@ from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.scenarios import PURGE, with_dropped_table, with_table
 from tests.procedures.harness.tables import drop_table_keys, region_ids
-from tests.procedures.kinds.test_registry import Given, begun, finish, undrop
+from tests.procedures.kinds.runs import Given, begun, finish, undrop
 from tests.sim.loop import SimLoop, run
 
 BORROWED = "/disks/dn-3/regions/old"

@@ -6,7 +6,7 @@ from keys.model.records import Outcome
 from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.ends import OTHER
 from tests.procedures.harness.scenarios import with_two_tables
-from tests.procedures.kinds.test_registry import HERE, begun, finish, rename
+from tests.procedures.kinds.runs import HERE, begun, finish, rename
 from tests.sim.loop import SimLoop, run
 
 

@@ -21,7 +21,7 @@ from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.scenario import Scenario
 from tests.procedures.harness.scenarios import SCENARIOS
 from tests.procedures.harness.tables import region_ids, rows_of, table_route
-from tests.procedures.kinds.failover.test_failover_node_death import fail_over
+from tests.procedures.kinds.failover.runs import fail_over
 from tests.sim.loop import SimLoop, run
 
 CALM, GONE = (one for one in SCENARIOS if one.kind == "truncate_table")

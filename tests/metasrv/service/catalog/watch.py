@@ -1,0 +1,3 @@
+"""The path of the catalog's feed."""
+
+WATCH = "/internal/v1/catalog/watch"
