@@ -26,6 +26,7 @@ LANES: tuple[tuple[Check, ...], ...] = (
             (
                 "pytest",
                 "tests/test_tidy.py",
+                "tests/house/test_folders.py",
                 "tests/docs",
                 "tests/metasrv/check/test_rules_registered.py",
             ),

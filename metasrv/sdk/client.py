@@ -31,7 +31,7 @@ PATIENCE_MS = 15_000
 
 
 class AsyncClient:
-    """An async context, for one event loop. Made by `metasrv.sdk.connections.connect_async`."""
+    """An async context, for one event loop. Made by `metasrv.sdk.connect_async`."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ from metasrv_base.rows.outcome import WriteResult
 
 
 class Client:
-    """A context; usable from several threads. Made by `metasrv.sdk.connections.connect`."""
+    """A context; usable from several threads. Made by `metasrv.sdk.connect`."""
 
     def __init__(self, urls: Sequence[str], *, patience_ms: int, token: str | None = None) -> None:
         self._portal = Portal()

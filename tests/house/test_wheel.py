@@ -174,10 +174,36 @@ def test_given_all_extras_when_a_playground_is_started_then_a_table_is_made_in_i
     assert made.returncode == 0, made.stderr
 
 
+def test_given_a_project_with_modules_of_our_names_when_it_uses_the_sdk_then_it_meets_none_of_them(
+    alone: Installed, tmp_path: Path
+) -> None:
+    ours = {"metasrv", "metasrv_base"}
+    for name in {*PACKAGES, "base", "scripts", "tests"} - ours:
+        (tmp_path / f"{name}.py").write_text(f"raise ImportError('{name} of the project')\n")
+    code = (
+        "import sys; from metasrv.sdk import Conflict, connect; import metasrv.sdk as sdk\n"
+        "for name in sdk.__all__: getattr(sdk, name)\n"
+        "connect('http://127.0.0.1:1').close()\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+
+    told = subprocess.run(
+        [str(alone.folder / "bin" / "python"), "-c", code],
+        cwd=tmp_path,
+        env=alone.env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert told.returncode == 0, told.stderr
+    assert set(told.stdout.split()) & set(PACKAGES) == ours
+
+
 def test_given_no_extra_when_used_then_the_sdk_works_and_programs_name_what_they_need(
     alone: Installed,
 ) -> None:
-    code = "from metasrv.sdk.connections import connect; connect('http://127.0.0.1:1').close()"
+    code = "from metasrv.sdk import connect; connect('http://127.0.0.1:1').close()"
     python = [str(alone.folder / "bin" / "python"), "-c", code]
     connected = subprocess.run(
         python, cwd=alone.folder, env=alone.env, capture_output=True, text=True, timeout=60
