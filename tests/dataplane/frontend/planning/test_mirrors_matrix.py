@@ -82,22 +82,22 @@ LOST = Behaviour(insert=(Act.MIRROR,), update=(Act.MIRROR,))
 PLANTED: Mapping[str, tuple[str, str, object]] = {
     "what does not fit is stored as null": (
         "int32 to int64",
-        "planning.check_mirrors",
+        "planning.planning.check_mirrors",
         lambda *_: None,
     ),
     "the old column keeps what was updated": (
         "int64 to string",
-        "schema.REPLACED_COLUMN",
+        "catalog.schema.REPLACED_COLUMN",
         behaving(REPLACED_COLUMN, WRITE_ONLY=KEPT),
     ),
     "other updates forget the old value": (
         "int64 to string",
-        "schema.REPLACED_COLUMN",
+        "catalog.schema.REPLACED_COLUMN",
         behaving(REPLACED_COLUMN, WRITE_ONLY=LOST),
     ),
     "write-only does not check": (
         "int64 to int32",
-        "schema.CHANGED_COLUMN",
+        "catalog.schema.CHANGED_COLUMN",
         behaving(CHANGED_COLUMN, WRITE_ONLY=Behaviour()),
     ),
 }
