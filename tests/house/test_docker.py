@@ -12,6 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from dataplane.datanode.config import DatanodeConfig
+from dataplane.frontend.config import FrontendConfig
 from metasrv.cli.main import application
 from metasrv.cli.tools.config import of_server
 from metasrv.host.toolchain import checkout, read_toolchain
@@ -23,7 +24,7 @@ from tests.dataplane.pipelines.standalone import MASTER, WORKER
 ROOT = checkout()
 SERVICES: Mapping[str, Any] = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())["services"]
 DOCKERFILE = (ROOT / "docker/Dockerfile").read_text()
-PORTS = {"metasrv": 4000, "datanode": 5000, "etcd": 2379, "spark-master": 7077}
+PORTS = {"metasrv": 4000, "datanode": 5000, "frontend": 6000, "etcd": 2379, "spark-master": 7077}
 PEER_PORT = 2380
 
 
@@ -56,7 +57,8 @@ def secrets(tmp_path: Path) -> Mapping[str, str]:
 
 
 def test_given_three_of_each_when_counted_then_they_are_there() -> None:
-    assert [len(of_role(role)) for role in ("etcd", "metasrv", "datanode")] == [3, 3, 3]
+    roles = ("etcd", "metasrv", "datanode", "frontend")
+    assert [len(of_role(role)) for role in roles] == [3, 3, 3, 3]
     assert len(of_role("spark-worker")) == 2
 
 
@@ -91,6 +93,42 @@ def test_given_a_datanode_when_its_settings_are_read_then_it_would_start(
     (volume,) = (one for one in service["volumes"] if one.startswith("regions:"))
     assert config.root.startswith(volume.partition(":")[2] + "/")
     assert all(volume in SERVICES[worker]["volumes"] for worker in of_role("spark-worker"))
+
+
+def test_given_the_datanodes_when_their_zones_are_read_then_no_two_share_one() -> None:
+    settings = settings_of(DatanodeConfig, DatanodeConfig.env_prefix)
+
+    zones = {named(SERVICES[name], settings)["zone"] for name in of_role("datanode")}
+
+    assert len(zones) == len(of_role("datanode"))
+
+
+@pytest.mark.parametrize("name", of_role("frontend"))
+def test_given_a_frontend_when_its_settings_are_read_then_it_would_start(
+    name: str, secrets: Mapping[str, str]
+) -> None:
+    service = SERVICES[name]
+    said = named(service, settings_of(FrontendConfig, FrontendConfig.env_prefix)) | dict(secrets)
+
+    config = FrontendConfig.read(said, {}, None)
+
+    assert (config.advertise, config.port) == (name, PORTS["frontend"])
+    assert config.frontend_id == f"fe-{name[-1]}"
+    assert service["command"][0] == "frontend"
+    assert service["ports"][0].endswith(f":{config.port}")
+    assert [urlsplit(url).hostname for url in config.metasrv_urls] == of_role("metasrv")
+
+
+@pytest.mark.parametrize(("role", "holder"), [("datanode", "dn"), ("frontend", "fe")])
+def test_given_a_program_when_its_token_is_looked_up_then_the_service_tokens_makes_it(
+    role: str, holder: str
+) -> None:
+    (script,) = SERVICES["tokens"]["command"]
+    holders = script.partition(";")[0].split()
+
+    for name in of_role(role):
+        assert f"--token-file=/etc/metasrv/{holder}-{name[-1]}" in SERVICES[name]["command"]
+        assert f"{holder}-{name[-1]}" in holders
 
 
 def test_given_every_url_when_looked_up_then_that_service_listens_there() -> None:
@@ -131,7 +169,8 @@ def test_given_the_command_that_makes_tokens_when_run_twice_then_each_has_one(
 
     assert made() == []
     assert set(read_tokens(tmp_path / "tokens").holders.values()) == {"operator"}
-    programs = {"metasrv", *(f"dn-{number}" for number in (1, 2, 3))}
+    nodes = {f"{role}-{number}" for role in ("dn", "fe") for number in (1, 2, 3)}
+    programs = {"metasrv", *nodes}
     assert set(read_tokens(tmp_path / "cluster_tokens").holders.values()) == programs
     files = {"tokens", "cluster_tokens", "operator", *programs}
     assert {path.name for path in tmp_path.iterdir()} == files
