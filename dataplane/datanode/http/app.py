@@ -6,11 +6,11 @@ from starlette.routing import BaseRoute
 from dataplane.datanode.http.api import admin, node
 from dataplane.datanode.http.direct import Direct
 from dataplane.datanode.http.door import doorway
+from dataplane.datanode.http.pages import TITLE, pages
 from dataplane.datanode.service import Service
 from serving.answers import PROBLEM, answer_errors
 from serving.door import Door
-
-TITLE = "metasrv datanode"
+from serving.head_as_get import HeadAsGet
 
 
 def _included() -> tuple[BaseRoute, ...]:
@@ -18,6 +18,7 @@ def _included() -> tuple[BaseRoute, ...]:
     every = APIRouter()
     for router in (node, admin):
         every.include_router(router, responses=dict(PROBLEM))
+    every.include_router(pages, include_in_schema=False)  # a store in our place needs none
     return tuple(every.routes)
 
 
@@ -29,6 +30,7 @@ def build_app(service: Service) -> FastAPI:
     app.state.service = service
     app.add_middleware(Direct, service=service)
     app.add_middleware(Door, doorway=doorway(service.metrics, service.clock))
+    app.add_middleware(HeadAsGet)
     return app
 
 

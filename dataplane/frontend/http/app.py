@@ -6,12 +6,13 @@ from fastapi import FastAPI
 
 from dataplane.frontend.http.api import BY_ID, BY_NAME, admin, rows
 from dataplane.frontend.http.direct import Direct
+from dataplane.frontend.http.pages import TITLE, pages
 from dataplane.frontend.service import Service
 from metasrv_base.wire.http.asgi import Scope
 from serving.answers import PROBLEM, answer_errors
 from serving.door import Door, Doorway
+from serving.head_as_get import HeadAsGet
 
-TITLE = "metasrv frontend"
 _TABLE = re.compile(r"/v1/tables/([0-9]+(?=/[^/]+(/get)?$)|[^/]+/[^/]+/[^/]+)")
 
 
@@ -28,6 +29,7 @@ def build_app(service: Service) -> FastAPI:
     )
     app.add_middleware(Direct)
     app.add_middleware(Door, doorway=doorway)
+    app.add_middleware(HeadAsGet)
     return app
 
 
@@ -37,6 +39,7 @@ def bare_app() -> FastAPI:
     app.include_router(rows, prefix=BY_NAME, responses=dict(PROBLEM))
     app.include_router(rows, prefix=BY_ID, responses=dict(PROBLEM))
     app.include_router(admin, responses=dict(PROBLEM))
+    app.include_router(pages, responses=dict(PROBLEM))
     answer_errors(app)
     return app
 

@@ -1,10 +1,10 @@
-"""The document of a frontend's HTTP surface, made from the routes and checked in.
+"""Completes the document of a frontend's HTTP surface, which is made from the routes.
 
 Routes read their queries and bodies themselves; what they read is data, and is added here.
 """
 
-import json
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ from pydantic import BaseModel
 
 from dataplane.frontend.http.answers import Form
 from dataplane.frontend.http.api import BY_ID, BY_NAME
-from dataplane.frontend.http.app import bare_app
 from dataplane.frontend.statements.parameters import (
     INDEX,
     KEY,
@@ -31,8 +30,8 @@ from metasrv_base.wire.frontend.rows import (
     RowsRequest,
 )
 from metasrv_base.wire.problem.problems import MEDIA_TYPE
+from serving.shared_answers import share_answers
 
-PATH = "openapi/frontend.v1.json"
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _KEY_HEADER = {
     "name": "Idempotency-Key",
@@ -82,13 +81,9 @@ ROUTES: Mapping[tuple[str, str], Asked] = {
 """By method, and the path behind that of the table."""
 
 
-def documents() -> dict[str, str]:
-    """Path in this checkout -> text."""
-    return {PATH: json.dumps(document(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"}
-
-
-def document() -> dict[str, Any]:
-    found: dict[str, Any] = bare_app().openapi()
+def completed(made: dict[str, Any]) -> dict[str, Any]:
+    """*made*, the framework's document, with what the routes read by themselves."""
+    found = deepcopy(made)
     for base in (BY_NAME, BY_ID):
         for (method, path), asked in ROUTES.items():
             operation = found["paths"][base + path][method]
@@ -102,7 +97,7 @@ def document() -> dict[str, Any]:
         for operation in operations.values():
             content = operation["responses"]["default"]["content"]
             content[MEDIA_TYPE] = content.pop("application/json")
-    return found
+    return share_answers(found)
 
 
 def _path(base: str) -> Iterator[dict[str, Any]]:

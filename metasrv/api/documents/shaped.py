@@ -1,10 +1,11 @@
-"""The framework's document as ours: our problem, and no errors that we never send."""
+"""The framework's document as ours: our problem, no errors that we never send, each error once."""
 
 from typing import Any
 
 from fastapi.encoders import jsonable_encoder
 
 from metasrv_base.wire.problem.problems import Problem
+from serving.shared_answers import share_answers
 
 _SCHEMA = "#/components/schemas/{model}"
 PROBLEM = _SCHEMA.format(model="Problem")
@@ -19,4 +20,4 @@ def shaped(found: dict[str, Any]) -> dict[str, Any]:
     schemas |= jsonable_encoder(parts, exclude_none=True)  # as the framework writes all others
     for name in _FRAMEWORKS_OWN:
         schemas.pop(name, None)
-    return found
+    return share_answers(found)

@@ -303,6 +303,6 @@ def _others() -> Iterator[Row]:
     for method in ("PATCH", "PUT", "OPTIONS"):
         sent = Sent(method, TABLES, JSON, (b"{}",))
         yield Row(103, method, sent, 405, "method-not-allowed")
-    for path in ("/v0/tables", "/", "/v1", "/v1/nothing", "/redoc", "/docs/"):
+    for path in ("/v0/tables", "/v1", "/v1/nothing", "/redoc", "/docs/"):
         yield Row(103, path, get(path), 404, "not-found")
     yield Row(103, "no such action", Sent(path=f"/v1/procedures/{gone}/x"), 404, "not-found")

@@ -2,21 +2,31 @@
 
 from typing import Any
 
+from fastapi.routing import APIRoute
+
+from metasrv.api import openapi
+from metasrv.api.documents.documented import EVERYWHERE
 from metasrv.api.openapi import document
 from metasrv.api.routes.routes import ROUTERS
+from metasrv.host.toolchain import checkout
 from metasrv_base.wire.problem.problems import KINDS
+from tests.serving.answers import resolved
+
+PATH = checkout() / openapi.PATH
 
 
 def operations() -> list[tuple[str, dict[str, Any]]]:
     return [
         (f"{method} {path}", operation)
-        for path, methods in document()["paths"].items()
+        for path, methods in resolved(document())["paths"].items()
         for method, operation in methods.items()
     ]
 
 
 def test_given_the_document_then_every_route_is_in_it_with_its_problems() -> None:
-    assert len(operations()) == sum(len(router.routes) for router in ROUTERS)
+    routes = [route for router in ROUTERS for route in router.routes]
+    shown = [route for route in routes if isinstance(route, APIRoute) and route.include_in_schema]
+    assert len(operations()) == len(shown)
     for name, operation in operations():
         refusals = {int(status) for status in operation["responses"]} - {200, 201, 202, 204, 304}
         assert refusals >= {400, 404, 405, 500}, name
@@ -25,6 +35,15 @@ def test_given_the_document_then_every_route_is_in_it_with_its_problems() -> Non
             assert list(response["content"]) == ["application/problem+json"], name
             codes = [part.split("`")[1] for part in response["description"].split("; ")]
             assert {KINDS[code].status for code in codes} == {status}, name
+
+
+def test_given_errors_of_every_route_then_the_document_says_each_of_them_once() -> None:
+    text = PATH.read_text()
+
+    for code in EVERYWHERE:
+        alone = f'"description": "`{code}`: {KINDS[code].title}"'
+        assert text.count(alone) <= 1, code
+    assert all(code in document()["components"]["responses"] for code in ("internal", "not-found"))
 
 
 def test_given_the_document_then_nothing_in_it_is_the_frameworks_own() -> None:

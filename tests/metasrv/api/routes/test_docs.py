@@ -1,40 +1,22 @@
-"""/docs: the whole surface on one page, from nowhere else."""
-
-import re
-from html.parser import HTMLParser
+"""/, /docs and /openapi.json of a server that leads."""
 
 from metasrv.api.openapi import document
 from tests.metasrv.api.rig import leader
-
-LOADS = {"src", "href", "action", "data", "poster", "srcset", "formaction", "background"}
-
-
-class Page(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.ids: set[str] = set()
-        self.links: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.ids |= {value or "" for name, value in attrs if name == "id"}
-        self.links |= {value or "" for name, value in attrs if name in LOADS}
+from tests.serving.page_reader import check_docs, check_start
 
 
-async def test_given_the_page_then_it_refers_to_itself_and_shows_every_route() -> None:
+async def test_given_the_root_then_it_leads_to_every_page_for_people_and_programs() -> None:
     async with leader() as one:
-        answer = await one.client.get("/docs")
-        machine = await one.client.get("/openapi.json")
+        await check_start(one.client, "metasrv")
 
-    page = Page()
-    page.feed(answer.text)
-    assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert answer.headers["content-security-policy"].startswith("default-src 'none';")
-    assert not page.tags & {"script", "link", "img", "iframe", "object", "embed", "base"}
-    assert page.links <= {"/openapi.json"} | {f"#{one}" for one in page.ids}
-    assert not re.search(r"url\(|@import", answer.text)
-    assert machine.json() == document()
-    for path in document()["paths"]:
-        assert f"<code>{path}</code>" in answer.text
-    assert page.ids == set(document()["components"]["schemas"])
+
+async def test_given_the_page_of_routes_then_it_loads_nothing_from_elsewhere() -> None:
+    async with leader() as one:
+        await check_docs(one.client)
+
+
+async def test_given_the_document_then_it_is_the_one_that_is_checked_in() -> None:
+    async with leader() as one:
+        assert (await one.client.get("/openapi.json")).json() == document()
+        assert (await one.client.head("/v1/catalogs")).status_code == 200
+        assert (await one.client.head("/v1/catalogs/none")).status_code == 404

@@ -1,0 +1,28 @@
+"""/, /docs and /openapi.json of a frontend."""
+
+import httpx
+
+from dataplane.frontend.http.app import build_app
+from dataplane.frontend.http.openapi import document
+from tests.dataplane.frontend.bench import Bench, running
+from tests.serving.page_reader import check_docs, check_start
+
+
+def client_of(bench: Bench) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(app=build_app(bench.service))
+    return httpx.AsyncClient(transport=transport, base_url="http://fe-1")
+
+
+async def test_given_the_root_then_it_leads_to_every_page_for_people_and_programs() -> None:
+    async with running() as bench, client_of(bench) as client:
+        await check_start(client, "metasrv frontend")
+
+
+async def test_given_the_page_of_routes_then_it_loads_nothing_from_elsewhere() -> None:
+    async with running() as bench, client_of(bench) as client:
+        await check_docs(client)
+
+
+async def test_given_the_document_then_it_is_the_one_that_is_checked_in() -> None:
+    async with running() as bench, client_of(bench) as client:
+        assert (await client.get("/openapi.json")).json() == document()
