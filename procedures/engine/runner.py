@@ -148,6 +148,7 @@ class Runner:
         self, held: Held, make: Callable[[Stamp], Record], effect: Txn = NOTHING
     ) -> Held:
         """The effect and the record that says so, in one transaction."""
+        # The committer stamps the record; what was stored is returned, and not made again.
         key, made = ProcedureKey(held.procedure), lru_cache(maxsize=1)(make)
         txn = held.txn().put_stamped(key, made).also(effect)
         committed = await self.committer.commit(txn, procedure=held.procedure)

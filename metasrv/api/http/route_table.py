@@ -46,5 +46,7 @@ class RouteTable:
                 body = route.body_field
                 needed = body is not None and body.field_info.is_required()
                 return Met(route.path, body is not None, needed)
-        allowed = sorted({name for route in found for name in route.methods or ()})
-        raise Refused("method-not-allowed", method=method, allowed=", ".join(allowed))
+        allowed = {name for route in found for name in route.methods or ()}
+        if "GET" in allowed:
+            allowed.add("HEAD")  # answered as GET (serving/head_as_get.py)
+        raise Refused("method-not-allowed", method=method, allowed=", ".join(sorted(allowed)))

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from metasrv.api.documents.documented import BODY, OF_TABLE, change, page, read
+from metasrv.api.documents import table_answers
 from metasrv.api.http.answers import read_answer
 from metasrv.api.http.asked import AskedFor, InSchema, OfTable, Server
 from metasrv.api.http.query import ReadQuery, TablesQuery, Whole
@@ -20,9 +20,8 @@ from metasrv_base.wire.api.changes import (
     TruncateRequest,
     UndropRequest,
 )
-from metasrv_base.wire.api.imports import ImportBody, ImportRequest
+from metasrv_base.wire.api.imports import ImportRequest
 from metasrv_base.wire.api.tables import RouteBody, TableBody, TableList, TableSpec
-from metasrv_base.wire.node.checks import TableCheckBody
 
 TABLES = "/catalogs/{catalog}/schemas/{schema}/tables"
 TABLE = TABLES + "/{table}"
@@ -30,7 +29,7 @@ TABLE = TABLES + "/{table}"
 router = APIRouter(prefix="/v1", tags=["tables"])
 
 
-@router.get(TABLES, response_model=TableList, responses=page("invalid-identifier"))
+@router.get(TABLES, response_model=TableList, responses=table_answers.LIST_TABLES)
 async def list_tables(
     request: Request, state: Server, schema: InSchema, query: Annotated[TablesQuery, Query()]
 ) -> Response:
@@ -41,23 +40,7 @@ async def list_tables(
     return read_answer(request, body, found)
 
 
-@router.post(
-    TABLES,
-    status_code=201,
-    response_model=None,
-    responses=change(
-        201,
-        TableBody,
-        *BODY,
-        "invalid-identifier",
-        "reserved-name",
-        "unsupported",
-        "ddl-too-large",
-        "already-exists",
-        "schema-conflict",
-        "node-not-eligible",
-    ),
-)
+@router.post(TABLES, status_code=201, response_model=None, responses=table_answers.CREATE_TABLE)
 async def create_table(
     state: Server, asked: AskedFor, schema: InSchema, spec: TableSpec
 ) -> Response:
@@ -66,7 +49,7 @@ async def create_table(
     return await changed(state, asked, done)
 
 
-@router.get(TABLE, response_model=TableBody, responses=read(*OF_TABLE))
+@router.get(TABLE, response_model=TableBody, responses=table_answers.GET_TABLE)
 async def get_table(
     request: Request, state: Server, name: OfTable, query: Annotated[ReadQuery, Query()]
 ) -> Response:
@@ -75,27 +58,14 @@ async def get_table(
     return read_answer(request, text, found, table_etag(table.info.table_id, table.info.version))
 
 
-@router.delete(TABLE, status_code=204, response_model=None, responses=change(204, None, *OF_TABLE))
+@router.delete(TABLE, status_code=204, response_model=None, responses=table_answers.DROP_TABLE)
 async def drop_table(state: Server, asked: AskedFor, name: OfTable) -> Response:
     """Drop a table. It can be undropped for seven days."""
     done = await make(state, ddl_tables.drop_table(asked, name))
     return await changed(state, asked, done)
 
 
-@router.post(
-    TABLE + "/undrop",
-    response_model=None,
-    responses=change(
-        200,
-        TableBody,
-        *BODY,
-        *OF_TABLE,
-        "reserved-name",
-        "already-exists",
-        "ambiguous-dropped-table",
-        "region-lost",
-    ),
-)
+@router.post(TABLE + "/undrop", response_model=None, responses=table_answers.UNDROP_TABLE)
 async def undrop_table(
     state: Server, asked: AskedFor, name: OfTable, undrop: UndropRequest | None = None
 ) -> Response:
@@ -104,11 +74,7 @@ async def undrop_table(
     return await changed(state, asked, await make(state, wish))
 
 
-@router.post(
-    TABLE + "/truncate",
-    response_model=None,
-    responses=change(200, TableBody, *BODY, *OF_TABLE, "node-not-eligible", "region-lost"),
-)
+@router.post(TABLE + "/truncate", response_model=None, responses=table_answers.TRUNCATE_TABLE)
 async def truncate_table(
     state: Server, asked: AskedFor, name: OfTable, truncate: TruncateRequest | None = None
 ) -> Response:
@@ -117,13 +83,7 @@ async def truncate_table(
     return await changed(state, asked, done)
 
 
-@router.post(
-    TABLE + "/rename",
-    response_model=None,
-    responses=change(
-        200, TableBody, *BODY, *OF_TABLE, "reserved-name", "already-exists", "invalid-schema-change"
-    ),
-)
+@router.post(TABLE + "/rename", response_model=None, responses=table_answers.RENAME_TABLE)
 async def rename_table(
     state: Server, asked: AskedFor, name: OfTable, rename: RenameRequest
 ) -> Response:
@@ -133,21 +93,7 @@ async def rename_table(
     return await changed(state, asked, done)
 
 
-@router.post(
-    TABLE + "/alter",
-    response_model=None,
-    responses=change(
-        200,
-        TableBody,
-        *BODY,
-        *OF_TABLE,
-        "reserved-name",
-        "unsupported",
-        "already-exists",
-        "invalid-schema-change",
-        "ddl-too-large",
-    ),
-)
+@router.post(TABLE + "/alter", response_model=None, responses=table_answers.ALTER_TABLE)
 async def alter_table(
     state: Server, asked: AskedFor, name: OfTable, alter: AlterRequest
 ) -> Response:
@@ -156,11 +102,7 @@ async def alter_table(
     return await changed(state, asked, done)
 
 
-@router.post(
-    TABLE + "/check",
-    response_model=None,
-    responses=change(200, TableCheckBody, *OF_TABLE, "region-lost"),
-)
+@router.post(TABLE + "/check", response_model=None, responses=table_answers.CHECK_TABLE)
 async def check_table(state: Server, asked: AskedFor, name: OfTable) -> Response:
     """Hold all rows and entries of a table against its schema, as of one moment in each region.
     What does not fit is the answer, and changes nothing. Statements go on meanwhile; changes of the
@@ -169,20 +111,7 @@ async def check_table(state: Server, asked: AskedFor, name: OfTable) -> Response
     return await changed(state, asked, done)
 
 
-@router.post(
-    TABLE + "/import",
-    response_model=None,
-    responses=change(
-        200,
-        ImportBody,
-        *BODY,
-        *OF_TABLE,
-        "constraint-violated",
-        "ddl-too-large",
-        "invalid-schema-change",
-        "region-lost",
-    ),
-)
+@router.post(TABLE + "/import", response_model=None, responses=table_answers.IMPORT_TABLE)
 async def import_table(
     state: Server, asked: AskedFor, name: OfTable, wanted: ImportRequest
 ) -> Response:
@@ -192,7 +121,7 @@ async def import_table(
     return await changed(state, asked, done)
 
 
-@router.get(TABLE + "/route", response_model=RouteBody, responses=read(*OF_TABLE))
+@router.get(TABLE + "/route", response_model=RouteBody, responses=table_answers.GET_ROUTE)
 async def get_route(
     request: Request, state: Server, name: OfTable, query: Annotated[ReadQuery, Query()]
 ) -> Response:
@@ -201,7 +130,7 @@ async def get_route(
     return read_answer(request, body, found, route_etag(body))
 
 
-@router.get("/tables/{table_id}", response_model=TableBody, responses=read("table-not-found"))
+@router.get("/tables/{table_id}", response_model=TableBody, responses=table_answers.GET_TABLE_BY_ID)
 async def get_table_by_id(
     request: Request, state: Server, table_id: Whole, query: Annotated[ReadQuery, Query()]
 ) -> Response:

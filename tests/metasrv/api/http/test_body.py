@@ -74,7 +74,7 @@ async def test_given_a_wrong_method_then_every_right_one_is_named() -> None:
     async with leader() as one:
         got = await send(one.app, Sent("PATCH", TABLES, {}, ()))
 
-        assert got.headers["allow"] == "GET, POST"
+        assert got.headers["allow"] == "GET, HEAD, POST"
 
 
 @pytest.mark.case("input 25")
