@@ -80,7 +80,9 @@ class Scene:
 
 async def measure(mib: int) -> None:
     with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as folder:
-        settings = Settings(data_dir=Path(folder), metasrv_flags={"spark-warm": "true"})
+        settings = Settings(
+            data_dir=Path(folder), frontends=1, metasrv_flags={"spark-warm": "true"}
+        )
         async with Playground(settings) as up:
             urls = list(up.metasrv_urls)
             async with connect_async(urls, patience_ms=PATIENCE_MS) as client:

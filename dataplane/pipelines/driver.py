@@ -121,7 +121,8 @@ class Driver:
                 return  # its answer answers both
             self._count += 1
             mates = (one for one in self._jobs.values() if one.job.procedure == request.procedure)
-            job = RunningJob(self._spark, request, f"job-{self._count}", next(mates, None))
+            tag, send = f"job-{self._count}", self._answers.send
+            job = RunningJob(self._spark, request, tag, send, next(mates, None))
             self._jobs[request.job_id] = job
         self._pool.submit(self._answer, job).add_done_callback(partial(self._finish, job))
 
@@ -144,7 +145,7 @@ class Driver:
         error = ended.exception()
         with self._jobs_lock:
             del self._jobs[job.job.job_id]
-        job.tell(self._answers.send)
+        job.tell()
         answer = ended.result() if error is None else job.failed(code_of(error), repr(error))
         self._answers.send(answer)
         if isinstance(answer, JobFailed) and is_over(self._spark):
@@ -184,7 +185,7 @@ class Driver:
     def _tell(self) -> None:
         while not self._ended.wait(TICK_S):
             for job in self._running():
-                job.tell(self._answers.send)
+                job.tell()
                 # Again at each tick: the next pass may have begun after the last cancellation.
                 if job.cancelled.is_set():
                     self._spark.sparkContext.cancelJobsWithTag(job.tag)

@@ -20,10 +20,16 @@ class RunningJob:
     """Implements tasks.Watch."""
 
     def __init__(
-        self, spark: SparkSession, job: Job, tag: str, beside: "RunningJob | None" = None
+        self,
+        spark: SparkSession,
+        job: Job,
+        tag: str,
+        send: Callable[[JobProgress], None],
+        beside: "RunningJob | None" = None,
     ) -> None:
         """*beside*: another job of the same procedure, with which it shares a rate."""
         self.job = job
+        self._send = send
         self.tag = tag
         self.cancelled = Event()
         self._spark = spark
@@ -62,6 +68,8 @@ class RunningJob:
             self._bucket.stop()
 
     def check(self) -> None:
+        """Between two passes: whoever waits hears of each."""
+        self.tell()
         if self.cancelled.is_set():
             raise Unavailable("not-ready", reason="cancelled")
 
@@ -75,12 +83,12 @@ class RunningJob:
             facts=dict(facts or {}),
         )
 
-    def tell(self, send: Callable[[JobProgress], None]) -> None:
+    def tell(self) -> None:
         """What has moved since it was told last; on return that has been sent, by whomever."""
         with self._telling:
             news = self._news()
             if news is not None:
-                send(news)
+                self._send(news)
 
     def _news(self) -> JobProgress | None:
         if self._total is None:

@@ -44,16 +44,13 @@ def spark_conf(settings: SessionSettings) -> dict[str, bool | float | int | str 
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.speculation": "false",
-        "spark.sql.adaptive.enabled": "false",  # the plan already says how many ranges
-        "spark.sql.shuffle.partitions": "4",
-        # Batches to Python are whole row groups of the files that are written, but not huge ones.
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-        "spark.sql.execution.arrow.maxBytesPerBatch": "32m",
+        "spark.locality.wait": "0",  # no task is nearer to its files than another
+        "spark.python.daemon.module": "dataplane.pipelines.workers",
     }
 
 
 def start_session(settings: SessionSettings) -> SparkSession:
-    """Takes seconds. On return an executor has run Python, so the first job finds all of it warm.
+    """Takes seconds. On return executors have run Python, so the first job finds all of it warm.
 
     JAVA_HOME, PATH and PYSPARK_PYTHON are the caller's environment.
     """
@@ -65,8 +62,9 @@ def start_session(settings: SessionSettings) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session: SparkSession = SparkSession.builder.config(map=spark_conf(settings)).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
-    warm_up = session.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id bigint")
-    assert len(warm_up.collect()) == 2
+    context = session.sparkContext
+    tasks = context.defaultParallelism
+    assert context.parallelize(range(tasks), tasks).map(abs).count() == tasks
     return session
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from pydantic import JsonValue
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from dataplane.pipelines.pace import PaceAddress
@@ -49,9 +50,32 @@ class Failure:
 
 
 def on_executors(spark: SparkSession, task: Callable[[Any], T], work: Sequence[Any]) -> list[T]:
-    """One task for each piece of work. Raises the first failure, a refusal before all others."""
-    pieces = spark.sparkContext.parallelize(work, max(len(work), 1))
+    """One task for each piece of work, in one job of Spark; none for no work. Raises the first
+    failure, a refusal before all others."""
+    return _collected(spark, task, work, len(work))
+
+
+def shortly(spark: SparkSession, task: Callable[[Any], T], work: Sequence[Any]) -> list[T]:
+    """The same for pieces that take less time than a task does to begin: each core has one task
+    with some of them."""
+    return _collected(spark, task, work, min(len(work), spark.sparkContext.defaultParallelism))
+
+
+def _collected(
+    spark: SparkSession, task: Callable[[Any], T], work: Sequence[Any], tasks: int
+) -> list[T]:
+    if not work:
+        return []
+    pieces = spark.sparkContext.parallelize(work, tasks)
     return unless_failed(pieces.map(partial(guarded, task)).collect())
+
+
+def own_name(task: str) -> str:
+    """A name for a file of this very attempt of a task: one that Spark runs twice does not meet
+    itself."""
+    context = TaskContext.get()
+    assert context is not None, "runs on an executor"
+    return f"{task}-{context.taskAttemptId()}"
 
 
 def guarded(task: Callable[[Any], T], work: Any) -> T | Failure:

@@ -1,28 +1,26 @@
 """A region's rows as of a mark become the sorted entries of an index, in files of their own.
 
 Executors look at the files, read ranges of rows, share their entries out by ranges of entry keys,
-sort and write. What is shared out travels as whole Arrow batches, so that Spark moves a few large
-values and no rows. The driver sees names, counts and some keys. It is content when every stored row
-has been read once, and every share has arrived once and whole.
+sort and write. What is shared out stays in files (`shares`). The driver sees names, counts and some
+keys. It is content when every stored row has been read once, and every entry has arrived once.
 """
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from dataplane.pipelines.jobs.backfill_plan import Survey, cut_outputs, cut_pieces
+from dataplane.pipelines.jobs.backfill_plan import Survey, cut_outputs, cut_pieces, piece_rows
 from dataplane.pipelines.jobs.entry_files import rows_at_mark, survey_file, write_entries
 from dataplane.pipelines.jobs.executor import Output, remove_strays
 from dataplane.pipelines.pace import PaceAddress, PaceClient
-from dataplane.pipelines.shares import Packed, packed, unpacked
-from dataplane.pipelines.tasks import Failure, Watch, guarded, on_executors, unless_failed
+from dataplane.pipelines.shares import ShareFile, read_shares, write_shares
+from dataplane.pipelines.tasks import Watch, on_executors, own_name, shortly
 from dataplane.region.disk.local_disk import LocalDisk
 from dataplane.region.format.columns import columns_told, file_schema
 from dataplane.region.format.families import ENTRY_COLUMNS
@@ -67,21 +65,19 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """Entries of one piece for one file."""
+class Shared:
+    """Of one piece: the rows that were read, and the entries that were left for each output."""
 
-    piece: int
     read: int
-    """Stored rows of the piece."""
-    entries: Packed
+    """Stored rows."""
+    entries: tuple[int, ...]
+    file: ShareFile
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Of one file; None: there were no entries for it."""
+    """Of one output. `file` None: there were no entries for it."""
 
-    read: int
-    """Stored rows of all pieces that it has a share of."""
     entries: int
     file: DataFile | None
     duplicates: tuple[Duplicate, ...]
@@ -96,22 +92,27 @@ def backfill(spark: SparkSession, job: BackfillJob, watch: Watch) -> BackfillRes
         asked.id, asked.columns, columns_told(snapshot.columns), unique=asked.unique
     )
     with watch.paced(snapshot.rows) as pace:
-        surveys = on_executors(spark, partial(_survey, index), snapshot.files)
+        if not snapshot.files:
+            return BackfillResult(
+                job_id=job.job_id, files=[], rows_in=0, entries=0, bytes_in=0, bytes_out=0
+            )
+        surveys = shortly(spark, partial(_survey, index), snapshot.files)
         watch.check()
         run = Run(
             snapshot,
             index,
             job.attempt,
             secrets.token_hex(4),
-            cut_pieces(surveys),
+            cut_pieces(surveys, piece_rows(surveys)),
             cut_outputs(surveys, snapshot.rows, spark.sparkContext.defaultParallelism),
             pace,
         )
-        receipts = _receipts(spark, run) if snapshot.files else []
+        shared = all_shared(spark, run)
+        watch.check()
+        receipts = on_executors(spark, partial(_written, run, shared), range(run.outputs))
     watch.check()
     files = [receipt.file for receipt in receipts if receipt.file is not None]
-    if files:
-        on_executors(spark, partial(_tidy, run, [file.name for file in files]), [run.token])
+    tidied(spark, run, files)
     entries = sum(receipt.entries for receipt in receipts)
     found = [one for receipt in receipts for one in receipt.duplicates]
     return BackfillResult(
@@ -130,26 +131,16 @@ def _survey(index: IndexDef, one: BorrowedFile) -> Survey:
     return survey_file(LocalDisk(), one, index)
 
 
-def _receipts(spark: SparkSession, run: Run) -> list[Receipt]:
-    """In order of entries. Raises Unavailable if not every stored row was read exactly once."""
-    pieces = spark.sparkContext.parallelize(range(len(run.pieces)), len(run.pieces))
-    shares = pieces.flatMap(partial(shared_out, run)).partitionBy(run.outputs, int)
-    receipts = unless_failed(shares.mapPartitions(partial(_written, run)).collect())
-    for receipt in receipts:
-        if receipt.read != run.snapshot.rows:
-            raise Unavailable("not-ready", rows_read=receipt.read, expected=run.snapshot.rows)
-    return receipts
+def all_shared(spark: SparkSession, run: Run) -> list[Shared]:
+    """The entries of all pieces. Raises Unavailable if not every stored row was read once."""
+    shared = on_executors(spark, partial(_shared, run), range(len(run.pieces)))
+    read = sum(one.read for one in shared)
+    if read != run.snapshot.rows:
+        raise Unavailable("not-ready", rows_read=read, expected=run.snapshot.rows)
+    return shared
 
 
-def shared_out(run: Run, piece: int) -> list[tuple[int, Share | Failure]]:
-    """The entries of a piece of the rows, one share for each file, also if it is empty."""
-    shares = guarded(partial(_shares, run), piece)
-    if isinstance(shares, Failure):
-        return [(number, shares) for number in range(run.outputs)]
-    return list(enumerate(shares))
-
-
-def _shares(run: Run, piece: int) -> list[Share]:
+def _shared(run: Run, piece: int) -> Shared:
     read = 0
     with closing(PaceClient(run.pace)) as client:
 
@@ -163,36 +154,39 @@ def _shares(run: Run, piece: int) -> list[Share]:
         entries = sorted_entries(joined(entries_as_read(part, run.index) for part in rows))
     cuts = [0, *(rows_below(entries, bound) for bound in run.bounds), entries.num_rows]
     parts = [entries.slice(low, high - low) for low, high in pairwise(cuts)]
-    return [Share(piece, read, packed(part)) for part in parts]
+    file = write_shares(run.output(own_name(f"piece-{piece}")), enumerate(parts))
+    return Shared(read, tuple(part.num_rows for part in parts), file)
 
 
-def _written(run: Run, shares: Iterable[tuple[int, Share | Failure]]) -> list[Receipt | Failure]:
+def entries_shared(shared: Sequence[Shared], number: int) -> pa.Table:
+    """All entries for one output, sorted. Raises Unavailable if they are not as many as were left
+    for it."""
+    entries = joined(read_shares(LocalDisk(), [one.file for one in shared], number))
+    expected = sum(one.entries[number] for one in shared)
+    if entries.num_rows != expected:
+        raise Unavailable("not-ready", entries=entries.num_rows, expected=expected)
+    return sorted_entries(entries)
+
+
+def _written(run: Run, shared: Sequence[Shared], number: int) -> Receipt:
     """One file of all its shares."""
-    got = [share for _, share in shares]
-    for share in got:
-        if isinstance(share, Failure):
-            return [share]
-    return [guarded(partial(_write, run), [share for share in got if isinstance(share, Share)])]
-
-
-def _write(run: Run, shares: list[Share]) -> Receipt:
-    if sorted(share.piece for share in shares) != list(range(len(run.pieces))):
-        raise Unavailable("not-ready", shares=len(shares), expected=len(run.pieces))
-    entries = sorted_entries(joined(unpacked(share.entries) for share in shares))
-    read = sum(share.read for share in shares)
+    entries = entries_shared(shared, number)
     if not entries.num_rows:
-        return Receipt(read, 0, None, (), 0)
+        return Receipt(0, None, (), 0)
     limit = max(OFFENDERS_MAX // run.outputs, 1)
     found, total = duplicates_of(entries, run.index, limit) if run.index.unique else ((), 0)
-    context = TaskContext.get()
-    assert context is not None, "runs on an executor"
-    task = f"{context.partitionId()}-{context.taskAttemptId()}.parquet"
-    file = write_entries(entries, run.output(task), run.index.family)
-    return Receipt(read, entries.num_rows, file, found, total)
+    output = run.output(f"{own_name(f'{number}')}.parquet")
+    file = write_entries(entries, output, run.index.family)
+    return Receipt(entries.num_rows, file, found, total)
 
 
-def _tidy(run: Run, names: list[str], token: str) -> None:
-    remove_strays(run.output(""), token, names)
+def tidied(spark: SparkSession, run: Run, files: Sequence[DataFile]) -> None:
+    """Deletes what the run has written, but those files."""
+    shortly(spark, partial(_tidy, run), [[file.name for file in files]])
+
+
+def _tidy(run: Run, names: list[str]) -> None:
+    remove_strays(run.output(""), run.token, names)
 
 
 def joined(tables: Iterable[pa.Table]) -> pa.Table:

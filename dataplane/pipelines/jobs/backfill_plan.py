@@ -1,12 +1,14 @@
 """Which keys each task of a backfill reads, and which entries each task writes. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dataplane.region.format.key_range import KeyRange
 
-PIECE_ROWS = 128 << 10
-"""That one task reads and sorts at a time."""
+PIECE_ROWS = 256 << 10
+"""That one task reads and sorts at a time; a task costs as much as some 20,000."""
+PIECE_BYTES = 32 << 20
+"""Of the entries' keys."""
 OUTPUT_ENTRIES = 1 << 20
 """Of one file; a task has them in memory, and once more while it sorts them."""
 OUTPUT_BYTES = 64 << 20
@@ -24,7 +26,12 @@ class Survey:
     """Keys of entries that some of its rows have."""
 
 
-def cut_pieces(surveys: Iterable[Survey], piece_rows: int = PIECE_ROWS) -> tuple[KeyRange, ...]:
+def piece_rows(surveys: Sequence[Survey]) -> int:
+    """Rows that one task may read at a time."""
+    return max(min(PIECE_ROWS, PIECE_BYTES // max(_mean_bytes(surveys), 1)), 1)
+
+
+def cut_pieces(surveys: Sequence[Survey], piece_rows: int) -> tuple[KeyRange, ...]:
     """Ranges of row keys that hold about so many rows each, and together every key."""
     steps = sorted(step for survey in surveys for step in survey.steps)
     starts = [b""]
@@ -38,13 +45,13 @@ def cut_pieces(surveys: Iterable[Survey], piece_rows: int = PIECE_ROWS) -> tuple
     return tuple(KeyRange(start, end) for start, end in zip(starts, ends, strict=True))
 
 
-def cut_outputs(surveys: Iterable[Survey], rows: int, tasks_at_once: int) -> tuple[bytes, ...]:
+def cut_outputs(surveys: Sequence[Survey], rows: int, tasks_at_once: int) -> tuple[bytes, ...]:
     """Bounds between the entries of one file and of the next; entries with one key are never
     parted."""
     samples = sorted(sample for survey in surveys for sample in survey.samples)
     if not samples:
         return ()
-    mean_bytes = sum(map(len, samples)) // len(samples)
+    mean_bytes = _mean_bytes(surveys)
     files = max(
         -(-rows // OUTPUT_ENTRIES),
         -(-rows * mean_bytes // OUTPUT_BYTES),
@@ -53,3 +60,9 @@ def cut_outputs(surveys: Iterable[Survey], rows: int, tasks_at_once: int) -> tup
     )
     bounds = (samples[len(samples) * number // files] for number in range(1, files))
     return tuple(dict.fromkeys(bound for bound in bounds if bound > samples[0]))
+
+
+def _mean_bytes(surveys: Sequence[Survey]) -> int:
+    """Of the key of an entry; 0: nobody has looked at any."""
+    samples = [len(sample) for survey in surveys for sample in survey.samples]
+    return sum(samples) // max(len(samples), 1)

@@ -2,10 +2,12 @@
 
 Rows are judged where they are read. For each index the entries that rows must have are shared out
 by ranges of entry keys, as when the index is filled, and joined there with those that are stored.
-Nothing is written. Which rules there are: metasrv_base/wire/node/checks.py.
+Nothing is written but these shares, which go again. Which rules there are:
+metasrv_base/wire/node/checks.py.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import secrets
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -13,12 +15,11 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from dataplane.pipelines.jobs.backfill import Run as Entries
-from dataplane.pipelines.jobs.backfill import Share, joined, shared_out
-from dataplane.pipelines.jobs.backfill_plan import Survey, cut_outputs, cut_pieces
+from dataplane.pipelines.jobs.backfill import Shared, all_shared, entries_shared, joined, tidied
+from dataplane.pipelines.jobs.backfill_plan import PIECE_ROWS, Survey, cut_outputs, cut_pieces
 from dataplane.pipelines.jobs.entry_files import rows_at_mark, survey_file
 from dataplane.pipelines.pace import PaceAddress, PaceClient
-from dataplane.pipelines.shares import unpacked
-from dataplane.pipelines.tasks import Failure, Watch, guarded, on_executors, unless_failed
+from dataplane.pipelines.tasks import Watch, on_executors, shortly
 from dataplane.region.check.row_checks import Judge
 from dataplane.region.check.table_check import (
     entry_faults,
@@ -38,7 +39,7 @@ from dataplane.region.format.columns import chosen, columns_told
 from dataplane.region.format.families import ENTRY_COLUMNS, ROWS
 from dataplane.region.format.key_range import KeyRange
 from dataplane.region.format.names import ATTEMPTS, DATA
-from dataplane.region.indexes.index_entries import IndexDef, sorted_entries
+from dataplane.region.indexes.index_entries import IndexDef
 from dataplane.region.manifests.adoption import entry_of
 from metasrv_base.errors import NotFound, Unavailable
 from metasrv_base.wire.node.checks import CheckedIndex, DataFaults
@@ -62,6 +63,8 @@ class Join:
 
     run: Entries
     """Which makes the entries that rows must have."""
+    shared: Sequence[Shared]
+    """Those entries."""
     stored: Snapshot
     """Its entries."""
     complete: bool
@@ -83,14 +86,14 @@ class Looked:
 def check(spark: SparkSession, job: CheckJob, watch: Watch) -> CheckResult:
     """Raises Unavailable: `region-lost` for an input that is gone or damaged, else retryable.
     Raises Refused for an index or a constraint that makes no sense of the snapshot's columns."""
-    snapshot = job.snapshot
+    snapshot, token = job.snapshot, secrets.token_hex(4)
     rows = of_family(snapshot, ROWS)
     columns = columns_told(snapshot.columns)
     required = [RowCheck(constraint=id, kind="not-null", columns=[id]) for id in job.required]
     indexes = [(one, _definition(one, job)) for one in job.indexes]
     parts = [family_faults([one.file for one in snapshot.files], {one.id for one in job.indexes})]
-    parts += on_executors(spark, partial(_values_of, frozenset(job.owned)), rows.files)
-    parts += on_executors(spark, _names_of, [snapshot.root])
+    parts += shortly(spark, partial(_values_of, frozenset(job.owned)), rows.files)
+    parts += shortly(spark, _names_of, [snapshot.root])
     stored = {one.id: of_family(snapshot, one.id) for one in job.indexes}
     total = rows.rows * (1 + len(indexes)) + sum(entries.rows for entries in stored.values())
     with watch.paced(total) as pace:
@@ -100,17 +103,19 @@ def check(spark: SparkSession, job: CheckJob, watch: Watch) -> CheckResult:
             tuple(Judge.of(one, columns) for one in job.checks),
             pace,
         )
-        pieces = cut_pieces(on_executors(spark, partial(_survey, None), rows.files))
+        pieces = cut_pieces(shortly(spark, partial(_survey, None), rows.files), PIECE_ROWS)
         watch.check()
         looked = on_executors(spark, partial(_judged, rules), pieces)
         _must_be_whole(sum(one.rows_read for one in looked), rows)
         for one, index in indexes:
             watch.check()
             bounds = _bounds(spark, rows, index)
-            run = Entries(rows, index, "", "", pieces, bounds, pace)
-            joins = _joins(spark, Join(run, stored[one.id], one.complete))
-            _must_be_whole(sum(join.rows_read for join in joins), rows)
-            _must_be_whole(sum(join.entries_read for join in joins), stored[one.id])
+            run = Entries(rows, index, f"{ATTEMPTS}/check-{token}", token, pieces, bounds, pace)
+            shared = all_shared(spark, run)
+            join = Join(run, shared, stored[one.id], one.complete)
+            joins = on_executors(spark, partial(_joined, join), range(run.outputs))
+            _must_be_whole(sum(joined.entries_read for joined in joins), stored[one.id])
+            tidied(spark, run, ())
             looked += joins
     return CheckResult(
         job_id=job.job_id,
@@ -200,34 +205,16 @@ def _judged(rules: Rules, keys: KeyRange) -> Looked:
 
 
 def _bounds(spark: SparkSession, rows: Snapshot, index: IndexDef) -> tuple[bytes, ...]:
-    surveys = on_executors(spark, partial(_survey, index), rows.files)
+    surveys = shortly(spark, partial(_survey, index), rows.files)
     return cut_outputs(surveys, rows.rows, spark.sparkContext.defaultParallelism)
 
 
-def _joins(spark: SparkSession, join: Join) -> Sequence[Looked]:
-    run = join.run
-    pieces = spark.sparkContext.parallelize(range(len(run.pieces)), len(run.pieces))
-    shares = pieces.flatMap(partial(shared_out, run)).partitionBy(run.outputs, int)
-    return unless_failed(shares.mapPartitions(partial(_joined, join)).collect())
-
-
-def _joined(join: Join, shares: Iterable[tuple[int, Share | Failure]]) -> list[Looked | Failure]:
+def _joined(join: Join, number: int) -> Looked:
     """Of one range of entry keys."""
-    got = list(shares)
-    for _, share in got:
-        if isinstance(share, Failure):
-            return [share]
-    whole = [share for _, share in got if isinstance(share, Share)]
-    return [guarded(partial(_looked, join, got[0][0]), whole)]
-
-
-def _looked(join: Join, number: int, shares: Sequence[Share]) -> Looked:
     run, read = join.run, 0
-    if sorted(share.piece for share in shares) != list(range(len(run.pieces))):
-        raise Unavailable("not-ready", shares=len(shares), expected=len(run.pieces))
     ends = (b"", *run.bounds, None)
     keys = KeyRange(ends[number] or b"", ends[number + 1])
-    expected = sorted_entries(joined(unpacked(share.entries) for share in shares))
+    expected = entries_shared(join.shared, number)
     with closing(PaceClient(run.pace)) as client:
 
         def seen(count: int) -> None:
@@ -237,6 +224,4 @@ def _looked(join: Join, number: int, shares: Sequence[Share]) -> Looked:
 
         stored = joined(rows_at_mark(LocalDisk(), join.stored, keys, ENTRY_COLUMNS, seen))
     faults = entry_faults(expected, stored, run.index, complete=join.complete)
-    # In each range every share says how many rows its piece has: they are counted in the first.
-    rows_read = 0 if number else sum(share.read for share in shares)
-    return Looked(rows_read, read, 0, stored.num_rows, faults)
+    return Looked(0, read, 0, stored.num_rows, faults)

@@ -32,8 +32,9 @@ from metasrv_base.wire.node.orders import DataFile
 STEPS_MAX = 64
 """Of a file that a survey tells."""
 LOOKS_MAX = 16
-"""Into a file; each decodes a part of a row group."""
-LOOK = PartSize(rows=32, bytes=1 << 20)
+"""Into a file; each decodes a row group, and takes some of its rows."""
+LOOK_ROWS = 32
+_ONE_GROUP = PartSize(rows=1, bytes=1)
 
 
 def survey_file(disk: Disk, one: BorrowedFile, index: IndexDef | None) -> Survey:
@@ -51,8 +52,9 @@ def survey_file(disk: Disk, one: BorrowedFile, index: IndexDef | None) -> Survey
         return Survey(tuple(steps), ())
     samples: list[bytes] = []
     for first in range(0, len(lows), -(-len(lows) // LOOKS_MAX)):
-        found = next(reader.scan(KeyRange(lows[first]), index.columns, LOOK))
-        samples += entry_keys(found, index).to_pylist()
+        found = next(reader.scan(KeyRange(lows[first]), index.columns, _ONE_GROUP))
+        places = range(0, found.num_rows, -(-found.num_rows // LOOK_ROWS))
+        samples += entry_keys(found.take(pa.array(places)), index).to_pylist()
     return Survey(tuple(steps), tuple(samples))
 
 

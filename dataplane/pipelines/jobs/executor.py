@@ -7,7 +7,7 @@ otherwise than it was written, raises Unavailable `storage-full` or `not-ready`,
 
 import posixpath
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -29,10 +29,11 @@ from dataplane.region.format.columns import KEY, ColumnDef, file_schema
 from dataplane.region.format.conforming import conformed
 from dataplane.region.format.key_range import KeyRange
 from dataplane.region.format.stored_digest import digest_stored, stored_text
+from dataplane.region.indexes.index_entries import sorted_entries
 from dataplane.region.log.sealed_log import read_sealed, sealed_rows
 from dataplane.region.manifests.adoption import data_file, entry_of
 from dataplane.region.manifests.manifest import SealedEntry
-from metasrv_base.errors import Corrupt, Unavailable
+from metasrv_base.errors import Corrupt, NotFound, Unavailable
 from metasrv_base.wire.node.inputs import BorrowedFile, SealedSegment
 from metasrv_base.wire.node.orders import DataFile
 
@@ -76,41 +77,43 @@ def copy_file(source: BorrowedFile, output: Output) -> DataFile:
     """Byte for byte, by the file system. What it has made must have the checksum of the manifest;
     if not, the source is looked at, to tell whose fault it is."""
     output.make_folder()
+    path = posixpath.join(source.root, source.file.name)
     with lost_if_missing(source.root, source.file.name):
-        output.disk.size(posixpath.join(source.root, source.file.name))
-    output.disk.copy(posixpath.join(source.root, source.file.name), output.path)
+        output.disk.size(path)
+    crc32 = output.disk.copy(path, output.path)
     output.disk.sync_folder(output.folder)
-    copied = source.file.model_copy(update={"name": output.name})
-    try:
-        _verify(output.disk, output.root, copied)
-    except (Corrupt, Unavailable):
+    if f"{crc32:08x}" != source.file.checksum:
         _verify(output.disk, source.root, source.file)
-        with mended_by_another_attempt():
-            raise
-    return copied
+        reason = "it is another than its source"
+        raise Unavailable("not-ready", path=output.path, reason=reason)
+    return source.file.model_copy(update={"name": output.name})
 
 
-def read_input(disk: Disk, source: RewriteInput, family: Family) -> Iterator[pa.Table]:
-    """All stored rows of a family in an input, superseded ones and tombstones too, as
-    `columns.file_schema`."""
+def read_input(
+    disk: Disk, source: RewriteInput, families: Sequence[Family]
+) -> Iterator[tuple[Family, pa.Table]]:
+    """All stored rows of those families in an input, superseded ones and tombstones too, as
+    `columns.file_schema`. An input is read once, whatever it holds."""
     if isinstance(source, SealedSegment):
         entry = SealedEntry(
             root=source.root, name=source.name, bytes=source.bytes, crc32=source.checksum, rows=0
         )
         log = read_sealed(disk, source.root, entry)
-        yield sealed_rows(log, family.columns, family.number)
-    elif source.file.family == family.number:
-        yield from verified_rows(disk, source.root, source.file, family.columns)
+        for family in families:
+            yield family, sealed_rows(log, family.columns, family.number)
+        return
+    for family in families:
+        if source.file.family == family.number:
+            for table in verified_rows(disk, source.root, source.file, family.columns):
+                yield family, table
 
 
-def digest_input(
-    disk: Disk, source: RewriteInput, families: Sequence[Family]
-) -> Mapping[int, RowsDigest]:
-    """By family."""
-    return {
-        family.number: sum(map(digest_stored, read_input(disk, source, family)), RowsDigest())
-        for family in families
-    }
+def sorted_run(tables: Sequence[pa.Table], kept: KeptVersions) -> pa.Table:
+    """What of these rows must be kept, by key and newest first."""
+    rows = pa.concat_tables(tables)
+    run = sorted_entries(rows)
+    assert run.num_rows == rows.num_rows, "sorting loses nothing"
+    return kept.of(run)
 
 
 def write_range(
@@ -135,11 +138,22 @@ def write_range(
 
 
 def remove_strays(output: Output, prefix: str, named: Sequence[str]) -> None:
-    """Deletes what tasks of this run wrote and the result does not name: they failed half-way."""
-    for name in output.disk.list(output.folder):
-        path = posixpath.join(output.folder, name)
-        if name.startswith(prefix) and posixpath.relpath(path, output.root) not in named:
-            output.disk.remove(path)
+    """Deletes what tasks of this run wrote and the result does not name: shares, and files of tasks
+    that failed half-way. A folder that holds nothing then goes, too."""
+    try:
+        names = output.disk.list(output.folder)
+    except NotFound:
+        return
+    strays = [
+        name
+        for name in names
+        if name.startswith(prefix) and f"{posixpath.dirname(output.name)}/{name}" not in named
+    ]
+    if len(strays) == len(names):
+        output.disk.remove_tree(output.folder)
+        return
+    for name in strays:
+        output.disk.remove(posixpath.join(output.folder, name))
     output.disk.sync_folder(output.folder)
 
 

@@ -1,13 +1,14 @@
 """Rows of Parquet files become sorted files of the regions where they belong.
 
 Executors look at the files, read their row groups, judge the rows, share them out by region and
-range of keys, sort, and write. The driver sees names, counts and some keys. It is content when
-every row was read once, and has arrived once where it is written.
+range of keys, sort, and write. What is shared out stays in files (`shares`). The driver sees names,
+counts and some keys. It is content when every row was read once, and has arrived once where it is
+written.
 """
 
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +17,6 @@ from itertools import chain, pairwise
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from dataplane.pipelines.jobs.entry_files import is_same
@@ -37,15 +37,8 @@ from dataplane.pipelines.jobs.load_plan import (
     needs_samples,
 )
 from dataplane.pipelines.pace import PaceAddress, PaceClient
-from dataplane.pipelines.shares import Packed, packed, unpacked
-from dataplane.pipelines.tasks import (
-    Failure,
-    Watch,
-    failure_of,
-    guarded,
-    on_executors,
-    unless_failed,
-)
+from dataplane.pipelines.shares import ShareFile, read_shares, write_shares
+from dataplane.pipelines.tasks import Watch, on_executors, own_name, shortly
 from dataplane.region.check.row_checks import violations
 from dataplane.region.disk.local_disk import LocalDisk
 from dataplane.region.files.file_writer import FileTarget, write_rows
@@ -54,8 +47,8 @@ from dataplane.region.format.key_order import in_key_order, order_of
 from dataplane.region.format.key_range import rows_below
 from dataplane.region.indexes.index_entries import whole
 from dataplane.region.manifests.adoption import data_file
-from metasrv_base.errors import Corrupt, MetaError, Refused, Unavailable
-from metasrv_base.wire.node.jobs import LoadedRegion, LoadJob, LoadResult
+from metasrv_base.errors import Corrupt, Refused, Unavailable
+from metasrv_base.wire.node.jobs import LoadedRegion, LoadJob, LoadRegion, LoadResult
 from metasrv_base.wire.node.offenders import (
     LISTED_CHARS_MAX,
     OFFENDERS_MAX,
@@ -74,11 +67,6 @@ class Run:
     outputs: Outputs
     pace: PaceAddress
 
-    @property
-    def ledger(self) -> int:
-        """Behind the outputs: where the tasks that read say what they have sent."""
-        return self.outputs.count
-
     def output(self, root: str, task: str) -> Output:
         return Output(LocalDisk(), root, f"{self.job.attempt}/{self.token}-{task}")
 
@@ -87,10 +75,10 @@ class Run:
 class Tally:
     """Of one piece."""
 
-    piece: int
     rows: int
     sent: Counter[int]
     """Rows, by output."""
+    file: ShareFile
     violations: tuple[Violation, ...]
     violations_total: int
 
@@ -110,9 +98,9 @@ def load(spark: SparkSession, job: LoadJob, watch: Watch) -> LoadResult:
     """Raises Refused for files that the table cannot take, or that are others than before; else
     Unavailable, retryable."""
     paths = sorted(
-        set(chain.from_iterable(on_executors(spark, partial(files_at, job.folders), job.paths)))
+        set(chain.from_iterable(shortly(spark, partial(files_at, job.folders), job.paths)))
     )
-    files = on_executors(spark, partial(look_at, job.columns), paths)
+    files = shortly(spark, partial(look_at, job.columns), paths)
     digest = digest_of(files)
     if job.input_digest not in (None, digest):
         found, expected = "other files", "those of which other regions have the rows"
@@ -128,12 +116,12 @@ def load(spark: SparkSession, job: LoadJob, watch: Watch) -> LoadResult:
         watch.check()
         outputs = cut_outputs(regions, chain.from_iterable(samples), files, at_once)
         run = Run(job, secrets.token_hex(4), outputs, pace)
-        tallies, receipts = _receipts(spark, run, pieces)
+        tallies, receipts = _receipts(spark, run, pieces, watch)
     if sum(tally.rows for tally in tallies) != rows:
         raise Unavailable("not-ready", rows_read=sum(one.rows for one in tallies), expected=rows)
     watch.check()
     loaded = _by_region(run, receipts)
-    on_executors(spark, partial(_tidy, run), loaded)
+    shortly(spark, partial(_tidy, run, loaded), job.regions if pieces else ())
     broken = [violation for tally in tallies for violation in tally.violations]
     repeated = [key for receipt in receipts for key in receipt.repeated]
     return LoadResult(
@@ -156,50 +144,44 @@ def _sampled(job: LoadJob, piece: Piece) -> list[Sample]:
 
 
 def _receipts(
-    spark: SparkSession, run: Run, pieces: Sequence[Piece]
+    spark: SparkSession, run: Run, pieces: Sequence[Piece], watch: Watch
 ) -> tuple[list[Tally], list[Receipt]]:
     """Raises Unavailable if not every row has arrived once where it was sent."""
-    if not pieces:
-        return [], []
-    shared = spark.sparkContext.parallelize(pieces, len(pieces)).flatMap(partial(shared_out, run))
-    written = shared.partitionBy(run.outputs.count + 1, int).mapPartitions(partial(_written, run))
-    found = unless_failed(written.collect())
-    tallies = [one for one in found if isinstance(one, Tally)]
-    receipts = [one for one in found if isinstance(one, Receipt)]
+    tallies = on_executors(spark, partial(_shared, run), pieces)
+    watch.check()
     sent: Counter[int] = sum((tally.sent for tally in tallies), Counter())
+    left = [tally.file for tally in tallies]
+    receipts = on_executors(spark, partial(_write, run, left), sorted(sent))
     arrived = Counter({receipt.output: receipt.rows for receipt in receipts})
-    if sorted(tally.piece for tally in tallies) != [one.number for one in pieces]:
-        raise Unavailable("not-ready", pieces=len(tallies), expected=len(pieces))
     if sent != arrived:
         raise Unavailable("not-ready", rows_arrived=arrived.total(), expected=sent.total())
     return tallies, receipts
 
 
-def shared_out(run: Run, piece: Piece) -> Iterator[tuple[int, Packed | Tally | Failure]]:
-    """The rows of a piece by output, some at a time, and then how many they were."""
-    try:
-        yield from _shares(run, piece)
-    except MetaError as error:
-        yield run.ledger, failure_of(error)
-
-
-def _shares(run: Run, piece: Piece) -> Iterator[tuple[int, Packed | Tally]]:
+def _shared(run: Run, piece: Piece) -> Tally:
+    """Leaves the rows of a piece for the outputs where they belong."""
     reader = Reader(run.job)
     rows = total = 0
     named: list[Violation] = []
     sent: Counter[int] = Counter()
-    with closing(PaceClient(run.pace)) as client:
+
+    def shares() -> Iterator[tuple[int, pa.Table]]:
+        nonlocal rows, total
         for part in reader.rows(piece):
             # A row counts for a half when it is read, and for the other when it is written.
             client.take(_half(part.num_rows))
             rows += part.num_rows
             found, count = violations(part, reader.judges, OFFENDERS_MAX - len(named))
-            named += found
+            named.extend(found)
             total += count
             for output, share in parted(part, run.outputs):
                 sent[output] += share.num_rows
-                yield output, packed(share)
-    yield run.ledger, Tally(piece.number, rows, sent, tuple(named), total)
+                yield output, share
+
+    root = run.job.regions[piece.number % len(run.job.regions)].root
+    with closing(PaceClient(run.pace)) as client:
+        file = write_shares(run.output(root, own_name(f"piece-{piece.number}")), shares())
+    return Tally(rows, sent, file, tuple(named), total)
 
 
 def parted(rows: pa.Table, outputs: Outputs) -> Iterator[tuple[int, pa.Table]]:
@@ -227,30 +209,18 @@ def _by_region_and_key(rows: pa.Table) -> pa.Table:
     return rows.combine_chunks().take(pa.array(order))
 
 
-def _written(
-    run: Run, shares: Iterable[tuple[int, Packed | Tally | Failure]]
-) -> list[Receipt | Tally | Failure]:
-    """One file of all its shares; of the ledger what it says."""
-    got = list(shares)
-    rows = [share for _, share in got if isinstance(share, Packed)]
-    if rows:
-        return [guarded(partial(_write, run, got[0][0]), rows)]
-    return [said for _, said in got if not isinstance(said, Packed)]
-
-
-def _write(run: Run, number: int, shares: Sequence[Packed]) -> Receipt:
+def _write(run: Run, left: Sequence[ShareFile], number: int) -> Receipt:
+    """One file of all rows for an output."""
+    rows = pa.concat_tables(read_shares(LocalDisk(), left, number))
     with closing(PaceClient(run.pace)) as client:
-        client.take(_half(sum(share.rows for share in shares)))
-    rows = pa.concat_tables(unpacked(share) for share in shares)
+        client.take(_half(rows.num_rows))
     rows = in_key_order(rows, KEY)
     repeated, total = repeated_keys(rows)
     if total:
         return Receipt(number, rows.num_rows, None, tuple(repeated), total)
     region = next(one for one in run.job.regions if one.number == run.outputs.regions[number])
-    context = TaskContext.get()
-    assert context is not None, "runs on an executor"
-    name = f"{context.partitionId()}-{context.taskAttemptId()}.parquet"
-    file = write_sorted(run, rows, run.output(region.root, name), region.version)
+    output = run.output(region.root, f"{own_name(f'{number}')}.parquet")
+    file = write_sorted(run, rows, output, region.version)
     return Receipt(number, rows.num_rows, file)
 
 
@@ -300,6 +270,6 @@ def _by_region(run: Run, receipts: Sequence[Receipt]) -> list[LoadedRegion]:
     return [LoadedRegion(number=number, files=files) for number, files in found.items()]
 
 
-def _tidy(run: Run, loaded: LoadedRegion) -> None:
-    root = next(one.root for one in run.job.regions if one.number == loaded.number)
-    remove_strays(run.output(root, ""), run.token, [file.name for file in loaded.files])
+def _tidy(run: Run, loaded: Sequence[LoadedRegion], region: LoadRegion) -> None:
+    files = chain.from_iterable(one.files for one in loaded if one.number == region.number)
+    remove_strays(run.output(region.root, ""), run.token, [file.name for file in files])

@@ -1,41 +1,45 @@
 """A region's borrowed inputs become files of its own: two passes of executors, and their counts.
 
-The first pass copies files and reads what is to be rewritten; the second sorts, reduces and writes.
-The driver sees names, counts and checksums, never a row: what was read, what came out of the sort
-and what stands in the new files is compared by count and order-independent checksum.
+The first pass copies files, and leaves the rows of every other input as a sorted run (`shares`);
+the second merges the runs and writes. The driver sees names, counts, checksums and some keys: the
+rows of the runs and those that were merged are compared by count and order-independent checksum.
 """
 
-import pickle
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import col
 
-from dataplane.pipelines.jobs.carrier import carried, carrier_ddl, restored
 from dataplane.pipelines.jobs.executor import (
     Output,
     Rewritten,
     copy_file,
-    digest_input,
     read_input,
     remove_strays,
+    sorted_run,
     write_range,
 )
 from dataplane.pipelines.jobs.plan import Family, MovePlan, RewriteInput, input_bytes, plan_move
-from dataplane.pipelines.tasks import Counter, Watch, guarded, on_executors, unless_failed
+from dataplane.pipelines.shares import ShareFile, read_shares, write_shares
+from dataplane.pipelines.tasks import Counter, Watch, on_executors, own_name, shortly
 from dataplane.region.compaction.kept_versions import KeptVersions
 from dataplane.region.disk.local_disk import LocalDisk
 from dataplane.region.format.checksum import RowsDigest
-from dataplane.region.format.columns import KEY, VERSION
+from dataplane.region.format.columns import KEY, file_schema
+from dataplane.region.format.key_range import KeyRange
+from dataplane.region.format.parts import PartSize, cut
+from dataplane.region.format.stored_digest import digest_stored
+from dataplane.region.indexes.index_entries import sorted_entries
 from metasrv_base.errors import Unavailable
 from metasrv_base.wire.node.inputs import BorrowedFile
 from metasrv_base.wire.node.jobs import MoveJob, MoveResult
 from metasrv_base.wire.node.orders import DataFile
+
+CHUNK = PartSize(rows=1 << 20, bytes=4 << 20)
+"""Of a run; its first key is a sample of those that it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +52,36 @@ class Run:
     plan: MovePlan
 
     def output(self, task: str) -> Output:
-        return Output(LocalDisk(), self.root, f"{self.attempt}/{self.token}-{task}.parquet")
+        return Output(LocalDisk(), self.root, f"{self.attempt}/{self.token}-{task}")
 
-    def task_output(self, task: str) -> Output:
-        """For this very attempt of a task: one that Spark runs twice does not meet itself."""
-        context = TaskContext.get()
-        assert context is not None, "runs on an executor"
-        return self.output(f"{task}-{context.taskAttemptId()}")
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Of one family in one input."""
+
+    read: int
+    """Rows."""
+    kept: RowsDigest
+    """Those that are in the run."""
+    samples: tuple[bytes, ...]
+    """Keys, about as many bytes apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftRuns:
+    """Of one input."""
+
+    families: tuple[Left, ...]
+    """In the order of the plan's."""
+    file: ShareFile
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A range of keys of one family, by its place in the plan."""
+
+    family: int
+    keys: KeyRange
 
 
 def move(spark: SparkSession, job: MoveJob, watch: Watch) -> MoveResult:
@@ -62,22 +89,22 @@ def move(spark: SparkSession, job: MoveJob, watch: Watch) -> MoveResult:
     plan = plan_move(job.borrowed)
     run = Run(job.borrowed.root, job.attempt, secrets.token_hex(4), plan)
     counter = watch.begin(plan.bytes)
-    copied, read = _first_pass(spark, run, counter)
-    rows_read = sum(digest.rows for digest in read.values())
-    rewritten: list[Rewritten] = []
-    for family in plan.families:
-        watch.check()
-        rewritten += _rewritten(spark, run, counter, family, read)
+    work = [*((True, one) for one in plan.copies), *((False, one) for one in plan.rewrites)]
+    done = on_executors(spark, partial(_copied_or_left, run, counter), list(enumerate(work)))
+    copied = [one for one in done if isinstance(one, DataFile)]
+    runs = [one for one in done if isinstance(one, LeftRuns)]
+    watch.check()
+    rewritten = _merged(spark, run, counter, runs)
     files = [*copied, *(one.file for one in rewritten if one.file is not None)]
     watch.check()
-    if files:
-        names = [file.name for file in files]
-        on_executors(spark, partial(_tidy, run, names), [run.token])
+    if work:
+        shortly(spark, partial(_tidy, run), [[file.name for file in files]])
     small = sum(isinstance(one, BorrowedFile) for one in plan.rewrites)
+    read = sum(left.read for one in runs for left in one.families)
     return MoveResult(
         job_id=job.job_id,
         files=files,
-        rows_in=sum(file.rows for file in copied) + rows_read,
+        rows_in=sum(file.rows for file in copied) + read,
         rows_out=sum(file.rows for file in files),
         bytes_in=plan.bytes,
         bytes_out=sum(file.bytes for file in files),
@@ -87,96 +114,84 @@ def move(spark: SparkSession, job: MoveJob, watch: Watch) -> MoveResult:
     )
 
 
-Digests = Mapping[int, RowsDigest]
-"""Of what was read, by family."""
-
-
-def _first_pass(spark: SparkSession, run: Run, counter: Counter) -> tuple[list[DataFile], Digests]:
-    """Copies files and reads what is to be rewritten, side by side, one task for each input."""
-    work = [*((True, one) for one in run.plan.copies), *((False, one) for one in run.plan.rewrites)]
-    done = on_executors(spark, partial(_copy_or_read, run, counter), list(enumerate(work)))
-    copied = [one for one in done if isinstance(one, DataFile)]
-    read = [one for one in done if not isinstance(one, DataFile)]
-    numbers = [family.number for family in run.plan.families]
-    return copied, {n: sum((one[n] for one in read), RowsDigest()) for n in numbers}
-
-
-def _copy_or_read(
+def _copied_or_left(
     run: Run, counter: Counter, numbered: tuple[int, tuple[bool, RewriteInput]]
-) -> DataFile | Digests:
+) -> DataFile | LeftRuns:
     number, (is_copy, source) = numbered
-    if is_copy:
-        assert isinstance(source, BorrowedFile)
-        copied = copy_file(source, run.task_output(f"copy-{number}"))
-        counter.add(input_bytes(source))
-        return copied
-    return digest_input(LocalDisk(), source, run.plan.families)
+    if not is_copy:
+        return _left(run, number, source)
+    assert isinstance(source, BorrowedFile)
+    copied = copy_file(source, run.output(f"{own_name(f'copy-{number}')}.parquet"))
+    counter.add(input_bytes(source))
+    return copied
 
 
-def _rewritten(
-    spark: SparkSession, run: Run, counter: Counter, family: Family, read: Digests
+def _left(run: Run, number: int, source: RewriteInput) -> LeftRuns:
+    """Leaves the rows of an input as one sorted run for each family."""
+    plan = run.plan
+    tables = {one.number: [file_schema(one.columns).empty_table()] for one in plan.families}
+    for family, table in read_input(LocalDisk(), source, plan.families):
+        tables[family.number].append(table)
+    left: list[Left] = []
+
+    def shares() -> Iterator[tuple[int, pa.Table]]:
+        for place, family in enumerate(plan.families):
+            found = tables.pop(family.number)
+            kept = sorted_run(found, KeptVersions(plan.marks))
+            parts = list(cut(kept, CHUNK))
+            samples = tuple(part.column(KEY)[0].as_py() for part in parts)
+            left.append(Left(sum(map(len, found)), digest_stored(kept), samples))
+            yield from ((place, part) for part in parts)
+
+    file = write_shares(run.output(own_name(f"run-{number}")), shares())
+    return LeftRuns(tuple(left), file)
+
+
+def _merged(
+    spark: SparkSession, run: Run, counter: Counter, runs: Sequence[LeftRuns]
 ) -> list[Rewritten]:
-    """The second pass over one family. Raises Unavailable if what was sorted is not what was
-    read."""
-    if not read[family.number].rows:
-        return []
-    task = partial(_sorted_range, run, counter, family, read)
-    rows_read = sum(digest.rows for digest in read.values())
-    outputs = run.plan.outputs(read[family.number].rows, rows_read)
-    done = _second_pass(spark, run, family, task, outputs)
-    received = sum((one.received for one in done), RowsDigest())
-    if received != read[family.number]:
-        rows = read[family.number].rows
-        raise Unavailable("not-ready", rows_read=rows, rows_sorted=received.rows)
+    """The second pass. Raises Unavailable if what was merged is not what was left."""
+    families = range(len(run.plan.families) if runs else 0)
+    kept = [sum((one.families[place].kept for one in runs), RowsDigest()) for place in families]
+    total = sum(one.rows for one in kept)
+    parts = [
+        Part(place, keys)
+        for place in families
+        if kept[place].rows
+        for keys in _ranges(run.plan, [one.families[place] for one in runs], total)
+    ]
+    files = [one.file for one in runs]
+    done = on_executors(spark, partial(_merged_part, run, counter, files, total), parts)
+    for place in families:
+        pairs = zip(parts, done, strict=True)
+        merged = sum((one.received for part, one in pairs if part.family == place), RowsDigest())
+        if merged != kept[place]:
+            raise Unavailable("not-ready", rows_merged=merged.rows, expected=kept[place].rows)
     return done
 
 
-def _second_pass(
-    spark: SparkSession,
-    run: Run,
-    family: Family,
-    task: Callable[[Iterator[pa.RecordBatch]], Rewritten],
-    outputs: int,
-) -> list[Rewritten]:
-    """Sorts all rows to rewrite by key, newest first, and writes one file for each range."""
-    plan, inputs = run.plan, len(run.plan.rewrites)
-
-    def read_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _carried_inputs(plan, family, batches)
-
-    def write_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        receipt = guarded(task, batches)
-        yield pa.RecordBatch.from_pydict({"receipt": [pickle.dumps(receipt)]})
-
-    rows = spark.range(0, inputs, 1, inputs).mapInArrow(read_rows, carrier_ddl(family.columns))
-    ranges = rows.repartitionByRange(outputs, KEY) if outputs > 1 else rows.repartition(1)
-    by_key = ranges.sortWithinPartitions(col(KEY).asc(), col(VERSION).desc())
-    receipts = by_key.mapInArrow(write_rows, "receipt binary").collect()
-    return unless_failed([pickle.loads(receipt[0]) for receipt in receipts])
+def _ranges(plan: MovePlan, runs: Sequence[Left], total: int) -> list[KeyRange]:
+    """Of keys, each for one file. *total*: rows of all families."""
+    samples = sorted(key for one in runs for key in one.samples)
+    files = plan.outputs(sum(one.kept.rows for one in runs), total)
+    cuts = (samples[len(samples) * number // files] for number in range(1, files))
+    bounds = list(dict.fromkeys(cut for cut in cuts if cut > samples[0]))
+    return [KeyRange(*pair) for pair in zip([b"", *bounds], [*bounds, None], strict=True)]
 
 
-def _carried_inputs(
-    plan: MovePlan, family: Family, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            for table in read_input(LocalDisk(), plan.rewrites[number], family):
-                yield from carried(table)
-
-
-def _sorted_range(
-    run: Run, counter: Counter, family: Family, read: Digests, batches: Iterator[pa.RecordBatch]
+def _merged_part(
+    run: Run, counter: Counter, files: Sequence[ShareFile], total: int, part: Part
 ) -> Rewritten:
-    plan = run.plan
-    context = TaskContext.get()
-    assert context is not None, "runs on an executor"
-    output = run.task_output(f"rows-{family.number}-{context.partitionId()}")
-    tables = (restored(batch, family.columns) for batch in batches if batch.num_rows)
-    written = write_range(tables, output, family, KeptVersions(plan.marks))
-    rows_read = sum(digest.rows for digest in read.values())
-    counter.add(plan.rewritten_bytes * written.received.rows // rows_read)
+    family: Family = run.plan.families[part.family]
+    found = [file_schema(family.columns).empty_table()]
+    found += read_shares(LocalDisk(), files, part.family, part.keys)
+    kept = KeptVersions(run.plan.marks)
+    output = run.output(f"{own_name(f'rows-{family.number}')}.parquet")
+    rows = sorted_entries(pa.concat_tables(found))
+    written = write_range(iter([rows]), output, family, kept)
+    counter.add(run.plan.rewritten_bytes * written.received.rows // total)
     return written
 
 
-def _tidy(run: Run, names: Sequence[str], token: str) -> None:
-    remove_strays(run.output(""), token, names)
+def _tidy(run: Run, names: Sequence[str]) -> None:
+    remove_strays(run.output(""), run.token, names)

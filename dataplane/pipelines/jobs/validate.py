@@ -6,10 +6,10 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from dataplane.pipelines.jobs.backfill_plan import Survey, cut_pieces
+from dataplane.pipelines.jobs.backfill_plan import PIECE_ROWS, Survey, cut_pieces
 from dataplane.pipelines.jobs.entry_files import rows_at_mark, survey_file
 from dataplane.pipelines.pace import PaceAddress, PaceClient
-from dataplane.pipelines.tasks import Watch, on_executors
+from dataplane.pipelines.tasks import Watch, on_executors, shortly
 from dataplane.region.check.row_checks import Judge, violations
 from dataplane.region.disk.local_disk import LocalDisk
 from dataplane.region.format.columns import ColumnDef, chosen, columns_told
@@ -58,9 +58,9 @@ def validate(spark: SparkSession, job: ValidateJob, watch: Watch) -> ValidateRes
     columns = columns_told(snapshot.columns)
     judges = tuple(Judge.of(check, columns) for check in job.checks)
     with watch.paced(snapshot.rows) as pace:
-        surveys = on_executors(spark, _survey, snapshot.files)
+        surveys = shortly(spark, _survey, snapshot.files)
         watch.check()
-        pieces = cut_pieces(surveys) if snapshot.files else ()
+        pieces = cut_pieces(surveys, PIECE_ROWS) if snapshot.files else ()
         verdicts = on_executors(spark, partial(_judged, Run(snapshot, judges, pace)), pieces)
     read = sum(verdict.read for verdict in verdicts)
     if read != snapshot.rows:

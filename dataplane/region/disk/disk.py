@@ -17,7 +17,7 @@ from typing import Protocol
 class AppendFile(Protocol):
     """A file that this process created and alone appends to."""
 
-    def append(self, data: bytes) -> None:
+    def append(self, data: bytes | memoryview) -> None:
         """All of `data` at the end, or an error after which the tail of the file is not known."""
         ...
 
@@ -35,8 +35,9 @@ class Disk(Protocol):
         """A new empty file (O_EXCL)."""
         ...
 
-    def copy(self, source: str, target: str) -> None:
-        """A new file (O_EXCL) with the bytes that *source* has, on stable storage."""
+    def copy(self, source: str, target: str) -> int:
+        """A new file (O_EXCL) with the bytes that *source* has, on stable storage. Returns the
+        crc32 of what was made."""
         ...
 
     def read(self, path: str, offset: int, length: int) -> bytes:

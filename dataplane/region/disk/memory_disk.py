@@ -8,6 +8,7 @@ between two operations, or lets another process run in the meantime.
 import copy
 import posixpath
 import threading
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
@@ -138,7 +139,7 @@ class MemoryFile:
         self._path = path
         self._hook = hook
 
-    def append(self, data: bytes) -> None:
+    def append(self, data: bytes | memoryview) -> None:
         self._hook("append", self._path)
         self._inode.data += data
 
@@ -167,12 +168,13 @@ class MemoryDisk:
             inode = self.store.live[path] = Inode()
         return MemoryFile(inode, path, self._hook)
 
-    def copy(self, source: str, target: str) -> None:
+    def copy(self, source: str, target: str) -> int:
         data = self.read(source, 0, self.size(source))
         file = self.create(target)
         file.append(data)
         file.sync()
         file.close()
+        return zlib.crc32(data)
 
     def read(self, path: str, offset: int, length: int) -> bytes:
         self._hook("read", path)

@@ -27,7 +27,7 @@ class ReadOnlyDisk:
     def create(self, path: str) -> AppendFile:
         _refuse(path)
 
-    def copy(self, source: str, target: str) -> None:
+    def copy(self, source: str, target: str) -> int:
         _refuse(target)
 
     def sync_file(self, path: str) -> None:

@@ -6,6 +6,7 @@
     ids-{epoch}-{opening}-{n}          statements that one opening remembers
     data/{epoch}-{opening}-{n}.parquet a file of rows
     attempts/{attempt}/{name}.parquet  files that a job brought; part of the region once adopted
+    attempts/{attempt}/{name}.share    rows between the tasks of a job that has not ended
 
 Numbers are decimal from 1, without leading zeros: a name that we would not have written is not
 ours, and is left alone.
@@ -18,6 +19,7 @@ from typing import NamedTuple
 DATA = "data"
 ATTEMPTS = "attempts"
 UNFINISHED = ".tmp"
+SHARE = ".share"
 
 _NUMBER = r"([1-9][0-9]{0,18})"
 _FENCE = re.compile(rf"fence-{_NUMBER}-{_NUMBER}")
@@ -27,6 +29,7 @@ _STATEMENTS = re.compile(rf"ids-{_NUMBER}-{_NUMBER}-{_NUMBER}")
 _DATA_FILE = re.compile(rf"{_NUMBER}-{_NUMBER}-{_NUMBER}\.parquet")
 _ATTEMPT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ATTEMPT_FILE = re.compile(rf"{ATTEMPTS}/({_ATTEMPT.pattern})/({_ATTEMPT.pattern}\.parquet)")
+_SHARE_FILE = re.compile(rf"{ATTEMPTS}/{_ATTEMPT.pattern}/{_ATTEMPT.pattern}\.share")
 
 
 class Opening(NamedTuple):
@@ -110,6 +113,11 @@ def attempt_of(name: str) -> str | None:
     return found[1] if found else None
 
 
+def is_share(name: str) -> bool:
+    """Whether a job's tasks would give a file this name, relative to the root."""
+    return _SHARE_FILE.fullmatch(name) is not None
+
+
 def is_ours(name: str) -> bool:
     """Whether a region would give a file this name, relative to its root; unfinished ones too."""
     whole = name.removesuffix(UNFINISHED)
@@ -117,7 +125,7 @@ def is_ours(name: str) -> bool:
     if folder == DATA:
         return is_data_file(file)
     if folder:
-        return attempt_of(whole) is not None
+        return attempt_of(whole) is not None or is_share(name)
     return any(one.fullmatch(whole) for one in (_FENCE, _MANIFEST, _SEGMENT, _STATEMENTS))
 
 

@@ -8,6 +8,7 @@ from dataplane.region.disk.disk import Disk
 from dataplane.region.format.names import (
     ATTEMPTS,
     DATA,
+    SHARE,
     UNFINISHED,
     Opening,
     attempt_of,
@@ -15,6 +16,7 @@ from dataplane.region.format.names import (
     fences,
     is_attempt,
     is_data_file,
+    is_share,
     manifest_name,
     manifests,
     segment_name,
@@ -111,14 +113,14 @@ def leavings(
 def _files_of(disk: Disk, root: str, attempt: str) -> list[str]:
     """Of an adopted attempt, relative to the root."""
     folder = f"{ATTEMPTS}/{attempt}"
-    names = _listed(disk, posixpath.join(root, folder))
-    return [name for file in names if attempt_of(name := f"{folder}/{file}") is not None]
+    names = (f"{folder}/{file}" for file in _listed(disk, posixpath.join(root, folder)))
+    return [name for name in names if attempt_of(name) is not None or is_share(name)]
 
 
 def remove_leavings(disk: Disk, root: str, mine: Opening, paths: Iterable[str]) -> None:
     look(disk, root, mine)
     for path in paths:
-        if path.endswith(".parquet"):
+        if path.endswith((".parquet", SHARE)):
             disk.remove(path)
         else:
             disk.remove_tree(path)

@@ -1,6 +1,7 @@
 """The machines' disks, reached by every process: what was synced survives a power loss of its
 machine, and a process can die between any two operations."""
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -58,13 +59,14 @@ class ProcessDisk:
     def create(self, path: str) -> AppendFile:
         return self._at(path).create(path)
 
-    def copy(self, source: str, target: str) -> None:
+    def copy(self, source: str, target: str) -> int:
         """The two may belong to different nodes."""
         data = self.read(source, 0, self.size(source))
         file = self.create(target)
         file.append(data)
         file.sync()
         file.close()
+        return zlib.crc32(data)
 
     def read(self, path: str, offset: int, length: int) -> bytes:
         return self._at(path).read(path, offset, length)

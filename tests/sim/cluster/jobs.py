@@ -183,7 +183,7 @@ def _rewrite(target: Target, family: Family, files: list[DataFile]) -> int:
     """Adds the file, if any row is to be kept; how many were read."""
     inputs = target.plan.rewrites
     try:
-        found = [table for one in inputs for table in read_input(target.disk, one, family)]
+        found = [table for one in inputs for _, table in read_input(target.disk, one, [family])]
     except Corrupt as error:
         raise Unavailable("region-lost", detail=str(error)) from error
     if not sum(table.num_rows for table in found):

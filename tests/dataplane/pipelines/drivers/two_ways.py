@@ -103,8 +103,9 @@ class OverConnect:
     def parallelize(self, work: Sequence[Any], parts: int) -> Pieces:
         return Pieces(self.session, work)
 
-    def range(self, *bounds: int) -> Any:
-        return self.session.range(*bounds)
+    @property
+    def defaultParallelism(self) -> int:  # noqa: N802 - Spark's name
+        return os.cpu_count() or 1
 
 
 @contextmanager

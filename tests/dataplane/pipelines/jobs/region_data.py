@@ -1,18 +1,20 @@
 """Regions for jobs to read, and damage done to their files."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
 from dataplane.region.engine.region import Region
 from dataplane.region.format.schema import RegionSchema
+from metasrv_base.wire.node.jobs import BackfillJob, JobIndex
 from tests.dataplane.pipelines.rig import (
     Cluster,
 )
 from tests.dataplane.region.rig import SPEC, Row
 
 INDEX, MARK = 3, "reorg"
+BY_TEXT = (2,)
 
 
 SCHEMA = RegionSchema(2, 1, SPEC.columns, frozenset({INDEX}), frozenset())
@@ -26,6 +28,18 @@ def region_of(cluster: Cluster, *batches: Mapping[bytes, Row | None]) -> Region:
         cluster.write(region, dict(batch))
     region.set_schema(SCHEMA, MARK)
     return region
+
+
+def backfill_job(
+    region: Region, columns: Sequence[int] = BY_TEXT, *, unique: bool = False, attempt: str = "one"
+) -> BackfillJob:
+    return BackfillJob(
+        job_id=f"backfill-{attempt}",
+        procedure="p1",
+        attempt=f"attempts/{attempt}",
+        snapshot=region.snapshot(MARK),
+        index=JobIndex(id=INDEX, columns=list(columns), unique=unique),
+    )
 
 
 def flip_a_bit(path: Path) -> None:

@@ -15,31 +15,26 @@ from dataplane.region.format.families import ROW
 from dataplane.region.indexes.index_entries import IndexDef, entries_of
 from dataplane.region.manifests.adoption import Ingest
 from metasrv_base.errors import Unavailable
-from metasrv_base.wire.node.jobs import BackfillJob, BackfillResult, JobIndex
+from metasrv_base.wire.node.jobs import BackfillJob, BackfillResult
 from metasrv_base.wire.node.offenders import Duplicate
 from tests.dataplane.pipelines.conftest import Warm
-from tests.dataplane.pipelines.jobs.region_data import INDEX, MARK, SCHEMA, flip_a_bit, region_of
+from tests.dataplane.pipelines.jobs.region_data import (
+    BY_TEXT,
+    INDEX,
+    MARK,
+    SCHEMA,
+    backfill_job,
+    flip_a_bit,
+    region_of,
+)
 from tests.dataplane.pipelines.rig import Cluster, Seen, big_rows
 from tests.dataplane.region.entries import entries_of as stored_entries
 from tests.dataplane.region.rig import SPEC, Row
 
 pytestmark = [pytest.mark.spark, pytest.mark.asyncio(loop_scope="session")]
 
-BY_TEXT = (2,)
 BY_BOTH = (2, 1)
 BATCH = 2_000
-
-
-def job_of(
-    region: Region, columns: Sequence[int] = BY_TEXT, *, unique: bool = False, attempt: str = "one"
-) -> BackfillJob:
-    return BackfillJob(
-        job_id=f"backfill-{attempt}",
-        procedure="p1",
-        attempt=f"attempts/{attempt}",
-        snapshot=region.snapshot(MARK),
-        index=JobIndex(id=INDEX, columns=list(columns), unique=unique),
-    )
 
 
 def entries_at_mark(region: Region, columns: Sequence[int]) -> dict[bytes, bytes]:
@@ -82,7 +77,7 @@ async def test_given_more_rows_than_one_task_takes_when_backfilled_then_files_ho
     )
     expected = entries_at_mark(region, BY_BOTH)
     cluster.write(region, {b"%08d" % n: (1, "behind the mark") for n in numbers[::100]})
-    job, seen = job_of(region, BY_BOTH), Seen()
+    job, seen = backfill_job(region, BY_BOTH), Seen()
 
     done = await spark.jobs.backfill(job, progress=seen)
 
@@ -115,7 +110,7 @@ async def test_given_rows_of_any_kind_when_backfilled_then_each_has_its_entry(
 ) -> None:
     region = region_of(cluster, rows)
     expected = entries_at_mark(region, BY_TEXT)
-    job = job_of(region)
+    job = backfill_job(region)
 
     done = await spark.jobs.backfill(job, progress=Seen())
 
@@ -127,7 +122,7 @@ async def test_given_a_region_without_files_when_backfilled_then_nothing_is_writ
     spark: Warm, cluster: Cluster
 ) -> None:
     region = region_of(cluster)
-    job = job_of(region)
+    job = backfill_job(region)
 
     done = await spark.jobs.backfill(job, progress=Seen())
 
@@ -143,7 +138,7 @@ async def test_given_equal_values_when_a_unique_index_is_backfilled_then_they_ar
         {b"f": (6, "y"), b"g": (7, "x"), b"h": (8, "z")},
         {b"f": (6, "w")},
     )
-    job = job_of(region, unique=True)
+    job = backfill_job(region, unique=True)
 
     done = await spark.jobs.backfill(job, progress=Seen())
 
@@ -157,7 +152,7 @@ async def test_given_a_file_that_cannot_be_read_when_backfilled_then_the_failure
     spark: Warm, cluster: Cluster, kind: str
 ) -> None:
     region = region_of(cluster, big_rows(0, rows=500), {b"a": (1, "x")})
-    job = job_of(region)
+    job = backfill_job(region)
     name = job.snapshot.files[0].file.name
     path = Path(cluster.old_root, name)
     if kind == "gone":
@@ -176,7 +171,7 @@ def slow_job(cluster: Cluster) -> tuple[Region, BackfillJob]:
     """At its rate it does not end in the life of a test: after some rows it waits for hours."""
     batches = [big_rows(number * BATCH, rows=BATCH, row_bytes=20) for number in range(4)]
     region = region_of(cluster, *batches)
-    return region, job_of(region).model_copy(update={"rows_per_s": 1})
+    return region, backfill_job(region).model_copy(update={"rows_per_s": 1})
 
 
 async def test_given_a_job_that_waits_for_its_rate_when_it_is_let_go_then_it_ends(
@@ -204,7 +199,7 @@ async def test_given_a_job_that_waits_for_its_rate_when_cancelled_then_the_next_
     async with asyncio.TaskGroup() as tasks:
         seen = Seen(then=lambda done, total: waiting.cancel() if done else None)
         waiting = tasks.create_task(spark.jobs.backfill(job, progress=seen))
-    again = job_of(region, attempt="two")
+    again = backfill_job(region, attempt="two")
     done = await spark.jobs.backfill(again, progress=Seen())
 
     assert waiting.cancelled()
@@ -226,7 +221,7 @@ async def test_given_a_driver_that_is_killed_in_a_backfill_when_tried_again_then
     with pytest.raises(Unavailable):
         await spark.jobs.backfill(job, progress=Seen(then=kill_half_way))
     leave_half_a_file(cluster, job)
-    again = job_of(region, attempt="two")
+    again = backfill_job(region, attempt="two")
     done = await spark.jobs.backfill(again, progress=Seen())
 
     assert ingested(region, again, done) == expected

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.pipelines.jobs.backfill_plan import OUTPUT_BYTES, Survey, cut_outputs, cut_pieces
+from dataplane.pipelines.jobs.backfill_plan import (
+    OUTPUT_BYTES,
+    PIECE_BYTES,
+    PIECE_ROWS,
+    Survey,
+    cut_outputs,
+    cut_pieces,
+    piece_rows,
+)
 from dataplane.pipelines.pace import (
     STOPPED,
     Bucket,
@@ -52,6 +60,8 @@ def test_given_wide_entries_when_cut_then_their_bytes_count() -> None:
 
     assert len(cut_outputs([Survey((), samples)], 4 * OUTPUT_BYTES // 10_000, 2)) == 3
     assert cut_outputs([Survey((), samples)], 1_000, 2) == ()
+    assert piece_rows([Survey((), samples)]) == PIECE_BYTES // 10_000
+    assert piece_rows([Survey((), (b"short",))]) == piece_rows([]) == PIECE_ROWS
 
 
 def test_given_a_rate_when_rows_are_taken_then_the_next_waits_for_what_is_owed() -> None:

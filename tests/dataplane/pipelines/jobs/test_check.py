@@ -5,27 +5,28 @@ from pathlib import Path
 
 import pytest
 
-from dataplane.region.engine.region import Region
 from dataplane.region.format.columns import ColumnDef, OriginColumn
 from dataplane.region.format.families import ROWS
 from metasrv_base.expressions.check import asked
 from metasrv_base.schema.entrycodec import encode_entry
 from metasrv_base.schema.types import parse_type
-from metasrv_base.wire.node.checks import CheckedIndex, DataFault, DataFaults, DataRule
-from metasrv_base.wire.node.jobs import CheckJob, RowCheck
+from metasrv_base.wire.node.checks import DataFault, DataFaults, DataRule
+from metasrv_base.wire.node.jobs import RowCheck
 from tests.dataplane.pipelines.conftest import Warm
+from tests.dataplane.pipelines.jobs.checked_data import (
+    COUNT,
+    MARK,
+    TYPES,
+    check_job,
+    entry_key,
+    sound_region,
+)
 from tests.dataplane.pipelines.rig import Cluster, Seen
 from tests.dataplane.region.entries import INDEX, OTHER, SCHEMA, Place, Value, write_mixed
 from tests.dataplane.region.rig import SPEC
 
 pytestmark = [pytest.mark.spark, pytest.mark.asyncio(loop_scope="session")]
 
-MARK = "check"
-COUNT = 300
-TYPES = {column.id: parse_type(column.type) for column in SPEC.columns}
-POSITIVE = RowCheck(
-    constraint=8, kind="check", columns=[1], expression=asked("n > 0", {"n": 1}, TYPES)
-)
 NARROW = ColumnDef(
     id=3, type="int32", nullable=False, origin_columns=(OriginColumn(id=1, type="int64"),)
 )
@@ -37,43 +38,8 @@ POSITIVE_NOW = RowCheck(
 )
 
 
-def entry_key(text: str, row: bytes) -> bytes:
-    return encode_entry([TYPES[2]], (text,), row, unique=False)
-
-
-def row_and_entry(number: int) -> dict[Place, Value]:
-    row, text = b"%04d" % number, f"v{number * 7 % COUNT}"
-    return {(ROWS, row): (number + 1, text), (INDEX, entry_key(text, row)): row}
-
-
-def sound_region(cluster: Cluster) -> Region:
-    """In two files of rows and of entries, and some in the log."""
-    region = cluster.create()
-    region.set_schema(SCHEMA)
-    for part in range(3):
-        values: dict[Place, Value] = {}
-        for number in range(part, COUNT, 3):
-            values |= row_and_entry(number)
-        write_mixed(region, f"s{part}", dict(sorted(values.items())))
-        if part < 2:
-            region.flush()
-    return region
-
-
 def leave_a_note(cluster: Cluster) -> None:
     Path(cluster.old_root, "notes").write_text("mine")
-
-
-def job_of(region: Region, *, owned: tuple[int, ...] = (1, 2)) -> CheckJob:
-    return CheckJob(
-        job_id="check",
-        procedure="p1",
-        snapshot=region.snapshot(MARK, [INDEX, OTHER]),
-        owned=list(owned),
-        required=[2],
-        indexes=[CheckedIndex(id=INDEX, columns=[2], complete=True)],
-        checks=[POSITIVE],
-    )
 
 
 async def test_given_rows_that_have_their_entries_when_checked_then_nothing_is_wrong(
@@ -84,7 +50,7 @@ async def test_given_rows_that_have_their_entries_when_checked_then_nothing_is_w
     region.set_schema(replace(SCHEMA, version=3, columns=(SPEC.columns[1], NARROW)), MARK)
     write_mixed(region, "later", {(ROWS, b"later"): (0, None)})
     now = {"owned": [1, 2, NARROW.id], "required": [2, NARROW.id], "checks": [POSITIVE_NOW]}
-    job, seen = job_of(region).model_copy(update=now), Seen()
+    job, seen = check_job(region).model_copy(update=now), Seen()
 
     done = await spark.jobs.check(job, progress=seen)
 
@@ -113,7 +79,7 @@ async def test_given_one_fault_of_each_rule_when_checked_then_each_is_listed_and
     region.set_schema(SCHEMA, MARK)
     leave_a_note(cluster)
 
-    done = await spark.jobs.check(job_of(region, owned=(2,)), progress=Seen())
+    done = await spark.jobs.check(check_job(region, owned=(2,)), progress=Seen())
 
     by_rule = {fault.rule: fault for fault in done.faults.found}
     assert by_rule[DataRule.ENTRY_MISSING] == DataFault(

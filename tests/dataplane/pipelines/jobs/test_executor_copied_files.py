@@ -22,10 +22,11 @@ NAME = "one.parquet"
 class DamagingDisk(LocalDisk):
     """Each copy has one byte that is not the source's."""
 
-    def copy(self, source: str, target: str) -> None:
+    def copy(self, source: str, target: str) -> int:
         super().copy(source, target)
-        path = Path(target)
-        path.write_bytes(b"?" + path.read_bytes()[1:])
+        damaged = b"?" + Path(target).read_bytes()[1:]
+        Path(target).write_bytes(damaged)
+        return zlib.crc32(damaged)
 
 
 @pytest.fixture

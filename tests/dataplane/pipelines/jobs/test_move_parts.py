@@ -1,4 +1,4 @@
-"""What a move is made of, without Spark: versions that are kept, how rows travel, the plan."""
+"""What a move is made of, without Spark: versions that are kept, the plan."""
 
 from itertools import pairwise
 
@@ -7,15 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.pipelines.jobs.carrier import carried, carrier_ddl, restored
 from dataplane.pipelines.jobs.plan import OUTPUT_FILE_BYTES, SMALL_FILE_BYTES, plan_move
 from dataplane.region.compaction.kept_versions import KeptVersions
-from dataplane.region.format.checksum import RowsDigest
-from dataplane.region.format.columns import DELETE, PUT, ColumnDef, file_schema
-from dataplane.region.format.stored_digest import digest_stored
+from dataplane.region.format.columns import DELETE, PUT, file_schema
 from metasrv_base.wire.node.inputs import Borrowed, BorrowedFile, SealedSegment
 from metasrv_base.wire.node.orders import DataFile, RegionColumn
-from tests.dataplane.pipelines.jobs.region_data import EVERY_TYPE
 
 Stored = tuple[bytes, int, int]
 ROWS = st.lists(
@@ -65,23 +61,6 @@ def test_given_a_version_that_comes_twice_when_reduced_then_it_is_kept_once() ->
 
     assert kept(rows, [3], []) == [(b"a", 5, DELETE), (b"a", 2, PUT)]
     assert kept(rows, [3], [1, 3]) == [(b"a", 5, DELETE), (b"a", 2, PUT)]
-
-
-def test_given_every_type_when_carried_and_restored_then_not_a_bit_has_changed() -> None:
-    columns = [
-        ColumnDef(id=number, type=name, nullable=True)
-        for number, name in enumerate(EVERY_TYPE, start=1)
-    ]
-    schema = file_schema(columns)
-    values = [[b"a", b"b", b"c"], [3, 2, 1], [PUT, DELETE, PUT], *EVERY_TYPE.values()]
-    arrays = [pa.array(v, f.type) for v, f in zip(values, schema, strict=True)]
-    table = pa.table(arrays, schema=schema)
-
-    parts = [restored(batch, columns) for batch in carried(table)]
-
-    assert sum(map(digest_stored, parts), RowsDigest()) == digest_stored(table)
-    assert pa.concat_tables(parts).schema == schema
-    assert carrier_ddl(columns[:2]).endswith("`_op` smallint, `c1` boolean, `c2` tinyint")
 
 
 def file_of(size: int, name: str = "data/1-1-1.parquet") -> BorrowedFile:

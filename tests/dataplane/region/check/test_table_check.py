@@ -184,7 +184,7 @@ def test_given_files_of_an_index_that_is_gone_then_its_entries_are_nobodys() -> 
 def test_given_a_name_that_no_region_gives_then_its_bytes_are_not_explained() -> None:
     at = Numbered(3, 2, 1)
     ours = [fence_name(Opening(3, 2)), manifest_name(at), segment_name(at), data_name(at)]
-    ours += [manifest_name(at) + ".tmp", "attempts/one/part.parquet"]
+    ours += [manifest_name(at) + ".tmp", "attempts/one/part.parquet", "attempts/one/task.share"]
 
     found = name_faults(dict.fromkeys([*ours, "data/copy.parquet", "notes"], 12))
 

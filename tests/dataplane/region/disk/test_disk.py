@@ -2,6 +2,7 @@
 
 import copy
 import sys
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -47,9 +48,10 @@ def test_given_a_file_when_copied_then_the_copy_has_its_bytes_and_no_name_is_rep
     file.append(data)
     file.close()
 
-    disk.copy(f"{folder}/f", f"{folder}/g")
+    crc32 = disk.copy(f"{folder}/f", f"{folder}/g")
 
     assert disk.read(f"{folder}/g", 0, len(data) + 1) == data
+    assert crc32 == zlib.crc32(data)
     with pytest.raises(Conflict):
         disk.copy(f"{folder}/f", f"{folder}/g")
     with pytest.raises(NotFound):

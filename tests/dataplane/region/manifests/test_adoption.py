@@ -323,9 +323,11 @@ def test_given_leavings_when_collected_then_only_what_nobody_needs_goes(disk: Me
     region.adopt("procedure", "attempts/done-2", bring(disk, region, "attempts/done-2"))
     disk.create(f"{B}/data/2-1-77.parquet").append(b"begun")
     disk.create(f"{B}/data/notes.txt").append(b"somebody's")
+    disk.create(f"{B}/attempts/done-2/late.share").append(b"rows")
 
-    assert region.collect(["attempts/running"]) == 3
+    assert region.collect(["attempts/running"]) == 4
 
+    assert "late.share" not in disk.list(f"{B}/attempts/done-2")
     assert disk.list(f"{B}/attempts") == ["done-2", "running"]
     assert disk.list(f"{B}/data") == ["2-1-1.parquet", "notes.txt"]
     assert contents(region) == ROWS | {b"new": (3, None)}
