@@ -190,7 +190,8 @@ async def measured(load: Load, size: int, folder: Path) -> Found:
             serving = server(up.etcd_urls[0], folder / "server", report)
             url, pid = await stack.enter_async_context(serving)
             node = await stack.enter_async_context(node_of(url, folder))
-            client = httpx.AsyncClient(base_url=url, trust_env=False, timeout=120)
+            limits = httpx.Limits(keepalive_expiry=2)  # before the server ends them, after five
+            client = httpx.AsyncClient(base_url=url, trust_env=False, timeout=120, limits=limits)
             scene = Scene(await stack.enter_async_context(client), node, size)
             await scene.until_up()
             sent, memory = await sent_to(up.etcd_urls[0]), resident_mib(pid)
