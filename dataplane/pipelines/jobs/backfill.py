@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 from dataplane.pipelines.jobs.backfill_plan import Survey, cut_outputs, cut_pieces, piece_rows
 from dataplane.pipelines.jobs.entry_files import rows_at_mark, survey_file, write_entries
 from dataplane.pipelines.jobs.executor import Output, remove_strays
+from dataplane.pipelines.jobs.shares import ShareFile, read_shares, write_shares
 from dataplane.pipelines.pace import PaceAddress, PaceClient
-from dataplane.pipelines.shares import ShareFile, read_shares, write_shares
 from dataplane.pipelines.tasks import Watch, on_executors, own_name, shortly
 from dataplane.region.disk.local_disk import LocalDisk
 from dataplane.region.format.columns import columns_told, file_schema

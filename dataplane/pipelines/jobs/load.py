@@ -36,8 +36,8 @@ from dataplane.pipelines.jobs.load_plan import (
     digest_of,
     needs_samples,
 )
+from dataplane.pipelines.jobs.shares import ShareFile, read_shares, write_shares
 from dataplane.pipelines.pace import PaceAddress, PaceClient
-from dataplane.pipelines.shares import ShareFile, read_shares, write_shares
 from dataplane.pipelines.tasks import Watch, on_executors, own_name, shortly
 from dataplane.region.check.row_checks import violations
 from dataplane.region.disk.local_disk import LocalDisk

@@ -23,7 +23,7 @@ from dataplane.pipelines.jobs.executor import (
     write_range,
 )
 from dataplane.pipelines.jobs.plan import Family, MovePlan, RewriteInput, input_bytes, plan_move
-from dataplane.pipelines.shares import ShareFile, read_shares, write_shares
+from dataplane.pipelines.jobs.shares import ShareFile, read_shares, write_shares
 from dataplane.pipelines.tasks import Counter, Watch, on_executors, own_name, shortly
 from dataplane.region.compaction.kept_versions import KeptVersions
 from dataplane.region.disk.local_disk import LocalDisk

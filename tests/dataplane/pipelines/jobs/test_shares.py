@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.pipelines.jobs.executor import Output
-from dataplane.pipelines.shares import ShareFile, read_shares, write_shares
+from dataplane.pipelines.jobs.shares import ShareFile, read_shares, write_shares
 from dataplane.region.disk.local_disk import LocalDisk
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.format.checksum import RowsDigest
