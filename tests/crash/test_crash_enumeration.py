@@ -74,20 +74,20 @@ RARE = {
 
 # Functions that call a port, and yet no life of a procedure passes through them. Each has tests.
 NOT_IN_A_LIFE = {
-    "audit:_is_explained": "once a minute, of no procedure (test_recovery)",
-    "audit:_look": "only where counts differ (test_recovery)",
-    "recovery:read_under": "before the term, and once a minute (test_recovery)",
-    "committer:_read_line_again": "only where a term began with a stale read (test_committer)",
-    "follower:load": "a server's own clockwork (test_follower)",
-    "follower:look": "a server's own clockwork (test_follower)",
-    "measured:txn": "passes on, and counts (test_metrics)",
-    "measured:range": "passes on, and counts (test_metrics)",
-    "reads:txn": "passes on, or waits for company (test_reads)",
-    "reads:range": "passes on (test_reads)",
-    "reads:_send": "several reads as one (test_reads)",
-    "rehearsal/draft:txn": "a dry run, which stores nothing (test_plan)",
-    "rehearsal/draft:range": "a dry run, which stores nothing (test_plan)",
-    "line:read_line": "before the term, so before any procedure runs (test_manager)",
+    "scheduling/audit:_is_explained": "once a minute, of no procedure (test_recovery)",
+    "scheduling/audit:_look": "only where counts differ (test_recovery)",
+    "scheduling/recovery:read_under": "before the term, and once a minute (test_recovery)",
+    "commit/committer:_read_line_again": "only where a term begins with a stale read",
+    "catalog/follower:load": "a server's own clockwork (test_follower)",
+    "catalog/follower:look": "a server's own clockwork (test_follower)",
+    "store/measured:txn": "passes on, and counts (test_metrics)",
+    "store/measured:range": "passes on, and counts (test_metrics)",
+    "store/reads:txn": "passes on, or waits for company (test_reads)",
+    "store/reads:range": "passes on (test_reads)",
+    "store/reads:_send": "several reads as one (test_reads)",
+    "dry_run/draft:txn": "a dry run, which stores nothing (test_plan)",
+    "dry_run/draft:range": "a dry run, which stores nothing (test_plan)",
+    "commit/log_head:read_line": "before the term, so before any procedure runs (test_manager)",
 }
 PORTS = {"txn", "range", "send", "borrowed", "snapshot", "move", "backfill", "load"}
 
@@ -255,7 +255,7 @@ def test_given_the_code_then_every_place_that_calls_a_port_has_cells() -> None:
 def places_of(path: Path, package: Path) -> set[str]:
     """`file:function` of every function that calls a port by its name."""
     file = path.relative_to(package).as_posix().removesuffix(".py")
-    if file.startswith(("etcd", "memory", "kv")):
+    if file.startswith(("store/etcd", "store/memory", "store/kv")):
         return set()  # the store itself
     return {
         f"{file}:{function.name}"

@@ -5,6 +5,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Protocol
 
 from keys.model.records import ProcedureKey
@@ -28,6 +29,7 @@ from procedures.ports import Jobs, Nodes, Progress, Sender
 from tests.fakes.faults import Call, Fate, Plan, through
 from tests.fakes.wire import NodeWire, Sent
 
+ROOT = f"{Path(__file__).parents[2]}/"
 OURS = ("procedures", "keys")
 
 
@@ -61,8 +63,8 @@ def site() -> tuple[str, ...]:
 @cache
 def _module(path: str) -> str:
     """Of ours, below its package; or nothing."""
-    inner = (path.partition(f"/{package}/")[2] for package in OURS if "/tests/" not in path)
-    return next(filter(None, inner), "").removesuffix(".py")
+    package, _, inner = path.removeprefix(ROOT).partition("/")
+    return inner.removesuffix(".py") if package in OURS else ""
 
 
 @dataclass(slots=True)
