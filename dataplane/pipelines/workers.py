@@ -18,7 +18,7 @@ JOBS = ("backfill", "check", "load", "move", "validate")
 if __name__ == "__main__":
     os.environ.update(NO_THREADS)
     for job in JOBS:
-        importlib.import_module(f"dataplane.pipelines.{job}")
+        importlib.import_module(f"dataplane.pipelines.jobs.{job}")
     importlib.import_module("pyspark.worker")
     gc.freeze()
     manager()
