@@ -234,7 +234,8 @@ class MemoryDisk:
 
     def _make(self, path: str) -> None:
         self._hook("make_folder", path)
-        self.store.folders.setdefault(path, Folder())
+        with self.store.lock:
+            self.store.folders.setdefault(path, Folder())
 
     def remove_tree(self, path: str) -> None:
         self._hook("remove_tree", path)
