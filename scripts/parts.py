@@ -42,7 +42,7 @@ DRAWN = (
 
 # What computes, most of it in virtual time. It gives way to the other lane, so its limits are wide.
 IN_MEMORY = (
-    Part("fast", 600),
+    Part("fast", 900),
     Part("crash", 1_200),
     Part("badinput", 480),
     Part("slow", 480),
