@@ -30,7 +30,7 @@ LOGS = ROOT / ".run" / "logs"
 NEW_SEED = "NEW_SEED"
 SEEDS = 1 << 31
 GIVING_WAY = ("nice", "-n", "10")
-GIVING_WAY_TEST_S = 600  # what takes a minute alone may take several
+GIVING_WAY_TEST_S = 1_100  # what takes minutes alone may take many beside others
 
 
 @dataclass(frozen=True)
