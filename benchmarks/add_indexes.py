@@ -23,7 +23,7 @@ from benchmarks.creates import PATH, Place, cpu_ms, etcd_counts, node_counts, re
 from benchmarks.load import Load, closed_loop, request_of
 from benchmarks.report import ROUNDS, head, line
 from benchmarks.schema_waits import JSON, holding
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 
 HOLDERS = (0, 8)
@@ -91,7 +91,7 @@ async def must_be_public(http: httpx.AsyncClient, names: Sequence[str]) -> None:
 async def cluster(datanodes: int) -> AsyncIterator[Place]:
     """Without any: the one that acknowledges at once."""
     with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as folder:
-        settings = Settings(data_dir=Path(folder), datanodes=datanodes)
+        settings = PlaygroundOptions(data_dir=Path(folder), datanodes=datanodes)
         async with Playground(settings) as up:
             server = next(one for one in up.programs if one.role == "metasrv")
             place = Place(server.url, up.etcd_urls[0], "", up.pid(server.id))

@@ -19,8 +19,8 @@ from benchmarks.rows import BATCH_ROWS, COLUMNS, rows_between, stream_of
 from dataplane.datanode.regions.batch_body import read_batch
 from dataplane.frontend.catalog.schema import Schema
 from dataplane.frontend.http.arrow_in import decoded
-from dataplane.frontend.planning.given import Op, Part, by_region, from_arrow
-from dataplane.frontend.planning.planning import Known, Statement
+from dataplane.frontend.planning.planning import Known, RegionStatement
+from dataplane.frontend.planning.row_input import Op, RegionRows, by_region, from_arrow
 from dataplane.region.format.columns import ColumnDef
 from metasrv_base.elements.states import ElementState
 from metasrv_base.rows.split import body_of
@@ -99,8 +99,8 @@ def follow(steps: Steps, known: Schema, region: Bench, number: int) -> None:
         raise answer
 
 
-def planned(known: Schema, part: Part) -> pa.RecordBatch:
-    return Statement(known, Op.INSERT, part.given).plan(Known())
+def planned(known: Schema, part: RegionRows) -> pa.RecordBatch:
+    return RegionStatement(known, Op.INSERT, part.given).plan(Known())
 
 
 def main(batches: int) -> int:

@@ -31,7 +31,7 @@ from keys.store.etcd import EtcdKv
 from keys.store.kv import Kv
 from keys.store.scan import scan
 from keys.value import decode, encode
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 
 ROUNDS = 5
@@ -100,7 +100,7 @@ async def stub_node(urls: Sequence[str], root: Path) -> AsyncIterator[str]:
 
 async def measure(creates: int) -> None:
     with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as folder:
-        settings = Settings(data_dir=Path(folder), datanodes=0)
+        settings = PlaygroundOptions(data_dir=Path(folder), datanodes=0)
         async with Playground(settings) as up, stub_node(up.metasrv_urls, Path(folder)) as node:
             server = next(one for one in up.programs if one.role == "metasrv")
             place = Place(server.url, up.etcd_urls[0], node, up.pid(server.id))
@@ -119,7 +119,7 @@ async def measure(creates: int) -> None:
 
 async def with_real_nodes(count: int) -> dict[str, Mapping[int, Load]]:
     with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as folder:
-        settings = Settings(data_dir=Path(folder), datanodes=REAL_NODES)
+        settings = PlaygroundOptions(data_dir=Path(folder), datanodes=REAL_NODES)
         async with Playground(settings) as up:
             server = next(one for one in up.programs if one.role == "metasrv")
             place = Place(server.url, up.etcd_urls[0], "", up.pid(server.id))

@@ -43,7 +43,7 @@ from keys.model.records import Idempotency, IdempotencyKey
 from keys.store.etcd import EtcdKv
 from keys.store.kv import Put, Request
 from keys.value import encode
-from metasrv.playground.plan import KEY_PREFIX, Program, Settings, plan
+from metasrv.playground.plan import KEY_PREFIX, PlaygroundOptions, Program, plan
 from metasrv.playground.playground import Playground
 from metasrv.playground.ports import free_ports
 from metasrv_base.concurrency.fanout import fan_out
@@ -178,7 +178,7 @@ class Found:
 
 
 async def measured(load: Load, size: int, folder: Path) -> Found:
-    store = Settings(data_dir=folder / "store", metasrvs=0, datanodes=0)
+    store = PlaygroundOptions(data_dir=folder / "store", metasrvs=0, datanodes=0)
     async with Playground(store) as up:
         endpoint = up.etcd_urls[0].removeprefix("http://")
         if load.tables or load.keys:  # a prefix that holds keys of no cluster has no leader
@@ -205,7 +205,7 @@ async def measured(load: Load, size: int, folder: Path) -> Found:
 @asynccontextmanager
 async def server(etcd: str, folder: Path, report: Path) -> AsyncIterator[tuple[str, int]]:
     """URL and process id of a server that is watched."""
-    settings = Settings(data_dir=folder, datanodes=0, etcd=(etcd,))
+    settings = PlaygroundOptions(data_dir=folder, datanodes=0, etcd=(etcd,))
     (one,) = plan(settings, "", free_ports(1, SystemRng()))
     one.folder.mkdir(parents=True)
     child = await asyncio.create_subprocess_exec(

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.report import ROUNDS, head, line, ratio
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv.sdk.client import AsyncClient
 from metasrv.sdk.connections import connect_async
@@ -80,7 +80,7 @@ class Scene:
 
 async def measure(mib: int) -> None:
     with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as folder:
-        settings = Settings(
+        settings = PlaygroundOptions(
             data_dir=Path(folder), frontends=1, metasrv_flags={"spark-warm": "true"}
         )
         async with Playground(settings) as up:

@@ -17,27 +17,27 @@ from itertools import islice
 from uuid import uuid4
 
 from benchmarks.stamped import Mould
-from keys.commit.batch import VERSION_KEY, Line, Member
+from keys.commit.batch import VERSION_KEY, LogHead, PendingTxn
 from keys.commit.bootstrap import bootstrap_request
 from keys.commit.committer import Committer
-from keys.commit.log_head import read_line
-from keys.commit.packing import fill as fill_batch
+from keys.commit.log_head import read_log_head
+from keys.commit.packing import pack as fill_batch
 from keys.commit.routing import put_route
 from keys.commit.sequence import FIRST
 from keys.commit.txn import Txn
 from keys.model.catalogs import DEFAULT_CATALOG, DEFAULT_SCHEMA
-from keys.model.cluster import Cordon, Node, NodeKey, Resources, SequenceKey
+from keys.model.cluster import Cordon, NodeKey, NodeRecord, Resources, SequenceKey
 from keys.model.cluster import Sequence as Taken
 from keys.model.log import CatalogVersion, TableCreated
-from keys.model.tables import TableInfoKey, TableName, TableNameKey, TableRouteKey
+from keys.model.tables import TableInfoKey, TableNameKey, TableNameRecord, TableRouteKey
 from keys.store.etcd import EtcdKv
 from keys.store.kv import TXN_OPS_MAX, Compare, Kv, Put, Request
 from keys.value import encode
-from metasrv.leadership.election import Election, Identity, Timing, win
+from metasrv.leadership.election import Election, ElectionTiming, ServerIdentity, win
 from metasrv.nodes.registry import DATANODE
 from metasrv.playground.plan import KEY_PREFIX
 from metasrv.service.ddl.ddl_create import TableToCreate, table_info, table_route
-from metasrv.service.requests import wishes
+from metasrv.service.requests import ddl_request
 from metasrv_base.clock import Clock, SystemClock
 from metasrv_base.concurrency.fanout import fan_out
 from metasrv_base.ids import RandomIds, TableId, region_id
@@ -93,7 +93,7 @@ async def fill(endpoint: str, filling: Filling) -> None:
     await kv.close()
 
 
-async def write_tables(kv: Kv, filling: Filling, line: Line, now_ms: int) -> None:
+async def write_tables(kv: Kv, filling: Filling, line: LogHead, now_ms: int) -> None:
     """Behind *line*, by whoever has its fence; there are none before."""
     requests = (
         Request((line.fence,), part) for part in in_parts(stamped_tables(filling, line, now_ms))
@@ -111,7 +111,7 @@ async def _commit(kv: Kv, request: Request) -> None:
     assert (await kv.txn(request, deadline_ms=DEADLINE_MS)).succeeded, "another leads"
 
 
-def stamped_tables(filling: Filling, line: Line, now_ms: int) -> Iterator[list[Put]]:
+def stamped_tables(filling: Filling, line: LogHead, now_ms: int) -> Iterator[list[Put]]:
     """Of each table, in order: each a version of the catalog, and a millisecond."""
     moulds = [mould_of(filling, NO_NUMBER + n, now_ms) for n in range(filling.nodes)]
     for number in range(filling.tables):
@@ -130,9 +130,9 @@ def stamped_tables(filling: Filling, line: Line, now_ms: int) -> Iterator[list[P
 
 def mould_of(filling: Filling, number: int, now_ms: int) -> Mould:
     """*number* says on which nodes the regions are."""
-    line = Line(Compare(b"fence", 1), NO_VERSION - 1, 1, NO_TIME - 1, 1)
+    line = LogHead(Compare(b"fence", 1), NO_VERSION - 1, 1, NO_TIME - 1, 1)
     txn = create_txn(filling, number, now_ms)
-    (share,) = fill_batch(line, [Member(txn, None)], now_ms, members_max=1).batch.shares
+    (share,) = fill_batch(line, [PendingTxn(txn, None)], now_ms, members_max=1).batch.shares
     table_id = FIRST["table_id"] + number
     names = {
         name_of(number).encode(): b"name",
@@ -158,15 +158,15 @@ def in_parts(tables: Iterable[list[Put]]) -> Iterator[tuple[Put, ...]]:
 
 
 @asynccontextmanager
-async def leading(kv: Kv, clock: Clock) -> AsyncIterator[tuple[Committer, Line]]:
+async def leading(kv: Kv, clock: Clock) -> AsyncIterator[tuple[Committer, LogHead]]:
     """The committer of a term, which ends with the context, and the line that it began with."""
-    me = Identity("filler", "http://127.0.0.1:1", "0")
-    election = Election(kv, clock, me, Timing(LEASE_MS, LEASE_MS // 4, DEADLINE_MS))
+    me = ServerIdentity("filler", "http://127.0.0.1:1", "0")
+    election = Election(kv, clock, me, ElectionTiming(LEASE_MS, LEASE_MS // 4, DEADLINE_MS))
     session = await election.open_session()
     fence = await win(election, session, clock, lambda _: None)
     first = bootstrap_request(fence, RandomIds(clock).procedure_id(), clock.wall_ms())
     assert (await kv.txn(first, deadline_ms=DEADLINE_MS)).succeeded, "the store is not empty"
-    line = await read_line(kv, fence, deadline_ms=DEADLINE_MS)
+    line = await read_log_head(kv, fence, deadline_ms=DEADLINE_MS)
     committer = Committer(kv, clock, line, deadline_ms=DEADLINE_MS)
     async with asyncio.TaskGroup() as tasks:
         work = (tasks.create_task(election.keep_alive(session)), tasks.create_task(committer.run()))
@@ -178,7 +178,7 @@ async def leading(kv: Kv, clock: Clock) -> AsyncIterator[tuple[Committer, Line]]
 
 async def _register(committer: Committer, clock: Clock, view: NodeView) -> None:
     key = NodeKey(DATANODE, view.node_id)
-    node = Node(
+    node = NodeRecord(
         node_id=view.node_id,
         role=DATANODE,
         address="http://127.0.0.1:1",
@@ -197,7 +197,7 @@ def create_txn(filling: Filling, number: int, now_ms: int) -> Txn:
     """What the create of a table writes at its end."""
     views = filling.views
     table_id = FIRST["table_id"] + number
-    name = wishes.TableName(DEFAULT_CATALOG, DEFAULT_SCHEMA, name_of(number))
+    name = ddl_request.FullTableName(DEFAULT_CATALOG, DEFAULT_SCHEMA, name_of(number))
     info = table_info(TableToCreate(name, filling.spec(number)), table_id, now_ms)
     first = number * filling.regions
     chosen = tuple(views[(first + n) % len(views)] for n in range(filling.regions))
@@ -205,7 +205,7 @@ def create_txn(filling: Filling, number: int, now_ms: int) -> Txn:
     keys = TableInfoKey(table_id), TableRouteKey(table_id)
     name_key = TableNameKey(name.catalog, name.schema, name.table)
     txn = Txn().expecting(keys[0], 0).expecting(keys[1], 0).expecting(name_key, 0)
-    txn = txn.put(keys[0], info).put(name_key, TableName(table_id=table_id))
+    txn = txn.put(keys[0], info).put(name_key, TableNameRecord(table_id=table_id))
     return put_route(txn, None, route).log(TableCreated(info=info, route=route))
 
 

@@ -26,7 +26,7 @@ import pyarrow as pa
 from benchmarks.load import connected, request_of
 from benchmarks.report import head, line, ratio
 from benchmarks.schema_waits import JSON
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv.sdk.connections import connect_async
 from metasrv_base.wire.api.procedures import ProcedureBody
@@ -213,7 +213,7 @@ async def rounds(statements: Statements, http: httpx.AsyncClient) -> dict[str, l
 async def cluster(asked: Asked) -> AsyncIterator[tuple[list[str], str]]:
     """Addresses of the frontends and of the metasrv; the table has its rows."""
     with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as folder:
-        settings = Settings(data_dir=Path(folder), datanodes=2, frontends=2)
+        settings = PlaygroundOptions(data_dir=Path(folder), datanodes=2, frontends=2)
         async with Playground(settings) as up, connect_async(list(up.metasrv_urls)) as db:
             await db.tables.create(SPEC)
             keys = range(asked.rows)

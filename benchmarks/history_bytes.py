@@ -25,7 +25,7 @@ from keys.store.etcd import EtcdKv
 from keys.store.kv import Kv, Put, Request
 from keys.store.scan import scan
 from keys.value import decode, encode
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv_base.concurrency.fanout import fan_out
 from metasrv_base.ids import uuid7
@@ -94,7 +94,7 @@ def renamed(model: ProcedureHistory, number: int, at_ms: int, rng: Random) -> Pr
 async def measure(entries: int) -> None:
     real = await learned()
     with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as folder:
-        store = Settings(data_dir=Path(folder), metasrvs=0, datanodes=0)
+        store = PlaygroundOptions(data_dir=Path(folder), metasrvs=0, datanodes=0)
         async with Playground(store) as up:
             kv = await EtcdKv.connect([up.etcd_urls[0].removeprefix("http://")], b"metasrv/")
             before = await sizes(up.etcd_urls[0])
@@ -117,7 +117,7 @@ async def measure(entries: int) -> None:
 async def learned() -> list[ProcedureHistory]:
     """Histories of real creates."""
     with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as folder:
-        settings = Settings(data_dir=Path(folder), datanodes=0)
+        settings = PlaygroundOptions(data_dir=Path(folder), datanodes=0)
         async with Playground(settings) as up, stub_node(up.metasrv_urls, Path(folder)) as node:
             server = next(one for one in up.programs if one.role == "metasrv")
             place = Place(server.url, up.etcd_urls[0], node, up.pid(server.id))

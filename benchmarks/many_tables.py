@@ -26,12 +26,12 @@ from benchmarks.creates import MANY, PATH, SPEC, WARM, Place, cpu_ms, create, st
 from benchmarks.filled import Filling, fill, name_of
 from benchmarks.load import Connection, Load, closed_loop, connected, request_of
 from benchmarks.report import ROUNDS, head, line, ratio, resident_mib
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv.playground.ports import free_ports
 from metasrv_base.clock import Clock, SystemClock
 from metasrv_base.rng import SystemRng
-from serving.begin import program
+from serving.launch import program
 
 FEW = 100
 QUOTA_BYTES = 8 << 30
@@ -85,10 +85,10 @@ async def cluster(asked: Plan, folder: Path) -> AsyncIterator[Cluster]:
     async with AsyncExitStack() as stack:
         etcd, tables = asked.etcd, asked.tables
         if etcd is None:
-            store = Settings(data_dir=folder / "store", metasrvs=0, datanodes=0)
+            store = PlaygroundOptions(data_dir=folder / "store", metasrvs=0, datanodes=0)
             etcd = (await stack.enter_async_context(Playground(store))).etcd_urls[0]
             await fill(etcd.removeprefix("http://"), Filling(tables, asked.regions, NODES))
-        settings = Settings(data_dir=folder / "servers", datanodes=0, etcd=(etcd,))
+        settings = PlaygroundOptions(data_dir=folder / "servers", datanodes=0, etcd=(etcd,))
         made = Playground(settings, ready_s_max=READY_S_MAX)
         servers = await stack.enter_async_context(made)
         place = Place(servers.metasrv_urls[0], etcd, "", servers.pid(SERVER))

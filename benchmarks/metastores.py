@@ -20,7 +20,7 @@ from benchmarks.creates import MANY, REAL_NODES, SPEC, WARM, Place, create, read
 from benchmarks.load import Ask, Load, closed
 from benchmarks.metastore import create_table, metastore, missing, must_be_done
 from benchmarks.report import ROUNDS, head, line, ratio
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 
 OURS, HIVE = "metasrv", "Hive Metastore"
@@ -55,7 +55,7 @@ async def create_in_hive(port: int, name: str, numbers: range, clients: int) -> 
 
 async def measured(folder: Path, port: int, creates: int) -> Found:
     found = Found()
-    settings = Settings(data_dir=folder, datanodes=REAL_NODES)
+    settings = PlaygroundOptions(data_dir=folder, datanodes=REAL_NODES)
     async with Playground(settings) as up:
         server = next(one for one in up.programs if one.role == "metasrv")
         place = Place(server.url, up.etcd_urls[0], "", up.pid(server.id))

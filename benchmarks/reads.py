@@ -21,7 +21,7 @@ from benchmarks.creates import MANY, PATH, SPEC, Place, cpu_ms, ready, stub_node
 from benchmarks.load import Load, closed_loop, connected, request_of
 from benchmarks.report import ROUNDS, head, line, ratio
 from benchmarks.stub_node import RESOURCES, VERSION
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv_base.wire.node.nodes import HeartbeatAnswer, HeartbeatRequest, RegionStat
 
@@ -60,7 +60,7 @@ async def bare_route(body: Path) -> AsyncIterator[tuple[str, int]]:
 
 async def measure(reads: int, beats: int) -> None:
     with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as folder:
-        settings = Settings(data_dir=Path(folder), datanodes=0)
+        settings = PlaygroundOptions(data_dir=Path(folder), datanodes=0)
         async with Playground(settings) as up, stub_node(up.metasrv_urls, Path(folder)) as node:
             server = next(one for one in up.programs if one.role == "metasrv")
             place = Place(server.url, up.etcd_urls[0], node, up.pid(server.id))

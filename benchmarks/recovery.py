@@ -21,7 +21,7 @@ import httpx
 from benchmarks.creates import MANY, PATH, SPEC
 from benchmarks.report import ROUNDS, head, line
 from benchmarks.stub_node import HEAD_MAX, Stub
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv_base.clock import Clock, SystemClock
 from metasrv_base.concurrency.fanout import fan_out
@@ -112,7 +112,7 @@ async def beat(stub: Stub, urls: list[str], address: str) -> None:
 
 async def measure(unfinished: int) -> None:
     with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as folder:
-        settings = Settings(data_dir=Path(folder), metasrvs=2, datanodes=0)
+        settings = PlaygroundOptions(data_dir=Path(folder), metasrvs=2, datanodes=0)
         async with Playground(settings) as up, node_of(up, Path(folder)) as node:
             scene = Scene(up, node, SystemClock(), unfinished)
             async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_MS / 1000) as http:

@@ -26,7 +26,7 @@ from benchmarks.creates import cpu_ms
 from benchmarks.load import closed_loop, request_of
 from benchmarks.postgres import PORT, Connection, missing_postgres, postgres, socket_in
 from benchmarks.report import head, line, ratio
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv_base.clock import SystemClock
 
@@ -284,7 +284,7 @@ async def prepared(scene: Scene) -> Path:
 
 async def measured(folder: Path, server: Path, rows: int) -> Found:
     found = Found()
-    settings = Settings(data_dir=folder / "playground", datanodes=1, frontends=1)
+    settings = PlaygroundOptions(data_dir=folder / "playground", datanodes=1, frontends=1)
     async with Playground(settings) as up:
         metasrv, frontend = up.metasrv_urls[0], next(iter(up.frontend_urls.values()))
         async with (

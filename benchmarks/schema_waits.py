@@ -24,9 +24,9 @@ import httpx
 from benchmarks.creates import PATH, SPEC, Place, counts, ready, stub_node
 from benchmarks.load import Connection, connected, request_of
 from benchmarks.report import ROUNDS, head, line
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
-from metasrv_base.feed.mirror import Mirror
+from metasrv_base.feed.catalog_replica import CatalogReplica
 from metasrv_base.wire.frontend.feed import Update, read_line
 from metasrv_base.wire.frontend.holders import (
     AcknowledgeRequest,
@@ -48,7 +48,7 @@ class Holder:
     url: str
     leader: Connection
     cluster_id: str = ""
-    mirror: Mirror = field(default_factory=lambda: Mirror(0))
+    mirror: CatalogReplica = field(default_factory=lambda: CatalogReplica(0))
     """Of the tables that came while it followed: others are not changed here."""
     told: int = 0
     """Acknowledgements."""
@@ -67,7 +67,7 @@ class Holder:
         body = request.model_dump_json().encode()
         text = await self.leader.ask(request_of("POST", path, JSON, body), b"200")
         answer = HolderRegisterAnswer.model_validate_json(text)
-        self.cluster_id, self.mirror = answer.cluster_id, Mirror(answer.catalog_version)
+        self.cluster_id, self.mirror = answer.cluster_id, CatalogReplica(answer.catalog_version)
         self.every_s = answer.acknowledge_ms / 1000
 
     async def follow(self) -> None:
@@ -200,7 +200,7 @@ async def waits(http: httpx.AsyncClient) -> tuple[float, float]:
 async def measure(changes: int) -> None:
     head(f"python -m benchmarks.schema_waits --changes {changes}")
     with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as folder:
-        settings = Settings(data_dir=Path(folder), datanodes=0)
+        settings = PlaygroundOptions(data_dir=Path(folder), datanodes=0)
         async with Playground(settings) as up, stub_node(up.metasrv_urls, Path(folder)) as node:
             server = next(one for one in up.programs if one.role == "metasrv")
             place = Place(server.url, up.etcd_urls[0], node, up.pid(server.id))

@@ -1,4 +1,4 @@
-"""A metasrv that measures its own event loop; `serving.begin benchmarks.watched FLAGS` starts it.
+"""A metasrv that measures its own event loop; `serving.launch benchmarks.watched FLAGS` starts it.
 
 It runs on the loop of the standard library, whose handles can be measured, instead of uvloop. A
 piece is one handle: what runs between two looks at what is ready. Its time is the thread's own

@@ -16,7 +16,7 @@ UNITS = {"_ms": "ms", "_s": "s", "_bytes": "bytes"}
 DEFAULT, FILE, ENVIRONMENT = "default", "file", "environment"
 
 
-class Setting(NamedTuple):
+class SettingFlag(NamedTuple):
     flag: str
     variable: str
     """Of the environment."""
@@ -36,10 +36,10 @@ class Setting(NamedTuple):
         return self.flag.removeprefix("--").replace("-", "_")
 
 
-def settings_of(model: type[BaseModel], prefix: str) -> list[Setting]:
+def settings_of(model: type[BaseModel], prefix: str) -> list[SettingFlag]:
     """In the order of the model. *prefix*: of its variables, as METASRV_."""
     return [
-        Setting(
+        SettingFlag(
             flag=f"--{name.replace('_', '-')}",
             variable=f"{prefix}{name.upper()}",
             default=_plain(field.default),
@@ -53,11 +53,11 @@ def settings_of(model: type[BaseModel], prefix: str) -> list[Setting]:
 
 
 def in_effect(
-    settings: list[Setting], table: Mapping[str, Any], environment: Mapping[str, str]
-) -> list[Setting]:
+    settings: list[SettingFlag], table: Mapping[str, Any], environment: Mapping[str, str]
+) -> list[SettingFlag]:
     """The same, with values and where they come from: the environment wins over the file."""
 
-    def told(one: Setting) -> Setting:
+    def told(one: SettingFlag) -> SettingFlag:
         if one.variable in environment:
             return one._replace(value=environment[one.variable], source=ENVIRONMENT)
         if one.name in table:
@@ -67,7 +67,7 @@ def in_effect(
     return [told(one) for one in settings]
 
 
-def as_json(settings: list[Setting]) -> str:
+def as_json(settings: list[SettingFlag]) -> str:
     return json.dumps([setting._asdict() for setting in settings])
 
 

@@ -10,16 +10,16 @@ from keys.catalog.catalog import Catalog
 from keys.catalog.known import known
 from keys.commit.txn import Snapshot, snapshot
 from keys.key import Key
-from keys.model.records import Submission
-from keys.store.kv import Readable
+from keys.model.records import ClientRequirements
+from keys.store.kv import ReadableStore
 from metasrv_base.clock import Clock
 from metasrv_base.ids import Ids
 from metasrv_base.rng import Rng
-from procedures.elements.passages import Passage, Passages, drained
 from procedures.elements.reorg_pace import Pace
 from procedures.elements.reorg_width import ReorgWidth
-from procedures.gate import Gate
-from procedures.ports import Children, Jobs, Leases, Nodes, Placement, SchemaSync, Sender
+from procedures.elements.transition_notes import Passages, TransitionNote, drained
+from procedures.pause_gate import PauseGate
+from procedures.ports import Children, Jobs, Leases, NodeOrders, Placement, SchemaSync, Sender
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ class Live:
 class Ports:
     """The world of one term, shared by all its procedures."""
 
-    kv: Readable
-    nodes: Nodes
+    kv: ReadableStore
+    nodes: NodeOrders
     leases: Leases
     placement: Placement
     jobs: Jobs
@@ -97,7 +97,7 @@ class Ports:
     term: int
     deadline_ms: int
     """Of one read of the store."""
-    gate: Gate = field(default_factory=Gate)
+    gate: PauseGate = field(default_factory=PauseGate)
     """Before each step."""
     reorg_width: ReorgWidth = field(default_factory=ReorgWidth)
     applied: Callable[[], Catalog] = Catalog
@@ -112,7 +112,7 @@ class Context:
     children: Children
     procedure: str
     step: str
-    client: Submission
+    client: ClientRequirements
     """What the client required, to be compared again here, under the locks."""
     live: Live
     passages: Passages = field(default_factory=Passages)
@@ -177,7 +177,7 @@ class Context:
         if schema_version is not None:
             self.note(drained(table_id, schema_version, drain, clock.wall_ms()))
 
-    def note(self, passage: Passage) -> None:
+    def note(self, passage: TransitionNote) -> None:
         self.passages.note(passage)
 
     @contextmanager

@@ -81,7 +81,7 @@ class Step(Generic[S]):
     """It moves data, over and over: a throttle makes it rest before it runs again."""
 
 
-class Lane(StrEnum):
+class AdmissionLane(StrEnum):
     """Which places a kind runs in: repair never waits behind DDL, and is never answered 429."""
 
     DDL = "ddl"
@@ -104,7 +104,7 @@ class Kind(Generic[S]):
     """HTTP status of its end for a client that waited: 200, 201 or 204."""
     deadline_ms: int = 60_000
     """From submission; what has not passed `no_return` by then is undone."""
-    lane: Lane = Lane.DDL
+    lane: AdmissionLane = AdmissionLane.DDL
     graphs: tuple[Graph, ...] = ()
     """Of the elements whose states it publishes. There is no kind with one that is not proved."""
 

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from keys.commit.committer import Committed
 from keys.commit.txn import Txn
-from keys.model.records import Outcome
-from keys.model.transitions import Late
+from keys.model.records import ProcedureOutcome
+from keys.model.transitions import LateHolder
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 from metasrv_base.wire.node.jobs import (
     BackfillJob,
@@ -19,7 +19,7 @@ from metasrv_base.wire.node.jobs import (
     CheckJob,
     CheckResult,
     LoadJob,
-    LoadResult,
+    LoadJobResult,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -36,7 +36,7 @@ class Sender:
     step: str
 
 
-class Nodes(Protocol):
+class NodeOrders(Protocol):
     """Orders to nodes, one request per node and call. Idempotent by region, epoch and kind.
 
     The adapter fills in term and order number, and grants the lease that goes with create and open.
@@ -107,7 +107,7 @@ class Drain:
 
     holders: int
     """Registered when it was over, all of which had followed."""
-    late: tuple[Late, ...] = ()
+    late: tuple[LateHolder, ...] = ()
     """Those that had not when it began."""
 
 
@@ -188,7 +188,7 @@ class Jobs(Protocol):
         """As `validate`."""
         ...
 
-    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadJobResult:
         """Progress counts rows of the files, of each a half when it is read and a half when it is
         written. Raises Refused for files that the table cannot take."""
         ...
@@ -204,7 +204,7 @@ class ChildEnd:
     """How a child ended."""
 
     procedure: str
-    outcome: Outcome
+    outcome: ProcedureOutcome
     error_code: str | None
     result: dict[str, object] | None
 

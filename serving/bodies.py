@@ -14,7 +14,7 @@ LINE_BYTES_MAX = 20
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})\r\n")
 
 
-class Line(StrEnum):
+class ChunkLine(StrEnum):
     """Which line of a chunked body comes next, when no data is awaited."""
 
     SIZE = "size"
@@ -24,27 +24,27 @@ class Line(StrEnum):
 
 
 # Line -> the line after it; after a size above 0 comes data first.
-NEXT: Mapping[Line, Line] = {
-    Line.SIZE: Line.AFTER_DATA,
-    Line.AFTER_DATA: Line.SIZE,
-    Line.LAST: Line.NONE,
+NEXT: Mapping[ChunkLine, ChunkLine] = {
+    ChunkLine.SIZE: ChunkLine.AFTER_DATA,
+    ChunkLine.AFTER_DATA: ChunkLine.SIZE,
+    ChunkLine.LAST: ChunkLine.NONE,
 }
 
 
-class Body:
+class RequestBody:
     """The rest of one request, as it comes."""
 
     def __init__(self, length: int) -> None:
         """*length*: bytes, or CHUNKED."""
         self._data = max(length, 0)
         """Bytes of data until the next line, or the end."""
-        self._line = Line.SIZE if length == CHUNKED else Line.NONE
+        self._line = ChunkLine.SIZE if length == CHUNKED else ChunkLine.NONE
         self._begun = b""
         """Of a line whose end has not come yet."""
 
     @property
     def is_over(self) -> bool:
-        return not self._data and self._line is Line.NONE
+        return not self._data and self._line is ChunkLine.NONE
 
     def take(self, data: bytes) -> int:
         """How many bytes of *data*, from its start, are of this body.
@@ -73,12 +73,12 @@ class Body:
         return end
 
     def _follow(self, line: bytes) -> None:
-        if self._line is Line.SIZE:
+        if self._line is ChunkLine.SIZE:
             found = _SIZE.fullmatch(line)
             if found is None:
                 raise _malformed()
             self._data = int(found[1], 16)
-            self._line = NEXT[Line.SIZE] if self._data else Line.LAST
+            self._line = NEXT[ChunkLine.SIZE] if self._data else ChunkLine.LAST
         elif line != b"\r\n":
             raise _malformed()
         else:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.functional_validators import field_validator
 
 from metasrv_base.ids import NODE_ID
-from metasrv_base.settings_list import Setting, in_effect, settings_of, table_of
+from metasrv_base.settings_list import SettingFlag, in_effect, settings_of, table_of
 from metasrv_base.token import listen_fault, optional_token, optional_tokens
 from metasrv_base.wire.http.addresses import is_base_url
 
@@ -105,7 +105,7 @@ class ProgramConfig(BaseModel):
         return cls.model_validate({k: v for layer in layers for k, v in layer.items()})
 
     @classmethod
-    def told(cls, environment: Mapping[str, str], toml: Path | None) -> list[Setting]:
+    def told(cls, environment: Mapping[str, str], toml: Path | None) -> list[SettingFlag]:
         """Every setting as it is for a program that is started without flags."""
         known = settings_of(cls, cls.env_prefix)
         return in_effect(known, table_of(toml, cls.program), environment)

@@ -18,7 +18,7 @@ from metasrv_base.errors import MetaError, Refused, Unavailable
 from metasrv_base.wire.http.asgi import new_id
 from metasrv_base.wire.http.strict_json import HEADER_BYTES_MAX
 from metasrv_base.wire.problem.problems import problem_of
-from serving.bodies import Body
+from serving.bodies import RequestBody
 from serving.heads import ENDS, body_bytes, check_growing, without_upgrade
 
 
@@ -59,7 +59,7 @@ class Guard(HttpToolsProtocol):
         self._bounds = self.config.bounds
         self._held = b""
         """Received, and not yet of a request that the parser has."""
-        self._body: Body | None = None
+        self._body: RequestBody | None = None
         """The rest of the request that the parser has."""
         self._timer: asyncio.TimerHandle | None = None
         self._is_over = False
@@ -143,14 +143,14 @@ class Guard(HttpToolsProtocol):
             if self._timer is None:
                 self._arm(self._bounds.head_ms)
             return b""
-        body = Body(body_bytes(head, self._bounds.hosts))
+        body = RequestBody(body_bytes(head, self._bounds.hosts))
         self._leftover_bytes = 0
         self._held = self._held[end:]
         self._disarm()
         self._body = None if body.is_over else body
         return without_upgrade(head)
 
-    def _part(self, body: Body) -> bytes:
+    def _part(self, body: RequestBody) -> bytes:
         """What has come of the body under way. Raises Refused."""
         size = body.take(self._held)
         part, self._held = self._held[:size], self._held[size:]

@@ -18,19 +18,19 @@ import uvloop
 from dataplane.datanode.allocator import share_arenas
 from dataplane.datanode.config import DatanodeConfig
 from dataplane.datanode.http.app import build_app
-from dataplane.datanode.membership.heartbeat import Heart, World
-from dataplane.datanode.membership.membership import Identity, Membership
-from dataplane.datanode.membership.metasrv import HttpLeader, LocalMachine
+from dataplane.datanode.membership.heartbeat import HeartbeatLoop, HeartbeatPorts
+from dataplane.datanode.membership.membership import Membership, NodeIdentity
+from dataplane.datanode.membership.metasrv import HttpNodeLeader, LocalMachine
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.orders.journal import NodeJournal, open_journal
-from dataplane.datanode.orders.orders import OrderDesk
+from dataplane.datanode.orders.orders import OrderExecutor
 from dataplane.datanode.ports import Spawn
 from dataplane.datanode.regions.leases import RegionLeases
-from dataplane.datanode.regions.regions import Regions
-from dataplane.datanode.regions.rows import RowDesk
+from dataplane.datanode.regions.regions import NodeRegionSet
+from dataplane.datanode.regions.rows import RowService
 from dataplane.datanode.regions.store import DiskStore
 from dataplane.datanode.root_lock import RootLock
-from dataplane.datanode.service import Service
+from dataplane.datanode.service import DatanodeService
 from dataplane.datanode.upkeep.merging import Merging
 from dataplane.datanode.upkeep.upkeep import Upkeep
 from dataplane.region.disk.local_disk import LocalDisk
@@ -100,7 +100,7 @@ async def run(config: DatanodeConfig, ready_file: Path | None) -> None:
     listening = socket.create_server((config.host, config.port))
     address = own_url(config.advertise, config.host, listening.getsockname()[1])
     tokens, token = secrets_of(config)
-    identity = Identity(config.node_id, str(uuid.uuid4()), address, config.zone, config.root)
+    identity = NodeIdentity(config.node_id, str(uuid.uuid4()), address, config.zone, config.root)
     client = HttpClient(config.metasrv_urls, token=token)
     async with client, asyncio.TaskGroup() as group:
         node = _Node(config, journal, identity, client, group.create_task)
@@ -131,7 +131,7 @@ class _Node:
         self,
         config: DatanodeConfig,
         journal: NodeJournal,
-        identity: Identity,
+        identity: NodeIdentity,
         client: HttpClient,
         spawn: Spawn,
     ) -> None:
@@ -142,16 +142,16 @@ class _Node:
         cache = BlockCache(config.block_cache_bytes)
         folders, budget = config.shared_folders, MemoryBudget(config.rows_bytes)
         store = DiskStore(LocalDisk(), clock, config.root, limits, cache, folders, budget)
-        regions = Regions(store, leases, clock, spawn)
-        desk = OrderDesk(journal, regions)
+        regions = NodeRegionSet(store, leases, clock, spawn)
+        desk = OrderExecutor(journal, regions)
         membership = Membership(identity, journal.state.cluster_id)
-        world = World(HttpLeader(client), LocalMachine(config.root), clock, leases)
-        self._heart = Heart(membership, desk, journal, regions, world)
+        world = HeartbeatPorts(HttpNodeLeader(client), LocalMachine(config.root), clock, leases)
+        self._heart = HeartbeatLoop(membership, desk, journal, regions, world)
         self._upkeep = Upkeep(regions, clock, budget)
         metrics = NodeMetrics()
         self._merging = Merging(regions, clock, metrics)
-        rows = RowDesk(regions, config.read_bytes, config.body_bytes)
-        self.service = Service(
+        rows = RowService(regions, config.read_bytes, config.body_bytes)
+        self.service = DatanodeService(
             membership, desk, regions, rows, leases, clock, metrics, self._heart.execute
         )
 
@@ -162,7 +162,7 @@ class _Node:
         yield self._merging.run()
 
 
-def _facts(identity: Identity) -> dict[str, str | int]:
+def _facts(identity: NodeIdentity) -> dict[str, str | int]:
     return {
         "node_id": identity.node_id,
         "url": identity.address,

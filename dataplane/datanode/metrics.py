@@ -4,7 +4,7 @@ import pyarrow as pa
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from dataplane.datanode.membership.membership import Membership
-from dataplane.datanode.regions.regions import Regions, Slot
+from dataplane.datanode.regions.regions import NodeRegionSet, Slot
 from dataplane.region.compaction.compaction import Merged, plan_compaction
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -89,7 +89,7 @@ class NodeMetrics:
         self._merged_bytes.labels("read").inc(done.bytes_read)
         self._merged_bytes.labels("written").inc(done.bytes_written)
 
-    def text(self, regions: Regions, membership: Membership) -> bytes:
+    def text(self, regions: NodeRegionSet, membership: Membership) -> bytes:
         """The exposition, with the gauges as they are now."""
         stats = regions.stats()
         states, files = [stat.state for stat in stats], [stat.files for stat in stats]

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from dataplane.datanode.answers import NodeRegions, RegionBody, VersionBody
 from dataplane.datanode.membership.membership import VERSION, Membership
 from dataplane.datanode.metrics import NodeMetrics
-from dataplane.datanode.orders.orders import OrderDesk
+from dataplane.datanode.orders.orders import OrderExecutor
 from dataplane.datanode.regions.leases import RegionLeases
-from dataplane.datanode.regions.regions import Regions, Slot, is_reported, stat_of
-from dataplane.datanode.regions.rows import RowDesk
+from dataplane.datanode.regions.regions import NodeRegionSet, Slot, is_reported, stat_of
+from dataplane.datanode.regions.rows import RowService
 from dataplane.datanode.regions.store import schema_of
 from metasrv_base.clock import Clock
 from metasrv_base.errors import NotFound, Unavailable
@@ -17,11 +17,11 @@ from metasrv_base.wire.node.orders import OrderRequest, OrderResponse
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class DatanodeService:
     membership: Membership
-    orders: OrderDesk
-    regions: Regions
-    rows: RowDesk
+    orders: OrderExecutor
+    regions: NodeRegionSet
+    rows: RowService
     leases: RegionLeases
     clock: Clock
     metrics: NodeMetrics

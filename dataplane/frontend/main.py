@@ -18,20 +18,20 @@ from dataplane.frontend.catalog.catalog import LiveCatalog
 from dataplane.frontend.catalog.feed import Feed, Servers
 from dataplane.frontend.config import FrontendConfig
 from dataplane.frontend.http.app import build_app
-from dataplane.frontend.lease.holder import Holder, World
+from dataplane.frontend.lease.holder import HolderLoop, HolderPorts
 from dataplane.frontend.lease.latency import Latency
 from dataplane.frontend.lease.transactions import Transactions
-from dataplane.frontend.metasrv import HttpLeader
+from dataplane.frontend.metasrv import HttpHolderLeader
 from dataplane.frontend.metrics import FrontendMetrics
-from dataplane.frontend.service import Service
-from dataplane.frontend.statements.regions import Regions
+from dataplane.frontend.service import FrontendService
+from dataplane.frontend.statements.regions import RegionClient
 from dataplane.frontend.statements.statements import Statements
 from metasrv_base.clock import SystemClock
 from metasrv_base.errors import Conflict
 from metasrv_base.log import log_to_stderr
 from metasrv_base.ready import announce
 from metasrv_base.rng import SystemRng
-from metasrv_base.rows.nodes import Nodes
+from metasrv_base.rows.nodes import NodePools
 from metasrv_base.token import OwnToken
 from metasrv_base.wire.http.addresses import own_url
 from metasrv_base.wire.http.client import HttpClient
@@ -130,12 +130,16 @@ class _Frontend:
         transactions = Transactions(lambda table, version: self.holder.freed(table, version))
         feed = Feed(catalog, Servers(config.metasrv_urls, token), clock, rng)
         latency = Latency()
-        world = World(HttpLeader(client), clock, feed.reload, feed.learn)
-        self.holder = Holder(config.frontend_id, address, catalog, transactions, latency, world)
-        self.nodes = Nodes(token=token, named_by=config.metasrv_urls)
-        regions = Regions(catalog, self.nodes, rng, self.holder.check_lease, config.frontend_id)
+        world = HolderPorts(HttpHolderLeader(client), clock, feed.reload, feed.learn)
+        self.holder = HolderLoop(config.frontend_id, address, catalog, transactions, latency, world)
+        self.nodes = NodePools(token=token, named_by=config.metasrv_urls)
+        regions = RegionClient(
+            catalog, self.nodes, rng, self.holder.check_lease, config.frontend_id
+        )
         statements = Statements(self.holder, catalog, transactions, clock, latency)
-        self.service = Service.of(statements, regions, FrontendMetrics(), config.answer_bytes)
+        self.service = FrontendService.of(
+            statements, regions, FrontendMetrics(), config.answer_bytes
+        )
         self._feed = feed
 
     def background(self) -> Iterator[Any]:

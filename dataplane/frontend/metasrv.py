@@ -14,7 +14,7 @@ REGISTER_MS_MAX = 5_000
 SIGN_OFF_MS_MAX = 3_000
 
 
-class HttpLeader:
+class HttpHolderLeader:
     """Asks the servers it was given in turn, and the leader that they name."""
 
     def __init__(self, client: HttpClient) -> None:

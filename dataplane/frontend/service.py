@@ -4,20 +4,20 @@ from dataclasses import dataclass
 
 from dataplane.frontend.metrics import FrontendMetrics
 from dataplane.frontend.statements.reads import Reads
-from dataplane.frontend.statements.regions import Regions
+from dataplane.frontend.statements.regions import RegionClient
 from dataplane.frontend.statements.scanning import Scanning
 from dataplane.frontend.statements.statements import Statements
-from dataplane.frontend.statements.writes import Writes
-from dataplane.frontend.statements.writing import Writing
+from dataplane.frontend.statements.write_api import WriteApi
+from dataplane.frontend.statements.write_executor import WriteExecutor
 from metasrv_base.concurrency.reservations import Reservations
 
 ANSWER_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class FrontendService:
     statements: Statements
-    writes: Writes
+    writes: WriteApi
     reads: Reads
     scans: Scanning
     metrics: FrontendMetrics
@@ -30,13 +30,13 @@ class Service:
     def of(
         cls,
         statements: Statements,
-        regions: Regions,
+        regions: RegionClient,
         metrics: FrontendMetrics,
         answer_bytes: int = ANSWER_BYTES,
-    ) -> "Service":
+    ) -> "FrontendService":
         return cls(
             statements=statements,
-            writes=Writes(statements, Writing(statements.catalog, regions), metrics),
+            writes=WriteApi(statements, WriteExecutor(statements.catalog, regions), metrics),
             reads=Reads(statements, regions),
             scans=Scanning(statements, regions),
             metrics=metrics,

@@ -75,7 +75,7 @@ TAKE_NONE = frozenset({RecordType.SCHEMA, RecordType.DURABLE})
 """Types of records that take no position."""
 
 
-class Position(NamedTuple):
+class LogPosition(NamedTuple):
     """Orders the records of a log through all its segments."""
 
     epoch: int
@@ -95,7 +95,7 @@ class SegmentHeader:
 @dataclass(frozen=True, slots=True)
 class Record:
     type: int
-    position: Position
+    position: LogPosition
     durable: int
     payload: bytes | memoryview
 
@@ -177,7 +177,7 @@ def refuse_unknown(record: Record, known: Collection[int], name: str) -> None:
         )
 
 
-def refuse_gap(last: Position | None, record: Record, name: str) -> None:
+def refuse_gap(last: LogPosition | None, record: Record, name: str) -> None:
     """Raises Corrupt unless the record follows *last*; None: it is the segment's first."""
     epoch, sequence = record.position
     if last is not None and (epoch < last.epoch or sequence != last.sequence + 1):
@@ -209,7 +209,7 @@ def _record_at(view: memoryview, salt: int, offset: int) -> Record | None:
     payload = view[start : start + length]
     if crc != zlib.crc32(payload):
         return None
-    return Record(type_, Position(epoch, sequence), durable, payload)
+    return Record(type_, LogPosition(epoch, sequence), durable, payload)
 
 
 def _refuse_lost_bytes(

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 from dataplane.log.records import (
     HEADER_BYTES,
-    Position,
+    LogPosition,
     Record,
     SegmentHeader,
     encode_header,
@@ -14,11 +14,11 @@ from dataplane.log.records import (
 )
 
 
-class Content(NamedTuple):
+class SegmentRecords(NamedTuple):
     """A record, wherever it stands."""
 
     type: int
-    position: Position
+    position: LogPosition
     payload: bytes
 
 
@@ -43,7 +43,7 @@ class Segment:
         self._durable = HEADER_BYTES
         self.length = HEADER_BYTES
 
-    def append(self, contents: Sequence[Content], *, is_hidden: bool = False) -> None:
+    def append(self, contents: Sequence[SegmentRecords], *, is_hidden: bool = False) -> None:
         """Writes records behind the others. They are durable after `sync`.
 
         *is_hidden*: nobody reads the segment before it is synced, so that each record knows that
@@ -62,7 +62,7 @@ class Segment:
     def close(self) -> None:
         self._file.close()
 
-    def _encoded(self, contents: Sequence[Content], durable: int) -> bytes:
+    def _encoded(self, contents: Sequence[SegmentRecords], durable: int) -> bytes:
         written: list[bytes] = []
         at = self.length
         for content in contents:

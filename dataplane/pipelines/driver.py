@@ -62,7 +62,7 @@ NICENESS = 5
 TICK_S = 0.1  # how often progress and cancellations are looked at
 
 
-class Answers:
+class JobAnswers:
     """Lines to whoever started us; safe for threads. A reader who is gone is no error here: then
     stdin ends too."""
 
@@ -83,7 +83,7 @@ class Answers:
 class Driver:
     """Runs jobs in threads of its own, so that a cancellation is always heard."""
 
-    def __init__(self, spark: SparkSession, answers: Answers) -> None:
+    def __init__(self, spark: SparkSession, answers: JobAnswers) -> None:
         self._spark = spark
         self._answers = answers
         self._jobs: dict[str, RunningJob] = {}
@@ -197,7 +197,7 @@ class Driver:
 
 def main() -> int:
     settings = _settings()
-    answers = Answers(_own_stdout())
+    answers = JobAnswers(_own_stdout())
     signal.signal(signal.SIGTERM, _exit)
     stand_back()
     driver: Driver | None = None

@@ -28,7 +28,7 @@ from keys.model.log import (
 )
 from keys.model.tables import Column, RegionState, TableInfo, TableRoute
 from metasrv_base.errors import Corrupt, NotFound
-from metasrv_base.slim import Shapes, slim
+from metasrv_base.intern_fields import Shapes, intern_fields
 
 SchemaName = tuple[str, str]
 K = TypeVar("K")
@@ -36,7 +36,7 @@ V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CatalogTable:
     """A table and where it is, as of the update that last changed either."""
 
     info: TableInfo
@@ -61,7 +61,7 @@ class Catalog:
     """Being dropped with all they hold: no reader sees them."""
     leaving: Map[SchemaName, SchemaInfo] = field(default_factory=Map)
     """The same of schemas."""
-    tables: Map[int, Table] = field(default_factory=Map)
+    tables: Map[int, CatalogTable] = field(default_factory=Map)
     """By id, dropped ones too until they are purged."""
     names: Map[SchemaName, Map[str, int]] = field(default_factory=Map)
     """Schema -> name -> id of the table that bears it now; one that is being dropped too."""
@@ -91,25 +91,25 @@ class Catalog:
         """Whether readers see the schema: it stands, and neither it nor its catalog is leaving."""
         return catalog in self.catalogs and (catalog, schema) in self.schemas
 
-    def by_id(self, table_id: int) -> Table | None:
+    def by_id(self, table_id: int) -> CatalogTable | None:
         """Also a dropped one; not a living one that is being dropped, or whose schema is."""
         table = self.tables.get(table_id)
         if table is None or table.dropped_at_ms is not None:
             return table
         return table if self.shows(table) else None
 
-    def shows(self, table: Table) -> bool:
+    def shows(self, table: CatalogTable) -> bool:
         """Whether readers see a living table: neither it nor what it is in is being dropped."""
         info = table.info
         return not info.is_hidden and self.is_visible(info.catalog, info.schema_name)
 
-    def find(self, catalog: str, schema: str, name: str) -> Table | None:
+    def find(self, catalog: str, schema: str, name: str) -> CatalogTable | None:
         table_id = self.names.get((catalog, schema), Map()).get(name)
         if table_id is None or not self.shows(self.tables[table_id]):
             return None
         return self.tables[table_id]
 
-    def table(self, catalog: str, schema: str, name: str) -> Table:
+    def table(self, catalog: str, schema: str, name: str) -> CatalogTable:
         """Raises NotFound, saying which part of the name does not exist."""
         self.schema(catalog, schema)
         found = self.find(catalog, schema, name)
@@ -125,24 +125,24 @@ class Catalog:
             raise NotFound(what="schema", name=f"{catalog}.{schema}")
         return info
 
-    def in_schema(self, catalog: str, schema: str, low: str = "") -> Iterator[Table]:
+    def in_schema(self, catalog: str, schema: str, low: str = "") -> Iterator[CatalogTable]:
         """Living tables that are not being dropped, in order of name, from the name *low* on."""
         key = (catalog, schema)
         names = self.names.get(key, Map())
         living = (self.tables[names[name]] for name in self.ordered.get(key, Names()).starting(low))
         return (table for table in living if not table.info.is_hidden)
 
-    def dropped(self, catalog: str, schema: str, name: str | None = None) -> Iterator[Table]:
+    def dropped(self, catalog: str, schema: str, name: str | None = None) -> Iterator[CatalogTable]:
         """Dropped tables that bore that name, oldest first."""
         gone = self.gone.get((catalog, schema), Map())
         for table_id in sorted(one for one, bore in gone.items() if name in (None, bore)):
             yield self.tables[table_id]
 
-    def all_dropped(self) -> Iterator[Table]:
+    def all_dropped(self) -> Iterator[CatalogTable]:
         """Without a look at the living, which are many more."""
         return (self.tables[table_id] for gone in self.gone.values() for table_id in gone)
 
-    def on_node(self, node: str) -> Iterator[Table]:
+    def on_node(self, node: str) -> Iterator[CatalogTable]:
         """Living tables of which *node* has a region."""
         return (self.tables[table_id] for table_id in self.nodes.get(node, Map()))
 
@@ -213,13 +213,13 @@ class Catalog:
     def _table_created(self, entry: TableCreated, version: int) -> "Catalog":
         if entry.info.table_id in self.tables:
             raise Corrupt(entry=entry.op, table_id=entry.info.table_id)
-        return self._named(Table(entry.info, entry.route, version))
+        return self._named(CatalogTable(entry.info, entry.route, version))
 
     def _table_undropped(self, entry: TableUndropped, version: int) -> "Catalog":
         gone = self.tables.get(entry.info.table_id)
         if gone is None or gone.dropped_at_ms is None:
             raise Corrupt(entry=entry.op, table_id=entry.info.table_id)
-        return self._forgotten(gone)._named(Table(entry.info, entry.route, version))
+        return self._forgotten(gone)._named(CatalogTable(entry.info, entry.route, version))
 
     def _table_dropped(self, entry: TableDropped, version: int) -> "Catalog":
         table = self._living(entry.table_id, entry)
@@ -246,7 +246,7 @@ class Catalog:
         return self._unnamed(table)._named(new)
 
     def _tables_exchanged(self, entry: TablesExchanged, version: int) -> "Catalog":
-        state, named = self, list[Table]()
+        state, named = self, list[CatalogTable]()
         for info in (entry.first, entry.second):
             table = self._living(info.table_id, entry)
             state = state._unnamed(table)
@@ -263,19 +263,19 @@ class Catalog:
         new = replace(table, route=route, catalog_version=version)
         return self._unnamed(table)._named(new)
 
-    def _living(self, table_id: int, entry: Entry) -> Table:
+    def _living(self, table_id: int, entry: Entry) -> CatalogTable:
         table = self.tables.get(table_id)
         if table is None or table.dropped_at_ms is not None:
             raise Corrupt(entry=entry.op, table_id=table_id)
         return table
 
-    def _forgotten(self, gone: Table) -> "Catalog":
+    def _forgotten(self, gone: CatalogTable) -> "Catalog":
         """Without *gone* among the dropped tables of the schema it was dropped from."""
         schema = (gone.info.catalog, gone.info.schema_name)
         left = self.gone[schema].delete(gone.info.table_id)
         return replace(self, gone=_kept(self.gone, schema, left))
 
-    def _named(self, table: Table) -> "Catalog":
+    def _named(self, table: CatalogTable) -> "Catalog":
         info, route = table.info, table.route
         shapes = self._slimmed(table)
         schema = (info.catalog, info.schema_name)
@@ -299,14 +299,16 @@ class Catalog:
             shapes=shapes,
         )
 
-    def _slimmed(self, table: Table) -> Shapes[Column]:
+    def _slimmed(self, table: CatalogTable) -> Shapes[Column]:
         info, route = table.info, table.route
-        slim(info, info.partition, *info.indexes, *info.constraints, route, *route.region_routes)
+        intern_fields(
+            info, info.partition, *info.indexes, *info.constraints, route, *route.region_routes
+        )
         shapes, columns = self.shapes.met(info.columns)
         vars(info)["columns"] = columns  # equal ones
         return shapes
 
-    def _unnamed(self, table: Table) -> "Catalog":
+    def _unnamed(self, table: CatalogTable) -> "Catalog":
         info = table.info
         schema = (info.catalog, info.schema_name)
         names, nodes, led = self.names[schema].delete(info.name), self.nodes, self.led

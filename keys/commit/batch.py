@@ -11,14 +11,14 @@ from enum import Enum
 
 from keys.commit.txn import Stamp, Txn
 from keys.model.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion, CatalogVersionKey
-from keys.store.kv import Answer, Compare, Delete, Get, KeyValue, Put, Request
+from keys.store.kv import Compare, Delete, Get, KeyValue, Put, Request, TxnAnswer
 from keys.value import encode
 
 VERSION_KEY = bytes(CatalogVersionKey())
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogHead:
     """Where the log stands, as the leader of this term knows it."""
 
     fence: Compare
@@ -37,7 +37,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class PendingTxn:
     """One change, as it was given to the committer."""
 
     txn: Txn
@@ -47,7 +47,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class StampedTxn:
     """What one member brings into its batch, stamped for its place there."""
 
     stamp: Stamp
@@ -73,7 +73,7 @@ class Share:
                 yield write.key
 
 
-def share(line: Line, member: Member, now_ms: int) -> tuple[Share, Line]:
+def share(line: LogHead, member: PendingTxn, now_ms: int) -> tuple[StampedTxn, LogHead]:
     """*member* as the next one on *line*, and the line behind it."""
     txn = member.txn
     version = line.version + 1 if txn.entries else None
@@ -90,12 +90,12 @@ def share(line: Line, member: Member, now_ms: int) -> tuple[Share, Line]:
         made[bytes(CatalogUpdateKey(version))] = encode(update)
         at_ms = stamp.at_ms
     number = line.version if version is None else version
-    after = Line(line.fence, number, line.version_revision, at_ms, stamp.submission)
+    after = LogHead(line.fence, number, line.version_revision, at_ms, stamp.submission)
     compares = [Compare(key, seen) for key, seen in txn.expect.items()]
     compares += [Compare(start, 0, end) for start, end in txn.empty]
     writes = tuple(Delete(k) if v is None else Put(k, v) for k, v in made.items())
     closing = member.closes_ms is not None
-    return Share(stamp, tuple(compares), writes, update, closing), after
+    return StampedTxn(stamp, tuple(compares), writes, update, closing), after
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +103,10 @@ class Batch:
     """One transaction as it is sent, again and again if need be."""
 
     request: Request
-    shares: tuple[Share, ...]
-    before: Line
+    shares: tuple[StampedTxn, ...]
+    before: LogHead
     """The line as this leader believed it to be."""
-    after: Line
+    after: LogHead
     """But for `version_revision`, which only the commit tells."""
 
     @property
@@ -114,18 +114,18 @@ class Batch:
         """In order of their versions."""
         return tuple(each.update for each in self.shares if each.update is not None)
 
-    def line_after(self, revision: int) -> Line:
+    def line_after(self, revision: int) -> LogHead:
         """The line once this batch has committed at *revision*."""
         moved = _has_moved(self.before, self.after)
         return replace(self.after, version_revision=revision) if moved else self.after
 
 
-def _has_moved(before: Line, after: Line) -> bool:
+def _has_moved(before: LogHead, after: LogHead) -> bool:
     """By an update, or by a time that is closed: both move it."""
     return after.at_ms != before.at_ms
 
 
-def seal(before: Line, after: Line, shares: Sequence[Share]) -> Batch:
+def seal(before: LogHead, after: LogHead, shares: Sequence[StampedTxn]) -> Batch:
     """The batch of *shares*, which took the line from *before* to *after*."""
     compares = {before.fence: None}
     writes = [write for each in shares for write in each.writes]
@@ -143,7 +143,7 @@ def seal(before: Line, after: Line, shares: Sequence[Share]) -> Batch:
     return Batch(request, tuple(shares), before, after)
 
 
-def _witness(before: Line, after: Line, shares: Sequence[Share]) -> bytes:
+def _witness(before: LogHead, after: LogHead, shares: Sequence[StampedTxn]) -> bytes:
     """A key that the batch compares and changes: of two copies at most one takes effect.
 
     One that is put is preferred: it tells *which* transaction wrote it. The same in every process.
@@ -156,7 +156,7 @@ def _witness(before: Line, after: Line, shares: Sequence[Share]) -> bytes:
     return found[0][1]
 
 
-class Verdict(Enum):
+class BatchVerdict(Enum):
     DONE = "done"
     REFUSED = "refused"
     """Nothing was done, under an intact fence."""
@@ -168,7 +168,7 @@ class Verdict(Enum):
 class Judgement:
     """What an answer means for the batch and for each of its members."""
 
-    verdict: Verdict
+    verdict: BatchVerdict
     revision: int = 0
     """Of the writes, where it is done."""
     stale: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
@@ -177,13 +177,13 @@ class Judgement:
     """The line is not where it was believed to be."""
 
 
-def judge(batch: Batch, answer: Answer, *, in_doubt: bool) -> Judgement:
+def judge(batch: Batch, answer: TxnAnswer, *, in_doubt: bool) -> Judgement:
     """*in_doubt*: these bytes were sent before and never answered. Only then can a refusal mean
     that they had taken effect: their witness stands in the store as we would have written it. Once
     the fence is lost that proves nothing: a successor may have run the same step to the same value.
     """
     if answer.succeeded:
-        return Judgement(Verdict.DONE, answer.revision)
+        return Judgement(BatchVerdict.DONE, answer.revision)
     found = dict(zip(batch.request.compares, answer.ranges, strict=True))
     failed = {
         compare: items[0].mod_revision if items else 0
@@ -192,9 +192,9 @@ def judge(batch: Batch, answer: Answer, *, in_doubt: bool) -> Judgement:
     }
     assert failed, "refused, yet every compare holds"
     if batch.before.fence in failed:
-        return Judgement(Verdict.FENCED)
+        return Judgement(BatchVerdict.FENCED)
     if in_doubt and (witness := _effect(batch.request, failed, found)) is not None:
-        return Judgement(Verdict.DONE, witness[0].mod_revision if witness else answer.revision)
+        return Judgement(BatchVerdict.DONE, witness[0].mod_revision if witness else answer.revision)
     stale = {}
     for place, each in enumerate(batch.shares):
         first = next((compare for compare in each.compares if compare in failed), None)
@@ -202,7 +202,7 @@ def judge(batch: Batch, answer: Answer, *, in_doubt: bool) -> Judgement:
             facts = {"expected": first.mod_revision, "found": failed[first]}
             stale[place] = {"key": first.key.decode(), **facts}
     moved = batch.before.version_compare in failed
-    return Judgement(Verdict.REFUSED, stale=stale, has_version_moved=moved)
+    return Judgement(BatchVerdict.REFUSED, stale=stale, has_version_moved=moved)
 
 
 def _effect(

@@ -10,7 +10,7 @@ from keys.model.catalogs import (
     SchemaInfo,
     SchemaNameKey,
 )
-from keys.model.cluster import Cluster, ClusterKey, Sequence, SequenceKey
+from keys.model.cluster import ClusterKey, ClusterRecord, Sequence, SequenceKey
 from keys.model.log import (
     CatalogCreated,
     CatalogUpdate,
@@ -55,7 +55,10 @@ def bootstrap_request(fence: Compare, cluster_id: str, now_ms: int) -> Request:
     return Request(
         compares=(fence, *(Compare(start, 0, end) for start, end in OURS)),
         writes=(
-            Put(bytes(ClusterKey()), encode(Cluster(cluster_id=cluster_id, created_at_ms=now_ms))),
+            Put(
+                bytes(ClusterKey()),
+                encode(ClusterRecord(cluster_id=cluster_id, created_at_ms=now_ms)),
+            ),
             Put(bytes(CatalogNameKey(catalog.name)), encode(catalog)),
             Put(bytes(SchemaNameKey(catalog.name, schema.name)), encode(schema)),
             *sequences,

@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from keys.commit.batch import Batch, Judgement, Line, Member, Verdict, judge
-from keys.commit.packing import fill
+from keys.commit.batch import Batch, BatchVerdict, Judgement, LogHead, PendingTxn, judge
+from keys.commit.packing import pack
 from keys.commit.txn import Stamp, Txn
 from keys.model.log import CatalogUpdate, CatalogVersion, CatalogVersionKey
-from keys.store.kv import OUT_OF_SPACE, TXN_OPS_MAX, Answer, Get, Kv, Request
+from keys.store.kv import OUT_OF_SPACE, TXN_OPS_MAX, Get, Kv, Request, TxnAnswer
 from keys.value import decode
 from metasrv_base.clock import Clock
 from metasrv_base.errors import (
@@ -47,8 +47,8 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
-    member: Member
+class _PendingCommit:
+    member: PendingTxn
     answer: "asyncio.Future[Committed]"
 
     def fail(self, error: MetaError) -> None:
@@ -62,15 +62,15 @@ Applied = Callable[[CatalogUpdate, int], None]
 class Committer:
     """Lives as long as one term. `run` owns the line; `commit` is what everybody else calls."""
 
-    def __init__(self, kv: Kv, clock: Clock, line: Line, *, deadline_ms: int) -> None:
+    def __init__(self, kv: Kv, clock: Clock, line: LogHead, *, deadline_ms: int) -> None:
         self._kv = kv
         self._clock = clock
         self._line = line
         self._deadline_ms = deadline_ms
-        self._arriving: asyncio.Queue[_Asked] = asyncio.Queue(WAITING_MAX)
-        self._waiting: deque[_Asked] = deque()
+        self._arriving: asyncio.Queue[_PendingCommit] = asyncio.Queue(WAITING_MAX)
+        self._waiting: deque[_PendingCommit] = deque()
         """In order; those that a batch had to leave behind go first in the next."""
-        self._in_flight: Sequence[_Asked] = ()
+        self._in_flight: Sequence[_PendingCommit] = ()
         self._members_max = TXN_OPS_MAX
         """Less where the store allows less than we think; it grows again with each success."""
         self._listeners: list[Applied] = []
@@ -97,19 +97,19 @@ class Committer:
 
         A caller that is cancelled while its change is on the way leaves it to the line to settle.
         """
-        return await self._ask(Member(txn, procedure))
+        return await self._ask(PendingTxn(txn, procedure))
 
     async def close(self, until_ms: int) -> None:
         """Durable when it returns: no later commit, of this leader or the next, bears that time or
         an earlier one. Raises as `commit`."""
         if self._line.at_ms < until_ms:
-            await self._ask(Member(Txn(), None, until_ms))
+            await self._ask(PendingTxn(Txn(), None, until_ms))
 
-    async def _ask(self, member: Member) -> Committed:
+    async def _ask(self, member: PendingTxn) -> Committed:
         if self._ended:
             raise NotLeader(term=self.term)
         answer: asyncio.Future[Committed] = asyncio.get_running_loop().create_future()
-        asked = _Asked(member, answer)
+        asked = _PendingCommit(member, answer)
         await self._arriving.put(asked)
         if self._ended:  # while it waited for room
             asked.fail(NotLeader(term=self.term))
@@ -146,7 +146,7 @@ class Committer:
         """One batch, sent until it is answered, and what its members are told."""
         members = [asked.member for asked in self._waiting]
         try:
-            filled = fill(self._line, members, self._clock.wall_ms(), members_max=self._members_max)
+            filled = pack(self._line, members, self._clock.wall_ms(), members_max=self._members_max)
         except Refused as error:
             self._waiting.popleft().fail(error)
             return
@@ -158,13 +158,13 @@ class Committer:
         else:
             await self._tell(filled.batch, judge(filled.batch, answer, in_doubt=in_doubt), in_doubt)
 
-    def _take(self, places: Iterable[int]) -> Sequence[_Asked]:
+    def _take(self, places: Iterable[int]) -> Sequence[_PendingCommit]:
         taken = dict.fromkeys(places)
         waiting = list(self._waiting)
         self._waiting = deque(one for place, one in enumerate(waiting) if place not in taken)
         return [waiting[place] for place in taken]
 
-    async def _send(self, batch: Batch) -> tuple[Answer, bool]:
+    async def _send(self, batch: Batch) -> tuple[TxnAnswer, bool]:
         """The answer, and whether a copy was sent before that never was answered.
 
         Once a copy may be on its way, no failure of a later copy says that nothing was done.
@@ -196,14 +196,14 @@ class Committer:
 
     async def _tell(self, batch: Batch, judged: Judgement, in_doubt: bool) -> None:
         match judged.verdict:
-            case Verdict.DONE:
+            case BatchVerdict.DONE:
                 self._done(batch, judged.revision)
-            case Verdict.FENCED:
+            case BatchVerdict.FENCED:
                 if not in_doubt:  # else Unknown: the successor may have built on what it found
                     self._waiting.extendleft(reversed(self._in_flight))
                     self._in_flight = ()
                 raise NotLeader(term=self.term)
-            case Verdict.REFUSED:
+            case BatchVerdict.REFUSED:
                 self._refused(judged)
                 if judged.has_version_moved:
                     await self._read_line_again()

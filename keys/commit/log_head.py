@@ -2,7 +2,7 @@
 
 import asyncio
 
-from keys.commit.batch import Line
+from keys.commit.batch import LogHead
 from keys.model.log import CatalogVersion, CatalogVersionKey
 from keys.model.records import ProcedureKey
 from keys.model.salvage import number_in
@@ -14,7 +14,7 @@ from metasrv_base.errors import Corrupt, NotLeader
 SLICE = Get(b"", limit=250)  # records in one page; of each only a number is read
 
 
-async def read_line(kv: Kv, fence: Compare, *, deadline_ms: int) -> Line:
+async def read_log_head(kv: Kv, fence: Compare, *, deadline_ms: int) -> LogHead:
     """Raises NotLeader if *fence* is lost, Corrupt if the prefix was never bootstrapped.
 
     Submission numbers go on above those of every living procedure, and above the term itself, so
@@ -36,7 +36,7 @@ async def read_line(kv: Kv, fence: Compare, *, deadline_ms: int) -> Line:
         for record in page.items:
             submission = max(submission, number_in(record.value))
         await asyncio.sleep(0)  # whoever else has work goes between two pages
-    return Line(
+    return LogHead(
         fence=fence,
         version=version.version,
         version_revision=found.mod_revision,

@@ -9,7 +9,7 @@ waits for at most as many batches as there were changes before it.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from keys.commit.batch import VERSION_KEY, Batch, Line, Member, Share, seal, share
+from keys.commit.batch import VERSION_KEY, Batch, LogHead, PendingTxn, StampedTxn, seal, share
 from keys.commit.txn import Txn
 from keys.key import Range
 from keys.store.kv import TXN_BYTES_MAX, TXN_OPS_MAX, Compare, Put
@@ -50,7 +50,7 @@ class Footprint:
 
 
 @dataclass(slots=True)
-class Room:
+class BatchRoom:
     """What one transaction has taken of the store's limits, each counted separately."""
 
     version: Compare
@@ -61,7 +61,7 @@ class Room:
     size_bytes: int
 
     @classmethod
-    def of(cls, line: Line) -> "Room":
+    def of(cls, line: LogHead) -> "BatchRoom":
         """With the fence alone."""
         return cls(line.version_compare, {line.fence}, 0, _sent_bytes(line.fence))
 
@@ -69,7 +69,7 @@ class Room:
         """Whether it may fit, told before it is stamped: most of those that do not, do not here."""
         return self.writes + len(txn.writes) + bool(txn.entries) <= TXN_OPS_MAX
 
-    def takes(self, one: Share) -> bool:
+    def takes(self, one: StampedTxn) -> bool:
         """Whether there is room for *one*; if so, it is taken."""
         new, writes, size_bytes = self.needs(one)
         compares = len(self.compares) + len(new)
@@ -79,7 +79,7 @@ class Room:
         self.writes, self.size_bytes = writes, size_bytes
         return True
 
-    def needs(self, one: Share) -> tuple[set[Compare], int, int]:
+    def needs(self, one: StampedTxn) -> tuple[set[Compare], int, int]:
         """The compares that *one* adds, and all writes and bytes once it is in."""
         new = {*one.compares, *([self.version] if one.moves_line else [])} - self.compares
         writes, size_bytes = self.writes + len(one.writes), self.size_bytes
@@ -97,19 +97,21 @@ def _sent_bytes(compare: Compare) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class PackedBatch:
     batch: Batch
     taken: tuple[int, ...]
     """Places, in order, of those of the waiting that are in it."""
 
 
-def fill(line: Line, waiting: Sequence[Member], now_ms: int, *, members_max: int) -> Filled:
+def pack(
+    line: LogHead, waiting: Sequence[PendingTxn], now_ms: int, *, members_max: int
+) -> PackedBatch:
     """The next batch: the first of *waiting*, and all behind it that may and can go with it.
 
     Raises Refused("ddl-too-large") if the first does not fit even alone.
     """
-    met, room, behind = Footprint(), Room.of(line), line
-    shares: list[Share] = []
+    met, room, behind = Footprint(), BatchRoom.of(line), line
+    shares: list[StampedTxn] = []
     taken: list[int] = []
     for place, member in enumerate(waiting):
         if len(taken) == members_max:
@@ -125,10 +127,10 @@ def fill(line: Line, waiting: Sequence[Member], now_ms: int, *, members_max: int
             behind = after
         elif place == 0:
             raise _too_large(room, one)
-    return Filled(seal(line, behind, shares), tuple(taken))
+    return PackedBatch(seal(line, behind, shares), tuple(taken))
 
 
-def _too_large(empty: Room, one: Share) -> Refused:
+def _too_large(empty: BatchRoom, one: StampedTxn) -> Refused:
     new, writes, size_bytes = empty.needs(one)
     return Refused(
         "ddl-too-large",

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 from keys.key import Key, Range
 from keys.model.log import Entry
-from keys.store.kv import TXN_OPS_MAX, Get, Readable, Request
+from keys.store.kv import TXN_OPS_MAX, Get, ReadableStore, Request
 from keys.value import StoredModel, decode, encode
 from metasrv_base.errors import Conflict, NotFound
 
@@ -41,7 +41,7 @@ class Snapshot:
         return self.reads[bytes(key)].mod_revision
 
 
-async def snapshot(kv: Readable, *keys: Key[Any], deadline_ms: int) -> Snapshot:
+async def snapshot(kv: ReadableStore, *keys: Key[Any], deadline_ms: int) -> Snapshot:
     """*keys* at one revision, linearizably. Raises Corrupt for a value we would not write."""
     gets = tuple(Get(bytes(key)) for key in keys)
     answer = await kv.txn(Request(reads=gets), deadline_ms=deadline_ms)
@@ -64,7 +64,7 @@ class Stamp:
     """Commit time, wall clock; rises from one catalog version to the next."""
 
 
-Late = Callable[[Stamp], bytes]
+Deferred = Callable[[Stamp], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Txn:
     """key -> mod_revision as seen; 0: the key did not exist."""
     empty: frozenset[Range] = frozenset()
     """Ranges that must not hold a single key."""
-    writes: Mapping[bytes, bytes | Late | None] = field(default_factory=dict)
+    writes: Mapping[bytes, bytes | Deferred | None] = field(default_factory=dict)
     """key -> value, value still to be stamped by the committer, or None to delete."""
     entries: tuple[Entry, ...] = ()
     """What the catalog log says about this change; none: it is no metadata."""
@@ -123,7 +123,7 @@ class Txn:
         )
 
     def _write(
-        self, key: Key[Any], value: bytes | Late | None, derived_from: Key[Any] | None
+        self, key: Key[Any], value: bytes | Deferred | None, derived_from: Key[Any] | None
     ) -> "Txn":
         raw = bytes(key)
         read = raw if derived_from is None else bytes(derived_from)

@@ -7,7 +7,7 @@ from keys.key import Key
 from keys.value import StoredModel, StoredPart
 
 
-class Cluster(StoredModel):
+class ClusterRecord(StoredModel):
     """Written once, by the first leader of an empty prefix."""
 
     cluster_id: str
@@ -15,9 +15,9 @@ class Cluster(StoredModel):
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterKey(Key[Cluster]):
+class ClusterKey(Key[ClusterRecord]):
     template: ClassVar[str] = "__cluster"
-    value_type: ClassVar[type[StoredModel]] = Cluster
+    value_type: ClassVar[type[StoredModel]] = ClusterRecord
 
 
 class Sequence(StoredModel):
@@ -33,7 +33,7 @@ class SequenceKey(Key[Sequence]):
     name: str
 
 
-class Leader(StoredModel):
+class LeaderRecord(StoredModel):
     """Who leads. The key's revision is the term and the fence; its lease ends both."""
 
     server: str
@@ -43,9 +43,9 @@ class Leader(StoredModel):
 
 
 @dataclass(frozen=True, slots=True)
-class LeaderKey(Key[Leader]):
+class LeaderKey(Key[LeaderRecord]):
     template: ClassVar[str] = "__election/leader"
-    value_type: ClassVar[type[StoredModel]] = Leader
+    value_type: ClassVar[type[StoredModel]] = LeaderRecord
 
 
 class Candidate(StoredModel):
@@ -99,7 +99,7 @@ class Returned(StoredPart):
     folder_count: int = 0
 
 
-class Node(StoredModel):
+class NodeRecord(StoredModel):
     """A registered node. Durable, without an etcd lease: it is removed only by a decision."""
 
     node_id: str
@@ -126,9 +126,9 @@ class Node(StoredModel):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeKey(Key[Node]):
+class NodeKey(Key[NodeRecord]):
     template: ClassVar[str] = "__node/{role}/{node}"
-    value_type: ClassVar[type[StoredModel]] = Node
+    value_type: ClassVar[type[StoredModel]] = NodeRecord
 
     role: str
     node: str
@@ -137,7 +137,7 @@ class NodeKey(Key[Node]):
 class RemovedNode(StoredModel):
     """The record of a removed node, kept until a node with the same id registers again."""
 
-    node: Node
+    node: NodeRecord
     removal: Removal
 
 
@@ -150,7 +150,7 @@ class RemovedNodeKey(Key[RemovedNode]):
     node: str
 
 
-class Setting(StoredModel):
+class SettingRecord(StoredModel):
     """Something operators change while the service runs."""
 
     name: str
@@ -161,8 +161,8 @@ class Setting(StoredModel):
 
 
 @dataclass(frozen=True, slots=True)
-class SettingKey(Key[Setting]):
+class SettingKey(Key[SettingRecord]):
     template: ClassVar[str] = "__setting/{name}"
-    value_type: ClassVar[type[StoredModel]] = Setting
+    value_type: ClassVar[type[StoredModel]] = SettingRecord
 
     name: str

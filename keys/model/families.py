@@ -24,7 +24,7 @@ from metasrv_base.errors import Corrupt
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class KeyFamily:
     """One kind of key. `written_by`: which changes put or delete it, for people."""
 
     key: type[Key[Any]]
@@ -44,30 +44,30 @@ class Family:
         return raw.startswith(self.head) if "{" in self.key.template else raw == self.head
 
 
-FAMILIES: tuple[Family, ...] = (
-    Family(TableInfoKey, "create, alter, rename, drop and undrop of a table"),
-    Family(TableRouteKey, "create, drop, undrop and truncate of a table; failover"),
-    Family(DatanodeTableKey, "every change of a route, in the same transaction"),
-    Family(TableNameKey, "create, rename, drop and undrop of a table"),
-    Family(CatalogNameKey, "the bootstrap; create and drop of a catalog"),
-    Family(SchemaNameKey, "the bootstrap; create and drop of a schema"),
-    Family(RemovedTableInfoKey, "drop, undrop and purge of a table"),
-    Family(RemovedTableRouteKey, "drop, undrop and purge of a table"),
-    Family(RemovedTableNameKey, "drop, undrop and purge of a table"),
-    Family(SequenceKey, "the bootstrap; every reservation of a block of ids"),
-    Family(CatalogVersionKey, "every change of metadata"),
-    Family(CatalogUpdateKey, "every change of metadata, once"),
-    Family(ProcedureKey, "submission; every step of a procedure; deleted by its last"),
-    Family(ProcedureHistoryKey, "the last step of a procedure; deleted after retention"),
-    Family(IdempotencyKey, "submission; deleted after retention"),
-    Family(PoisonKey, "an undo that is given up; deleted by who clears it or tries again"),
-    Family(LeaderKey, "the election, under the leader's lease"),
-    Family(CandidateKey, "each metasrv, under its lease"),
-    Family(NodeKey, "registration of a node; deleted when it is removed"),
-    Family(RemovedNodeKey, "removal of a node; deleted when its id registers again"),
-    Family(HolderKey, "registration and sign-off of a holder; its lease, when it has ended"),
-    Family(ClusterKey, "the bootstrap, once"),
-    Family(SettingKey, "operators, through the API"),
+FAMILIES: tuple[KeyFamily, ...] = (
+    KeyFamily(TableInfoKey, "create, alter, rename, drop and undrop of a table"),
+    KeyFamily(TableRouteKey, "create, drop, undrop and truncate of a table; failover"),
+    KeyFamily(DatanodeTableKey, "every change of a route, in the same transaction"),
+    KeyFamily(TableNameKey, "create, rename, drop and undrop of a table"),
+    KeyFamily(CatalogNameKey, "the bootstrap; create and drop of a catalog"),
+    KeyFamily(SchemaNameKey, "the bootstrap; create and drop of a schema"),
+    KeyFamily(RemovedTableInfoKey, "drop, undrop and purge of a table"),
+    KeyFamily(RemovedTableRouteKey, "drop, undrop and purge of a table"),
+    KeyFamily(RemovedTableNameKey, "drop, undrop and purge of a table"),
+    KeyFamily(SequenceKey, "the bootstrap; every reservation of a block of ids"),
+    KeyFamily(CatalogVersionKey, "every change of metadata"),
+    KeyFamily(CatalogUpdateKey, "every change of metadata, once"),
+    KeyFamily(ProcedureKey, "submission; every step of a procedure; deleted by its last"),
+    KeyFamily(ProcedureHistoryKey, "the last step of a procedure; deleted after retention"),
+    KeyFamily(IdempotencyKey, "submission; deleted after retention"),
+    KeyFamily(PoisonKey, "an undo that is given up; deleted by who clears it or tries again"),
+    KeyFamily(LeaderKey, "the election, under the leader's lease"),
+    KeyFamily(CandidateKey, "each metasrv, under its lease"),
+    KeyFamily(NodeKey, "registration of a node; deleted when it is removed"),
+    KeyFamily(RemovedNodeKey, "removal of a node; deleted when its id registers again"),
+    KeyFamily(HolderKey, "registration and sign-off of a holder; its lease, when it has ended"),
+    KeyFamily(ClusterKey, "the bootstrap, once"),
+    KeyFamily(SettingKey, "operators, through the API"),
 )
 
 

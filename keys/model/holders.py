@@ -7,7 +7,7 @@ from keys.key import Key
 from keys.value import StoredModel
 
 
-class Holder(StoredModel):
+class HolderRecord(StoredModel):
     """A registered holder. Durable, without an etcd lease: it ends by its own sign-off, or by the
     leader's decision once its schema lease has ended."""
 
@@ -22,8 +22,8 @@ class Holder(StoredModel):
 
 
 @dataclass(frozen=True, slots=True)
-class HolderKey(Key[Holder]):
+class HolderKey(Key[HolderRecord]):
     template: ClassVar[str] = "__schema_holder/{holder}"
-    value_type: ClassVar[type[StoredModel]] = Holder
+    value_type: ClassVar[type[StoredModel]] = HolderRecord
 
     holder: str

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from keys.model.families import FAMILIES, Family
+from keys.model.families import FAMILIES, KeyFamily
 from metasrv_base.described import descriptions
 
 PATH = "docs/keyspace.md"
@@ -51,7 +51,7 @@ def _summary() -> Iterator[str]:
         yield f"| `{family.key.template}` | {value} | {family.written_by} |"
 
 
-def _family_lines(family: Family) -> Iterator[str]:
+def _family_lines(family: KeyFamily) -> Iterator[str]:
     # The generated docstring of a dataclass repeats its signature; only one we wrote is prose.
     written = family.key.__doc__ or ""
     if not written.startswith(f"{family.key.__name__}("):

@@ -48,14 +48,14 @@ class Lock(StoredPart):
     mode: LockMode
 
 
-class Phase(StrEnum):
+class ProcedurePhase(StrEnum):
     """Which way a record is going."""
 
     FORWARD = "forward"
     UNDO = "undo"
 
 
-class Outcome(StrEnum):
+class ProcedureOutcome(StrEnum):
     """How a procedure ended; `succeeded`'s opposites differ in what they left: nothing."""
 
     SUCCEEDED = "succeeded"
@@ -71,7 +71,7 @@ class StoredError(StoredPart):
     facts: dict[str, Any]
 
 
-class Beat(StoredPart):
+class TimelineEntry(StoredPart):
     """One finished step in a timeline."""
 
     step: str
@@ -94,7 +94,7 @@ class Resource(StoredPart):
         return cls(type="table", id=str(table_id), name=".".join(name))
 
 
-class Submission(StoredPart):
+class ClientRequirements(StoredPart):
     """What came from the client, kept as it was sent; compared again under the locks
     (docs/protocols.md P1)."""
 
@@ -133,7 +133,7 @@ class ProcedureRecord(StoredModel):
     """Of `state`; a higher one than this server knows is parked, never touched."""
     step: str
     """The step that runs next, or again; in phase undo, the step being undone."""
-    phase: Phase
+    phase: ProcedurePhase
     state: dict[str, Any]
     """The kind's own model."""
     trail: tuple[str, ...] = ()
@@ -145,7 +145,7 @@ class ProcedureRecord(StoredModel):
     """Procedures submitted earlier that it goes before: those that waited for a schema lock when
     this one came, which wants placement locks alone (docs/protocols.md P2)."""
     resource: Resource
-    client: Submission
+    client: ClientRequirements
     parent: str | None = None
     submitted_at_ms: int
     deadline_at_ms: int
@@ -159,7 +159,7 @@ class ProcedureRecord(StoredModel):
     """How many leaders have taken it up again."""
     cancel: bool = False
     """The client asked; the undo then ends as `cancelled`."""
-    timeline: tuple[Beat, ...] = Field(default=(), max_length=TIMELINE_MAX)
+    timeline: tuple[TimelineEntry, ...] = Field(default=(), max_length=TIMELINE_MAX)
     error: StoredError | None = None
     """Why it is being undone."""
     catalog_version: int | None = None
@@ -201,7 +201,7 @@ class StoredForm(NamedTuple):
 class ProcedureHistory(StoredModel):
     """A procedure that is over."""
 
-    outcome: Outcome
+    outcome: ProcedureOutcome
     last: ProcedureRecord
     """As it stood before its last step."""
     result: dict[str, Any] | None

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from keys.key import Key
-from keys.model.tables import TableInfo, TableName, TableRoute
+from keys.model.tables import TableInfo, TableNameRecord, TableRoute
 from keys.value import StoredModel
 
 
@@ -40,11 +40,11 @@ class RemovedTableRouteKey(Key[RemovedTableRoute]):
 
 
 @dataclass(frozen=True, slots=True)
-class RemovedTableNameKey(Key[TableName]):
+class RemovedTableNameKey(Key[TableNameRecord]):
     """Ends in the id, so that one name can be dropped many times."""
 
     template: ClassVar[str] = "__removed-__table_name/{catalog}/{schema}/{table}/{table_id}"
-    value_type: ClassVar[type[StoredModel]] = TableName
+    value_type: ClassVar[type[StoredModel]] = TableNameRecord
 
     catalog: str
     schema: str

@@ -12,13 +12,13 @@ from typing import ClassVar
 from pydantic import ConfigDict
 
 from keys.model.records import (
+    ClientRequirements,
     Lock,
     LockMode,
-    Phase,
     ProcedureKey,
+    ProcedurePhase,
     ProcedureRecord,
     Resource,
-    Submission,
 )
 from keys.value import decode
 from metasrv_base.errors import Corrupt
@@ -58,7 +58,7 @@ def _damaged(key: ProcedureKey, raw: bytes) -> ProcedureRecord:
         kind=UNREADABLE,
         kind_format=1,
         step=UNREADABLE,
-        phase=Phase.FORWARD,
+        phase=ProcedurePhase.FORWARD,
         state={},
         submission=number_in(raw),
         locks=tuple(
@@ -66,7 +66,7 @@ def _damaged(key: ProcedureKey, raw: bytes) -> ProcedureRecord:
             for name, mode in locks.items()
         ),
         resource=Resource(type=UNREADABLE, id=key.procedure, name=UNREADABLE),
-        client=Submission(submitted_by=UNREADABLE, request_id="", statement={}),
+        client=ClientRequirements(submitted_by=UNREADABLE, request_id="", statement={}),
         submitted_at_ms=0,
         deadline_at_ms=0,
     )

@@ -12,7 +12,7 @@ from metasrv_base.elements.states import ElementState
 from metasrv_base.schema.partition import PartitionRule
 
 
-class OriginColumn(StoredPart):
+class OriginColumnRecord(StoredPart):
     """A column that another one of another type has replaced."""
 
     id: int
@@ -30,7 +30,7 @@ class Column(StoredPart):
     origin_default: Any = None
     """JSON form of what a row reads as that was written without the column; None: null. Fixed when
     the column is asked for: `default` may change later, what old rows say may not."""
-    origin_columns: tuple[OriginColumn, ...] = ()
+    origin_columns: tuple[OriginColumnRecord, ...] = ()
     """Columns that it has replaced, the last of them first. A row that was written without it reads
     as the first of these that it was written with, converted from each type to the next; as the
     origin default if with none (docs/decisions/0097)."""
@@ -212,14 +212,14 @@ class DatanodeTableKey(Key[DatanodeTable]):
     table_id: int
 
 
-class TableName(StoredModel):
+class TableNameRecord(StoredModel):
     table_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class TableNameKey(Key[TableName]):
+class TableNameKey(Key[TableNameRecord]):
     template: ClassVar[str] = "__table_name/{catalog}/{schema}/{table}"
-    value_type: ClassVar[type[StoredModel]] = TableName
+    value_type: ClassVar[type[StoredModel]] = TableNameRecord
 
     catalog: str
     schema: str

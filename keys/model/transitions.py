@@ -12,7 +12,7 @@ LATE_MAX = 8  # holders named in one transition: the slowest
 TRANSITIONS_MAX = 16  # the last ones of a record, so that it stays far below a transaction's bytes
 
 
-class Shift(StoredPart):
+class ElementChange(StoredPart):
     """One element of a table, from state to state."""
 
     what: str
@@ -32,7 +32,7 @@ class Went(StrEnum):
     """It signed off, or its lease had ended."""
 
 
-class Late(StoredPart):
+class LateHolder(StoredPart):
     """A holder that a transition was waited for."""
 
     holder: str
@@ -48,7 +48,7 @@ class Transition(StoredPart):
 
     table_id: int
     schema_version: int
-    shifts: tuple[Shift, ...] = Field(default=(), max_length=SHIFTS_MAX)
+    shifts: tuple[ElementChange, ...] = Field(default=(), max_length=SHIFTS_MAX)
     regions: int
     """That were made ready for it, before it was published."""
     told_ms: int
@@ -61,5 +61,5 @@ class Transition(StoredPart):
     """When nobody used an older version any more. None: nothing has waited for that (yet)."""
     holders: int | None = None
     """How many had acknowledged it by then."""
-    late: tuple[Late, ...] = Field(default=(), max_length=LATE_MAX)
+    late: tuple[LateHolder, ...] = Field(default=(), max_length=LATE_MAX)
     """Those that were waited for, the slowest first."""

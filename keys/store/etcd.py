@@ -14,17 +14,17 @@ from keys.key import prefix_end
 from keys.store.etcd_calls import Caller, Login, Outgoing
 from keys.store.etcd_channel import Credentials, open_channel
 from keys.store.etcd_errors import Translated
-from keys.store.etcd_watch import NEEDS_LEADER, Source, WatchedRange, follow
+from keys.store.etcd_watch import NEEDS_LEADER, WatchedRange, WatchSource, follow
 from keys.store.kv import (
-    Answer,
     Compare,
     Delete,
     Get,
+    KeyPage,
     KeyValue,
     LeaseId,
-    Page,
     Put,
     Request,
+    TxnAnswer,
     Watched,
 )
 from keys.store.limits import check_limits
@@ -62,18 +62,18 @@ class EtcdKv:
         assert not prefix or prefix.endswith(b"/"), "a prefix ends with a slash"
         return cls(await open_channel(endpoints, credentials), prefix, login)
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         check_limits(request)
         call = Outgoing("txn", self._kv.Txn, self._txn(request), writes=bool(request.writes))
         answer = await self._caller.ask(call, deadline_ms=deadline_ms)
         skipped = len(request.writes) if answer.succeeded else 0
         responses = answer.responses[skipped:]
         ranges = tuple(self._items(response.response_range.kvs) for response in responses)
-        return Answer(answer.succeeded, answer.header.revision, ranges)
+        return TxnAnswer(answer.succeeded, answer.header.revision, ranges)
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
-    ) -> Page:
+    ) -> KeyPage:
         sent = rpc.RangeRequest()
         self._fill_get(sent, get)
         sent.revision = revision
@@ -81,14 +81,14 @@ class EtcdKv:
         call = Outgoing("range", self._kv.Range, sent, writes=False)
         answer = await self._caller.ask(call, deadline_ms=deadline_ms)
         at = revision or answer.header.revision
-        return Page(self._items(answer.kvs), at, answer.more, answer.count)
+        return KeyPage(self._items(answer.kvs), at, answer.more, answer.count)
 
     async def watch(
         self, key: bytes, end: bytes, *, start_revision: int
     ) -> AsyncGenerator[Watched, None]:
         assert start_revision > 0, "watch from a revision that was read"
         watched = WatchedRange(self._prefix + key or LOWEST_KEY, self._end(end), self._prefix)
-        source = Source(self._watch, self._caller, watched)
+        source = WatchSource(self._watch, self._caller, watched)
         async with aclosing(follow(source, start_revision)) as found:
             async for each in found:
                 yield each

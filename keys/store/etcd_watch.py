@@ -30,7 +30,7 @@ class WatchedRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class WatchSource:
     """Where a watch comes from: the stub, whose name it is opened in, and what it is of."""
 
     stub: Any
@@ -94,7 +94,7 @@ class Assembler:
         return Event(key, None if deleted else event.kv.value, event.kv.mod_revision)
 
 
-async def follow(source: Source, start_revision: int) -> AsyncGenerator[Watched, None]:
+async def follow(source: WatchSource, start_revision: int) -> AsyncGenerator[Watched, None]:
     """Until it is closed, or Conflict("history-expired"), or Refused with a new token too."""
     next_revision, has_new_token = start_revision, False
     while True:
@@ -120,7 +120,7 @@ async def follow(source: Source, start_revision: int) -> AsyncGenerator[Watched,
 
 
 async def _one_stream(
-    source: Source, metadata: Metadata, assembler: Assembler
+    source: WatchSource, metadata: Metadata, assembler: Assembler
 ) -> AsyncGenerator[Watched, None]:
     """Ends by an error only; the stream is cancelled with the generator.
 

@@ -73,7 +73,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TxnAnswer:
     """`revision` is the store's after the transaction; if it wrote, the revision of its writes.
 
     `ranges` answers `reads`, or `on_refusal` where a compare did not hold, in order.
@@ -85,7 +85,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class KeyPage:
     """A part of a range at one revision; `more` says that keys above the last one are left."""
 
     items: tuple[KeyValue, ...]
@@ -115,10 +115,10 @@ class Watched:
     events: tuple[Event, ...] = ()
 
 
-class Readable(Protocol):
+class ReadableStore(Protocol):
     """As much of the store as a step of a procedure needs. Errors are those of Kv."""
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         """Refused("ddl-too-large") when a limit of the store is passed (nothing was done).
 
         Out of space, every put is Unknown (`reason="no-space"`), even one whose compares do not
@@ -128,7 +128,7 @@ class Readable(Protocol):
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
-    ) -> Page:
+    ) -> KeyPage:
         """Linearizable unless *serializable*; at *revision*, if given.
 
         Raises Conflict("history-expired") when that revision has been compacted.
@@ -136,7 +136,7 @@ class Readable(Protocol):
         ...
 
 
-class Kv(Readable, Protocol):
+class Kv(ReadableStore, Protocol):
     """Deadlines are durations in ms from the call. Errors are those of metasrv_base/errors.py.
 
     A call that only reads raises Unavailable when it cannot be answered; one that may write raises

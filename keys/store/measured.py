@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
-from keys.store.kv import OUT_OF_SPACE, Answer, Get, Kv, LeaseId, Page, Request, Watched
+from keys.store.kv import OUT_OF_SPACE, Get, KeyPage, Kv, LeaseId, Request, TxnAnswer, Watched
 from metasrv_base.clock import Clock
 from metasrv_base.errors import MetaError
 
@@ -20,12 +20,12 @@ class MeasuredKv:
         self._clock = clock
         self._tell = tell
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         return await self._told("txn", self._kv.txn(request, deadline_ms=deadline_ms))
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
-    ) -> Page:
+    ) -> KeyPage:
         answer = self._kv.range(
             get, deadline_ms=deadline_ms, revision=revision, serializable=serializable
         )

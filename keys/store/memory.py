@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 from keys.store.kv import (
     OUT_OF_SPACE,
-    Answer,
     Delete,
     Get,
+    KeyPage,
     KeyValue,
     LeaseId,
-    Page,
     Put,
     Request,
+    TxnAnswer,
     Watched,
 )
 from keys.store.limits import check_limits
@@ -59,32 +59,32 @@ class MemoryKv:
             if held.ends_at_ms <= now_ms:
                 self._end_lease(lease)
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         check_limits(request)
         self.tick()
         cost_bytes = request_cost(request)
         self._check_space("txn", cost_bytes)
         if not all(self._store.holds(compare) for compare in request.compares):
             refused = tuple(self._store.read(get) for get in request.on_refusal)
-            return Answer(False, self._store.revision, refused)
+            return TxnAnswer(False, self._store.revision, refused)
         self._check_leases(request)
         self._write(request.writes)
         self._quota.spend(cost_bytes)
         found = tuple(self._store.read(get) for get in request.reads)
-        return Answer(True, self._store.revision, found)
+        return TxnAnswer(True, self._store.revision, found)
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
-    ) -> Page:
+    ) -> KeyPage:
         self.tick()
         at = revision or self._store.revision
         self._store.check_readable(at)
         found = list(self._store.scan(get.key, get.end, at))
         if get.count_only:
-            return Page((), at, more=False, count=len(found))
+            return KeyPage((), at, more=False, count=len(found))
         kept = found[: get.limit] if get.limit else found
         shown_items = tuple(shown(item, get) for item in kept)
-        return Page(shown_items, at, len(kept) < len(found), len(found))
+        return KeyPage(shown_items, at, len(kept) < len(found), len(found))
 
     async def watch(
         self, key: bytes, end: bytes, *, start_revision: int

@@ -19,7 +19,7 @@ Tell: TypeAlias = Callable[[KeyValue, Corrupt], None]
 """Hears of each value that was skipped, and why."""
 
 
-class Row(NamedTuple, Generic[K, V]):
+class KeyRow(NamedTuple, Generic[K, V]):
     """One key as it was read. `size_bytes`: of key and value."""
 
     key: K
@@ -30,7 +30,7 @@ class Row(NamedTuple, Generic[K, V]):
 
 def readable(
     family: type[K], value_type: type[V], items: Iterable[KeyValue], tell: Tell
-) -> Iterator[Row[K, V]]:
+) -> Iterator[KeyRow[K, V]]:
     assert family.value_type is value_type, f"{family.__name__} holds {family.value_type.__name__}"
     for item in items:
         try:
@@ -39,7 +39,7 @@ def readable(
         except Corrupt as error:
             tell(item, error)
         else:
-            yield Row(key, value, item.mod_revision, len(item.key) + len(item.value))
+            yield KeyRow(key, value, item.mod_revision, len(item.key) + len(item.value))
 
 
 def untold(item: KeyValue, error: Corrupt) -> None:

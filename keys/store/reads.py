@@ -9,21 +9,21 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from keys.store.kv import TXN_OPS_MAX, Answer, Get, Page, Readable, Request
+from keys.store.kv import TXN_OPS_MAX, Get, KeyPage, ReadableStore, Request, TxnAnswer
 from metasrv_base.errors import MetaError, Unavailable
 
 OVER = "the term is over"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
+class _PendingRead:
     reads: tuple[Get, ...]
     deadline_ms: int
-    answer: "asyncio.Future[Answer]" = field(
+    answer: "asyncio.Future[TxnAnswer]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 
-    def succeed(self, answer: Answer) -> None:
+    def succeed(self, answer: TxnAnswer) -> None:
         if not self.answer.done():
             self.answer.set_result(answer)
 
@@ -33,22 +33,22 @@ class _Asked:
 
 
 class MergedReads:
-    """The port `Readable` of one term. `run` sends what waits; who comes alone sends for itself."""
+    """The port `ReadableStore` of one term. `run` sends what waits; a lone read is sent at once."""
 
-    def __init__(self, kv: Readable) -> None:
+    def __init__(self, kv: ReadableStore) -> None:
         self._kv = kv
-        self._waiting: deque[_Asked] = deque()
+        self._waiting: deque[_PendingRead] = deque()
         """No longer than the callers that wait."""
         self._in_flight = False
         self._due = asyncio.Event()
         self._ended = False
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         """What compares is sent by itself. Waits for one read before it, at most as long."""
         if request.compares or request.writes or self._ended:
             return await self._kv.txn(request, deadline_ms=deadline_ms)
         if self._in_flight:
-            asked = _Asked(request.reads, deadline_ms)
+            asked = _PendingRead(request.reads, deadline_ms)
             self._waiting.append(asked)
             return await asked.answer
         self._in_flight = True
@@ -59,7 +59,7 @@ class MergedReads:
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
-    ) -> Page:
+    ) -> KeyPage:
         return await self._kv.range(
             get, deadline_ms=deadline_ms, revision=revision, serializable=serializable
         )
@@ -82,7 +82,7 @@ class MergedReads:
         if self._in_flight:
             self._due.set()
 
-    async def _send(self, asked: list[_Asked]) -> None:
+    async def _send(self, asked: list[_PendingRead]) -> None:
         """One transaction, and what each is told: its own keys, or what happened to all."""
         reads = tuple(dict.fromkeys(get for one in asked for get in one.reads))
         failure: MetaError = Unavailable(reason=OVER)
@@ -100,9 +100,9 @@ class MergedReads:
                 one.fail(failure)
             self._landed()
 
-    def _take(self) -> list[_Asked]:
+    def _take(self) -> list[_PendingRead]:
         """As many as one transaction holds, without those whose callers have gone."""
-        taken: list[_Asked] = []
+        taken: list[_PendingRead] = []
         reads: set[Get] = set()
         while self._waiting:
             reads.update(self._waiting[0].reads)

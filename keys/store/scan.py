@@ -3,13 +3,13 @@
 from collections.abc import AsyncIterator
 
 from keys.key import Range
-from keys.store.kv import PAGE_KEYS_MAX, Get, KeyValue, Page, Readable
+from keys.store.kv import PAGE_KEYS_MAX, Get, KeyPage, KeyValue, ReadableStore
 
 WHOLE = Get(b"", limit=PAGE_KEYS_MAX)
 
 
 async def scan(
-    kv: Readable, keys: Range, *, deadline_ms: int, revision: int = 0
+    kv: ReadableStore, keys: Range, *, deadline_ms: int, revision: int = 0
 ) -> tuple[tuple[KeyValue, ...], int]:
     """Every key of *keys* at *revision*, or now (0), in key order, and the revision read.
 
@@ -25,13 +25,13 @@ async def scan(
 
 
 async def pages(
-    kv: Readable,
+    kv: ReadableStore,
     keys: Range,
     *,
     deadline_ms: int,
     revision: int = 0,
     like: Get = WHOLE,
-) -> AsyncIterator[Page]:
+) -> AsyncIterator[KeyPage]:
     """The same for whoever needs no more than one page at once: at least one, perhaps empty.
 
     *like*: keys of one page, fewer where each takes long to decode; and whether their values are

@@ -9,8 +9,8 @@ import httpx
 
 from keys.catalog.catalog import Catalog
 from keys.model.tables import RegionState
-from metasrv.adapters.order_line import Lane, Member, OrderLine, lane_of, tell
-from metasrv.nodes.book import NodeBook
+from metasrv.adapters.order_queue import OrderLane, OrderQueue, QueuedOrders, lane_of, tell
+from metasrv.nodes.node_liveness import NodeLiveness
 from metasrv_base.errors import MetaError, NotLeader, Refused, Unavailable, Unknown
 from metasrv_base.token import OwnToken
 from metasrv_base.wire.http.client import HttpClient
@@ -37,12 +37,12 @@ class HttpNodes:
 
     cluster_id: str
     term: int
-    book: NodeBook
+    book: NodeLiveness
     catalog: Callable[[], Catalog]
     transport: httpx.AsyncBaseTransport | None = None
     """None: the network."""
-    _lines: dict[tuple[str, Lane], OrderLine] = field(default_factory=dict)
-    _due: asyncio.Queue[OrderLine] = field(default_factory=asyncio.Queue)
+    _lines: dict[tuple[str, OrderLane], OrderQueue] = field(default_factory=dict)
+    _due: asyncio.Queue[OrderQueue] = field(default_factory=asyncio.Queue)
     """No longer than the callers that wait."""
     _ended: bool = False
     token: OwnToken | str | None = None
@@ -63,7 +63,7 @@ class HttpNodes:
         answer: asyncio.Future[tuple[OrderResult, ...]] = asyncio.get_running_loop().create_future()
         by = OrderSender(procedure=sender.procedure, step=sender.step)
         line = self._line(node, lane_of(orders))
-        line.put(Member(orders, by, answer))
+        line.put(QueuedOrders(orders, by, answer))
         self._look_at(line)
         return await answer
 
@@ -81,14 +81,14 @@ class HttpNodes:
             for line in self._lines.values():
                 line.fail_waiting(NotLeader(term=self.term))
 
-    def _line(self, node: str, lane: Lane) -> OrderLine:
-        return self._lines.setdefault((node, lane), OrderLine(node, lane))
+    def _line(self, node: str, lane: OrderLane) -> OrderQueue:
+        return self._lines.setdefault((node, lane), OrderQueue(node, lane))
 
-    def _look_at(self, line: OrderLine) -> None:
+    def _look_at(self, line: OrderQueue) -> None:
         if line.is_due:
             self._due.put_nowait(line)
 
-    async def _send_next(self, line: OrderLine) -> None:
+    async def _send_next(self, line: OrderQueue) -> None:
         """One request, and what its members are told: each its own results, or all one error."""
         members = line.take()
         failure: MetaError = Unknown(term=self.term)  # what they hear if the term ends meanwhile
@@ -109,7 +109,7 @@ class HttpNodes:
             line.in_flight -= 1
             self._look_at(line)
 
-    async def _post(self, node: str, members: Sequence[Member]) -> None:
+    async def _post(self, node: str, members: Sequence[QueuedOrders]) -> None:
         orders = [
             self._completed(node, order, member.sender)
             for member in members

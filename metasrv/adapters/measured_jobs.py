@@ -14,7 +14,7 @@ from metasrv_base.wire.node.jobs import (
     CheckResult,
     JobResult,
     LoadJob,
-    LoadResult,
+    LoadJobResult,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -55,7 +55,7 @@ class MeasuredJobs:
     async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
         return await self._measured(self.jobs.check(job, progress=progress))
 
-    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadJobResult:
         return await self._measured(self.jobs.load(job, progress=progress))
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:

@@ -33,7 +33,7 @@ from metasrv_base.wire.node.jobs import (
     JobProgress,
     JobResult,
     LoadJob,
-    LoadResult,
+    LoadJobResult,
     MoveJob,
     MoveResult,
     Request,
@@ -180,11 +180,11 @@ class SparkJobs:
         assert isinstance(result, CheckResult), "an answer fits its job"
         return result
 
-    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadJobResult:
         """Of files in the folders that are open to it. Raises Refused for others."""
         allowed = job.model_copy(update={"folders": list(self._settings.import_folders)})
         result = await self._done(allowed, progress)
-        assert isinstance(result, LoadResult), "an answer fits its job"
+        assert isinstance(result, LoadJobResult), "an answer fits its job"
         return result
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:

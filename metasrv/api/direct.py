@@ -13,11 +13,11 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from metasrv.api.http.asked import holder_of, plainly_asked
 from metasrv.api.http.query import Query, ReadQuery
+from metasrv.api.http.request_context import holder_of, plainly_asked
 from metasrv.api.internal import holders, internal
 from metasrv.api.routes import tables
-from metasrv.service.requests.wishes import SchemaName, TableName
+from metasrv.service.requests.ddl_request import FullSchemaName, FullTableName
 from metasrv.service.state.state import ServerState
 from metasrv_base.concurrency.turns import TURN, Turns, by_turns, slices
 from metasrv_base.wire.api.tables import TableSpec
@@ -53,7 +53,7 @@ def _beat_of(said: Any) -> Turns[HeartbeatRequest]:
     return head.model_copy(update={"regions": stats})
 
 
-class Direct:
+class DirectApi:
     def __init__(self, app: ASGIApp, state: ServerState) -> None:
         self._app = app
         self._state = state
@@ -68,10 +68,10 @@ class Direct:
         method, path = scope["method"], scope["path"]
         if method == "GET":
             if found := TABLE.match(path):
-                name = TableName(**found.groupdict())
+                name = FullTableName(**found.groupdict())
                 return await tables.get_table(Request(scope), self._state, name, AS_IT_IS)
             if found := ROUTE.match(path):
-                name = TableName(**found.groupdict())
+                name = FullTableName(**found.groupdict())
                 return await tables.get_route(Request(scope), self._state, name, AS_IT_IS)
         elif method == "POST" and self._state.leads and (found := TABLES.match(path)):
             return await self._create(Request(scope), found.groupdict())
@@ -101,4 +101,4 @@ class Direct:
         except ValidationError:
             return None
         asked = plainly_asked(request)
-        return await tables.create_table(self._state, asked, SchemaName(**schema), spec)
+        return await tables.create_table(self._state, asked, FullSchemaName(**schema), spec)

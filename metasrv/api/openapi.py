@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from metasrv.api.documents.shaped import shaped
+from metasrv.api.documents.openapi_fixups import shaped
 from metasrv.api.routes.routes import bare_app
 
 PATH = "openapi/metasrv.v1.json"

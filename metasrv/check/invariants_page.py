@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from inspect import cleandoc
 
-from metasrv.check.rule import Rule, Severity
+from metasrv.check.rule import CheckRule, Severity
 from metasrv.check.rules import RULES
 
 PATH = "docs/invariants.md"
@@ -70,7 +70,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "A write of a leader is compared with the revision at which it was elected.",
-        ("keys/commit/batch.py::Line", "keys/commit/committer.py::Committer"),
+        ("keys/commit/batch.py::LogHead", "keys/commit/committer.py::Committer"),
         ("leader-leased", "candidate-leased", "cluster-one"),
         ("tests/metasrv/leadership/test_election.py", CHECK),
     ),
@@ -119,7 +119,10 @@ INVARIANTS: tuple[Invariant, ...] = (
     Invariant(
         "A record is at a step of its kind, along its edges; one that is not known here is parked "
         "with its locks.",
-        ("procedures/engine/journal.py::follow", "procedures/scheduling/recovery.py::entries_of"),
+        (
+            "procedures/engine/record_transitions.py::follow",
+            "procedures/scheduling/recovery.py::entries_of",
+        ),
         ("procedure-parked", "procedure-runnable"),
         (CHECK,),
     ),
@@ -191,13 +194,16 @@ INVARIANTS: tuple[Invariant, ...] = (
     Invariant(
         "No step of a schema change goes on while a registered holder may use a version before "
         "the last; a registration ends by a decision alone.",
-        ("metasrv/holders/book.py::HolderBook", "metasrv/holders/sync.py::HolderSync.drained"),
+        (
+            "metasrv/holders/holder_registry.py::HolderRegistry",
+            "metasrv/holders/sync.py::HolderSync.drained",
+        ),
         ("holder-plain",),
-        ("tests/metasrv/holders/test_book_planted.py", CHECK),
+        ("tests/metasrv/holders/test_holder_registry_planted.py", CHECK),
     ),
     Invariant(
         "A region whose storage is gone or damaged is `lost`, loudly, and never begun anew.",
-        ("dataplane/region/disk/lost.py::lost_if_missing", "procedures/steps/announcing.py"),
+        ("dataplane/region/disk/lost.py::lost_if_missing", "procedures/steps/open_and_publish.py"),
         ("region-lost", "region-readable", "unseen"),
         ("tests/dataplane/region/manifests/test_adoption.py", CHECK),
     ),
@@ -244,10 +250,10 @@ def numbers_of_rules() -> dict[str, list[int]]:
     return found
 
 
-def _title(rule: Rule) -> str:
+def _title(rule: CheckRule) -> str:
     why = " ".join(cleandoc(rule.run.__doc__ or "").split())
     return f"{rule.title}. {why}" if why else rule.title
 
 
-def _severity(rule: Rule) -> str:
+def _severity(rule: CheckRule) -> str:
     return "warning" if rule.severity is Severity.WARNING else "violation"

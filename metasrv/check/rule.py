@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from metasrv.check.facts import Facts
+from metasrv.check.check_input import CheckInput
 
 
 class Severity(StrEnum):
@@ -23,7 +23,7 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class CheckFault:
     """One thing that is wrong: a key or a file, what was found there, what would be right."""
 
     subject: str
@@ -31,11 +31,11 @@ class Fault:
     right: str
 
 
-Judgement = Callable[[Facts], Iterable[Fault]]
+Judgement = Callable[[CheckInput], Iterable[CheckFault]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CheckRule:
     """One thing that always holds. The docstring of `run` says why it matters."""
 
     id: str
@@ -68,7 +68,7 @@ class Violation:
         return f"{self.severity} {self.rule} {self.subject}: {self.found}; right: {self.right}"
 
 
-def judge(rules: Sequence[Rule], facts: Facts) -> tuple[Violation, ...]:
+def judge(rules: Sequence[CheckRule], facts: CheckInput) -> tuple[Violation, ...]:
     """Each key or file is named once, by the first rule that finds fault with it.
 
     Rules stand in order from the narrow to the wide, so what merely follows from a fault that has

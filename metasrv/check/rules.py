@@ -9,9 +9,9 @@ from metasrv.check import (
     rules_removed,
     rules_tables,
 )
-from metasrv.check.rule import Rule
+from metasrv.check.rule import CheckRule
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[CheckRule, ...] = (
     *rules_keys.RULES,
     *rules_tables.RULES,
     *rules_removed.RULES,

@@ -3,56 +3,58 @@
 from collections.abc import Iterator
 
 from keys.model.tables import RegionState
-from metasrv.check.facts import Facts
-from metasrv.check.rule import Fault, Judgement, Rule, Scope
+from metasrv.check.check_input import CheckInput
+from metasrv.check.rule import CheckFault, CheckRule, Judgement, Scope
 from metasrv_base.wire.node.inspect import FileContent, InspectedFile, InspectedSegment
 
 
-def roots(facts: Facts) -> Iterator[Fault]:
+def roots(facts: CheckInput) -> Iterator[CheckFault]:
     for region, seen in facts.looked_at():
         if not seen.exists:
             found = f"missing, the root of region {region.region_id}"
-            yield Fault(seen.root, found, "the folder with its rows")
+            yield CheckFault(seen.root, found, "the folder with its rows")
 
 
-def fences(facts: Facts) -> Iterator[Fault]:
+def fences(facts: CheckInput) -> Iterator[CheckFault]:
     """No fence is raised to an epoch that the route has not shown (P5)."""
     for region, seen in facts.looked_at():
         if not seen.exists:
             continue
         if not seen.fences:
-            yield Fault(f"{seen.root}/fence", "missing", f"a fence of epoch {region.epoch}")
+            yield CheckFault(f"{seen.root}/fence", "missing", f"a fence of epoch {region.epoch}")
             continue
         highest = seen.fences[-1]
         serves = region.state is RegionState.OPEN
         if highest.epoch > region.epoch or (serves and highest.epoch < region.epoch):
             found = f"the highest fence, and the route is at epoch {region.epoch}"
-            yield Fault(f"{seen.root}/{highest.name}", found, f"a fence of epoch {region.epoch}")
+            yield CheckFault(
+                f"{seen.root}/{highest.name}", found, f"a fence of epoch {region.epoch}"
+            )
 
 
-def manifests(facts: Facts) -> Iterator[Fault]:
+def manifests(facts: CheckInput) -> Iterator[CheckFault]:
     for region, seen in facts.looked_at():
         if not seen.exists:
             continue
         if seen.manifest is None:
             found = seen.error or "there is none"
-            yield Fault(f"{seen.root}/manifest", found, f"one of region {region.region_id}")
+            yield CheckFault(f"{seen.root}/manifest", found, f"one of region {region.region_id}")
         elif region.state is RegionState.OPEN and seen.manifest.epoch != region.epoch:
             found = f"the current one, and the route is at epoch {region.epoch}"
             path = f"{seen.root}/{seen.manifest.name}"
-            yield Fault(path, found, f"one of epoch {region.epoch}")
+            yield CheckFault(path, found, f"one of epoch {region.epoch}")
 
 
-def _files(facts: Facts) -> Iterator[InspectedFile]:
+def _files(facts: CheckInput) -> Iterator[InspectedFile]:
     """Of rows, of entries and of statements: of the last only bytes are listed."""
     return (file for _, seen in facts.looked_at() for file in (*seen.files, *seen.statements))
 
 
-def present(facts: Facts) -> Iterator[Fault]:
+def present(facts: CheckInput) -> Iterator[CheckFault]:
     for file in _files(facts):
         if file.found is None:
             found = file.error or "missing, and the manifest lists it"
-            yield Fault(file.path, found, _size(file.listed))
+            yield CheckFault(file.path, found, _size(file.listed))
 
 
 def _size(content: FileContent) -> str:
@@ -64,65 +66,65 @@ def _said(content: FileContent) -> str:
     return f"{_size(content)}, crc32 {content.crc32}"
 
 
-def intact(facts: Facts) -> Iterator[Fault]:
+def intact(facts: CheckInput) -> Iterator[CheckFault]:
     for file in _files(facts):
         if file.found is None:
             continue
         found, listed = file.found, file.listed
         if (found.bytes, found.crc32) != (listed.bytes, listed.crc32):
-            yield Fault(file.path, _said(found), _said(listed))
+            yield CheckFault(file.path, _said(found), _said(listed))
         elif file.error is not None:
-            yield Fault(file.path, file.error, "a file that can be decoded")
+            yield CheckFault(file.path, file.error, "a file that can be decoded")
 
 
 # What a manifest says of a file's content; None in what was found: it was not read.
 _CONTENT = ("rows", "row_checksum", "min_key", "max_key", "min_version", "max_version")
 
 
-def content(facts: Facts) -> Iterator[Fault]:
+def content(facts: CheckInput) -> Iterator[CheckFault]:
     for file in _files(facts):
         if file.found is None:
             continue
         for name in _CONTENT:
             found, listed = getattr(file.found, name), getattr(file.listed, name)
             if found is not None and found != listed:
-                yield Fault(file.path, f"{name} {found}", f"{name} {listed}, by the manifest")
+                yield CheckFault(file.path, f"{name} {found}", f"{name} {listed}, by the manifest")
 
 
-def order(facts: Facts) -> Iterator[Fault]:
+def order(facts: CheckInput) -> Iterator[CheckFault]:
     """Reads search files by key: a key out of order is not found, one that is twice is two rows."""
     for file in _files(facts):
         if file.unsorted_at is not None:
             found = f"row {file.unsorted_at} does not follow the one before it"
-            yield Fault(file.path, found, "keys that rise, and of one key the newest first")
+            yield CheckFault(file.path, found, "keys that rise, and of one key the newest first")
 
 
-def _segments(facts: Facts) -> Iterator[InspectedSegment]:
+def _segments(facts: CheckInput) -> Iterator[InspectedSegment]:
     return (segment for _, seen in facts.looked_at() for segment in seen.segments)
 
 
-def sealed(facts: Facts) -> Iterator[Fault]:
+def sealed(facts: CheckInput) -> Iterator[CheckFault]:
     """What stands before a seal was acknowledged; nobody reads beyond it."""
     for segment in _segments(facts):
         right = segment.sealed
         if right is None or segment.found == right:
             continue
         found = segment.error or (f"{segment.found}" if segment.found else "missing")
-        yield Fault(segment.path, found, f"{right}, as it was sealed")
+        yield CheckFault(segment.path, found, f"{right}, as it was sealed")
 
 
-def growing(facts: Facts) -> Iterator[Fault]:
+def growing(facts: CheckInput) -> Iterator[CheckFault]:
     """Damage to what was synced is not a torn tail: rows that were acknowledged are gone."""
     for segment in _segments(facts):
         if segment.sealed is None and segment.error is not None:
-            yield Fault(segment.path, segment.error, "whole records up to its end")
+            yield CheckFault(segment.path, segment.error, "whole records up to its end")
     for _, seen in facts.looked_at():
         if seen.manifest is not None and seen.error is not None:
             right = "every segment in turn, and versions that rise"
-            yield Fault(f"{seen.root}/wal", seen.error, right)
+            yield CheckFault(f"{seen.root}/wal", seen.error, right)
 
 
-def borrows(facts: Facts) -> Iterator[Fault]:
+def borrows(facts: CheckInput) -> Iterator[CheckFault]:
     """A root that the route does not claim may be deleted under its reader."""
     for region, seen in facts.looked_at():
         if region.state is not RegionState.OPEN or seen.manifest is None:
@@ -131,20 +133,20 @@ def borrows(facts: Facts) -> Iterator[Fault]:
         right = sorted({*region.borrows} - {*region.unannounced})
         if found != right:
             path = f"{seen.root}/{seen.manifest.name}"
-            yield Fault(path, f"it reads from {found}", f"{right}, as the route says")
+            yield CheckFault(path, f"it reads from {found}", f"{right}, as the route says")
 
 
-def placed(facts: Facts) -> Iterator[Fault]:
+def placed(facts: CheckInput) -> Iterator[CheckFault]:
     """Reads look for a row in one region alone; so a key is unique in its table, too."""
     for region, seen in facts.looked_at():
         if seen.live is not None and seen.live.strays:
             found = f"{seen.live.strays} keys of other regions, as {seen.live.first_stray}"
             subject = f"rows of region {region.region_id}"
-            yield Fault(subject, found, "rows that the partition rule sends here")
+            yield CheckFault(subject, found, "rows that the partition rule sends here")
 
 
-def _world(id: str, promise: int, title: str, run: Judgement) -> Rule:
-    return Rule(id, promise, title, run, scope=Scope.WORLD)
+def _world(id: str, promise: int, title: str, run: Judgement) -> CheckRule:
+    return CheckRule(id, promise, title, run, scope=Scope.WORLD)
 
 
 RULES = (
@@ -158,7 +160,7 @@ RULES = (
     _world("segment-sealed", 6, "each sealed segment holds what was sealed", sealed),
     _world("segment-whole", 6, "the log of each region is whole and in order", growing),
     _world("root-borrows", 6, "a region reads from the roots that its route borrows", borrows),
-    Rule(
+    CheckRule(
         "rows-placed",
         6,
         "each row is in the region that the partition rule says",

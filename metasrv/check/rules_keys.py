@@ -20,32 +20,32 @@ from keys.model.holders import HolderKey
 from keys.model.log import CatalogUpdateKey
 from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
 from keys.model.tables import DatanodeTableKey, TableInfoKey, TableRouteKey
-from metasrv.check.facts import Facts
-from metasrv.check.rule import Fault, Rule, Severity
+from metasrv.check.check_input import CheckInput
+from metasrv.check.rule import CheckFault, CheckRule, Severity
 from metasrv.settings.tunables import Tunables
 from metasrv_base.errors import NotFound, Refused
 
 
-def families(facts: Facts) -> Iterator[Fault]:
+def families(facts: CheckInput) -> Iterator[CheckFault]:
     for item in facts.items:
         if item.key is None:
-            yield Fault(
+            yield CheckFault(
                 item.name, "a key that we would not write", "no such key (docs/keyspace.md)"
             )
 
 
-def newer_formats(facts: Facts) -> Iterator[Fault]:
+def newer_formats(facts: CheckInput) -> Iterator[CheckFault]:
     """Such a value is never rewritten by this version, and its procedure is parked."""
     for item in facts.items:
         if item.is_newer:
-            yield Fault(item.name, item.error or "", "read it with the version that wrote it")
+            yield CheckFault(item.name, item.error or "", "read it with the version that wrote it")
 
 
-def values(facts: Facts) -> Iterator[Fault]:
+def values(facts: CheckInput) -> Iterator[CheckFault]:
     for item in facts.items:
         if item.key is not None and item.value is None and not item.is_newer:
             right = f"a {item.key.value_type.__name__} as docs/keyspace.md has it"
-            yield Fault(item.name, item.error or "", right)
+            yield CheckFault(item.name, item.error or "", right)
 
 
 # What a value says of the parts of its own key.
@@ -65,13 +65,13 @@ _SAYS: Mapping[type[Key[Any]], Callable[[Any], Key[Any]]] = {
 }
 
 
-def identities(facts: Facts) -> Iterator[Fault]:
+def identities(facts: CheckInput) -> Iterator[CheckFault]:
     for item in facts.items:
         if item.value is None or item.key is None:
             continue
         says = _own_key(item.key, item.value)
         if says != str(item.key):
-            yield Fault(item.name, f"the value says that it is {says}", f"that of {item.name}")
+            yield CheckFault(item.name, f"the value says that it is {says}", f"that of {item.name}")
 
 
 def _own_key(key: Key[Any], value: Any) -> str:
@@ -87,74 +87,80 @@ def _own_key(key: Key[Any], value: Any) -> str:
         return f"no key at all ({error})"
 
 
-def bootstrap(facts: Facts) -> Iterator[Fault]:
+def bootstrap(facts: CheckInput) -> Iterator[CheckFault]:
     keys: list[Key[Any]] = [ClusterKey(), *map(SequenceKey, FIRST)]
     for key in keys:
         if not facts.has(key):
-            yield Fault(str(key), "missing", "what the first leader of the prefix wrote")
+            yield CheckFault(str(key), "missing", "what the first leader of the prefix wrote")
 
 
-def leader(facts: Facts) -> Iterator[Fault]:
+def leader(facts: CheckInput) -> Iterator[CheckFault]:
     """One key, so at most one leader; its lease ends its term."""
     key = LeaderKey()
     item, value = facts.by_name.get(str(key)), facts.get(key)
     if item is None or value is None:
         return
     if item.raw.lease == 0:
-        yield Fault(item.name, "it stands under no lease, so it never ends", f"lease {value.lease}")
+        yield CheckFault(
+            item.name, "it stands under no lease, so it never ends", f"lease {value.lease}"
+        )
     elif str(item.raw.lease) != value.lease:
-        yield Fault(item.name, f"under lease {item.raw.lease}", f"under its own, {value.lease}")
+        yield CheckFault(
+            item.name, f"under lease {item.raw.lease}", f"under its own, {value.lease}"
+        )
 
 
-def candidates(facts: Facts) -> Iterator[Fault]:
+def candidates(facts: CheckInput) -> Iterator[CheckFault]:
     for item in facts.items:
         if isinstance(item.key, CandidateKey) and item.raw.lease == 0:
-            yield Fault(item.name, "it stands under no lease", "gone when its server is")
+            yield CheckFault(item.name, "it stands under no lease", "gone when its server is")
 
 
-def holders(facts: Facts) -> Iterator[Fault]:
+def holders(facts: CheckInput) -> Iterator[CheckFault]:
     """A schema change would go on while the holder still uses the version before."""
     for item in facts.items:
         if isinstance(item.key, HolderKey) and item.raw.lease != 0:
             found = f"it stands under lease {item.raw.lease}, and may end early"
-            yield Fault(item.name, found, "a key that ends by a decision alone")
+            yield CheckFault(item.name, found, "a key that ends by a decision alone")
 
 
-def node_roots(facts: Facts) -> Iterator[Fault]:
+def node_roots(facts: CheckInput) -> Iterator[CheckFault]:
     """Two nodes over one folder would take each other's regions for their own."""
     owners: dict[str, str] = {}
     for key, node in facts.of(NodeKey).items():
         first = owners.setdefault(node.root, str(key))
         if first != str(key):
-            yield Fault(str(key), f"its root {node.root} is that of {first}", "a root of its own")
+            yield CheckFault(
+                str(key), f"its root {node.root} is that of {first}", "a root of its own"
+            )
 
 
-def settings(facts: Facts) -> Iterator[Fault]:
+def settings(facts: CheckInput) -> Iterator[CheckFault]:
     """The next leader could not read such a one, and would not lead."""
     for key, setting in facts.of(SettingKey).items():
         try:
             Tunables().changed(setting.name, setting.value)
         except NotFound:
-            yield Fault(str(key), "no setting of this version", "one that this version lists")
+            yield CheckFault(str(key), "no setting of this version", "one that this version lists")
         except Refused:
-            yield Fault(str(key), json.dumps(setting.value), "a value of its type")
+            yield CheckFault(str(key), json.dumps(setting.value), "a value of its type")
 
 
 RULES = (
-    Rule("key-family", 2, "every key belongs to a family and parses strictly", families),
-    Rule(
+    CheckRule("key-family", 2, "every key belongs to a family and parses strictly", families),
+    CheckRule(
         "value-newer",
         2,
         "a value of a newer format is named, and judged by no other rule",
         newer_formats,
         severity=Severity.WARNING,
     ),
-    Rule("value-decodes", 2, "every value decodes, without unknown fields", values),
-    Rule("value-identity", 2, "a value says the ids and names that its key says", identities),
-    Rule("cluster-bootstrapped", 2, "a cluster has its identity and its sequences", bootstrap),
-    Rule("leader-leased", 3, "the election key stands under its leader's lease", leader),
-    Rule("candidate-leased", 3, "a candidate stands under a lease", candidates),
-    Rule("holder-plain", 5, "a registered holder stands under no lease of the store", holders),
-    Rule("setting-valid", 2, "every setting is known, and of its type", settings),
-    Rule("node-root", 6, "no two nodes have one storage root", node_roots),
+    CheckRule("value-decodes", 2, "every value decodes, without unknown fields", values),
+    CheckRule("value-identity", 2, "a value says the ids and names that its key says", identities),
+    CheckRule("cluster-bootstrapped", 2, "a cluster has its identity and its sequences", bootstrap),
+    CheckRule("leader-leased", 3, "the election key stands under its leader's lease", leader),
+    CheckRule("candidate-leased", 3, "a candidate stands under a lease", candidates),
+    CheckRule("holder-plain", 5, "a registered holder stands under no lease of the store", holders),
+    CheckRule("setting-valid", 2, "every setting is known, and of its type", settings),
+    CheckRule("node-root", 6, "no two nodes have one storage root", node_roots),
 )

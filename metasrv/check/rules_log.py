@@ -14,10 +14,16 @@ from keys.model.removed import (
     RemovedTableRoute,
     RemovedTableRouteKey,
 )
-from keys.model.tables import DatanodeTableKey, TableInfoKey, TableName, TableNameKey, TableRouteKey
+from keys.model.tables import (
+    DatanodeTableKey,
+    TableInfoKey,
+    TableNameKey,
+    TableNameRecord,
+    TableRouteKey,
+)
 from keys.value import StoredModel, encode
-from metasrv.check.facts import Facts
-from metasrv.check.rule import Fault, Rule
+from metasrv.check.check_input import CheckInput
+from metasrv.check.rule import CheckFault, CheckRule
 
 # What the log tells of, key by key: written only together with an update of the log.
 METADATA: tuple[type[Key[Any]], ...] = (
@@ -32,42 +38,44 @@ METADATA: tuple[type[Key[Any]], ...] = (
 )
 
 
-def dense(facts: Facts) -> Iterator[Fault]:
+def dense(facts: CheckInput) -> Iterator[CheckFault]:
     """A gap could never be filled again; a follower would stop there."""
     stored = {i.key.version for i in facts.items if isinstance(i.key, CatalogUpdateKey)}
     if not facts.has(CatalogVersionKey()):
-        yield Fault(str(CatalogVersionKey()), "missing", f"version {max(stored, default=1)}")
+        yield CheckFault(str(CatalogVersionKey()), "missing", f"version {max(stored, default=1)}")
         return
     version = facts.version()
     last = version.version if version else max(stored, default=0)
     for missing in sorted(set(range(1, max(stored, default=0) + 1)) - stored):
-        yield Fault(str(CatalogUpdateKey(missing)), "missing", f"each of 1 to {last}")
+        yield CheckFault(str(CatalogUpdateKey(missing)), "missing", f"each of 1 to {last}")
     if version and max(stored, default=0) != last:
         found = f"version {last}, and the last update is {max(stored, default=0)}"
-        yield Fault(str(CatalogVersionKey()), found, "the version of the last update")
+        yield CheckFault(str(CatalogVersionKey()), found, "the version of the last update")
 
 
-def times(facts: Facts) -> Iterator[Fault]:
+def times(facts: CheckInput) -> Iterator[CheckFault]:
     """Reads as of a time need each update to be later than the one before."""
     log, last = facts.log(), 0
     for version in sorted(log):
         at_ms = log[version].at_ms
         if at_ms <= last:
-            yield Fault(str(CatalogUpdateKey(version)), f"at {at_ms}", f"later than {last}")
+            yield CheckFault(str(CatalogUpdateKey(version)), f"at {at_ms}", f"later than {last}")
         last = max(last, at_ms)
     stored = facts.version()
     update = log.get(stored.version) if stored else None
     if stored and update and stored.at_ms < update.at_ms:
-        yield Fault(str(CatalogVersionKey()), f"at {stored.at_ms}", f"at {update.at_ms} or later")
+        yield CheckFault(
+            str(CatalogVersionKey()), f"at {stored.at_ms}", f"at {update.at_ms} or later"
+        )
 
 
-def foldable(facts: Facts) -> Iterator[Fault]:
+def foldable(facts: CheckInput) -> Iterator[CheckFault]:
     if facts.fold.broken_at is not None:
         right = "entries that can follow what stands before them"
-        yield Fault(str(facts.fold.broken_at), facts.fold.error or "", right)
+        yield CheckFault(str(facts.fold.broken_at), facts.fold.error or "", right)
 
 
-def same_story(facts: Facts) -> Iterator[Fault]:
+def same_story(facts: CheckInput) -> Iterator[CheckFault]:
     """What servers believe, since they read only the log, is what is stored."""
     if facts.fold.catalog is None:
         return
@@ -75,12 +83,12 @@ def same_story(facts: Facts) -> Iterator[Fault]:
     stored = {i.name: i for i in facts.items if isinstance(i.key, METADATA)}
     for name, value in told.items():
         if name not in stored:
-            yield Fault(name, "missing", f"as the log says: {_shown(value)}")
+            yield CheckFault(name, "missing", f"as the log says: {_shown(value)}")
         elif stored[name].value is not None and stored[name].value != value:
             found = stored[name].raw.value.decode("utf-8", "backslashreplace")
-            yield Fault(name, found, f"as the log says: {_shown(value)}")
+            yield CheckFault(name, found, f"as the log says: {_shown(value)}")
     for name in stored.keys() - told.keys():
-        yield Fault(name, "the log never told of it, or told of its end", "no such key")
+        yield CheckFault(name, "the log never told of it, or told of its end", "no such key")
 
 
 def _told(catalog: Catalog) -> Iterator[tuple[str, StoredModel]]:
@@ -95,29 +103,29 @@ def _told(catalog: Catalog) -> Iterator[tuple[str, StoredModel]]:
         if at_ms is None or by is None:
             yield str(TableInfoKey(table_id)), table.info
             yield str(TableRouteKey(table_id)), table.route
-            yield str(TableNameKey(*name)), TableName(table_id=table_id)
+            yield str(TableNameKey(*name)), TableNameRecord(table_id=table_id)
             continue
         gone = RemovedTableInfo(info=table.info, dropped_at_ms=at_ms, dropped_by=by)
         left = RemovedTableRoute(route=table.route, dropped_at_ms=at_ms, dropped_by=by)
         yield str(RemovedTableInfoKey(table_id)), gone
         yield str(RemovedTableRouteKey(table_id)), left
-        yield str(RemovedTableNameKey(*name, table_id)), TableName(table_id=table_id)
+        yield str(RemovedTableNameKey(*name, table_id)), TableNameRecord(table_id=table_id)
 
 
 def _shown(value: StoredModel) -> str:
     return encode(value).decode()
 
 
-def written_once(facts: Facts) -> Iterator[Fault]:
+def written_once(facts: CheckInput) -> Iterator[CheckFault]:
     for item in facts.items:
         if isinstance(item.key, CatalogUpdateKey):
             created, changed = item.raw.create_revision, item.raw.mod_revision
             if created != changed:
                 found = f"written at revision {created}, and again at {changed}"
-                yield Fault(item.name, found, "written once, in the transaction it tells of")
+                yield CheckFault(item.name, found, "written once, in the transaction it tells of")
 
 
-def one_transaction(facts: Facts) -> Iterator[Fault]:
+def one_transaction(facts: CheckInput) -> Iterator[CheckFault]:
     """A key written beside the log was not written by a leader's transaction (G2, G5).
 
     Where updates are missing it cannot be told which revisions they had.
@@ -135,20 +143,22 @@ def one_transaction(facts: Facts) -> Iterator[Fault]:
         at = item.raw.mod_revision
         if at not in commits:
             found = f"last written at revision {at}, at which the log was not"
-            yield Fault(item.name, found, "written together with an update of the log")
+            yield CheckFault(item.name, found, "written together with an update of the log")
 
 
-def _is_closed(facts: Facts) -> bool:
+def _is_closed(facts: CheckInput) -> bool:
     """Whether the leader has stored its word that a time is over, later than the last update."""
     stored, log = facts.version(), facts.log()
     return stored is not None and stored.at_ms > log[stored.version].at_ms
 
 
 RULES = (
-    Rule("log-dense", 2, "the log has every version up to the catalog's", dense),
-    Rule("log-times", 2, "commit times rise from version to version", times),
-    Rule("log-folds", 2, "each update can follow the one before", foldable),
-    Rule("log-tells", 2, "the log tells exactly the keys that are stored", same_story),
-    Rule("log-once", 2, "an update is written once and never changed", written_once),
-    Rule("log-together", 2, "metadata is written in one transaction with the log", one_transaction),
+    CheckRule("log-dense", 2, "the log has every version up to the catalog's", dense),
+    CheckRule("log-times", 2, "commit times rise from version to version", times),
+    CheckRule("log-folds", 2, "each update can follow the one before", foldable),
+    CheckRule("log-tells", 2, "the log tells exactly the keys that are stored", same_story),
+    CheckRule("log-once", 2, "an update is written once and never changed", written_once),
+    CheckRule(
+        "log-together", 2, "metadata is written in one transaction with the log", one_transaction
+    ),
 )

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from keys.model.cluster import ClusterKey
 from keys.model.removed import RemovedTableRouteKey
 from keys.model.tables import RegionRoute, RegionState
-from metasrv.check.facts import Facts, NodeRegion
-from metasrv.check.rule import Fault, Rule, Scope, Severity
+from metasrv.check.check_input import CheckInput, NodeRegion
+from metasrv.check.rule import CheckFault, CheckRule, Scope, Severity
 from metasrv_base.ids import RegionId, table_of
 from metasrv_base.wire.node.inspect import InspectedRoot
 
 _FOLDER = re.compile(r".*/([0-9]{1,20})-[0-9]{1,20}")  # procedures/steps/placing.py makes them
 
 
-def _reported(facts: Facts) -> Iterator[tuple[str, NodeRegion, RegionRoute | None]]:
+def _reported(facts: CheckInput) -> Iterator[tuple[str, NodeRegion, RegionRoute | None]]:
     """Each region that a node has, and its route; those that a procedure touches are left out."""
     busy = facts.busy()
     routes = {r.region_id: r for one in facts.routes().values() for r in one.region_routes}
@@ -25,7 +25,7 @@ def _reported(facts: Facts) -> Iterator[tuple[str, NodeRegion, RegionRoute | Non
                 yield node, region, routes.get(region_id)
 
 
-def one_leader(facts: Facts) -> Iterator[Fault]:
+def one_leader(facts: CheckInput) -> Iterator[CheckFault]:
     for node, region, route in _reported(facts):
         stat = region.stat
         if route is None or stat.state == "lost":
@@ -33,26 +33,26 @@ def one_leader(facts: Facts) -> Iterator[Fault]:
         if stat.epoch > route.epoch or (stat.epoch == route.epoch and node != route.leader):
             found = f"{stat.state} at epoch {stat.epoch}"
             right = f"led by {route.leader} at epoch {route.epoch}"
-            yield Fault(f"region {stat.region_id} at {node}", found, right)
+            yield CheckFault(f"region {stat.region_id} at {node}", found, right)
 
 
-def claimed(facts: Facts) -> Iterator[Fault]:
+def claimed(facts: CheckInput) -> Iterator[CheckFault]:
     """A node that serves a dropped table would go on taking rows for it."""
     for node, region, route in _reported(facts):
         if route is None:
             found = f"{region.stat.state}, and no table has it"
-            yield Fault(f"region {region.stat.region_id} at {node}", found, "closed")
+            yield CheckFault(f"region {region.stat.region_id} at {node}", found, "closed")
 
 
-def reported_lost(facts: Facts) -> Iterator[Fault]:
+def reported_lost(facts: CheckInput) -> Iterator[CheckFault]:
     for node, region, route in _reported(facts):
         if region.stat.state == "lost" and route is not None and route.leader == node:
             found = f"{node} cannot read {region.root}"
             subject = f"region {region.stat.region_id} at {node}"
-            yield Fault(subject, found, "its storage back in its place")
+            yield CheckFault(subject, found, "its storage back in its place")
 
 
-def serving(facts: Facts) -> Iterator[Fault]:
+def serving(facts: CheckInput) -> Iterator[CheckFault]:
     for _, route in facts.settled():
         report = facts.world.reports.get(route.leader)
         if route.state is not RegionState.OPEN or report is None:
@@ -67,10 +67,10 @@ def serving(facts: Facts) -> Iterator[Fault]:
             states = [f"{one.stat.state} at epoch {one.stat.epoch} in {one.root}" for one in has]
             right = f"open at epoch {route.epoch} in {route.root}"
             subject = f"region {route.region_id} at {route.leader}"
-            yield Fault(subject, ", ".join(states) or "not there", right)
+            yield CheckFault(subject, ", ".join(states) or "not there", right)
 
 
-def acknowledged(facts: Facts) -> Iterator[Fault]:
+def acknowledged(facts: CheckInput) -> Iterator[CheckFault]:
     """A leader was asked before its files were read, so they hold what it had acknowledged. From
     the file alone a damaged end of a log cannot be told from one that a crash cut off."""
     for _, route in facts.settled():
@@ -82,7 +82,7 @@ def acknowledged(facts: Facts) -> Iterator[Fault]:
             if is_it and one.stat.version > seen.version:
                 last = seen.segments[-1].path if seen.segments else f"{seen.root}/wal"
                 right = f"{one.stat.version}, which {route.leader} has acknowledged"
-                yield Fault(last, f"row versions up to {seen.version}", right)
+                yield CheckFault(last, f"row versions up to {seen.version}", right)
 
 
 def _is_read(seen: InspectedRoot, route: RegionRoute) -> bool:
@@ -91,7 +91,7 @@ def _is_read(seen: InspectedRoot, route: RegionRoute) -> bool:
     return is_current and seen.error is None and all(one.found for one in seen.segments)
 
 
-def one_cluster(facts: Facts) -> Iterator[Fault]:
+def one_cluster(facts: CheckInput) -> Iterator[CheckFault]:
     cluster = facts.get(ClusterKey())
     if cluster is None:
         return
@@ -99,19 +99,19 @@ def one_cluster(facts: Facts) -> Iterator[Fault]:
     said |= {url: server.cluster_id for url, server in facts.world.servers.items()}
     for subject, cluster_id in said.items():
         if cluster_id not in (None, cluster.cluster_id):
-            yield Fault(subject, f"of cluster {cluster_id}", cluster.cluster_id)
+            yield CheckFault(subject, f"of cluster {cluster_id}", cluster.cluster_id)
 
 
-def servers(facts: Facts) -> Iterator[Fault]:
+def servers(facts: CheckInput) -> Iterator[CheckFault]:
     """They were asked after the store was read."""
     version = facts.version()
     for url, server in facts.world.servers.items():
         if version is not None and server.catalog_version < version.version:
             found = f"at catalog version {server.catalog_version}"
-            yield Fault(url, found, f"version {version.version} or later")
+            yield CheckFault(url, found, f"version {version.version} or later")
 
 
-def orphans(facts: Facts) -> Iterator[Fault]:
+def orphans(facts: CheckInput) -> Iterator[CheckFault]:
     """Left by a failover or a purge whose node was away, or by a create that was undone."""
     routes = [region for one in facts.routes().values() for region in one.region_routes]
     for removed in facts.of(RemovedTableRouteKey).values():
@@ -124,23 +124,27 @@ def orphans(facts: Facts) -> Iterator[Fault]:
         for folder in sorted(set(folders) - known):
             name = _FOLDER.fullmatch(folder)
             if name is None or table_of(RegionId(int(name[1]))) not in busy:
-                yield Fault(folder, f"on {node}, and no route claims it", "no such folder")
+                yield CheckFault(folder, f"on {node}, and no route claims it", "no such folder")
 
 
-def unseen(facts: Facts) -> Iterator[Fault]:
+def unseen(facts: CheckInput) -> Iterator[CheckFault]:
     for subject, why in facts.world.unseen.items():
-        yield Fault(subject, why, "to be looked at too")
+        yield CheckFault(subject, why, "to be looked at too")
 
 
 RULES = (
-    Rule("cluster-one", 3, "nodes and servers are of this cluster", one_cluster, Scope.WORLD),
-    Rule("region-one-leader", 6, "one node has a region at its epoch", one_leader, Scope.WORLD),
-    Rule("region-readable", 6, "no node has lost its region", reported_lost, Scope.WORLD),
-    Rule("region-serves", 6, "an open region is open at its leader", serving, Scope.WORLD),
-    Rule("rows-acknowledged", 1, "files hold what was acknowledged", acknowledged, Scope.WORLD),
-    Rule("region-claimed", 6, "no node has a region that no table has", claimed, Scope.WORLD),
-    Rule("server-follows", 2, "no server is behind the log", servers, Scope.WORLD),
-    Rule(
+    CheckRule("cluster-one", 3, "nodes and servers are of this cluster", one_cluster, Scope.WORLD),
+    CheckRule(
+        "region-one-leader", 6, "one node has a region at its epoch", one_leader, Scope.WORLD
+    ),
+    CheckRule("region-readable", 6, "no node has lost its region", reported_lost, Scope.WORLD),
+    CheckRule("region-serves", 6, "an open region is open at its leader", serving, Scope.WORLD),
+    CheckRule(
+        "rows-acknowledged", 1, "files hold what was acknowledged", acknowledged, Scope.WORLD
+    ),
+    CheckRule("region-claimed", 6, "no node has a region that no table has", claimed, Scope.WORLD),
+    CheckRule("server-follows", 2, "no server is behind the log", servers, Scope.WORLD),
+    CheckRule(
         "folder-orphan",
         6,
         "no folder is left that nobody claims",
@@ -148,5 +152,5 @@ RULES = (
         Scope.WORLD,
         Severity.WARNING,
     ),
-    Rule("unseen", 6, "all could be looked at", unseen, Scope.WORLD, Severity.WARNING),
+    CheckRule("unseen", 6, "all could be looked at", unseen, Scope.WORLD, Severity.WARNING),
 )

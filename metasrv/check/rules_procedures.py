@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 
 from keys.model.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey, ProcedureRecord
-from metasrv.check.facts import Facts
-from metasrv.check.rule import Fault, Rule, Severity
+from metasrv.check.check_input import CheckInput
+from metasrv.check.rule import CheckFault, CheckRule, Severity
 from procedures.kinds.registry import KINDS
 from procedures.locking.holding import claim_of, holders
 
@@ -21,15 +21,15 @@ def _unknown(record: ProcedureRecord) -> str | None:
     return None
 
 
-def parked(facts: Facts) -> Iterator[Fault]:
+def parked(facts: CheckInput) -> Iterator[CheckFault]:
     """Kept with their locks until a server that knows them leads (G12)."""
     for procedure, record in facts.records().items():
         why = _unknown(record)
         if why is not None:
-            yield Fault(str(ProcedureKey(procedure)), why, "a server that can run it")
+            yield CheckFault(str(ProcedureKey(procedure)), why, "a server that can run it")
 
 
-def runnable(facts: Facts) -> Iterator[Fault]:
+def runnable(facts: CheckInput) -> Iterator[CheckFault]:
     for procedure, record in facts.records().items():
         key = str(ProcedureKey(procedure))
         if _unknown(record) is not None:
@@ -37,15 +37,15 @@ def runnable(facts: Facts) -> Iterator[Fault]:
         kind = KINDS[record.kind]
         steps = {*record.trail, record.step} - kind.steps.keys()
         if steps:
-            yield Fault(key, f"steps {sorted(steps)}", f"steps of {record.kind}")
+            yield CheckFault(key, f"steps {sorted(steps)}", f"steps of {record.kind}")
         try:
             kind.state.model_validate(record.state)
         except ValidationError as error:
             found = f"a state with {error.error_count()} errors"
-            yield Fault(key, found, f"the state of a {record.kind}")
+            yield CheckFault(key, found, f"the state of a {record.kind}")
 
 
-def locks(facts: Facts) -> Iterator[Fault]:
+def locks(facts: CheckInput) -> Iterator[CheckFault]:
     """Whoever has committed a step held its locks then, so holds them now."""
     records = facts.records()
     claims = [claim_of(name, record) for name, record in records.items()]
@@ -53,61 +53,63 @@ def locks(facts: Facts) -> Iterator[Fault]:
         record = records[procedure]
         if blocks and (record.trail or record.timeline):
             found = f"it has run, and {blocks[0].by} holds {blocks[0].key} before it"
-            yield Fault(str(ProcedureKey(procedure)), found, "waiting until that one is over")
+            yield CheckFault(str(ProcedureKey(procedure)), found, "waiting until that one is over")
 
 
-def submissions(facts: Facts) -> Iterator[Fault]:
+def submissions(facts: CheckInput) -> Iterator[CheckFault]:
     """Who holds a lock is decided by this order; two with one number would have no order."""
     records = facts.records()
     numbers = Counter(record.submission for record in records.values())
     for procedure, record in records.items():
         if numbers[record.submission] > 1:
             found = f"submission {record.submission}, as another procedure has"
-            yield Fault(str(ProcedureKey(procedure)), found, "a number of its own")
+            yield CheckFault(str(ProcedureKey(procedure)), found, "a number of its own")
 
 
-def parents(facts: Facts) -> Iterator[Fault]:
+def parents(facts: CheckInput) -> Iterator[CheckFault]:
     for procedure, record in facts.records().items():
         parent = record.parent
         if parent is not None and not _is_known(facts, parent):
-            yield Fault(str(ProcedureKey(procedure)), f"parent {parent}", "one that exists")
+            yield CheckFault(str(ProcedureKey(procedure)), f"parent {parent}", "one that exists")
 
 
-def _is_known(facts: Facts, procedure: str) -> bool:
+def _is_known(facts: CheckInput, procedure: str) -> bool:
     try:
         return facts.has(ProcedureKey(procedure)) or facts.has(ProcedureHistoryKey(procedure))
     except ValueError:  # no procedure has such an id
         return False
 
 
-def ended_once(facts: Facts) -> Iterator[Fault]:
+def ended_once(facts: CheckInput) -> Iterator[CheckFault]:
     """A record and its history change places in one transaction."""
     for procedure in facts.records():
         if facts.has(ProcedureHistoryKey(procedure)):
             found = "there is a history of it too, so it is over"
-            yield Fault(str(ProcedureKey(procedure)), found, "no such key")
+            yield CheckFault(str(ProcedureKey(procedure)), found, "no such key")
 
 
-def idempotency(facts: Facts) -> Iterator[Fault]:
+def idempotency(facts: CheckInput) -> Iterator[CheckFault]:
     """A client that asks by its key must find what it started (G11)."""
     for key, value in facts.of(IdempotencyKey).items():
         if not _is_known(facts, value.procedure):
             found = f"procedure {value.procedure}, of which there is neither record nor history"
-            yield Fault(str(key), found, "a procedure that is known")
+            yield CheckFault(str(key), found, "a procedure that is known")
 
 
 RULES = (
-    Rule(
+    CheckRule(
         "procedure-parked",
         1,
         "a procedure that this program does not know is named",
         parked,
         severity=Severity.WARNING,
     ),
-    Rule("procedure-runnable", 1, "a record is at steps, and in a state, of its kind", runnable),
-    Rule("procedure-submission", 4, "submission numbers are given once", submissions),
-    Rule("procedure-locks", 4, "no procedure has run without its locks", locks),
-    Rule("procedure-parent", 1, "the parent of a procedure is known", parents),
-    Rule("procedure-once", 1, "what is over is not also under way", ended_once),
-    Rule("idempotency-target", 4, "an idempotency key leads to a procedure", idempotency),
+    CheckRule(
+        "procedure-runnable", 1, "a record is at steps, and in a state, of its kind", runnable
+    ),
+    CheckRule("procedure-submission", 4, "submission numbers are given once", submissions),
+    CheckRule("procedure-locks", 4, "no procedure has run without its locks", locks),
+    CheckRule("procedure-parent", 1, "the parent of a procedure is known", parents),
+    CheckRule("procedure-once", 1, "what is over is not also under way", ended_once),
+    CheckRule("idempotency-target", 4, "an idempotency key leads to a procedure", idempotency),
 )

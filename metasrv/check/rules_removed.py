@@ -16,16 +16,16 @@ from keys.model.removed import (
     RemovedTableRouteKey,
 )
 from keys.model.tables import TableInfoKey, TableRouteKey
-from metasrv.check.facts import Facts
-from metasrv.check.rule import Fault, Rule
+from metasrv.check.check_input import CheckInput
+from metasrv.check.rule import CheckFault, CheckRule
 
 
-def removed_infos(facts: Facts) -> dict[int, RemovedTableInfo]:
+def removed_infos(facts: CheckInput) -> dict[int, RemovedTableInfo]:
     found = facts.of(RemovedTableInfoKey).items()
     return {cast("RemovedTableInfoKey", key).table_id: value for key, value in found}
 
 
-def removed_routes(facts: Facts) -> dict[int, RemovedTableRoute]:
+def removed_routes(facts: CheckInput) -> dict[int, RemovedTableRoute]:
     found = facts.of(RemovedTableRouteKey).items()
     return {cast("RemovedTableRouteKey", key).table_id: value for key, value in found}
 
@@ -35,7 +35,7 @@ def _name_of(removed: RemovedTableInfo) -> RemovedTableNameKey:
     return RemovedTableNameKey(info.catalog, info.schema_name, info.name, info.table_id)
 
 
-def whole(facts: Facts) -> Iterator[Fault]:
+def whole(facts: CheckInput) -> Iterator[CheckFault]:
     """Undrop reads all three; half a dropped table could not come back."""
     infos, routes = removed_infos(facts), removed_routes(facts)
     names = {cast("RemovedTableNameKey", key) for key in facts.of(RemovedTableNameKey)}
@@ -45,20 +45,22 @@ def whole(facts: Facts) -> Iterator[Fault]:
             keys.append(_name_of(infos[table_id]))
         for key in keys:
             if not facts.has(key):
-                yield Fault(str(key), "missing", f"there with the rest of dropped table {table_id}")
+                yield CheckFault(
+                    str(key), "missing", f"there with the rest of dropped table {table_id}"
+                )
     for name in sorted(names, key=str):
         kept = infos.get(name.table_id)
         if kept is not None and _name_of(kept) != name:
-            yield Fault(str(name), "no name that the table had", str(_name_of(kept)))
+            yield CheckFault(str(name), "no name that the table had", str(_name_of(kept)))
     for table_id in sorted(infos.keys() & routes.keys()):
         by_info, by_route = infos[table_id], routes[table_id]
         right = f"{by_info.dropped_by} at {by_info.dropped_at_ms}"
         found = f"{by_route.dropped_by} at {by_route.dropped_at_ms}"
         if found != right:
-            yield Fault(str(RemovedTableRouteKey(table_id)), f"dropped by {found}", right)
+            yield CheckFault(str(RemovedTableRouteKey(table_id)), f"dropped by {found}", right)
 
 
-def living_too(facts: Facts) -> Iterator[Fault]:
+def living_too(facts: CheckInput) -> Iterator[CheckFault]:
     infos = removed_infos(facts)
     for table_id in sorted({*infos, *removed_routes(facts)}):
         if not (facts.has(TableInfoKey(table_id)) or facts.has(TableRouteKey(table_id))):
@@ -67,10 +69,12 @@ def living_too(facts: Facts) -> Iterator[Fault]:
         keys += [_name_of(infos[table_id])] if table_id in infos else []
         for key in keys:
             if facts.has(key):
-                yield Fault(str(key), f"table {table_id} is dropped, and lives", "one of the two")
+                yield CheckFault(
+                    str(key), f"table {table_id} is dropped, and lives", "one of the two"
+                )
 
 
-def below_sequence(facts: Facts) -> Iterator[Fault]:
+def below_sequence(facts: CheckInput) -> Iterator[CheckFault]:
     """An id at or above it will be given out again."""
     used = {
         "table_id": {*facts.infos(), *removed_infos(facts), *_created(facts)["table_id"]},
@@ -87,10 +91,10 @@ def below_sequence(facts: Facts) -> Iterator[Fault]:
         sequence = facts.get(SequenceKey(name))
         if sequence is not None and ids and max(ids) >= sequence.next:
             found = f"next is {sequence.next}, and {max(ids)} is taken"
-            yield Fault(str(SequenceKey(name)), found, f"above {max(ids)}")
+            yield CheckFault(str(SequenceKey(name)), found, f"above {max(ids)}")
 
 
-def _created(facts: Facts) -> dict[str, list[int]]:
+def _created(facts: CheckInput) -> dict[str, list[int]]:
     """Every id that the log has seen made, in order."""
     made: dict[str, list[int]] = {"table_id": [], "schema_id": [], "catalog_id": []}
     for _, update in sorted(facts.log().items()):
@@ -109,24 +113,24 @@ def _ids_of(entry: object) -> Iterator[tuple[str, int]]:
         yield "catalog_id", entry.info.catalog_id
 
 
-def never_again(facts: Facts) -> Iterator[Fault]:
+def never_again(facts: CheckInput) -> Iterator[CheckFault]:
     """An id that came twice would lead an old order, file or cache to a new table (G7)."""
     seen: set[tuple[str, int]] = set()
     for version, update in sorted(facts.log().items()):
         for one in (one for entry in update.entries for one in _ids_of(entry)):
             if one in seen:
                 found = f"{one[0]} {one[1]} is made a second time"
-                yield Fault(str(CatalogUpdateKey(version)), found, "an id that was never used")
+                yield CheckFault(str(CatalogUpdateKey(version)), found, "an id that was never used")
             seen.add(one)
     schemas = facts.of(SchemaNameKey)
     uses = Counter(info.schema_id for info in schemas.values())
     for key, info in schemas.items():
         if uses[info.schema_id] > 1:
             found = f"schema id {info.schema_id}, as another schema has"
-            yield Fault(str(key), found, "an id of its own")
+            yield CheckFault(str(key), found, "an id of its own")
 
 
-def removed_regions(facts: Facts) -> Iterator[Fault]:
+def removed_regions(facts: CheckInput) -> Iterator[CheckFault]:
     """A dropped table keeps its claim on its folders."""
     living = {r.root: r.region_id for one in facts.routes().values() for r in one.region_routes}
     for table_id, removed in removed_routes(facts).items():
@@ -134,13 +138,15 @@ def removed_regions(facts: Facts) -> Iterator[Fault]:
             other = living.get(region.root)
             if other is not None and other != region.region_id:
                 found = f"{region.root} is the root of region {other} too"
-                yield Fault(str(RemovedTableRouteKey(table_id)), found, "claimed by one of them")
+                yield CheckFault(
+                    str(RemovedTableRouteKey(table_id)), found, "claimed by one of them"
+                )
 
 
 RULES = (
-    Rule("removed-whole", 2, "info, route and name of a dropped table stand together", whole),
-    Rule("removed-living", 2, "a dropped table does not also live", living_too),
-    Rule("removed-roots", 6, "nobody uses the folders of a dropped table", removed_regions),
-    Rule("id-sequence", 2, "every id that was used is below its sequence", below_sequence),
-    Rule("id-once", 2, "no id is used twice", never_again),
+    CheckRule("removed-whole", 2, "info, route and name of a dropped table stand together", whole),
+    CheckRule("removed-living", 2, "a dropped table does not also live", living_too),
+    CheckRule("removed-roots", 6, "nobody uses the folders of a dropped table", removed_regions),
+    CheckRule("id-sequence", 2, "every id that was used is below its sequence", below_sequence),
+    CheckRule("id-once", 2, "no id is used twice", never_again),
 )

@@ -18,33 +18,33 @@ from keys.model.tables import (
     TableNameKey,
     TableRouteKey,
 )
-from metasrv.check.facts import Facts
-from metasrv.check.rule import Fault, Rule
+from metasrv.check.check_input import CheckInput
+from metasrv.check.rule import CheckFault, CheckRule
 from metasrv_base.elements.states import ElementState
 from metasrv_base.ids import TableId, region_id
 
 DATANODE = "datanode"
 
 
-def names(facts: Facts) -> Iterator[Fault]:
+def names(facts: CheckInput) -> Iterator[CheckFault]:
     infos = facts.infos()
     for key, value in facts.of(TableNameKey).items():
         info = infos.get(value.table_id)
         if info is not None and _name(info) != key:
             right = f"no such key: that table is {_name(info)}"
-            yield Fault(str(key), f"table {value.table_id}", right)
+            yield CheckFault(str(key), f"table {value.table_id}", right)
         elif not _stands(facts, value.table_id):
-            yield Fault(str(key), f"table {value.table_id}, which is not there", "no such key")
+            yield CheckFault(str(key), f"table {value.table_id}, which is not there", "no such key")
     for table_id, info in infos.items():
         holder = facts.get(_name(info))
         if not facts.has(_name(info)):
-            yield Fault(str(_name(info)), "missing", f"table {table_id}, whose name it is")
+            yield CheckFault(str(_name(info)), "missing", f"table {table_id}, whose name it is")
         elif holder is not None and holder.table_id != table_id:
             found = f"named {info.full_name}, as table {holder.table_id} is"
-            yield Fault(str(TableInfoKey(table_id)), found, "a name of its own")
+            yield CheckFault(str(TableInfoKey(table_id)), found, "a name of its own")
 
 
-def _stands(facts: Facts, table_id: int) -> bool:
+def _stands(facts: CheckInput, table_id: int) -> bool:
     """Whether anything is left of a table; what is missing of it, `halves` says."""
     return facts.has(TableInfoKey(table_id)) or facts.has(TableRouteKey(table_id))
 
@@ -53,16 +53,16 @@ def _name(info: TableInfo) -> TableNameKey:
     return TableNameKey(info.catalog, info.schema_name, info.name)
 
 
-def halves(facts: Facts) -> Iterator[Fault]:
+def halves(facts: CheckInput) -> Iterator[CheckFault]:
     for table_id in sorted({*facts.infos(), *facts.routes()}):
         info, route = TableInfoKey(table_id), TableRouteKey(table_id)
         if not facts.has(route):
-            yield Fault(str(route), "missing", f"the route of {info}")
+            yield CheckFault(str(route), "missing", f"the route of {info}")
         if not facts.has(info):
-            yield Fault(str(info), "missing", f"what {route} is the route of")
+            yield CheckFault(str(info), "missing", f"what {route} is the route of")
 
 
-def reverse_index(facts: Facts) -> Iterator[Fault]:
+def reverse_index(facts: CheckInput) -> Iterator[CheckFault]:
     stored = {cast("DatanodeTableKey", k): v for k, v in facts.of(DatanodeTableKey).items()}
     routes = facts.routes()
     for table_id, route in routes.items():
@@ -71,30 +71,30 @@ def reverse_index(facts: Facts) -> Iterator[Fault]:
             right = DatanodeTable(table_id=table_id, version=route.version, regions=numbers)
             found = stored.get(key)
             if found is None and not facts.has(key):
-                yield Fault(str(key), "missing", _said(right))
+                yield CheckFault(str(key), "missing", _said(right))
             elif found is not None and found != right:
-                yield Fault(str(key), _said(found), _said(right))
+                yield CheckFault(str(key), _said(found), _said(right))
     for key, value in stored.items():
         kept = routes.get(key.table_id)
         if kept is None and _stands(facts, key.table_id):
             continue
         if kept is None or key.node not in kept.numbers_by_node():
             why = f"{TableRouteKey(key.table_id)} names no region there"
-            yield Fault(str(key), _said(value), f"no such key: {why}")
+            yield CheckFault(str(key), _said(value), f"no such key: {why}")
 
 
 def _said(value: DatanodeTable) -> str:
     return f"version {value.version}, regions {list(value.regions)}"
 
 
-def known_nodes(facts: Facts) -> Iterator[Fault]:
+def known_nodes(facts: CheckInput) -> Iterator[CheckFault]:
     for table_id, route in facts.routes().items():
         for node in sorted(route.numbers_by_node()):
             if not facts.has(NodeKey(DATANODE, node)):
-                yield Fault(str(TableRouteKey(table_id)), f"node {node}", "a registered node")
+                yield CheckFault(str(TableRouteKey(table_id)), f"node {node}", "a registered node")
 
 
-def region_ids(facts: Facts) -> Iterator[Fault]:
+def region_ids(facts: CheckInput) -> Iterator[CheckFault]:
     infos = facts.infos()
     for table_id, route in facts.routes().items():
         key, info = str(TableRouteKey(table_id)), infos.get(table_id)
@@ -102,18 +102,18 @@ def region_ids(facts: Facts) -> Iterator[Fault]:
         count = info.partition.regions if info else len(found)
         right = [str(region_id(TableId(table_id), number)) for number in range(count)]
         if found != right:
-            yield Fault(key, f"regions {found}", f"{right}, as many as the partition rule has")
+            yield CheckFault(key, f"regions {found}", f"{right}, as many as the partition rule has")
 
 
-def epochs(facts: Facts) -> Iterator[Fault]:
+def epochs(facts: CheckInput) -> Iterator[CheckFault]:
     for table_id, route in facts.routes().items():
         for region in route.region_routes:
             if region.epoch < 1:
                 found = f"region {region.region_id} at epoch {region.epoch}"
-                yield Fault(str(TableRouteKey(table_id)), found, "epochs from 1")
+                yield CheckFault(str(TableRouteKey(table_id)), found, "epochs from 1")
 
 
-def region_roots(facts: Facts) -> Iterator[Fault]:
+def region_roots(facts: CheckInput) -> Iterator[CheckFault]:
     """Epochs and fences protect a folder only if one region alone writes to it."""
     used = Counter(r.root for route in facts.routes().values() for r in route.region_routes)
     for table_id, route in facts.routes().items():
@@ -121,35 +121,37 @@ def region_roots(facts: Facts) -> Iterator[Fault]:
         for region in route.region_routes:
             if used[region.root] > 1:
                 found = f"{region.root} is the root of {used[region.root]} regions"
-                yield Fault(key, found, "a folder for each region")
+                yield CheckFault(key, found, "a folder for each region")
             if region.root in region.borrows:
                 found = f"region {region.region_id} borrows {region.root}"
-                yield Fault(key, found, "the roots of earlier leaders, not its own")
+                yield CheckFault(key, found, "the roots of earlier leaders, not its own")
 
 
-def announcements(facts: Facts) -> Iterator[Fault]:
+def announcements(facts: CheckInput) -> Iterator[CheckFault]:
     for table_id, route in facts.routes().items():
         for region in route.region_routes:
             if region.state is RegionState.OPEN and not region.announced:
                 found = f"region {region.region_id} is open and not announced"
-                yield Fault(str(TableRouteKey(table_id)), found, "announced when it opens")
+                yield CheckFault(str(TableRouteKey(table_id)), found, "announced when it opens")
 
 
-def schemas(facts: Facts) -> Iterator[Fault]:
+def schemas(facts: CheckInput) -> Iterator[CheckFault]:
     for table_id, info in facts.infos().items():
         key = SchemaNameKey(info.catalog, info.schema_name)
         if not facts.has(key):
-            yield Fault(str(key), "missing", f"the schema of {TableInfoKey(table_id)}")
+            yield CheckFault(str(key), "missing", f"the schema of {TableInfoKey(table_id)}")
     for schema in facts.of(SchemaNameKey).values():
         if not facts.has(CatalogNameKey(schema.catalog)):
             name = f"{schema.catalog}.{schema.name}"
-            yield Fault(str(CatalogNameKey(schema.catalog)), "missing", f"the catalog of {name}")
+            yield CheckFault(
+                str(CatalogNameKey(schema.catalog)), "missing", f"the catalog of {name}"
+            )
 
 
-def elements(facts: Facts) -> Iterator[Fault]:
+def elements(facts: CheckInput) -> Iterator[CheckFault]:
     for table_id, info in facts.infos().items():
         for found, right in _own_faults(info):
-            yield Fault(str(TableInfoKey(table_id)), found, right)
+            yield CheckFault(str(TableInfoKey(table_id)), found, right)
 
 
 def _own_faults(info: TableInfo) -> Iterator[tuple[str, str]]:
@@ -169,10 +171,10 @@ def _own_faults(info: TableInfo) -> Iterator[tuple[str, str]]:
         yield f"{found}, version {info.version}", "a floor not above the version, versions from 1"
 
 
-def online(facts: Facts) -> Iterator[Fault]:
+def online(facts: CheckInput) -> Iterator[CheckFault]:
     for table_id, info in facts.infos().items():
         for found, right in _online_faults(info):
-            yield Fault(str(TableInfoKey(table_id)), found, right)
+            yield CheckFault(str(TableInfoKey(table_id)), found, right)
 
 
 def _online_faults(info: TableInfo) -> Iterator[tuple[str, str]]:
@@ -200,15 +202,15 @@ def _online_faults(info: TableInfo) -> Iterator[tuple[str, str]]:
             yield f"{one.name} is {one.state}", f"a state of a {graph_of(one).name}"
 
 
-def opening(facts: Facts) -> Iterator[Fault]:
+def opening(facts: CheckInput) -> Iterator[CheckFault]:
     """Otherwise nobody would ever open it (G9)."""
     for _, region in facts.settled():
         if region.state is RegionState.OPENING:
             found = f"opening at {region.leader}, and no procedure lives that opens it"
-            yield Fault(f"region {region.region_id}", found, "open, or opened by a procedure")
+            yield CheckFault(f"region {region.region_id}", found, "open, or opened by a procedure")
 
 
-def leaving(facts: Facts) -> Iterator[Fault]:
+def leaving(facts: CheckInput) -> Iterator[CheckFault]:
     """Otherwise it would stay hidden, with all that it holds, for ever."""
     records = facts.records()
     marked = {str(key): value.dropping for key, value in facts.of(CatalogNameKey).items()}
@@ -216,34 +218,38 @@ def leaving(facts: Facts) -> Iterator[Fault]:
     for key, procedure in marked.items():
         if procedure is not None and procedure not in records:
             found = f"being dropped by {procedure}, which does not live"
-            yield Fault(key, found, "dropped by a living procedure")
+            yield CheckFault(key, found, "dropped by a living procedure")
 
 
-def lost(facts: Facts) -> Iterator[Fault]:
+def lost(facts: CheckInput) -> Iterator[CheckFault]:
     """Never replaced by an empty region, and never quiet (P5)."""
     for route in facts.routes().values():
         for region in route.region_routes:
             if region.state is RegionState.LOST:
                 subject = f"region {region.region_id}"
-                yield Fault(subject, f"lost at {region.leader}: {region.root}", _HEAL)
+                yield CheckFault(subject, f"lost at {region.leader}: {region.root}", _HEAL)
 
 
 _HEAL = "put its storage back and retry the failover"
 
 
 RULES = (
-    Rule("table-name", 2, "TableName and TableInfo name each other, one to one", names),
-    Rule("table-whole", 2, "TableInfo and TableRoute exist together", halves),
-    Rule("table-reverse", 2, "DatanodeTable is the reverse of TableRoute", reverse_index),
-    Rule("route-nodes", 2, "a route names registered nodes", known_nodes),
-    Rule("region-ids", 2, "region ids are dense and as many as the partition has", region_ids),
-    Rule("region-epoch", 6, "epochs begin at 1", epochs),
-    Rule("region-root", 6, "each region has a root of its own", region_roots),
-    Rule("region-announced", 6, "an open region has been announced", announcements),
-    Rule("table-schema", 2, "the schema of a table and the catalog of a schema exist", schemas),
-    Rule("table-elements", 5, "columns, keys, partition and versions of a table fit", elements),
-    Rule("table-online", 5, "ids of elements are taken once, their states are legal", online),
-    Rule("region-opening", 1, "a region that is opening is opened by a procedure", opening),
-    Rule("drop-unfinished", 1, "what is being dropped is dropped by a procedure", leaving),
-    Rule("region-lost", 6, "no region is lost", lost),
+    CheckRule("table-name", 2, "TableName and TableInfo name each other, one to one", names),
+    CheckRule("table-whole", 2, "TableInfo and TableRoute exist together", halves),
+    CheckRule("table-reverse", 2, "DatanodeTable is the reverse of TableRoute", reverse_index),
+    CheckRule("route-nodes", 2, "a route names registered nodes", known_nodes),
+    CheckRule("region-ids", 2, "region ids are dense and as many as the partition has", region_ids),
+    CheckRule("region-epoch", 6, "epochs begin at 1", epochs),
+    CheckRule("region-root", 6, "each region has a root of its own", region_roots),
+    CheckRule("region-announced", 6, "an open region has been announced", announcements),
+    CheckRule(
+        "table-schema", 2, "the schema of a table and the catalog of a schema exist", schemas
+    ),
+    CheckRule(
+        "table-elements", 5, "columns, keys, partition and versions of a table fit", elements
+    ),
+    CheckRule("table-online", 5, "ids of elements are taken once, their states are legal", online),
+    CheckRule("region-opening", 1, "a region that is opening is opened by a procedure", opening),
+    CheckRule("drop-unfinished", 1, "what is being dropped is dropped by a procedure", leaving),
+    CheckRule("region-lost", 6, "no region is lost", lost),
 )

@@ -21,7 +21,7 @@ from metasrv_base.wire.api.procedures import ProcedureBody
 AFTER_MS = 1_000
 
 
-class Bar:
+class ProgressBar:
     """One bar. `total` None: it is not known how far there is to go."""
 
     def __init__(self, progress: Progress, words: str, after_ms: int) -> None:
@@ -55,7 +55,7 @@ class Bar:
 
 
 @contextmanager
-def bar(words: str, *, at_once: bool = False) -> Iterator[Bar]:
+def bar(words: str, *, at_once: bool = False) -> Iterator[ProgressBar]:
     """`at_once`: it is known that it takes longer than a second. Gone when the block ends."""
     progress = Progress(
         SpinnerColumn(),
@@ -67,7 +67,7 @@ def bar(words: str, *, at_once: bool = False) -> Iterator[Bar]:
         console=Console(stderr=True),
         transient=True,
     )
-    found = Bar(progress, words, 0 if at_once else AFTER_MS)
+    found = ProgressBar(progress, words, 0 if at_once else AFTER_MS)
     try:
         found.look()
         yield found

@@ -22,14 +22,14 @@ SCHEMA = "main.nyc"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceTable:
     """One table of the source and how it is stored."""
 
     rows: pa.Table
     spec: TableSpec
 
 
-def read_sources(rows_max: int | None) -> tuple[Source, Source]:
+def read_sources(rows_max: int | None) -> tuple[SourceTable, SourceTable]:
     """Flights and weather, at most *rows_max* rows of each. Raises ValueError for a broken file."""
     folder = _folder()
     packed = zipfile.ZipFile(folder / "flights.csv.zip").read("flights.csv")
@@ -41,8 +41,8 @@ def read_sources(rows_max: int | None) -> tuple[Source, Source]:
         bounds=tuple((f"2013-{month:02}-01T00:00:00Z",) for month in (4, 7, 10)),
     )
     return (
-        Source(flights, infer_spec("flights", flights.schema, ["id"], partitions=4)),
-        Source(
+        SourceTable(flights, infer_spec("flights", flights.schema, ["id"], partitions=4)),
+        SourceTable(
             weather,
             infer_spec("weather", weather.schema, ["time_hour", "id"]).model_copy(
                 update={"partition": by_quarter}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metasrv.demo.page import Bars, DemoFailed, Page
+from metasrv.demo.page import Bars, DemoFailed, DemoPage
 from metasrv.demo.traffic import FIRST_ID, Traffic
 from metasrv.playground.playground import Playground
 from metasrv.sdk.client import AsyncClient
@@ -36,7 +36,7 @@ STATEMENTS = 6
 class OnlineChanges:
     """Each method raises DemoFailed if what it promises is not so."""
 
-    page: Page
+    page: DemoPage
     cluster: Playground
     client: AsyncClient
     clock: Clock

@@ -10,20 +10,20 @@ from rich.table import Table
 from metasrv_base.clock import Clock
 
 
-class Bar(Protocol):
+class DemoBar(Protocol):
     """A progress bar of whoever shows the page."""
 
     def tell(self, words: str, done: int, total: int | None) -> None: ...
 
 
-Bars = Callable[[str], AbstractContextManager[Bar]]
+Bars = Callable[[str], AbstractContextManager[DemoBar]]
 
 
 class DemoFailed(Exception):
     """Something the demo promised was not so; the text says what."""
 
 
-class Page:
+class DemoPage:
     """The console, and every figure worth repeating at the end."""
 
     def __init__(self, clock: Clock) -> None:

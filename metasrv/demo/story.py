@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from metasrv.demo.data import SCHEMA, Source
+from metasrv.demo.data import SCHEMA, SourceTable
 from metasrv.demo.online import OnlineChanges
-from metasrv.demo.page import Bars, DemoFailed, Page
+from metasrv.demo.page import Bars, DemoFailed, DemoPage
 from metasrv.demo.writer import Writer
 from metasrv.playground.playground import Playground
 from metasrv.sdk.client import AsyncClient
@@ -37,12 +37,12 @@ WRITABLE_MS_MAX = 30_000  # G36
 class Story:
     """One telling. Each chapter raises DemoFailed if what it promises is not so."""
 
-    page: Page
+    page: DemoPage
     cluster: Playground
     client: AsyncClient
     clock: Clock
-    flights: Source
-    weather: Source
+    flights: SourceTable
+    weather: SourceTable
     bars: Bars
 
     async def tell(self) -> None:
@@ -79,7 +79,7 @@ class Story:
         for source in (self.flights, self.weather):
             await self._load(source)
 
-    async def _load(self, source: Source) -> None:
+    async def _load(self, source: SourceTable) -> None:
         name, total = source.spec.name, source.rows.num_rows
         before = self.clock.mono_ms()
         with self.bars(f"loading {name}") as shown:

@@ -18,7 +18,7 @@ FloorOf: TypeAlias = Callable[[int], int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
+class AuditViolation:
     """A holder that uses a version which had been given up."""
 
     holder: str
@@ -36,12 +36,12 @@ class SchemaAudit:
     """Pins that were looked at."""
     found: int = 0
     """Violations, those that are over too."""
-    _standing: dict[tuple[str, int], Violation] = field(default_factory=dict)
+    _standing: dict[tuple[str, int], AuditViolation] = field(default_factory=dict)
     """By holder and table."""
 
     def heard(
         self, holder: str, before: Mapping[int, Pin], now: Iterable[Pin], floor_of: FloorOf
-    ) -> tuple[Violation, ...]:
+    ) -> tuple[AuditViolation, ...]:
         """The new ones in what *holder* says *now*, which has said *before* until then."""
         found = []
         for pin in now:
@@ -51,7 +51,7 @@ class SchemaAudit:
             was_there = known is not None and known.schema_version <= pin.schema_version
             if floor is not None and pin.schema_version < floor and not was_there:
                 found.append(
-                    Violation(holder, pin.table_id, pin.schema_version, floor, pin.transaction)
+                    AuditViolation(holder, pin.table_id, pin.schema_version, floor, pin.transaction)
                 )
         self._standing.update({(one.holder, one.table_id): one for one in found})
         self.found += len(found)
@@ -61,7 +61,7 @@ class SchemaAudit:
         """Its registration has ended, or is another process's now."""
         self._standing = {key: one for key, one in self._standing.items() if key[0] != holder}
 
-    def standing(self) -> tuple[Violation, ...]:
+    def standing(self) -> tuple[AuditViolation, ...]:
         return tuple(self._standing.values())
 
     def must_hold(self, table_id: int) -> None:

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from keys.catalog.catalog import Table
+from keys.catalog.catalog import CatalogTable
 from keys.catalog.follower import Follower
 from keys.commit.committer import Committer, StaleRead
 from keys.commit.txn import Txn, snapshot
 from keys.key import Range
 from keys.model.cluster import Candidate, CandidateKey
-from keys.model.holders import Holder, HolderKey
-from keys.model.transitions import Late, Went
+from keys.model.holders import HolderKey, HolderRecord
+from keys.model.transitions import LateHolder, Went
 from keys.store.kv import KeyValue, Kv
 from keys.store.readable import Tell, readable, untold
 from keys.store.scan import scan
 from metasrv.holders.audit import SchemaAudit
-from metasrv.holders.book import HolderBook, Wait
+from metasrv.holders.holder_registry import HolderRegistry, Wait
 from metasrv_base.clock import Clock
 from metasrv_base.errors import Conflict, Corrupt, MetaError
 from metasrv_base.wire.frontend.holders import (
@@ -42,7 +42,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class SchemaLeaseTiming:
     """Settings of one cluster, in ms; their relations are checked at start
     (metasrv/program/config.py).
     """
@@ -69,8 +69,8 @@ class HolderSync:
     committer: Committer
     follower: Follower
     clock: Clock
-    book: HolderBook
-    timing: Timing
+    book: HolderRegistry
+    timing: SchemaLeaseTiming
     audit: SchemaAudit = field(default_factory=SchemaAudit)
     _listeners: list[Callable[[int], None]] = field(default_factory=list)
 
@@ -92,7 +92,7 @@ class HolderSync:
             with suppress(Corrupt):  # a key that is no holder's
                 self.book.found(_unknown(HolderKey.parse(item.key).holder))
 
-        for row in readable(HolderKey, Holder, items, skip):
+        for row in readable(HolderKey, HolderRecord, items, skip):
             self.book.found(row.value)
 
     async def run(self) -> None:
@@ -111,7 +111,7 @@ class HolderSync:
         without finding this one waits for no newer one.
         """
         self._same_cluster(request.cluster_id or self.cluster_id)
-        holder = Holder(
+        holder = HolderRecord(
             holder_id=request.holder_id,
             incarnation=request.incarnation,
             address=request.address,
@@ -196,11 +196,11 @@ class HolderSync:
     async def drained(self, table_id: int, schema_version: int | None) -> Drain:
         began_ms, over = self.clock.mono_ms(), asyncio.Event()
         await self._followed(table_id, schema_version)
-        wait, late = self._wait(table_id, schema_version, over.set), list[Late]()
+        wait, late = self._wait(table_id, schema_version, over.set), list[LateHolder]()
 
         def note(holder_id: str, went: Went, transaction: str | None) -> None:
             ms = self.clock.mono_ms() - began_ms
-            late.append(Late(holder=holder_id, ms=ms, went=went, transaction=transaction))
+            late.append(LateHolder(holder=holder_id, ms=ms, went=went, transaction=transaction))
 
         wait.went = note
         assert wait.need <= self.follower.catalog.version, "waits for what is not published"
@@ -239,7 +239,7 @@ class HolderSync:
             need = self._published_at(table, schema_version)
         return Wait(table_id, schema_version or ANY_VERSION, need, over)
 
-    def _published_at(self, table: Table, schema_version: int) -> int:
+    def _published_at(self, table: CatalogTable, schema_version: int) -> int:
         """From change to change of the table back to the one that published it, or to the oldest
         that is kept: what came later, a floor or a route, nobody has to know."""
         version = table.catalog_version
@@ -252,7 +252,7 @@ class HolderSync:
 
     # The store ----------------------------------------------------------------------------------
 
-    async def _end(self, holder: Holder) -> None:
+    async def _end(self, holder: HolderRecord) -> None:
         """Tried again at the next look if it cannot be done now."""
         try:
             await self._remove(holder.holder_id, holder.incarnation)
@@ -277,13 +277,13 @@ class HolderSync:
             else:
                 self.book.stays(holder_id, incarnation)
 
-    async def _store(self, holder: Holder) -> None:
+    async def _store(self, holder: HolderRecord) -> None:
         """Raises as `_write`, and Unavailable("storage-full")."""
         self.committer.must_have_space()
         await self._write(holder.holder_id, lambda stored: holder)
 
     async def _write(
-        self, holder_id: str, change: Callable[[Holder | None], Holder | None]
+        self, holder_id: str, change: Callable[[HolderRecord | None], HolderRecord | None]
     ) -> None:
         """What *change* makes of the stored registration, judged anew after a race; None: deleted.
 
@@ -315,11 +315,13 @@ class HolderSync:
             raise Conflict("wrong-cluster", expected=self.cluster_id, found=cluster_id)
 
 
-def _unknown(holder_id: str) -> Holder:
+def _unknown(holder_id: str) -> HolderRecord:
     """A registration that cannot be read."""
-    return Holder(holder_id=holder_id, incarnation="", address="", version="", registered_at_ms=0)
+    return HolderRecord(
+        holder_id=holder_id, incarnation="", address="", version="", registered_at_ms=0
+    )
 
 
-def _without(stored: Holder | None, incarnation: str) -> Holder | None:
+def _without(stored: HolderRecord | None, incarnation: str) -> HolderRecord | None:
     """A newer incarnation stays."""
     return None if stored is None or stored.incarnation == incarnation else stored

@@ -12,22 +12,22 @@ MEMORY = frozenset({"tmpfs", "ramfs"})
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RootVerdict:
     """Whether a root qualifies, and the reason in words."""
 
     ok: bool
     why: str
 
 
-def judge(kind: str | None) -> Verdict:
+def judge(kind: str | None) -> RootVerdict:
     """By the kind of file system. An unknown kind does not qualify: two nodes may see it apart."""
     if kind is None:
-        return Verdict(False, "the kind of its file system is not known")
+        return RootVerdict(False, "the kind of its file system is not known")
     if kind in LOCAL:
-        return Verdict(True, f"{kind}: one host's disk")
+        return RootVerdict(True, f"{kind}: one host's disk")
     if kind in MEMORY:
-        return Verdict(True, f"{kind}: for tests only, it does not outlive the host")
-    return Verdict(False, f"{kind}: not known to show every node the same files at once (P5)")
+        return RootVerdict(True, f"{kind}: for tests only, it does not outlive the host")
+    return RootVerdict(False, f"{kind}: not known to show every node the same files at once (P5)")
 
 
 def kind_of(folder: str, mountinfo: str) -> str | None:
@@ -49,7 +49,7 @@ def kind_of(folder: str, mountinfo: str) -> str | None:
     return best[1] if best else None
 
 
-def try_out(folder: Path) -> Verdict:
+def try_out(folder: Path) -> RootVerdict:
     """Do there what a takeover does: create exclusively, sync the file, sync the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     probe = folder / f".probe-{os.getpid()}"
@@ -66,7 +66,7 @@ def try_out(folder: Path) -> Verdict:
         finally:
             os.close(folder_opened)
     except OSError as error:
-        return Verdict(False, f"cannot create and sync a file there: {error.strerror}")
+        return RootVerdict(False, f"cannot create and sync a file there: {error.strerror}")
     finally:
         probe.unlink(missing_ok=True)
-    return Verdict(True, "files can be created exclusively and synced")
+    return RootVerdict(True, "files can be created exclusively and synced")

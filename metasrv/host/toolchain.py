@@ -20,7 +20,7 @@ Version = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Candidate:
+class FoundProgram:
     """A program that was found, and what it printed when asked for its version."""
 
     source: str
@@ -119,7 +119,7 @@ def etcd_flaw(version: Version) -> str:
     return ""
 
 
-def choose_java(found: Iterable[Candidate]) -> Tool | None:
+def choose_java(found: Iterable[FoundProgram]) -> Tool | None:
     """The first that is new enough; the order of candidates is the order of preference."""
     passed_over: list[str] = []
     for one in found:
@@ -130,7 +130,7 @@ def choose_java(found: Iterable[Candidate]) -> Tool | None:
     return None
 
 
-def choose_etcd(found: Iterable[Candidate], *, last_resort: Candidate | None) -> Tool | None:
+def choose_etcd(found: Iterable[FoundProgram], *, last_resort: FoundProgram | None) -> Tool | None:
     """The first without a flaw; else the wheel, which is good enough for a demo and says so."""
     passed_over: list[str] = []
     for one in found:

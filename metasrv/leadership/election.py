@@ -13,8 +13,8 @@ from typing import ClassVar
 import structlog
 from pydantic import ConfigDict
 
-from keys.model.cluster import Candidate, CandidateKey, Leader, LeaderKey
-from keys.store.kv import Answer, Compare, Get, KeyValue, Kv, LeaseId, Put, Request
+from keys.model.cluster import Candidate, CandidateKey, LeaderKey, LeaderRecord
+from keys.store.kv import Compare, Get, KeyValue, Kv, LeaseId, Put, Request, TxnAnswer
 from keys.value import NewerFormat, decode, encode
 from metasrv_base.clock import Clock
 from metasrv_base.errors import Conflict, Unavailable, Unknown
@@ -28,21 +28,21 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ServerIdentity:
     server: str
     url: str
     version: str
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class ElectionTiming:
     ttl_ms: int
     keep_alive_ms: int
     deadline_ms: int
 
 
 @dataclass(slots=True)
-class Session:
+class ElectionSession:
     """A lease of this server, and until when it surely lives."""
 
     lease: LeaseId
@@ -58,31 +58,31 @@ class SessionLost(Conflict):
 class Election:
     """Campaigns for one server. `on_leader` hears who leads, whenever that changes."""
 
-    def __init__(self, kv: Kv, clock: Clock, me: Identity, timing: Timing) -> None:
+    def __init__(self, kv: Kv, clock: Clock, me: ServerIdentity, timing: ElectionTiming) -> None:
         self._kv = kv
         self._clock = clock
         self._me = me
         self._timing = timing
-        self._session: Session | None = None
+        self._session: ElectionSession | None = None
 
     def is_valid(self) -> bool:
         """Whether our lease surely lives: nothing is granted in its name once it may not."""
         session = self._session
         return session is not None and self._clock.mono_ms() < session.valid_until_ms
 
-    async def open_session(self) -> Session:
+    async def open_session(self) -> ElectionSession:
         """A new lease, with our candidate key under it. Raises Unknown or Unavailable."""
         before = self._clock.mono_ms()
         deadline_ms = self._timing.deadline_ms
         lease = await self._kv.grant(self._timing.ttl_ms, deadline_ms=deadline_ms)
-        self._session = Session(lease, self._end_of(before))
+        self._session = ElectionSession(lease, self._end_of(before))
         key = CandidateKey(self._me.server)
         value = Candidate(server=self._me.server, url=self._me.url, version=self._me.version)
         put = Request(writes=(Put(bytes(key), encode(value), lease),))
         await self._kv.txn(put, deadline_ms=deadline_ms)
         return self._session
 
-    async def keep_alive(self, session: Session) -> None:
+    async def keep_alive(self, session: ElectionSession) -> None:
         """Renews for ever. Raises SessionLost before the lease can have ended.
 
         No try takes more than two thirds of the time that is left, and after one without an answer
@@ -108,20 +108,20 @@ class Election:
             session.valid_until_ms = self._end_of(before)
             pause_ms = self._timing.keep_alive_ms
 
-    async def look(self) -> Leader | None:
+    async def look(self) -> LeaderRecord | None:
         """Who sits there now. Raises Unavailable."""
         key = LeaderKey()
         page = await self._kv.range(Get(bytes(key)), deadline_ms=self._timing.deadline_ms)
         return _seated(page.items[0]) if page.items else None
 
-    async def campaign(self, session: Session) -> Compare | None:
+    async def campaign(self, session: ElectionSession) -> Compare | None:
         """The fence, if we won; None if somebody sits there.
 
         An unknown outcome is settled by sending the same bytes again: whoever finds its own lease
         in the seat has won, at the revision found there.
         """
         key = bytes(LeaderKey())
-        mine = Leader(server=self._me.server, url=self._me.url, lease=str(session.lease))
+        mine = LeaderRecord(server=self._me.server, url=self._me.url, lease=str(session.lease))
         request = Request(
             compares=(Compare(key, 0),),
             writes=(Put(key, encode(mine), session.lease),),
@@ -136,7 +136,7 @@ class Election:
             return _fence(answer, mine)
         return None
 
-    async def resign(self, session: Session) -> None:
+    async def resign(self, session: ElectionSession) -> None:
         """Ends the lease, and with it the seat: the next leader need not wait for it."""
         self._session = None
         try:
@@ -148,7 +148,7 @@ class Election:
         return sent_ms + int(self._timing.ttl_ms * (1 - DRIFT)) - MARGIN_MS
 
 
-class _NewerLeader(Leader):
+class _NewerLeader(LeaderRecord):
     """A leader that is a newer version of this program: it leads all the same."""
 
     newest_format: ClassVar[int] = sys.maxsize
@@ -156,15 +156,15 @@ class _NewerLeader(Leader):
     model_config = ConfigDict(extra="ignore")
 
 
-def _seated(item: KeyValue) -> Leader:
+def _seated(item: KeyValue) -> LeaderRecord:
     key = str(LeaderKey())
     try:
-        return decode(Leader, item.value, key=key)
+        return decode(LeaderRecord, item.value, key=key)
     except NewerFormat:
         return decode(_NewerLeader, item.value, key=key)
 
 
-def _fence(answer: Answer, mine: Leader) -> Compare | None:
+def _fence(answer: TxnAnswer, mine: LeaderRecord) -> Compare | None:
     key = LeaderKey()
     if answer.succeeded:
         return Compare(bytes(key), answer.revision)
@@ -174,10 +174,10 @@ def _fence(answer: Answer, mine: Leader) -> Compare | None:
     return None
 
 
-Hear = Callable[[Leader | None], None]
+Hear = Callable[[LeaderRecord | None], None]
 
 
-async def win(election: Election, session: Session, clock: Clock, hear: Hear) -> Compare:
+async def win(election: Election, session: ElectionSession, clock: Clock, hear: Hear) -> Compare:
     """The fence, once the seat was free and we took it; *hear* is told who sits there meanwhile.
 
     Run it beside `keep_alive` of the same session, so that the end of the session ends it.

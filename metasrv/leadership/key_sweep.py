@@ -9,7 +9,7 @@ from keys.commit.committer import StaleRead
 from keys.commit.txn import Txn
 from keys.model.records import Idempotency, IdempotencyKey, ProcedureHistoryKey, ProcedureKey
 from keys.store.kv import TXN_OPS_MAX, Get, Request
-from keys.store.readable import Row, Tell, readable, untold
+from keys.store.readable import KeyRow, Tell, readable, untold
 from metasrv.leadership.retention import KEPT_MS_MIN
 from metasrv.leadership.term import Term
 from metasrv_base.ids import UUID_TEXT
@@ -17,7 +17,7 @@ from metasrv_base.ids import UUID_TEXT
 ROWS_MAX = (TXN_OPS_MAX - 8) // 3  # of one transaction: each compares three keys
 PAGES_MAX = 100  # of one look: 4,000 keys a minute
 
-Known = Row[IdempotencyKey, Idempotency]
+Known = KeyRow[IdempotencyKey, Idempotency]
 
 
 class KeySweep:

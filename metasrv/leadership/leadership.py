@@ -12,28 +12,28 @@ import structlog
 from keys.catalog.follower import Follower
 from keys.commit.bootstrap import bootstrap_request
 from keys.commit.committer import Committer
-from keys.commit.log_head import read_line
+from keys.commit.log_head import read_log_head
 from keys.commit.sequence import Sequences
-from keys.model.cluster import Cluster, ClusterKey
+from keys.model.cluster import ClusterKey, ClusterRecord
 from keys.store.kv import Compare, Get, Kv, Request
 from keys.store.reads import MergedReads
 from keys.value import decode
 from metasrv.adapters.http_nodes import HttpNodes
-from metasrv.holders.book import HolderBook
+from metasrv.holders.holder_registry import HolderRegistry
 from metasrv.holders.sync import HolderSync
-from metasrv.holders.sync import Timing as SchemaTiming
+from metasrv.holders.sync import SchemaLeaseTiming as SchemaTiming
 from metasrv.leadership.housekeeping import housekeeping
 from metasrv.leadership.retirement import retirement
 from metasrv.leadership.supervisor import Supervisor
-from metasrv.leadership.tally import Tally
+from metasrv.leadership.tally import HistoryTally
 from metasrv.leadership.term import Term
 from metasrv.leadership.tuning import Tuned
 from metasrv.leadership.unreadable import Unreadable
-from metasrv.nodes.book import NodeBook, Timing
 from metasrv.nodes.detector import PhiConfig
-from metasrv.nodes.leases import LeaseBook
+from metasrv.nodes.lease_table import LeaseTable
+from metasrv.nodes.node_liveness import HeartbeatTiming, NodeLiveness
 from metasrv.program.config import ServerConfig
-from metasrv.settings.settings import Settings
+from metasrv.settings.settings import SettingsStore
 from metasrv_base.clock import Clock
 from metasrv_base.errors import NotLeader, Unknown
 from metasrv_base.ids import Ids
@@ -42,7 +42,7 @@ from metasrv_base.token import OwnToken
 from procedures.context import Ports
 from procedures.kinds.registry import KINDS
 from procedures.locking.locks import route_key, table_key
-from procedures.machine import Lane
+from procedures.machine import AdmissionLane
 from procedures.ports import Jobs
 from procedures.scheduling.admission import Limits
 from procedures.scheduling.manager import Manager
@@ -51,7 +51,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class ServerDeps:
     """What a server has whether it leads or not."""
 
     config: ServerConfig
@@ -67,7 +67,7 @@ class World:
     """How nodes are reached. None: the network."""
 
 
-async def ensure_cluster(world: World, fence: Compare) -> Cluster:
+async def ensure_cluster(world: ServerDeps, fence: Compare) -> ClusterRecord:
     """The cluster under this prefix; the first leader of an empty one makes it."""
     key = ClusterKey()
     deadline_ms = world.config.store_deadline_ms
@@ -77,7 +77,7 @@ async def ensure_cluster(world: World, fence: Compare) -> Cluster:
         if not answer.succeeded:
             raise NotLeader(term=fence.mod_revision)
         if answer.ranges[0]:
-            return decode(Cluster, answer.ranges[0][0].value, key=str(key))
+            return decode(ClusterRecord, answer.ranges[0][0].value, key=str(key))
         first = bootstrap_request(fence, world.ids.procedure_id(), world.clock.wall_ms())
         try:
             done = await world.kv.txn(first, deadline_ms=deadline_ms)
@@ -89,16 +89,16 @@ async def ensure_cluster(world: World, fence: Compare) -> Cluster:
 
 
 @asynccontextmanager
-async def open_term(world: World, fence: Compare) -> AsyncIterator[Term]:
+async def open_term(world: ServerDeps, fence: Compare) -> AsyncIterator[Term]:
     """A term with all its parts, none of them running yet."""
     config = world.config
     cluster = await ensure_cluster(world, fence)
-    line = await read_line(world.kv, fence, deadline_ms=config.store_deadline_ms)
+    line = await read_log_head(world.kv, fence, deadline_ms=config.store_deadline_ms)
     committer = Committer(world.kv, world.clock, line, deadline_ms=config.store_deadline_ms)
     committer.on_update(world.follower.offer)
     await world.follower.wait_for(line.version, deadline_ms=config.leader_ttl_ms)
     unreadable = Unreadable()
-    settings = Settings(
+    settings = SettingsStore(
         world.kv, committer, world.clock, config.store_deadline_ms, unreadable=unreadable
     )
     await settings.load()
@@ -123,7 +123,7 @@ async def open_term(world: World, fence: Compare) -> AsyncIterator[Term]:
     tuned = Tuned(limits, config.phi_threshold, book, manager, ports.gate, ports.reorg_width)
     settings.listen(tuned.follow)
     sequences = Sequences(world.kv, committer, config.store_deadline_ms)
-    tally = Tally(fence.mod_revision)
+    tally = HistoryTally(fence.mod_revision)
     manager.on_end(tally.ended)
     try:
         yield Term(
@@ -145,19 +145,21 @@ async def open_term(world: World, fence: Compare) -> AsyncIterator[Term]:
 
 
 def _book(
-    world: World, cluster_id: str, committer: Committer, settings: Settings, busy: "_Busy"
-) -> NodeBook:
+    world: ServerDeps, cluster_id: str, committer: Committer, settings: SettingsStore, busy: "_Busy"
+) -> NodeLiveness:
     config = world.config
     now_ms = world.clock.mono_ms()
-    return NodeBook(
+    return NodeLiveness(
         cluster_id=cluster_id,
         kv=world.kv,
         committer=committer,
         follower=world.follower,
         clock=world.clock,
-        leases=LeaseBook(config.region_lease_ms, config.leader_ttl_ms, now_ms),
+        leases=LeaseTable(config.region_lease_ms, config.leader_ttl_ms, now_ms),
         settings=settings,
-        timing=Timing(config.heartbeat_ms, config.region_lease_ms, config.store_deadline_ms),
+        timing=HeartbeatTiming(
+            config.heartbeat_ms, config.region_lease_ms, config.store_deadline_ms
+        ),
         phi=PhiConfig(
             threshold=config.phi_threshold,
             first_interval_ms=config.heartbeat_ms,
@@ -168,7 +170,7 @@ def _book(
     )
 
 
-def _holders(world: World, cluster_id: str, committer: Committer) -> HolderSync:
+def _holders(world: ServerDeps, cluster_id: str, committer: Committer) -> HolderSync:
     config = world.config
     return HolderSync(
         cluster_id=cluster_id,
@@ -176,7 +178,7 @@ def _holders(world: World, cluster_id: str, committer: Committer) -> HolderSync:
         committer=committer,
         follower=world.follower,
         clock=world.clock,
-        book=HolderBook(config.schema_lease_ms, config.leader_ttl_ms, world.clock.mono_ms()),
+        book=HolderRegistry(config.schema_lease_ms, config.leader_ttl_ms, world.clock.mono_ms()),
         timing=SchemaTiming(
             config.schema_lease_ms, config.transaction_age_max_ms, config.store_deadline_ms
         ),
@@ -184,7 +186,7 @@ def _holders(world: World, cluster_id: str, committer: Committer) -> HolderSync:
 
 
 def _ports(
-    world: World, reads: MergedReads, book: NodeBook, nodes: HttpNodes, holders: HolderSync
+    world: ServerDeps, reads: MergedReads, book: NodeLiveness, nodes: HttpNodes, holders: HolderSync
 ) -> Ports:
     return Ports(
         kv=reads,
@@ -202,7 +204,7 @@ def _ports(
     )
 
 
-async def lead(world: World, fence: Compare, begin: Callable[[Term | None], None]) -> None:
+async def lead(world: ServerDeps, fence: Compare, begin: Callable[[Term | None], None]) -> None:
     """Leads until the fence or the session is lost. *begin* hears of the term, and of its end."""
     async with open_term(world, fence) as term:
         supervisor = Supervisor(
@@ -241,5 +243,5 @@ class _Busy:
 
 
 def _limits(config: ServerConfig) -> Limits:
-    running = {Lane.DDL: config.running_max, Lane.REPAIR: config.repair_max}
+    running = {AdmissionLane.DDL: config.running_max, AdmissionLane.REPAIR: config.repair_max}
     return Limits(running, config.queue_max, config.stalled_ms)

@@ -9,12 +9,12 @@ from heapq import nsmallest
 
 import structlog
 
-from keys.catalog.catalog import Catalog, Table
-from keys.model.records import Submission as Client
+from keys.catalog.catalog import Catalog, CatalogTable
+from keys.model.records import ClientRequirements as Client
 from metasrv.leadership.term import Term
 from metasrv_base.concurrency.turns import Turns, by_turns, slices
 from metasrv_base.errors import MetaError
-from procedures.engine.submit import Submission
+from procedures.engine.submit import SubmitRequest
 from procedures.kinds.tables.purge_table import PURGE_TABLE, PurgeTable
 
 UNDER_WAY_MAX = 32  # purges at once: what clients want goes first
@@ -24,10 +24,10 @@ log = structlog.get_logger()
 
 def due(
     catalog: Catalog, before_ms: int, away: Collection[str], limit: int
-) -> Turns[tuple[Table, ...]]:
+) -> Turns[tuple[CatalogTable, ...]]:
     """At most *limit* tables dropped at or before *before_ms*, the oldest drop first. *away*: nodes
     that are registered, and cannot be told anything now."""
-    first: list[tuple[int, int, Table]] = []
+    first: list[tuple[int, int, CatalogTable]] = []
     for tables in slices(catalog.all_dropped()):
         over = (
             (table.dropped_at_ms, table.info.table_id, table)
@@ -63,11 +63,11 @@ async def purge_dropped(term: Term, now_ms: int) -> int:
     return submitted
 
 
-async def _submit(term: Term, table: Table) -> bool:
+async def _submit(term: Term, table: CatalogTable) -> bool:
     info, state = table.info, PurgeTable.of(table)
     statement = {"automatic": "purge", "table": info.full_name}
     client = Client(submitted_by="metasrv", request_id="", statement=statement)
-    wish = Submission(term.ports.ids.procedure_id(), client, fingerprint="")
+    wish = SubmitRequest(term.ports.ids.procedure_id(), client, fingerprint="")
     try:
         await term.manager.submit(PURGE_TABLE, state, wish)
     except MetaError as error:

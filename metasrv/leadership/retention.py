@@ -13,7 +13,7 @@ from keys.commit.committer import StaleRead
 from keys.commit.txn import Txn
 from keys.key import Range
 from keys.model.records import Idempotency, IdempotencyKey, ProcedureHistory, ProcedureHistoryKey
-from keys.store.kv import TXN_OPS_MAX, Get, KeyValue, Page, Request
+from keys.store.kv import TXN_OPS_MAX, Get, KeyPage, KeyValue, Request
 from keys.store.readable import Tell, readable, untold
 from metasrv.leadership.tally import Due, History, PageSize, size_of
 from metasrv.leadership.term import Term
@@ -99,12 +99,12 @@ class Retention:
                 is_early = finished_ms > now_ms - KEPT_MS_MIN
                 yield Due(row.key, row.revision, size_of(row), last.client.idempotency, is_early)
 
-    async def _page(self, keys: Range) -> Page:
+    async def _page(self, keys: Range) -> KeyPage:
         page = await self._read(keys, self._size.rows)
         self._size.learn(page)
         return page
 
-    async def _read(self, keys: Range, rows: int) -> Page:
+    async def _read(self, keys: Range, rows: int) -> KeyPage:
         ports = self._term.ports
         return await ports.kv.range(
             Get(keys.start, keys.end, limit=rows), deadline_ms=ports.deadline_ms

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 import structlog
 
 from keys.catalog.follower import Follower
-from keys.model.records import Submission as Client
-from metasrv.nodes.book import NodeBook
+from keys.model.records import ClientRequirements as Client
 from metasrv.nodes.guard import guard
+from metasrv.nodes.node_liveness import NodeLiveness
 from metasrv.nodes.status import GONE, HeldBack, Hold, NodeState, NodeStatus
-from metasrv.settings.settings import Settings
+from metasrv.settings.settings import SettingsStore
 from metasrv_base.clock import Clock
 from metasrv_base.errors import MetaError
 from metasrv_base.ids import Ids
-from procedures.engine.submit import Submission
+from procedures.engine.submit import SubmitRequest
 from procedures.kinds.failover.failover_node import FAILOVER_NODE, FailoverNode
 from procedures.scheduling.manager import Manager
 
@@ -59,8 +59,8 @@ class Supervisor:
     clock: Clock
     ids: Ids
     follower: Follower
-    book: NodeBook
-    settings: Settings
+    book: NodeLiveness
+    settings: SettingsStore
     manager: Manager
     _held: Mapping[str, HeldBack] = field(default_factory=dict)
     _states: Mapping[str, NodeState] = field(default_factory=dict)
@@ -142,7 +142,7 @@ class Supervisor:
         state = FailoverNode(node=node, reason="no heartbeat")
         procedure = self.ids.procedure_id()
         try:
-            wish = Submission(procedure, client, fingerprint="")
+            wish = SubmitRequest(procedure, client, fingerprint="")
             await self.manager.submit(FAILOVER_NODE, state, wish)
         except MetaError as error:
             log.warning("failover_not_submitted", node=node, error=error.code)

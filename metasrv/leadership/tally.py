@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from keys.model.records import ProcedureHistory, ProcedureHistoryKey
-from keys.store.kv import Page
-from keys.store.readable import Row
+from keys.store.kv import KeyPage
+from keys.store.readable import KeyRow
 from keys.value import encode
 
 PAGE_BYTES = 1 << 20  # of one page; a page of one row may be as large as a transaction
@@ -14,7 +14,7 @@ FIRST_ROWS = 8
 COUNTED_ROWS_MAX = 1_000  # of a page that is only counted
 ENTRY_BYTES = 420  # of a history's key, of its idempotency key, and of what etcd adds to both
 
-History = Row[ProcedureHistoryKey, ProcedureHistory]
+History = KeyRow[ProcedureHistoryKey, ProcedureHistory]
 
 
 class Due(NamedTuple):
@@ -36,14 +36,14 @@ class PageSize:
     rows_max: int
     rows: int = FIRST_ROWS
 
-    def learn(self, page: Page) -> None:
+    def learn(self, page: KeyPage) -> None:
         size = sum(len(item.value) for item in page.items)
         fitting = self.rows * PAGE_BYTES // max(size, 1)
         self.rows = max(1, min(self.rows_max, 2 * self.rows, fitting))
 
 
 @dataclass(slots=True)
-class Tally:
+class HistoryTally:
     """Bytes of all histories. Those of this term are counted as they end; those of earlier terms
     by pages that somebody else reads, from the oldest on.
     """
@@ -59,7 +59,7 @@ class Tally:
     def ended(self, history: ProcedureHistory) -> None:
         self.size_bytes += ENTRY_BYTES + len(encode(history))
 
-    def count(self, page: Page) -> None:
+    def count(self, page: KeyPage) -> None:
         """*page* begins at `counted_to`."""
         before = (item for item in page.items if item.mod_revision <= self.term)
         self.size_bytes += sum(ENTRY_BYTES + len(item.value) for item in before)

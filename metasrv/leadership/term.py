@@ -9,9 +9,9 @@ from keys.commit.committer import Committer
 from keys.commit.sequence import Sequences
 from keys.store.kv import Compare
 from metasrv.holders.sync import HolderSync
-from metasrv.leadership.tally import Tally
-from metasrv.nodes.book import NodeBook
-from metasrv.settings.settings import Settings
+from metasrv.leadership.tally import HistoryTally
+from metasrv.nodes.node_liveness import NodeLiveness
+from metasrv.settings.settings import SettingsStore
 from procedures.context import Ports
 from procedures.scheduling.manager import Manager
 
@@ -26,10 +26,10 @@ class Term:
     sequences: Sequences
     manager: Manager
     ports: Ports
-    nodes: NodeBook
+    nodes: NodeLiveness
     holders: HolderSync
-    settings: Settings
-    tally: Tally
+    settings: SettingsStore
+    tally: HistoryTally
     ready: asyncio.Event
     """Set once every record has been read and its locks computed; nothing is admitted before."""
     background: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, replace
 
-from metasrv.nodes.book import NodeBook
+from metasrv.nodes.node_liveness import NodeLiveness
 from metasrv.settings.tunables import Tunables
 from procedures.elements.reorg_width import ReorgWidth
-from procedures.gate import Gate
-from procedures.machine import Lane
+from procedures.machine import AdmissionLane
+from procedures.pause_gate import PauseGate
 from procedures.scheduling.admission import Limits
 from procedures.scheduling.manager import Manager
 
@@ -17,9 +17,9 @@ class Tuned:
 
     limits: Limits
     phi_threshold: float
-    book: NodeBook
+    book: NodeLiveness
     manager: Manager
-    gate: Gate
+    gate: PauseGate
     reorg_width: ReorgWidth
 
     def follow(self, values: Tunables) -> None:
@@ -37,8 +37,8 @@ class Tuned:
 def limits_of(started: Limits, values: Tunables) -> Limits:
     running = {
         **started.running_max,
-        **({Lane.DDL: values.running_max} if values.running_max else {}),
-        **({Lane.REPAIR: values.repair_max} if values.repair_max else {}),
+        **({AdmissionLane.DDL: values.running_max} if values.running_max else {}),
+        **({AdmissionLane.REPAIR: values.repair_max} if values.repair_max else {}),
     }
     queue_max = values.queue_max or started.queue_max
     return replace(started, running_max=running, queue_max=queue_max)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from keys.catalog.catalog import Catalog, Table
-from keys.model.cluster import Node
+from keys.catalog.catalog import Catalog, CatalogTable
+from keys.model.cluster import NodeRecord
 from keys.model.records import ProcedureRecord
 from keys.model.tables import RegionRoute, RegionState
 from metasrv_base.concurrency.turns import Turns, slices
@@ -64,7 +64,7 @@ class Claims:
 
 
 def claims_on(
-    node: Node, catalog: Catalog, living: Iterable[tuple[str, ProcedureRecord]]
+    node: NodeRecord, catalog: Catalog, living: Iterable[tuple[str, ProcedureRecord]]
 ) -> Turns[Claims]:
     """Looks at every region there is: for a person who asks, or a node that is to go."""
     name = node.node_id
@@ -95,11 +95,11 @@ def claims_on(
     )
 
 
-def _dropped(table: Table, at_ms: int) -> DroppedTable:
+def _dropped(table: CatalogTable, at_ms: int) -> DroppedTable:
     return DroppedTable(table.info.table_id, table.info.full_name, at_ms)
 
 
-def _reads_from(region: RegionRoute, node: Node) -> bool:
+def _reads_from(region: RegionRoute, node: NodeRecord) -> bool:
     return any(root.startswith(f"{node.root}/") for root in region.borrows)
 
 

@@ -7,13 +7,13 @@ open; what it should not have, to close; what nobody has ever heard of, to drop.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from keys.catalog.catalog import Catalog, Table
+from keys.catalog.catalog import Catalog, CatalogTable
 from keys.model.tables import RegionRoute, RegionState
 from metasrv_base.concurrency.turns import slices
 from metasrv_base.ids import RegionId, table_of
 from metasrv_base.wire.node.nodes import Grant, RegionStat
 from metasrv_base.wire.node.orders import CloseRegion, DropRegion, Order
-from procedures.steps.opening import UNNUMBERED, open_order
+from procedures.steps.region_orders import UNNUMBERED, open_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def reconcile(
         yield Reconciled((), tuple(_surplus(current(), node, stats, is_busy, may_drop)))
 
 
-def _led(catalog: Catalog, node: str, table_id: int) -> list[tuple[Table, RegionRoute]]:
+def _led(catalog: Catalog, node: str, table_id: int) -> list[tuple[CatalogTable, RegionRoute]]:
     """Regions of a living table."""
     if table_id not in catalog.nodes.get(node, ()):
         return []
@@ -57,7 +57,7 @@ def _led(catalog: Catalog, node: str, table_id: int) -> list[tuple[Table, Region
 
 
 def _granted(
-    led: Sequence[tuple[Table, RegionRoute]], report: Mapping[str, RegionStat]
+    led: Sequence[tuple[CatalogTable, RegionRoute]], report: Mapping[str, RegionStat]
 ) -> Reconciled:
     grants: list[Grant] = []
     instructions: list[Order] = []

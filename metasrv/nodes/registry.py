@@ -7,8 +7,8 @@ from keys.commit.committer import Committer, StaleRead
 from keys.commit.txn import Txn, snapshot
 from keys.key import Range
 from keys.model.cluster import (
-    Node,
     NodeKey,
+    NodeRecord,
     Removal,
     RemovedNode,
     RemovedNodeKey,
@@ -36,11 +36,11 @@ class NodeRegistry:
     clock: Clock
     store_deadline_ms: int
 
-    async def nodes(self, tell: Tell) -> list[Node]:
+    async def nodes(self, tell: Tell) -> list[NodeRecord]:
         """The registered nodes, except those that cannot be read."""
         keys: Range = NodeKey.under(DATANODE)
         items, _ = await scan(self.kv, keys, deadline_ms=self.store_deadline_ms)
-        return [row.value for row in readable(NodeKey, Node, items, tell)]
+        return [row.value for row in readable(NodeKey, NodeRecord, items, tell)]
 
     async def removed(self, tell: Tell) -> list[RemovedNode]:
         """The records of removed nodes, except those that cannot be read."""
@@ -48,7 +48,7 @@ class NodeRegistry:
         items, _ = await scan(self.kv, keys, deadline_ms=self.store_deadline_ms)
         return [row.value for row in readable(RemovedNodeKey, RemovedNode, items, tell)]
 
-    async def enrol(self, request: RegisterRequest, by: str | None) -> Node:
+    async def enrol(self, request: RegisterRequest, by: str | None) -> NodeRecord:
         """The registration as it is stored: of a new node, of another process of a known one, or of
         one that was removed and comes back as a new one. *by*: as in `must_speak_for`.
 
@@ -56,7 +56,7 @@ class NodeRegistry:
         """
         made = _node_of(request, by, self.clock.wall_ms())
 
-        def enrolled(old: Node | None, removed: RemovedNode | None) -> Node:
+        def enrolled(old: NodeRecord | None, removed: RemovedNode | None) -> NodeRecord:
             if removed is None:
                 return made if old is None else _carried_on(made, old, request, by)
             if removed.node.incarnation == request.incarnation:
@@ -89,8 +89,8 @@ class NodeRegistry:
         return removed
 
     async def write(
-        self, node_id: str, change: Callable[[Node | None, RemovedNode | None], Node]
-    ) -> Node:
+        self, node_id: str, change: Callable[[NodeRecord | None, RemovedNode | None], NodeRecord]
+    ) -> NodeRecord:
         """Stores and returns the node that *change* makes; deletes the record of the removed node.
 
         *change* takes the stored node and the record of the removed node, each None if there is
@@ -111,7 +111,7 @@ class NodeRegistry:
         raise Conflict("object-locked", resource=f"node {node_id}")
 
 
-def must_speak_for(node: Node, by: str | None) -> None:
+def must_speak_for(node: NodeRecord, by: str | None) -> None:
     """*by*: the holder of the token that was shown; None: nobody asks for tokens here.
 
     Raises Refused("node-bound").
@@ -120,7 +120,9 @@ def must_speak_for(node: Node, by: str | None) -> None:
         raise Refused("node-bound", node_id=node.node_id, principal=node.principal, shown=by)
 
 
-def _carried_on(made: Node, old: Node, request: RegisterRequest, by: str | None) -> Node:
+def _carried_on(
+    made: NodeRecord, old: NodeRecord, request: RegisterRequest, by: str | None
+) -> NodeRecord:
     """Adds to the registration of a new process what outlives processes."""
     must_speak_for(old, by)
     return made.model_copy(
@@ -132,8 +134,8 @@ def _carried_on(made: Node, old: Node, request: RegisterRequest, by: str | None)
     )
 
 
-def _node_of(request: RegisterRequest, by: str | None, now_ms: int) -> Node:
-    return Node(
+def _node_of(request: RegisterRequest, by: str | None, now_ms: int) -> NodeRecord:
+    return NodeRecord(
         node_id=request.node_id,
         role=DATANODE,
         address=request.address,

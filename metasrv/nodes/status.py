@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from keys.model.cluster import Node, Removal, RemovedNode
+from keys.model.cluster import NodeRecord, Removal, RemovedNode
 from metasrv.nodes.detector import PhiDetector
 from metasrv.nodes.flapping import Returns
 from metasrv_base.wire.node.nodes import NodeResources, RefusedStat, RegionStat
@@ -30,7 +30,7 @@ GONE = frozenset({NodeState.DEAD, NodeState.OFFLINE})
 class NodeEntry:
     """One node of this term. Owned by the NodeBook."""
 
-    node: Node
+    node: NodeRecord
     detector: PhiDetector
     sequence: int = -1
     """Of the last heartbeat heard from this incarnation; -1: none yet."""
@@ -68,7 +68,7 @@ class HeldBack:
 class NodeStatus:
     """A node at one moment."""
 
-    node: Node
+    node: NodeRecord
     state: NodeState
     phi: float
     heard_ms_ago: int | None

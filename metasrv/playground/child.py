@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from metasrv.playground import leash
+from metasrv.playground import die_with_parent
 from metasrv.playground.plan import Program
 
 GRACE_S = 10.0  # after SIGTERM; a datanode writes its rows to files in less
@@ -46,7 +46,7 @@ class Child:
             self.program.ready_file.unlink(missing_ok=True)
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", leash.__file__, str(os.getpid())),
+                *(sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())),
                 *self.program.argv,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,

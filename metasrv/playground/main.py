@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import structlog
 
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import OnReady, Playground
 from metasrv_base.concurrency.backoff import Backoff
 from metasrv_base.errors import Unavailable
@@ -19,7 +19,9 @@ HEALTHY_MS = 30_000
 log = structlog.get_logger()
 
 
-async def run(settings: Settings, on_ready: OnReady, on_up: Callable[[Playground], None]) -> None:
+async def run(
+    settings: PlaygroundOptions, on_ready: OnReady, on_up: Callable[[Playground], None]
+) -> None:
     """Until SIGTERM or SIGINT, in its start too. `on_up`: called once when everything serves.
 
     Raises Refused, Conflict or Unavailable if the cluster does not come up.
@@ -40,7 +42,7 @@ async def run(settings: Settings, on_ready: OnReady, on_up: Callable[[Playground
 
 
 async def _serve(
-    settings: Settings, on_ready: OnReady, on_up: Callable[[Playground], None]
+    settings: PlaygroundOptions, on_ready: OnReady, on_up: Callable[[Playground], None]
 ) -> None:
     async with Playground(settings, on_ready=on_ready) as playground:
         on_up(playground)

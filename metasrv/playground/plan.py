@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from serving.begin import program
+from serving.launch import program
 
 HOST = "127.0.0.1"
 KEY_PREFIX = "metasrv/"
@@ -22,7 +22,7 @@ READY = "ready.json"
 
 
 @dataclass(frozen=True)
-class Settings:
+class PlaygroundOptions:
     """What was asked for."""
 
     data_dir: Path
@@ -85,12 +85,12 @@ class Program:
         return self.folder / "root"
 
 
-def ports_needed(settings: Settings) -> int:
+def ports_needed(settings: PlaygroundOptions) -> int:
     programs = settings.metasrvs + settings.datanodes + settings.frontends
     return programs + (0 if settings.etcd else 2)
 
 
-def plan(settings: Settings, etcd_path: str, free_ports: Sequence[int]) -> list[Program]:
+def plan(settings: PlaygroundOptions, etcd_path: str, free_ports: Sequence[int]) -> list[Program]:
     """In the order in which they are started: each needs the ones before it."""
     ports = iter(free_ports)
     programs = [] if settings.etcd else [_etcd(settings, etcd_path, next(ports), next(ports))]
@@ -107,7 +107,7 @@ def plan(settings: Settings, etcd_path: str, free_ports: Sequence[int]) -> list[
     return [*programs, *nodes, *frontends]
 
 
-def _etcd(settings: Settings, path: str, client_port: int, peer_port: int) -> Program:
+def _etcd(settings: PlaygroundOptions, path: str, client_port: int, peer_port: int) -> Program:
     folder = settings.data_dir / "etcd"
     client, peer = f"http://{HOST}:{client_port}", f"http://{HOST}:{peer_port}"
     flags = {
@@ -122,7 +122,7 @@ def _etcd(settings: Settings, path: str, client_port: int, peer_port: int) -> Pr
     return Program("etcd", "etcd", (path, *_flags(flags)), client, folder, None, client + "/health")
 
 
-def _metasrv(settings: Settings, id: str, port: int, etcd: Sequence[str]) -> Program:
+def _metasrv(settings: PlaygroundOptions, id: str, port: int, etcd: Sequence[str]) -> Program:
     folder = settings.data_dir / id
     flags = {
         "server-id": id,
@@ -138,7 +138,7 @@ def _metasrv(settings: Settings, id: str, port: int, etcd: Sequence[str]) -> Pro
     return _ours("metasrv", f"http://{HOST}:{port}", folder, flags)
 
 
-def _datanode(settings: Settings, id: str, port: int, servers: Sequence[str]) -> Program:
+def _datanode(settings: PlaygroundOptions, id: str, port: int, servers: Sequence[str]) -> Program:
     folder = settings.data_dir / id
     flags = {
         "node-id": id,
@@ -153,7 +153,7 @@ def _datanode(settings: Settings, id: str, port: int, servers: Sequence[str]) ->
     return _ours("datanode", f"http://{HOST}:{port}", folder, flags)
 
 
-def _frontend(settings: Settings, id: str, port: int, servers: Sequence[str]) -> Program:
+def _frontend(settings: PlaygroundOptions, id: str, port: int, servers: Sequence[str]) -> Program:
     folder = settings.data_dir / id
     flags = {
         "frontend-id": id,

@@ -17,7 +17,7 @@ from metasrv.host.toolchain import checkout
 from metasrv.playground.child import Child
 from metasrv.playground.document import NAME, PlaygroundBody, document_of, write_document
 from metasrv.playground.folder import cleared, held
-from metasrv.playground.plan import Program, Settings, plan, ports_needed
+from metasrv.playground.plan import PlaygroundOptions, Program, plan, ports_needed
 from metasrv.playground.ports import free_ports
 from metasrv_base.clock import Clock, SystemClock
 from metasrv_base.concurrency.fanout import fan_out
@@ -41,7 +41,7 @@ class Playground:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: PlaygroundOptions,
         *,
         clock: Clock | None = None,
         on_ready: OnReady | None = None,

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
-from metasrv.nodes.leases import wait_ms
+from metasrv.nodes.lease_table import wait_ms
 from metasrv.program.store_access import StoreAccess
 from metasrv_base.rows.retry import SENT_MS_MAX
 from metasrv_base.settings_list import table_of
@@ -137,7 +137,7 @@ class ServerConfig(BaseSettings):
 
     @property
     def wait_ms(self) -> int:
-        """W: see metasrv/nodes/leases.py."""
+        """W: see metasrv/nodes/lease_table.py."""
         return wait_ms(self.region_lease_ms)
 
 

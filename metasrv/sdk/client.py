@@ -15,7 +15,7 @@ from metasrv.sdk.control.operations import (
     Regions,
     Settings,
 )
-from metasrv.sdk.control.service import Service
+from metasrv.sdk.control.service import ControlService
 from metasrv.sdk.control.tables import Catalogs, Indexes, Schemas, Tables
 from metasrv.sdk.rows.binding import Binding
 from metasrv.sdk.rows.frontends import Frontends
@@ -23,7 +23,7 @@ from metasrv.sdk.rows.table import AsyncTable
 from metasrv_base.clock import Clock, SystemClock
 from metasrv_base.errors import Refused
 from metasrv_base.rng import SystemRng
-from metasrv_base.rows.nodes import Nodes
+from metasrv_base.rows.nodes import NodePools
 from metasrv_base.wire.http.client import HttpClient
 
 PATIENCE_MS = 15_000
@@ -48,8 +48,8 @@ class AsyncClient:
         self._rng = SystemRng()
         self.clock: Clock = SystemClock()
         """Says when a statement of a table made from now on was made."""
-        self._service = Service(self._http, self._rng, patience_ms=patience_ms)
-        self._nodes = Nodes(transport, token, urls)
+        self._service = ControlService(self._http, self._rng, patience_ms=patience_ms)
+        self._nodes = NodePools(transport, token, urls)
         self._frontends = Frontends(self._service, self._rng, transport, token)
         self.tables = Tables(self._service)
         self.indexes = Indexes(self._service)

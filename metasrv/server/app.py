@@ -3,11 +3,11 @@
 import httpx
 from fastapi import FastAPI
 
-from metasrv.api.direct import Direct
+from metasrv.api.direct import DirectApi
 from metasrv.api.http.body import BodyLimits
-from metasrv.api.http.door import Door, Doorway
 from metasrv.api.http.forward import Forward
 from metasrv.api.http.metrics import ServerMetrics
+from metasrv.api.http.middleware import ApiMiddleware, ApiMiddlewareDeps
 from metasrv.api.http.route_table import RouteTable
 from metasrv.api.routes.routes import ROUTERS, bare_app
 from metasrv.service.state.state import ServerState
@@ -29,7 +29,7 @@ def build_app(
     app.state.metrics = metrics
     state.on_term.append(lambda term: term.manager.on_end(metrics.ended))
     state.on_term.append(lambda term: term.holders.on_drained(metrics.holders.drained))
-    doorway = Doorway(
+    doorway = ApiMiddlewareDeps(
         routes=RouteTable(ROUTERS),
         metrics=metrics,
         clock=state.clock,
@@ -37,8 +37,8 @@ def build_app(
         limits=limits or BodyLimits(),
     )
     app.add_middleware(Forward, state=state, transport=transport)
-    app.add_middleware(Direct, state=state)
-    app.add_middleware(Door, doorway=doorway)
+    app.add_middleware(DirectApi, state=state)
+    app.add_middleware(ApiMiddleware, doorway=doorway)
     app.add_middleware(HeadAsGet)  # the last one added is met first
     return app
 

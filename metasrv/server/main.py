@@ -20,8 +20,8 @@ from metasrv.adapters.measured_jobs import MeasuredJobs
 from metasrv.adapters.spark_jobs import SparkJobs, SparkSettings, driver_command
 from metasrv.api.http.metrics import ServerMetrics
 from metasrv.host.tool_search import toolchain
-from metasrv.leadership.election import Election, Identity, Timing, win
-from metasrv.leadership.leadership import World, lead
+from metasrv.leadership.election import Election, ElectionTiming, ServerIdentity, win
+from metasrv.leadership.leadership import ServerDeps, lead
 from metasrv.program.config import ServerConfig, read_config
 from metasrv.program.version import VERSION
 from metasrv.server import collector
@@ -78,7 +78,7 @@ async def run(config: ServerConfig) -> None:
     jobs = spark_jobs(config, clock)
     metrics.watch_spark(jobs)
     measured = MeasuredJobs(jobs, clock, metrics.job_ended)
-    world = World(config, kv, clock, RandomIds(clock), SystemRng(), follower, measured, token)
+    world = ServerDeps(config, kv, clock, RandomIds(clock), SystemRng(), follower, measured, token)
     state = ServerState.of(world, url)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -94,7 +94,9 @@ async def run(config: ServerConfig) -> None:
             tasks.create_task(follower.listen()),
             tasks.create_task(state.addresses.follow()),
             tasks.create_task(jobs.run()),
-            tasks.create_task(candidate(world, state, Identity(config.server_id, url, VERSION))),
+            tasks.create_task(
+                candidate(world, state, ServerIdentity(config.server_id, url, VERSION))
+            ),
         ]
         await server.is_up.wait()
         facts: dict[str, str | int] = {
@@ -137,10 +139,10 @@ def spark_jobs(config: ServerConfig, clock: Clock) -> SparkJobs:
     return SparkJobs(driver_command(settings), {**os.environ, **chosen}, clock, settings)
 
 
-async def candidate(world: World, state: ServerState, me: Identity) -> None:
+async def candidate(world: ServerDeps, state: ServerState, me: ServerIdentity) -> None:
     """Stands for election for ever: session after session, term after term."""
     config = world.config
-    timing = Timing(config.leader_ttl_ms, config.keep_alive_ms, config.store_deadline_ms)
+    timing = ElectionTiming(config.leader_ttl_ms, config.keep_alive_ms, config.store_deadline_ms)
     election = Election(world.kv, world.clock, me, timing)
     state.is_valid = election.is_valid
     while True:
@@ -155,7 +157,7 @@ async def candidate(world: World, state: ServerState, me: Identity) -> None:
         await world.clock.sleep_ms(AGAIN_MS)
 
 
-async def _one_session(world: World, state: ServerState, election: Election) -> None:
+async def _one_session(world: ServerDeps, state: ServerState, election: Election) -> None:
     """One lease: waits for the seat, leads, and gives everything up when either ends."""
     session = await election.open_session()
     try:

@@ -1,6 +1,6 @@
 """How a procedure ended, as an answer to the client that waited for it. Pure."""
 
-from keys.model.records import Outcome, ProcedureHistory
+from keys.model.records import ProcedureHistory, ProcedureOutcome
 from metasrv_base.errors import Conflict, Corrupt, MetaError, Unavailable
 from metasrv_base.wire.problem.problems import KINDS
 
@@ -11,10 +11,10 @@ def error_of(procedure: str, history: ProcedureHistory) -> MetaError | None:
     It has been undone, so nothing is unknown any more: what its last step did not know is told as
     "not done" here.
     """
-    if history.outcome is Outcome.SUCCEEDED:
+    if history.outcome is ProcedureOutcome.SUCCEEDED:
         return None
     stored = history.last.error
-    if history.outcome is Outcome.CANCELLED or stored is None:
+    if history.outcome is ProcedureOutcome.CANCELLED or stored is None:
         return Conflict(
             "action-not-allowed",
             procedure_id=procedure,

@@ -1,6 +1,6 @@
 """Nodes and regions as requests name them: what an id looks like, and which region it is. Pure."""
 
-from keys.catalog.catalog import Catalog, Table
+from keys.catalog.catalog import Catalog, CatalogTable
 from keys.model.tables import RegionRoute
 from metasrv_base.errors import NotFound
 from metasrv_base.ids import NODE_ID, RegionId, table_of
@@ -27,7 +27,7 @@ def no_node_id(pointer: str) -> FieldError:
     return FieldError(pointer=pointer, code="invalid-identifier", detail=detail)
 
 
-def find_region(catalog: Catalog, region_id: str) -> tuple[Table, RegionRoute]:
+def find_region(catalog: Catalog, region_id: str) -> tuple[CatalogTable, RegionRoute]:
     """A region of a living table. Raises NotFound, for what is no region id too."""
     if is_region_id(region_id):
         table = catalog.tables.get(table_of(RegionId(int(region_id))))

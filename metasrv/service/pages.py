@@ -27,20 +27,20 @@ class ListName:
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class PageToken:
     """The place after which a page begins. `version` is 0 in lists that have none."""
 
     version: int
     after: tuple[str | int, ...]
 
 
-def seal(name: ListName, token: Token) -> str:
+def seal(name: ListName, token: PageToken) -> str:
     """The token as text. Sealed against mistakes, not against malice: it grants nothing."""
     body = orjson.dumps([token.version, list(token.after)])
     return urlsafe_b64encode(_mac(name, body) + body).rstrip(b"=").decode()
 
 
-def unseal(name: ListName, text: str) -> Token:
+def unseal(name: ListName, text: str) -> PageToken:
     """Raises Refused("bad-page-token") unless `seal` made it for this very list."""
     try:
         raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
@@ -50,7 +50,7 @@ def unseal(name: ListName, text: str) -> Token:
     if not hmac.compare_digest(raw[:SEAL_BYTES], _mac(name, body)):
         raise Refused("bad-page-token")
     version, after = orjson.loads(body)
-    return Token(version, tuple(after))
+    return PageToken(version, tuple(after))
 
 
 def _mac(name: ListName, body: bytes) -> bytes:
@@ -59,7 +59,7 @@ def _mac(name: ListName, body: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
+class ListPage(Generic[T]):
     items: tuple[T, ...]
     after: tuple[str | int, ...] | None
     """Where the next page begins; None: this is the last."""
@@ -67,12 +67,12 @@ class Page(Generic[T]):
 
 def page_of(
     items: Sequence[T], place: Callable[[T], Position], after: Position | None, size: int
-) -> Page[T]:
+) -> ListPage[T]:
     """At most *size* of *items*, which are in the order of `place`, from above *after* on."""
     start = 0 if after is None else _above(items, place, tuple(after))
     found = tuple(items[start : start + size])
     more = start + size < len(items)
-    return Page(found, tuple(place(found[-1])) if more else None)
+    return ListPage(found, tuple(place(found[-1])) if more else None)
 
 
 def _above(items: Sequence[T], place: Callable[[T], Position], after: tuple[str | int, ...]) -> int:

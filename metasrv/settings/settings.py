@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from keys.commit.committer import Committer, StaleRead
 from keys.commit.txn import Snapshot, Txn, snapshot
-from keys.model.cluster import Setting, SettingKey
+from keys.model.cluster import SettingKey, SettingRecord
 from keys.store.kv import KeyValue, Kv
 from keys.store.readable import Tell, readable, untold
 from keys.store.scan import scan
@@ -27,11 +27,11 @@ _WHEN_UNREADABLE: Mapping[str, Maintenance | Pause] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredSettings:
     """What the store says of every setting, at one revision."""
 
     values: Tunables = field(default_factory=Tunables)
-    changes: Mapping[str, Setting] = field(default_factory=dict)
+    changes: Mapping[str, SettingRecord] = field(default_factory=dict)
     """By name; one that was never changed, or cannot be read, is not in it."""
 
     @property
@@ -39,7 +39,7 @@ class Stored:
         """Moves whenever a setting does: the sum of their versions."""
         return sum(setting.version for setting in self.changes.values())
 
-    def changed(self, setting: Setting) -> "Stored":
+    def changed(self, setting: SettingRecord) -> "StoredSettings":
         """Raises Corrupt for a value that this version cannot read. A setting that it does not
         know is kept, and has no effect; one that is older than what is known changes nothing."""
         known = self.changes.get(setting.name)
@@ -51,20 +51,20 @@ class Stored:
                 values = values.changed(setting.name, setting.value)
             except Refused as error:
                 raise Corrupt("internal", what=f"setting {setting.name}") from error
-        return Stored(values, {**self.changes, setting.name: setting})
+        return StoredSettings(values, {**self.changes, setting.name: setting})
 
-    def without(self, name: str) -> "Stored":
+    def without(self, name: str) -> "StoredSettings":
         """The setting *name* cannot be read."""
         if name not in _WHEN_UNREADABLE:
             return self
         values = self.values.model_copy(update={name: _WHEN_UNREADABLE[name]})
-        return Stored(values, self.changes)
+        return StoredSettings(values, self.changes)
 
 
-async def read_settings(kv: Kv, *, deadline_ms: int, tell: Tell = untold) -> Stored:
+async def read_settings(kv: Kv, *, deadline_ms: int, tell: Tell = untold) -> StoredSettings:
     """As any server reads them. *tell* hears of those that cannot be read."""
     items, _ = await scan(kv, SettingKey.under(), deadline_ms=deadline_ms)
-    found = Stored()
+    found = StoredSettings()
     lost: list[KeyValue] = []
 
     def skip(item: KeyValue, error: Corrupt) -> None:
@@ -72,7 +72,7 @@ async def read_settings(kv: Kv, *, deadline_ms: int, tell: Tell = untold) -> Sto
         tell(item, error)
 
     by_key = {item.key: item for item in items}
-    for row in readable(SettingKey, Setting, items, skip):
+    for row in readable(SettingKey, SettingRecord, items, skip):
         try:
             found = found.changed(row.value)
         except Corrupt as error:
@@ -86,7 +86,7 @@ Listener = Callable[[Tunables], None]
 
 
 @dataclass(slots=True)
-class Settings:
+class SettingsStore:
     """The leader's view; survives a leader change because it is read again at the start of a term.
 
     Listeners are told at the start of a term and after every change.
@@ -96,7 +96,7 @@ class Settings:
     committer: Committer
     clock: Clock
     deadline_ms: int
-    stored: Stored = field(default_factory=Stored)
+    stored: StoredSettings = field(default_factory=StoredSettings)
     unreadable: Tell = untold
     _listeners: list[Listener] = field(default_factory=list)
 
@@ -144,14 +144,14 @@ class Settings:
 
     async def foreseen(
         self, name: str, value: object, by: str, expected_version: int | None = None
-    ) -> Stored:
+    ) -> StoredSettings:
         """All settings as they would be after `put`; nothing is stored. Raises what that would."""
         _, new = await self._judged(name, value, by, expected_version)
         return self.stored.changed(new)
 
     async def _judged(
         self, name: str, value: object, by: str, expected_version: int | None
-    ) -> tuple[Snapshot, Setting]:
+    ) -> tuple[Snapshot, SettingRecord]:
         """The setting as it is, and as it is wanted: the same one, if it has that value."""
         self.committer.must_have_space()
         if value is None and name in Tunables.model_fields:
@@ -172,7 +172,7 @@ class Settings:
             )
         if old is not None and old.value == wanted:
             return seen, old
-        new = Setting(
+        new = SettingRecord(
             name=name,
             value=wanted,
             version=version + 1,
@@ -181,7 +181,7 @@ class Settings:
         )
         return seen, new
 
-    def _take(self, stored: Stored) -> None:
+    def _take(self, stored: StoredSettings) -> None:
         self.stored = stored
         for listener in self._listeners:
             listener(stored.values)

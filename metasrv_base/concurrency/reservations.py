@@ -22,9 +22,9 @@ class Reservations:
         """Held at present."""
         self._lock = threading.Lock()
 
-    def hold(self, size: int) -> "Held":
-        """Takes *size* bytes until `Held.release`. Raises Unavailable where there is no room."""
-        held = Held(self)
+    def hold(self, size: int) -> "HeldBytes":
+        """Takes *size* bytes until `HeldBytes.release`. Raises Unavailable if there is no room."""
+        held = HeldBytes(self)
         held.grow(size)
         return held
 
@@ -39,7 +39,7 @@ class Reservations:
             self.bytes = others + after
 
 
-class Held:
+class HeldBytes:
     """A holder's bytes of a part. A context that gives them back at its end."""
 
     def __init__(self, part: Reservations) -> None:
@@ -47,7 +47,7 @@ class Held:
         self.bytes = 0
 
     def grow(self, size: int) -> None:
-        """Takes *size* bytes more. Raises Unavailable where there is no room."""
+        """Takes *size* bytes more. Raises Unavailable if there is no room."""
         self.set(self.bytes + size)
 
     def set(self, size: int) -> None:

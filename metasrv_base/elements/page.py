@@ -13,7 +13,7 @@ from pathlib import Path
 from metasrv_base.elements.graph import Act, Behaviour, Graph, Reorg
 from metasrv_base.elements.graphs import GRAPHS, TYPE_CHANGE
 from metasrv_base.elements.proof.explore import explore
-from metasrv_base.elements.proof.journey import Change, Way
+from metasrv_base.elements.proof.journey import Direction, ProofChange
 from metasrv_base.elements.proof.pairs import check_pairs, go_together
 from metasrv_base.elements.proofs import Proof, digest, is_proved
 from metasrv_base.elements.proved import CHECKER, PROVED
@@ -110,12 +110,12 @@ def prove(graph: Graph) -> Proof:
     return Proof(digest(graph), states[0], states[-1])
 
 
-def changes_of(graph: Graph) -> tuple[Change, ...]:
+def changes_of(graph: Graph) -> tuple[ProofChange, ...]:
     """What is explored of it: its add and its drop, or both columns of a change of type."""
     if not graph.mirrors:
-        return tuple(Change((graph,), (way,)) for way in (Way.ADD, Way.DROP))
+        return tuple(ProofChange((graph,), (way,)) for way in (Direction.ADD, Direction.DROP))
     both = tuple(graph if one.name == graph.name else one for one in TYPE_CHANGE)
-    return (Change(both, (Way.ADD, Way.DROP)),)
+    return (ProofChange(both, (Direction.ADD, Direction.DROP)),)
 
 
 def _document(proofs: Mapping[str, Proof]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from metasrv_base.elements.proofs import Proof
 
-CHECKER = "5c916b142350a1363774471ddd2f7de6bf179399ac41a2d4e7d8b5be83ab05c0"
+CHECKER = "0ec59c903f0bc0883a3404c6e1a32542c629eb57a754ad169c39e92310c8c68c"
 """Of the files in metasrv_base/elements/proof/."""
 PROVED: Mapping[str, Proof] = {
     "index": Proof(

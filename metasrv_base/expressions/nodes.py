@@ -23,7 +23,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextLiteral:
     value: str
     """A string; beside a date, a timestamp or bytes the JSON form of such a value."""
 
@@ -94,7 +94,7 @@ class Or:
     right: "Node"
 
 
-Value: TypeAlias = Ref | Number | Text | Truth | Negative | Arithmetic
+Value: TypeAlias = Ref | Number | TextLiteral | Truth | Negative | Arithmetic
 Predicate: TypeAlias = Comparison | IsNull | Among | Between
 Node: TypeAlias = Value | Predicate | Not | And | Or
 
@@ -102,7 +102,7 @@ Node: TypeAlias = Value | Predicate | Not | And | Or
 def parts_of(node: Node) -> tuple[Node, ...]:
     """What it is made of, in the order of its text."""
     match node:
-        case Ref() | Number() | Text() | Truth():
+        case Ref() | Number() | TextLiteral() | Truth():
             return ()
         case Negative(of) | IsNull(of) | Not(of):
             return (of,)

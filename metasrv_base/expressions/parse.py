@@ -27,7 +27,7 @@ from metasrv_base.expressions.nodes import (
     Number,
     Or,
     Ref,
-    Text,
+    TextLiteral,
     Truth,
 )
 from metasrv_base.expressions.tokens import Sort, Token, tokens, unexpected
@@ -140,7 +140,7 @@ class _Reader:
             case Sort.NUMBER, text:
                 return Number(text)
             case Sort.TEXT, text:
-                return Text(text)
+                return TextLiteral(text)
             case Sort.WORD, "true" | "false":
                 return Truth(token.text == "true")
             case Sort.NAME, name:

@@ -21,7 +21,7 @@ from metasrv_base.expressions.nodes import (
     Or,
     Predicate,
     Ref,
-    Text,
+    TextLiteral,
     Truth,
     Value,
     columns_of,
@@ -81,7 +81,7 @@ class _Writer:
                 return VALUE, _name(self._name_of(column))
             case Number(text):
                 return VALUE, text
-            case Text(value):
+            case TextLiteral(value):
                 return VALUE, "'" + value.replace("'", "''") + "'"
             case Truth(value):
                 return VALUE, str(value).lower()

@@ -30,7 +30,7 @@ from metasrv_base.expressions.nodes import (
     Or,
     Predicate,
     Ref,
-    Text,
+    TextLiteral,
     Truth,
     Value,
 )
@@ -55,7 +55,7 @@ _DIVIDE = {"/": "divide_checked"}
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class ColumnValues:
     """Of a column, as they are stored."""
 
     column: int
@@ -76,7 +76,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TypedCall:
     """Of an Arrow function; without its options, for those cannot be sent to another process."""
 
     function: str
@@ -88,7 +88,7 @@ def _constant(array: pa.Array) -> Constant:
     return Constant(array[0])
 
 
-Typed: TypeAlias = Values | Constant | Call
+Typed: TypeAlias = ColumnValues | Constant | TypedCall
 Types: TypeAlias = Mapping[int, ColumnType]
 
 
@@ -122,16 +122,16 @@ class _Judge:
     def _value(self, node: Value) -> Typed:
         match node:
             case Ref(column):
-                return Values(column, self.types[column].arrow)
+                return ColumnValues(column, self.types[column].arrow)
             case Number(text):
                 return self._number(text)
-            case Text(value):
+            case TextLiteral(value):
                 return Constant(pa.scalar(value, pa.string()))
             case Truth(value):
                 return Constant(pa.scalar(value, BOOLEAN))
             case Negative(of):
                 found = self._computable(self.judged(of))
-                return Call("negate_checked", (found,), found.type)
+                return TypedCall("negate_checked", (found,), found.type)
             case Arithmetic():
                 return self._arithmetic(node)
             case _:
@@ -142,7 +142,7 @@ class _Judge:
             case Comparison(op, left, right):
                 return self._compared(op, left, right)
             case IsNull(of, negated):
-                return Call("is_valid" if negated else "is_null", (self.judged(of),), BOOLEAN)
+                return TypedCall("is_valid" if negated else "is_null", (self.judged(of),), BOOLEAN)
             case Among(of, choices, negated):
                 equal = [self._compared("=", of, one) for one in choices]
                 return _negated(reduce(_either, equal), negated)
@@ -190,7 +190,7 @@ class _Judge:
             left, right = _as_decimal(left), _as_decimal(right)
         name = {**_COMPUTE, **_DIVIDE}[node.op]
         if not pa.types.is_decimal(left.type):
-            return Call(name, (left, right), left.type)
+            return TypedCall(name, (left, right), left.type)
         if node.op in _DIVIDE:
             raise _wrong(self.pointer, "a division of decimals", "one of floats or of integers")
         if node.op == "*" and left.type.precision + right.type.precision >= DIGITS_MAX:
@@ -198,7 +198,7 @@ class _Judge:
         if node.op != "*":
             left, right = self._alike(left, right, spare=1)
         none = [pa.array([], one.type) for one in (left, right)]
-        return Call(name, (left, right), pc.call_function(name, none).type)
+        return TypedCall(name, (left, right), pc.call_function(name, none).type)
 
     def _alike(self, left: Typed, right: Typed, spare: int = 0) -> tuple[Typed, Typed]:
         """Two decimals at one scale. *spare*: digits that the result may need more."""
@@ -216,7 +216,7 @@ class _Judge:
         pair = self._comparable(self.judged(left), self.judged(right))
         if pair[0].type == BOOLEAN and op not in ("=", "<>"):
             raise _wrong(self.pointer, f"boolean {op}", "= or <> of true and false")
-        return Call(_COMPARE[op], pair, BOOLEAN)
+        return TypedCall(_COMPARE[op], pair, BOOLEAN)
 
     def _comparable(self, left: Typed, right: Typed) -> tuple[Typed, Typed]:
         left, right = self._said_for(left, right.type), self._said_for(right, left.type)
@@ -265,19 +265,19 @@ def _as_decimal(found: Typed) -> Typed:
 def _cast(found: Typed, type: pa.DataType) -> Typed:
     if found.type == type:
         return found
-    return Call(CAST, (found,), type)
+    return TypedCall(CAST, (found,), type)
 
 
 def _negated(found: Typed, negated: bool) -> Typed:
-    return Call("invert", (found,), BOOLEAN) if negated else found
+    return TypedCall("invert", (found,), BOOLEAN) if negated else found
 
 
 def _both(left: Typed, right: Typed) -> Typed:
-    return Call("and_kleene", (left, right), BOOLEAN)
+    return TypedCall("and_kleene", (left, right), BOOLEAN)
 
 
 def _either(left: Typed, right: Typed) -> Typed:
-    return Call("or_kleene", (left, right), BOOLEAN)
+    return TypedCall("or_kleene", (left, right), BOOLEAN)
 
 
 def _wrong(pointer: str, found: str, expected: str) -> Refused:
@@ -288,11 +288,11 @@ def computed(found: Typed, columns: Mapping[int, pa.Array]) -> pa.Array | pa.Sca
     """One value for each row; of constants alone one for all. Raises ArrowInvalid if a row's
     cannot be computed."""
     match found:
-        case Values(column):
+        case ColumnValues(column):
             return columns[column]
         case Constant(value):
             return value
-        case Call(function, of, type):
+        case TypedCall(function, of, type):
             arguments: Sequence[object] = [computed(one, columns) for one in of]
             options = pc.CastOptions.unsafe(type) if function == CAST else None
             return pc.call_function(function, arguments, options)

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from metasrv_base.errors import Refused
 from metasrv_base.rows.exact import exactly
-from metasrv_base.rows.layout import Column, Layout
+from metasrv_base.rows.layout import Layout, LayoutColumn
 from metasrv_base.schema.arrays import arrow_array, has_nameless
 from metasrv_base.schema.types import ColumnType
 from metasrv_base.schema.values import JsonScalar, to_json
@@ -17,14 +17,14 @@ Row = Mapping[str, object]
 Rows: TypeAlias = "Sequence[Row] | pa.Table | pa.RecordBatch"
 
 
-def to_users(columns: Sequence[Column], batch: pa.RecordBatch) -> pa.RecordBatch:
+def to_users(columns: Sequence[LayoutColumn], batch: pa.RecordBatch) -> pa.RecordBatch:
     """A batch of a region with the names, the order and the types that users know."""
     arrays = [batch.column(column.field) for column in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=Layout.arrow_of(columns))
 
 
 def to_json_rows(
-    columns: Sequence[Column], batch: pa.RecordBatch
+    columns: Sequence[LayoutColumn], batch: pa.RecordBatch
 ) -> list[dict[str, JsonScalar | None]]:
     """Values in their JSON form, by name; *batch* as `to_users` makes it."""
     values = [json_column(column.type, batch.column(column.name)) for column in columns]
@@ -32,12 +32,12 @@ def to_json_rows(
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
 
-def array_of(column: Column, values: Sequence[object]) -> pa.Array:
+def array_of(column: LayoutColumn, values: Sequence[object]) -> pa.Array:
     """Of values as `from_python` gives them."""
     return arrow_array(column.type, values)
 
 
-def cast_column(column: Column, found: pa.Array | pa.ChunkedArray) -> pa.Array:
+def cast_column(column: LayoutColumn, found: pa.Array | pa.ChunkedArray) -> pa.Array:
     """In the exact type of the column, if nothing is lost by it. Raises Refused."""
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
@@ -49,7 +49,7 @@ def cast_column(column: Column, found: pa.Array | pa.ChunkedArray) -> pa.Array:
     return values
 
 
-def _exactly(column: Column, found: pa.Array) -> pa.Array:
+def _exactly(column: LayoutColumn, found: pa.Array) -> pa.Array:
     try:
         return exactly(column.type, found)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -63,7 +63,7 @@ def _exactly(column: Column, found: pa.Array) -> pa.Array:
 
 
 def check_nulls(
-    column: Column, array: pa.Array, place_of: Callable[[int], int] = lambda row: row
+    column: LayoutColumn, array: pa.Array, place_of: Callable[[int], int] = lambda row: row
 ) -> None:
     """Raises Refused for a null where there must be a value. *place_of*: of a row of *array* in the
     request."""

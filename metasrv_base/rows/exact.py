@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from metasrv_base.schema.arrow_types import holding
 from metasrv_base.schema.conversion import Conversion, cast_to_decimals
-from metasrv_base.schema.conversion_ways import WAYS, family
+from metasrv_base.schema.conversion_rules import WAYS, family
 from metasrv_base.schema.types import ColumnType
 
 

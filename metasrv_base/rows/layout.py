@@ -19,7 +19,7 @@ KeyLike = object
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class LayoutColumn:
     id: int
     name: str
     type: ColumnType
@@ -32,7 +32,7 @@ class Column:
         return f"c{self.id}"
 
     @classmethod
-    def of(cls, body: ColumnBody) -> "Column":
+    def of(cls, body: ColumnBody) -> "LayoutColumn":
         type = parse_type(body.type)
         default = None if body.default is None else from_json(type, body.default)
         return cls(body.id, body.name, type, body.nullable, default)
@@ -45,15 +45,15 @@ class Layout:
     table_id: int
     name: str
     schema_version: int
-    columns: tuple[Column, ...]
+    columns: tuple[LayoutColumn, ...]
     """In declared order."""
-    key: tuple[Column, ...]
+    key: tuple[LayoutColumn, ...]
     router: Router
-    routed_by: tuple[Column, ...]
+    routed_by: tuple[LayoutColumn, ...]
 
     @classmethod
     def of(cls, body: TableBody) -> "Layout":
-        columns = tuple(Column.of(one) for one in body.columns if one.state == "public")
+        columns = tuple(LayoutColumn.of(one) for one in body.columns if one.state == "public")
         named = {column.name: column for column in columns}
         by_id = {column.id: column for column in columns}
         rule = rule_of(body.partition, body.primary_key, {one.name: one.id for one in columns})
@@ -69,7 +69,7 @@ class Layout:
         )
 
     @cached_property
-    def named(self) -> Mapping[str, Column]:
+    def named(self) -> Mapping[str, LayoutColumn]:
         return {column.name: column for column in self.columns}
 
     @property
@@ -82,10 +82,10 @@ class Layout:
         return self.arrow_of(self.columns)
 
     @staticmethod
-    def arrow_of(columns: Iterable[Column]) -> pa.Schema:
+    def arrow_of(columns: Iterable[LayoutColumn]) -> pa.Schema:
         return pa.schema([pa.field(one.name, one.type.arrow, one.nullable) for one in columns])
 
-    def chosen(self, names: Sequence[str] | None) -> tuple[Column, ...]:
+    def chosen(self, names: Sequence[str] | None) -> tuple[LayoutColumn, ...]:
         """Columns by name, in the order asked for; None: all. Raises Refused."""
         if names is None:
             return self.columns
@@ -105,7 +105,7 @@ class Layout:
         are."""
         return spelled(name, self.named)
 
-    def has(self, columns: Iterable[Column]) -> bool:
+    def has(self, columns: Iterable[LayoutColumn]) -> bool:
         """Whether these are columns of it still, whatever they are called."""
         known = {(one.id, one.type) for one in self.columns}
         return all((one.id, one.type) in known for one in columns)

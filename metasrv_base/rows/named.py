@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from metasrv_base.errors import Refused
 from metasrv_base.rows.convert import Row, Rows, array_of, cast_column
-from metasrv_base.rows.layout import Column, KeyLike, Layout
+from metasrv_base.rows.layout import KeyLike, Layout, LayoutColumn
 from metasrv_base.schema.values import Value, from_python
 
 
@@ -55,18 +55,18 @@ def _of_arrow(layout: Layout, rows: pa.Table | pa.RecordBatch) -> pa.RecordBatch
     return _batch(columns, [cast_column(one, rows.column(one.name)) for one in columns])
 
 
-def _array(column: Column, rows: Sequence[Row]) -> pa.Array:
+def _array(column: LayoutColumn, rows: Sequence[Row]) -> pa.Array:
     return array_of(column, [_value(column, row, place) for place, row in enumerate(rows)])
 
 
-def _value(column: Column, row: Row, place: int) -> Value | None:
+def _value(column: LayoutColumn, row: Row, place: int) -> Value | None:
     value = row.get(column.name, column.default)
     return (
         None if value is None else from_python(column.type, value, f"/rows/{place}/{column.name}")
     )
 
 
-def _batch(columns: Iterable[Column], arrays: Sequence[pa.Array]) -> pa.RecordBatch:
+def _batch(columns: Iterable[LayoutColumn], arrays: Sequence[pa.Array]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
 
 

@@ -43,7 +43,7 @@ def key_behind(found: pa.Table) -> bytes:
     return last + b"\x00"
 
 
-class Nodes:
+class NodePools:
     """One connection pool per node."""
 
     def __init__(

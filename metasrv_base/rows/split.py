@@ -14,7 +14,7 @@ ABSENT = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RegionPart:
     """Rows of one region. Atomic there."""
 
     number: int
@@ -23,13 +23,13 @@ class Part:
     """With `_key`."""
 
 
-def by_region(layout: Layout, rows: pa.RecordBatch, keyed: pa.RecordBatch) -> list[Part]:
+def by_region(layout: Layout, rows: pa.RecordBatch, keyed: pa.RecordBatch) -> list[RegionPart]:
     """Splits *keyed* in order of region; *rows* has the columns by which the table is divided."""
     numbers = layout.router.numbers([rows.column(one.field) for one in layout.routed_by])
     present = sorted(pc.unique(numbers).to_pylist())
     if len(present) == 1:
-        return [Part(present[0], keyed)]
-    return [Part(number, keyed.filter(pc.equal(numbers, number))) for number in present]
+        return [RegionPart(present[0], keyed)]
+    return [RegionPart(number, keyed.filter(pc.equal(numbers, number))) for number in present]
 
 
 def newest_of_each_key(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from metasrv_base.errors import Refused
 from metasrv_base.schema.arrays import arrow_array, values_of
-from metasrv_base.schema.conversion_ways import WAYS, Way, family
+from metasrv_base.schema.conversion_rules import WAYS, ConversionRule, family
 from metasrv_base.schema.types import DECIMAL_PRECISION_MAX, ColumnType
 from metasrv_base.schema.values import Value
 
@@ -89,7 +89,7 @@ class Conversion:
         return arrow_array(self.target, values).take(distinct.indices)
 
     @property
-    def _way(self) -> Way:
+    def _way(self) -> ConversionRule:
         return WAYS[family(self.source), family(self.target)]
 
 

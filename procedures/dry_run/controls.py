@@ -4,16 +4,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from keys.model.records import ProcedureHistory
-from procedures.dry_run.draft import Draft
+from procedures.dry_run.overlay_store import OverlayStore
+from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Command, Control, is_fulfilled
-from procedures.engine.entry import Entry
-from procedures.engine.runner import Held, Runner
+from procedures.engine.runner import Runner, StoredRecord
 from procedures.engine.steering import Steered, judge, moves_its_record, store
 from procedures.locking.holding import LockTable
 from procedures.machine import Kind
 
 
-class House(Steered, Protocol):
+class ControlHost(Steered, Protocol):
     """The manager, as far as its foresight needs it."""
 
     @property
@@ -25,7 +25,7 @@ class House(Steered, Protocol):
 
 
 @dataclass(slots=True)
-class Foreseen(Entry):
+class Foreseen(ActiveProcedure):
     """A procedure as it would be; nobody owns it."""
 
     would_run: bool = False
@@ -35,7 +35,9 @@ class Foreseen(Entry):
         return self.would_run
 
 
-async def foresee(house: House, procedure: str, command: Command) -> Entry | ProcedureHistory:
+async def foresee(
+    house: ControlHost, procedure: str, command: Command
+) -> ActiveProcedure | ProcedureHistory:
     """Returns the answer that a control would get now. It stores nothing and ends no task.
 
     Raises the errors that the control would raise.
@@ -46,14 +48,16 @@ async def foresee(house: House, procedure: str, command: Command) -> Entry | Pro
     held = entry.held
     if moves_its_record(entry, command):
         ports = house.runner.ports
-        after = await store(Runner(ports, Draft(ports.kv, ports.clock)), entry, command)
+        after = await store(Runner(ports, OverlayStore(ports.kv, ports.clock)), entry, command)
         if isinstance(after, ProcedureHistory):
             return after
         held = after
     return _after(house, entry, held, command.control)
 
 
-def _after(house: House, entry: Entry, held: Held, control: Control) -> Foreseen:
+def _after(
+    house: ControlHost, entry: ActiveProcedure, held: StoredRecord, control: Control
+) -> Foreseen:
     """Who is run goes on, unless the control ends its task; who is not begins, if nothing is in
     its way."""
     blocked = house.locks.blocked(held.procedure)
@@ -71,5 +75,5 @@ def _after(house: House, entry: Entry, held: Held, control: Control) -> Foreseen
     )
 
 
-def _finds_place(house: House, entry: Entry) -> bool:
+def _finds_place(house: ControlHost, entry: ActiveProcedure) -> bool:
     return entry.kind is not None and (entry.only_waits or house.has_place(entry.kind))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from keys.model.records import Outcome, ProcedureHistory, Resource
+from keys.model.records import ProcedureHistory, ProcedureOutcome, Resource
 
 ROWS_PER_S = 100_000  # of a job on two cores; docs/benchmarks.md has the figures
 REORGS_MAX = 5
@@ -65,7 +65,11 @@ def _told(ended: ProcedureHistory) -> tuple[int, int] | None:
     """The rows that it has read, and for how long, in ms."""
     last, result = ended.last, ended.result or {}
     rows, ms = result.get("rows"), result.get("read_ms")
-    if ended.outcome is not Outcome.SUCCEEDED or last.throttle_percent or last.throttle_rows_per_s:
+    if (
+        ended.outcome is not ProcedureOutcome.SUCCEEDED
+        or last.throttle_percent
+        or last.throttle_rows_per_s
+    ):
         return None
     if not isinstance(rows, int) or not isinstance(ms, int):
         return None

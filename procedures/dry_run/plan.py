@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Literal
 
 from keys.model.records import Lock, Resource
-from keys.model.transitions import Shift
+from keys.model.transitions import ElementChange
 from procedures.dry_run.estimates import ASSUMED, Rate
 from procedures.elements.shifts import Edit
 
@@ -75,7 +75,7 @@ class PlannedVersion:
 
     table_id: int
     schema_version: int
-    shifts: tuple[Shift, ...]
+    shifts: tuple[ElementChange, ...]
     """The elements that it moves."""
 
 

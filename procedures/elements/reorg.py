@@ -27,7 +27,7 @@ Runs: TypeAlias = tuple[tuple[int, int], ...]
 """Numbers as runs, first and last of each; ascending, and never adjacent."""
 
 
-class Made(StoredPart):
+class BuiltFiles(StoredPart):
     """Files of entries that a job has made of one region's rows, until its leader takes them."""
 
     region: int
@@ -60,7 +60,7 @@ class RoundPace(StoredPart):
     ms: int
 
 
-class Reorg(StoredPart):
+class IndexReorg(StoredPart):
     """Of one index of one table."""
 
     index: int
@@ -70,7 +70,7 @@ class Reorg(StoredPart):
     """Numbers of the regions that have an entry for every row."""
     violated: Runs = ()
     """Of those whose rows have values of a unique index twice: they have taken nothing."""
-    made: tuple[Made, ...] = ()
+    made: tuple[BuiltFiles, ...] = ()
     rounds: int = 0
     """Of jobs, that are over."""
     refusals: int = 0
@@ -92,7 +92,7 @@ class Reorg(StoredPart):
     """Of the last rounds, oldest first."""
 
 
-class Stage(StrEnum):
+class ReorgStage(StrEnum):
     """Of one region, for people."""
 
     PENDING = "pending"
@@ -105,7 +105,7 @@ class Stage(StrEnum):
 class Taken:
     """What a region said when it took the files of one round."""
 
-    made: Made
+    made: BuiltFiles
     duplicates: int = 0
     offenders: tuple[Offender, ...] = ()
 
@@ -113,28 +113,30 @@ class Taken:
 # What is next -------------------------------------------------------------------------------------
 
 
-def pending(reorg: Reorg, regions: Sequence[RegionRoute]) -> tuple[RegionRoute, ...]:
+def pending(reorg: IndexReorg, regions: Sequence[RegionRoute]) -> tuple[RegionRoute, ...]:
     """Regions whose rows are to be read: those of which nothing is known yet."""
-    return tuple(one for one in regions if stage_of(reorg, one.number) is Stage.PENDING)
+    return tuple(one for one in regions if stage_of(reorg, one.number) is ReorgStage.PENDING)
 
 
-def in_turn(reorg: Reorg, waiting: Sequence[RegionRoute], width: int) -> tuple[RegionRoute, ...]:
+def in_turn(
+    reorg: IndexReorg, waiting: Sequence[RegionRoute], width: int
+) -> tuple[RegionRoute, ...]:
     """In the order in which rounds of *width* regions read them: what the last round began with and
     no region took is behind the others."""
     first = reorg.rounds * width % max(1, len(waiting))
     return (*waiting[first:], *waiting[:first])
 
 
-def stage_of(reorg: Reorg, number: int) -> Stage:
+def stage_of(reorg: IndexReorg, number: int) -> ReorgStage:
     if has(reorg.filled, number):
-        return Stage.FILLED
+        return ReorgStage.FILLED
     if has(reorg.violated, number):
-        return Stage.VIOLATED
+        return ReorgStage.VIOLATED
     is_made = any(one.region == number for one in reorg.made)
-    return Stage.READ if is_made else Stage.PENDING
+    return ReorgStage.READ if is_made else ReorgStage.PENDING
 
 
-def summary(reorg: Reorg) -> dict[str, object]:
+def summary(reorg: IndexReorg) -> dict[str, object]:
     """For the history: what was made of which rows."""
     found: dict[str, object] = {
         "rows": reorg.rows,
@@ -152,17 +154,19 @@ def summary(reorg: Reorg) -> dict[str, object]:
 # What became of a round ---------------------------------------------------------------------------
 
 
-def surveyed(index: int, regions: Sequence[RegionRoute], rows: Mapping[str, int]) -> Reorg:
+def surveyed(index: int, regions: Sequence[RegionRoute], rows: Mapping[str, int]) -> IndexReorg:
     """The marks are open. *rows*: of the regions that have one, by region id, an estimate; the
     others have nothing to fill."""
     filled: Runs = ()
     for region in regions:
         if not rows.get(region.region_id):
             filled = joined(filled, region.number)
-    return Reorg(index=index, has_marks=bool(rows), filled=filled, rows_total=sum(rows.values()))
+    return IndexReorg(
+        index=index, has_marks=bool(rows), filled=filled, rows_total=sum(rows.values())
+    )
 
 
-def with_made(reorg: Reorg, made: Sequence[Made], read_ms: int) -> Reorg:
+def with_made(reorg: IndexReorg, made: Sequence[BuiltFiles], read_ms: int) -> IndexReorg:
     """Jobs have ended. The next ones are of another round, whatever becomes of these."""
     pace = RoundPace(rows=sum(one.rows for one in made), ms=read_ms)
     return reorg.model_copy(
@@ -175,18 +179,18 @@ def with_made(reorg: Reorg, made: Sequence[Made], read_ms: int) -> Reorg:
     )
 
 
-def rate_per_s(reorg: Reorg, now: RoundPace) -> float | None:
+def rate_per_s(reorg: IndexReorg, now: RoundPace) -> float | None:
     """Over its last rounds and the one that is under way. None: nothing has been read yet."""
     paces = (*reorg.paces, now)
     ms = sum(one.ms for one in paces)
     return sum(one.rows for one in paces) * 1000 / ms if ms else None
 
 
-def with_taken(reorg: Reorg, taken: Sequence[Taken]) -> Reorg:
+def with_taken(reorg: IndexReorg, taken: Sequence[Taken]) -> IndexReorg:
     """What was made and not taken (its region has another leader, or would not have it) is dropped:
     the region is pending again."""
     filled, violated, offenders = reorg.filled, reorg.violated, list(reorg.offenders)
-    had: list[Made] = []
+    had: list[BuiltFiles] = []
     for one in taken:
         assert one.made in reorg.made, "an answer to an attempt that the record does not know"
         if one.duplicates:

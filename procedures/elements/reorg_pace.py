@@ -14,7 +14,7 @@ ROWS_PER_S_MIN = 1_000  # a reorg that stands still keeps its marks for ever
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class PaceInput:
     """What a rate is judged by, at one moment."""
 
     now_ms: int
@@ -40,7 +40,7 @@ class Pace:
     """It is the operator's."""
 
 
-def paced(pace: Pace, facts: Facts) -> Pace:
+def paced(pace: Pace, facts: PaceInput) -> Pace:
     """The rate from now on; the same value if it stays."""
     if facts.wanted is not None:
         asked = Pace(facts.wanted, facts.now_ms, is_wanted=True)
@@ -61,7 +61,7 @@ def is_slow(p99_ms: float | None, before_ms: float | None) -> bool:
     return p99_ms > before_ms * FACTOR + NOISE_MS
 
 
-def _next_rate(rate: int | None, facts: Facts) -> int | None:
+def _next_rate(rate: int | None, facts: PaceInput) -> int | None:
     if is_slow(facts.p99_ms, facts.p99_before_ms) and facts.rows_per_s:
         return max(ROWS_PER_S_MIN, round((rate or facts.rows_per_s) / 2))
     if rate is None or rate > 2 * facts.rows_per_s > 0:

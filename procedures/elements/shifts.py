@@ -7,12 +7,12 @@ from pydantic import JsonValue
 
 from keys.model.elements import Element
 from keys.model.tables import Constraint, ConstraintKind, TableInfo
-from keys.model.transitions import Shift
+from keys.model.transitions import ElementChange
 from metasrv_base.elements.states import ElementState
-from procedures.elements.moves import What
+from procedures.elements.element_targets import What
 
 
-def shifts(before: TableInfo, after: TableInfo) -> tuple[Shift, ...]:
+def shifts(before: TableInfo, after: TableInfo) -> tuple[ElementChange, ...]:
     """Columns, then indexes, then constraints; by id."""
     return (
         *_between(What.COLUMN, before.columns, after.columns, before, after),
@@ -27,14 +27,14 @@ def _between(
     new: Sequence[Element],
     before: TableInfo,
     after: TableInfo,
-) -> Iterator[Shift]:
+) -> Iterator[ElementChange]:
     was, now = {one.id: one for one in old}, {one.id: one for one in new}
     for id in sorted(was.keys() | now.keys()):
         element = now.get(id) or was[id]
         left = was[id].state if id in was else _unlisted(before, element)
         came = now[id].state if id in now else _unlisted(after, element)
         if left is not came:
-            yield Shift(what=what.value, id=id, name=element.name, before=left, after=came)
+            yield ElementChange(what=what.value, id=id, name=element.name, before=left, after=came)
 
 
 def _unlisted(info: TableInfo, element: Element) -> ElementState:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from keys.model.records import Controlled, Outcome
+from keys.model.records import Controlled, ProcedureOutcome
 from metasrv_base.errors import Conflict
 
 
@@ -52,11 +52,11 @@ class Command:
         return Controlled(action=self.control.value, by=self.by, at_ms=at_ms, reason=self.reason)
 
 
-Next = State | Outcome
+Next = State | ProcedureOutcome
 Row = Mapping[Control, tuple[Next, ...]]
 
 _WAITS: Row = {
-    Control.CANCEL: (Outcome.CANCELLED, State.CANCELLING),
+    Control.CANCEL: (ProcedureOutcome.CANCELLED, State.CANCELLING),
     Control.PAUSE: (State.PAUSED,),
 }
 
@@ -75,7 +75,7 @@ LEADS: Mapping[State, Row] = {
         Control.THROTTLE: (State.RETRYING,),
     },
     State.PAUSED: {
-        Control.CANCEL: (Outcome.CANCELLED, State.CANCELLING),
+        Control.CANCEL: (ProcedureOutcome.CANCELLED, State.CANCELLING),
         Control.RESUME: (State.RUNNING, State.QUEUED, State.WAITING),
         Control.THROTTLE: (State.PAUSED,),
     },
@@ -83,7 +83,7 @@ LEADS: Mapping[State, Row] = {
     State.ROLLING_BACK: {Control.RETRY: (State.ROLLING_BACK,)},
     State.POISONED: {
         Control.RETRY: (State.CANCELLING, State.ROLLING_BACK),
-        Control.CLEAR: (Outcome.CANCELLED, Outcome.ROLLED_BACK),
+        Control.CLEAR: (ProcedureOutcome.CANCELLED, ProcedureOutcome.ROLLED_BACK),
     },
     State.PARKED: {
         Control.CANCEL: (State.CANCELLING,),
@@ -106,7 +106,7 @@ because an answer was lost, they are answered the same."""
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ControlInput:
     """What decides, beside the control."""
 
     state: State
@@ -119,16 +119,16 @@ class Facts:
     """Its kind has steps that a throttle slows down."""
 
 
-def is_fulfilled(facts: Facts, control: Control) -> bool:
+def is_fulfilled(facts: ControlInput, control: Control) -> bool:
     return control in FULFILLED.get(facts.state, ())
 
 
-def allowed(facts: Facts) -> tuple[Control, ...]:
+def allowed(facts: ControlInput) -> tuple[Control, ...]:
     """Controls that change something now."""
     return tuple(one for one in Control if _refusal(facts, one) is None)
 
 
-def require_allowed(facts: Facts, control: Control, procedure: str) -> None:
+def require_allowed(facts: ControlInput, control: Control, procedure: str) -> None:
     """Raises Conflict: "past-point-of-no-return", or "action-not-allowed" with what is."""
     code = _refusal(facts, control)
     if code is not None:
@@ -151,7 +151,7 @@ def refused(
     )
 
 
-def _refusal(facts: Facts, control: Control) -> str | None:
+def _refusal(facts: ControlInput, control: Control) -> str | None:
     """The problem code; None: it is allowed."""
     if not facts.is_known or control not in LEADS[facts.state]:
         return "action-not-allowed"

@@ -13,13 +13,13 @@ from typing import Any, Protocol, TypeVar
 
 from keys.commit.committer import StaleRead
 from keys.commit.txn import snapshot
-from keys.model.records import Phase, ProcedureHistory, ProcedureHistoryKey, ProcedureKey
+from keys.model.records import ProcedureHistory, ProcedureHistoryKey, ProcedureKey, ProcedurePhase
 from metasrv_base.errors import MetaError, NotLeader, Unavailable
 from procedures.context import Context
+from procedures.engine.active_procedure import ActiveProcedure, Letter
 from procedures.engine.control import Command, Control, is_fulfilled, refused, require_allowed
-from procedures.engine.entry import Entry, Letter
 from procedures.engine.retry import Tries, is_definite, must_finish, pause_ms, rest_ms, rested_ms
-from procedures.engine.runner import Commit, Held, Moved, Runner
+from procedures.engine.runner import Commit, Runner, StepResult, StoredRecord
 from procedures.engine.steering import has_expired, moves_its_record, store
 from procedures.machine import Kind
 from procedures.ports import Children
@@ -29,21 +29,21 @@ GONE = "its record is gone, and there is no history of it"
 T = TypeVar("T")
 
 
-class House(Protocol):
+class OwnerHost(Protocol):
     """The manager, as an owner needs it."""
 
     @property
     def runner(self) -> Runner: ...
 
-    def moved(self, entry: Entry, held: Held) -> None:
+    def moved(self, entry: ActiveProcedure, held: StoredRecord) -> None:
         """*held* is stored of it now."""
         ...
 
-    def give_place(self, entry: Entry) -> None:
+    def give_place(self, entry: ActiveProcedure) -> None:
         """Somebody else may run while it rests."""
         ...
 
-    def want_place(self, entry: Entry) -> None:
+    def want_place(self, entry: ActiveProcedure) -> None:
         """Its bell rings once it has one."""
         ...
 
@@ -52,8 +52,8 @@ class House(Protocol):
 class Owner:
     """Drives one entry, from the moment at which there is work to do until there is none."""
 
-    house: House
-    entry: Entry
+    house: OwnerHost
+    entry: ActiveProcedure
     bell: asyncio.Event
     children: Children
     _over: ProcedureHistory | None = None
@@ -163,9 +163,9 @@ class Owner:
                 await self.bell.wait()
         return not self._turned
 
-    async def _give_up(self, failure: MetaError) -> Held:
+    async def _give_up(self, failure: MetaError) -> StoredRecord:
         held, runner = self.entry.held, self.house.runner
-        if held.record.phase is Phase.UNDO:
+        if held.record.phase is ProcedurePhase.UNDO:
             return await runner.poison(held, failure)
         return await runner.turn_back(held, failure)
 
@@ -214,7 +214,7 @@ class Owner:
         finally:
             letter.answer.cancel()  # nothing, once it is answered
 
-    async def _carry_out(self, command: Command | None) -> Entry | ProcedureHistory:
+    async def _carry_out(self, command: Command | None) -> ActiveProcedure | ProcedureHistory:
         """Again: the same answer. Raises as `judge`, and what the store raises."""
         if command is None:
             return await self._expire()
@@ -236,7 +236,7 @@ class Owner:
             return self._over or entry
         raise refused(entry.held.procedure, control, self._over.outcome)
 
-    async def _expire(self) -> Entry | ProcedureHistory:
+    async def _expire(self) -> ActiveProcedure | ProcedureHistory:
         """Its deadline came while it waited, for its locks or a place."""
         entry, runner = self.entry, self.house.runner
         ports = runner.ports
@@ -252,7 +252,7 @@ class Owner:
 
     # The record --------------------------------------------------------------------------------
 
-    def _take(self, after: Moved) -> None:
+    def _take(self, after: StepResult) -> None:
         if isinstance(after, ProcedureHistory):
             self._over = after
         else:
@@ -267,7 +267,7 @@ class Owner:
         record, ended = seen.get(key), seen.get(history)
         self._is_stale, self._turned = False, True
         if record is not None:
-            self._take(Held(procedure, record, seen.mod_revision(key)))
+            self._take(StoredRecord(procedure, record, seen.mod_revision(key)))
         elif ended is not None:
             self._take(ended)
         else:

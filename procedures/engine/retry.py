@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from keys.commit.committer import StaleRead
-from keys.model.records import Phase, ProcedureRecord
+from keys.model.records import ProcedurePhase, ProcedureRecord
 from metasrv_base.concurrency.backoff import Backoff
 from metasrv_base.errors import MetaError, Unavailable, Unknown
 from procedures.machine import Kind
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 def must_finish(kind: Kind[Any], record: ProcedureRecord) -> bool:
     """Whether giving up is no option: undoing, or past the point of no return."""
-    return record.phase is Phase.UNDO or kind.has_passed(record.trail)
+    return record.phase is ProcedurePhase.UNDO or kind.has_passed(record.trail)
 
 
 def is_passing(error: BaseException) -> bool:
@@ -68,7 +68,7 @@ class Tries:
     def left_ms(self, kind: Kind[Any], record: ProcedureRecord, now_ms: int) -> int | None:
         """The time limit of the next attempt in milliseconds, at *now_ms* by `Gate.worked_ms`.
         None: the attempt may take as long as it takes."""
-        if record.phase is Phase.UNDO:
+        if record.phase is ProcedurePhase.UNDO:
             return max(0, UNDO_MS - self.spent_ms)
         until_ms = deadline_of(kind, record)
         return None if until_ms is None else max(0, until_ms - now_ms)
@@ -77,7 +77,7 @@ class Tries:
         self, kind: Kind[Any], record: ProcedureRecord, error: MetaError, now_ms: int
     ) -> bool:
         """Whether *error*, of the last attempt, is the one for which the step is given up."""
-        if record.phase is Phase.FORWARD:
+        if record.phase is ProcedurePhase.FORWARD:
             if kind.has_passed(record.trail):
                 return False
             if not is_passing(error) or self.definite >= DEFINITE_MAX:
@@ -106,7 +106,7 @@ def rest_ms(kind: Kind[Any], record: ProcedureRecord) -> int:
     """The rest of a throttled step before it runs again, in milliseconds from the end of its last
     run; 0: the step does not rest."""
     percent = record.throttle_percent
-    if not percent or record.phase is Phase.UNDO or not kind.steps[record.step].paced:
+    if not percent or record.phase is ProcedurePhase.UNDO or not kind.steps[record.step].paced:
         return 0
     runs = [beat for beat in record.timeline if beat.step == record.step]
     return runs[-1].ms * percent // (100 - percent) if runs else 0

@@ -13,26 +13,26 @@ from typing import TypeAlias
 from keys.commit.txn import NOTHING, Stamp, Txn
 from keys.model.poison import Poison, PoisonKey
 from keys.model.records import (
-    Beat,
-    Phase,
     ProcedureHistory,
     ProcedureHistoryKey,
     ProcedureKey,
+    ProcedurePhase,
+    TimelineEntry,
 )
 from keys.model.records import (
     ProcedureRecord as Record,
 )
 from metasrv_base.errors import MetaError
 from procedures.context import Context, Ports
-from procedures.engine import journal
-from procedures.engine.journal import Why
+from procedures.engine import record_transitions
+from procedures.engine.record_transitions import Why
 from procedures.engine.retry import Tries, within
 from procedures.machine import Goto, Kind, S
 from procedures.ports import Commits
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredRecord:
     """A record as it is stored, and the revision at which it was stored."""
 
     procedure: str
@@ -44,8 +44,8 @@ class Held:
         return Txn().expecting(ProcedureKey(self.procedure), self.revision)
 
 
-Moved: TypeAlias = Held | ProcedureHistory
-Commit: TypeAlias = Callable[[Held], Awaitable[Moved]]
+StepResult: TypeAlias = StoredRecord | ProcedureHistory
+Commit: TypeAlias = Callable[[StoredRecord], Awaitable[StepResult]]
 """The transaction of a step that has acted, on the record as it stands by then."""
 
 
@@ -56,19 +56,19 @@ class Runner:
     ports: Ports
     committer: Commits
 
-    async def advance(self, kind: Kind[S], held: Held, context: Context) -> Moved:
+    async def advance(self, kind: Kind[S], held: StoredRecord, context: Context) -> StepResult:
         """One step forward, or one step of undo."""
         limit_ms = Tries().left_ms(kind, held.record, self.ports.clock.wall_ms())
         commit = await self.act(kind, held, context, limit_ms)
         return await commit(held)
 
     async def act(
-        self, kind: Kind[S], held: Held, context: Context, limit_ms: int | None
+        self, kind: Kind[S], held: StoredRecord, context: Context, limit_ms: int | None
     ) -> Commit:
         """Does all of a step but its transaction. A throttle may be stored meanwhile, so the commit
         is given the record as it stands then; what moves a record between its steps ends the step
         first."""
-        if held.record.phase is Phase.UNDO:
+        if held.record.phase is ProcedurePhase.UNDO:
             return await self._undo(kind, held, context, limit_ms)
         state = kind.state.model_validate(held.record.state)
         began_ms = self.ports.clock.mono_ms()
@@ -76,29 +76,33 @@ class Runner:
         outcome = await within(limit_ms, step, kind.steps[step].act(state, context))
         beat = self._beat(held, began_ms)
 
-        async def commit(held: Held) -> Moved:
-            passed = partial(journal.passed, held.record, context.passages.all())
+        async def commit(held: StoredRecord) -> StepResult:
+            passed = partial(record_transitions.passed, held.record, context.passages.all())
             if isinstance(outcome, Goto):
                 goto = outcome
                 return await self.store(
-                    held, lambda at: journal.follow(kind, passed(at), goto, beat, at), goto.txn
+                    held,
+                    lambda at: record_transitions.follow(kind, passed(at), goto, beat, at),
+                    goto.txn,
                 )
             result = outcome.result
             return await self.end(
-                held, lambda at: journal.succeeded(kind, passed(at), result, beat, at), outcome.txn
+                held,
+                lambda at: record_transitions.succeeded(kind, passed(at), result, beat, at),
+                outcome.txn,
             )
 
         return commit
 
-    async def turn_back(self, held: Held, why: Why) -> Held:
+    async def turn_back(self, held: StoredRecord, why: Why) -> StoredRecord:
         """From now on *held* is undone. The step in flight is the first to be."""
-        return await self.store(held, lambda at: journal.turn_back(held.record, why, at))
+        return await self.store(held, lambda at: record_transitions.turn_back(held.record, why, at))
 
-    async def abandon(self, held: Held, why: Why) -> ProcedureHistory:
+    async def abandon(self, held: StoredRecord, why: Why) -> ProcedureHistory:
         """The end of one that never began."""
-        return await self.end(held, lambda at: journal.abandon(held.record, why, at))
+        return await self.end(held, lambda at: record_transitions.abandon(held.record, why, at))
 
-    async def poison(self, held: Held, error: MetaError) -> Held:
+    async def poison(self, held: StoredRecord, error: MetaError) -> StoredRecord:
         """Its undo is given up. If its resource bears the poison of another already, this is tried
         until that one is cleared."""
         record = held.record
@@ -111,14 +115,14 @@ class Runner:
                 kind=record.kind,
                 resource=record.resource,
                 step=record.step,
-                error=journal.stored_error(error),
+                error=record_transitions.stored_error(error),
                 at_ms=at.at_ms,
             ),
         )
-        return await self.store(held, lambda _: journal.poison(record), effect)
+        return await self.store(held, lambda _: record_transitions.poison(record), effect)
 
     async def _undo(
-        self, kind: Kind[S], held: Held, context: Context, limit_ms: int | None
+        self, kind: Kind[S], held: StoredRecord, context: Context, limit_ms: int | None
     ) -> Commit:
         state = kind.state.model_validate(held.record.state)
         undo = kind.steps[held.record.step].undo
@@ -128,34 +132,39 @@ class Runner:
             back = await within(limit_ms, f"undo {held.record.step}", undo(state, context))
         beat = self._beat(held, began_ms)
 
-        async def commit(held: Held) -> Moved:
-            passed = partial(journal.passed, held.record, context.passages.all())
+        async def commit(held: StoredRecord) -> StepResult:
+            passed = partial(record_transitions.passed, held.record, context.passages.all())
             if back is not None:
                 return await self.store(
-                    held, lambda at: journal.partly_undone(passed(at), beat, at), back.txn
+                    held,
+                    lambda at: record_transitions.partly_undone(passed(at), beat, at),
+                    back.txn,
                 )
-            before = journal.undone(held.record, beat)
+            before = record_transitions.undone(held.record, beat)
             if before is not None:
                 return await self.store(held, lambda _: before)
             had_effect = undo is not None or bool(held.record.timeline)
             return await self.end(
-                held, lambda at: journal.ended_undone(held.record, beat, at, had_effect=had_effect)
+                held,
+                lambda at: record_transitions.ended_undone(
+                    held.record, beat, at, had_effect=had_effect
+                ),
             )
 
         return commit
 
     async def store(
-        self, held: Held, make: Callable[[Stamp], Record], effect: Txn = NOTHING
-    ) -> Held:
+        self, held: StoredRecord, make: Callable[[Stamp], Record], effect: Txn = NOTHING
+    ) -> StoredRecord:
         """The effect and the record that says so, in one transaction."""
         # The committer stamps the record; what was stored is returned, and not made again.
         key, made = ProcedureKey(held.procedure), lru_cache(maxsize=1)(make)
         txn = held.txn().put_stamped(key, made).also(effect)
         committed = await self.committer.commit(txn, procedure=held.procedure)
-        return Held(held.procedure, made(committed.stamp), committed.revision)
+        return StoredRecord(held.procedure, made(committed.stamp), committed.revision)
 
     async def end(
-        self, held: Held, make: Callable[[Stamp], ProcedureHistory], effect: Txn = NOTHING
+        self, held: StoredRecord, make: Callable[[Stamp], ProcedureHistory], effect: Txn = NOTHING
     ) -> ProcedureHistory:
         """The effect, and the release of the record into history, in one transaction."""
         history, made = ProcedureHistoryKey(held.procedure), lru_cache(maxsize=1)(make)
@@ -164,7 +173,7 @@ class Runner:
         committed = await self.committer.commit(txn, procedure=held.procedure)
         return made(committed.stamp)
 
-    def _beat(self, held: Held, began_ms: int) -> Beat:
-        clock, undoing = self.ports.clock, held.record.phase is Phase.UNDO
+    def _beat(self, held: StoredRecord, began_ms: int) -> TimelineEntry:
+        clock, undoing = self.ports.clock, held.record.phase is ProcedurePhase.UNDO
         step = f"undo {held.record.step}" if undoing else held.record.step
-        return Beat(step=step, at_ms=clock.wall_ms(), ms=clock.mono_ms() - began_ms)
+        return TimelineEntry(step=step, at_ms=clock.wall_ms(), ms=clock.mono_ms() - began_ms)

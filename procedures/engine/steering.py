@@ -11,7 +11,8 @@ from keys.commit.txn import Txn, snapshot
 from keys.model.poison import PoisonKey
 from keys.model.records import ProcedureHistory, ProcedureRecord
 from procedures.context import Ports
-from procedures.engine import journal
+from procedures.engine import record_transitions
+from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import (
     Command,
     Control,
@@ -20,8 +21,7 @@ from procedures.engine.control import (
     refused,
     require_allowed,
 )
-from procedures.engine.entry import Entry
-from procedures.engine.runner import Moved, Runner
+from procedures.engine.runner import Runner, StepResult
 
 
 class Steered(Protocol):
@@ -30,10 +30,10 @@ class Steered(Protocol):
     @property
     def runner(self) -> Runner: ...
 
-    async def find(self, procedure: str) -> Entry | ProcedureHistory: ...
+    async def find(self, procedure: str) -> ActiveProcedure | ProcedureHistory: ...
 
 
-async def judge(house: Steered, procedure: str, control: Control) -> Entry:
+async def judge(house: Steered, procedure: str, control: Control) -> ActiveProcedure:
     """The procedure as it stands: the control is allowed there, or fulfilled.
 
     Raises NotFound, or Conflict as `require_allowed`.
@@ -46,12 +46,12 @@ async def judge(house: Steered, procedure: str, control: Control) -> Entry:
     return found
 
 
-def moves_its_record(entry: Entry, command: Command) -> bool:
+def moves_its_record(entry: ActiveProcedure, command: Command) -> bool:
     """A retry only wakes what rests, unless its undo was given up."""
     return command.control is not Control.RETRY or entry.state is State.POISONED
 
 
-async def store(runner: Runner, entry: Entry, command: Command) -> Moved:
+async def store(runner: Runner, entry: ActiveProcedure, command: Command) -> StepResult:
     """The write of a control; in a dry run *runner* is one over a draft."""
     held = entry.held
     mark = command.mark(runner.ports.clock.wall_ms())
@@ -62,18 +62,20 @@ async def store(runner: Runner, entry: Entry, command: Command) -> Moved:
         case Control.CANCEL:
             return await runner.turn_back(held, mark)
         case Control.PAUSE:
-            return await runner.store(held, partial(journal.pause, record, mark))
+            return await runner.store(held, partial(record_transitions.pause, record, mark))
         case Control.RESUME:
-            return await runner.store(held, partial(journal.resume, record, mark))
+            return await runner.store(held, partial(record_transitions.resume, record, mark))
         case Control.THROTTLE:
-            slowed = journal.throttle(record, mark, command.percent, command.rows_per_s)
+            slowed = record_transitions.throttle(record, mark, command.percent, command.rows_per_s)
             return await runner.store(held, lambda _: slowed)
         case Control.RETRY:
             effect = await _without_poison(runner.ports, record)
-            return await runner.store(held, partial(journal.undo_again, record, mark), effect)
+            return await runner.store(
+                held, partial(record_transitions.undo_again, record, mark), effect
+            )
         case Control.CLEAR:
             effect = await _without_poison(runner.ports, record)
-            return await runner.end(held, partial(journal.cleared, record, mark), effect)
+            return await runner.end(held, partial(record_transitions.cleared, record, mark), effect)
 
 
 async def _without_poison(ports: Ports, record: ProcedureRecord) -> Txn:
@@ -81,7 +83,7 @@ async def _without_poison(ports: Ports, record: ProcedureRecord) -> Txn:
     return Txn.on(await snapshot(ports.kv, key, deadline_ms=ports.deadline_ms)).delete(key)
 
 
-def has_expired(entry: Entry, now_ms: int) -> bool:
+def has_expired(entry: ActiveProcedure, now_ms: int) -> bool:
     """Whether it has waited for its locks or its place until its deadline; *now_ms* is
     `Gate.worked_ms`."""
     record, facts = entry.held.record, entry.facts

@@ -6,6 +6,7 @@ from typing import Any
 
 from keys.commit.committer import Committer, StaleRead
 from keys.commit.txn import Stamp, Txn, snapshot
+from keys.model.records import ClientRequirements as Client
 from keys.model.records import (
     Idempotency,
     IdempotencyKey,
@@ -13,11 +14,10 @@ from keys.model.records import (
     ProcedureKey,
     ProcedureRecord,
 )
-from keys.model.records import Submission as Client
 from metasrv_base.errors import Refused
 from procedures.context import Ports
-from procedures.engine import journal
-from procedures.engine.runner import Held
+from procedures.engine import record_transitions
+from procedures.engine.runner import StoredRecord
 from procedures.engine.sizes import record_must_fit
 from procedures.machine import Kind, ProcedureState
 
@@ -25,7 +25,7 @@ _UNKNOWN = Stamp(catalog_version=None, submission=0, at_ms=0)
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
+class SubmitRequest:
     """One wish to run a kind. `client.idempotency` None: asked without a key."""
 
     procedure: str
@@ -52,15 +52,15 @@ class Submitter:
     committer: Committer
 
     async def submit(
-        self, kind: Kind[Any], state: ProcedureState, wish: Submission
-    ) -> tuple[Submitted, Held | None]:
+        self, kind: Kind[Any], state: ProcedureState, wish: SubmitRequest
+    ) -> tuple[Submitted, StoredRecord | None]:
         """The procedure and, if it is new, its record as stored.
 
         Raises Refused("idempotency-key-reused") where the key belongs to another request,
         Refused("ddl-too-large") where its end might not fit a transaction, and Unknown where the
         term ended before the store answered: ask again with the same key.
         """
-        first = journal.begin(kind, state, wish.client, _UNKNOWN, parent=wish.parent)
+        first = record_transitions.begin(kind, state, wish.client, _UNKNOWN, parent=wish.parent)
         record_must_fit(first)
         record, history = ProcedureKey(wish.procedure), ProcedureHistoryKey(wish.procedure)
         digest = wish.client.idempotency
@@ -68,7 +68,9 @@ class Submitter:
         @lru_cache(maxsize=1)
         def make(stamp: Stamp) -> ProcedureRecord:
             stood_ms = self.ports.gate.stood_ms(stamp.at_ms)
-            return journal.submitted(kind, first, stamp, tuple(sorted(wish.overtakes)), stood_ms)
+            return record_transitions.submitted(
+                kind, first, stamp, tuple(sorted(wish.overtakes)), stood_ms
+            )
 
         txn = Txn().expecting(record, 0).expecting(history, 0).put_stamped(record, make)
         if digest is not None:
@@ -88,10 +90,10 @@ class Submitter:
             if known is None:  # the key has just expired
                 return await self.submit(kind, state, wish)
             return known, None
-        held = Held(wish.procedure, make(committed.stamp), committed.revision)
+        held = StoredRecord(wish.procedure, make(committed.stamp), committed.revision)
         return Submitted(wish.procedure, replayed=False), held
 
-    async def known(self, wish: Submission) -> Submitted | None:
+    async def known(self, wish: SubmitRequest) -> Submitted | None:
         """The procedure that this idempotency key belongs to already.
 
         Raises Refused("idempotency-key-reused").

@@ -23,7 +23,7 @@ CONFLICTS_MAX = 256  # named for one key, oldest first
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class LockClaim:
     """What a live procedure wants to hold from its grant to its end."""
 
     procedure: str
@@ -34,10 +34,10 @@ class Claim:
     """Whom it goes before although they were submitted earlier; stored in its record."""
 
 
-def claim_of(procedure: str, record: ProcedureRecord) -> Claim:
+def claim_of(procedure: str, record: ProcedureRecord) -> LockClaim:
     """What a record claims."""
     overtakes = frozenset(record.overtakes)
-    return Claim(procedure, record.submission, claimed(record), record.parent, overtakes)
+    return LockClaim(procedure, record.submission, claimed(record), record.parent, overtakes)
 
 
 def claimed(record: ProcedureRecord) -> tuple[Lock, ...]:
@@ -61,7 +61,7 @@ Holders = Mapping[str, tuple[Blocked, ...]]
 """Procedure -> what blocks it; none: it holds all its locks."""
 
 
-def holders(claims: Iterable[Claim]) -> Holders:
+def holders(claims: Iterable[LockClaim]) -> Holders:
     """Every claim, with what blocks it."""
     table = LockTable()
     for claim in sorted(claims, key=lambda claim: claim.submission):
@@ -112,7 +112,7 @@ class LockTable:
     lines are. What became free is found by `look_again`, a bounded number of claims at a time.
     """
 
-    claims: dict[str, Claim] = field(default_factory=dict)
+    claims: dict[str, LockClaim] = field(default_factory=dict)
     _lines: dict[str, _Line] = field(default_factory=dict)
     _watches: dict[str, str | None] = field(default_factory=dict)
     """Procedure -> one that it waits for; None: it holds all its locks."""
@@ -133,7 +133,7 @@ class LockTable:
 
     # Coming and going --------------------------------------------------------------------------
 
-    def add(self, claim: Claim) -> frozenset[str]:
+    def add(self, claim: LockClaim) -> frozenset[str]:
         """The procedures that hold now and did not, or the other way round; and *claim*'s."""
         procedure = claim.procedure
         assert procedure not in self.claims
@@ -147,7 +147,7 @@ class LockTable:
         concerned = {*claim.overtakes, *self._children.get(procedure, ())}
         return self._look([procedure, *concerned]) | {procedure}
 
-    def replace(self, claim: Claim) -> frozenset[str]:
+    def replace(self, claim: LockClaim) -> frozenset[str]:
         """As `add`, of one that claims other locks than before, at the same place. Those who hold
         what it claims anew keep it."""
         procedure, old = claim.procedure, self.claims[claim.procedure]
@@ -208,7 +208,7 @@ class LockTable:
         ]
         return tuple((procedure, key) for _, _, procedure, key in sorted(found))
 
-    def line(self, key: str) -> tuple[tuple[Claim, LockMode], ...]:
+    def line(self, key: str) -> tuple[tuple[LockClaim, LockMode], ...]:
         """Everybody who holds or wants *key*, in order."""
         line = self._line(key)
         return tuple((self.claims[one], line.modes[one]) for _, one in line.everybody)
@@ -229,7 +229,7 @@ class LockTable:
     def _line(self, key: str) -> _Line:
         return self._lines.get(key, NOBODY)
 
-    def _join(self, claim: Claim, locks: Iterable[Lock]) -> None:
+    def _join(self, claim: LockClaim, locks: Iterable[Lock]) -> None:
         """Whoever is younger and holds a key already keeps it: it goes first."""
         place, family = _place(claim), {elder.procedure for elder in self._elders(claim)}
         for lock in locks:
@@ -244,7 +244,7 @@ class LockTable:
                     self.claims[other] = replace(its, overtakes=its.overtakes | {claim.procedure})
                     self._overtakers.setdefault(claim.procedure, set()).add(other)
 
-    def _leave(self, claim: Claim, locks: Iterable[Lock]) -> None:
+    def _leave(self, claim: LockClaim, locks: Iterable[Lock]) -> None:
         for lock in locks:
             self._lines[lock.key].leave(_place(claim))
             if not self._lines[lock.key].everybody:
@@ -280,20 +280,20 @@ class LockTable:
         due = self._watchers.get(procedure, set()) | self._children.get(procedure, set())
         self._due.extend(sorted(due, key=lambda one: self.claims[one].submission))
 
-    def _reasons(self, claim: Claim) -> Iterator[Blocked]:
+    def _reasons(self, claim: LockClaim) -> Iterator[Blocked]:
         """All of them, key by key, oldest first."""
         elders = self._elders(claim)
         for lock in claim.locks:
             for other in self._before(claim, lock, elders, newest_first=False):
                 yield Blocked(lock.key, other)
 
-    def _nearest(self, claim: Claim) -> Iterator[str]:
+    def _nearest(self, claim: LockClaim) -> Iterator[str]:
         """Procedures that *claim* waits for: on each key first the last of those before it."""
         elders = self._elders(claim)
         for lock in claim.locks:
             yield from self._before(claim, lock, elders, newest_first=True)
 
-    def _waits_for_schema(self, claim: Claim) -> bool:
+    def _waits_for_schema(self, claim: LockClaim) -> bool:
         elders = self._elders(claim)
         return any(
             next(self._before(claim, lock, elders, newest_first=True), None) is not None
@@ -302,7 +302,7 @@ class LockTable:
         )
 
     def _before(
-        self, claim: Claim, lock: Lock, elders: tuple[Claim, ...], *, newest_first: bool
+        self, claim: LockClaim, lock: Lock, elders: tuple[LockClaim, ...], *, newest_first: bool
     ) -> Iterator[str]:
         """Those that go before *claim* on this key, and cannot share it. Under an elder's lock
         they are those of its family alone, and the elder as long as it waits itself."""
@@ -326,7 +326,7 @@ class LockTable:
                 yield other
 
     def _relatives_before(
-        self, claim: Claim, lock: Lock, elders: tuple[Claim, ...], cover: Claim
+        self, claim: LockClaim, lock: Lock, elders: tuple[LockClaim, ...], cover: LockClaim
     ) -> Iterator[str]:
         line, left = self._line(lock.key), [cover.procedure]
         found: list[Place] = []
@@ -342,9 +342,9 @@ class LockTable:
                     found.append(_place(its))
         yield from (other for _, other in sorted(found))
 
-    def _elders(self, claim: Claim) -> tuple[Claim, ...]:
+    def _elders(self, claim: LockClaim) -> tuple[LockClaim, ...]:
         """Its parent, the parent's parent, ...: a child runs under their locks."""
-        found: list[Claim] = []
+        found: list[LockClaim] = []
         parent = claim.parent
         while parent is not None and parent in self.claims:
             found.append(self.claims[parent])
@@ -352,7 +352,7 @@ class LockTable:
         return tuple(found)
 
 
-def _place(claim: Claim) -> Place:
+def _place(claim: LockClaim) -> Place:
     return claim.submission, claim.procedure
 
 
@@ -371,7 +371,7 @@ def _takes_both_sides(claim: tuple[Lock, ...], placement: tuple[Lock, ...]) -> b
     )
 
 
-def _covers(elder: Claim, lock: Lock) -> bool:
+def _covers(elder: LockClaim, lock: Lock) -> bool:
     """Whether nobody but the elder's family can hold *lock*, so that its child need not queue.
 
     Were a child to queue behind a stranger that waits for its parent, nobody would ever go on.

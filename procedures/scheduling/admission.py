@@ -4,14 +4,14 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from procedures.machine import Lane
+from procedures.machine import AdmissionLane
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds of one leader. Repair has places of its own and no queue that could be full (P2)."""
 
-    running_max: Mapping[Lane, int]
+    running_max: Mapping[AdmissionLane, int]
     queue_max: int
     """DDL procedures that are not over; one more is answered 429."""
     stalled_ms: int = 60_000
@@ -19,10 +19,10 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class WaitingProcedure:
     procedure: str
     submission: int
-    lane: Lane
+    lane: AdmissionLane
     only_waits: bool
     """It waits, perhaps for children or for long: it takes no place, and keeps nobody from one."""
 
@@ -32,13 +32,13 @@ class WaitingRoom:
     """Those that hold all their locks and wait for a place. A start looks at those that start, and
     not at all who wait: the queue may be long."""
 
-    _takers: dict[Lane, list[tuple[int, str]]] = field(
-        default_factory=lambda: {lane: [] for lane in Lane}
+    _takers: dict[AdmissionLane, list[tuple[int, str]]] = field(
+        default_factory=lambda: {lane: [] for lane in AdmissionLane}
     )
     """Heaps: the oldest is first."""
     _waiters: list[str] = field(default_factory=list)
 
-    def enter(self, one: Candidate) -> None:
+    def enter(self, one: WaitingProcedure) -> None:
         """Entering twice does no harm: see `admit`."""
         if one.only_waits:
             self._waiters.append(one.procedure)
@@ -51,7 +51,7 @@ class WaitingRoom:
 
     def admit(
         self,
-        running: Iterable[Candidate],
+        running: Iterable[WaitingProcedure],
         limits: Limits,
         may_start: Callable[[str], bool],
     ) -> tuple[str, ...]:

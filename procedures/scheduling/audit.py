@@ -13,7 +13,7 @@ from keys.store.kv import Compare, Get, KeyValue
 from keys.store.scan import WHOLE, pages
 from metasrv_base.errors import Corrupt
 from procedures.context import Ports
-from procedures.scheduling.floor import Floor
+from procedures.scheduling.active_procedures import ActiveProcedures
 from procedures.scheduling.recovery import read_under
 
 NAMED_MAX = 16  # procedures in one line of the log
@@ -27,7 +27,7 @@ class Audit:
     """The audit of one term: finds stored procedures that this server does not run."""
 
     ports: Ports
-    floor: Floor
+    floor: ActiveProcedures
     _differed: bool = False
     _strange: int = 0
     """Keys that are no procedure's: reported when the term began, and left."""

@@ -7,8 +7,8 @@ from keys.commit.txn import snapshot
 from keys.model.records import ProcedureHistory, ProcedureHistoryKey
 from metasrv_base.errors import NotFound
 from procedures.context import Ports
-from procedures.engine.entry import Entry
-from procedures.scheduling.floor import Floor
+from procedures.engine.active_procedure import ActiveProcedure
+from procedures.scheduling.active_procedures import ActiveProcedures
 from procedures.scheduling.recent import Recent
 
 
@@ -17,10 +17,10 @@ class Finder:
     """The lookups of one term."""
 
     ports: Ports
-    floor: Floor
+    floor: ActiveProcedures
     recent: Recent
 
-    async def find(self, procedure: str) -> Entry | ProcedureHistory:
+    async def find(self, procedure: str) -> ActiveProcedure | ProcedureHistory:
         """Raises NotFound if there never was one, or its history has been purged."""
         if procedure in self.floor.entries:
             return self.floor.entries[procedure]
@@ -33,7 +33,7 @@ class Finder:
             raise NotFound("procedure-not-found", procedure_id=procedure)
         return history
 
-    async def wait(self, procedure: str, *, deadline_ms: int) -> Entry | ProcedureHistory:
+    async def wait(self, procedure: str, *, deadline_ms: int) -> ActiveProcedure | ProcedureHistory:
         """As `find`, once it is over or *deadline_ms* have passed."""
         entry = self.floor.entries.get(procedure)
         if entry is not None:

@@ -10,10 +10,10 @@ import structlog
 from keys.store.kv import Compare
 from metasrv_base.errors import Conflict, NotLeader, Unavailable
 from procedures.context import Ports
-from procedures.engine.entry import Entry
+from procedures.engine.active_procedure import ActiveProcedure
 from procedures.machine import Kind
+from procedures.scheduling.active_procedures import ActiveProcedures
 from procedures.scheduling.audit import Audit
-from procedures.scheduling.floor import Floor
 from procedures.scheduling.recovery import AT_ONCE, entries_of, read_records
 
 PAUSE_MS = 200  # before a store that did not answer is asked again
@@ -22,12 +22,12 @@ log = structlog.get_logger()
 
 
 @dataclass(slots=True)
-class Intake:
+class ProcedureIntake:
     """The intake of one term."""
 
     kinds: Mapping[str, Kind[Any]]
     ports: Ports
-    floor: Floor
+    floor: ActiveProcedures
     _audit: Audit = field(init=False)
 
     def __post_init__(self) -> None:
@@ -53,10 +53,10 @@ class Intake:
         for entry in entries_of(unknown, self.kinds):
             self._take_in(entry)
 
-    async def _read_all(self, fence: Compare) -> dict[str, Entry]:
+    async def _read_all(self, fence: Compare) -> dict[str, ActiveProcedure]:
         """Asks until the store answers."""
         ports = self.ports
-        found: dict[str, Entry] = {}
+        found: dict[str, ActiveProcedure] = {}
         while True:
             try:
                 async for items in read_records(ports.kv, fence, deadline_ms=ports.deadline_ms):
@@ -70,7 +70,7 @@ class Intake:
             else:
                 return found
 
-    def _take_in(self, entry: Entry) -> None:
+    def _take_in(self, entry: ActiveProcedure) -> None:
         self.floor.take_in(entry)
         if (reason := entry.parked) is not None:
             log.error("procedure_parked", procedure=entry.held.procedure, reason=reason)

@@ -19,22 +19,22 @@ from metasrv_base.concurrency.fanout import fan_out
 from metasrv_base.errors import MetaError, NotLeader, Unavailable, Unknown
 from metasrv_base.log import lines_of_request
 from procedures.context import Ports
+from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Command, refused
-from procedures.engine.entry import Entry
 from procedures.engine.owner import Owner
-from procedures.engine.runner import Held, Runner
-from procedures.engine.submit import Submission, Submitted, Submitter
-from procedures.gate import Gate
+from procedures.engine.runner import Runner, StoredRecord
+from procedures.engine.submit import SubmitRequest, Submitted, Submitter
 from procedures.locking.holding import LockTable
-from procedures.machine import Kind, Lane, ProcedureState
+from procedures.machine import AdmissionLane, Kind, ProcedureState
+from procedures.pause_gate import PauseGate
+from procedures.scheduling.active_procedures import ActiveProcedures
 from procedures.scheduling.admission import Limits
-from procedures.scheduling.family import ChildrenOf
+from procedures.scheduling.children import ChildProcedures
 from procedures.scheduling.finder import Finder
-from procedures.scheduling.floor import Floor
-from procedures.scheduling.intake import Intake
-from procedures.scheduling.outlive import outlive
+from procedures.scheduling.intake import ProcedureIntake
 from procedures.scheduling.recent import Recent
 from procedures.scheduling.recovery import AT_ONCE
+from procedures.scheduling.run_shielded import run_shielded
 
 LOOK_MS = 1_000  # between looks at deadlines, and at who does not move
 AUDIT_MS = 60_000  # between looks whether the store holds the procedures that are known here
@@ -59,7 +59,7 @@ class Manager:
         self._limits = limits
         self.runner = Runner(ports, committer)
         self._submitter = Submitter(ports, committer)
-        self._floor = Floor()
+        self._floor = ActiveProcedures()
         self._recent = Recent()
         self._told_of_ends: list[Callable[[ProcedureHistory], None]] = []
         self._tasks = asyncio.TaskGroup()
@@ -68,7 +68,7 @@ class Manager:
         self._goes_on = False
         self._moved = asyncio.Event()
         self._finder = Finder(ports, self._floor, self._recent)
-        self._intake = Intake(kinds, ports, self._floor)
+        self._intake = ProcedureIntake(kinds, ports, self._floor)
 
     async def run(self, fence: Compare, ready: asyncio.Event) -> None:
         """Recovers every record, sets *ready*, then looks after them until the term ends.
@@ -94,7 +94,7 @@ class Manager:
     # Asking ------------------------------------------------------------------------------------
 
     @property
-    def gate(self) -> Gate:
+    def gate(self) -> PauseGate:
         """Where each waits before its next step; open, but for a pause of all of them."""
         return self._ports.gate
 
@@ -111,24 +111,24 @@ class Manager:
     def locks(self) -> LockTable:
         return self._floor.locks
 
-    def living(self) -> tuple[tuple[str, Entry], ...]:
+    def living(self) -> tuple[tuple[str, ActiveProcedure], ...]:
         """Every procedure that is not over, in order of submission."""
         return tuple(self._floor.entries.items())
 
     def has_room(self, kind: Kind[Any]) -> bool:
         """Whether one more would be taken, unless it is a child."""
-        return kind.lane is not Lane.DDL or not self._floor.is_full(self._limits)
+        return kind.lane is not AdmissionLane.DDL or not self._floor.is_full(self._limits)
 
     def has_place(self, kind: Kind[Any]) -> bool:
         """Whether one more that holds its locks would start at once."""
         waits = kind.steps[kind.first].waits
         return waits or self._floor.free_places(kind.lane, self._limits) > 0
 
-    async def find(self, procedure: str) -> Entry | ProcedureHistory:
+    async def find(self, procedure: str) -> ActiveProcedure | ProcedureHistory:
         """As `Finder.find`."""
         return await self._finder.find(procedure)
 
-    async def wait(self, procedure: str, *, deadline_ms: int) -> Entry | ProcedureHistory:
+    async def wait(self, procedure: str, *, deadline_ms: int) -> ActiveProcedure | ProcedureHistory:
         """As `Finder.wait`."""
         return await self._finder.wait(procedure, deadline_ms=deadline_ms)
 
@@ -143,7 +143,7 @@ class Manager:
     # Submitting --------------------------------------------------------------------------------
 
     async def submit(
-        self, kind: Kind[Any], state: ProcedureState, submission: Submission
+        self, kind: Kind[Any], state: ProcedureState, submission: SubmitRequest
     ) -> Submitted:
         """Durable when it returns. Raises Unavailable("too-many-procedures"): the queue is full.
 
@@ -160,13 +160,13 @@ class Manager:
         return await self._outlive(partial(self._submit, kind, state, wish))
 
     async def _submit(
-        self, kind: Kind[Any], state: ProcedureState, submission: Submission
+        self, kind: Kind[Any], state: ProcedureState, submission: SubmitRequest
     ) -> Submitted:
         floor = self._floor
         try:
             submitted, held = await self._submitter.submit(kind, state, submission)
             if held is not None and held.procedure not in floor.entries:
-                floor.take_in(Entry(held, kind=kind))
+                floor.take_in(ActiveProcedure(held, kind=kind))
         finally:
             floor.arrived(submission.procedure, submission.overtakes)
             self._schedule()
@@ -180,35 +180,37 @@ class Manager:
             return
         client = self._floor.entries[parent].held.record.client.model_copy(update=_NOT_INHERITED)
         model = self._kinds[kind].state.model_validate(state)
-        submission = Submission(procedure, client, fingerprint="", parent=parent)
+        submission = SubmitRequest(procedure, client, fingerprint="", parent=parent)
         await self.submit(self._kinds[kind], model, submission)
 
     # Steering ----------------------------------------------------------------------------------
 
-    async def control(self, procedure: str, command: Command) -> Entry | ProcedureHistory:
+    async def control(self, procedure: str, command: Command) -> ActiveProcedure | ProcedureHistory:
         """Answered once it is stored. Raises as `judge`; Unavailable if too many wait before it."""
         self._must_be_open()
         return await self._outlive(partial(self._ask, procedure, command))
 
-    async def _ask(self, procedure: str, command: Command) -> Entry | ProcedureHistory:
+    async def _ask(self, procedure: str, command: Command) -> ActiveProcedure | ProcedureHistory:
         while (entry := self.entry(procedure)) is None:
             found = await self.find(procedure)
             if isinstance(found, ProcedureHistory):
                 raise refused(procedure, command.control, found.outcome)
         return await self._post(entry, command)
 
-    async def _post(self, entry: Entry, command: Command | None) -> Entry | ProcedureHistory:
+    async def _post(
+        self, entry: ActiveProcedure, command: Command | None
+    ) -> ActiveProcedure | ProcedureHistory:
         """Into its mailbox; answered by its owner."""
         letter = entry.put(command)
         self._wake(entry)
         return await letter.answer
 
-    def entry(self, procedure: str) -> Entry | None:
+    def entry(self, procedure: str) -> ActiveProcedure | None:
         return self._floor.entries.get(procedure)
 
     # For owners --------------------------------------------------------------------------------
 
-    def moved(self, entry: Entry, held: Held) -> None:
+    def moved(self, entry: ActiveProcedure, held: StoredRecord) -> None:
         before, entry.held = entry.held.record, held
         after = held.record
         if after.deadline_at_ms != before.deadline_at_ms:
@@ -219,11 +221,11 @@ class Manager:
                 log.error("procedure_poisoned", procedure=held.procedure, **_facts(entry))
         self._schedule()
 
-    def give_place(self, entry: Entry) -> None:
+    def give_place(self, entry: ActiveProcedure) -> None:
         entry.rests = True
         self._schedule()
 
-    def want_place(self, entry: Entry) -> None:
+    def want_place(self, entry: ActiveProcedure) -> None:
         entry.wants_place = True
         self._floor.offer(entry)
         self._schedule()
@@ -232,7 +234,7 @@ class Manager:
 
     async def _outlive(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """To its end, unless the term ends first: what is stored is also known here."""
-        return await outlive(self._tasks.create_task, work, Unknown(term=self._committer.term))
+        return await run_shielded(self._tasks.create_task, work, Unknown(term=self._committer.term))
 
     def _must_be_open(self) -> None:
         """Raises Unavailable before every record has been read (G21)."""
@@ -255,32 +257,32 @@ class Manager:
         self._goes_on = False
         self._schedule()
 
-    def _start(self, entry: Entry) -> None:
+    def _start(self, entry: ActiveProcedure) -> None:
         """It was admitted: it begins, or goes on after a rest."""
         if not entry.drives:
             entry.began_ms = self._ports.clock.wall_ms()
         self._floor.start(entry)
         self._wake(entry)
 
-    def _wake(self, entry: Entry) -> None:
+    def _wake(self, entry: ActiveProcedure) -> None:
         if entry.bell is None:
             self._begin(entry)
         else:
             entry.bell.set()
 
-    def _begin(self, entry: Entry) -> None:
+    def _begin(self, entry: ActiveProcedure) -> None:
         """The task that owns it from now on."""
         entry.bell = asyncio.Event()
         with lines_of_request(entry.held.record.client.request_id):
             entry.task = self._tasks.create_task(self._own(entry), name=entry.held.procedure)
 
-    async def _own(self, entry: Entry) -> None:
+    async def _own(self, entry: ActiveProcedure) -> None:
         """The one task of a procedure, until it rests, is over, or the term is."""
         assert entry.bell is not None
         procedure = entry.held.procedure
         over = None
         try:
-            over = await Owner(self, entry, entry.bell, ChildrenOf(self, procedure)).own()
+            over = await Owner(self, entry, entry.bell, ChildProcedures(self, procedure)).own()
         except NotLeader:
             return  # the committer's own end ends the term, and with it this task group
         except Exception as error:
@@ -296,7 +298,7 @@ class Manager:
             self._floor.offer(entry)
         self._schedule()
 
-    def _finish(self, entry: Entry, history: ProcedureHistory) -> None:
+    def _finish(self, entry: ActiveProcedure, history: ProcedureHistory) -> None:
         procedure = entry.held.procedure
         self._recent.add(procedure, history)
         self._floor.forget(entry)
@@ -327,7 +329,7 @@ class Manager:
                 log.warning("procedure_stalled", procedure=procedure, **_facts(entry))
             entry.stalled = stalled
 
-    async def _expire(self, entry: Entry) -> None:
+    async def _expire(self, entry: ActiveProcedure) -> None:
         """Its time in the queue is over. If the store is silent, it is told so again."""
         try:
             await self._post(entry, None)
@@ -337,6 +339,6 @@ class Manager:
             self._floor.expect(entry)
 
 
-def _facts(entry: Entry) -> dict[str, str]:
+def _facts(entry: ActiveProcedure) -> dict[str, str]:
     record = entry.held.record
     return {"kind": record.kind, "resource": record.resource.name, "step": record.step}

@@ -7,11 +7,11 @@ import structlog
 
 from keys.model.records import ProcedureKey, ProcedureRecord
 from keys.model.salvage import UNREADABLE, salvaged
-from keys.store.kv import Compare, Get, KeyValue, Readable, Request
+from keys.store.kv import Compare, Get, KeyValue, ReadableStore, Request
 from keys.store.scan import pages
 from metasrv_base.errors import Corrupt, NotLeader
-from procedures.engine.entry import Entry
-from procedures.engine.runner import Held
+from procedures.engine.active_procedure import ActiveProcedure
+from procedures.engine.runner import StoredRecord
 from procedures.machine import Kind
 
 AT_ONCE = 50  # records decoded between two yields: some 20 ms for those of creates
@@ -19,7 +19,7 @@ AT_ONCE = 50  # records decoded between two yields: some 20 ms for those of crea
 log = structlog.get_logger()
 
 
-async def read_under(kv: Readable, fence: Compare, *, deadline_ms: int) -> int:
+async def read_under(kv: ReadableStore, fence: Compare, *, deadline_ms: int) -> int:
     """A revision at which this leader still led. Raises NotLeader if it does not."""
     barrier = Request(compares=(fence,), reads=(Get(fence.key, keys_only=True),))
     answer = await kv.txn(barrier, deadline_ms=deadline_ms)
@@ -29,7 +29,7 @@ async def read_under(kv: Readable, fence: Compare, *, deadline_ms: int) -> int:
 
 
 async def read_records(
-    kv: Readable, fence: Compare, *, deadline_ms: int
+    kv: ReadableStore, fence: Compare, *, deadline_ms: int
 ) -> AsyncIterator[tuple[KeyValue, ...]]:
     """All records at a revision read under the fence, in slices of AT_ONCE. Raises NotLeader if
     it is lost."""
@@ -44,7 +44,7 @@ async def read_records(
         yield page.items
 
 
-def entries_of(items: Iterable[KeyValue], kinds: Mapping[str, Kind[Any]]) -> list[Entry]:
+def entries_of(items: Iterable[KeyValue], kinds: Mapping[str, Kind[Any]]) -> list[ActiveProcedure]:
     """One entry per record. What this server cannot run is parked: it keeps its locks. A key that
     is no procedure's is reported, and left."""
     found = []
@@ -59,18 +59,26 @@ def entries_of(items: Iterable[KeyValue], kinds: Mapping[str, Kind[Any]]) -> lis
     return found
 
 
-def _entry(key: ProcedureKey, item: KeyValue, kinds: Mapping[str, Kind[Any]]) -> Entry:
+def _entry(key: ProcedureKey, item: KeyValue, kinds: Mapping[str, Kind[Any]]) -> ActiveProcedure:
     record = salvaged(key, item.value)
-    held = Held(key.procedure, record, item.mod_revision)
+    held = StoredRecord(key.procedure, record, item.mod_revision)
     kind = kinds.get(record.kind)
     if record.kind == UNREADABLE:
         locks = ", ".join(lock.key for lock in record.locks) or "none"
-        return Entry(held, parked=f"its record cannot be read; locks found in it: {locks}")
+        return ActiveProcedure(
+            held, parked=f"its record cannot be read; locks found in it: {locks}"
+        )
     if record.format > ProcedureRecord.newest_format:
-        return Entry(held, parked=f"record format {record.format} is newer than this server")
+        return ActiveProcedure(
+            held, parked=f"record format {record.format} is newer than this server"
+        )
     if kind is None or record.step not in kind.steps:
-        return Entry(held, parked=f"kind {record.kind}, step {record.step} is not known here")
+        return ActiveProcedure(
+            held, parked=f"kind {record.kind}, step {record.step} is not known here"
+        )
     if record.kind_format > kind.state.format:
-        return Entry(held, parked=f"format {record.kind_format} of {record.kind} is newer")
+        return ActiveProcedure(
+            held, parked=f"format {record.kind_format} of {record.kind} is newer"
+        )
     resumed = record.model_copy(update={"resumed": record.resumed + 1})
-    return Entry(Held(key.procedure, resumed, item.mod_revision), kind=kind)
+    return ActiveProcedure(StoredRecord(key.procedure, resumed, item.mod_revision), kind=kind)

@@ -13,15 +13,15 @@ from keys.model.tables import Column, ConstraintKind, RegionRoute, TableInfo, Ta
 from keys.value import StoredPart
 from metasrv_base.elements.graph import Act
 from metasrv_base.errors import Refused
-from metasrv_base.wire.node.jobs import LoadColumn, LoadJob, LoadRegion, LoadResult
-from metasrv_base.wire.node.offenders import Violation
+from metasrv_base.wire.node.jobs import LoadColumn, LoadJob, LoadJobResult, LoadRegion
+from metasrv_base.wire.node.offenders import ViolatingRow
 from metasrv_base.wire.node.orders import DataFile, IngestFiles, RegionColumn
 from metasrv_base.wire.problem.problems import is_refusal
 from procedures.context import Context
 from procedures.elements.reorg import Runs, has
 from procedures.steps.job_pace import at_wanted_rate
 from procedures.steps.marks import reserve_versions
-from procedures.steps.opening import UNNUMBERED, Answers, order_all, schema_order
+from procedures.steps.region_orders import UNNUMBERED, OrderAnswers, order_all, schema_order
 from procedures.steps.validation import named_key, named_values, row_check
 
 ROWS = 0
@@ -32,7 +32,7 @@ NOWHERE = 0
 """An epoch that no region has: what was written is to be written again."""
 
 
-class Written(StoredPart):
+class ImportedFiles(StoredPart):
     """Files that a job has written for one region, until its leader takes them."""
 
     region: int
@@ -45,7 +45,7 @@ class Written(StoredPart):
     """As `metasrv_base.wire.node.orders.DataFile`."""
 
 
-class Input(StoredPart):
+class ImportInput(StoredPart):
     """What was read."""
 
     digest: str
@@ -57,33 +57,37 @@ class Input(StoredPart):
 # What is next -------------------------------------------------------------------------------------
 
 
-def left(written: Iterable[Written], taken: Runs) -> tuple[Written, ...]:
+def left(written: Iterable[ImportedFiles], taken: Runs) -> tuple[ImportedFiles, ...]:
     """What regions have not taken yet."""
     return tuple(one for one in written if not has(taken, one.region))
 
 
-def moved(written: Iterable[Written], route: TableRoute) -> tuple[RegionRoute, ...]:
+def moved(written: Iterable[ImportedFiles], route: TableRoute) -> tuple[RegionRoute, ...]:
     """Regions whose files do not lie where their leader looks."""
     epochs = {one.region: one.epoch for one in written}
     regions = route.region_routes
     return tuple(one for one in regions if epochs.get(one.number, one.epoch) != one.epoch)
 
 
-def rewritten(before: Iterable[Written], now: Sequence[Written]) -> tuple[Written, ...]:
+def rewritten(
+    before: Iterable[ImportedFiles], now: Sequence[ImportedFiles]
+) -> tuple[ImportedFiles, ...]:
     """*now* in place of what was written for the same regions before."""
     regions = {one.region for one in now}
     found = [*(one for one in before if one.region not in regions), *now]
     return tuple(sorted(found, key=lambda one: one.region))
 
 
-def refused_by(written: Iterable[Written], route: TableRoute, answers: Answers) -> set[int]:
+def refused_by(
+    written: Iterable[ImportedFiles], route: TableRoute, answers: OrderAnswers
+) -> set[int]:
     """Numbers of regions that will never take what was written for them."""
     codes = answers.failed()
     ids = {one.number: one.region_id for one in route.region_routes}
     return {one.region for one in written if is_refusal(codes.get(ids[one.region], ""))}
 
 
-def nowhere(written: Iterable[Written], regions: set[int]) -> tuple[Written, ...]:
+def nowhere(written: Iterable[ImportedFiles], regions: set[int]) -> tuple[ImportedFiles, ...]:
     return tuple(
         one.model_copy(update={"epoch": NOWHERE}) if one.region in regions else one
         for one in written
@@ -107,7 +111,7 @@ async def load_files(
     paths: Sequence[str],
     regions: Sequence[RegionRoute],
     digest: str | None,
-) -> tuple[Input, tuple[Written, ...]]:
+) -> tuple[ImportInput, tuple[ImportedFiles, ...]]:
     """The rows that belong into *regions*, as files of theirs. Raises Refused for files that the
     table cannot take, naming what is wrong."""
     info, route = table
@@ -141,7 +145,7 @@ async def load_files(
     refuse_offenders(info, result)
     epochs = {one.number: one.epoch for one in regions}
     written = tuple(
-        Written(
+        ImportedFiles(
             region=one.number,
             epoch=epochs[one.number],
             attempt=job.attempt,
@@ -149,7 +153,7 @@ async def load_files(
         )
         for one in result.regions
     )
-    read = Input(
+    read = ImportInput(
         digest=result.input_digest,
         files=result.files_in,
         rows=result.rows_in,
@@ -177,7 +181,7 @@ def _load_column(column: Column, stored: RegionColumn) -> LoadColumn:
     return LoadColumn(stored=stored, name=None, otherwise=otherwise)
 
 
-def refuse_offenders(info: TableInfo, result: LoadResult) -> None:
+def refuse_offenders(info: TableInfo, result: LoadJobResult) -> None:
     """Raises Refused with the rows that the table cannot have."""
     keys = [named_key(info, key) for key in result.repeated[:SHOWN_MAX]]
     if result.violations_total:
@@ -208,7 +212,7 @@ def refuse_offenders(info: TableInfo, result: LoadResult) -> None:
         )
 
 
-def _broken(info: TableInfo, violation: Violation) -> str:
+def _broken(info: TableInfo, violation: ViolatingRow) -> str:
     named = {one.id: one.name for one in info.constraints}
     if violation.constraint in named:
         return named[violation.constraint]
@@ -222,10 +226,10 @@ def _broken(info: TableInfo, violation: Violation) -> str:
 async def offer(
     at: Context,
     table: tuple[TableInfo, TableRoute],
-    written: Sequence[Written],
+    written: Sequence[ImportedFiles],
     *,
     prepares: bool,
-) -> Answers:
+) -> OrderAnswers:
     """Has regions look at what was written for them, or take it."""
     info, route = table
     by_number = {one.region: one for one in written}
@@ -236,7 +240,7 @@ async def offer(
 
 def _order(
     procedure: str,
-    written: Mapping[int, Written],
+    written: Mapping[int, ImportedFiles],
     prepares: bool,
     _info: TableInfo,
     region: RegionRoute,

@@ -13,7 +13,7 @@ from metasrv_base.errors import NotFound, Unavailable
 from metasrv_base.wire.node.inputs import Snapshot
 from metasrv_base.wire.node.orders import SetSchema
 from procedures.context import Context
-from procedures.steps.opening import NODES_AT_ONCE_MAX, Marks, order_all, schema_order
+from procedures.steps.region_orders import NODES_AT_ONCE_MAX, Marks, order_all, schema_order
 from procedures.steps.transitions import read_table, tell
 
 

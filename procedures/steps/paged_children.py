@@ -63,7 +63,7 @@ P = TypeVar("P", bound=Paged)
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class ChildPlan:
     """The keys for which one parent submits children, and the way in which it submits them."""
 
     inside: Range
@@ -113,7 +113,7 @@ async def rest_before_again(at: Context, failed: int) -> None:
         await at.live.rest(pause_ms)
 
 
-async def submit_page(state: P, at: Context, family: Family) -> Goto[P]:
+async def submit_page(state: P, at: Context, family: ChildPlan) -> Goto[P]:
     """Begins the children of the page that the record names; then reads the next page, once no
     more of them are under way than leave room for it. So the record names a page before the first
     child of it is submitted, and counts it once."""

@@ -16,8 +16,8 @@ from metasrv_base.errors import MetaError, NotFound, Refused, Unavailable, Unkno
 from metasrv_base.wire.node.inputs import Snapshot
 from metasrv_base.wire.node.jobs import BackfillJob, JobIndex
 from procedures.context import Context
-from procedures.elements.reorg import Made, Reorg, RoundPace, rate_per_s, with_made
-from procedures.elements.reorg_pace import Facts, paced
+from procedures.elements.reorg import BuiltFiles, IndexReorg, RoundPace, rate_per_s, with_made
+from procedures.elements.reorg_pace import PaceInput, paced
 from procedures.engine.retry import is_definite
 from procedures.steps.marks import snapshot_of
 
@@ -30,10 +30,10 @@ class Round:
     """What is known of one while it runs."""
 
     at: Context
-    reorg: Reorg
+    reorg: IndexReorg
     index: JobIndex
     began_ms: int
-    made: list[Made] = field(default_factory=list)
+    made: list[BuiltFiles] = field(default_factory=list)
     failures: list[MetaError] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
     """Read so far, by job."""
@@ -43,7 +43,7 @@ class Round:
     """When the first rows were read: until then Spark may only have been starting."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def run(self, regions: Sequence[RegionRoute]) -> Reorg:
+    async def run(self, regions: Sequence[RegionRoute]) -> IndexReorg:
         """Raises Unavailable if not one of them could be read, and what a job was refused with."""
         self._show()
         self._judge_pace()
@@ -81,7 +81,7 @@ class Round:
         live, read = self.at.live, self._pace
         live.pace = paced(
             live.pace,
-            Facts(
+            PaceInput(
                 now_ms=self.at.ports.clock.mono_ms(),
                 p99_ms=self.at.ports.schema_sync.statement_p99_ms(),
                 p99_before_ms=self.reorg.p99_before_ms,
@@ -108,7 +108,7 @@ class Round:
         except (Refused, Unavailable, Unknown) as error:
             self.failures.append(error)
 
-    async def _made(self, region: RegionRoute, snapshot: Snapshot) -> Made:
+    async def _made(self, region: RegionRoute, snapshot: Snapshot) -> BuiltFiles:
         """By a job under a name of its own: what an earlier one still writes is in nobody's way."""
         name = f"{self.at.procedure}-{self.reorg.rounds}-{self.at.ports.ids.procedure_id()}"
         self.running[name] = self.at.live.pace.rows_per_s
@@ -124,7 +124,7 @@ class Round:
             found = await self.at.ports.jobs.backfill(job, progress=partial(self._progress, name))
         finally:
             del self.running[name]
-        return Made(
+        return BuiltFiles(
             region=region.number,
             epoch=snapshot.epoch,
             attempt=job.attempt,

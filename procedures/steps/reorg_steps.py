@@ -19,9 +19,9 @@ from metasrv_base.wire.node.orders import DataFile, IngestFiles
 from procedures.context import Context
 from procedures.elements.reorg import (
     OFFENDERS_MAX,
-    Made,
+    BuiltFiles,
+    IndexReorg,
     Offender,
-    Reorg,
     Taken,
     in_turn,
     pending,
@@ -29,7 +29,7 @@ from procedures.elements.reorg import (
     with_taken,
 )
 from procedures.steps.marks import open_marks, snapshots
-from procedures.steps.opening import NODES_AT_ONCE_MAX, UNNUMBERED, order_one
+from procedures.steps.region_orders import NODES_AT_ONCE_MAX, UNNUMBERED, order_one
 from procedures.steps.reorg_round import Round
 
 ROWS_CHARS_MAX = 8_192  # as JSON, of the rows that are named of one value: a key may take KiB
@@ -37,7 +37,7 @@ REFUSALS_MAX = 8  # rounds in a row that no region takes anything of: it is not 
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class IndexToFill:
     """The table whose index is filled, as the step found it."""
 
     info: TableInfo
@@ -45,7 +45,7 @@ class Filled:
     index: Index
 
     @classmethod
-    def of(cls, info: TableInfo, route: TableRoute, index: int) -> "Filled":
+    def of(cls, info: TableInfo, route: TableRoute, index: int) -> "IndexToFill":
         return cls(info, route, next(one for one in info.indexes if one.id == index))
 
 
@@ -56,7 +56,7 @@ class NotTaken:
     why: Refused | Conflict
 
 
-async def begin_reorg(at: Context, table: Filled) -> Reorg:
+async def begin_reorg(at: Context, table: IndexToFill) -> IndexReorg:
     """Opens the marks, and counts what there is to read."""
     marked = await open_marks(at, table.info, table.route)
     found = await snapshots(at, marked)
@@ -66,7 +66,7 @@ async def begin_reorg(at: Context, table: Filled) -> Reorg:
     return reorg.model_copy(update={"p99_before_ms": p99_ms})
 
 
-async def continue_reorg(at: Context, table: Filled, reorg: Reorg) -> Reorg | None:
+async def continue_reorg(at: Context, table: IndexToFill, reorg: IndexReorg) -> IndexReorg | None:
     """The next round, or what regions say to the last one. None: nothing is left to do.
 
     Raises Refused or Conflict once regions refuse again and again what is made for them.
@@ -83,7 +83,7 @@ async def continue_reorg(at: Context, table: Filled, reorg: Reorg) -> Reorg | No
     return await Round(at, reorg, index, at.ports.clock.mono_ms()).run(turn)
 
 
-async def _take_round(at: Context, table: Filled, reorg: Reorg) -> Reorg:
+async def _take_round(at: Context, table: IndexToFill, reorg: IndexReorg) -> IndexReorg:
     regions = {region.number: region for region in table.route.region_routes}
     takes = [partial(_take, at, table, regions[made.region], made) for made in reorg.made]
     answers = await fan_out(takes, at_once=NODES_AT_ONCE_MAX)
@@ -96,7 +96,7 @@ async def _take_round(at: Context, table: Filled, reorg: Reorg) -> Reorg:
 
 
 async def _take(
-    at: Context, table: Filled, region: RegionRoute, made: Made
+    at: Context, table: IndexToFill, region: RegionRoute, made: BuiltFiles
 ) -> Taken | NotTaken | None:
     """None: another leads the region now, and the files are where it does not look."""
     if region.epoch != made.epoch:
@@ -142,7 +142,7 @@ def offenders_of(info: TableInfo, duplicates: Sequence[Duplicate]) -> tuple[Offe
     )
 
 
-def violation(info: TableInfo, index: Index, reorg: Reorg) -> Refused:
+def violation(info: TableInfo, index: Index, reorg: IndexReorg) -> Refused:
     """Rows that a unique index cannot have: values and keys by column name, as those that break a
     constraint."""
     names = {column.id: column.name for column in info.columns}

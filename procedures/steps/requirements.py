@@ -3,8 +3,8 @@
 from typing import Protocol
 
 from keys.commit.txn import Snapshot
-from keys.model.records import Submission
-from keys.model.tables import TableInfo, TableInfoKey, TableName, TableNameKey
+from keys.model.records import ClientRequirements
+from keys.model.tables import TableInfo, TableInfoKey, TableNameKey, TableNameRecord
 from metasrv_base.errors import Conflict, NotFound
 from procedures.context import Context
 
@@ -33,7 +33,9 @@ async def required_table(at: Context, state: OfTable) -> tuple[Snapshot, TableIn
     return seen, info
 
 
-def require_same_table(client: Submission, key: TableNameKey, found: TableName | None) -> None:
+def require_same_table(
+    client: ClientRequirements, key: TableNameKey, found: TableNameRecord | None
+) -> None:
     """The name still means the table it resolved to at submit; never silently another one."""
     name = f"{key.catalog}.{key.schema}.{key.table}"
     if found is None:
@@ -42,7 +44,7 @@ def require_same_table(client: Submission, key: TableNameKey, found: TableName |
         raise Conflict("schema-conflict", name=name, table_id=client.table_id, now=found.table_id)
 
 
-def require_version(client: Submission, info: TableInfo) -> None:
+def require_version(client: ClientRequirements, info: TableInfo) -> None:
     """If-Match still matches."""
     if client.if_version is not None and info.version != client.if_version:
         raise Conflict(name=info.full_name, expected=client.if_version, found=info.version)

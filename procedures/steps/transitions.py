@@ -23,8 +23,8 @@ from keys.model.log import TableAltered
 from keys.model.tables import RegionState, TableInfo, TableInfoKey, TableRoute, TableRouteKey
 from metasrv_base.errors import Unavailable
 from procedures.context import Context
-from procedures.elements.passages import published
-from procedures.steps.opening import Answers, order_all, schema_order
+from procedures.elements.transition_notes import published
+from procedures.steps.region_orders import OrderAnswers, order_all, schema_order
 
 
 def is_settled(info: TableInfo) -> bool:
@@ -73,7 +73,7 @@ async def publish(
 
 async def tell(
     at: Context, info: TableInfo, route: TableRoute, *, before: TableInfo | None = None
-) -> Answers:
+) -> OrderAnswers:
     """Orders every region to take *info* and to raise its floor.
 
     *before*: the version that is still in use beside it; what only that one has stays known.

@@ -17,10 +17,10 @@ from metasrv_base.schema.keycodec import decode
 from metasrv_base.schema.types import parse_type
 from metasrv_base.schema.values import to_json
 from metasrv_base.wire.node.jobs import RowCheck, ValidateJob, ValidateResult
-from metasrv_base.wire.node.offenders import Violation, first_within
+from metasrv_base.wire.node.offenders import ViolatingRow, first_within
 from procedures.context import Context
 from procedures.elements.reorg import OFFENDERS_MAX
-from procedures.engine.journal import FACTS_CHARS_MAX
+from procedures.engine.record_transitions import FACTS_CHARS_MAX
 from procedures.steps.job_pace import at_wanted_rate
 from procedures.steps.marks import current_snapshot
 
@@ -101,7 +101,7 @@ def _number(column: Column) -> int:
 
 
 def _shown(
-    info: TableInfo, found: Sequence[Violation], names: Mapping[int, str]
+    info: TableInfo, found: Sequence[ViolatingRow], names: Mapping[int, str]
 ) -> Iterator[dict[str, object]]:
     """As people know them: columns by name, keys as values."""
     for one in found:

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from keys.commit.txn import snapshot
-from keys.model.records import Outcome
+from keys.model.records import ProcedureOutcome
 from keys.model.tables import TableInfo, TableInfoKey, TableNameKey, TableRouteKey
 from keys.store.kv import Compare
 from keys.value import StoredModel
 from metasrv_base.errors import Refused
-from procedures.kinds.alter.alter_operations import RenameColumn, SetOptions
+from procedures.kinds.alter.alter_operations import RenameColumnOperation, SetOptionsOperation
 from procedures.kinds.tables.create_table import CreateTable
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.procedures.harness.agree import history_of
@@ -54,7 +54,7 @@ def effects(cluster: Cluster) -> list[str]:
 def test_given_a_change_of_one_step_when_done_then_it_cost_two_revisions() -> None:
     async def scenario(cluster: Cluster) -> None:
         before = cluster.kv.revision
-        await finish(cluster, "alter_table", alter(SetOptions(options={"a": "1"})), HERE)
+        await finish(cluster, "alter_table", alter(SetOptionsOperation(options={"a": "1"})), HERE)
 
         assert cluster.kv.revision == before + 2  # the submission; the change with its history
 
@@ -68,7 +68,7 @@ def test_given_a_rename_when_done_then_the_old_name_is_free_and_the_new_one_has_
         again = await finish(cluster, "rename_table", rename(), HERE)
         back = await finish(cluster, "rename_table", rename(name="s", new_name="u"), HERE)
 
-        assert done.outcome is Outcome.SUCCEEDED
+        assert done.outcome is ProcedureOutcome.SUCCEEDED
         assert await value(cluster, TableNameKey("main", "public", "t")) is None
         found: Any = await value(cluster, TableNameKey("main", "public", "s"))
         assert found.table_id == TABLE
@@ -117,7 +117,7 @@ def test_given_a_dropped_table_when_its_name_is_used_again_then_both_are_kept_ap
         both = history_of(cluster.kv._store.log_from(1)).family("__removed-__table_name")
         await finish(cluster, "undrop_table", undrop(new_name="first"), {})
 
-        assert made.outcome is Outcome.SUCCEEDED
+        assert made.outcome is ProcedureOutcome.SUCCEEDED
         assert sorted(where[3] for where in both) == [str(TABLE), "1090"]
         found: Any = await value(cluster, TableNameKey("main", "public", "first"))
         assert found.table_id == TABLE
@@ -139,7 +139,7 @@ def test_given_a_node_that_is_silent_for_a_while_then_the_create_is_tried_again_
 
         assert partly == ["dn-1", "dn-2"]
         assert seen is None  # nobody sees a table of which a part is made
-        assert history.outcome is Outcome.SUCCEEDED
+        assert history.outcome is ProcedureOutcome.SUCCEEDED
         created = [effect for effect in effects(cluster) if effect.startswith("create")]
         assert len(created) == len(set(created)) == 3
 
@@ -153,7 +153,7 @@ def test_given_one_node_that_refuses_for_ever_then_the_others_are_cleaned_up() -
 
         history = await finish(cluster, "create_table", NEW, {})
 
-        assert history.outcome is Outcome.ROLLED_BACK
+        assert history.outcome is ProcedureOutcome.ROLLED_BACK
         assert [node.serving for node in cluster.plane.nodes.values()] == [{}, {}, {}]
         assert cluster.plane.storage.folders == {}
 
@@ -175,9 +175,9 @@ def test_given_an_alter_of_words_when_done_then_one_version_later_and_no_node_wa
     async def scenario(cluster: Cluster) -> None:
         before = effects(cluster)
         change = alter(
-            SetOptions(options={"ttl": "1d", "a": "b"}),
-            RenameColumn(name="note", new_name="text"),
-            SetOptions(options={"a": None}),
+            SetOptionsOperation(options={"ttl": "1d", "a": "b"}),
+            RenameColumnOperation(name="note", new_name="text"),
+            SetOptionsOperation(options={"a": None}),
         )
         await finish(cluster, "alter_table", change, HERE)
 

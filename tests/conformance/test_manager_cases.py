@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from keys.model.records import Outcome, ProcedureHistory, ProcedureHistoryKey, ProcedureKey
+from keys.model.records import ProcedureHistory, ProcedureHistoryKey, ProcedureKey, ProcedureOutcome
 from keys.store.kv import Put, Request
 from metasrv_base.errors import MetaError, NotFound, Unavailable
-from procedures.engine.entry import Entry
-from procedures.engine.submit import Submission as Wish
+from procedures.engine.active_procedure import ActiveProcedure
+from procedures.engine.submit import SubmitRequest as Wish
 from procedures.kinds import registry
 from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.registry import KINDS
@@ -35,7 +35,7 @@ def test_given_a_submission_then_it_is_found_and_waited_for_and_an_unknown_id_is
         with pytest.raises(NotFound):
             await manager.find(at.cluster.ids.procedure_id())
 
-        assert isinstance(found, Entry)
+        assert isinstance(found, ActiveProcedure)
         assert found is waited
         assert at.state("a") == "running"
         at.let("a", "a again")
@@ -60,10 +60,10 @@ def test_given_a_leader_that_is_deposed_when_its_procedure_never_ends_then_nothi
         assert task.done()
         assert at.names["a"] in at.cluster.living()  # the record is the next leader's
         at.let("a", "a again")
-        assert (await at.end("a")).outcome is Outcome.SUCCEEDED
+        assert (await at.end("a")).outcome is ProcedureOutcome.SUCCEEDED
         await at.submit("b", "table:1")
         at.let("b", "b again")
-        assert (await at.end("b")).outcome is Outcome.SUCCEEDED
+        assert (await at.end("b")).outcome is ProcedureOutcome.SUCCEEDED
 
     office(scenario)
 
@@ -156,7 +156,7 @@ def test_given_a_record_of_before_some_fields_when_recovered_then_it_runs_and_sa
         at.let("a", "a again")
         history = await at.end("a")
 
-        assert history.outcome is Outcome.SUCCEEDED
+        assert history.outcome is ProcedureOutcome.SUCCEEDED
         assert history.last.resumed == 1
 
     office(scenario)
@@ -177,7 +177,10 @@ def test_given_a_leader_that_dies_at_the_answer_when_led_on_then_it_ends_for_who
         history = await at.end("a")
 
         assert before == []  # not even its first step had begun
-        assert (history.outcome, history.last.client.submitted_by) == (Outcome.SUCCEEDED, "anna")
+        assert (history.outcome, history.last.client.submitted_by) == (
+            ProcedureOutcome.SUCCEEDED,
+            "anna",
+        )
 
     office(scenario)
 
@@ -227,7 +230,7 @@ def test_given_a_server_that_leads_again_when_asked_then_it_takes_what_comes() -
             await at.cluster.started(name)
             await at.submit(str(number))
             at.let(str(number), f"{number} again")
-            assert (await at.end(str(number))).outcome is Outcome.SUCCEEDED
+            assert (await at.end(str(number))).outcome is ProcedureOutcome.SUCCEEDED
 
         wish = Wish(at.cluster.ids.procedure_id(), OPERATOR, "")
         with pytest.raises(MetaError):  # its first term is over all the same
@@ -307,7 +310,7 @@ def test_given_a_record_of_an_unknown_kind_when_led_on_then_it_is_kept_and_other
         await at.cluster.started("meta-2")
         at.let("b", "b again")
 
-        assert (await at.end("b")).outcome is Outcome.SUCCEEDED
+        assert (await at.end("b")).outcome is ProcedureOutcome.SUCCEEDED
         assert at.state("a") == "parked"
         assert at.cluster.stored()[key] == raw
 

@@ -13,24 +13,24 @@ import pytest
 
 from dataplane.datanode.regions import rows
 from dataplane.datanode.regions.leases import RegionLeases
-from dataplane.datanode.regions.rows import RowDesk
+from dataplane.datanode.regions.rows import RowService
 from dataplane.frontend.lease.transactions import Transactions
 from keys.commit.committer import Committer
-from keys.commit.log_head import read_line
+from keys.commit.log_head import read_log_head
 from keys.commit.txn import Txn, snapshot
 from keys.model.tables import TableInfo, TableInfoKey
 from metasrv.adapters.http_nodes import HttpNodes
-from metasrv.nodes.leases import LeaseBook
-from metasrv_base.concurrency.reservations import Held
+from metasrv.nodes.lease_table import LeaseTable
+from metasrv_base.concurrency.reservations import HeldBytes
 from metasrv_base.errors import MetaError
 from metasrv_base.wire.node.batches import GetRows
 from metasrv_base.wire.node.orders import LeaseGrant
 from procedures.context import Context
-from procedures.engine.submit import Submission as Wish
+from procedures.engine.submit import SubmitRequest as Wish
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.kinds.registry import KINDS
 from procedures.machine import Outcome
-from procedures.steps import announcing
+from procedures.steps import open_and_publish
 from tests.dataplane.frontend.bench import running
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.keys.commit.leading_committer import World, schema
@@ -62,12 +62,12 @@ def commit_times(is_faulty: bool) -> list[str]:
 
     async def main(loop: SimLoop) -> None:
         world = await World.made(loop)
-        begun = await read_line(world.store, world.fence, deadline_ms=DEADLINE_MS)
+        begun = await read_log_head(world.store, world.fence, deadline_ms=DEADLINE_MS)
         first = Committer(world.store, world.store.clock, begun, deadline_ms=DEADLINE_MS)
         before = loop.spawn("first", first.run())
         done = await first.commit(schema("s"))
         before.cancel()
-        line = await read_line(world.store, world.fence, deadline_ms=DEADLINE_MS)
+        line = await read_log_head(world.store, world.fence, deadline_ms=DEADLINE_MS)
         if is_faulty:
             stale_ms = done.stamp.at_ms - 3_600_000
             line = replace(line, version_revision=line.version_revision - 1, at_ms=stale_ms)
@@ -88,7 +88,7 @@ def commit_times(is_faulty: bool) -> list[str]:
 def not_in_the_book(self: HttpNodes, node: str, region_id: str) -> LeaseGrant | None:
     """A lease that nobody at the leader knows of."""
     held = self.book.leases
-    self.book.leases = LeaseBook(held.lease_ms, held.election_ttl_ms, held.elected_at_ms)
+    self.book.leases = LeaseTable(held.lease_ms, held.election_ttl_ms, held.elected_at_ms)
     try:
         return GRANT(self, node, region_id)
     finally:
@@ -122,7 +122,7 @@ def lease_of_an_order(is_faulty: bool) -> list[str]:
 # ---- a lease that was renewed many times, at a node that is cut off then
 
 
-def first_grant_counts(self: LeaseBook, node: str, region_ids: Any, now_ms: int) -> None:
+def first_grant_counts(self: LeaseTable, node: str, region_ids: Any, now_ms: int) -> None:
     """A lease ends when its first grant would have ended it."""
     for region_id in region_ids:
         self._granted.setdefault(node, {}).setdefault(region_id, now_ms)
@@ -130,7 +130,7 @@ def first_grant_counts(self: LeaseBook, node: str, region_ids: Any, now_ms: int)
 
 
 def renewed_lease(is_faulty: bool) -> list[str]:
-    book, leases = LeaseBook(LEASE_MS, TTL_MS, elected_at_ms=-1_000_000), RegionLeases("i")
+    book, leases = LeaseTable(LEASE_MS, TTL_MS, elected_at_ms=-1_000_000), RegionLeases("i")
     renewals = 5
     for sequence in range(1, renewals + 1):
         now = sequence * 2_000
@@ -148,7 +148,7 @@ def renewed_lease(is_faulty: bool) -> list[str]:
 
 
 async def answered_without_a_look(
-    self: RowDesk, region_id: int, wanted: GetRows, held: Held, bytes_max: int
+    self: RowService, region_id: int, wanted: GetRows, held: HeldBytes, bytes_max: int
 ) -> tuple[pa.Table, bool]:
     """The lease is looked at before the rows are computed, and not again."""
     _, region = self._readable(region_id, wanted)
@@ -160,7 +160,7 @@ def rows_read(is_faulty: bool) -> list[str]:
     async def main() -> list[str]:
         async with running() as bench:
             (placed,) = bench.table.regions
-            desk, region_id = RowDesk(bench.node), int(placed.region_id)
+            desk, region_id = RowService(bench.node), int(placed.region_id)
             region = bench.node.serving(region_id).owner.region  # type: ignore[union-attr]
             until = bench.node.serving(region_id)
             get = region.get
@@ -301,16 +301,16 @@ PLANTED = {
         HttpNodes, "_grant", not_in_the_book, lease_of_an_order, "too early"
     ),
     "a lease counted from its first grant": Seam(
-        LeaseBook, "granted", first_grant_counts, renewed_lease, "too early"
+        LeaseTable, "granted", first_grant_counts, renewed_lease, "too early"
     ),
     "rows answered without another look at the lease": Seam(
-        RowDesk, "_get", answered_without_a_look, rows_read, "without a lease"
+        RowService, "_get", answered_without_a_look, rows_read, "without a lease"
     ),
     "the newest pin is told": Seam(
         Transactions, "pins", newest_pins, pins_of_transactions, "is used, told"
     ),
     "announced without a compare of the table": Seam(
-        announcing, "Txn", OnlyTheRoute, floor_raised, "below the floor"
+        open_and_publish, "Txn", OnlyTheRoute, floor_raised, "below the floor"
     ),
 }
 

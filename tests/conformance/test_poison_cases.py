@@ -5,7 +5,7 @@ import json
 import pytest
 
 from keys.model.poison import PoisonKey
-from keys.model.records import Outcome
+from keys.model.records import ProcedureOutcome
 from metasrv_base.errors import Conflict, MetaError, Unavailable
 from procedures.engine.control import Control
 from procedures.engine.retry import UNDO_MS
@@ -35,7 +35,7 @@ def test_given_a_failure_whose_undo_succeeds_then_nothing_is_poisoned(error: Met
         await at.submit("a", "table:1")
         await at.cluster.clock.sleep_ms(2 * at.cluster.kinds["gate"].deadline_ms)
 
-        assert (await at.end("a")).outcome is Outcome.ROLLED_BACK
+        assert (await at.end("a")).outcome is ProcedureOutcome.ROLLED_BACK
         assert poisons(at) == []
 
     office(scenario)

@@ -2,12 +2,18 @@
 
 import pytest
 
-from keys.model.records import Lock, Outcome, ProcedureHistory, ProcedureHistoryKey, ProcedureKey
+from keys.model.records import (
+    Lock,
+    ProcedureHistory,
+    ProcedureHistoryKey,
+    ProcedureKey,
+    ProcedureOutcome,
+)
 from metasrv_base.errors import Refused, Unavailable
-from procedures.engine.submit import Submission as Wish
+from procedures.engine.submit import SubmitRequest as Wish
 from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.registry import KINDS
-from procedures.locking.holding import Claim, holders
+from procedures.locking.holding import LockClaim, holders
 from procedures.locking.locks import exclusive, shared
 from tests.conformance.looking import puts_of
 from tests.conformance.trouble import Trouble, troubled
@@ -60,7 +66,7 @@ def test_given_a_parent_when_its_children_are_over_then_it_goes_on_and_nothing_i
         for child in children:
             found = await manager.find(child)
             assert isinstance(found, ProcedureHistory)
-            assert found.outcome is Outcome.SUCCEEDED
+            assert found.outcome is ProcedureOutcome.SUCCEEDED
             assert found.finished_at_ms <= parent.finished_at_ms
         assert manager.living() == ()
         assert at.cluster.living() == []
@@ -133,7 +139,7 @@ def test_given_a_step_that_fails_for_good_then_it_is_undone_visibly_and_its_erro
 
         assert undoing == "rolling_back"
         assert steps_of(at, "a") == [("forward", "first"), ("undo", "first")]
-        assert history.outcome is Outcome.ROLLED_BACK
+        assert history.outcome is ProcedureOutcome.ROLLED_BACK
         assert history.last.error is not None
         assert (history.last.error.code, history.last.error.facts) == (
             FOR_GOOD.code,
@@ -158,7 +164,7 @@ def test_given_a_step_that_fails_for_a_while_then_it_is_retried_visibly_and_succ
         history = await at.end("a")  # it was waited for through all of this
 
         assert retrying == "retrying"
-        assert history.outcome is Outcome.SUCCEEDED
+        assert history.outcome is ProcedureOutcome.SUCCEEDED
         assert gates.attempts[:3] == [1, 2, 3]
         assert steps_of(at, "a") == [("forward", "first"), ("forward", "second")]
 
@@ -173,7 +179,7 @@ def test_given_a_step_that_fails_for_ever_then_its_deadline_ends_it_and_it_is_un
         await at.submit("a")
         history = await at.end("a")
 
-        assert history.outcome is Outcome.ROLLED_BACK
+        assert history.outcome is ProcedureOutcome.ROLLED_BACK
         assert history.last.error is not None
         assert history.last.error.code == FOR_A_WHILE.code
         assert gates.ran.count("undo a") == 1
@@ -196,7 +202,7 @@ def test_given_an_undo_that_fails_for_a_while_then_it_is_not_given_up() -> None:
 
         assert waits == "waiting"  # what is half undone keeps its lock
         assert isinstance(history, ProcedureHistory)
-        assert history.outcome is Outcome.ROLLED_BACK
+        assert history.outcome is ProcedureOutcome.ROLLED_BACK
         assert gates.ran.count("undo a failed") == 6
 
     troubled(scenario)
@@ -255,7 +261,7 @@ def test_given_procedures_that_met_a_mistake_of_ours_then_they_take_no_place() -
             await at.submit(name)
         at.let("c", "c again")
 
-        assert (await at.end("c")).outcome is Outcome.SUCCEEDED
+        assert (await at.end("c")).outcome is ProcedureOutcome.SUCCEEDED
         assert [at.state(name) for name in ("a", "b")] == ["parked", "parked"]
 
     troubled(scenario, SMALL)
@@ -296,7 +302,7 @@ def test_given_one_that_runs_one_over_and_one_undone_when_led_on_then_each_is_to
 def test_given_two_modes_then_the_later_one_waits_or_not(
     first: Lock, second: Lock, waits: bool
 ) -> None:
-    claims = [Claim("p", 1, (first,)), Claim("q", 2, (second,))]
+    claims = [LockClaim("p", 1, (first,)), LockClaim("q", 2, (second,))]
 
     assert [block.by for block in holders(claims)["q"]] == (["p"] if waits else [])
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from keys.model.families import family_of
-from keys.model.records import Outcome, ProcedureKey
-from keys.store.kv import Answer, Request
+from keys.model.records import ProcedureKey, ProcedureOutcome
+from keys.store.kv import Request, TxnAnswer
 from keys.store.memory import MemoryKv
 from metasrv_base.errors import Conflict, MetaError, NotFound
 from procedures.engine.control import Command, Control
@@ -34,7 +34,7 @@ class Cancelling(MemoryKv):
         self.commits = 0
         self.asked: asyncio.Task[object] | None = None
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         if not self._is_commit(request):
             return await super().txn(request, deadline_ms=deadline_ms)
         number, self.commits = self.commits, self.commits + 1
@@ -102,16 +102,16 @@ async def _live(
 async def _judged(cluster: Cluster, store: Cancelling, scenario: Scenario) -> Life:
     agreement = history_of(store._store.log_from(1))
     (said,) = outcomes_of(agreement).values()
-    outcome = Outcome(said)
+    outcome = ProcedureOutcome(said)
     wrong = [*agreement.wrong, *cluster.violations, *cluster.plane.violations]
-    check = scenario.undone if outcome is Outcome.CANCELLED else scenario.ends.get(outcome)
+    check = scenario.undone if outcome is ProcedureOutcome.CANCELLED else scenario.ends.get(outcome)
     if check is None:
         wrong.append(f"ended {outcome}")
     else:
         wrong += check(End(cluster, agreement, outcome))
     answered = None if store.asked is None else await _answered(store.asked)
     was_taken = store.asked is not None and answered is None
-    if was_taken is not (outcome is Outcome.CANCELLED):
+    if was_taken is not (outcome is ProcedureOutcome.CANCELLED):
         wrong.append(f"the wish was {answered or 'taken'}, and it ended {outcome}")
     return Life(store.commits, said, tuple(wrong))
 

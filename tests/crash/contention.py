@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 
-from keys.model.records import Outcome
+from keys.model.records import ProcedureOutcome
 from metasrv_base.errors import MetaError
 from procedures.context import Context
 from procedures.machine import Outcome as StepOutcome
@@ -95,7 +95,7 @@ async def _contend(loop: SimLoop, contest: Contest, on_takeover: Callable[[], No
     at.let("a", "a again", "undo a", "b", "b again")
     if not await cluster.quiet(limit_ms=60_000):
         return [*gates.wrong, f"never ends: {cluster.living()}"]
-    came = (await at.end("b")).outcome is Outcome.SUCCEEDED
+    came = (await at.end("b")).outcome is ProcedureOutcome.SUCCEEDED
     return gates.wrong if came else [*gates.wrong, "b did not come after"]
 
 

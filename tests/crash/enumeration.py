@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from keys.commit.committer import Committer
-from keys.model.records import Outcome
+from keys.model.records import ProcedureOutcome
 from keys.store.kv import Kv, Request
 from keys.store.memory import MemoryKv
 from metasrv_base.clock import Clock
@@ -21,7 +21,7 @@ from metasrv_base.errors import MetaError
 from metasrv_base.ids import Ids
 from metasrv_base.wire.node.orders import DropRegion
 from procedures.engine.control import Command, Control
-from procedures.engine.submit import Submission, Submitted
+from procedures.engine.submit import SubmitRequest, Submitted
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind
 from procedures.scheduling.manager import AUDIT_MS, Manager
@@ -53,7 +53,7 @@ SECOND = (Mode.CRASH_BEFORE, Mode.APPLIED_CRASH, Mode.ANSWER_LOST, Mode.RIVAL, M
 Patch = tuple[object, str, object]
 """Where, which name, and what stands there instead."""
 SECOND_CAME = "a second fault"
-UNDONE = (Outcome.ROLLED_BACK, Outcome.FAILED)
+UNDONE = (ProcedureOutcome.ROLLED_BACK, ProcedureOutcome.FAILED)
 """How a procedure may also end where a store or a node refuses it."""
 
 
@@ -266,7 +266,7 @@ async def _answered(cluster: Cluster, server: Server, asked: "asyncio.Task[Any]"
 async def wish(
     manager: Manager, scenario: Scenario, kinds: Mapping[str, Kind[Any]], ids: Ids
 ) -> Submitted:
-    asked = Submission(ids.procedure_id(), submission(scenario), "fingerprint")
+    asked = SubmitRequest(ids.procedure_id(), submission(scenario), "fingerprint")
     return await manager.submit(kinds[scenario.kind], scenario.state, asked)
 
 

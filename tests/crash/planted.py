@@ -9,14 +9,14 @@ from keys.model.elements import Element
 from keys.model.log import CatalogVersionKey
 from keys.model.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey
 from keys.model.tables import DatanodeTableKey, TableInfo
-from keys.store.kv import Answer, Get, Kv, LeaseId, Page, Request, Watched
+from keys.store.kv import Get, KeyPage, Kv, LeaseId, Request, TxnAnswer, Watched
 from keys.store.memory import MemoryKv
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Unknown
 from metasrv_base.wire.node.orders import OpenRegion
 from procedures.context import Context
-from procedures.elements.moves import Move, to_brink
-from procedures.engine.entry import Entry
+from procedures.elements.element_targets import ElementTarget, to_last_undoable
+from procedures.engine.active_procedure import ActiveProcedure
 from procedures.kinds.alter import alter_table
 from procedures.kinds.failover import failover_table
 from procedures.kinds.registry import KINDS
@@ -24,8 +24,8 @@ from procedures.locking.holding import LockTable
 from procedures.machine import Goto, Kind, Outcome
 from procedures.scheduling import intake
 from procedures.scheduling.manager import Manager
-from procedures.steps import opening, transitions
-from procedures.steps.opening import Answers
+from procedures.steps import region_orders, transitions
+from procedures.steps.region_orders import OrderAnswers
 from tests.crash.enumeration import Patch
 
 # ---- in what is sent
@@ -76,12 +76,12 @@ class Client:
 
     kv: Kv
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         return await self.kv.txn(request, deadline_ms=deadline_ms)
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
-    ) -> Page:
+    ) -> KeyPage:
         return await self.kv.range(
             get, deadline_ms=deadline_ms, revision=revision, serializable=serializable
         )
@@ -108,7 +108,7 @@ class Client:
 class RetryingClient(Client):
     """Sends a transaction again by itself, and tells the last answer as if it were the first."""
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         try:
             return await super().txn(request, deadline_ms=deadline_ms)
         except Unknown:
@@ -118,7 +118,7 @@ class RetryingClient(Client):
 class SplittingClient(Client):
     """The effect of a step first, then the record that says so: two transactions."""
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         records = tuple(write for write in request.writes if is_bookkeeping(write.key))
         effect = tuple(write for write in request.writes if not is_bookkeeping(write.key))
         if not records or not effect:
@@ -134,7 +134,7 @@ class SplittingClient(Client):
 class ComparesFenceByValue(MemoryKv):
     """Takes the seat for ours if what stands in it is what we wrote, whoever wrote it."""
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         compares = tuple(
             one._replace(mod_revision=self._same(one.key, one.mod_revision))
             for one in request.compares
@@ -178,7 +178,7 @@ def discarding_first() -> dict[str, Kind[Any]]:
 # ---- in the manager
 
 
-def nobody(*_: object) -> list[Entry]:
+def nobody(*_: object) -> list[ActiveProcedure]:
     """A new leader takes up nothing that it finds."""
     return []
 
@@ -191,7 +191,7 @@ def granted_to_all(self: LockTable, procedure: str) -> bool:
 _OWN = Manager._own
 
 
-async def released_in_finally(self: Manager, entry: Entry) -> None:
+async def released_in_finally(self: Manager, entry: ActiveProcedure) -> None:
     """The lock goes with the task, whatever became of the procedure."""
     try:
         await _OWN(self, entry)
@@ -204,24 +204,24 @@ async def released_in_finally(self: Manager, entry: Entry) -> None:
 # ---- in an online change
 
 
-async def told_nobody(*_: object, **__: object) -> Answers:
+async def told_nobody(*_: object, **__: object) -> OrderAnswers:
     """No region hears of a floor, or of what comes."""
-    return Answers({}, {})
+    return OrderAnswers({}, {})
 
 
 async def waited_for_nobody(self: Context, table_id: int, schema_version: int) -> None:
     """A floor without a wait: it stops whoever is behind in the middle of a transaction."""
 
 
-def straight_to_brink(move: Move, element: Element) -> ElementState | None:
+def straight_to_brink(move: ElementTarget, element: Element) -> ElementState | None:
     brink = ElementState.WRITE_ONLY
     return None if element.state is brink else brink
 
 
-def past_write_only(move: Move, element: Element) -> ElementState | None:
+def past_write_only(move: ElementTarget, element: Element) -> ElementState | None:
     if move.adds and element.state in (ElementState.DELETE_ONLY, ElementState.PUBLIC):
         return None if element.state is ElementState.PUBLIC else ElementState.PUBLIC
-    return to_brink(move, element)
+    return to_last_undoable(move, element)
 
 
 def none_dead(info: TableInfo) -> tuple[int, ...]:
@@ -242,7 +242,7 @@ def without_floor(order: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-FLOOR_NOT_IN_OPEN: Patch = (opening, "OpenRegion", without_floor(OpenRegion))
+FLOOR_NOT_IN_OPEN: Patch = (region_orders, "OpenRegion", without_floor(OpenRegion))
 DEAD_NOT_TOLD: Patch = (transitions, "dead_indexes", none_dead)
 NOT_OUTWAITED: Patch = (failover_table, "outwait_leases", outwaited)
 NOT_TOLD: Patch = (transitions, "tell", told_nobody)

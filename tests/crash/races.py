@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from keys.model.records import ProcedureHistory, Submission
+from keys.model.records import ClientRequirements, ProcedureHistory
 from procedures.context import Context
-from procedures.engine.submit import Submission as Wish
+from procedures.engine.submit import SubmitRequest as Wish
 from procedures.kinds.registry import KINDS
 from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
 from procedures.machine import Outcome, Step
@@ -38,7 +38,7 @@ async def _race(loop: SimLoop, harness: Harness, moves: bool) -> list[str]:
     await with_table(cluster, await cluster.bootstrap())
     await cluster.started()
     state = DropTable(catalog="main", schema_name="public", name="t", table_id=TABLE)
-    client = Submission(submitted_by="anna", request_id="r", statement={}, table_id=TABLE)
+    client = ClientRequirements(submitted_by="anna", request_id="r", statement={}, table_id=TABLE)
     wish = Wish(cluster.ids.procedure_id(), client, "")
     manager = cluster.leader.manager
     await manager.submit(slow, state, wish)

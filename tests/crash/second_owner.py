@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from keys.commit.batch import Line
+from keys.commit.batch import LogHead
 from keys.commit.committer import Committed, Committer
 from keys.commit.txn import Txn
 from keys.store.kv import Kv
@@ -29,7 +29,7 @@ class SecondOwner:
     """None: its own was not sent, as the life was over before."""
     _held: Txn | None = None
 
-    def makes(self, kv: Kv, clock: Clock, line: Line, *, deadline_ms: int) -> Committer:
+    def makes(self, kv: Kv, clock: Clock, line: LogHead, *, deadline_ms: int) -> Committer:
         """As the constructor of Committer."""
         made = Committer(kv, clock, line, deadline_ms=deadline_ms)
         made.commit = partial(self._commit, made.commit)  # type: ignore[method-assign]

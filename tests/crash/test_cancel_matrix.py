@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from keys.model.records import Outcome
+from keys.model.records import ProcedureOutcome
 from procedures.engine import control
 from procedures.kinds.registry import KINDS
 from tests.crash.cancelling import lived
@@ -16,7 +16,11 @@ from tests.procedures.harness.scenario import Scenario
 from tests.procedures.harness.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.crash
-SOUND = [one for one in SCENARIOS if Outcome.SUCCEEDED in one.ends and one.cancel_after_ms is None]
+SOUND = [
+    one
+    for one in SCENARIOS
+    if ProcedureOutcome.SUCCEEDED in one.ends and one.cancel_after_ms is None
+]
 ONLY_ONE = 2
 """Commits of what is done by one step: it is submitted, and it is over."""
 
@@ -41,10 +45,10 @@ def test_given_any_commit_when_cancelled_before_or_behind_it_then_it_never_was_o
     }
 
     wrong = {name: life.wrong for name, life in cells.items() if life.wrong}
-    assert (sound.outcome, sound.wrong, wrong) == (Outcome.SUCCEEDED, (), {})
+    assert (sound.outcome, sound.wrong, wrong) == (ProcedureOutcome.SUCCEEDED, (), {})
     ends = {life.outcome for life in cells.values()}
-    may_be = {Outcome.SUCCEEDED, Outcome.CANCELLED}
-    assert Outcome.SUCCEEDED in ends <= may_be
+    may_be = {ProcedureOutcome.SUCCEEDED, ProcedureOutcome.CANCELLED}
+    assert ProcedureOutcome.SUCCEEDED in ends <= may_be
     assert ends == may_be or sound.commits == ONLY_ONE or is_over_at_once(scenario)
 
 
@@ -77,6 +81,6 @@ def test_given_a_cancel_that_is_taken_behind_the_commit_then_the_matrix_finds_it
 _REFUSAL = control._refusal
 
 
-def cancelled_late(facts: control.Facts, asked: control.Control) -> str | None:
+def cancelled_late(facts: control.ControlInput, asked: control.Control) -> str | None:
     """What has been committed for good is cancelled all the same."""
     return _REFUSAL(replace(facts, has_passed=False), asked)

@@ -85,9 +85,9 @@ NOT_IN_A_LIFE = {
     "store/reads:txn": "passes on, or waits for company (test_reads)",
     "store/reads:range": "passes on (test_reads)",
     "store/reads:_send": "several reads as one (test_reads)",
-    "dry_run/draft:txn": "a dry run, which stores nothing (test_plan)",
-    "dry_run/draft:range": "a dry run, which stores nothing (test_plan)",
-    "commit/log_head:read_line": "before the term, so before any procedure runs (test_manager)",
+    "dry_run/overlay_store:txn": "a dry run, which stores nothing (test_plan)",
+    "dry_run/overlay_store:range": "a dry run, which stores nothing (test_plan)",
+    "commit/log_head:read_log_head": "before the term, so before any procedure runs (test_manager)",
 }
 PORTS = {"txn", "range", "send", "borrowed", "snapshot", "move", "backfill", "load"}
 

@@ -10,8 +10,8 @@ from keys.model.tables import (
     DatanodeTableKey,
     TableInfo,
     TableInfoKey,
-    TableName,
     TableNameKey,
+    TableNameRecord,
     TableRoute,
     TableRouteKey,
 )
@@ -72,7 +72,7 @@ def test_given_a_datanode_table_then_it_has_table_regions_and_version() -> None:
 
 def test_given_a_table_name_then_its_key_is_the_full_name_and_it_has_the_id() -> None:
     assert bytes(TableNameKey("main", "public", "flights")) == b"__table_name/main/public/flights"
-    assert "table_id" in TableName.model_fields
+    assert "table_id" in TableNameRecord.model_fields
 
 
 def test_given_a_catalog_log_then_an_update_has_its_number_and_the_last_one_a_key() -> None:

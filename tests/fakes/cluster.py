@@ -11,23 +11,23 @@ from typing import Any, TypeVar
 
 import httpx
 
-from keys.commit.batch import Member
+from keys.commit.batch import PendingTxn
 from keys.commit.bootstrap import bootstrap_request
 from keys.commit.committer import Committer
-from keys.commit.log_head import read_line
-from keys.commit.packing import fill
+from keys.commit.log_head import read_log_head
+from keys.commit.packing import pack
 from keys.commit.txn import Txn
-from keys.model.cluster import Leader, LeaderKey
+from keys.model.cluster import LeaderKey, LeaderRecord
 from keys.model.records import ProcedureKey
 from keys.model.tables import TableInfo, TableInfoKey, TableRoute, TableRouteKey
-from keys.store.kv import Answer, Compare, Kv, Put, Request
+from keys.store.kv import Compare, Kv, Put, Request, TxnAnswer
 from keys.store.memory import MemoryKv
 from keys.value import decode, encode
-from metasrv.nodes.book import NodeBook
+from metasrv.nodes.node_liveness import NodeLiveness
 from metasrv_base.clock import Clock
 from metasrv_base.errors import MetaError
 from procedures.kinds.registry import KINDS
-from procedures.machine import Kind, Lane
+from procedures.machine import AdmissionLane, Kind
 from procedures.scheduling.admission import Limits
 from procedures.scheduling.manager import Manager
 from tests.fakes.chance import SeededIds
@@ -44,7 +44,7 @@ from tests.sim.loop import WORLD, SimClock, SimLoop
 
 T = TypeVar("T")
 DEADLINE_MS = 3_000
-LIMITS = Limits(running_max={Lane.DDL: 8, Lane.REPAIR: 8}, queue_max=16)
+LIMITS = Limits(running_max={AdmissionLane.DDL: 8, AdmissionLane.REPAIR: 8}, queue_max=16)
 TAKEOVER_MS = 150  # from a leader's death to the next election
 STOPPED_MS = 30_000  # how long a stopped server stands still: longer than any lease
 FULL_MS = 5_000  # how long a store without space waits for its operator
@@ -110,8 +110,8 @@ class Cluster:
 
     async def change(self, fence: Compare, txn: Txn) -> None:
         """One change of metadata, without a procedure."""
-        line = await read_line(self.kv, fence, deadline_ms=DEADLINE_MS)
-        filled = fill(line, [Member(txn, None)], self.clock.wall_ms(), members_max=1)
+        line = await read_log_head(self.kv, fence, deadline_ms=DEADLINE_MS)
+        filled = pack(line, [PendingTxn(txn, None)], self.clock.wall_ms(), members_max=1)
         assert (await self.kv.txn(filled.batch.request, deadline_ms=DEADLINE_MS)).succeeded
 
     # ---- servers
@@ -119,7 +119,7 @@ class Cluster:
     async def elect(self, name: str) -> Compare:
         """*name* wins, whoever led; the fence is the revision of that very transaction."""
         key = bytes(LeaderKey())
-        value = encode(Leader(server=name, url="http://127.0.0.1:1", lease="1"))
+        value = encode(LeaderRecord(server=name, url="http://127.0.0.1:1", lease="1"))
         won = await self.kv.txn(Request(writes=(Put(key, value),)), deadline_ms=DEADLINE_MS)
         return Compare(key, won.revision)
 
@@ -190,7 +190,7 @@ class Cluster:
     def _register(self, node: FakeNode, server: Server) -> "asyncio.Task[None]":
         assert server.book is not None
 
-        async def registered(book: NodeBook) -> None:
+        async def registered(book: NodeLiveness) -> None:
             with suppress(MetaError):
                 await register(node, book)
 
@@ -314,7 +314,7 @@ class Ghost:
     def is_full(self) -> bool:
         return self.cluster.clock.mono_ms() < self.cluster.full_until_ms
 
-    def answered(self, request: Request, answer: Answer) -> None:
+    def answered(self, request: Request, answer: TxnAnswer) -> None:
         if not request.writes:
             return
         if self.is_deposed:

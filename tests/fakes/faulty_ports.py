@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from keys.model.records import ProcedureKey
-from keys.store.kv import Answer, Get, Kv, LeaseId, Page, Put, Request, Watched
+from keys.store.kv import Get, KeyPage, Kv, LeaseId, Put, Request, TxnAnswer, Watched
 from metasrv_base.errors import Unknown
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 from metasrv_base.wire.node.jobs import (
@@ -18,14 +18,14 @@ from metasrv_base.wire.node.jobs import (
     CheckJob,
     CheckResult,
     LoadJob,
-    LoadResult,
+    LoadJobResult,
     MoveJob,
     MoveResult,
     ValidateJob,
     ValidateResult,
 )
 from metasrv_base.wire.node.orders import Order, OrderRequest, OrderResult, OrderSender
-from procedures.ports import Jobs, Nodes, Progress, Sender
+from procedures.ports import Jobs, NodeOrders, Progress, Sender
 from tests.fakes.faults import Call, Fate, Plan, through
 from tests.fakes.wire import NodeWire, Sent
 
@@ -40,7 +40,7 @@ class Witness(Protocol):
         """Whether the store takes no puts."""
         ...
 
-    def answered(self, request: Request, answer: Answer) -> None: ...
+    def answered(self, request: Request, answer: TxnAnswer) -> None: ...
 
     def told_nothing(self, request: Request) -> None:
         """The server does not know what became of *request*."""
@@ -80,10 +80,10 @@ class FaultyKv:
     alter: Callable[[Request], Request] = lambda request: request
     """A planted bug: what is sent instead."""
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         sent = self.alter(request)
 
-        async def work() -> Answer:
+        async def work() -> TxnAnswer:
             if self.witness.is_full() and any(isinstance(write, Put) for write in sent.writes):
                 raise Unknown(reason="no-space")
             answer = await self.kv.txn(sent, deadline_ms=deadline_ms)
@@ -109,7 +109,7 @@ class FaultyKv:
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
-    ) -> Page:
+    ) -> KeyPage:
         call = Call("kv.range", site(), False)
         return await through(
             self.plan,
@@ -141,7 +141,7 @@ class FaultyKv:
 class FaultyNodes:
     """Counts the calls; what happens to one happens to its request, on the wire."""
 
-    nodes: Nodes
+    nodes: NodeOrders
     plan: Plan
     wire: NodeWire
 
@@ -209,7 +209,7 @@ class FaultyJobs:
             self.plan, self.fate, call, lambda: self.jobs.check(job, progress=progress)
         )
 
-    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadJobResult:
         call = Call("jobs.load", site(), True)
         return await through(
             self.plan, self.fate, call, lambda: self.jobs.load(job, progress=progress)

@@ -4,8 +4,8 @@ A beat and its answer are encoded and decoded as on the network; grants count fr
 was sent, and instructions are carried out as orders are.
 """
 
-from keys.model.cluster import Node, Resources
-from metasrv.nodes.book import NodeBook
+from keys.model.cluster import NodeRecord, Resources
+from metasrv.nodes.node_liveness import NodeLiveness
 from metasrv.nodes.registry import DATANODE
 from metasrv_base.clock import Clock
 from metasrv_base.errors import Conflict, MetaError, NotFound
@@ -32,10 +32,10 @@ def resources_of(node: FakeNode) -> NodeResources:
     )
 
 
-def registered(node: FakeNode) -> Node:
+def registered(node: FakeNode) -> NodeRecord:
     """As an earlier leader has stored it."""
     resources = resources_of(node)
-    return Node(
+    return NodeRecord(
         node_id=node.node_id,
         role=DATANODE,
         address=f"http://{node.node_id}",
@@ -52,7 +52,7 @@ def registered(node: FakeNode) -> Node:
     )
 
 
-async def register(node: FakeNode, book: NodeBook) -> None:
+async def register(node: FakeNode, book: NodeLiveness) -> None:
     """Raises what the leader answers."""
     request = RegisterRequest(
         cluster_id=book.cluster_id,
@@ -67,7 +67,7 @@ async def register(node: FakeNode, book: NodeBook) -> None:
     await book.register(RegisterRequest.model_validate_json(request.model_dump_json()))
 
 
-def beat(plane: Plane, node: FakeNode, book: NodeBook, clock: Clock) -> bool:
+def beat(plane: Plane, node: FakeNode, book: NodeLiveness, clock: Clock) -> bool:
     """One heartbeat of a living node; False: it has to register first.
 
     It may well die of the instructions in the answer.

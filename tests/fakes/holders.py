@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from keys.model.transitions import Late, Went
+from keys.model.transitions import LateHolder, Went
 from metasrv_base.clock import Clock
 from metasrv_base.errors import Unavailable
 from procedures.ports import Behind, Drain
@@ -84,7 +84,7 @@ class FakeHolders:
         return Drain(
             len(living),
             tuple(
-                Late(
+                LateHolder(
                     holder=one.holder,
                     ms=took_ms,
                     went=Went.FOLLOWED if one.holder in living else Went.REMOVED,

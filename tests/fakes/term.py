@@ -14,14 +14,14 @@ import httpx
 
 from keys.catalog.follower import Follower
 from keys.commit.committer import Committer
-from keys.commit.log_head import read_line
+from keys.commit.log_head import read_log_head
 from keys.commit.sequence import Sequences
 from keys.store.kv import Compare, Kv
 from metasrv.adapters.http_nodes import HttpNodes
-from metasrv.nodes.book import NodeBook, Timing
 from metasrv.nodes.detector import PhiConfig
-from metasrv.nodes.leases import LeaseBook
-from metasrv.settings.settings import Settings
+from metasrv.nodes.lease_table import LeaseTable
+from metasrv.nodes.node_liveness import HeartbeatTiming, NodeLiveness
+from metasrv.settings.settings import SettingsStore
 from metasrv_base.clock import Clock
 from metasrv_base.errors import Conflict, Refused, Unavailable, Unknown
 from metasrv_base.ids import Ids
@@ -57,7 +57,7 @@ class Server:
     follower: Follower | None = None
     sequences: Sequences | None = None
     leads: Manager | None = None
-    book: NodeBook | None = None
+    book: NodeLiveness | None = None
     """It hears heartbeats as soon as it is there."""
     ports: Ports | None = None
 
@@ -111,7 +111,7 @@ async def lead(server: Server, world: World) -> None:
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(follower.follow())
-            line = await read_line(kv, server.fence, deadline_ms=deadline_ms)
+            line = await read_log_head(kv, server.fence, deadline_ms=deadline_ms)
             await follower.wait_for(line.version, deadline_ms=deadline_ms)
             committer = world.make_committer(kv, clock, line, deadline_ms=deadline_ms)
             committer.on_update(follower.offer)
@@ -149,17 +149,17 @@ async def lead(server: Server, world: World) -> None:
         server.ended.set()
 
 
-def _book(server: Server, world: World, committer: Committer, follower: Follower) -> NodeBook:
+def _book(server: Server, world: World, committer: Committer, follower: Follower) -> NodeLiveness:
     clock, deadline_ms = world.clock, world.deadline_ms
-    return NodeBook(
+    return NodeLiveness(
         cluster_id=world.cluster_id,
         kv=world.kv,
         committer=committer,
         follower=follower,
         clock=clock,
-        leases=LeaseBook(LEASE_MS, TTL_MS, clock.mono_ms()),
-        settings=Settings(world.kv, committer, clock, deadline_ms),
-        timing=Timing(BEAT_MS, LEASE_MS, deadline_ms),
+        leases=LeaseTable(LEASE_MS, TTL_MS, clock.mono_ms()),
+        settings=SettingsStore(world.kv, committer, clock, deadline_ms),
+        timing=HeartbeatTiming(BEAT_MS, LEASE_MS, deadline_ms),
         phi=PhiConfig(first_interval_ms=BEAT_MS),
         next_order=count(1).__next__,
         is_busy=server.is_busy,

@@ -9,12 +9,12 @@ import orjson
 from dataplane.datanode.regions.region_owner import RegionOwner
 from dataplane.frontend.http.app import build_app
 from dataplane.region.disk.memory_disk import MemoryFile
-from dataplane.region.engine.group import Group
+from dataplane.region.engine.group import WriteGroup
 from dataplane.region.engine.intake import take_in
 from keys.commit import batch
 from keys.commit.committer import Committer
 from keys.store.memory import MemoryKv
-from metasrv.api.http import shape
+from metasrv.api.http import respond
 from metasrv.service.ddl import ddl_create
 from procedures.kinds.tables import create_table
 from tests.dataplane.frontend.bench import running
@@ -39,7 +39,7 @@ async def test_given_a_create_when_it_is_followed_then_it_passes_few_files() -> 
         batch.seal,
         batch.judge,
         MemoryKv.txn,
-        shape.changed,
+        respond.changed,
     )
 
     async with leader() as one:
@@ -52,7 +52,7 @@ async def test_given_a_create_when_it_is_followed_then_it_passes_few_files() -> 
 
 
 async def test_given_a_batch_of_rows_when_it_is_followed_then_it_passes_few_files() -> None:
-    path = CallPath(take_in, Group.admit, MemoryFile.sync, RegionOwner.write)
+    path = CallPath(take_in, WriteGroup.admit, MemoryFile.sync, RegionOwner.write)
     body = orjson.dumps({"op": "insert", "rows": [{"id": 1, "a": 1, "b": "x"}]})
 
     with path.recorded():  # from the start: the hook reaches only threads that begin after it

@@ -17,7 +17,7 @@ from metasrv.cli.main import application
 from metasrv.cli.tools.config import of_server
 from metasrv.host.toolchain import checkout, read_toolchain
 from metasrv.program.config import ServerConfig
-from metasrv_base.settings_list import Setting, settings_of
+from metasrv_base.settings_list import SettingFlag, settings_of
 from metasrv_base.token import line_of, new_token, read_tokens
 from tests.dataplane.pipelines.standalone import MASTER, WORKER
 
@@ -32,7 +32,7 @@ def of_role(role: str) -> list[str]:
     return [name for name in SERVICES if re.fullmatch(rf"{role}-\d", name)]
 
 
-def named(service: Mapping[str, Any], settings: list[Setting]) -> dict[str, str]:
+def named(service: Mapping[str, Any], settings: list[SettingFlag]) -> dict[str, str]:
     """What its flags and variables say, by the name of the setting. Fails for one that is none."""
     by_flag = {one.flag: one for one in settings}
     variables = {one.variable: one for one in settings}

@@ -19,7 +19,7 @@ from typing import Any, cast
 from keys.model.cluster import LeaderKey
 from keys.model.records import ProcedureKey
 from keys.store.etcd import EtcdKv
-from keys.store.kv import Answer, Delete, Get, Kv, Page, Put, Request, Watched
+from keys.store.kv import Delete, Get, KeyPage, Kv, Put, Request, TxnAnswer, Watched
 from keys.store.mvcc import TO_THE_END
 from metasrv_base.errors import MetaError
 from procedures.engine.submit import Submitted
@@ -366,12 +366,12 @@ class Life:
 class PatientKv(Client):
     """Whoever looks on is in no hurry: its deadlines would pass as fast as our time does."""
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         return await super().txn(request, deadline_ms=deadline_ms * PATIENCE)
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
-    ) -> Page:
+    ) -> KeyPage:
         return await super().range(get, deadline_ms=deadline_ms * PATIENCE, revision=revision)
 
 

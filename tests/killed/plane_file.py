@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from metasrv.nodes.book import NodeBook
+from metasrv.nodes.node_liveness import NodeLiveness
 from metasrv_base.clock import Clock
 from metasrv_base.errors import MetaError
 from metasrv_base.wire.node.jobs import (
@@ -20,7 +20,7 @@ from metasrv_base.wire.node.jobs import (
     CheckJob,
     CheckResult,
     LoadJob,
-    LoadResult,
+    LoadJobResult,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -110,7 +110,7 @@ class FilePlacement:
             )
 
 
-async def enrol(file: PlaneFile, book: NodeBook) -> None:
+async def enrol(file: PlaneFile, book: NodeLiveness) -> None:
     """Every node is registered with *book*, and the living ones have been heard."""
     with suppress(MetaError):
         for node in file.load().nodes.values():
@@ -118,14 +118,14 @@ async def enrol(file: PlaneFile, book: NodeBook) -> None:
     beat_once(file, book)
 
 
-async def beat_on(file: PlaneFile, book: NodeBook) -> None:
+async def beat_on(file: PlaneFile, book: NodeLiveness) -> None:
     """Heartbeats of every living node, for as long as *book* is that of the leader."""
     while True:
         await file.clock.sleep_ms(BEAT_MS)
         beat_once(file, book)
 
 
-def beat_once(file: PlaneFile, book: NodeBook) -> None:
+def beat_once(file: PlaneFile, book: NodeLiveness) -> None:
     with file.opened() as plane:
         for node in plane.nodes.values():
             if node.alive:
@@ -152,7 +152,7 @@ class FileJobs:
         with self.file.opened() as plane:
             return await FakeJobs(plane).check(job, progress=progress)
 
-    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadJobResult:
         with self.file.opened() as plane:
             return await FakeJobs(plane).load(job, progress=progress)
 

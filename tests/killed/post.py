@@ -10,14 +10,14 @@ from typing import Any
 
 import httpx
 
-from keys.store.kv import Answer, Kv, Request
+from keys.store.kv import Kv, Request, TxnAnswer
 from metasrv_base.wire.node.jobs import (
     BackfillJob,
     BackfillResult,
     CheckJob,
     CheckResult,
     LoadJob,
-    LoadResult,
+    LoadJobResult,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -35,7 +35,7 @@ Post = Callable[..., None]
 class PostingKv(Client):
     post: Post
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         self.post("txn", request, deadline_ms)
         return await super().txn(request, deadline_ms=deadline_ms)
 
@@ -70,7 +70,7 @@ class PostingJobs:
     async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
         return await self.jobs.check(job, progress=progress)
 
-    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadJobResult:
         self.post("load", job)
         return await self.jobs.load(job, progress=progress)
 

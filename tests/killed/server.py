@@ -17,8 +17,8 @@ import structlog
 
 from keys.model.records import ProcedureKey
 from keys.store.etcd import EtcdKv
-from keys.store.kv import Answer, Put, Request
-from metasrv.leadership.election import Election, Identity, Timing, win
+from keys.store.kv import Put, Request, TxnAnswer
+from metasrv.leadership.election import Election, ElectionTiming, ServerIdentity, win
 from metasrv_base.errors import MetaError
 from procedures.engine.control import Command, Control
 from procedures.kinds.registry import KINDS
@@ -95,8 +95,8 @@ class Process:
     async def lead(self) -> None:
         orders, clock = self._orders, self._clock
         kv = await EtcdKv.connect([orders["endpoint"]], orders["prefix"].encode())
-        me = Identity(orders["name"], "http://127.0.0.1:1", "0")
-        election = Election(kv, clock, me, Timing(TTL_MS, TTL_MS, DEADLINE_MS))
+        me = ServerIdentity(orders["name"], "http://127.0.0.1:1", "0")
+        election = Election(kv, clock, me, ElectionTiming(TTL_MS, TTL_MS, DEADLINE_MS))
         session = await election.open_session()
         fence = await win(election, session, clock, lambda leader: None)
         self._server = Server(orders["name"], str(orders["number"]), fence, self._plan)
@@ -189,7 +189,7 @@ class Process:
         """etcd says so itself."""
         return False
 
-    def answered(self, request: Request, answer: Answer) -> None:
+    def answered(self, request: Request, answer: TxnAnswer) -> None:
         if not request.writes:
             return
         start, end = ProcedureKey.under()

@@ -4,18 +4,18 @@ import pytest
 
 from keys.commit.txn import Stamp
 from keys.model.records import (
-    Beat,
+    ClientRequirements,
     Controlled,
     Lock,
-    Outcome,
-    Phase,
+    ProcedureOutcome,
+    ProcedurePhase,
     ProcedureRecord,
     Resource,
-    Submission,
+    TimelineEntry,
 )
 from metasrv_base.errors import Conflict
 from procedures.context import Context
-from procedures.engine import journal
+from procedures.engine import record_transitions
 from procedures.kinds.diagrams import pages
 from procedures.kinds.registry import KINDS
 from procedures.machine import Done, Goto, Kind, ProcedureState, Step
@@ -23,8 +23,8 @@ from procedures.machine import Done, Goto, Kind, ProcedureState, Step
 STAMP = Stamp(catalog_version=7, submission=3, at_ms=1_000)
 CANCEL = Controlled(action="cancel", by="anna", at_ms=1)
 QUIET = Stamp(catalog_version=None, submission=4, at_ms=2_000)
-BEAT = Beat(step="a", at_ms=1, ms=1)
-CLIENT = Submission(submitted_by="anna", request_id="r", statement={})
+BEAT = TimelineEntry(step="a", at_ms=1, ms=1)
+CLIENT = ClientRequirements(submitted_by="anna", request_id="r", statement={})
 
 
 class Count(ProcedureState):
@@ -58,7 +58,7 @@ KIND = Kind(
     success=200,
     deadline_ms=500,
 )
-BEGUN = journal.begin(KIND, Count(), CLIENT, STAMP)
+BEGUN = record_transitions.begin(KIND, Count(), CLIENT, STAMP)
 
 
 def at(step: str, **changes: object) -> ProcedureRecord:
@@ -67,7 +67,7 @@ def at(step: str, **changes: object) -> ProcedureRecord:
 
 def test_given_a_submission_then_the_record_begins_with_its_number_and_deadline() -> None:
     assert (BEGUN.step, BEGUN.submission, BEGUN.deadline_at_ms) == ("a", 3, 1_500)
-    assert BEGUN.phase is Phase.FORWARD
+    assert BEGUN.phase is ProcedurePhase.FORWARD
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -76,23 +76,32 @@ def test_given_any_two_steps_when_followed_then_only_edges_of_the_table_are_take
     step: str, after: str
 ) -> None:
     if step in STEPS[after].to:
-        assert journal.follow(KIND, at(after), Goto(step, Count()), BEAT, QUIET).step == step
+        assert (
+            record_transitions.follow(KIND, at(after), Goto(step, Count()), BEAT, QUIET).step
+            == step
+        )
     else:
         with pytest.raises(AssertionError):
-            journal.follow(KIND, at(after), Goto(step, Count()), BEAT, QUIET)
+            record_transitions.follow(KIND, at(after), Goto(step, Count()), BEAT, QUIET)
 
 
 def test_given_a_step_that_may_not_be_the_last_when_it_ends_then_it_is_a_bug() -> None:
     with pytest.raises(AssertionError):
-        journal.succeeded(KIND, at("a"), {}, BEAT, QUIET)
+        record_transitions.succeeded(KIND, at("a"), {}, BEAT, QUIET)
 
-    assert journal.succeeded(KIND, at("b"), {}, BEAT, QUIET).outcome is Outcome.SUCCEEDED
-    assert journal.succeeded(KIND, at("c"), {}, BEAT, QUIET).outcome is Outcome.SUCCEEDED
+    assert (
+        record_transitions.succeeded(KIND, at("b"), {}, BEAT, QUIET).outcome
+        is ProcedureOutcome.SUCCEEDED
+    )
+    assert (
+        record_transitions.succeeded(KIND, at("c"), {}, BEAT, QUIET).outcome
+        is ProcedureOutcome.SUCCEEDED
+    )
 
 
 def test_given_a_step_that_repeats_then_its_trail_stays_and_its_version_is_kept() -> None:
-    first = journal.follow(KIND, BEGUN, Goto("b", Count()), BEAT, STAMP)
-    again = journal.follow(KIND, first, Goto("b", Count(n=1)), BEAT, QUIET)
+    first = record_transitions.follow(KIND, BEGUN, Goto("b", Count()), BEAT, STAMP)
+    again = record_transitions.follow(KIND, first, Goto("b", Count(n=1)), BEAT, QUIET)
 
     assert again.trail == ("a",)
     assert (again.state, again.catalog_version) == ({"n": 1}, 7)
@@ -101,14 +110,14 @@ def test_given_a_step_that_repeats_then_its_trail_stays_and_its_version_is_kept(
 def test_given_an_error_when_undone_then_the_trail_is_walked_backwards_to_the_end() -> None:
     record = at("c", trail=("a", "b"))
 
-    back = journal.turn_back(record, Conflict("already-exists", name={1, 2}), QUIET)
-    second = journal.undone(back, BEAT)
+    back = record_transitions.turn_back(record, Conflict("already-exists", name={1, 2}), QUIET)
+    second = record_transitions.undone(back, BEAT)
     assert second is not None
-    third = journal.undone(second, BEAT)
+    third = record_transitions.undone(second, BEAT)
     assert third is not None
 
     assert (back.step, second.step, third.step) == ("c", "b", "a")
-    assert journal.undone(third, BEAT) is None
+    assert record_transitions.undone(third, BEAT) is None
     assert back.error is not None
     assert back.error.facts == {"name": str({1, 2})}
 
@@ -116,37 +125,40 @@ def test_given_an_error_when_undone_then_the_trail_is_walked_backwards_to_the_en
 @pytest.mark.parametrize(
     ("cancel", "had_effect", "outcome"),
     [
-        (True, True, Outcome.CANCELLED),
-        (True, False, Outcome.CANCELLED),
-        (False, True, Outcome.ROLLED_BACK),
-        (False, False, Outcome.FAILED),
+        (True, True, ProcedureOutcome.CANCELLED),
+        (True, False, ProcedureOutcome.CANCELLED),
+        (False, True, ProcedureOutcome.ROLLED_BACK),
+        (False, False, ProcedureOutcome.FAILED),
     ],
 )
 def test_given_an_undo_when_over_then_its_outcome_says_why(
-    cancel: bool, had_effect: bool, outcome: Outcome
+    cancel: bool, had_effect: bool, outcome: ProcedureOutcome
 ) -> None:
-    record = journal.turn_back(BEGUN, CANCEL if cancel else Conflict(), QUIET)
+    record = record_transitions.turn_back(BEGUN, CANCEL if cancel else Conflict(), QUIET)
 
-    assert journal.ended_undone(record, BEAT, QUIET, had_effect=had_effect).outcome is outcome
+    assert (
+        record_transitions.ended_undone(record, BEAT, QUIET, had_effect=had_effect).outcome
+        is outcome
+    )
 
 
 def test_given_a_record_that_is_undone_then_it_never_goes_forward_again() -> None:
-    back = journal.turn_back(at("b", trail=("a",)), CANCEL, QUIET)
+    back = record_transitions.turn_back(at("b", trail=("a",)), CANCEL, QUIET)
 
     with pytest.raises(AssertionError):
-        journal.follow(KIND, back, Goto("c", Count()), BEAT, QUIET)
+        record_transitions.follow(KIND, back, Goto("c", Count()), BEAT, QUIET)
     with pytest.raises(AssertionError):
-        journal.succeeded(KIND, back, {}, BEAT, QUIET)
+        record_transitions.succeeded(KIND, back, {}, BEAT, QUIET)
     with pytest.raises(AssertionError):
-        journal.turn_back(back, CANCEL, QUIET)
+        record_transitions.turn_back(back, CANCEL, QUIET)
     with pytest.raises(AssertionError):
-        journal.ended_undone(back, BEAT, QUIET, had_effect=True)
+        record_transitions.ended_undone(back, BEAT, QUIET, had_effect=True)
 
 
 def test_given_many_beats_then_the_timeline_stays_bounded() -> None:
     record = at("b")
     for _ in range(200):
-        record = journal.follow(KIND, record, Goto("b", Count()), BEAT, QUIET)
+        record = record_transitions.follow(KIND, record, Goto("b", Count()), BEAT, QUIET)
 
     assert len(record.timeline) == 64
 

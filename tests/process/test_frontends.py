@@ -9,13 +9,13 @@ import httpx
 import pytest
 
 from dataplane.frontend.main import EXIT_LEASE
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv.sdk.connections import connect_async
 from metasrv.service.state.feed_lines import line_of
-from metasrv_base.wire.frontend.feed import Snapshot
+from metasrv_base.wire.frontend.feed import SnapshotLine
 from metasrv_base.wire.frontend.holders import HolderRegisterAnswer
-from serving.begin import program
+from serving.launch import program
 from tests.metasrv_base.wire.http.http_server import SILENCE, Reply, serving
 from tests.process.harness.rig import CALM, Rig, table_spec
 
@@ -59,7 +59,9 @@ def has_pandas(pid: int) -> bool:
 async def test_given_two_frontends_when_one_dies_and_one_ends_then_each_serves_what_is_there(
     tmp_path: Path,
 ) -> None:
-    settings = Settings(tmp_path / "playground", datanodes=1, frontends=2, metasrv_flags=CALM)
+    settings = PlaygroundOptions(
+        tmp_path / "playground", datanodes=1, frontends=2, metasrv_flags=CALM
+    )
     async with (
         Playground(settings) as playground,
         httpx.AsyncClient(trust_env=False, limits=UNKEPT) as http,
@@ -103,7 +105,7 @@ async def test_given_a_leader_that_falls_silent_when_the_lease_has_ended_then_it
     tmp_path: Path,
 ) -> None:
     """Whoever it asks says the same: a catalog, a lease, and then no word more."""
-    catalog = Snapshot(version=1, tables=(), is_last=True)
+    catalog = SnapshotLine(version=1, tables=(), is_last=True)
     lease = HolderRegisterAnswer(
         cluster_id="c",
         term=1,

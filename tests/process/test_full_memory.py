@@ -7,7 +7,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv.sdk.connections import connect_async
 from tests.dataplane.datanode.process.loads import FLAGS, rows_bytes
@@ -23,7 +23,7 @@ ROWS = 3
 async def test_given_a_node_without_memory_when_written_through_a_frontend_then_503_until_there_is(
     tmp_path: Path,
 ) -> None:
-    settings = Settings(
+    settings = PlaygroundOptions(
         tmp_path / "playground",
         datanodes=1,
         frontends=1,

@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv.sdk.connections import connect_async
 from metasrv_base.errors import MetaError
@@ -39,7 +39,7 @@ async def test_given_tokens_when_servers_nodes_and_clients_show_theirs_then_nobo
         ),
     }
     shown = {name: secret(tmp_path / name, tokens[name]) for name in programs}
-    settings = Settings(
+    settings = PlaygroundOptions(
         tmp_path / "playground",
         metasrvs=2,
         datanodes=1,

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metasrv_base.errors import Refused
-from serving.bodies import Body
+from serving.bodies import RequestBody
 from serving.heads import CHUNKED
 
 
-def taken(body: Body, data: bytes, size: int) -> int:
+def taken(body: RequestBody, data: bytes, size: int) -> int:
     """How many bytes of *data* are of *body*, given to it *size* bytes at a time."""
     at = 0
     while at < len(data) and not body.is_over:
@@ -34,7 +34,7 @@ def test_given_chunks_in_any_cut_then_the_end_is_after_the_last(
     chunks: list[bytes], after: bytes, size: int
 ) -> None:
     sent = chunked(chunks)
-    body = Body(CHUNKED)
+    body = RequestBody(CHUNKED)
 
     assert taken(body, sent + after, size) == len(sent)
     assert body.is_over
@@ -42,7 +42,7 @@ def test_given_chunks_in_any_cut_then_the_end_is_after_the_last(
 
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(1, 50))
 def test_given_a_length_then_exactly_so_many_bytes(length: int, sent: int, size: int) -> None:
-    body = Body(length)
+    body = RequestBody(length)
 
     assert taken(body, b"x" * sent, size) == min(length, sent)
     assert body.is_over == (sent >= length)
@@ -66,6 +66,6 @@ def test_given_a_length_then_exactly_so_many_bytes(length: int, sent: int, size:
 )
 def test_given_chunks_that_are_not_plain_then_refused(sent: bytes) -> None:
     with pytest.raises(Refused) as refused:
-        taken(Body(CHUNKED), sent + b"\r\n", 1)
+        taken(RequestBody(CHUNKED), sent + b"\r\n", 1)
 
     assert refused.value.code == "malformed-request"

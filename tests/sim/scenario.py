@@ -20,7 +20,7 @@ import structlog
 from dataplane.frontend.lease import transactions
 from keys.model.records import ProcedureKey, ProcedureRecord
 from keys.value import decode
-from metasrv.check.look import check
+from metasrv.check.collect import check
 from tests.sim.checks.cluster_inspector import SimEyes
 from tests.sim.checks.invariants import look_at_leaders
 from tests.sim.clients.changes import STEERED, Alterer, shaped_spec

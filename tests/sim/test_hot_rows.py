@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from dataplane.region.engine.ingesting import Ingesting, Prepared
+from dataplane.region.engine.file_ingest import FileIngest, Prepared
 from dataplane.region.manifests.adoption import Ingest
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Conflict
@@ -67,7 +67,7 @@ def test_given_a_region_that_takes_nothing_while_it_is_written_then_the_others_g
     """No region is like that: it is planted."""
     taken: list[int] = []
 
-    def ingest(region: Ingesting, source: Ingest, prepared: Prepared | None = None) -> bool:
+    def ingest(region: FileIngest, source: Ingest, prepared: Prepared | None = None) -> bool:
         if region.stats().version > region.manifest.marks[0].version:
             raise Conflict("version-mismatch", reason="a row was written since")
         taken.append(region.spec.region_id & 0xFF)
@@ -82,5 +82,5 @@ def test_given_a_region_that_takes_nothing_while_it_is_written_then_the_others_g
         assert table.read.count(0) <= REFUSALS_MAX + REGIONS
         assert table.info.indexes == ()
 
-    monkeypatch.setattr(Ingesting, "ingest", ingest)
+    monkeypatch.setattr(FileIngest, "ingest", ingest)
     hot(scenario)

@@ -6,7 +6,7 @@ from typing import Any
 
 from keys.model.cluster import NodeKey
 from keys.model.families import family_of
-from keys.model.records import Outcome
+from keys.model.records import ProcedureOutcome
 from keys.model.tables import TableInfo, TableInfoKey
 from keys.store.kv import Delete, Event, Put, Request, Watched
 from keys.value import decode, encode
@@ -40,7 +40,7 @@ def dropped_at_once(end: End) -> list[str]:
     return [*effects(end, "table.dropped"), *all_dropped(end, {"table.dropped": 1})]
 
 
-ENDS: Mapping[tuple[str, str], Mapping[Outcome, Check]] = {
+ENDS: Mapping[tuple[str, str], Mapping[ProcedureOutcome, Check]] = {
     ("before-type-changes", "drop_table"): {FULL: dropped_at_once},
 }
 """Version and scenario -> its legal ends, where they are not those of today."""

@@ -8,8 +8,8 @@ import structlog
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from dataplane.datanode.answers import Alive, NodeRegions, RegionBody, VersionBody
-from dataplane.datanode.regions.scan_slots import Reader
-from dataplane.datanode.service import Service
+from dataplane.datanode.regions.scan_slots import ReaderKind
+from dataplane.datanode.service import DatanodeService
 from metasrv_base.errors import NotFound, Refused
 from metasrv_base.wire.http.asgi import read_body
 from metasrv_base.wire.limits import BATCH_BYTES_MAX
@@ -36,9 +36,9 @@ node = APIRouter(prefix="/node/v1", tags=["node"])
 admin = APIRouter(tags=["admin"])
 
 
-async def service(request: Request) -> Service:
+async def service(request: Request) -> DatanodeService:
     found = request.app.state.service
-    assert isinstance(found, Service)
+    assert isinstance(found, DatanodeService)
     return found
 
 
@@ -51,7 +51,7 @@ async def region_number(region_id: str) -> int:
     return int(region_id)
 
 
-ServiceDep = Annotated[Service, Depends(service)]
+ServiceDep = Annotated[DatanodeService, Depends(service)]
 RegionDep = Annotated[int, Depends(region_number)]
 
 _ARROW_BODY: dict[str, Any] = {
@@ -139,7 +139,7 @@ async def scan_rows(
         if wanted.values_only:
             raise Refused("invalid-request", pointer="/values_only", expected=f"Accept: {ARROW}")
         with ExitStack() as slot:
-            held = slot.enter_context(service.rows.scanning(region, wanted, Reader.JSON))
+            held = slot.enter_context(service.rows.scanning(region, wanted, ReaderKind.JSON))
             body = _json(await service.rows.scan_json(region, wanted, held))
             return whole_answer(body, JSON, slot.pop_all().close)
     rows = service.rows

@@ -4,13 +4,13 @@ from fastapi import APIRouter, FastAPI
 from starlette.routing import BaseRoute
 
 from dataplane.datanode.http.api import admin, node
-from dataplane.datanode.http.direct import Direct
-from dataplane.datanode.http.door import doorway
+from dataplane.datanode.http.direct import DirectRows
+from dataplane.datanode.http.middleware import doorway
 from dataplane.datanode.http.pages import TITLE, pages
-from dataplane.datanode.service import Service
+from dataplane.datanode.service import DatanodeService
 from serving.answers import PROBLEM, answer_errors
-from serving.door import Door
 from serving.head_as_get import HeadAsGet
+from serving.middleware import ServingMiddleware
 
 
 def _included() -> tuple[BaseRoute, ...]:
@@ -25,11 +25,11 @@ def _included() -> tuple[BaseRoute, ...]:
 ROUTES = _included()
 
 
-def build_app(service: Service) -> FastAPI:
+def build_app(service: DatanodeService) -> FastAPI:
     app = bare_app()
     app.state.service = service
-    app.add_middleware(Direct, service=service)
-    app.add_middleware(Door, doorway=doorway(service.metrics, service.clock))
+    app.add_middleware(DirectRows, service=service)
+    app.add_middleware(ServingMiddleware, doorway=doorway(service.metrics, service.clock))
     app.add_middleware(HeadAsGet)
     return app
 

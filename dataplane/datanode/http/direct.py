@@ -12,16 +12,16 @@ from pydantic import ValidationError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dataplane.datanode.http.api import get_rows, write_batch
-from dataplane.datanode.http.door import KEYS_BYTES_MAX
-from dataplane.datanode.service import Service
+from dataplane.datanode.http.middleware import KEYS_BYTES_MAX
+from dataplane.datanode.service import DatanodeService
 from metasrv_base.wire.http.asgi import read_body, replaying
 from metasrv_base.wire.node.batches import GetRows
 
 _PATH = re.compile(r"/node/v1/regions/([1-9][0-9]{0,18})/(get|batch)", re.ASCII)
 
 
-class Direct:
-    def __init__(self, app: ASGIApp, service: Service) -> None:
+class DirectRows:
+    def __init__(self, app: ASGIApp, service: DatanodeService) -> None:
         self._app = app
         self._service = service
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from dataplane.datanode.http.app import bare_app
-from dataplane.datanode.http.protocol import CALLS, Call
+from dataplane.datanode.http.protocol import CALLS, ProtocolCall
 from metasrv_base.wire.node.nodes import (
     HeartbeatAnswer,
     HeartbeatRequest,
@@ -76,7 +76,7 @@ def page() -> str:
     return "\n".join([HEAD, *calls, *_reports(), *_rest(explained)]) + "\n"
 
 
-def _section(name: str, call: Call, what: str) -> Iterator[str]:
+def _section(name: str, call: ProtocolCall, what: str) -> Iterator[str]:
     yield f"\n## {name}\n\n{what}\n"
     yield f"- **Repeats.** {call.repeats}"
     yield f"- **Fence.** {call.fence}"

@@ -37,7 +37,7 @@ SERVED = ("not-ready", "region-lost")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ProtocolCall:
     """`takes`: models of the request, in the order in which they are explained."""
 
     takes: tuple[type[BaseModel], ...]
@@ -54,8 +54,8 @@ READ_FENCE = (
 )
 LOOK = "None: it shows what this process has, and decides nothing."
 
-CALLS: Mapping[str, Call] = {
-    "POST /node/v1/orders": Call(
+CALLS: Mapping[str, ProtocolCall] = {
+    "POST /node/v1/orders": ProtocolCall(
         (
             OrderRequest,
             OrderSender,
@@ -86,7 +86,7 @@ CALLS: Mapping[str, Call] = {
             "storage-full",
         ),
     ),
-    "POST /node/v1/regions/{region_id}/batch": Call(
+    "POST /node/v1/regions/{region_id}/batch": ProtocolCall(
         (BatchHeader,),
         BatchResult,
         "A statement id that the region has applied is given its first result, whatever the body "
@@ -106,10 +106,10 @@ CALLS: Mapping[str, Call] = {
             "outcome-unknown",
         ),
     ),
-    "POST /node/v1/regions/{region_id}/get": Call(
+    "POST /node/v1/regions/{region_id}/get": ProtocolCall(
         (GetRows,), Rows, READ_REPEATS, READ_FENCE, (*JSON, *ROUTED, *SERVED)
     ),
-    "POST /node/v1/regions/{region_id}/scan": Call(
+    "POST /node/v1/regions/{region_id}/scan": ProtocolCall(
         (ScanRows,),
         Rows,
         READ_REPEATS,
@@ -118,28 +118,28 @@ CALLS: Mapping[str, Call] = {
         "`bytes_max`, and then its last record batch is without rows.",
         (*JSON, *ROUTED, *SERVED),
     ),
-    "POST /node/v1/regions/{region_id}/checksum": Call(
+    "POST /node/v1/regions/{region_id}/checksum": ProtocolCall(
         (ChecksumRequest,), ChecksumResult, READ_REPEATS, READ_FENCE, (*JSON, *ROUTED, *SERVED)
     ),
-    "POST /node/v1/regions/{region_id}/flush": Call(
+    "POST /node/v1/regions/{region_id}/flush": ProtocolCall(
         (),
         RegionBody,
         "Done again, it writes what came since.",
         "The fence on disk, after the manifest and before the log is cut.",
         (*BOUNDS, "not-found", "stale-epoch", *SERVED, "storage-full"),
     ),
-    "GET /node/v1/regions": Call((), NodeRegions, READ_REPEATS, LOOK, BOUNDS),
-    "GET /node/v1/regions/{region_id}": Call(
+    "GET /node/v1/regions": ProtocolCall((), NodeRegions, READ_REPEATS, LOOK, BOUNDS),
+    "GET /node/v1/regions/{region_id}": ProtocolCall(
         (), RegionBody, READ_REPEATS, LOOK, (*BOUNDS, "not-found")
     ),
-    "GET /node/v1/regions/{region_id}/borrowed": Call(
+    "GET /node/v1/regions/{region_id}/borrowed": ProtocolCall(
         (),
         Borrowed,
         READ_REPEATS + " The list stays the same until it is adopted.",
         "None: inputs are immutable; what a job makes of them is adopted by an order or ignored.",
         (*BOUNDS, "not-found", *SERVED),
     ),
-    "GET /node/v1/regions/{region_id}/snapshot": Call(
+    "GET /node/v1/regions/{region_id}/snapshot": ProtocolCall(
         (),
         Snapshot,
         "Done again, it may list other files, with the same rows as of the mark.",

@@ -10,9 +10,9 @@ import structlog
 from dataplane.datanode.membership.membership import Membership
 from dataplane.datanode.orders.journal import NodeJournal
 from dataplane.datanode.orders.journal_format import Joined
-from dataplane.datanode.orders.orders import OrderDesk
+from dataplane.datanode.orders.orders import OrderExecutor
 from dataplane.datanode.regions.leases import RegionLeases
-from dataplane.datanode.regions.regions import Regions
+from dataplane.datanode.regions.regions import NodeRegionSet
 from metasrv_base.clock import Clock
 from metasrv_base.concurrency.backoff import Backoff
 from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable
@@ -29,7 +29,7 @@ REGISTER_BACKOFF = Backoff(first_ms=100, max_ms=2_000)
 log = structlog.get_logger()
 
 
-class Leader(Protocol):
+class NodeLeader(Protocol):
     """metasrv as a node sees it. Raises the five errors."""
 
     async def register(self, request: RegisterRequest) -> RegisterAnswer: ...
@@ -49,25 +49,25 @@ NEVER = frozenset({"wrong-cluster", "node-removed"})
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class HeartbeatPorts:
     """What a heart needs from outside."""
 
-    leader: Leader
+    leader: NodeLeader
     machine: Machine
     clock: Clock
     leases: RegionLeases
 
 
-class Heart:
+class HeartbeatLoop:
     """`run` beats; `run_instructions` carries out what the answers said, beside it."""
 
     def __init__(
         self,
         membership: Membership,
-        desk: OrderDesk,
+        desk: OrderExecutor,
         journal: NodeJournal,
-        regions: Regions,
-        world: World,
+        regions: NodeRegionSet,
+        world: HeartbeatPorts,
     ) -> None:
         self._membership = membership
         self._desk = desk
@@ -93,7 +93,7 @@ class Heart:
         """Orders that came by themselves. A term that the node was not told is asked for first:
         whoever claims it need not be a leader (docs/protocols.md P3).
 
-        Raises as `OrderDesk.execute`.
+        Raises as `OrderExecutor.execute`.
         """
         if self._desk.is_in_doubt(request):
             await self._ask_for_term(request.term)

@@ -17,7 +17,7 @@ VERSION = "0.1.0"
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class NodeIdentity:
     """Fixed for the life of the process. `incarnation` is new at every start."""
 
     node_id: str
@@ -31,7 +31,7 @@ class Identity:
 class Membership:
     """Changed by the heartbeat task alone."""
 
-    identity: Identity
+    identity: NodeIdentity
     cluster_id: str | None
     sequence: int = 0
     """Of the last heartbeat sent."""

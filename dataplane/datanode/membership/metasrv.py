@@ -16,7 +16,7 @@ from metasrv_base.wire.node.nodes import (
 REGISTER_MS_MAX = 5_000
 
 
-class HttpLeader:
+class HttpNodeLeader:
     """Asks the servers it was given in turn, and the leader that they name."""
 
     def __init__(self, client: HttpClient) -> None:

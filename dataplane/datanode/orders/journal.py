@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dataplane.datanode.orders.journal_files import JournalFiles
 from dataplane.datanode.orders.journal_format import Record
-from dataplane.datanode.orders.node_state import NodeState, fold
+from dataplane.datanode.orders.node_state import JournalState, fold
 from dataplane.region.disk.disk import Disk
 from metasrv_base.errors import MetaError, Unavailable
 
@@ -28,7 +28,7 @@ class _Waiting:
 class NodeJournal:
     """`state` is what the file says; it changes only after the file did (and was synced)."""
 
-    def __init__(self, files: JournalFiles, state: NodeState) -> None:
+    def __init__(self, files: JournalFiles, state: JournalState) -> None:
         self.state = state
         self._files = files
         self._turn = asyncio.Lock()

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from dataplane.datanode.orders import journal_format_v1
 from dataplane.datanode.orders.journal_format import Journal, Record, contents_of, decode, header_of
-from dataplane.log.records import Position, RecordType
-from dataplane.log.segment import Content, Segment, begin
+from dataplane.log.records import LogPosition, RecordType
+from dataplane.log.segment import Segment, SegmentRecords, begin
 from dataplane.region.disk.disk import Disk
 from metasrv_base.errors import MetaError
 
@@ -24,7 +24,7 @@ class JournalFiles:
         self._disk = disk
         self._folder = folder
         self._segment: Segment | None = None
-        self._last = Position(0, 0)
+        self._last = LogPosition(0, 0)
         """The position of the newest record."""
         self._writing = threading.Lock()
         self.is_marked = False
@@ -56,7 +56,7 @@ class JournalFiles:
             self._segment.sync()
             self._last = contents[-1].position
             try:
-                self._segment.append([Content(RecordType.DURABLE, self._last, b"")])
+                self._segment.append([SegmentRecords(RecordType.DURABLE, self._last, b"")])
             except MetaError:
                 self.is_marked = False
 
@@ -97,5 +97,5 @@ class JournalFiles:
 
 def _decoded(data: bytes, number: int, path: str) -> Journal:
     if journal_format_v1.is_lines(data):
-        return Journal(journal_format_v1.decode(data, path), Position(number, 0))
+        return Journal(journal_format_v1.decode(data, path), LogPosition(number, 0))
     return decode(data, number, path)

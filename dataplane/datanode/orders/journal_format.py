@@ -15,14 +15,14 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from dataplane.log.records import (
-    Position,
+    LogPosition,
     RecordType,
     SegmentHeader,
     refuse_gap,
     refuse_unknown,
     scan_records,
 )
-from dataplane.log.segment import Content
+from dataplane.log.segment import SegmentRecords
 from metasrv_base.errors import Corrupt
 
 FORMAT = 1
@@ -33,7 +33,7 @@ class JournalRecord(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Opened(JournalRecord):
+class JournalOpened(JournalRecord):
     """First record of every journal file: whose it is."""
 
     kind: Literal["opened"] = "opened"
@@ -62,7 +62,7 @@ class Dropped(JournalRecord):
     region_id: str
 
 
-class StoredError(JournalRecord):
+class JournalError(JournalRecord):
     code: str
     facts: dict[str, Any]
 
@@ -75,11 +75,13 @@ class Executed(JournalRecord):
     term: int
     number: int
     op: str
-    error: StoredError | None = None
+    error: JournalError | None = None
     floor_version: int | None = None
 
 
-Record = Annotated[Opened | Joined | TermSeen | Dropped | Executed, Field(discriminator="kind")]
+Record = Annotated[
+    JournalOpened | Joined | TermSeen | Dropped | Executed, Field(discriminator="kind")
+]
 
 _RECORD: TypeAdapter[Record] = TypeAdapter(Record)
 _KNOWN = (RecordType.NODE, RecordType.DURABLE)
@@ -90,7 +92,7 @@ class Journal(NamedTuple):
     """The whole records of a file, and the position of the last one."""
 
     records: list[Record]
-    last: Position
+    last: LogPosition
 
 
 def header_of(number: int) -> SegmentHeader:
@@ -98,10 +100,12 @@ def header_of(number: int) -> SegmentHeader:
     return SegmentHeader(_OWNER, (number, 1, 1))
 
 
-def contents_of(records: Sequence[Record], number: int, after: int) -> list[Content]:
+def contents_of(records: Sequence[Record], number: int, after: int) -> list[SegmentRecords]:
     """As they follow the sequence *after* in the file of that number."""
     return [
-        Content(RecordType.NODE, Position(number, sequence), record.model_dump_json().encode())
+        SegmentRecords(
+            RecordType.NODE, LogPosition(number, sequence), record.model_dump_json().encode()
+        )
         for sequence, record in enumerate(records, start=after + 1)
     ]
 
@@ -110,7 +114,7 @@ def decode(data: bytes, number: int, name: str) -> Journal:
     """Raises `Corrupt` for damage to what was synced, for records that do not follow one another,
     and for a type of record that this program does not know."""
     records: list[Record] = []
-    last: Position | None = None
+    last: LogPosition | None = None
     for record in scan_records(data, header_of(number), name).records:
         refuse_unknown(record, _KNOWN, name)
         if record.type == RecordType.DURABLE:
@@ -125,7 +129,7 @@ def decode(data: bytes, number: int, name: str) -> Journal:
 
 def must_begin(records: Sequence[Record], name: str) -> None:
     """Raises `Corrupt` without the first record: it was synced before the file had its name."""
-    if not records or not isinstance(records[0], Opened):
+    if not records or not isinstance(records[0], JournalOpened):
         raise Corrupt(journal=name, reason="the journal lacks its beginning")
 
 
@@ -135,6 +139,6 @@ def parsed(body: bytes, name: str) -> Record:
         record = _RECORD.validate_json(body)
     except ValidationError as error:
         raise Corrupt(journal=name, reason="a whole record that is not understood") from error
-    if isinstance(record, Opened) and record.format != FORMAT:
+    if isinstance(record, JournalOpened) and record.format != FORMAT:
         raise Corrupt(journal=name, journal_format=record.format, understood=FORMAT)
     return record

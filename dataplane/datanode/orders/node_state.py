@@ -8,14 +8,14 @@ from dataplane.datanode.orders.journal_format import (
     Dropped,
     Executed,
     Joined,
-    Opened,
+    JournalOpened,
     Record,
     TermSeen,
 )
 
 
 @dataclass(slots=True)
-class NodeState:
+class JournalState:
     """Invariants: `term` never falls; `executed` of a region rises by (term, number); `dropped`
     only grows; `cluster_id` is set once."""
 
@@ -28,7 +28,7 @@ class NodeState:
 
     def take(self, record: Record) -> None:
         match record:
-            case Opened():
+            case JournalOpened():
                 self.node_id = record.node_id
             case Joined():
                 self.cluster_id = record.cluster_id
@@ -49,7 +49,7 @@ class NodeState:
     def records(self) -> list[Record]:
         """The shortest journal that says the same. What was executed under a term below `term` is
         left out: no order of that term is taken any more."""
-        out: list[Record] = [Opened(node_id=self.node_id)]
+        out: list[Record] = [JournalOpened(node_id=self.node_id)]
         if self.cluster_id is not None:
             out.append(Joined(cluster_id=self.cluster_id))
         if self.term:
@@ -60,8 +60,8 @@ class NodeState:
         return out
 
 
-def fold(node_id: str, records: Iterable[Record]) -> NodeState:
-    state = NodeState(node_id)
+def fold(node_id: str, records: Iterable[Record]) -> JournalState:
+    state = JournalState(node_id)
     for record in records:
         state.take(record)
     return state

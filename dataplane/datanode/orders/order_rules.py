@@ -6,11 +6,11 @@ from typing import Any
 from dataplane.datanode.orders.journal_format import (
     Dropped,
     Executed,
+    JournalError,
     Record,
-    StoredError,
     TermSeen,
 )
-from dataplane.datanode.orders.node_state import NodeState
+from dataplane.datanode.orders.node_state import JournalState
 from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable
 from metasrv_base.wire.node.orders import (
     CreateRegion,
@@ -34,13 +34,13 @@ class Execute:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerAgain:
     """Do nothing; this is the answer."""
 
     result: OrderResult
 
 
-def admit(state: NodeState, term_seen: int, request: OrderRequest) -> None:
+def admit(state: JournalState, term_seen: int, request: OrderRequest) -> None:
     """Whether a request is for this node at all. `term_seen` may run ahead of the journal.
 
     Raises Unavailable before the node has joined and for a term that no server has told it,
@@ -55,7 +55,7 @@ def admit(state: NodeState, term_seen: int, request: OrderRequest) -> None:
         raise Unavailable(what="the order", term=request.term, known_term=term_seen, reason=reason)
 
 
-def must_be_for(state: NodeState, request: OrderRequest) -> None:
+def must_be_for(state: JournalState, request: OrderRequest) -> None:
     """The part of `admit` that does not depend on terms."""
     if state.cluster_id is None:
         raise Unavailable("not-ready", what=f"node {state.node_id}", reason="it has not joined yet")
@@ -66,13 +66,13 @@ def must_be_for(state: NodeState, request: OrderRequest) -> None:
         raise Conflict("wrong-cluster", node_id=request.node_id, reason=reason)
 
 
-def decide(state: NodeState, term: int, order: Order) -> Execute | Answer:
+def decide(state: JournalState, term: int, order: Order) -> Execute | AnswerAgain:
     """What to do with one order of an admitted request, the region's lock held."""
     last = state.executed.get(int(order.region_id))
     if last is not None and (term, order.number) <= (last.term, last.number):
-        return Answer(_late_or_repeated(last, term, order))
+        return AnswerAgain(_late_or_repeated(last, term, order))
     if int(order.region_id) in state.dropped and isinstance(order, CreateRegion | OpenRegion):
-        return Answer(result_of(order, _dropped(order)))
+        return AnswerAgain(result_of(order, _dropped(order)))
     before: list[Record] = []
     if term > state.term:
         before.append(TermSeen(term=term))
@@ -115,7 +115,7 @@ def executed(term: int, order: Order, outcome: Outcome) -> Executed | None:
     """The record of an outcome; None: not an outcome, the same order may be tried again."""
     error = floor_version = None
     if isinstance(outcome, Refused | Conflict):
-        error = StoredError(code=outcome.code, facts=_shown(outcome.facts))
+        error = JournalError(code=outcome.code, facts=_shown(outcome.facts))
     elif isinstance(outcome, MetaError):
         return None
     else:

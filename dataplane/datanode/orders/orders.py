@@ -10,7 +10,7 @@ import structlog
 from dataplane.datanode.orders.journal import NodeJournal
 from dataplane.datanode.orders.journal_format import TermSeen
 from dataplane.datanode.orders.order_rules import (
-    Answer,
+    AnswerAgain,
     Execute,
     Outcome,
     admit,
@@ -40,7 +40,7 @@ class RegionActions(Protocol):
         ...
 
 
-class OrderDesk:
+class OrderExecutor:
     """The one place where orders are taken, from requests and from heartbeat answers alike."""
 
     def __init__(self, journal: NodeJournal, regions: RegionActions) -> None:
@@ -104,12 +104,12 @@ class OrderDesk:
             if isinstance(step, Execute):
                 _log_outcome(request, order, outcome)
         return [
-            step.result if isinstance(step, Answer) else result_of(order, outcome)
+            step.result if isinstance(step, AnswerAgain) else result_of(order, outcome)
             for step, order, outcome in pairs
         ]
 
-    async def _carry_out(self, step: Execute | Answer, order: Order) -> Outcome:
-        if isinstance(step, Answer):
+    async def _carry_out(self, step: Execute | AnswerAgain, order: Order) -> Outcome:
+        if isinstance(step, AnswerAgain):
             self._regions.renew_by(order)
             return None
         async with self._places:

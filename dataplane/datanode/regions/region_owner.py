@@ -39,7 +39,7 @@ class Write:
 
 
 @dataclass(eq=False, slots=True)
-class Change:
+class ExclusiveTask:
     """Anything else that must not run beside a write; `stops`: the last thing ever done here."""
 
     act: Callable[[], Any]
@@ -66,10 +66,10 @@ class RegionOwner:
     """When the group that is at the disk went there; None: none is."""
     is_tidy: bool = False
     """Whether what crashes and failed jobs left in the root was removed in this opening."""
-    _queue: asyncio.Queue[Write | Change] = field(
+    _queue: asyncio.Queue[Write | ExclusiveTask] = field(
         default_factory=lambda: asyncio.Queue(maxsize=QUEUE_MAX)
     )
-    _held_back: Write | Change | None = None
+    _held_back: Write | ExclusiveTask | None = None
 
     @property
     def queued(self) -> int:
@@ -112,14 +112,14 @@ class RegionOwner:
         """What `act` returns or raises."""
         self.must_serve()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        await self._queue.put(Change(act, answer, stops))
+        await self._queue.put(ExclusiveTask(act, answer, stops))
         return await answer
 
     def end(self, error: MetaError) -> None:
         """Stop for ever: beside a group, somebody found that this opening is over."""
         self.stopped_by = self.stopped_by or error
         if self._queue.empty():
-            self._queue.put_nowait(Change(lambda: None, None))
+            self._queue.put_nowait(ExclusiveTask(lambda: None, None))
 
     def must_serve(self) -> None:
         """Raises what somebody is told who comes after the end: not done, in each case."""
@@ -136,38 +136,38 @@ class RegionOwner:
 
         A fault of our own ends this opening and no other: one batch must not end the node.
         """
-        group: Change | list[Write] = []
+        group: ExclusiveTask | list[Write] = []
         try:
             while self.stopped_by is None:
                 group = await self._next()
-                if isinstance(group, Change):
+                if isinstance(group, ExclusiveTask):
                     await self._run_change(group)
                 else:
                     await self._run_group(group)
         except Exception:
             log.exception("region_owner_failed", region_id=self.region_id)
             self.stopped_by = Unavailable(what=f"region {self.region_id}", reason=FAULT)
-            for item in [group] if isinstance(group, Change) else group:
+            for item in [group] if isinstance(group, ExclusiveTask) else group:
                 _fail(item, Unknown(reason=FAULT))
         await self._refuse_waiting()
 
-    async def _next(self) -> Change | list[Write]:
+    async def _next(self) -> ExclusiveTask | list[Write]:
         """One change, or the writes that wait now, up to GROUP_BYTES_MAX."""
         held, self._held_back = self._held_back, None
         first = held if held is not None else await self._queue.get()
-        if isinstance(first, Change):
+        if isinstance(first, ExclusiveTask):
             return first
         group, group_bytes = [first], first.rows.nbytes
         while group_bytes < GROUP_BYTES_MAX and not self._queue.empty():
             item = self._queue.get_nowait()
-            if isinstance(item, Change):
+            if isinstance(item, ExclusiveTask):
                 self._held_back = item
                 break
             group.append(item)
             group_bytes += item.rows.nbytes
         return group
 
-    async def _run_change(self, change: Change) -> None:
+    async def _run_change(self, change: ExclusiveTask) -> None:
         try:
             done = await asyncio.to_thread(change.act)
         except MetaError as error:
@@ -229,7 +229,7 @@ def _fail_all(group: Sequence[Write], error: MetaError) -> None:
         _fail(write, error)
 
 
-def _fail(item: Write | Change, error: MetaError) -> None:
+def _fail(item: Write | ExclusiveTask, error: MetaError) -> None:
     if item.answer is not None and not item.answer.done():
         item.answer.set_exception(error)
 

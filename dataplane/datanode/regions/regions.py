@@ -57,7 +57,7 @@ class Slot:
         return self.order.epoch
 
 
-class Regions:
+class NodeRegionSet:
     """Orders come one at a time per region (the order desk sees to it)."""
 
     def __init__(

@@ -9,7 +9,7 @@ from itertools import chain
 import pyarrow as pa
 
 from dataplane.datanode.regions.batch_body import read_batch
-from dataplane.datanode.regions.regions import Regions, Slot
+from dataplane.datanode.regions.regions import NodeRegionSet, Slot
 from dataplane.datanode.regions.row_answers import (
     JSON_BYTES_MAX,
     JSON_ROWS_MAX,
@@ -18,18 +18,18 @@ from dataplane.datanode.regions.row_answers import (
     json_rows,
     nothing_of,
 )
-from dataplane.datanode.regions.scan_slots import READ_BYTES, Reader, ScanSlots
+from dataplane.datanode.regions.scan_slots import READ_BYTES, ReaderKind, ScanSlots
 from dataplane.region.engine.reading import Reserve, ScanBounds
 from dataplane.region.engine.region import Region
 from dataplane.region.format.columns import ColumnDef, chosen, row_schema, value_fields
 from dataplane.region.format.key_range import KeyRange
 from dataplane.region.format.parts import PartSize, cut
-from dataplane.region.format.room import NoRoomError, Room
+from dataplane.region.format.room import LookupRoom, NoRoomError
 from dataplane.region.manifests.floor import check_floor
 from dataplane.region.reads.index_scan import entry_schema
 from dataplane.region.reads.lookup import rows_at_once
-from metasrv_base.concurrency.offload import is_short_columnar, offload
-from metasrv_base.concurrency.reservations import Held, Reservations
+from metasrv_base.concurrency.reservations import HeldBytes, Reservations
+from metasrv_base.concurrency.run_in_thread import is_short_columnar, run_in_thread
 from metasrv_base.errors import Conflict, NotFound, Refused, Unavailable
 from metasrv_base.ids import RegionId, table_of
 from metasrv_base.rows.arrow_parts import ArrowParts
@@ -84,11 +84,11 @@ CHECKSUMS_AT_ONCE = 2
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F]*")
 
 
-class RowDesk:
+class RowService:
     """The one place where rows come in and go out."""
 
     def __init__(
-        self, regions: Regions, read_bytes: int = READ_BYTES, body_bytes: int = BODIES_BYTES
+        self, regions: NodeRegionSet, read_bytes: int = READ_BYTES, body_bytes: int = BODIES_BYTES
     ) -> None:
         """*read_bytes*, *body_bytes*: of the node's memory."""
         self._regions = regions
@@ -101,12 +101,12 @@ class RowDesk:
         """Held by all reads at present."""
         return self._scans.bytes
 
-    def room_for(self, body_bytes: int) -> Held:
+    def room_for(self, body_bytes: int) -> HeldBytes:
         """A context. Raises Unavailable when the memory for batches is taken."""
         return self._bodies.hold(BODY_TIMES * body_bytes + REQUEST_BYTES)
 
     async def write(self, region_id: int, body: bytes) -> BatchResult:
-        header, rows = await offload(is_short_columnar(0, len(body)), read_batch, body)
+        header, rows = await run_in_thread(is_short_columnar(0, len(body)), read_batch, body)
         with self._noted(header, header.holder):
             slot = self._judged(region_id, header)
             self._regions.must_have_lease(slot)
@@ -119,24 +119,24 @@ class RowDesk:
             repeated=applied.repeated,
         )
 
-    async def get_arrow(self, region_id: int, wanted: GetRows, held: Held) -> bytes:
+    async def get_arrow(self, region_id: int, wanted: GetRows, held: HeldBytes) -> bytes:
         """Rows or entries by key as one Arrow stream."""
         found, more = await self._get(region_id, wanted, held, GET_BYTES_MAX)
         held.grow(ANSWER_TIMES * found.nbytes)
         return arrow_bytes(found, more=more)
 
-    async def get_json(self, region_id: int, wanted: GetRows, held: Held) -> Rows:
+    async def get_json(self, region_id: int, wanted: GetRows, held: HeldBytes) -> Rows:
         found, more = await self._get(region_id, wanted, held, JSON_BYTES_MAX)
         held.grow(JSON_TIMES * found.nbytes)
         columns = self._readable(region_id, wanted)[1].spec.columns
         return Rows(rows=await asyncio.to_thread(json_rows, found, columns), more=more)
 
-    def reading_keys(self) -> AbstractContextManager[Held]:
+    def reading_keys(self) -> AbstractContextManager[HeldBytes]:
         """A slot for one `get`, until its answer has left. Raises Unavailable."""
-        return self._scans.slot(Reader.KEYS, REQUEST_BYTES)
+        return self._scans.slot(ReaderKind.KEYS, REQUEST_BYTES)
 
     async def _get(
-        self, region_id: int, wanted: GetRows, held: Held, bytes_max: int
+        self, region_id: int, wanted: GetRows, held: HeldBytes, bytes_max: int
     ) -> tuple[pa.Table, bool]:
         """Rows or entries, and whether there may be more of the keys above them."""
         slot, region = self._readable(region_id, wanted)
@@ -144,7 +144,7 @@ class RowDesk:
         keys = [_key(text, f"/keys/{place}") for place, text in enumerate(wanted.keys)]
         _check_columns(region, wanted.columns)
         if len(keys) <= FEW_KEYS and wanted.index is None:
-            room = Room(min(FEW_BYTES, wanted.bytes_max or FEW_BYTES))
+            room = LookupRoom(min(FEW_BYTES, wanted.bytes_max or FEW_BYTES))
             there = region.get_resident(keys, wanted.columns, wanted.schema_version, room)
             if there is not None:
                 held.grow(there.nbytes)
@@ -154,13 +154,13 @@ class RowDesk:
         return found
 
     def scanning(
-        self, region_id: int, wanted: ScanRows, kind: Reader
-    ) -> AbstractContextManager[Held]:
+        self, region_id: int, wanted: ScanRows, kind: ReaderKind
+    ) -> AbstractContextManager[HeldBytes]:
         """A slot for one scan, until its answer has left. Raises Unavailable, and as reads do."""
         self._readable(region_id, wanted)
         return self._scans.slot(kind, REQUEST_BYTES)
 
-    async def scan_json(self, region_id: int, wanted: ScanRows, held: Held) -> Rows:
+    async def scan_json(self, region_id: int, wanted: ScanRows, held: HeldBytes) -> Rows:
         """At most `limit` rows, JSON_ROWS_MAX and JSON_BYTES_MAX, or as many as *held* can grow by;
         `more`: there may be more."""
         region = self._readable(region_id, wanted)[1]
@@ -185,7 +185,7 @@ class RowDesk:
         columns = self._readable(region_id, wanted)[1].spec.columns
         stream: ArrowParts | None = None
         room = wanted.bytes_max
-        kind = Reader.STREAM if room is None else Reader.PAGE
+        kind = ReaderKind.STREAM if room is None else ReaderKind.PAGE
         with self.scanning(region_id, wanted, kind) as held:
             async for part in self._parts(region_id, wanted, wanted.limit, held):
                 stream = stream or ArrowParts(part.schema)
@@ -205,7 +205,7 @@ class RowDesk:
         slot, region, keys = self._range(region_id, wanted)
         stream: ArrowParts | None = None
         room, rows = wanted.bytes_max, wanted.limit
-        kind = Reader.STREAM if room is None else Reader.PAGE
+        kind = ReaderKind.STREAM if room is None else ReaderKind.PAGE
         with self.scanning(region_id, wanted, kind) as held:
             found = region.scan_values(
                 keys, wanted.columns, rows_at_once(rows), wanted.schema_version, held.grow
@@ -295,7 +295,7 @@ class RowDesk:
         return slot, region, KeyRange(first, end)
 
     async def _parts(
-        self, region_id: int, wanted: ScanRows, limit: int, held: Held
+        self, region_id: int, wanted: ScanRows, limit: int, held: HeldBytes
     ) -> AsyncIterator[pa.RecordBatch]:
         """Record batches of bounded size whose rows were computed under the lease."""
         slot, region, keys = self._range(region_id, wanted)
@@ -331,13 +331,13 @@ def answer_schema(wanted: ScanRows, columns: Sequence[ColumnDef]) -> pa.Schema:
 
 
 def get_bounded(
-    region: Region, keys: list[bytes], wanted: GetRows, bytes_max: int, held: Held
+    region: Region, keys: list[bytes], wanted: GetRows, bytes_max: int, held: HeldBytes
 ) -> tuple[pa.Table, bool]:
     """Returns the rows or entries found, and whether the answer ended at `wanted.bytes_max`. Raises
     Refused when they exceed *bytes_max* and no lower bound is wanted, Unavailable when *held*
     cannot grow by what is found. Blocks its thread."""
 
-    def get(some: list[bytes], room: Room | None = None) -> pa.Table:
+    def get(some: list[bytes], room: LookupRoom | None = None) -> pa.Table:
         if wanted.index is not None:
             return region.get_entries(wanted.index, some, wanted.schema_version, room)
         return region.get(some, wanted.columns, wanted.schema_version, room)
@@ -349,7 +349,7 @@ def get_bounded(
     while first < len(ordered):
         held.set(before + total_bytes + GET_TIMES * part_bytes)
         try:
-            parts.append(get(ordered[first : first + at_once], Room(part_bytes)))
+            parts.append(get(ordered[first : first + at_once], LookupRoom(part_bytes)))
         except NoRoomError:
             if part_bytes < GET_PART_BYTES:
                 part_bytes *= 4

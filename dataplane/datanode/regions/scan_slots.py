@@ -5,7 +5,7 @@ stops receiving is cut off (serving/timed_stream.py). Each kind has slots and me
 that no kind takes those of another. Merges and flushes have a part of their own
 (`region/budget.py`).
 
-A read that stays open between two answers (a cursor) keeps its slot and its `Held` until it is
+A read that stays open between two answers (a cursor) keeps its slot and its `HeldBytes` until it is
 closed, whether or not anybody asks for its next page: a kind so has no more open cursors than
 slots. Whoever opens one must close it at a fixed age.
 """
@@ -15,13 +15,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 
-from metasrv_base.concurrency.reservations import Held, Reservations
+from metasrv_base.concurrency.reservations import HeldBytes, Reservations
 from metasrv_base.errors import Unavailable
 
 READ_BYTES = 256 << 20
 
 
-class Reader(StrEnum):
+class ReaderKind(StrEnum):
     PAGE = "page"
     """Arrow with a bound of bytes: frontends."""
     STREAM = "stream"
@@ -32,31 +32,31 @@ class Reader(StrEnum):
     """Rows or entries by key."""
 
 
-SLOTS: Mapping[Reader, int] = {
-    Reader.PAGE: 16,
-    Reader.STREAM: 8,
-    Reader.JSON: 4,
-    Reader.KEYS: 64,
+SLOTS: Mapping[ReaderKind, int] = {
+    ReaderKind.PAGE: 16,
+    ReaderKind.STREAM: 8,
+    ReaderKind.JSON: 4,
+    ReaderKind.KEYS: 64,
 }
-SIXTEENTHS: Mapping[Reader, int] = {
-    Reader.PAGE: 8,
-    Reader.STREAM: 4,
-    Reader.JSON: 2,
-    Reader.KEYS: 2,
+SIXTEENTHS: Mapping[ReaderKind, int] = {
+    ReaderKind.PAGE: 8,
+    ReaderKind.STREAM: 4,
+    ReaderKind.JSON: 2,
+    ReaderKind.KEYS: 2,
 }
 """Shares of the node's memory for reads."""
 
 
 class ScanSlots:
     def __init__(self, bytes_max: int = READ_BYTES) -> None:
-        self._taken: Counter[Reader] = Counter()
+        self._taken: Counter[ReaderKind] = Counter()
         self._memory = {
             kind: Reservations(f"reads ({kind})", bytes_max * SIXTEENTHS[kind] // 16)
-            for kind in Reader
+            for kind in ReaderKind
         }
 
     @contextmanager
-    def slot(self, kind: Reader, size: int = 0) -> Iterator[Held]:
+    def slot(self, kind: ReaderKind, size: int = 0) -> Iterator[HeldBytes]:
         """Holds *size* bytes too. Raises Unavailable when all slots of the kind are taken, or its
         memory is."""
         if self._taken[kind] >= SLOTS[kind]:

@@ -7,7 +7,7 @@ import structlog
 
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.regions.region_owner import RegionOwner
-from dataplane.datanode.regions.regions import Regions
+from dataplane.datanode.regions.regions import NodeRegionSet
 from dataplane.region.compaction.compaction import Merged, plan_compaction
 from metasrv_base.clock import Clock
 from metasrv_base.errors import MetaError
@@ -22,7 +22,7 @@ log = structlog.get_logger()
 class Merging:
     """One merge at a time on one thread: it takes at most a core, and bounded memory."""
 
-    def __init__(self, regions: Regions, clock: Clock, metrics: NodeMetrics) -> None:
+    def __init__(self, regions: NodeRegionSet, clock: Clock, metrics: NodeMetrics) -> None:
         self._regions = regions
         self._clock = clock
         self._metrics = metrics

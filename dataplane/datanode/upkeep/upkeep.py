@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import structlog
 
 from dataplane.datanode.regions.region_owner import RegionOwner
-from dataplane.datanode.regions.regions import Regions, Slot
+from dataplane.datanode.regions.regions import NodeRegionSet, Slot
 from dataplane.region.memory.budget import MemoryBudget
 from metasrv_base.clock import Clock
 from metasrv_base.errors import MetaError
@@ -21,7 +21,9 @@ log = structlog.get_logger()
 
 
 class Upkeep:
-    def __init__(self, regions: Regions, clock: Clock, budget: MemoryBudget | None = None) -> None:
+    def __init__(
+        self, regions: NodeRegionSet, clock: Clock, budget: MemoryBudget | None = None
+    ) -> None:
         self._regions = regions
         self._budget = budget or MemoryBudget()
         self._clock = clock

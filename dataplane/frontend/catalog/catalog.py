@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataplane.frontend.catalog.schema import Schema
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import NotFound, Unavailable
-from metasrv_base.feed.mirror import Mirror, Reading
+from metasrv_base.feed.catalog_replica import CatalogReplica, FeedReader
 from metasrv_base.wire.api.tables import RegionRouteBody
-from metasrv_base.wire.frontend.feed import FeedLine, FeedTable, Snapshot, Update
+from metasrv_base.wire.frontend.feed import FeedLine, FeedTable, SnapshotLine, Update
 
 Name = tuple[str, str, str] | int
 """Catalog, schema, table; or the id of the table."""
@@ -22,7 +22,7 @@ class LiveCatalog:
         on_change: Callable[[], None] = lambda: None,
         on_part: Callable[[], None] = lambda: None,
     ) -> None:
-        self._reading = Reading()
+        self._reading = FeedReader()
         self._on_change = on_change
         """Told when tables have changed: a change may be waiting for our word."""
         self._on_part = on_part
@@ -39,7 +39,7 @@ class LiveCatalog:
         return None if mirror is None else mirror.version
 
     @property
-    def mirror(self) -> Mirror:
+    def mirror(self) -> CatalogReplica:
         """Raises Unavailable before the first snapshot is whole."""
         if self._reading.mirror is None:
             raise Unavailable("not-ready", what="the catalog of this frontend")
@@ -49,7 +49,7 @@ class LiveCatalog:
         """Raises Corrupt for a line that cannot follow."""
         before = self._reading.mirror
         self._reading = self._reading.heard(line)
-        if isinstance(line, Snapshot):
+        if isinstance(line, SnapshotLine):
             self._on_part()
             self.snapshots += line.is_last
             self._schemas.clear()
@@ -58,7 +58,7 @@ class LiveCatalog:
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
         changes = isinstance(line, Update) and before and before.is_waited_for(line)
-        if changes or isinstance(line, Snapshot):
+        if changes or isinstance(line, SnapshotLine):
             self._on_change()
 
     def stream_ended(self) -> None:

@@ -14,7 +14,7 @@ from metasrv_base.concurrency.backoff import Backoff
 from metasrv_base.errors import MetaError, Unavailable
 from metasrv_base.rng import Rng
 from metasrv_base.token import OwnToken
-from metasrv_base.wire.frontend.feed import ALIVE_MS, Alive, Goaway, read_line
+from metasrv_base.wire.frontend.feed import ALIVE_MS, FeedAlive, Goaway, read_line
 from metasrv_base.wire.http.addresses import is_weaker
 from metasrv_base.wire.http.transport import Transport
 from metasrv_base.wire.problem.problems import error_of
@@ -102,7 +102,7 @@ class Feed:
                 line = read_line(text)
                 if isinstance(line, Goaway) or self._reload.is_set():
                     return
-                if isinstance(line, Alive) and line.is_stale:
+                if isinstance(line, FeedAlive) and line.is_stale:
                     raise Unavailable("stale", what=url)
                 self._catalog.take(line)
         raise Unavailable("not-ready", what=url, reason="the stream ended")

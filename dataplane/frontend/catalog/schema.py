@@ -16,7 +16,7 @@ from metasrv_base.elements.graphs import (
 )
 from metasrv_base.errors import NotFound
 from metasrv_base.expressions.check import Check
-from metasrv_base.rows.layout import Column, Layout
+from metasrv_base.rows.layout import Layout, LayoutColumn
 from metasrv_base.schema.conversion import Conversion, conversion_of
 from metasrv_base.schema.partition import router
 from metasrv_base.schema.types import ColumnType, parse_type
@@ -27,10 +27,10 @@ _STORING = frozenset({Act.KEEP, Act.PUT, Act.FILL, Act.MIRROR})
 
 
 @dataclass(frozen=True, slots=True)
-class Mirror:
+class MirrorColumn:
     """The column that has what a hidden one has, in another type."""
 
-    column: Column
+    column: LayoutColumn
     conversion: Conversion
     """From it to the hidden one."""
 
@@ -39,11 +39,11 @@ class Mirror:
 class StoredColumn:
     """A column that rows have, whether users know it or not."""
 
-    column: Column
+    column: LayoutColumn
     origin: Value | None
     """What a row reads as that does not have the column; None: null."""
     does: Behaviour
-    mirror: Mirror | None = None
+    mirror: MirrorColumn | None = None
 
     @property
     def acts(self) -> frozenset[Act]:
@@ -70,7 +70,7 @@ class StoredColumn:
         mirror = None
         if other is not None and not does.visible:
             source = _column(other)
-            mirror = Mirror(source, conversion_of(source.type, column.type))
+            mirror = MirrorColumn(source, conversion_of(source.type, column.type))
         return cls(column, _value(column.type, body.origin_default), does, mirror)
 
 
@@ -80,7 +80,7 @@ class StoredIndex:
 
     id: int
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[LayoutColumn, ...]
     unique: bool
     does: Behaviour
 
@@ -90,13 +90,13 @@ class StoredIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ConstraintRule:
     """A constraint: what new rows must satisfy."""
 
     name: str
     kind: str
     """Of its graph."""
-    columns: tuple[Column, ...]
+    columns: tuple[LayoutColumn, ...]
     does: Behaviour
     check: Check | None = None
     """The condition of a check."""
@@ -107,7 +107,7 @@ class Schema:
     layout: Layout
     columns: tuple[StoredColumn, ...]
     indexes: tuple[StoredIndex, ...]
-    rules: tuple[Rule, ...]
+    rules: tuple[ConstraintRule, ...]
 
     @classmethod
     def of(cls, table: FeedTable) -> "Schema":
@@ -125,7 +125,7 @@ class Schema:
         )
         types = {id: column.type for id, column in by_id.items()}
         rules = tuple(
-            Rule(
+            ConstraintRule(
                 one.name,
                 one.kind,
                 tuple(by_id[id] for id in one.columns),
@@ -179,9 +179,9 @@ def _graph_of(column: FeedColumn, other: FeedColumn | None) -> Graph:
     return OPTIONAL_COLUMN if column.nullable and says_nothing else REQUIRED_COLUMN
 
 
-def _column(body: FeedColumn) -> Column:
+def _column(body: FeedColumn) -> LayoutColumn:
     type = parse_type(body.type)
-    return Column(body.id, body.name, type, body.nullable, _value(type, body.default))
+    return LayoutColumn(body.id, body.name, type, body.nullable, _value(type, body.default))
 
 
 def _value(type: ColumnType, found: object) -> Value | None:

@@ -11,13 +11,13 @@ from dataplane.frontend.statements.reads import PageOf
 from metasrv_base.concurrency.reservations import Reservations
 from metasrv_base.rows.arrow_parts import ArrowParts
 from metasrv_base.rows.convert import to_json_rows
-from metasrv_base.rows.layout import Column, Layout
+from metasrv_base.rows.layout import Layout, LayoutColumn
 from metasrv_base.wire.frontend.rows import SCHEMA_VERSION, SCHEMA_VERSION_KEY
 from metasrv_base.wire.model import WireModel
 from serving.timed_stream import SMALL_BYTES, whole_answer
 
 
-class Form(StrEnum):
+class MediaType(StrEnum):
     """Media types."""
 
     JSON = "application/json"
@@ -40,13 +40,13 @@ class VersionBody(WireModel):
     """None: nothing was read yet."""
 
 
-def wanted_form(accept: str) -> Form:
+def wanted_form(accept: str) -> MediaType:
     """The first form of ours that a client names; JSON if it names none."""
     named = [part.partition(";")[0].strip() for part in accept.split(",")]
-    return next((Form(one) for one in named if one in set(Form)), Form.JSON)
+    return next((MediaType(one) for one in named if one in set(MediaType)), MediaType.JSON)
 
 
-def page_answer(page: PageOf, form: Form, room: Reservations) -> Response:
+def page_answer(page: PageOf, form: MediaType, room: Reservations) -> Response:
     """Holds as much of *room* as the answer has, until its reader has received it; a small one,
     which its connection buffers anyway, holds nothing. Raises Unavailable."""
     body, headers = _page_body(page, form)
@@ -54,9 +54,9 @@ def page_answer(page: PageOf, form: Form, room: Reservations) -> Response:
     return whole_answer(body, form, held.release, headers)
 
 
-def _page_body(page: PageOf, form: Form) -> tuple[bytes, dict[str, str]]:
+def _page_body(page: PageOf, form: MediaType) -> tuple[bytes, dict[str, str]]:
     headers = {SCHEMA_VERSION: str(page.schema_version)}
-    if form is Form.JSON:
+    if form is MediaType.JSON:
         body = {
             "rows": to_json_rows(page.columns, page.rows),
             "schema_version": page.schema_version,
@@ -66,7 +66,7 @@ def _page_body(page: PageOf, form: Form) -> tuple[bytes, dict[str, str]]:
         return orjson.dumps(body), headers
     if page.next_page_token is not None:
         headers["x-next-page-token"] = page.next_page_token
-    if form is Form.LINES:
+    if form is MediaType.LINES:
         return lines(page), headers
     stream = ArrowParts(arrow_schema(page.columns, page.schema_version))
     return arrow_part(stream, page) + stream.end(), headers
@@ -77,7 +77,7 @@ def lines(page: PageOf) -> bytes:
     return b"".join(orjson.dumps(row) + b"\n" for row in to_json_rows(page.columns, page.rows))
 
 
-def arrow_schema(columns: Sequence[Column], schema_version: int) -> pa.Schema:
+def arrow_schema(columns: Sequence[LayoutColumn], schema_version: int) -> pa.Schema:
     metadata = {SCHEMA_VERSION_KEY: str(schema_version).encode()}
     return Layout.arrow_of(columns).with_metadata(metadata)
 

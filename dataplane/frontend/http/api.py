@@ -16,7 +16,7 @@ from dataplane.frontend.catalog.freshness import reached
 from dataplane.frontend.catalog.schema import Schema
 from dataplane.frontend.http.answers import (
     Alive,
-    Form,
+    MediaType,
     VersionBody,
     page_answer,
     wanted_form,
@@ -24,13 +24,13 @@ from dataplane.frontend.http.answers import (
 from dataplane.frontend.http.arrow_in import ArrowIn
 from dataplane.frontend.http.page_stream import PageStream, pages_after
 from dataplane.frontend.lease.holder import VERSION
-from dataplane.frontend.planning.given import Op
-from dataplane.frontend.service import Service
+from dataplane.frontend.planning.row_input import Op
+from dataplane.frontend.service import FrontendService
 from dataplane.frontend.statements.parameters import INDEX, KEY, NONE, OP, PAGE, REGION, SCAN
 from dataplane.frontend.statements.query import (
     LIMIT,
     Asked,
-    is_apart,
+    is_stateless,
     key_of,
     keys_of,
     limit_of,
@@ -48,7 +48,7 @@ from dataplane.frontend.statements.scans import (
     Scan,
     read_token,
 )
-from dataplane.frontend.statements.writes import Written
+from dataplane.frontend.statements.write_api import WriteOutcome
 from metasrv_base.errors import NotFound, Refused, Unavailable
 from metasrv_base.rows.layout import Layout
 from metasrv_base.rows.statement_ids import id_of_key
@@ -67,7 +67,7 @@ from metasrv_base.wire.frontend.rows import (
 from metasrv_base.wire.http import strict_json
 from metasrv_base.wire.http.asgi import read_body
 from metasrv_base.wire.problem.problems import field_errors
-from serving.door import media_type
+from serving.middleware import media_type
 
 M = TypeVar("M", bound=BaseModel)
 KEY_CHARS_MAX = 255
@@ -81,14 +81,14 @@ rows = APIRouter(tags=["rows"])
 admin = APIRouter(tags=["admin"])
 
 
-def service_of(request: Request) -> Service:
+def service_of(request: Request) -> FrontendService:
     """Called by the routes: what FastAPI is to inject it works out anew at each request."""
     found = request.app.state.service
-    assert isinstance(found, Service)
+    assert isinstance(found, FrontendService)
     return found
 
 
-async def _asked(request: Request) -> tuple[Service, Name]:
+async def _asked(request: Request) -> tuple[FrontendService, Name]:
     """And the table in the path, as new as the client has seen it. Raises NotFound, Unavailable."""
     service, found = service_of(request), _named(request)
     at_least = request.headers.get(MIN_SCHEMA_VERSION)
@@ -115,7 +115,7 @@ async def write_rows(request: Request) -> Response:
     statement_id, sent_ms = _statement_id(request), _sent_ms(request)
     service, name = await _asked(request)
     query = request.scope["query_string"]
-    if media_type(request.scope) == Form.ARROW:
+    if media_type(request.scope) == MediaType.ARROW:
         op = _op(read_query(query, OP).get("op", [""])[0])
         stream = partial(_batches, request)
         return _written(await service.writes.stream(name, op, stream, statement_id, sent_ms))
@@ -132,7 +132,7 @@ async def get_rows(request: Request) -> Response:
     form = _form(request)
     query = request.scope["query_string"]
     asked = read_query(query, KEY | INDEX | PAGE)
-    if "page_token" in asked and not is_apart(asked):
+    if "page_token" in asked and not is_stateless(asked):
         return page_answer(await _resumed(service, read_query(query, PAGE)), form, service.pages)
     if "key" in asked:
         read_query(query, KEY)
@@ -150,7 +150,7 @@ async def get_rows(request: Request) -> Response:
         range = range_of(index, asked)
         return IndexScan(schema, index, range.end, range.first)
 
-    if is_apart(asked):
+    if is_stateless(asked):
         return page_answer(await _page_apart(service, name, entries, asked), form, service.pages)
     opened = await service.scans.begin(name, entries)
     return page_answer(
@@ -182,15 +182,15 @@ async def scan_rows(request: Request) -> Response:
     def some(schema: Schema) -> RowScan:
         return rows_asked(schema, asked)
 
-    if is_apart(asked):
+    if is_stateless(asked):
         return page_answer(await _page_apart(service, name, some, asked), form, service.pages)
     if "page_token" in asked:
         return page_answer(await _resumed(service, read_query(query, PAGE)), form, service.pages)
-    if form is Form.JSON or limit is not None:
+    if form is MediaType.JSON or limit is not None:
         opened = await service.scans.begin(name, some)
         page, _ = await service.scans.page(opened, opened.scan.start, limit or LIMIT)
         return page_answer(page, form, service.pages)
-    rows_max = STREAM_ROWS if form is Form.ARROW else ROWS_MAX
+    rows_max = STREAM_ROWS if form is MediaType.ARROW else ROWS_MAX
     opened = await service.scans.begin(
         name, lambda schema: replace(some(schema), page_bytes_max=STREAM_BYTES, values_only=True)
     )
@@ -246,13 +246,13 @@ async def metrics(request: Request) -> Response:
     return Response(service_of(request).exposition(), media_type="text/plain; version=0.0.4")
 
 
-async def _resumed(service: Service, asked: Asked) -> PageOf:
+async def _resumed(service: FrontendService, asked: Asked) -> PageOf:
     opened, place = service.scans.resume(asked["page_token"][0])
     return (await service.scans.page(opened, place, limit_of(asked) or LIMIT))[0]
 
 
 async def _page_apart(
-    service: Service, name: Name, make: Callable[[Schema], Scan], asked: Asked
+    service: FrontendService, name: Name, make: Callable[[Schema], Scan], asked: Asked
 ) -> PageOf:
     at = read_token(asked["page_token"][0])[1] if "page_token" in asked else None
     return await service.reads.page(name, make, at, limit_of(asked) or LIMIT)
@@ -265,9 +265,9 @@ def _batches(request: Request, left_s: Callable[[], float]) -> AsyncIterator[pa.
 async def _json_body(request: Request, model: type[M]) -> M:
     media = media_type(request.scope)
     body = await read_body(request.receive, strict_json.BODY_BYTES_MAX)
-    if body and media != Form.JSON:
+    if body and media != MediaType.JSON:
         raise Refused(
-            "unsupported-media-type", found=media, expected=f"{Form.JSON} or {Form.ARROW}"
+            "unsupported-media-type", found=media, expected=f"{MediaType.JSON} or {MediaType.ARROW}"
         )
     value = strict_json.parse(body)
     try:
@@ -276,7 +276,7 @@ async def _json_body(request: Request, model: type[M]) -> M:
         raise Refused("invalid-request", errors=field_errors(error.errors(), value)) from error
 
 
-def _form(request: Request) -> Form:
+def _form(request: Request) -> MediaType:
     return wanted_form(request.headers.get("accept", ""))
 
 
@@ -308,7 +308,7 @@ def _sent_ms(request: Request) -> int:
     return int(given)
 
 
-def _written(done: Written) -> Response:
+def _written(done: WriteOutcome) -> Response:
     regions = tuple(
         RegionDone(
             region_id=one.region_id, rows=one.rows, version=one.version, repeated=one.repeated
@@ -320,4 +320,4 @@ def _written(done: Written) -> Response:
 
 def _json(answer: BaseModel) -> Response:
     """Nothing is left to check, or to work out, of what we made ourselves."""
-    return Response(answer.model_dump_json(), media_type=Form.JSON)
+    return Response(answer.model_dump_json(), media_type=MediaType.JSON)

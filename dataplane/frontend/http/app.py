@@ -5,30 +5,30 @@ import re
 from fastapi import FastAPI
 
 from dataplane.frontend.http.api import BY_ID, BY_NAME, admin, rows
-from dataplane.frontend.http.direct import Direct
+from dataplane.frontend.http.direct import DirectStatements
 from dataplane.frontend.http.pages import TITLE, pages
-from dataplane.frontend.service import Service
+from dataplane.frontend.service import FrontendService
 from metasrv_base.wire.http.asgi import Scope
 from serving.answers import PROBLEM, answer_errors
-from serving.door import Door, Doorway
 from serving.head_as_get import HeadAsGet
+from serving.middleware import MiddlewareDeps, ServingMiddleware
 
 _TABLE = re.compile(r"/v1/tables/([0-9]+(?=/[^/]+(/get)?$)|[^/]+/[^/]+/[^/]+)")
 
 
-def build_app(service: Service) -> FastAPI:
+def build_app(service: FrontendService) -> FastAPI:
     app = bare_app()
     app.state.service = service
     metrics = service.metrics
-    doorway = Doorway(
+    doorway = MiddlewareDeps(
         service.statements.clock,
         metrics.requests,
         metrics.request_seconds,
         _call_of,
         _json_bytes_max,
     )
-    app.add_middleware(Direct)
-    app.add_middleware(Door, doorway=doorway)
+    app.add_middleware(DirectStatements)
+    app.add_middleware(ServingMiddleware, doorway=doorway)
     app.add_middleware(HeadAsGet)
     return app
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pyarrow as pa
 
-from metasrv_base.concurrency.offload import is_short_columnar, offload
+from metasrv_base.concurrency.run_in_thread import is_short_columnar, run_in_thread
 from metasrv_base.errors import Refused, Unavailable
 from metasrv_base.rows.arrow_guard import CONTINUES, PREFIX, body_bytes, check_messages
 from metasrv_base.wire.http.asgi import Receive
@@ -37,7 +37,7 @@ class ArrowIn:
         while (message := await self._message()) is not None:
             stream = b"".join((first, message))
             short = is_short_columnar(0, len(stream))
-            for batch in await offload(short, decoded, stream):
+            for batch in await run_in_thread(short, decoded, stream):
                 yield batch
 
     async def _message(self) -> memoryview | None:

@@ -24,7 +24,7 @@ _ROUTES: Mapping[tuple[str, str], Callable[[Request], Awaitable[Response]]] = {
 }
 
 
-class Direct:
+class DirectStatements:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 

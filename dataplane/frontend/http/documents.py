@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from dataplane.frontend.http.answers import Form
+from dataplane.frontend.http.answers import MediaType
 from dataplane.frontend.http.api import BY_ID, BY_NAME
 from dataplane.frontend.statements.parameters import (
     INDEX,
@@ -61,7 +61,7 @@ _MIN_HEADER = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestParts:
     """What one route reads of a request."""
 
     query: frozenset[str] = NONE
@@ -71,12 +71,12 @@ class Asked:
     """By `Accept`: JSON, NDJSON or Arrow."""
 
 
-ROUTES: Mapping[tuple[str, str], Asked] = {
-    ("post", "/rows"): Asked(OP, RowsRequest, takes_arrow=True),
-    ("get", "/rows"): Asked(KEY | INDEX | PAGE, gives_rows=True),
-    ("post", "/rows/get"): Asked(body=KeysRequest, gives_rows=True),
-    ("get", "/scan"): Asked(SCAN | PAGE, gives_rows=True),
-    ("get", "/checksum"): Asked(REGION),
+ROUTES: Mapping[tuple[str, str], RequestParts] = {
+    ("post", "/rows"): RequestParts(OP, RowsRequest, takes_arrow=True),
+    ("get", "/rows"): RequestParts(KEY | INDEX | PAGE, gives_rows=True),
+    ("post", "/rows/get"): RequestParts(body=KeysRequest, gives_rows=True),
+    ("get", "/scan"): RequestParts(SCAN | PAGE, gives_rows=True),
+    ("get", "/checksum"): RequestParts(REGION),
 }
 """By method, and the path behind that of the table."""
 
@@ -107,7 +107,7 @@ def _path(base: str) -> Iterator[dict[str, Any]]:
         yield {"name": name, "in": "path", "required": True, "schema": {"type": type}}
 
 
-def _query(asked: Asked) -> Iterator[dict[str, Any]]:
+def _query(asked: RequestParts) -> Iterator[dict[str, Any]]:
     for name in sorted(asked.query):
         one = PARAMETERS[name]
         schema: dict[str, Any] = {"type": one.type}
@@ -122,15 +122,15 @@ def _query(asked: Asked) -> Iterator[dict[str, Any]]:
         }
 
 
-def _headers(asked: Asked) -> list[dict[str, Any]]:
+def _headers(asked: RequestParts) -> list[dict[str, Any]]:
     return [_KEY_HEADER, _SENT_HEADER, _MIN_HEADER] if asked.takes_arrow else [_MIN_HEADER]
 
 
-def _body(asked: Asked, model: type[BaseModel]) -> dict[str, Any]:
+def _body(asked: RequestParts, model: type[BaseModel]) -> dict[str, Any]:
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
-    content: dict[str, Any] = {Form.JSON.value: {"schema": schema}}
+    content: dict[str, Any] = {MediaType.JSON.value: {"schema": schema}}
     if asked.takes_arrow:
-        content[Form.ARROW.value] = _BINARY
+        content[MediaType.ARROW.value] = _BINARY
     return {"required": True, "content": content}
 
 
@@ -141,7 +141,7 @@ def _schemas(model: type[BaseModel]) -> dict[str, Any]:
 
 def _give_rows(response: dict[str, Any]) -> None:
     response["content"] |= {
-        Form.LINES.value: {"schema": {"type": "string"}},
-        Form.ARROW.value: _BINARY,
+        MediaType.LINES.value: {"schema": {"type": "string"}},
+        MediaType.ARROW.value: _BINARY,
     }
     response["headers"] = {SCHEMA_VERSION: {"schema": {"type": "integer"}}}

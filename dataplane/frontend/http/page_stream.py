@@ -8,7 +8,7 @@ from functools import partial
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from dataplane.frontend.http.answers import Form, arrow_part, arrow_schema, lines
+from dataplane.frontend.http.answers import MediaType, arrow_part, arrow_schema, lines
 from dataplane.frontend.statements.reads import PageOf
 from dataplane.frontend.statements.scanning import Scanning
 from dataplane.frontend.statements.scans import OpenScan, Place
@@ -44,7 +44,7 @@ class PageStream(StreamingResponse):
         self,
         first: PageOf,
         rest: AsyncGenerator[PageOf],
-        form: Form,
+        form: MediaType,
         room: Reservations,
         send_s: float = SEND_S,
     ) -> None:
@@ -55,7 +55,7 @@ class PageStream(StreamingResponse):
         self._first = first
         self._rest = rest
         self._arrow: ArrowParts | None = None
-        if form is Form.ARROW:
+        if form is MediaType.ARROW:
             self._arrow = ArrowParts(arrow_schema(first.columns, first.schema_version))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -38,7 +38,7 @@ RETRY_MS = 100
 log = structlog.get_logger()
 
 
-class Leader(Protocol):
+class HolderLeader(Protocol):
     """metasrv as a holder sees it. Raises the five errors."""
 
     async def register(
@@ -53,10 +53,10 @@ class Leader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class HolderPorts:
     """What a holder needs from outside."""
 
-    leader: Leader
+    leader: HolderLeader
     clock: Clock
     reload: Callable[[], None]
     """Has the catalog read anew, from another server."""
@@ -82,7 +82,7 @@ class Registration:
 
 
 @dataclass
-class Holder:
+class HolderLoop:
     """One process as a holder. Its tasks are `run` and `until_over`."""
 
     holder_id: str
@@ -90,7 +90,7 @@ class Holder:
     catalog: LiveCatalog
     transactions: Transactions
     latency: Latency
-    world: World
+    world: HolderPorts
     lease: SchemaLease = field(default_factory=SchemaLease)
     now: Registration | None = None
     """None: it must register, for the first time or anew."""

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataplane.frontend.catalog.schema import StoredColumn
-from dataplane.frontend.planning.given import Given, Op
+from dataplane.frontend.planning.row_input import Op, RowInput
 from metasrv_base.elements.graph import Act, Behaviour
 from metasrv_base.rows.convert import array_of
-from metasrv_base.rows.layout import Column
+from metasrv_base.rows.layout import LayoutColumn
 from metasrv_base.rows.split import ABSENT
 from metasrv_base.schema.values import Value
 
@@ -41,7 +41,7 @@ class Cases:
             return None
         return pc.fill_null(rows.column("_version"), ABSENT)
 
-    def sets(self, given: Given, columns: Iterable[Column]) -> pa.BooleanArray:
+    def sets(self, given: RowInput, columns: Iterable[LayoutColumn]) -> pa.BooleanArray:
         """Of updated rows, whether they set one of *columns*: an upsert sets all that it may."""
         found = self._all(self.op is not Op.UPDATE)
         for column in columns:
@@ -83,7 +83,7 @@ def cases_of(op: Op, count: int, present: pa.BooleanArray | None) -> Cases:
 
 def new_values(
     one: StoredColumn,
-    given: Given,
+    given: RowInput,
     cases: Cases,
     rows: pa.RecordBatch | None,
     mirrored: pa.Array | None = None,
@@ -106,7 +106,7 @@ class _Values:
     """Of one column: what acts make of it."""
 
     one: StoredColumn
-    given: Given
+    given: RowInput
     rows: pa.RecordBatch | None
     mirrored: pa.Array | None
 

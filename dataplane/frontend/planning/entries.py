@@ -24,7 +24,7 @@ ShowKeys = Callable[[Sequence[bytes]], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ReadEntry:
     """As it was read."""
 
     version: int
@@ -33,7 +33,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class IndexChange:
     """Of one index, for the rows of a statement in one region."""
 
     index: StoredIndex
@@ -55,7 +55,7 @@ class Change:
         rows: pa.BinaryArray,
         old: Mapping[int, pa.Array] | None,
         new: Mapping[int, pa.Array] | None,
-    ) -> "Change":
+    ) -> "IndexChange":
         """*old* and *new*: columns by id. Raises Refused `limit-exceeded` for an entry's key."""
         before = None if old is None else _keys(index, old, rows)
         after = None if new is None else _keys(index, new, rows)
@@ -83,7 +83,7 @@ class Change:
         found = (keys.filter(mask).to_pylist(), self.rows.filter(mask).to_pylist())
         return list(zip(*found, strict=True))
 
-    def batches(self, known: Mapping[bytes, Entry], show: ShowKeys) -> Iterator[pa.RecordBatch]:
+    def batches(self, known: Mapping[bytes, ReadEntry], show: ShowKeys) -> Iterator[pa.RecordBatch]:
         """What a region is told. Raises Conflict `index-not-unique`."""
         yield from self._unique(known, show) if self.index.unique else self._plain()
 
@@ -98,7 +98,7 @@ class Change:
                 keys = keys.filter(pc.invert(pc.is_in(keys, self.after.filter(self.puts))))
             yield self._batch(OP_DELETE, keys)
 
-    def _unique(self, known: Mapping[bytes, Entry], show: ShowKeys) -> Iterator[pa.RecordBatch]:
+    def _unique(self, known: Mapping[bytes, ReadEntry], show: ShowKeys) -> Iterator[pa.RecordBatch]:
         freed = dict(_freed(self.removed, known))
         taken: dict[bytes, tuple[bytes, int | None]] = {}
         failed: list[bytes] = []
@@ -140,7 +140,7 @@ class Change:
 
 
 def _freed(
-    removed: Sequence[tuple[bytes, bytes]], known: Mapping[bytes, Entry]
+    removed: Sequence[tuple[bytes, bytes]], known: Mapping[bytes, ReadEntry]
 ) -> Iterator[tuple[bytes, int]]:
     """Entries that go, with the versions they have; where none is, a tombstone still comes."""
     for key, row in removed:

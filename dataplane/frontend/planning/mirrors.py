@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from dataplane.frontend.catalog.schema import Schema, StoredColumn
 from dataplane.frontend.planning.cases import Cases
-from dataplane.frontend.planning.given import Given
+from dataplane.frontend.planning.row_input import RowInput
 from metasrv_base.elements.graph import Act
 from metasrv_base.errors import Conflict, Refused
 from metasrv_base.schema.conversion import ConvertedArray
@@ -19,7 +19,7 @@ from metasrv_base.schema.conversion import ConvertedArray
 Columns = Mapping[int, pa.Array]
 
 
-def check_mirrors(schema: Schema, cases: Cases, given: Given, new: Columns) -> None:
+def check_mirrors(schema: Schema, cases: Cases, given: RowInput, new: Columns) -> None:
     """Raises Refused `constraint-violated` for a value that does not fit a type that comes, and
     Conflict `schema-version-stale` for one that only the old type, which goes, cannot hold."""
     for one in schema.columns:

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from dataplane.frontend.catalog.schema import Schema
 from dataplane.frontend.planning.cases import Cases, cases_of, new_values
-from dataplane.frontend.planning.entries import Change, Entry
-from dataplane.frontend.planning.given import Given, Op
+from dataplane.frontend.planning.entries import IndexChange, ReadEntry
 from dataplane.frontend.planning.mirrors import check_mirrors, in_its_type
+from dataplane.frontend.planning.row_input import Op, RowInput
 from dataplane.frontend.planning.rules import check_rules
 from metasrv_base.elements.graph import Act
 from metasrv_base.errors import Conflict
@@ -33,7 +33,7 @@ class Known:
     rows: pa.RecordBatch | None = None
     """One for each row given: `_version`, and `c{id}` of the columns that were read; null where no
     row is."""
-    entries: Mapping[int, Mapping[bytes, Entry]] = field(default_factory=dict)
+    entries: Mapping[int, Mapping[bytes, ReadEntry]] = field(default_factory=dict)
     """By index, of the keys that were looked for: those that are there."""
 
 
@@ -65,12 +65,12 @@ def columns_to_read(schema: Schema, op: Op) -> list[int] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class RegionStatement:
     """One region's part of a statement, at one schema version."""
 
     schema: Schema
     op: Op
-    given: Given
+    given: RowInput
 
     def entries_to_read(self, rows: pa.RecordBatch | None, *, puts: bool) -> dict[int, list[bytes]]:
         """Of each unique index the keys whose entries `plan` must know: those that may be removed,
@@ -159,7 +159,7 @@ class Statement:
 
     def _changes(
         self, cases: Cases, rows: pa.RecordBatch | None, new: Mapping[int, pa.Array] | None
-    ) -> list[Change]:
+    ) -> list[IndexChange]:
         old = (
             None
             if rows is None
@@ -170,7 +170,7 @@ class Statement:
             }
         )
         keys = self.given.keys
-        return [Change.of(index, cases, keys, old, new) for index in self.schema.indexes]
+        return [IndexChange.of(index, cases, keys, old, new) for index in self.schema.indexes]
 
 
 def _joined(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

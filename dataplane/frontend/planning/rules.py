@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dataplane.frontend.catalog.schema import Rule
+from dataplane.frontend.catalog.schema import ConstraintRule
 from dataplane.frontend.planning.cases import Cases
-from dataplane.frontend.planning.given import Given
+from dataplane.frontend.planning.row_input import RowInput
 from metasrv_base.elements.graph import Act
 from metasrv_base.elements.graphs import CHECK_CONSTRAINT, NOT_NULL, UNIQUE_CONSTRAINT
 from metasrv_base.errors import Refused
@@ -15,7 +15,9 @@ from metasrv_base.errors import Refused
 Columns = Mapping[int, pa.Array]
 
 
-def check_rules(rules: Sequence[Rule], cases: Cases, given: Given, new: Columns) -> None:
+def check_rules(
+    rules: Sequence[ConstraintRule], cases: Cases, given: RowInput, new: Columns
+) -> None:
     """Raises Refused `constraint-violated` with the place of the first row that breaks one."""
     for rule in rules:
         checked = cases.where(rule.does, cases.sets(given, rule.columns), Act.CHECK)
@@ -36,23 +38,23 @@ def check_rules(rules: Sequence[Rule], cases: Cases, given: Given, new: Columns)
             )
 
 
-def _is_null(rule: Rule, new: Columns) -> pa.BooleanArray:
+def _is_null(rule: ConstraintRule, new: Columns) -> pa.BooleanArray:
     found = pc.is_null(new[rule.columns[0].id])
     for column in rule.columns[1:]:
         found = pc.or_(found, pc.is_null(new[column.id]))
     return found
 
 
-def _seen_by_its_index(rule: Rule, new: Columns) -> None:
+def _seen_by_its_index(rule: ConstraintRule, new: Columns) -> None:
     """Its unique index has the keys, and is checked like every other."""
 
 
-def _is_false(rule: Rule, new: Columns) -> pa.BooleanArray:
+def _is_false(rule: ConstraintRule, new: Columns) -> pa.BooleanArray:
     assert rule.check is not None, "a check has a condition"
     return rule.check.broken(new)
 
 
-_BREAKS: Mapping[str, Callable[[Rule, Columns], pa.BooleanArray | None]] = {
+_BREAKS: Mapping[str, Callable[[ConstraintRule, Columns], pa.BooleanArray | None]] = {
     NOT_NULL.name: _is_null,
     UNIQUE_CONSTRAINT.name: _seen_by_its_index,
     CHECK_CONSTRAINT.name: _is_false,

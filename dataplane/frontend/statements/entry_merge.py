@@ -21,7 +21,7 @@ SHARE_BYTES_MIN = 256 << 10
 
 
 @dataclass(slots=True)
-class Share:
+class PageShare:
     """One region's share of a page: the rows to ask it for, and those that the page may take."""
 
     number: int
@@ -44,7 +44,7 @@ class EntryMerge:
     limit: int
     taken: list[pa.Table] = field(default_factory=list)
     """Rows that the page shows, in order."""
-    _shares: list[Share] = field(default_factory=list)
+    _shares: list[PageShare] = field(default_factory=list)
     _rows: int = 0
     _bytes: int = 0
 
@@ -54,16 +54,16 @@ class EntryMerge:
         rows = max(SHARE_ROWS_MIN, -(-self.limit // len(numbers)))
         size = max(SHARE_BYTES_MIN, PAGE_BYTES_MAX // len(numbers))
         self._shares = [
-            Share(number, self.first, min(rows, self.limit), size) for number in numbers
+            PageShare(number, self.first, min(rows, self.limit), size) for number in numbers
         ]
 
-    def wanted(self) -> Sequence[Share]:
+    def wanted(self) -> Sequence[PageShare]:
         """Those without whose rows the page cannot go on; none: it is complete."""
         if self._rows >= self.limit or self._bytes >= PAGE_BYTES_MAX:
             return ()
         return [one for one in self._shares if one.waiting is None and not one.is_last]
 
-    def filled(self, share: Share, rows: pa.Table, *, is_last: bool) -> None:
+    def filled(self, share: PageShare, rows: pa.Table, *, is_last: bool) -> None:
         """*rows*: what the region answered."""
         share.is_last = is_last
         if rows.num_rows:

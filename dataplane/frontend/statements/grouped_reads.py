@@ -22,7 +22,7 @@ IN_FLIGHT = 2
 other is taken apart."""
 
 
-class Lane(NamedTuple):
+class ReadGroup(NamedTuple):
     """Reads that may share a request."""
 
     region_id: str
@@ -90,11 +90,11 @@ class GroupedReads:
     """One event loop owns it."""
 
     def __init__(self) -> None:
-        self.lanes: dict[Lane, _Queue] = {}
+        self.lanes: dict[ReadGroup, _Queue] = {}
 
     async def row(
         self,
-        lane: Lane,
+        lane: ReadGroup,
         key: bytes,
         ask: Callable[[Sequence[bytes]], Awaitable[GroupAnswer]],
     ) -> pa.Table | None:
@@ -118,7 +118,7 @@ class GroupedReads:
             for member in members:
                 member.tell(outcome)
 
-    async def _turn(self, lane: Lane, queue: _Queue, key: bytes) -> GroupAnswer | None:
+    async def _turn(self, lane: ReadGroup, queue: _Queue, key: bytes) -> GroupAnswer | None:
         turn: asyncio.Future[GroupAnswer | None] = asyncio.get_running_loop().create_future()
         queue.waiting.append(_Waiter(key, turn))
         try:
@@ -129,7 +129,7 @@ class GroupedReads:
                 self._ended(lane, queue)
             raise
 
-    def _ended(self, lane: Lane, queue: _Queue) -> None:
+    def _ended(self, lane: ReadGroup, queue: _Queue) -> None:
         queue.ended()
         if not queue.in_flight:
             self.lanes.pop(lane, None)

@@ -8,7 +8,7 @@ from dataplane.frontend.catalog.schema import Schema, StoredIndex
 from dataplane.frontend.statements.parameters import PARAMETERS
 from dataplane.frontend.statements.scans import RowScan, Within
 from metasrv_base.errors import Conflict, NotFound, Refused
-from metasrv_base.rows.layout import Column, Layout
+from metasrv_base.rows.layout import Layout, LayoutColumn
 from metasrv_base.schema.entrycodec import encode_values
 from metasrv_base.schema.keycodec import encode
 from metasrv_base.schema.values import Value, from_json
@@ -24,7 +24,7 @@ Asked = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class EntryRange:
     """Of the entries of an index."""
 
     first: bytes
@@ -64,7 +64,7 @@ def limit_of(asked: Asked) -> int | None:
     raise Refused("invalid-request", found=text[:64], expected=f"limit from 1 to {ROWS_MAX}")
 
 
-def is_apart(asked: Asked) -> bool:
+def is_stateless(asked: Asked) -> bool:
     """Whether each page is a transaction of its own. Raises Refused."""
     text = asked.get("apart", ["false"])[0]
     if text not in ("true", "false"):
@@ -72,7 +72,7 @@ def is_apart(asked: Asked) -> bool:
     return text == "true"
 
 
-def key_of(columns: Sequence[Column], texts: Sequence[str]) -> tuple[Value, ...]:
+def key_of(columns: Sequence[LayoutColumn], texts: Sequence[str]) -> tuple[Value, ...]:
     """A whole primary key. Raises Refused."""
     values = _values(columns, texts, "key")
     if len(values) < len(columns) or None in values:
@@ -81,12 +81,12 @@ def key_of(columns: Sequence[Column], texts: Sequence[str]) -> tuple[Value, ...]
     return tuple(value for value in values if value is not None)
 
 
-def keys_of(columns: Sequence[Column], keys: Sequence[Sequence[object]]) -> list[list[Value]]:
+def keys_of(columns: Sequence[LayoutColumn], keys: Sequence[Sequence[object]]) -> list[list[Value]]:
     """Whole primary keys, of their JSON values. Raises Refused."""
     return [_key(columns, values, f"/keys/{place}") for place, values in enumerate(keys)]
 
 
-def _key(columns: Sequence[Column], values: Sequence[object], pointer: str) -> list[Value]:
+def _key(columns: Sequence[LayoutColumn], values: Sequence[object], pointer: str) -> list[Value]:
     if len(values) != len(columns) or None in values:
         expected = "a value of each: " + ", ".join(column.name for column in columns)
         raise Refused("invalid-request", pointer=pointer, expected=expected)
@@ -101,7 +101,7 @@ def rows_asked(schema: Schema, asked: Asked) -> RowScan:
     return RowScan(schema, _columns(layout, asked), _within(layout, asked))
 
 
-def _columns(layout: Layout, asked: Asked) -> tuple[Column, ...]:
+def _columns(layout: Layout, asked: Asked) -> tuple[LayoutColumn, ...]:
     if "column_ids" not in asked:
         return layout.chosen(asked["columns"][0].split(",") if "columns" in asked else None)
     if "columns" in asked:
@@ -141,15 +141,15 @@ def _key_prefix(layout: Layout, texts: Sequence[str], name: str) -> bytes:
     return encode(layout.key_types[: len(whole)], whole)
 
 
-def range_of(index: StoredIndex, asked: Asked) -> Range:
+def range_of(index: StoredIndex, asked: Asked) -> EntryRange:
     """Entries that begin with `eq`; or from `from`, up to but not `to`. Raises Refused."""
     if "eq" in asked:
         if "from" in asked or "to" in asked:
             raise Refused("invalid-request", expected="eq, or from and to")
         first = _encoded(index, asked["eq"], "eq")
-        return Range(first, after_prefix(first))
+        return EntryRange(first, after_prefix(first))
     end = _encoded(index, asked["to"], "to") if "to" in asked else None
-    return Range(_encoded(index, asked.get("from", ()), "from"), end)
+    return EntryRange(_encoded(index, asked.get("from", ()), "from"), end)
 
 
 def after_prefix(prefix: bytes) -> bytes | None:
@@ -163,14 +163,14 @@ def _encoded(index: StoredIndex, texts: Sequence[str], name: str) -> bytes:
     return encode_values(index.types[: len(values)], values)
 
 
-def _values(columns: Sequence[Column], texts: Sequence[str], name: str) -> list[Value | None]:
+def _values(columns: Sequence[LayoutColumn], texts: Sequence[str], name: str) -> list[Value | None]:
     if len(texts) > len(columns):
         expected = f"{name} at most {len(columns)} times"
         raise Refused("invalid-request", found=len(texts), expected=expected)
     return [_value(*pair, name) for pair in zip(columns, texts, strict=False)]
 
 
-def _value(column: Column, text: str, name: str) -> Value | None:
+def _value(column: LayoutColumn, text: str, name: str) -> Value | None:
     """A JSON value; a bare word is a string."""
     try:
         found = strict_json.parse(text.encode())

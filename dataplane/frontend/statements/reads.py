@@ -8,12 +8,12 @@ import pyarrow as pa
 
 from dataplane.frontend.catalog.catalog import Name
 from dataplane.frontend.catalog.schema import Schema
-from dataplane.frontend.statements.regions import Regions
+from dataplane.frontend.statements.regions import RegionClient
 from dataplane.frontend.statements.scans import REGIONS_AT_ONCE, Place, Scan, shown, token_apart
 from dataplane.frontend.statements.statements import Statements
 from metasrv_base.concurrency.fanout import fan_out
-from metasrv_base.concurrency.offload import is_short, offload
-from metasrv_base.rows.layout import Column, Layout
+from metasrv_base.concurrency.run_in_thread import is_small, run_in_thread
+from metasrv_base.rows.layout import Layout, LayoutColumn
 from metasrv_base.schema.values import Value
 from metasrv_base.wire.frontend.rows import ChecksumAnswer, RegionSum
 
@@ -24,7 +24,7 @@ Keys = Sequence[Sequence[Value]]
 class PageOf:
     """An answer to a read."""
 
-    columns: Sequence[Column]
+    columns: Sequence[LayoutColumn]
     rows: pa.RecordBatch
     schema_version: int
     next_page_token: str | None = None
@@ -33,7 +33,7 @@ class PageOf:
 @dataclass(frozen=True, slots=True)
 class Reads:
     statements: Statements
-    regions: Regions
+    regions: RegionClient
 
     async def by_key(self, name: Name, key_of: Callable[[Layout], Sequence[Value]]) -> PageOf:
         return await self.by_keys(name, lambda layout: [key_of(layout)], keys=1)
@@ -43,8 +43,8 @@ class Reads:
         with self.statements.running() as transaction:
 
             async def read(schema: Schema) -> PageOf:
-                short = is_short(keys, 0)
-                by_number = await offload(short, _by_number, schema.layout, keys_of)
+                short = is_small(keys, 0)
+                by_number = await run_in_thread(short, _by_number, schema.layout, keys_of)
                 call = self.statements.call(transaction)
                 asked = [
                     partial(self.regions.rows, schema, number, list(keys), call)

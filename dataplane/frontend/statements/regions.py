@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from dataplane.frontend.catalog.catalog import LiveCatalog
 from dataplane.frontend.catalog.schema import Schema
-from dataplane.frontend.planning.entries import Entry
-from dataplane.frontend.statements.grouped_reads import GroupAnswer, GroupedReads, Lane
+from dataplane.frontend.planning.entries import ReadEntry
+from dataplane.frontend.statements.grouped_reads import GroupAnswer, GroupedReads, ReadGroup
 from metasrv_base.concurrency.fanout import fan_out
-from metasrv_base.concurrency.offload import is_short_columnar, offload
+from metasrv_base.concurrency.run_in_thread import is_short_columnar, run_in_thread
 from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable, Unknown
 from metasrv_base.rng import Rng
-from metasrv_base.rows.nodes import Nodes, has_more
+from metasrv_base.rows.nodes import NodePools, has_more
 from metasrv_base.rows.retry import JUDGED, at_the_end, may_send_again, until_final
 from metasrv_base.rows.split import body_of
 from metasrv_base.wire.api.tables import RegionRouteBody
@@ -39,7 +39,7 @@ READS_AT_ONCE = 8
 
 
 @dataclass(slots=True)
-class Sent:
+class SendLog:
     """What is known of a batch that was sent, over all its copies."""
 
     unknown_epoch: int = -1
@@ -63,9 +63,9 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Regions:
+class RegionClient:
     catalog: LiveCatalog
-    nodes: Nodes
+    nodes: NodePools
     rng: Rng
     check_lease: Callable[[], None]
     """Raises Unavailable when this process may not speak any more."""
@@ -74,7 +74,7 @@ class Regions:
     together: GroupedReads = field(default_factory=GroupedReads)
 
     async def write(
-        self, schema: Schema, number: int, rows: pa.RecordBatch, sent: Sent, call: "Call"
+        self, schema: Schema, number: int, rows: pa.RecordBatch, sent: SendLog, call: "CallBudget"
     ) -> BatchResult:
         """Durable when it returns. Raises Conflict for an expectation that does not hold, and for a
         schema version that has ended."""
@@ -90,7 +90,7 @@ class Regions:
                 holder=self.holder_id,
             )
             short = is_short_columnar(rows.num_rows, rows.nbytes)
-            body = await offload(short, body_of, rows, header)
+            body = await run_in_thread(short, body_of, rows, header)
             self.check_lease()
             try:
                 return await self.nodes.write(region, body, call.left_ms)
@@ -108,7 +108,7 @@ class Regions:
         schema: Schema,
         number: int,
         keys: Sequence[bytes],
-        call: "Call",
+        call: "CallBudget",
         columns: Sequence[int] | None = None,
     ) -> pa.Table:
         """The live ones, with those columns; None: with all."""
@@ -118,14 +118,14 @@ class Regions:
         return await self._by_keys(schema, number, keys, call, asked)
 
     async def entries(
-        self, schema: Schema, number: int, index_id: int, keys: Sequence[bytes], call: "Call"
-    ) -> Mapping[bytes, Entry]:
+        self, schema: Schema, number: int, index_id: int, keys: Sequence[bytes], call: "CallBudget"
+    ) -> Mapping[bytes, ReadEntry]:
         """Those that are there."""
         found = await self._by_keys(schema, number, keys, call, {"index": index_id})
         columns = (found.column(name).to_pylist() for name in ("_entry", "_version", "_key"))
-        return {key: Entry(version, row) for key, version, row in zip(*columns, strict=True)}
+        return {key: ReadEntry(version, row) for key, version, row in zip(*columns, strict=True)}
 
-    async def _row(self, schema: Schema, number: int, key: bytes, call: "Call") -> pa.Table:
+    async def _row(self, schema: Schema, number: int, key: bytes, call: "CallBudget") -> pa.Table:
         """With others that are read at the same moment, if it succeeds at the first attempt."""
         may_share = True
 
@@ -135,7 +135,7 @@ class Regions:
                 return None
             may_share = False
             table_id, version = schema.layout.table_id, schema.version
-            lane = Lane(region.region_id, region.address, region.epoch, table_id, version)
+            lane = ReadGroup(region.region_id, region.address, region.epoch, table_id, version)
             return await self.together.row(lane, key, partial(ask, region))
 
         async def ask(region: RegionRouteBody, keys: Sequence[bytes]) -> GroupAnswer:
@@ -154,7 +154,7 @@ class Regions:
         schema: Schema,
         number: int,
         keys: Sequence[bytes],
-        call: "Call",
+        call: "CallBudget",
         asked: Mapping[str, object],
     ) -> pa.Table:
         """In no order."""
@@ -170,7 +170,7 @@ class Regions:
         schema: Schema,
         number: int,
         keys: Sequence[bytes],
-        call: "Call",
+        call: "CallBudget",
         asked: Mapping[str, object],
     ) -> Sequence[pa.Table]:
         """Answer after answer, each of bounded size."""
@@ -192,14 +192,16 @@ class Regions:
             name = "_entry" if "index" in asked else "_key"
             rest = rest[bisect_right(rest, found.column(name)[-1].as_py()) :]
 
-    async def scan(self, schema: Schema, number: int, wanted: "Page", call: "Call") -> pa.Table:
+    async def scan(
+        self, schema: Schema, number: int, wanted: "RegionPage", call: "CallBudget"
+    ) -> pa.Table:
         async def send(region: RegionRouteBody) -> pa.Table:
             body = {**_header(schema, region), **wanted.asked()}
             return await self.nodes.read_rows(region, "scan", body, call.left_ms)
 
         return await self._read(schema, number, call, send)
 
-    async def checksum(self, schema: Schema, number: int, call: "Call") -> ChecksumResult:
+    async def checksum(self, schema: Schema, number: int, call: "CallBudget") -> ChecksumResult:
         """Over all that its live rows have."""
 
         async def send(region: RegionRouteBody) -> ChecksumResult:
@@ -212,7 +214,7 @@ class Regions:
         self,
         schema: Schema,
         number: int,
-        call: "Call",
+        call: "CallBudget",
         send: Callable[[RegionRouteBody], Awaitable[T]],
     ) -> T:
         """A read changes nothing, so a lost answer is only a late one. It counts only while the
@@ -228,7 +230,7 @@ class Regions:
         self,
         schema: Schema,
         number: int,
-        call: "Call",
+        call: "CallBudget",
         send: Callable[[RegionRouteBody], Awaitable[T]],
     ) -> T:
         async def ask() -> T:
@@ -241,7 +243,7 @@ class Regions:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallBudget:
     """What all requests of one part of a statement share."""
 
     statement_id: str
@@ -256,7 +258,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RegionPage:
     """Of a scan in one region: rows by key, or by the entries of an index."""
 
     from_key: bytes

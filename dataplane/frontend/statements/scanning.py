@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from dataplane.frontend.catalog.catalog import Name
 from dataplane.frontend.catalog.schema import Schema
-from dataplane.frontend.statements.query import Range
+from dataplane.frontend.statements.query import EntryRange
 from dataplane.frontend.statements.reads import PageOf
-from dataplane.frontend.statements.regions import Regions
+from dataplane.frontend.statements.regions import RegionClient
 from dataplane.frontend.statements.scans import (
     Found,
     IndexScan,
@@ -25,7 +25,7 @@ from dataplane.frontend.statements.statements import Statements
 @dataclass(frozen=True, slots=True)
 class Scanning:
     statements: Statements
-    regions: Regions
+    regions: RegionClient
     opened: OpenScans = field(default_factory=OpenScans)
 
     async def begin_rows(self, name: Name, names: Sequence[str] | None) -> OpenScan:
@@ -33,7 +33,7 @@ class Scanning:
         return await self.begin(name, lambda schema: RowScan(schema, schema.layout.chosen(names)))
 
     async def begin_index(
-        self, name: Name, index: str, range_of: Callable[[Schema], Range]
+        self, name: Name, index: str, range_of: Callable[[Schema], EntryRange]
     ) -> tuple[OpenScan, Place]:
         def make(schema: Schema) -> Scan:
             found = range_of(schema)

@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from dataplane.frontend.catalog.schema import Schema, StoredIndex
 from dataplane.frontend.lease.transactions import Transaction
-from dataplane.frontend.statements.entry_merge import PAGE_BYTES_MAX, EntryMerge, Share
-from dataplane.frontend.statements.regions import Call, Page, Regions
+from dataplane.frontend.statements.entry_merge import PAGE_BYTES_MAX, EntryMerge, PageShare
+from dataplane.frontend.statements.regions import CallBudget, RegionClient, RegionPage
 from metasrv_base.concurrency.fanout import fan_out
 from metasrv_base.errors import Conflict, NotFound, Refused
-from metasrv_base.rows.layout import Column, Layout
+from metasrv_base.rows.layout import Layout, LayoutColumn
 from metasrv_base.rows.nodes import has_more, key_behind
 from metasrv_base.wire.node.batches import SCAN_ROWS_MAX
 
@@ -61,13 +61,15 @@ class Scan(Protocol):
     def start(self) -> Place: ...
 
     @property
-    def columns(self) -> Sequence[Column]: ...
+    def columns(self) -> Sequence[LayoutColumn]: ...
 
     def under(self, schema: Schema) -> Self:
         """The same under a newer schema. Raises Conflict if it cannot be."""
         ...
 
-    async def page(self, regions: Regions, at: Place, limit: int, call: Call) -> Found: ...
+    async def page(
+        self, regions: RegionClient, at: Place, limit: int, call: CallBudget
+    ) -> Found: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class RowScan:
     """Rows, region by region, by key within each."""
 
     schema: Schema
-    columns: tuple[Column, ...]
+    columns: tuple[LayoutColumn, ...]
     within: Within = Within()
     page_bytes_max: int | None = None
     """None: PAGE_BYTES_MAX."""
@@ -102,7 +104,7 @@ class RowScan:
         _must_have(schema, self.columns)
         return replace(self, schema=schema)
 
-    async def page(self, regions: Regions, at: Place, limit: int, call: Call) -> Found:
+    async def page(self, regions: RegionClient, at: Place, limit: int, call: CallBudget) -> Found:
         ids = tuple(column.id for column in self.columns)
         parts: list[pa.Table] = []
         rows = taken_bytes = 0
@@ -111,7 +113,7 @@ class RowScan:
         end = self.schema.layout.router.regions if only is None else only + 1
         while at.number < end and rows < limit:
             asked, room = min(limit - rows, SCAN_ROWS_MAX), bytes_max - taken_bytes
-            wanted = Page(
+            wanted = RegionPage(
                 at.key, self.within.end, ids, asked, bytes_max=room, values_only=self.values_only
             )
             part = await regions.scan(self.schema, at.number, wanted, call)
@@ -140,7 +142,7 @@ class IndexScan:
         return Place(0, self.first)
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[LayoutColumn, ...]:
         return self.schema.layout.columns
 
     def under(self, schema: Schema) -> "IndexScan":
@@ -152,13 +154,15 @@ class IndexScan:
             raise _stale(self.schema, schema)
         return replace(self, schema=schema, index=index)
 
-    async def page(self, regions: Regions, at: Place, limit: int, call: Call) -> Found:
+    async def page(self, regions: RegionClient, at: Place, limit: int, call: CallBudget) -> Found:
         """The next rows of all regions, in the order of their entries."""
         merge = EntryMerge(range(self.schema.layout.router.regions), at.key, limit)
         ids = tuple(column.id for column in self.columns)
 
-        async def refill(share: Share) -> None:
-            wanted = Page(share.key, self.end, ids, share.rows, self.index.id, share.bytes_max)
+        async def refill(share: PageShare) -> None:
+            wanted = RegionPage(
+                share.key, self.end, ids, share.rows, self.index.id, share.bytes_max
+            )
             part = await regions.scan(self.schema, share.number, wanted, call)
             merge.filled(share, part, is_last=part.num_rows < share.rows and not has_more(part))
 
@@ -222,13 +226,13 @@ def read_token(token: str) -> tuple[str, Place]:
     raise Refused("bad-page-token")
 
 
-def shown(columns: Sequence[Column], parts: Sequence[pa.Table]) -> pa.RecordBatch:
+def shown(columns: Sequence[LayoutColumn], parts: Sequence[pa.Table]) -> pa.RecordBatch:
     """What regions answered as one batch, with the names that users know."""
     arrays = [_whole(column, parts) for column in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=Layout.arrow_of(columns))
 
 
-def _whole(column: Column, parts: Sequence[pa.Table]) -> pa.Array:
+def _whole(column: LayoutColumn, parts: Sequence[pa.Table]) -> pa.Array:
     """Values of one column in its exact type, copied only where there is more than one part."""
     wanted = column.type.arrow
     chunks: list[pa.Array] = []
@@ -240,7 +244,7 @@ def _whole(column: Column, parts: Sequence[pa.Table]) -> pa.Array:
     return pa.concat_arrays(chunks) if chunks else pa.array([], wanted)
 
 
-def _must_have(schema: Schema, columns: Sequence[Column]) -> None:
+def _must_have(schema: Schema, columns: Sequence[LayoutColumn]) -> None:
     known = {(one.id, one.name, one.type) for one in schema.layout.columns}
     if not {(one.id, one.name, one.type) for one in columns} <= known:
         raise Conflict("schema-version-stale", found="that of the scan", current=schema.version)

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from dataplane.frontend.catalog.catalog import LiveCatalog, Name
 from dataplane.frontend.catalog.schema import Schema
-from dataplane.frontend.lease.holder import Holder
+from dataplane.frontend.lease.holder import HolderLoop
 from dataplane.frontend.lease.latency import Latency
 from dataplane.frontend.lease.transactions import Transaction, Transactions
-from dataplane.frontend.statements.regions import Call
+from dataplane.frontend.statements.regions import CallBudget
 from metasrv_base.clock import Clock
 from metasrv_base.errors import Conflict, NotFound, Unavailable
 
@@ -22,7 +22,7 @@ CATCH_UP_S_MAX = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    holder: Holder
+    holder: HolderLoop
     catalog: LiveCatalog
     transactions: Transactions
     clock: Clock
@@ -85,9 +85,11 @@ class Statements:
         until_ms = self.transactions.until_ms(transaction)
         return max(0.0, (until_ms - self.clock.mono_ms()) / 1000)
 
-    def call(self, transaction: Transaction) -> Call:
+    def call(self, transaction: Transaction) -> CallBudget:
         """Until the transaction is too old."""
-        return Call(transaction.id, asyncio.get_running_loop().time() + self.left_s(transaction))
+        return CallBudget(
+            transaction.id, asyncio.get_running_loop().time() + self.left_s(transaction)
+        )
 
     async def _catch_up(self) -> None:
         try:

@@ -44,7 +44,7 @@ from metasrv_base.wire.node.orders import DataFile
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BackfillRun:
     """One run of a job; goes with every task. `token` keeps its files apart from any other's."""
 
     snapshot: Snapshot
@@ -75,7 +75,7 @@ class Shared:
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class BackfillReceipt:
     """Of one output. `file` None: there were no entries for it."""
 
     entries: int
@@ -98,7 +98,7 @@ def backfill(spark: SparkSession, job: BackfillJob, watch: Watch) -> BackfillRes
             )
         surveys = shortly(spark, partial(_survey, index), snapshot.files)
         watch.check()
-        run = Run(
+        run = BackfillRun(
             snapshot,
             index,
             job.attempt,
@@ -131,7 +131,7 @@ def _survey(index: IndexDef, one: BorrowedFile) -> Survey:
     return survey_file(LocalDisk(), one, index)
 
 
-def all_shared(spark: SparkSession, run: Run) -> list[Shared]:
+def all_shared(spark: SparkSession, run: BackfillRun) -> list[Shared]:
     """The entries of all pieces. Raises Unavailable if not every stored row was read once."""
     shared = on_executors(spark, partial(_shared, run), range(len(run.pieces)))
     read = sum(one.read for one in shared)
@@ -140,7 +140,7 @@ def all_shared(spark: SparkSession, run: Run) -> list[Shared]:
     return shared
 
 
-def _shared(run: Run, piece: int) -> Shared:
+def _shared(run: BackfillRun, piece: int) -> Shared:
     read = 0
     with closing(PaceClient(run.pace)) as client:
 
@@ -168,24 +168,24 @@ def entries_shared(shared: Sequence[Shared], number: int) -> pa.Table:
     return sorted_entries(entries)
 
 
-def _written(run: Run, shared: Sequence[Shared], number: int) -> Receipt:
+def _written(run: BackfillRun, shared: Sequence[Shared], number: int) -> BackfillReceipt:
     """One file of all its shares."""
     entries = entries_shared(shared, number)
     if not entries.num_rows:
-        return Receipt(0, None, (), 0)
+        return BackfillReceipt(0, None, (), 0)
     limit = max(OFFENDERS_MAX // run.outputs, 1)
     found, total = duplicates_of(entries, run.index, limit) if run.index.unique else ((), 0)
     output = run.output(f"{own_name(f'{number}')}.parquet")
     file = write_entries(entries, output, run.index.family)
-    return Receipt(entries.num_rows, file, found, total)
+    return BackfillReceipt(entries.num_rows, file, found, total)
 
 
-def tidied(spark: SparkSession, run: Run, files: Sequence[DataFile]) -> None:
+def tidied(spark: SparkSession, run: BackfillRun, files: Sequence[DataFile]) -> None:
     """Deletes what the run has written, but those files."""
     shortly(spark, partial(_tidy, run), [[file.name for file in files]])
 
 
-def _tidy(run: Run, names: list[str]) -> None:
+def _tidy(run: BackfillRun, names: list[str]) -> None:
     remove_strays(run.output(""), run.token, names)
 
 

@@ -14,7 +14,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from dataplane.pipelines.jobs.backfill import Run as Entries
+from dataplane.pipelines.jobs.backfill import BackfillRun as Entries
 from dataplane.pipelines.jobs.backfill import Shared, all_shared, entries_shared, joined, tidied
 from dataplane.pipelines.jobs.backfill_plan import PIECE_ROWS, Survey, cut_outputs, cut_pieces
 from dataplane.pipelines.jobs.entry_files import rows_at_mark, survey_file

@@ -23,7 +23,7 @@ from dataplane.region.format.parts import PartSize
 from dataplane.region.indexes.index_entries import IndexDef, entry_keys
 from dataplane.region.manifests.adoption import data_file, entry_of
 from dataplane.region.memory.memtable import first_of_each_key
-from dataplane.region.reads.lookup import View, merge_sources
+from dataplane.region.reads.lookup import LookupView, merge_sources
 from dataplane.region.reads.merge import merge_versions
 from metasrv_base.errors import Corrupt
 from metasrv_base.wire.node.inputs import BorrowedFile, Snapshot
@@ -70,7 +70,7 @@ def rows_at_mark(
     how many stored rows were read, some at a time, each once."""
     source = FileSource(disk, snapshot.root, BlockCache())
     readers = tuple(FileReader(source, entry_of(one.file, one.root)) for one in snapshot.files)
-    for window in merge_versions(merge_sources(View((), readers), keys, columns)):
+    for window in merge_versions(merge_sources(LookupView((), readers), keys, columns)):
         seen(window.num_rows)
         settled = pc.less_equal(window.column(VERSION), pa.scalar(snapshot.version, pa.int64()))
         newest = first_of_each_key(_where(settled, window))

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dataplane.pipelines.jobs.plan import Family, RewriteInput
-from dataplane.region.compaction.kept_versions import KeptVersions
+from dataplane.pipelines.jobs.plan import RewriteInput, RowFamily
+from dataplane.region.compaction.version_retention import KeptVersions
 from dataplane.region.disk.disk import Disk
 from dataplane.region.disk.lost import lost_if_missing
 from dataplane.region.files.block_cache import BlockCache
@@ -90,8 +90,8 @@ def copy_file(source: BorrowedFile, output: Output) -> DataFile:
 
 
 def read_input(
-    disk: Disk, source: RewriteInput, families: Sequence[Family]
-) -> Iterator[tuple[Family, pa.Table]]:
+    disk: Disk, source: RewriteInput, families: Sequence[RowFamily]
+) -> Iterator[tuple[RowFamily, pa.Table]]:
     """All stored rows of those families in an input, superseded ones and tombstones too, as
     `columns.file_schema`. An input is read once, whatever it holds."""
     if isinstance(source, SealedSegment):
@@ -117,7 +117,7 @@ def sorted_run(tables: Sequence[pa.Table], kept: KeptVersions) -> pa.Table:
 
 
 def write_range(
-    tables: Iterator[pa.Table], output: Output, family: Family, kept: KeptVersions
+    tables: Iterator[pa.Table], output: Output, family: RowFamily, kept: KeptVersions
 ) -> Rewritten:
     """Writes what must be kept of rows that come by key and newest first, and reads it back."""
     rows = _Rows(tables, kept)

@@ -26,7 +26,7 @@ from dataplane.pipelines.jobs.executor import (
     read_back,
     remove_strays,
 )
-from dataplane.pipelines.jobs.load_input import REGION, Reader, files_at, look_at
+from dataplane.pipelines.jobs.load_input import REGION, InputReader, files_at, look_at
 from dataplane.pipelines.jobs.load_plan import (
     Outputs,
     Piece,
@@ -48,18 +48,18 @@ from dataplane.region.format.key_range import rows_below
 from dataplane.region.indexes.index_entries import whole
 from dataplane.region.manifests.adoption import data_file
 from metasrv_base.errors import Corrupt, Refused, Unavailable
-from metasrv_base.wire.node.jobs import LoadedRegion, LoadJob, LoadRegion, LoadResult
+from metasrv_base.wire.node.jobs import LoadedRegion, LoadJob, LoadJobResult, LoadRegion
 from metasrv_base.wire.node.offenders import (
     LISTED_CHARS_MAX,
     OFFENDERS_MAX,
-    Violation,
+    ViolatingRow,
     first_within,
 )
 from metasrv_base.wire.node.orders import DataFile
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LoadRun:
     """One run of a job; goes with every task. `token` keeps its files apart from any other's."""
 
     job: LoadJob
@@ -72,19 +72,19 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class PieceTally:
     """Of one piece."""
 
     rows: int
     sent: Counter[int]
     """Rows, by output."""
     file: ShareFile
-    violations: tuple[Violation, ...]
+    violations: tuple[ViolatingRow, ...]
     violations_total: int
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class LoadReceipt:
     """Of one output that rows were sent to. `file` None: keys stand in it twice."""
 
     output: int
@@ -94,7 +94,7 @@ class Receipt:
     repeated_total: int = 0
 
 
-def load(spark: SparkSession, job: LoadJob, watch: Watch) -> LoadResult:
+def load(spark: SparkSession, job: LoadJob, watch: Watch) -> LoadJobResult:
     """Raises Refused for files that the table cannot take, or that are others than before; else
     Unavailable, retryable."""
     paths = sorted(
@@ -105,7 +105,7 @@ def load(spark: SparkSession, job: LoadJob, watch: Watch) -> LoadResult:
     if job.input_digest not in (None, digest):
         found, expected = "other files", "those of which other regions have the rows"
         raise Refused("invalid-request", pointer="/paths", found=found, expected=expected)
-    _ = Reader(job).judges
+    _ = InputReader(job).judges
     pieces, rows = cut_pieces(files), sum(file.rows for file in files)
     regions = [one.number for one in job.regions]
     at_once = spark.sparkContext.defaultParallelism
@@ -115,7 +115,7 @@ def load(spark: SparkSession, job: LoadJob, watch: Watch) -> LoadResult:
         )
         watch.check()
         outputs = cut_outputs(regions, chain.from_iterable(samples), files, at_once)
-        run = Run(job, secrets.token_hex(4), outputs, pace)
+        run = LoadRun(job, secrets.token_hex(4), outputs, pace)
         tallies, receipts = _receipts(spark, run, pieces, watch)
     if sum(tally.rows for tally in tallies) != rows:
         raise Unavailable("not-ready", rows_read=sum(one.rows for one in tallies), expected=rows)
@@ -124,7 +124,7 @@ def load(spark: SparkSession, job: LoadJob, watch: Watch) -> LoadResult:
     shortly(spark, partial(_tidy, run, loaded), job.regions if pieces else ())
     broken = [violation for tally in tallies for violation in tally.violations]
     repeated = [key for receipt in receipts for key in receipt.repeated]
-    return LoadResult(
+    return LoadJobResult(
         job_id=job.job_id,
         input_digest=digest,
         files_in=len(files),
@@ -140,12 +140,12 @@ def load(spark: SparkSession, job: LoadJob, watch: Watch) -> LoadResult:
 
 
 def _sampled(job: LoadJob, piece: Piece) -> list[Sample]:
-    return Reader(job).samples(piece)
+    return InputReader(job).samples(piece)
 
 
 def _receipts(
-    spark: SparkSession, run: Run, pieces: Sequence[Piece], watch: Watch
-) -> tuple[list[Tally], list[Receipt]]:
+    spark: SparkSession, run: LoadRun, pieces: Sequence[Piece], watch: Watch
+) -> tuple[list[PieceTally], list[LoadReceipt]]:
     """Raises Unavailable if not every row has arrived once where it was sent."""
     tallies = on_executors(spark, partial(_shared, run), pieces)
     watch.check()
@@ -158,11 +158,11 @@ def _receipts(
     return tallies, receipts
 
 
-def _shared(run: Run, piece: Piece) -> Tally:
+def _shared(run: LoadRun, piece: Piece) -> PieceTally:
     """Leaves the rows of a piece for the outputs where they belong."""
-    reader = Reader(run.job)
+    reader = InputReader(run.job)
     rows = total = 0
-    named: list[Violation] = []
+    named: list[ViolatingRow] = []
     sent: Counter[int] = Counter()
 
     def shares() -> Iterator[tuple[int, pa.Table]]:
@@ -181,7 +181,7 @@ def _shared(run: Run, piece: Piece) -> Tally:
     root = run.job.regions[piece.number % len(run.job.regions)].root
     with closing(PaceClient(run.pace)) as client:
         file = write_shares(run.output(root, own_name(f"piece-{piece.number}")), shares())
-    return Tally(rows, sent, file, tuple(named), total)
+    return PieceTally(rows, sent, file, tuple(named), total)
 
 
 def parted(rows: pa.Table, outputs: Outputs) -> Iterator[tuple[int, pa.Table]]:
@@ -209,7 +209,7 @@ def _by_region_and_key(rows: pa.Table) -> pa.Table:
     return rows.combine_chunks().take(pa.array(order))
 
 
-def _write(run: Run, left: Sequence[ShareFile], number: int) -> Receipt:
+def _write(run: LoadRun, left: Sequence[ShareFile], number: int) -> LoadReceipt:
     """One file of all rows for an output."""
     rows = pa.concat_tables(read_shares(LocalDisk(), left, number))
     with closing(PaceClient(run.pace)) as client:
@@ -217,16 +217,16 @@ def _write(run: Run, left: Sequence[ShareFile], number: int) -> Receipt:
     rows = in_key_order(rows, KEY)
     repeated, total = repeated_keys(rows)
     if total:
-        return Receipt(number, rows.num_rows, None, tuple(repeated), total)
+        return LoadReceipt(number, rows.num_rows, None, tuple(repeated), total)
     region = next(one for one in run.job.regions if one.number == run.outputs.regions[number])
     output = run.output(region.root, f"{own_name(f'{number}')}.parquet")
     file = write_sorted(run, rows, output, region.version)
-    return Receipt(number, rows.num_rows, file)
+    return LoadReceipt(number, rows.num_rows, file)
 
 
-def write_sorted(run: Run, rows: pa.Table, output: Output, version: int) -> DataFile:
+def write_sorted(run: LoadRun, rows: pa.Table, output: Output, version: int) -> DataFile:
     """Reads back what it has written."""
-    columns = Reader(run.job).columns
+    columns = InputReader(run.job).columns
     schema = file_schema(columns)
     count = rows.num_rows
     system = {
@@ -261,7 +261,7 @@ def _half(rows: int) -> int:
     return (rows + 1) // 2
 
 
-def _by_region(run: Run, receipts: Sequence[Receipt]) -> list[LoadedRegion]:
+def _by_region(run: LoadRun, receipts: Sequence[LoadReceipt]) -> list[LoadedRegion]:
     found: dict[int, list[DataFile]] = {}
     regions = run.outputs.regions
     for receipt in sorted(receipts, key=lambda one: one.output):
@@ -270,6 +270,6 @@ def _by_region(run: Run, receipts: Sequence[Receipt]) -> list[LoadedRegion]:
     return [LoadedRegion(number=number, files=files) for number, files in found.items()]
 
 
-def _tidy(run: Run, loaded: Sequence[LoadedRegion], region: LoadRegion) -> None:
+def _tidy(run: LoadRun, loaded: Sequence[LoadedRegion], region: LoadRegion) -> None:
     files = chain.from_iterable(one.files for one in loaded if one.number == region.number)
     remove_strays(run.output(region.root, ""), run.token, [file.name for file in files])

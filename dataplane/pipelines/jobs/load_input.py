@@ -19,7 +19,7 @@ from dataplane.region.check.row_checks import Judge
 from dataplane.region.format.columns import KEY, ColumnDef, columns_told
 from metasrv_base.errors import Refused, Unavailable
 from metasrv_base.rows.convert import array_of, cast_column
-from metasrv_base.rows.layout import Column
+from metasrv_base.rows.layout import LayoutColumn
 from metasrv_base.rows.limited import check_keys, check_rows
 from metasrv_base.schema.keybatch import encode_batch
 from metasrv_base.schema.partition import Router, router
@@ -96,7 +96,7 @@ def look_at(columns: Sequence[LoadColumn], path: str) -> InputFile:
 
 
 @dataclass(frozen=True)
-class Reader:
+class InputReader:
     """Of the rows of one job."""
 
     job: LoadJob
@@ -174,7 +174,7 @@ class Reader:
         routed_by = [found[self._known[id].field] for id in self.job.partition.columns]
         return {REGION: self._router.numbers(routed_by), KEY: keys, **found}
 
-    def _values(self, path: str, column: Column, batch: pa.RecordBatch) -> pa.Array:
+    def _values(self, path: str, column: LayoutColumn, batch: pa.RecordBatch) -> pa.Array:
         if column.name not in batch.schema.names:
             (value,) = array_of(column, [column.default])
             return pa.repeat(value, batch.num_rows)
@@ -186,7 +186,7 @@ class Reader:
         return values
 
     @cached_property
-    def _known(self) -> Mapping[int, Column]:
+    def _known(self) -> Mapping[int, LayoutColumn]:
         """What users do not know has no name that a file could have."""
         return {one.stored.id: _column_of(one) for one in self.job.columns}
 
@@ -202,10 +202,10 @@ def fits(found: pa.DataType, type: ColumnType) -> bool:
     return pa.types.is_null(found) or _SOURCES[type.name](found)
 
 
-def _column_of(one: LoadColumn) -> Column:
+def _column_of(one: LoadColumn) -> LayoutColumn:
     type, stored = parse_type(one.stored.type), one.stored
     otherwise = None if one.otherwise is None else from_json(type, one.otherwise)
-    return Column(stored.id, one.name or f"\0{stored.id}", type, stored.nullable, otherwise)
+    return LayoutColumn(stored.id, one.name or f"\0{stored.id}", type, stored.nullable, otherwise)
 
 
 def _check_schema(path: str, schema: pa.Schema, columns: Sequence[LoadColumn]) -> None:

@@ -22,10 +22,10 @@ from dataplane.pipelines.jobs.executor import (
     sorted_run,
     write_range,
 )
-from dataplane.pipelines.jobs.plan import Family, MovePlan, RewriteInput, input_bytes, plan_move
+from dataplane.pipelines.jobs.plan import MovePlan, RewriteInput, RowFamily, input_bytes, plan_move
 from dataplane.pipelines.jobs.shares import ShareFile, read_shares, write_shares
 from dataplane.pipelines.tasks import Counter, Watch, on_executors, own_name, shortly
-from dataplane.region.compaction.kept_versions import KeptVersions
+from dataplane.region.compaction.version_retention import KeptVersions
 from dataplane.region.disk.local_disk import LocalDisk
 from dataplane.region.format.checksum import RowsDigest
 from dataplane.region.format.columns import KEY, file_schema
@@ -43,7 +43,7 @@ CHUNK = PartSize(rows=1 << 20, bytes=4 << 20)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class MoveRun:
     """One run of a job; goes with every task. `token` keeps its files apart from any other's."""
 
     root: str
@@ -87,7 +87,7 @@ class Part:
 def move(spark: SparkSession, job: MoveJob, watch: Watch) -> MoveResult:
     """Raises Unavailable: `region-lost` for an input that is gone or damaged, else retryable."""
     plan = plan_move(job.borrowed)
-    run = Run(job.borrowed.root, job.attempt, secrets.token_hex(4), plan)
+    run = MoveRun(job.borrowed.root, job.attempt, secrets.token_hex(4), plan)
     counter = watch.begin(plan.bytes)
     work = [*((True, one) for one in plan.copies), *((False, one) for one in plan.rewrites)]
     done = on_executors(spark, partial(_copied_or_left, run, counter), list(enumerate(work)))
@@ -115,7 +115,7 @@ def move(spark: SparkSession, job: MoveJob, watch: Watch) -> MoveResult:
 
 
 def _copied_or_left(
-    run: Run, counter: Counter, numbered: tuple[int, tuple[bool, RewriteInput]]
+    run: MoveRun, counter: Counter, numbered: tuple[int, tuple[bool, RewriteInput]]
 ) -> DataFile | LeftRuns:
     number, (is_copy, source) = numbered
     if not is_copy:
@@ -126,7 +126,7 @@ def _copied_or_left(
     return copied
 
 
-def _left(run: Run, number: int, source: RewriteInput) -> LeftRuns:
+def _left(run: MoveRun, number: int, source: RewriteInput) -> LeftRuns:
     """Leaves the rows of an input as one sorted run for each family."""
     plan = run.plan
     tables = {one.number: [file_schema(one.columns).empty_table()] for one in plan.families}
@@ -148,7 +148,7 @@ def _left(run: Run, number: int, source: RewriteInput) -> LeftRuns:
 
 
 def _merged(
-    spark: SparkSession, run: Run, counter: Counter, runs: Sequence[LeftRuns]
+    spark: SparkSession, run: MoveRun, counter: Counter, runs: Sequence[LeftRuns]
 ) -> list[Rewritten]:
     """The second pass. Raises Unavailable if what was merged is not what was left."""
     families = range(len(run.plan.families) if runs else 0)
@@ -180,9 +180,9 @@ def _ranges(plan: MovePlan, runs: Sequence[Left], total: int) -> list[KeyRange]:
 
 
 def _merged_part(
-    run: Run, counter: Counter, files: Sequence[ShareFile], total: int, part: Part
+    run: MoveRun, counter: Counter, files: Sequence[ShareFile], total: int, part: Part
 ) -> Rewritten:
-    family: Family = run.plan.families[part.family]
+    family: RowFamily = run.plan.families[part.family]
     found = [file_schema(family.columns).empty_table()]
     found += read_shares(LocalDisk(), files, part.family, part.keys)
     kept = KeptVersions(run.plan.marks)
@@ -193,5 +193,5 @@ def _merged_part(
     return written
 
 
-def _tidy(run: Run, names: Sequence[str]) -> None:
+def _tidy(run: MoveRun, names: Sequence[str]) -> None:
     remove_strays(run.output(""), run.token, names)

@@ -13,7 +13,7 @@ RewriteInput = BorrowedFile | SealedSegment
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class RowFamily:
     """Rows of one kind: the table's, or the entries of an index."""
 
     number: int
@@ -24,7 +24,7 @@ class Family:
 class MovePlan:
     copies: tuple[BorrowedFile, ...]
     rewrites: tuple[RewriteInput, ...]
-    families: tuple[Family, ...]
+    families: tuple[RowFamily, ...]
     marks: tuple[int, ...]
 
     @property
@@ -49,7 +49,7 @@ def plan_move(borrowed: Borrowed) -> MovePlan:
     log are rewritten; small files go with them, unless there is nothing to merge one with. What
     belongs to an index that is gone is left behind."""
     columns = columns_told(borrowed.columns)
-    families = [Family(n, tuple(columns_in(n, columns))) for n in (ROWS, *borrowed.indexes)]
+    families = [RowFamily(n, tuple(columns_in(n, columns))) for n in (ROWS, *borrowed.indexes)]
     wanted = [one for one in borrowed.files if one.file.family in (ROWS, *borrowed.indexes)]
     small = [one for one in wanted if one.file.bytes < SMALL_FILE_BYTES]
     if len(small) + len(borrowed.segments) < 2:

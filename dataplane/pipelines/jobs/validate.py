@@ -20,13 +20,13 @@ from metasrv_base.wire.node.jobs import ValidateJob, ValidateResult
 from metasrv_base.wire.node.offenders import (
     LISTED_CHARS_MAX,
     OFFENDERS_MAX,
-    Violation,
+    ViolatingRow,
     first_within,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ValidateRun:
     """Goes with every task."""
 
     snapshot: Snapshot
@@ -41,13 +41,13 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RangeVerdict:
     """On one range of rows."""
 
     read: int
     """Stored rows."""
     rows: int
-    violations: tuple[Violation, ...]
+    violations: tuple[ViolatingRow, ...]
     total: int
 
 
@@ -61,7 +61,9 @@ def validate(spark: SparkSession, job: ValidateJob, watch: Watch) -> ValidateRes
         surveys = shortly(spark, _survey, snapshot.files)
         watch.check()
         pieces = cut_pieces(surveys, PIECE_ROWS) if snapshot.files else ()
-        verdicts = on_executors(spark, partial(_judged, Run(snapshot, judges, pace)), pieces)
+        verdicts = on_executors(
+            spark, partial(_judged, ValidateRun(snapshot, judges, pace)), pieces
+        )
     read = sum(verdict.read for verdict in verdicts)
     if read != snapshot.rows:
         raise Unavailable("not-ready", rows_read=read, expected=snapshot.rows)
@@ -78,9 +80,9 @@ def _survey(one: BorrowedFile) -> Survey:
     return survey_file(LocalDisk(), one, None)
 
 
-def _judged(run: Run, keys: KeyRange) -> Verdict:
+def _judged(run: ValidateRun, keys: KeyRange) -> RangeVerdict:
     read = rows = total = 0
-    named: list[Violation] = []
+    named: list[ViolatingRow] = []
     with closing(PaceClient(run.pace)) as client:
 
         def seen(count: int) -> None:
@@ -93,4 +95,4 @@ def _judged(run: Run, keys: KeyRange) -> Verdict:
             found, count = violations(part, run.judges, OFFENDERS_MAX - len(named))
             named += found
             total += count
-    return Verdict(read, rows, tuple(named), total)
+    return RangeVerdict(read, rows, tuple(named), total)

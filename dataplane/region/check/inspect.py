@@ -34,7 +34,7 @@ from dataplane.region.format.versions import wall_ms_of
 from dataplane.region.log.sealed_log import SealedLog, unsealed_segments
 from dataplane.region.manifests.manifest import Manifest, read_current_manifest
 from dataplane.region.memory.memory import Memory
-from dataplane.region.reads.lookup import View, merge_sources
+from dataplane.region.reads.lookup import LookupView, merge_sources
 from dataplane.region.reads.merge import merge_live
 from metasrv_base.errors import Corrupt, MetaError, NotFound
 from metasrv_base.schema.keycodec import decode
@@ -190,7 +190,7 @@ class _Shown:
         memtable = self._memory.of(family)
         counted = () if memtable is None else ((memtable, memtable.rows),)
         readers = tuple(one for one in self._readers if one.entry.family == family)
-        view, columns = View(counted, readers, Lock()), columns_in(family, self._columns)
+        view, columns = LookupView(counted, readers, Lock()), columns_in(family, self._columns)
         for table in merge_live(merge_sources(view, KeyRange(), columns)):
             yield from table.drop_columns([OP]).to_batches()
 

@@ -15,7 +15,7 @@ from metasrv_base.rows.convert import json_column
 from metasrv_base.schema.conversion import Conversion, conversion_of
 from metasrv_base.schema.types import ColumnType, parse_type
 from metasrv_base.wire.node.jobs import RowCheck
-from metasrv_base.wire.node.offenders import LISTED_CHARS_MAX, Violation, first_within, shown
+from metasrv_base.wire.node.offenders import LISTED_CHARS_MAX, ViolatingRow, first_within, shown
 
 Values = Mapping[int, pa.Array]
 """Of columns by id."""
@@ -70,10 +70,10 @@ def _conversion(asked: RowCheck, types: Mapping[int, ColumnType]) -> Conversion 
 
 def violations(
     rows: pa.Table, judges: Sequence[Judge], limit: int
-) -> tuple[tuple[Violation, ...], int]:
+) -> tuple[tuple[ViolatingRow, ...], int]:
     """The first *limit* in the order of *rows*, and how many there are: a row that breaks two
     constraints counts twice. *rows*: `_key` and the columns that the constraints name."""
-    found: list[tuple[int, Violation]] = []
+    found: list[tuple[int, ViolatingRow]] = []
     total = 0
     for judge in judges:
         columns = {column.id: whole(rows.column(column.name)) for column in judge.columns}
@@ -86,13 +86,13 @@ def violations(
     return tuple(first_within(named, LISTED_CHARS_MAX)), total
 
 
-def _named(judge: Judge, rows: pa.Table) -> Iterator[Violation]:
+def _named(judge: Judge, rows: pa.Table) -> Iterator[ViolatingRow]:
     values = {
         str(column.id): json_column(parse_type(column.type), rows.column(column.name))
         for column in judge.columns
     }
     for place, key in enumerate(rows.column(KEY).to_pylist()):
-        yield Violation(
+        yield ViolatingRow(
             constraint=judge.constraint,
             row_key=key.hex(),
             values={name: shown(column[place]) for name, column in values.items()},

@@ -19,7 +19,7 @@ from metasrv_base.errors import Corrupt
 from metasrv_base.schema.entrycodec import decode_values
 from metasrv_base.schema.values import to_json
 from metasrv_base.wire.node.checks import FAULTS_MAX, DataFault, DataFaults, DataRule
-from metasrv_base.wire.node.offenders import LISTED_CHARS_MAX, Violation, first_within, shown
+from metasrv_base.wire.node.offenders import LISTED_CHARS_MAX, ViolatingRow, first_within, shown
 from metasrv_base.wire.node.orders import DataFile
 
 
@@ -102,7 +102,7 @@ def _faults(rule: DataRule, found: Sequence[DataFault], total: int) -> DataFault
     return DataFaults(found=listed, totals={rule: total} if total else {})
 
 
-def _rows(rule: DataRule, found: Sequence[Violation], total: int) -> DataFaults:
+def _rows(rule: DataRule, found: Sequence[ViolatingRow], total: int) -> DataFaults:
     named = [
         DataFault(rule=rule, element=one.constraint, row_keys=[one.row_key], values=one.values)
         for one in found

@@ -4,7 +4,7 @@ import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dataplane.region.compaction.kept_versions import KeptVersions
+from dataplane.region.compaction.version_retention import KeptVersions
 from dataplane.region.files.file_writer import FileTarget, write_rows, writing_bytes
 from dataplane.region.format.columns import ColumnDef
 from dataplane.region.format.families import columns_in

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataplane.region.compaction.compaction import Compaction
-from dataplane.region.compaction.kept_versions import KeptVersions
+from dataplane.region.compaction.version_retention import KeptVersions
 from dataplane.region.files.file_reader import FileReader
 from dataplane.region.files.file_writer import FileTarget, write_rows, writing_bytes
 from dataplane.region.format.columns import DELETE, OP, VERSION, ColumnDef
@@ -17,7 +17,7 @@ from dataplane.region.format.key_range import KeyRange
 from dataplane.region.format.names import DATA, Numbered, data_name
 from dataplane.region.manifests.manifest import FileEntry
 from dataplane.region.place import RegionPlace
-from dataplane.region.reads.lookup import View, merge_sources, scan_bytes
+from dataplane.region.reads.lookup import LookupView, merge_sources, scan_bytes
 from dataplane.region.reads.merge import merge_versions
 
 
@@ -25,7 +25,7 @@ def merge_bytes(place: RegionPlace, columns: Sequence[ColumnDef], plan: Compacti
     """The memory that `write_compacted` takes. Reads footers."""
     own = columns_in(plan.family, columns)
     rows = sum(entry.rows for entry in plan.inputs)
-    read = scan_bytes(View((), _readers(place, plan)), KeyRange(), own)
+    read = scan_bytes(LookupView((), _readers(place, plan)), KeyRange(), own)
     return read + writing_bytes(rows, len(own))
 
 
@@ -62,7 +62,7 @@ def _kept_rows(
 ) -> Iterator[pa.Table]:
     kept = KeptVersions(plan.marks)
     for window in merge_versions(
-        merge_sources(View((), _readers(place, plan)), KeyRange(), columns)
+        merge_sources(LookupView((), _readers(place, plan)), KeyRange(), columns)
     ):
         check()
         rows = kept.of(window)

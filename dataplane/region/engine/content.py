@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from dataplane.region.compaction.flush import Frozen
-from dataplane.region.engine.opening import Opened
+from dataplane.region.engine.opening import OpenedRegion
 from dataplane.region.files.file_reader import FileReader
 from dataplane.region.files.open_files import OpenFiles
 from dataplane.region.format.columns import ColumnDef
@@ -17,13 +17,13 @@ from dataplane.region.memory.memory import Memory
 from dataplane.region.memory.statement_table import StatementTable
 from dataplane.region.memory.statements import remember
 from dataplane.region.place import RegionPlace
-from dataplane.region.reads.lookup import Counted, View
+from dataplane.region.reads.lookup import Counted, LookupView
 
 
-class Content:
+class RegionContent:
     """Safe for threads: `lock` guards whatever changes, and is never held during I/O."""
 
-    def __init__(self, place: RegionPlace, opened: Opened) -> None:
+    def __init__(self, place: RegionPlace, opened: OpenedRegion) -> None:
         self.lock = threading.Lock()
         self.files = OpenFiles(
             place.files, opened.mine, opened.files_written, opened.manifest.files
@@ -71,7 +71,7 @@ class Content:
     @contextmanager
     def view(
         self, families: Collection[int], schema_version: int | None = None
-    ) -> Iterator[Mapping[int, View]]:
+    ) -> Iterator[Mapping[int, LookupView]]:
         """What a reader of that schema version sees of each family, all at one moment; no file of
         it is removed meanwhile.
 
@@ -89,19 +89,19 @@ class Content:
                     self.files.give_back(view.files)
                 self._count()  # a scan leaves sorted copies
 
-    def resident(self, family: int, schema_version: int) -> View | None:
+    def resident(self, family: int, schema_version: int) -> LookupView | None:
         """A view for one thread that must not wait: of what is in memory. None: somebody has the
         lock. Raises Conflict `schema-version-stale`."""
         if not self.lock.acquire(blocking=False):
             return None
         try:
             check_floor(self.schema, schema_version)
-            return View(self._counted(family), self.files.resident(family), self.lock)
+            return LookupView(self._counted(family), self.files.resident(family), self.lock)
         finally:
             self.lock.release()
 
-    def _view_of(self, family: int) -> View:
-        return View(self._counted(family), self.files.take(family), self.lock)
+    def _view_of(self, family: int) -> LookupView:
+        return LookupView(self._counted(family), self.files.take(family), self.lock)
 
     def _counted(self, family: int) -> Counted:
         found = (memory.of(family) for memory in self.memories)

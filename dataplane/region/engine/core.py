@@ -4,8 +4,8 @@ import threading
 from contextlib import AbstractContextManager
 
 from dataplane.region.compaction.flush import Frozen
-from dataplane.region.engine.content import Content
-from dataplane.region.engine.opening import Opened
+from dataplane.region.engine.content import RegionContent
+from dataplane.region.engine.opening import OpenedRegion
 from dataplane.region.engine.serving import Serving
 from dataplane.region.engine.shape import BatchShape
 from dataplane.region.format.columns import RegionSpec
@@ -23,7 +23,7 @@ class Core:
     """Locks are taken in this order: who merges files, who flushes, who writes manifests, who
     orders batches; then the content's own."""
 
-    def __init__(self, place: RegionPlace, opened: Opened) -> None:
+    def __init__(self, place: RegionPlace, opened: OpenedRegion) -> None:
         self.place = place
         self.opening: Opening = opened.mine
         self._merging = threading.Lock()
@@ -32,7 +32,7 @@ class Core:
         self._writing = threading.Lock()
         self._manifest: Manifest = opened.manifest
         self._manifest_number = opened.manifest.number
-        self._content = Content(place, opened)
+        self._content = RegionContent(place, opened)
         self._log = LogWriter(place.disk, place.root, self.spec.region_id, opened.mine)
         self._statement_files = opened.statement_files
         self._serving = Serving()

@@ -9,23 +9,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from dataplane.region.engine.intake import ABSENT, Intake, take_in
+from dataplane.region.engine.intake import ABSENT, BatchIntake, take_in
 from dataplane.region.engine.shape import BatchShape
 from dataplane.region.format.columns import DELETE, OP
-from dataplane.region.format.families import ROWS, Part
+from dataplane.region.format.families import ROWS, FamilyRows
 from dataplane.region.format.schema import RegionSchema
 from dataplane.region.format.versions import next_version
 from dataplane.region.log.logged_group import (
     GroupPart,
     LoggedGroup,
     LoggedSchema,
-    Statement,
+    LoggedStatement,
     decode_group,
     encode_group,
 )
 from dataplane.region.manifests.floor import check_floor, check_index, check_maintained
 from dataplane.region.memory.statements import StatementMemory
-from dataplane.region.reads.lookup import View, newest_versions
+from dataplane.region.reads.lookup import LookupView, newest_versions
 from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable
 from metasrv_base.wire.node.batches import BatchHeader
 
@@ -44,7 +44,7 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class BatchRules:
     """What a region demands of every batch."""
 
     epoch: int
@@ -59,8 +59,8 @@ class Staged:
     """An admitted batch."""
 
     slot: int
-    statement: Statement
-    parts: Sequence[Part]
+    statement: LoggedStatement
+    parts: Sequence[FamilyRows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ class GroupRecord:
     content: LoggedGroup
 
 
-class Group:
+class WriteGroup:
     def __init__(
-        self, terms: Terms, views: Mapping[int, View], statements: StatementMemory
+        self, terms: BatchRules, views: Mapping[int, LookupView], statements: StatementMemory
     ) -> None:
         self._terms = terms
         self._views = views
@@ -118,7 +118,7 @@ class Group:
     def record(self) -> GroupRecord:
         """Encodes the admitted batches for the log. One batch at least must have been admitted."""
         statements = [one.statement for one in self.staged]
-        staged: dict[int, list[tuple[int, Part]]] = {}
+        staged: dict[int, list[tuple[int, FamilyRows]]] = {}
         for place, one in enumerate(self.staged):
             for part in one.parts:
                 staged.setdefault(part.family, []).append((place, part))
@@ -153,7 +153,7 @@ class Group:
         self._stage(header, intake, version, sent_ms)
         return Applied(version, intake.rows)
 
-    def _taken_in(self, header: BatchHeader, batch: pa.RecordBatch) -> Intake:
+    def _taken_in(self, header: BatchHeader, batch: pa.RecordBatch) -> BatchIntake:
         """A region that is opened anew has the columns of the newest version, of which its sender
         may not know yet: what does not fit them is made again for that version."""
         try:
@@ -206,9 +206,9 @@ class Group:
             return []
         return [key for key, version in expected.items() if found.get(key, ABSENT) != version]
 
-    def _stage(self, header: BatchHeader, intake: Intake, version: int, sent_ms: int) -> None:
+    def _stage(self, header: BatchHeader, intake: BatchIntake, version: int, sent_ms: int) -> None:
         slot, id = len(self._results), header.statement_id
-        statement = Statement(id, version, intake.rows, header.schema_version, sent_ms)
+        statement = LoggedStatement(id, version, intake.rows, header.schema_version, sent_ms)
         self.staged.append(Staged(slot, statement, intake.parts))
         self._slots[id] = slot
         for part in intake.parts:
@@ -221,9 +221,9 @@ class _Current:
 
     def __init__(self) -> None:
         self._versions: dict[bytes, int] = {}
-        self._waiting: list[tuple[Part, int]] = []
+        self._waiting: list[tuple[FamilyRows, int]] = []
 
-    def stage(self, part: Part, version: int) -> None:
+    def stage(self, part: FamilyRows, version: int) -> None:
         self._waiting.append((part, version))
 
     def versions(self) -> Mapping[bytes, int]:
@@ -237,7 +237,7 @@ class _Current:
         return self._versions
 
 
-def _keys_of(staged: Sequence[tuple[int, Part]]) -> Sequence[bytes]:
+def _keys_of(staged: Sequence[tuple[int, FamilyRows]]) -> Sequence[bytes]:
     """The keys of parts, in order, as they are logged together."""
     if len(staged) == 1:
         return staged[0][1].keys

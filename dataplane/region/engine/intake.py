@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from dataplane.region.engine.shape import BatchShape, FamilyShape
 from dataplane.region.format.columns import DELETE, EXPECT, KEY, OP, PUT, ColumnDef
 from dataplane.region.format.conforming import as_written_before
-from dataplane.region.format.families import FAMILY, ROWS, Part, families_of
+from dataplane.region.format.families import FAMILY, ROWS, FamilyRows, families_of
 from metasrv_base.errors import Refused
 from metasrv_base.rows.limited import check_entry_keys, check_keys, check_rows
 
@@ -18,10 +18,10 @@ ABSENT = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
+class BatchIntake:
     """A batch in the region's own form."""
 
-    parts: Sequence[Part]
+    parts: Sequence[FamilyRows]
     """In order of family; rows as `log_schema`."""
     expected: Mapping[int, Mapping[bytes, int]]
     """By family: the row version that must be current, for the keys that ask for one; ABSENT: no
@@ -30,7 +30,7 @@ class Intake:
     """Entries too."""
 
 
-def take_in(batch: pa.RecordBatch, shape: BatchShape) -> Intake:
+def take_in(batch: pa.RecordBatch, shape: BatchShape) -> BatchIntake:
     """Raises Refused: `invalid-request` with what is wrong, or `limit-exceeded`. Whether the region
     has the families is not asked here."""
     if batch.num_rows == 0 or not shape.is_accepted(batch.schema):
@@ -46,7 +46,7 @@ def take_in(batch: pa.RecordBatch, shape: BatchShape) -> Intake:
             )
         parts.append(part)
         expected[family] = _expectations(some, absent)
-    return Intake(parts, expected, batch.num_rows)
+    return BatchIntake(parts, expected, batch.num_rows)
 
 
 def _check_shape(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> None:
@@ -75,7 +75,7 @@ def _by_family(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         yield family, batch.filter(pc.equal(families, pa.scalar(family, pa.int32())))
 
 
-def _part(family: int, batch: pa.RecordBatch, shape: FamilyShape) -> Part:
+def _part(family: int, batch: pa.RecordBatch, shape: FamilyShape) -> FamilyRows:
     present = batch.schema.names
     for name in sorted(shape.not_here.intersection(present)):
         if batch.column(name).null_count < batch.num_rows:
@@ -89,7 +89,7 @@ def _part(family: int, batch: pa.RecordBatch, shape: FamilyShape) -> Part:
     # What does not convert is for the change of type to find, and no fault of who knows none.
     _check_values(rows, [one for one in shape.not_null if one.name_in(known) in (one.name, None)])
     _check_sizes(family, rows)
-    return Part(family, rows, rows.column(KEY).to_pylist())
+    return FamilyRows(family, rows, rows.column(KEY).to_pylist())
 
 
 def _check_values(rows: pa.RecordBatch, not_null: Sequence[ColumnDef]) -> None:

@@ -9,7 +9,7 @@ from dataplane.region.disk.disk import Disk
 from dataplane.region.disk.lost import lost_if_missing
 from dataplane.region.engine.replay import Replay
 from dataplane.region.engine.takeover import (
-    Source,
+    ManifestSource,
     claim_new_root,
     claim_roots,
     find_source,
@@ -32,7 +32,7 @@ from dataplane.region.manifests.manifest import (
     publish_manifest,
     read_current_manifest,
 )
-from dataplane.region.memory.budget import Share, StatementShare
+from dataplane.region.memory.budget import BudgetShare, StatementShare
 from dataplane.region.memory.memory import Memory
 from dataplane.region.memory.statement_files import StatementFiles, read_statements
 from dataplane.region.memory.statements import StatementMemory
@@ -41,7 +41,7 @@ from metasrv_base.errors import Conflict, Unavailable
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedRegion:
     """A region that may serve: its first manifest is published and no higher fence was seen."""
 
     mine: Opening
@@ -51,14 +51,14 @@ class Opened:
     statement_files: StatementFiles
     files_written: int
     """Numbers of own data files that are taken."""
-    share: Share
+    share: BudgetShare
     """Counts the memory from its first row on: many regions publish while they hold theirs."""
     statement_share: StatementShare
 
 
 def create_or_open(
     place: RegionPlace, spec: RegionSpec, epoch: int, replaces: Sequence[str] = ()
-) -> Opened:
+) -> OpenedRegion:
     """Makes a region without rows; the same order again opens what it made. Whoever still writes to
     one of the roots that it *replaces* will not acknowledge it.
 
@@ -76,7 +76,7 @@ def create_or_open(
         if found.spec != spec or found.epoch != epoch:
             raise Conflict("already-exists", region_id=spec.region_id, epoch=found.epoch)
         with stale_before_wrong(place.disk, place.root, mine):
-            return _open_over(place, mine, Source(place.root, found), order)
+            return _open_over(place, mine, ManifestSource(place.root, found), order)
     empty = Manifest(
         epoch=epoch,
         opening=mine.number,
@@ -94,10 +94,10 @@ def create_or_open(
     statements = StatementMemory(place.limits.statements)
     files = StatementFiles(place.disk, place.root, mine)
     shares = place.budget.share(), place.budget.statement_share()
-    return Opened(mine, empty, Memory(spec.columns), statements, files, 0, *shares)
+    return OpenedRegion(mine, empty, Memory(spec.columns), statements, files, 0, *shares)
 
 
-def open_existing(place: RegionPlace, order: OpenOrder) -> Opened:
+def open_existing(place: RegionPlace, order: OpenOrder) -> OpenedRegion:
     """Raises Unavailable `region-lost` where storage is gone, Conflict `stale-epoch` behind
     a higher fence, Corrupt for damage. Never makes an empty region."""
     claim = claim_roots(place, order)
@@ -106,7 +106,9 @@ def open_existing(place: RegionPlace, order: OpenOrder) -> Opened:
         return _open_over(place, claim.mine.of, source, order)
 
 
-def _open_over(place: RegionPlace, mine: Opening, source: Source, order: OpenOrder) -> Opened:
+def _open_over(
+    place: RegionPlace, mine: Opening, source: ManifestSource, order: OpenOrder
+) -> OpenedRegion:
     base = told(source.manifest, order.schema, source.manifest.version)
     columns = base.spec.columns
     inherited = _Inheritance(place.root, source.root)
@@ -145,7 +147,7 @@ def _open_over(place: RegionPlace, mine: Opening, source: Source, order: OpenOrd
         publish_manifest(place.disk, place.root, manifest)
         remove_superseded(place.disk, place.root, manifest)
         unopened.pop_all()
-        return Opened(
+        return OpenedRegion(
             mine,
             manifest,
             replay.memory,
@@ -176,7 +178,7 @@ class _Inheritance:
 
 
 def _replay(
-    place: RegionPlace, replay: Replay, listed: Sequence[SealedEntry], source: Source
+    place: RegionPlace, replay: Replay, listed: Sequence[SealedEntry], source: ManifestSource
 ) -> None:
     """One segment at a time: what has become files is not in memory while the next is read."""
     disk, reading = place.disk, place.budget.reading
@@ -197,7 +199,7 @@ def _replay(
             replay.add(replace(log, entry=inherited.segment(log.entry)))
 
 
-def _synced_rest(disk: Disk, source: Source) -> dict[Numbered, int]:
+def _synced_rest(disk: Disk, source: ManifestSource) -> dict[Numbered, int]:
     """Segments without a seal, and their sizes. Their writers may have died before they synced what
     can be read: a seal over bytes that the next power loss takes would make the region lost."""
     with lost_if_missing(source.root):

@@ -15,7 +15,7 @@ from dataplane.region.format.checksum import RowsDigest, digest_rows
 from dataplane.region.format.columns import OP, chosen
 from dataplane.region.format.families import ENTRY_COLUMNS, ROWS
 from dataplane.region.format.key_range import KeyRange
-from dataplane.region.format.room import NoRoomError, Room
+from dataplane.region.format.room import LookupRoom, NoRoomError
 from dataplane.region.manifests.floor import check_floor, check_index
 from dataplane.region.reads.index_scan import (
     ENTRIES_AT_ONCE,
@@ -26,14 +26,14 @@ from dataplane.region.reads.index_scan import (
     rows_by_entry,
 )
 from dataplane.region.reads.lookup import (
-    View,
+    LookupView,
     live_rows,
     merge_sources,
     rows_at_once,
     scan_bytes,
 )
 from dataplane.region.reads.merge import merge_live
-from dataplane.region.reads.value_scan import Values, scan_values
+from dataplane.region.reads.value_scan import ValueRows, scan_values
 
 Reserve = Callable[[int], None]
 """Told the bytes that are about to be taken; it may raise."""
@@ -50,7 +50,7 @@ class ScanBounds:
     reserve: Reserve = _unbounded
 
 
-class Readable(Core):
+class ReadableRegion(Core):
     """Readers take no lock while they read files.
 
     `schema_version` is the reader's; None: one whom no floor concerns. Raises Conflict
@@ -62,7 +62,7 @@ class Readable(Core):
         keys: Sequence[bytes],
         column_ids: Collection[int] | None = None,
         schema_version: int | None = None,
-        room: Room | None = None,
+        room: LookupRoom | None = None,
     ) -> pa.Table:
         """The live rows of those keys, by key: `_key`, `_version`, `c{id}` in order of id. Raises
         NoRoomError where *room* has not enough for them."""
@@ -78,7 +78,7 @@ class Readable(Core):
         keys: Sequence[bytes],
         column_ids: Collection[int] | None,
         schema_version: int,
-        room: Room | None = None,
+        room: LookupRoom | None = None,
     ) -> pa.Table | None:
         """As `get`, of a few keys, for an event loop: None where a disk or a lock would have to be
         waited for, or *room* has not enough."""
@@ -97,7 +97,7 @@ class Readable(Core):
         index: int,
         keys: Sequence[bytes],
         schema_version: int | None = None,
-        room: Room | None = None,
+        room: LookupRoom | None = None,
     ) -> pa.Table:
         """The live entries with those keys, by key: `_entry`, `_key` of the row, and the entry's
         `_version`. Raises NoRoomError where *room* has not enough for them."""
@@ -135,7 +135,7 @@ class Readable(Core):
         rows_at_once: int = SCAN.rows,
         schema_version: int | None = None,
         reserve: Reserve = _unbounded,
-    ) -> Iterator[Values]:
+    ) -> Iterator[ValueRows]:
         """The rows of `scan` without keys and versions, in parts of about a MiB: where nothing is
         to be merged, keys are not decoded."""
         with self._view([ROWS], schema_version) as views:
@@ -204,7 +204,7 @@ class Readable(Core):
     @contextmanager
     def _view(
         self, families: Collection[int], schema_version: int | None = None
-    ) -> Iterator[Mapping[int, View]]:
+    ) -> Iterator[Mapping[int, LookupView]]:
         """A successor may merge the files away meanwhile: then it is its fence that is told."""
         self._serving.check()
         with self._stale_first(), self._content.view(families, schema_version) as views:

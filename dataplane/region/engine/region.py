@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from dataplane.region.engine.group import Applied, Group, GroupRecord, Terms
-from dataplane.region.engine.ingesting import Ingesting
+from dataplane.region.engine.file_ingest import FileIngest
+from dataplane.region.engine.group import Applied, BatchRules, GroupRecord, WriteGroup
 from dataplane.region.engine.opening import create_or_open, open_existing
 from dataplane.region.engine.serving import unknown_outcome
 from dataplane.region.engine.shape import BatchShape
@@ -41,7 +41,7 @@ from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 from metasrv_base.wire.node.orders import DataFile
 
 
-class Region(Ingesting):
+class Region(FileIngest):
     """Made by `Region.create` or `Region.open`."""
 
     @classmethod
@@ -69,8 +69,8 @@ class Region(Ingesting):
         self.forget_statements()
         with self._writing, self._view({ROWS} | self.schema.indexes) as views:
             remembers = self.place.budget.remembers_more
-            terms = Terms(self.opening.epoch, self.schema, self._shape_now(), remembers)
-            group = Group(terms, views, self._content.statements)
+            terms = BatchRules(self.opening.epoch, self.schema, self._shape_now(), remembers)
+            group = WriteGroup(terms, views, self._content.statements)
             wall_ms, version = self.place.clock.wall_ms(), self._content.version
             for header, batch in batches:
                 version = group.admit(header, batch, version, wall_ms)

@@ -23,7 +23,7 @@ from metasrv_base.errors import NotFound, Unavailable
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class RegionClaim:
     """Fences that are up. `roots`: those that exist, the own one first."""
 
     mine: FenceContent
@@ -31,7 +31,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ManifestSource:
     """The current manifest, and the root that holds it."""
 
     root: str
@@ -47,7 +47,7 @@ def claim_new_root(place: RegionPlace, order: OpenOrder) -> FenceContent:
     return mine
 
 
-def claim_roots(place: RegionPlace, order: OpenOrder) -> Claim:
+def claim_roots(place: RegionPlace, order: OpenOrder) -> RegionClaim:
     """Raises the fence everywhere. Raises Unavailable `region-lost` for a root that is gone,
     Conflict `stale-epoch` behind a higher fence."""
     borrowed = [root for root in order.inherits if root != place.root]
@@ -55,20 +55,20 @@ def claim_roots(place: RegionPlace, order: OpenOrder) -> Claim:
         place.disk.make_folder(place.root)
     with lost_if_missing(place.root):
         mine = _raise_own(place, replace(order, borrows=tuple(borrowed)))
-    return Claim(mine, (place.root, *_raise_in(place.disk, borrowed, mine)))
+    return RegionClaim(mine, (place.root, *_raise_in(place.disk, borrowed, mine)))
 
 
-def find_source(disk: Disk, claim: Claim, order: OpenOrder) -> Source:
+def find_source(disk: Disk, claim: RegionClaim, order: OpenOrder) -> ManifestSource:
     """The newest manifest of all roots. Raises Unavailable `region-lost` if there is none, or if a
     leader newer than it may have served from storage that is gone."""
-    newest: Source | None = None
+    newest: ManifestSource | None = None
     for root in claim.roots:
         with lost_if_missing(root):
             if newest and not _has_newer(disk, root, newest.manifest):
                 continue
             manifest = read_current_manifest(disk, root, order.region_id)
         if manifest is not None:
-            newest = Source(root, manifest)
+            newest = ManifestSource(root, manifest)
     if newest is None:
         missing = [root for root in order.inherits if root not in claim.roots]
         raise Unavailable("region-lost", root=(missing or claim.roots)[-1])
@@ -109,7 +109,7 @@ def _raise_in(disk: Disk, roots: Sequence[str], mine: FenceContent) -> list[str]
 
 
 def _refuse_lost_leaders(
-    disk: Disk, claim: Claim, source: Source, unannounced: Container[str]
+    disk: Disk, claim: RegionClaim, source: ManifestSource, unannounced: Container[str]
 ) -> None:
     """A fence newer than the manifest was raised by a leader whose own root must then show the
     same fence: with it and without a manifest it never served; without it, its storage is gone.
@@ -122,7 +122,7 @@ def _refuse_lost_leaders(
             raise Unavailable("region-lost", root=raised.root, epoch=raised.epoch)
 
 
-def _newer_fences(disk: Disk, claim: Claim, epoch: int) -> Iterator[tuple[str, Opening]]:
+def _newer_fences(disk: Disk, claim: RegionClaim, epoch: int) -> Iterator[tuple[str, Opening]]:
     for root in claim.roots:
         for fence in fences(disk.list(root)):
             if fence.epoch > epoch and fence < claim.mine.of:

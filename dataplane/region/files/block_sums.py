@@ -23,7 +23,7 @@ def sums_of(data: bytes | memoryview) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class FileBody:
     """The part of a file before its footer, and what it must be."""
 
     path: str
@@ -31,7 +31,7 @@ class Body:
     sums: Sequence[int]
 
 
-def read_blocks(disk: Disk, body: Body, first: int, end: int) -> bytes:
+def read_blocks(disk: Disk, body: FileBody, first: int, end: int) -> bytes:
     """Block *first* up to block *end*, in one read. Raises Corrupt if one is not as written."""
     start, stop = first * BLOCK_BYTES, min(end * BLOCK_BYTES, body.bytes)
     data = disk.read(body.path, start, stop - start)
@@ -43,7 +43,7 @@ def read_blocks(disk: Disk, body: Body, first: int, end: int) -> bytes:
 class _Seekable(io.RawIOBase):
     """A body as Arrow wants to see it. Not shared between threads."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: FileBody) -> None:
         self._body = body
         self._at = 0
 
@@ -69,7 +69,7 @@ class CheckedSpan(_Seekable):
     """The bytes from *start* up to *end* of a body, which are read and checked together; the rest
     of it reads as if the file ended. Raises as `read_blocks`."""
 
-    def __init__(self, disk: Disk, body: Body, start: int, end: int) -> None:
+    def __init__(self, disk: Disk, body: FileBody, start: int, end: int) -> None:
         super().__init__(body)
         first = start // BLOCK_BYTES
         data = read_blocks(disk, body, first, -(-end // BLOCK_BYTES))
@@ -90,7 +90,7 @@ class CheckedBody(_Seekable):
     """A whole body, of which each part is read when Arrow asks for it. Raises Corrupt, inside what
     Arrow makes of it, when a block is not what was written."""
 
-    def __init__(self, disk: Disk, body: Body) -> None:
+    def __init__(self, disk: Disk, body: FileBody) -> None:
         super().__init__(body)
         self._disk = disk
         self._last: tuple[int, bytes] = (-1, b"")

@@ -21,7 +21,7 @@ from dataplane.region.disk.lost import lost_if_missing
 from dataplane.region.files.block_cache import BlockCache, BlockKey, Blocks, ResidentBlocks
 from dataplane.region.files.block_sums import CheckedBody, CheckedSpan
 from dataplane.region.files.file_writer import PAGE_BYTES
-from dataplane.region.files.footer import Footer, Group, read_footer
+from dataplane.region.files.footer import Footer, RowGroup, read_footer
 from dataplane.region.files.key_filter import KeyFilter
 from dataplane.region.format.columns import (
     KEY,
@@ -35,7 +35,7 @@ from dataplane.region.format.columns import (
 from dataplane.region.format.conforming import conformed
 from dataplane.region.format.key_range import KeyRange, cut_to_range, key_after, rows_below
 from dataplane.region.format.parts import PartSize
-from dataplane.region.format.room import Room
+from dataplane.region.format.room import LookupRoom
 from dataplane.region.format.row_hash import Hashes, hashes_of_keys
 from dataplane.region.manifests.manifest import FileEntry
 from metasrv_base.errors import Corrupt, Unavailable
@@ -109,7 +109,7 @@ class FileReader:
         keys: Sequence[bytes],
         columns: Sequence[ColumnDef],
         hashes: Hashes | None = None,
-        room: Room | None = None,
+        room: LookupRoom | None = None,
     ) -> pa.Table:
         """The stored rows of the given keys, which are sorted; the newest of a key first. *hashes*:
         of those keys, where the caller has them. Raises NoRoomError where *room* has not enough,
@@ -181,7 +181,7 @@ class FileReader:
         fixed = COLUMN_BYTES * len(_names(footer, columns)) + _OPEN_BYTES
         return ScanSize(min(max(share, group), total), group, total, fixed)
 
-    def first_group(self, start: bytes) -> Group | None:
+    def first_group(self, start: bytes) -> RowGroup | None:
         """The first row group with keys from *start* on; None: there is none."""
         return self._footer().group_at(start)
 

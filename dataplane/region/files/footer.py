@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dataplane.region.disk.disk import Disk
-from dataplane.region.files.block_sums import Body
+from dataplane.region.files.block_sums import FileBody
 from dataplane.region.files.key_filter import Span, spans_of
 from dataplane.region.format.columns import KEY
 from dataplane.region.format.key_range import KeyRange
@@ -51,7 +51,7 @@ class FilterSpan:
     high: bytes
 
 
-class Group(NamedTuple):
+class RowGroup(NamedTuple):
     """A row group, by number, and the least and greatest key in it."""
 
     number: int
@@ -62,7 +62,7 @@ class Group(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Footer:
     metadata: pq.FileMetaData
-    body: Body
+    body: FileBody
     bounds: tuple[tuple[bytes, bytes], ...]
     """The least and greatest key of each row group."""
     starts: Sequence[int]
@@ -82,10 +82,10 @@ class Footer:
                 return
             yield group
 
-    def group_at(self, start: bytes) -> Group | None:
+    def group_at(self, start: bytes) -> RowGroup | None:
         """The first with keys from *start* on; None: there is none."""
         number = self._first(start)
-        return Group(number, *self.bounds[number]) if number < len(self.bounds) else None
+        return RowGroup(number, *self.bounds[number]) if number < len(self.bounds) else None
 
     def groups_with(self, keys: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
         """Row groups that may have some of *keys*, which are sorted, and those keys. The rows of
@@ -142,7 +142,7 @@ def read_footer(disk: Disk, path: str, entry: FileEntry) -> Footer:
     groups_end = body_bytes - sum(span.bytes for span in spans)
     return Footer(
         metadata,
-        Body(path, body_bytes, _numbers(ours, BLOCK_SUMS, path)),
+        FileBody(path, body_bytes, _numbers(ours, BLOCK_SUMS, path)),
         bounds,
         array("Q", [*_starts(metadata), groups_end]),
         _numbers(ours, GROUP_BYTES, path),

@@ -30,7 +30,7 @@ ORIGIN_COLUMNS = b"origin_columns"
 replaces, the last first."""
 
 
-class OriginColumn(BaseModel):
+class RegionOriginColumn(BaseModel):
     """One that another column has replaced."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -51,7 +51,7 @@ class ColumnDef(BaseModel):
     nullable: bool
     origin_default: JsonScalar | None = None
     """What a row has that was written without the column, in JSON form; None: null."""
-    origin_columns: tuple[OriginColumn, ...] = ()
+    origin_columns: tuple[RegionOriginColumn, ...] = ()
     """Columns of other types that it replaces, the last of them first: a row that was written
     without it has the first of these that it was written with, converted from each to the next."""
 

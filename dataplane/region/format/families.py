@@ -23,7 +23,7 @@ ENTRY_COLUMNS = (ColumnDef(id=0, type="binary", nullable=False),)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FamilyRows:
     """Rows of one family: of one batch as `columns.log_schema` of the family's columns, or of a
     logged group with versions, as `columns.file_schema`."""
 

@@ -12,7 +12,7 @@ class NoRoomError(Exception):
     """The rows have more bytes than there is room for: fewer keys must be looked up together."""
 
 
-class Room:
+class LookupRoom:
     """Of one lookup. Not safe for threads."""
 
     def __init__(self, bytes_max: float = inf) -> None:

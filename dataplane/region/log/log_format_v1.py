@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dataplane.log.records import (
     HEADER_BYTES,
     RECORD_MAGIC,
-    Position,
+    LogPosition,
     Record,
     RecordType,
     SegmentScan,
@@ -24,8 +24,8 @@ from dataplane.log.records import (
     magics,
 )
 from dataplane.region.format.columns import KEY
-from dataplane.region.format.families import Part, sliced
-from dataplane.region.log.logged_group import LoggedGroup, Statement, stamped
+from dataplane.region.format.families import FamilyRows, sliced
+from dataplane.region.log.logged_group import LoggedGroup, LoggedStatement, stamped
 from metasrv_base.errors import Corrupt
 
 FORMAT = 1
@@ -78,9 +78,11 @@ def decode_batch(payload: bytes | memoryview, source: str) -> LoggedGroup:
             rows = reader.read_next_batch()
     except (struct.error, ValidationError, pa.ArrowInvalid, StopIteration) as error:
         raise Corrupt(source=source, reason="a logged batch cannot be decoded") from error
-    statement = Statement(head.statement_id, head.version, rows.num_rows, head.schema_version)
+    statement = LoggedStatement(head.statement_id, head.version, rows.num_rows, head.schema_version)
     parts = [
-        Part(family, stamped(own, [head.version], [own.num_rows]), own.column(KEY).to_pylist())
+        FamilyRows(
+            family, stamped(own, [head.version], [own.num_rows]), own.column(KEY).to_pylist()
+        )
         for family, own in sliced(rows)
     ]
     return LoggedGroup((statement,), tuple(parts))
@@ -97,4 +99,4 @@ def _record_at(view: memoryview, offset: int, epoch: int) -> Record | None:
     if crc != zlib.crc32(payload, zlib.crc32(view[offset : start - _CRC_BYTES])):
         return None
     type_ = RecordType.GROUP if kind == _BATCH else 0
-    return Record(type_, Position(epoch, sequence), durable, payload)
+    return Record(type_, LogPosition(epoch, sequence), durable, payload)

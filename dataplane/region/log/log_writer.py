@@ -3,8 +3,8 @@
 import posixpath
 from collections.abc import Sequence
 
-from dataplane.log.records import Position, RecordType, SegmentHeader
-from dataplane.log.segment import Content, Segment, begin
+from dataplane.log.records import LogPosition, RecordType, SegmentHeader
+from dataplane.log.segment import Segment, SegmentRecords, begin
 from dataplane.region.disk.disk import AppendFile, Disk
 from dataplane.region.format.names import Numbered, Opening, segment_name
 from dataplane.region.log.logged_group import LoggedSchema
@@ -43,10 +43,12 @@ class LogWriter:
         """
         if self._segment is None:
             self._segment = self._new_segment()
-        position = Position(self._opening.epoch, sequence)
+        position = LogPosition(self._opening.epoch, sequence)
         missing = [schema for schema in schemas if schema.id not in self._schemas]
-        contents = [Content(RecordType.SCHEMA, position, schema.encode()) for schema in missing]
-        self._segment.append([*contents, Content(RecordType.GROUP, position, group)])
+        contents = [
+            SegmentRecords(RecordType.SCHEMA, position, schema.encode()) for schema in missing
+        ]
+        self._segment.append([*contents, SegmentRecords(RecordType.GROUP, position, group)])
         self._segment.sync()
         self._schemas.update(schema.id for schema in missing)
 

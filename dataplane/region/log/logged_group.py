@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from dataplane.region.format.columns import KEY, VERSION
-from dataplane.region.format.families import Part
+from dataplane.region.format.families import FamilyRows
 from metasrv_base.errors import Corrupt
 
 SCHEMA_ID_BYTES = 8
@@ -34,7 +34,7 @@ _UNDECODABLE = (struct.error, KeyError, ValueError, pa.ArrowException)
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class LoggedStatement:
     id: str
     version: int
     """Row version of all its rows."""
@@ -76,8 +76,8 @@ class GroupPart:
 class LoggedGroup:
     """Statements in order, and their rows with versions, in order of family."""
 
-    statements: tuple[Statement, ...]
-    parts: tuple[Part, ...]
+    statements: tuple[LoggedStatement, ...]
+    parts: tuple[FamilyRows, ...]
 
     @property
     def version(self) -> int:
@@ -85,7 +85,7 @@ class LoggedGroup:
         return self.statements[-1].version
 
 
-def encode_group(statements: Sequence[Statement], parts: Sequence[GroupPart]) -> bytes:
+def encode_group(statements: Sequence[LoggedStatement], parts: Sequence[GroupPart]) -> bytes:
     ids = [one.id.encode() for one in statements]
     pieces = [_HEAD.pack(len(statements), len(parts))]
     pieces += [
@@ -190,7 +190,7 @@ class _ParsedPart(NamedTuple):
 class _Parsed(NamedTuple):
     """A payload without a look at its rows."""
 
-    statements: Sequence[Statement]
+    statements: Sequence[LoggedStatement]
     parts: Sequence[_ParsedPart]
 
 
@@ -203,7 +203,7 @@ def _parsed(payload: bytes | memoryview) -> _Parsed:
         version, sent_ms, schema_version, rows, length = fields
         id = str(payload[at : at + length], "utf-8")
         at += length
-        statements.append(Statement(id, version, rows, schema_version, sent_ms))
+        statements.append(LoggedStatement(id, version, rows, schema_version, sent_ms))
     parts = []
     for _ in range(part_count):
         family, schema_id, length = _PART.unpack_from(payload, at)
@@ -233,7 +233,7 @@ def _joined(
         versions = [one.version for group, _ in members for one in group.statements]
         counts = [count for _, part in members for count in part.counts]
         rows = stamped(_concatenated(bodies, schema), versions, counts)
-        parts.append(Part(family, rows, keys.get(family) or rows.column(KEY).to_pylist()))
+        parts.append(FamilyRows(family, rows, keys.get(family) or rows.column(KEY).to_pylist()))
     statements = tuple(one for group in groups for one in group.statements)
     return LoggedGroup(statements, tuple(parts))
 

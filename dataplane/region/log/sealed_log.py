@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dataplane.log.records import (
     TAKE_NONE,
-    Position,
+    LogPosition,
     RecordType,
     SegmentHeader,
     SegmentScan,
@@ -53,7 +53,7 @@ class SealedLog:
         memory. Raises Corrupt for a record that cannot be replayed, or that does not follow the
         one before it."""
         schemas: dict[bytes, pa.Schema] = {}
-        last: Position | None = None
+        last: LogPosition | None = None
         waiting: list[bytes] = []
         waiting_bytes = 0
         for record in self.scan.records:

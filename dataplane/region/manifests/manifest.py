@@ -31,11 +31,11 @@ def _family(stored: object) -> object:
     return ROWS if stored == "rows" else stored
 
 
-class Stored(BaseModel):
+class ManifestModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class FileEntry(Stored):
+class FileEntry(ManifestModel):
     """One immutable Parquet file. Keys and checksums are hexadecimal."""
 
     root: str | None
@@ -58,7 +58,7 @@ class FileEntry(Stored):
     max_version: int
 
 
-class SealedEntry(Stored):
+class SealedEntry(ManifestModel):
     """A log segment of an older opening, up to its seal."""
 
     root: str | None
@@ -71,7 +71,7 @@ class SealedEntry(Stored):
     """True: its rows stand in own files too, so that opening need not replay it."""
 
 
-class ListedStatement(Stored):
+class ListedStatement(ManifestModel):
     """A statement that was applied, as manifests listed them before there were files of them."""
 
     statement_id: str
@@ -79,7 +79,7 @@ class ListedStatement(Stored):
     rows: int
 
 
-class StatementFile(Stored):
+class StatementFile(ManifestModel):
     """Statements that were applied (statement_files.py), in the own root."""
 
     name: str
@@ -89,14 +89,14 @@ class StatementFile(Stored):
     """The checksum of those bytes."""
 
 
-class Mark(Stored):
+class Mark(ManifestModel):
     """A moment that somebody still reads as of: an unmerged freeze, a reorg, a copy."""
 
     name: str
     version: int
 
 
-class Manifest(Stored):
+class Manifest(ManifestModel):
     format: Literal[1] = 1
     epoch: int
     opening: int

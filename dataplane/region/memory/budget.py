@@ -53,10 +53,10 @@ class MemoryBudget:
         """Of rows, statements and segments that are read."""
         self.statement_bytes = 0
 
-    def share(self) -> "Share":
+    def share(self) -> "BudgetShare":
         with self._changed:
             self._next += 1
-            return Share(self, self._next)
+            return BudgetShare(self, self._next)
 
     def statement_share(self) -> "StatementShare":
         return StatementShare(self)
@@ -186,7 +186,7 @@ class StatementShare:
             self._size = size
 
 
-class Share:
+class BudgetShare:
     """The part of the budget that one holder has."""
 
     def __init__(self, budget: MemoryBudget, holder: int) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from dataplane.region.format.columns import ColumnDef
-from dataplane.region.format.families import ROWS, Part, columns_in
+from dataplane.region.format.families import ROWS, FamilyRows, columns_in
 from dataplane.region.memory.memtable import Memtable
 
 
@@ -31,7 +31,7 @@ class Memory:
         memtables = tuple(self._memtables.values())
         return sum(one.unsorted_bytes for one in memtables if one.family in families)
 
-    def add(self, parts: Sequence[Part], wall_ms: int) -> None:
+    def add(self, parts: Sequence[FamilyRows], wall_ms: int) -> None:
         """One group. Raises Corrupt if the version does not rise."""
         if not self._memtables:
             self.first_ms = wall_ms

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from dataplane.region.format.columns import DELETE, KEY, OP, VERSION, ColumnDef, file_schema
 from dataplane.region.format.conforming import conformed
 from dataplane.region.format.families import ROWS
-from dataplane.region.format.room import Room
+from dataplane.region.format.room import LookupRoom
 from metasrv_base.errors import Corrupt
 
 _INDEX_ENTRY_BYTES = 160  # measured: slot, key object and number of one row of the index
@@ -30,7 +30,7 @@ _LARGE = 99
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class VersionPosition:
     """Where the newest version of a key stands."""
 
     row: int
@@ -48,7 +48,7 @@ class _Chunk(NamedTuple):
     bytes: int
 
 
-class _Run(NamedTuple):
+class _SortedRun(NamedTuple):
     """The newest of the rows before `end` that are in no run before it, by key."""
 
     end: int
@@ -67,7 +67,7 @@ class Memtable:
         self._index: dict[bytes, int] = {}
         self._versions: dict[bytes, list[int]] = {}
         """Rows of all versions, ascending, of keys that have more than one."""
-        self._runs: tuple[_Run, ...] = ()
+        self._runs: tuple[_SortedRun, ...] = ()
         self._chunk_bytes = self._index_bytes = self._run_bytes = 0
         self._last_version = 0
         self.bytes = 0
@@ -143,7 +143,7 @@ class Memtable:
         """False: none of *keys* has a row here. Faster than `find` of each by far."""
         return not self._index.keys().isdisjoint(keys)
 
-    def find(self, key: bytes, rows: int) -> Position | None:
+    def find(self, key: bytes, rows: int) -> VersionPosition | None:
         """Where its newest version among the first `rows` stands."""
         at = self._index.get(key)
         if at is not None and at >= rows:
@@ -155,9 +155,9 @@ class Memtable:
         chunk = _chunk_of(self._chunks, at)
         here, batch = at - chunk.start, chunk.rows
         is_tombstone = batch.column(OP)[here].as_py() == DELETE
-        return Position(at, batch.column(VERSION)[here].as_py(), is_tombstone)
+        return VersionPosition(at, batch.column(VERSION)[here].as_py(), is_tombstone)
 
-    def rows_at(self, positions: Sequence[Position], room: Room) -> pa.Table:
+    def rows_at(self, positions: Sequence[VersionPosition], room: LookupRoom) -> pa.Table:
         """The rows themselves, in no promised order, as `file_schema`. Raises NoRoomError."""
         chunks, schema = self._chunks, self._schema
         wanted: dict[int, list[int]] = {}
@@ -182,10 +182,10 @@ class Memtable:
         begin = runs[-1].end if runs else 0
         if begin < rows:
             newest = newest_by_key(pa.concat_tables(self._tables(begin, rows)))
-            runs.append(_Run(rows, newest))
+            runs.append(_SortedRun(rows, newest))
             while len(runs) > 1 and runs[-2].rows.num_rows <= 2 * runs[-1].rows.num_rows:
                 last = runs.pop()
-                runs[-1] = _Run(last.end, self._gathered([runs[-1].rows, last.rows]))
+                runs[-1] = _SortedRun(last.end, self._gathered([runs[-1].rows, last.rows]))
             if not is_older:
                 self._runs = tuple(runs)
                 self._run_bytes = sum(run.rows.nbytes for run in runs)

@@ -10,8 +10,8 @@ from dataplane.region.format.columns import KEY, VERSION, ColumnDef, row_schema
 from dataplane.region.format.families import ENTRY_COLUMNS, ROW
 from dataplane.region.format.key_range import KeyRange
 from dataplane.region.format.parts import PartSize, cut
-from dataplane.region.format.room import NoRoomError, Room
-from dataplane.region.reads.lookup import View, live_rows, merge_sources
+from dataplane.region.format.room import LookupRoom, NoRoomError
+from dataplane.region.reads.lookup import LookupView, live_rows, merge_sources
 from dataplane.region.reads.merge import merge_live
 
 ENTRY = "_entry"
@@ -28,7 +28,7 @@ def entry_schema(columns: Iterable[ColumnDef] = ()) -> pa.Schema:
     return pa.schema([entry, *row_schema(columns)])
 
 
-def live_entries(view: View, keys: KeyRange, rows_at_once: int) -> Iterator[pa.Table]:
+def live_entries(view: LookupView, keys: KeyRange, rows_at_once: int) -> Iterator[pa.Table]:
     """The entries alone, in their order, as `entry_schema` with the entries' versions."""
     return map(as_answered, merge_live(merge_sources(view, keys, ENTRY_COLUMNS, rows_at_once)))
 
@@ -45,7 +45,11 @@ def as_stored(entries: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def rows_by_entry(
-    entries: View, rows: View, keys: KeyRange, columns: Sequence[ColumnDef], at_once: PartSize
+    entries: LookupView,
+    rows: LookupView,
+    keys: KeyRange,
+    columns: Sequence[ColumnDef],
+    at_once: PartSize,
 ) -> Iterator[pa.Table]:
     """The live rows to which live entries point, in the order of the entries, as `entry_schema`
     with the rows' versions. An entry without a row gives none: a checker reads entries."""
@@ -56,14 +60,16 @@ def rows_by_entry(
         while rest.num_rows:
             part = next(cut(rest, PartSize(count, at_once.bytes)))
             try:
-                yield _joined(part, rows, columns, Room(at_once.bytes if count > 1 else inf))
+                yield _joined(part, rows, columns, LookupRoom(at_once.bytes if count > 1 else inf))
             except NoRoomError:
                 count = part.num_rows // 2
                 continue
             rest = rest.slice(part.num_rows)
 
 
-def _joined(entries: pa.Table, rows: View, columns: Sequence[ColumnDef], room: Room) -> pa.Table:
+def _joined(
+    entries: pa.Table, rows: LookupView, columns: Sequence[ColumnDef], room: LookupRoom
+) -> pa.Table:
     """Raises NoRoomError."""
     pointed = entries.column(KEY).combine_chunks()
     found = live_rows(rows, pointed.to_pylist(), columns, as_seen=True, room=room)

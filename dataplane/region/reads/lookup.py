@@ -12,9 +12,9 @@ from dataplane.region.format.columns import DELETE, KEY, OP, VERSION, ColumnDef,
 from dataplane.region.format.conforming import conformed
 from dataplane.region.format.key_range import KeyRange, cut_to_range
 from dataplane.region.format.parts import PartSize
-from dataplane.region.format.room import Room
+from dataplane.region.format.room import LookupRoom
 from dataplane.region.format.row_hash import hashes_of_keys
-from dataplane.region.memory.memtable import Memtable, Position, newest_by_key
+from dataplane.region.memory.memtable import Memtable, VersionPosition, newest_by_key
 from dataplane.region.reads.merge import MergeSource, without_tombstones
 
 WINDOW_BYTES = 4 << 20
@@ -39,7 +39,7 @@ Counted = tuple[tuple[Memtable, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class LookupView:
     """Memtables, each up to the number of rows seen, newest first; files, newest first.
 
     A scan sees exactly this, and so do rows by key `as_seen`. Otherwise they come from the
@@ -58,17 +58,17 @@ class View:
 
 
 def newest_rows(
-    view: View,
+    view: LookupView,
     keys: Sequence[bytes],
     columns: Sequence[ColumnDef],
     as_seen: bool = False,
-    room: Room | None = None,
+    room: LookupRoom | None = None,
 ) -> pa.Table:
     """One row for each key that was ever written, the newest, tombstones too, by key.
 
     `keys` are sorted and distinct. Raises NoRoomError where *room* has not enough for the rows.
     """
-    room = room or Room()
+    room = room or LookupRoom()
     memtables = view.memtables if as_seen else view.counted_now()
     parts, known = _newest_in_memory(memtables, keys, columns, room)
     parts += _newest_in_files(view.files, keys, columns, known, room)
@@ -77,7 +77,7 @@ def newest_rows(
     return newest_by_key(parts[0] if len(parts) == 1 else pa.concat_tables(parts))
 
 
-def newest_versions(view: View, keys: Sequence[bytes]) -> dict[bytes, int]:
+def newest_versions(view: LookupView, keys: Sequence[bytes]) -> dict[bytes, int]:
     """The current row version of each key that has a live row."""
     found: dict[bytes, tuple[int, bool]] = {}
     memtables = [one for one in view.memtables if one[0].may_hold(keys)]
@@ -89,7 +89,7 @@ def newest_versions(view: View, keys: Sequence[bytes]) -> dict[bytes, int]:
                 break
     if view.files:
         known = {key: version for key, (version, _) in found.items()}
-        for rows in _newest_in_files(view.files, sorted(keys), (), known, Room()):
+        for rows in _newest_in_files(view.files, sorted(keys), (), known, LookupRoom()):
             columns = (rows.column(name).to_pylist() for name in (KEY, VERSION, OP))
             for key, version, op in zip(*columns, strict=True):
                 if key not in found or found[key][0] < version:
@@ -98,11 +98,11 @@ def newest_versions(view: View, keys: Sequence[bytes]) -> dict[bytes, int]:
 
 
 def live_rows(
-    view: View,
+    view: LookupView,
     keys: Sequence[bytes],
     columns: Sequence[ColumnDef],
     as_seen: bool = False,
-    room: Room | None = None,
+    room: LookupRoom | None = None,
 ) -> pa.Table:
     """The live rows of those keys, by key, as `columns.row_schema`. Raises as `newest_rows`."""
     newest = newest_rows(view, sorted(set(keys)), columns, as_seen, room)
@@ -110,7 +110,7 @@ def live_rows(
 
 
 def merge_sources(
-    view: View, keys: KeyRange, columns: Sequence[ColumnDef], rows_at_once: int = SCAN.rows
+    view: LookupView, keys: KeyRange, columns: Sequence[ColumnDef], rows_at_once: int = SCAN.rows
 ) -> list[MergeSource]:
     """*rows_at_once*: of a file, decoded together. Bytes are bounded in any case."""
     schema = file_schema(columns)
@@ -130,7 +130,7 @@ def merge_sources(
     return sources
 
 
-def scan_bytes(view: View, keys: KeyRange, columns: Sequence[ColumnDef]) -> int:
+def scan_bytes(view: LookupView, keys: KeyRange, columns: Sequence[ColumnDef]) -> int:
     """The memory that a scan or a merge of *view* takes at most: what it decodes of each file, the
     rows of a window in order, and a sorted copy of rows in memory that no scan has left yet. Reads
     footers, and may wait for the disk."""
@@ -149,7 +149,7 @@ def scan_bytes(view: View, keys: KeyRange, columns: Sequence[ColumnDef]) -> int:
     )
 
 
-def files_with(view: View, keys: KeyRange) -> list[FileReader]:
+def files_with(view: LookupView, keys: KeyRange) -> list[FileReader]:
     return [reader for reader in view.files if keys.overlaps(reader.min_key, reader.max_key)]
 
 
@@ -165,7 +165,7 @@ def rows_at_once(limit: int | None) -> int:
 
 
 def _newest_in_memory(
-    memtables: Counted, keys: Sequence[bytes], columns: Sequence[ColumnDef], room: Room
+    memtables: Counted, keys: Sequence[bytes], columns: Sequence[ColumnDef], room: LookupRoom
 ) -> tuple[list[pa.Table], dict[bytes, int]]:
     """Rows found, and their versions."""
     schema = file_schema(columns)
@@ -173,7 +173,7 @@ def _newest_in_memory(
     known: dict[bytes, int] = {}
     rest = list(keys)
     for memtable, rows in memtables:
-        found: list[Position] = []
+        found: list[VersionPosition] = []
         missing: list[bytes] = []
         for key in rest:
             position = memtable.find(key, rows)
@@ -193,7 +193,7 @@ def _newest_in_files(
     keys: Sequence[bytes],
     columns: Sequence[ColumnDef],
     known: Mapping[bytes, int],
-    room: Room,
+    room: LookupRoom,
 ) -> list[pa.Table]:
     """Rows found, of each file that has any.
 

@@ -54,7 +54,7 @@ def _windows(sources: Sequence[MergeSource]) -> Iterator[list[pa.Table]]:
     """The rows of each window, a table of each source that has any. None is kept here: a table
     holds all that was decoded with it, and would stand beside the next window."""
     waiting = sorted(sources, key=lambda source: source.min_key, reverse=True)
-    runs: list[_Run] = []
+    runs: list[_SourceRun] = []
     while True:
         runs = [run for run in runs if not run.is_spent]
         _admit(waiting, runs)
@@ -90,7 +90,7 @@ def _has_rows(table: pa.Table) -> bool:
     return bool(table.num_rows)
 
 
-class _Run:
+class _SourceRun:
     """A source that is being read."""
 
     def __init__(self, source: MergeSource) -> None:
@@ -126,12 +126,12 @@ class _Run:
         return taken[0] if len(taken) == 1 else pa.concat_tables(taken)
 
 
-def _admit(waiting: list[MergeSource], runs: list[_Run]) -> None:
+def _admit(waiting: list[MergeSource], runs: list[_SourceRun]) -> None:
     """Opens the sources that can have rows in the next window."""
     while waiting:
         boundary = min((run.last_key for run in runs), default=None)
         if boundary is not None and waiting[-1].min_key > boundary:
             return
-        run = _Run(waiting.pop())
+        run = _SourceRun(waiting.pop())
         if not run.is_spent:
             runs.append(run)

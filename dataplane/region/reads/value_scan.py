@@ -13,7 +13,7 @@ from dataplane.region.files.file_reader import FileReader, whole_batch
 from dataplane.region.format.columns import KEY, SYSTEM, ColumnDef
 from dataplane.region.format.key_range import KeyRange, key_after, rows_below
 from dataplane.region.format.parts import PartSize, cut
-from dataplane.region.reads.lookup import View, merge_sources
+from dataplane.region.reads.lookup import LookupView, merge_sources
 from dataplane.region.reads.merge import merge_live
 
 PART = PartSize(rows=1_000_000, bytes=1 << 20)
@@ -21,7 +21,7 @@ PART = PartSize(rows=1_000_000, bytes=1 << 20)
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class ValueRows:
     """Live rows in order of key, without their keys."""
 
     rows: pa.RecordBatch
@@ -31,8 +31,8 @@ class Values:
 
 
 def scan_values(
-    view: View, keys: KeyRange, columns: Sequence[ColumnDef], rows_at_once: int
-) -> Iterator[Values]:
+    view: LookupView, keys: KeyRange, columns: Sequence[ColumnDef], rows_at_once: int
+) -> Iterator[ValueRows]:
     """First the rest of the row group in which the range begins, then plain row groups up to the
     first that is none, or shares its keys with another source; then merged rows. Whoever wants the
     plain ones behind those begins anew."""
@@ -48,7 +48,7 @@ def scan_values(
         yield from _merged(view, rest, columns, rows_at_once)
 
 
-def _begun(view: View, start: bytes) -> bytes | None:
+def _begun(view: LookupView, start: bytes) -> bytes | None:
     """The last key of the only row group that has keys on both sides of *start*."""
     groups = [reader.first_group(start) for reader in view.files]
     begun = [group.high for group in groups if group is not None and group.low < start]
@@ -56,15 +56,15 @@ def _begun(view: View, start: bytes) -> bytes | None:
 
 
 def _merged(
-    view: View, keys: KeyRange, columns: Sequence[ColumnDef], rows_at_once: int
-) -> Iterator[Values]:
+    view: LookupView, keys: KeyRange, columns: Sequence[ColumnDef], rows_at_once: int
+) -> Iterator[ValueRows]:
     for table in merge_live(merge_sources(view, keys, columns, rows_at_once)):
         for piece in cut(table, PART):
             last: bytes = piece.column(KEY)[-1].as_py()
-            yield Values(whole_batch(piece.drop_columns(list(SYSTEM))), key_after(last))
+            yield ValueRows(whole_batch(piece.drop_columns(list(SYSTEM))), key_after(last))
 
 
-def _plain(view: View, keys: KeyRange, columns: Sequence[ColumnDef]) -> Iterator[Values]:
+def _plain(view: LookupView, keys: KeyRange, columns: Sequence[ColumnDef]) -> Iterator[ValueRows]:
     files = [reader for reader in view.files if keys.overlaps(reader.min_key, reader.max_key)]
     runs = [run for memtable, rows in view.memtables for run in memtable.sorted_runs(rows)]
     start = keys.start
@@ -72,7 +72,7 @@ def _plain(view: View, keys: KeyRange, columns: Sequence[ColumnDef]) -> Iterator
         reader, groups = found
         rows, last = reader.values_of(groups, columns)
         start = key_after(last)
-        yield Values(rows, start)
+        yield ValueRows(rows, start)
 
 
 def _next_plain(

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from metasrv.api.documents.shaped import PROBLEM
+from metasrv.api.documents.openapi_fixups import PROBLEM
 from metasrv_base.wire.api.plans import PlanBody
 from metasrv_base.wire.api.procedures import ProcedureBody
 from metasrv_base.wire.problem.problems import KINDS, MEDIA_TYPE

@@ -9,7 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from metasrv.service.catalog.reading import View
+from metasrv.service.catalog.reading import CatalogView
 from metasrv_base.errors import Corrupt, MetaError, NotFound, NotLeader, Refused, Unavailable
 from metasrv_base.wire.api.tables import CatalogBody, SchemaBody
 from metasrv_base.wire.model import WireModel
@@ -32,7 +32,7 @@ def answer(
 
 
 def read_answer(
-    request: Request, body: WireModel | bytes, found: View, etag: str | None = None
+    request: Request, body: WireModel | bytes, found: CatalogView, etag: str | None = None
 ) -> Response:
     """A read of the catalog; 304 if the client has it already. *body*: bytes are JSON already.
     *etag*: None: that of its bytes."""

@@ -22,7 +22,7 @@ class BodyLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class JsonBody:
     raw: bytes
     value: Any
     """None: there was no body."""
@@ -32,11 +32,11 @@ class Body:
         return replaying(self.raw, receive)
 
 
-async def checked_body(scope: Scope, receive: Receive, met: Met, limits: BodyLimits) -> Body:
+async def checked_body(scope: Scope, receive: Receive, met: Met, limits: BodyLimits) -> JsonBody:
     """Raises Refused `unsupported-media-type`, `body-too-large`, `malformed-json`,
     `invalid-request` (a body where there is none to be), Unavailable `request-timeout`."""
     if scope["method"] in _WITHOUT:
-        return Body(b"", None)
+        return JsonBody(b"", None)
     headers = dict(scope["headers"])
     if met.takes_body:
         _check_media(headers, needed=met.needs_body)
@@ -46,14 +46,14 @@ async def checked_body(scope: Scope, receive: Receive, met: Met, limits: BodyLim
         raise Refused("body-too-large", limit_bytes=limit)
     raw = await read_body(receive, limit, limits.body_timeout_ms)
     if not raw and not met.needs_body:
-        return Body(b"", None)
+        return JsonBody(b"", None)
     if len(raw) > PARSED_AT_ONCE_BYTES:
         value = await asyncio.to_thread(strict_json.parse, raw)
     else:
         value = strict_json.parse(raw)
     if not met.takes_body and value != {}:
         raise Refused("invalid-request", expected="no body")
-    return Body(raw, value)
+    return JsonBody(raw, value)
 
 
 def _check_media(headers: dict[bytes, bytes], *, needed: bool) -> None:

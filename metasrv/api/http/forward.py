@@ -9,10 +9,10 @@ from contextlib import nullcontext
 import httpx
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from keys.model.cluster import Leader
+from keys.model.cluster import LeaderRecord
 from metasrv.api.http.answers import VERSION_HEADER
 from metasrv.service.catalog.reading import is_open
-from metasrv.service.requests.asking import prefer_wait
+from metasrv.service.requests.request_context import prefer_wait
 from metasrv.service.state.state import ServerState
 from metasrv_base.errors import MetaError, Unavailable, Unknown
 from metasrv_base.wire.http import sse
@@ -83,7 +83,9 @@ class Forward:
             return False
         return is_open(self._state, scope["query_string"])
 
-    async def _pass_on(self, leader: Leader, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _pass_on(
+        self, leader: LeaderRecord, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         message = await receive()
         writes, wait_ms = scope["method"] != "GET", _wait_ms(scope)
         request = self._http.build_request(
@@ -161,7 +163,7 @@ def _is_marked(scope: Scope) -> bool:
     return any(name.lower() == MARK.encode() for name, _ in scope["headers"])
 
 
-def _url(leader: Leader, scope: Scope) -> httpx.URL:
+def _url(leader: LeaderRecord, scope: Scope) -> httpx.URL:
     """The path exactly as it came: its escapes have been judged at the door."""
     query = scope["query_string"]
     raw = scope["raw_path"] + (b"?" + query if query else b"")

@@ -7,9 +7,9 @@ from fastapi.responses import StreamingResponse
 
 from metasrv.api.documents.documented import BODY, OF_LEADER, problems
 from metasrv.api.http.answers import answer
-from metasrv.api.http.asked import Server
 from metasrv.api.http.query import Query as NoQuery
 from metasrv.api.http.query import SchemaLeasesQuery, SignOffQuery, WatchQuery
+from metasrv.api.http.request_context import Server
 from metasrv.api.internal.internal import LEADER
 from metasrv.service.catalog import feed
 from metasrv.service.catalog.feed import Start

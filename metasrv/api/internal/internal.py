@@ -6,8 +6,8 @@ from fastapi import APIRouter, Query, Response
 
 from metasrv.api.documents.documented import BODY, problems
 from metasrv.api.http.answers import answer
-from metasrv.api.http.asked import Holder, Server
 from metasrv.api.http.query import Query as NoQuery
+from metasrv.api.http.request_context import Holder, Server
 from metasrv.service.cluster import internal, settings
 from metasrv_base.wire.api.cluster import SettingList
 from metasrv_base.wire.node.nodes import (

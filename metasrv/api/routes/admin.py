@@ -4,8 +4,8 @@ from fastapi import APIRouter, Request, Response
 
 from metasrv.api.documents.documented import problems
 from metasrv.api.http.answers import answer
-from metasrv.api.http.asked import Server
 from metasrv.api.http.metrics import ServerMetrics
+from metasrv.api.http.request_context import Server
 from metasrv_base.errors import Unavailable
 from metasrv_base.wire.api.cluster import Health, VersionBody
 

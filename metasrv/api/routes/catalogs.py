@@ -6,15 +6,15 @@ from fastapi import APIRouter, Query, Request, Response
 
 from metasrv.api.documents.documented import BODY, change, page, read
 from metasrv.api.http.answers import definition_etag, read_answer
-from metasrv.api.http.asked import AskedFor, AskedToDrop, InSchema, Name, Server
+from metasrv.api.http.page_query import freshness, page_query
 from metasrv.api.http.query import PageQuery, ReadQuery
-from metasrv.api.http.shape import changed
-from metasrv.api.http.wanted import freshness, wanted
+from metasrv.api.http.request_context import AskedFor, AskedToDrop, InSchema, Name, Server
+from metasrv.api.http.respond import changed
 from metasrv.service.catalog import listing, tables
 from metasrv.service.ddl import ddl_catalogs
 from metasrv.service.ddl.ddl_schemas import create_schema as wish_to_create
 from metasrv.service.ddl.ddl_schemas import drop_schema as wish_to_drop
-from metasrv.service.requests.changing import change as make
+from metasrv.service.requests.submit_ddl import execute as make
 from metasrv_base.wire.api.tables import (
     CatalogBody,
     CatalogList,
@@ -32,7 +32,7 @@ async def list_catalogs(
     request: Request, state: Server, query: Annotated[PageQuery, Query()]
 ) -> Response:
     """The catalogs, by name."""
-    body, found = await listing.catalogs(state, wanted(request, query))
+    body, found = await listing.catalogs(state, page_query(request, query))
     return read_answer(request, body, found)
 
 
@@ -82,7 +82,7 @@ async def list_schemas(
     request: Request, state: Server, catalog: Name, query: Annotated[PageQuery, Query()]
 ) -> Response:
     """The schemas of a catalog, by name."""
-    body, found = await listing.schemas(state, catalog, wanted(request, query))
+    body, found = await listing.schemas(state, catalog, page_query(request, query))
     return read_answer(request, body, found)
 
 

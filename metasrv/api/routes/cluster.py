@@ -6,8 +6,8 @@ from fastapi import APIRouter, Query, Response
 
 from metasrv.api.documents.documented import problems
 from metasrv.api.http.answers import answer
-from metasrv.api.http.asked import Server
 from metasrv.api.http.query import Query as NoQuery
+from metasrv.api.http.request_context import Server
 from metasrv.service.cluster import cluster
 from metasrv_base.wire.api.cluster import ClusterBody
 

@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import Request
 
 from metasrv.api.documents.documented import problems
-from metasrv.api.documents.shaped import shaped
+from metasrv.api.documents.openapi_fixups import shaped
 from serving.pages import StartPage, pages_router
 
 START = StartPage.of(

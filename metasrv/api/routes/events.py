@@ -6,8 +6,8 @@ from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import StreamingResponse
 
 from metasrv.api.documents.documented import OF_LEADER, problems
-from metasrv.api.http.asked import Server
 from metasrv.api.http.query import Query as NoQuery
+from metasrv.api.http.request_context import Server
 from metasrv.service.procedures import events, procedures
 from metasrv_base.wire.http import sse
 

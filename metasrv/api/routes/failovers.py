@@ -6,9 +6,9 @@ from fastapi import APIRouter, Query, Request, Response
 
 from metasrv.api.documents.documented import BODY, CHANGE, OF_LEADER, problems
 from metasrv.api.http.answers import answer
-from metasrv.api.http.asked import AskedFor, Server
 from metasrv.api.http.query import FailoversQuery
-from metasrv.api.http.shape import failed_over
+from metasrv.api.http.request_context import AskedFor, Server
+from metasrv.api.http.respond import failed_over
 from metasrv.api.routes.procedures import states
 from metasrv.service.cluster import failovers
 from metasrv.service.cluster.failover_plan import FAILOVERS

@@ -6,13 +6,13 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from metasrv.api.documents.documented import BODY, OF_TABLE, change, read
 from metasrv.api.http.answers import read_answer
-from metasrv.api.http.asked import AskedFor, AskedToDropElement, OfTable, Server
+from metasrv.api.http.page_query import freshness
 from metasrv.api.http.query import ReadQuery
-from metasrv.api.http.shape import changed
-from metasrv.api.http.wanted import freshness
+from metasrv.api.http.request_context import AskedFor, AskedToDropElement, OfTable, Server
+from metasrv.api.http.respond import changed
 from metasrv.api.routes.tables import TABLE
 from metasrv.service.ddl import ddl_indexes
-from metasrv.service.requests.changing import change as make
+from metasrv.service.requests.submit_ddl import execute as make
 from metasrv_base.wire.api.tables import IndexBody, IndexList, IndexSpec
 
 INDEXES = TABLE + "/indexes"

@@ -15,11 +15,11 @@ from metasrv.api.documents.documented import (
     read,
 )
 from metasrv.api.http.answers import answer, read_answer
-from metasrv.api.http.asked import AskedFor, Server
+from metasrv.api.http.page_query import freshness, page_query
 from metasrv.api.http.query import Query as NoQuery
 from metasrv.api.http.query import ReadQuery, RegionsQuery
-from metasrv.api.http.shape import failed_over
-from metasrv.api.http.wanted import freshness, wanted
+from metasrv.api.http.request_context import AskedFor, Server
+from metasrv.api.http.respond import failed_over
 from metasrv.service.cluster import cordons, decommissions, nodes, rebinding
 from metasrv.service.cluster.nodes import RegionFilter
 from metasrv_base.wire.api.cluster import (
@@ -118,7 +118,7 @@ async def list_regions(
 ) -> Response:
     """The regions of living tables, by id."""
     only = RegionFilter(query.node, query.table)
-    body, found = await nodes.regions(state, wanted(request, query), only)
+    body, found = await nodes.regions(state, page_query(request, query), only)
     return read_answer(request, body, found)
 
 

@@ -6,10 +6,10 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from metasrv.api.documents.documented import OF_LEADER, problems
 from metasrv.api.http.answers import answer, etag_matches
-from metasrv.api.http.asked import Server, Wait
 from metasrv.api.http.query import ProceduresQuery
 from metasrv.api.http.query import Query as NoQuery
-from metasrv.api.http.shape import RETRY_AFTER_S, preference_applied
+from metasrv.api.http.request_context import Server, Wait
+from metasrv.api.http.respond import RETRY_AFTER_S, preference_applied
 from metasrv.service.procedures import procedures
 from metasrv.service.procedures.procedure_list import Filter, ListWanted, listed
 from metasrv.service.procedures.procedures import Shown

@@ -3,10 +3,10 @@
 from fastapi import APIRouter, Response
 
 from metasrv.api.documents.documented import BODY, change
-from metasrv.api.http.asked import AskedFor, Server
-from metasrv.api.http.shape import changed
+from metasrv.api.http.request_context import AskedFor, Server
+from metasrv.api.http.respond import changed
 from metasrv.service.ddl import purges
-from metasrv.service.requests.changing import change as make
+from metasrv.service.requests.submit_ddl import execute as make
 from metasrv_base.wire.api.changes import PurgeRequest
 
 router = APIRouter(prefix="/v1", tags=["tables"])

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query, Response
 
 from metasrv.api.documents.documented import BODY, LEADER, QUERY, problems
 from metasrv.api.http.answers import answer
-from metasrv.api.http.asked import AskedFor, Server
 from metasrv.api.http.query import Query as NoQuery
+from metasrv.api.http.request_context import AskedFor, Server
 from metasrv.service.cluster import settings
 from metasrv_base.wire.api.cluster import (
     MaintenanceBody,

@@ -8,12 +8,12 @@ from pydantic import Field
 
 from metasrv.api.documents.documented import BODY, LEADER, OF_LEADER, Responses, problems
 from metasrv.api.http.answers import answer
-from metasrv.api.http.asked import Principal, Server, Wait
 from metasrv.api.http.query import PAGE_SIZE, PAGE_SIZE_MAX, Flag, Whole
 from metasrv.api.http.query import Query as NoQuery
+from metasrv.api.http.request_context import Principal, Server, Wait
 from metasrv.service.procedures import procedures, steering
 from metasrv.service.procedures.procedures import Shown
-from metasrv.service.requests.asking import ANONYMOUS
+from metasrv.service.requests.request_context import ANONYMOUS
 from metasrv_base.wire.api.control import LockList, PoisonBody, PoisonList, ThrottleRequest
 from metasrv_base.wire.api.procedures import ProcedureBody
 from procedures.engine.control import Command, Control

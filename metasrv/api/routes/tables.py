@@ -6,14 +6,14 @@ from fastapi import APIRouter, Query, Request, Response
 
 from metasrv.api.documents import table_answers
 from metasrv.api.http.answers import read_answer
-from metasrv.api.http.asked import AskedFor, InSchema, OfTable, Server
+from metasrv.api.http.page_query import freshness, page_query
 from metasrv.api.http.query import ReadQuery, TablesQuery, Whole
-from metasrv.api.http.shape import changed
-from metasrv.api.http.wanted import freshness, wanted
+from metasrv.api.http.request_context import AskedFor, InSchema, OfTable, Server
+from metasrv.api.http.respond import changed
 from metasrv.service.bodies.shapes import dropped_etag, route_etag, table_etag
 from metasrv.service.catalog import listing, tables
 from metasrv.service.ddl import ddl_check, ddl_create, ddl_import, ddl_tables
-from metasrv.service.requests.changing import change as make
+from metasrv.service.requests.submit_ddl import execute as make
 from metasrv_base.wire.api.changes import (
     AlterRequest,
     RenameRequest,
@@ -35,7 +35,7 @@ async def list_tables(
 ) -> Response:
     """The tables of a schema, by name."""
     body, found = await listing.tables(
-        state, schema, wanted(request, query), query.prefix, query.include_dropped
+        state, schema, page_query(request, query), query.prefix, query.include_dropped
     )
     return read_answer(request, body, found)
 

@@ -5,12 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Response
 
 from metasrv.api.documents.documented import LEADER, OF_TABLE, Responses, problems
-from metasrv.api.http.asked import OfTable, Server, Wait
+from metasrv.api.http.request_context import OfTable, Server, Wait
 from metasrv.api.routes.steering import Steered, cancel_procedure
 from metasrv.api.routes.tables import TABLE
 from metasrv.service.ddl import undrops
 from metasrv_base.wire.api.procedures import ProcedureBody
-from procedures.elements.moves import What
+from procedures.elements.element_targets import What
 
 router = APIRouter(prefix="/v1", tags=["tables"])
 ElementName = Annotated[str, Path()]

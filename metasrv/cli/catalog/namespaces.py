@@ -14,7 +14,7 @@ from metasrv.sdk.sync import Client
 from metasrv_base.wire.api.tables import CatalogBody, SchemaBody
 
 
-class Resource(Protocol):
+class NamespaceClient(Protocol):
     """As much of the SDK as is asked."""
 
     def create(
@@ -35,7 +35,7 @@ class Namespace:
     """What a drop without --cascade asks to be gone, as `schema`."""
     argument: str
     """Help of its name."""
-    of: Callable[[Client], Resource]
+    of: Callable[[Client], NamespaceClient]
 
 
 def commands(one: Namespace) -> typer.Typer:

@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from serving.begin import program
+from serving.launch import program
 
 settings = {
     "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True},

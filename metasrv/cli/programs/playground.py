@@ -8,9 +8,9 @@ import typer
 
 from metasrv.cli.options import AsJson, told
 from metasrv.cli.output import show_facts, show_json
-from metasrv.cli.progress import Bar, bar
+from metasrv.cli.progress import ProgressBar, bar
 from metasrv.playground.main import run
-from metasrv.playground.plan import KEY_PREFIX, Settings
+from metasrv.playground.plan import KEY_PREFIX, PlaygroundOptions
 from metasrv.playground.playground import Playground
 
 
@@ -35,7 +35,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
 ) -> None:
     """Start etcd, metasrvs, datanodes and frontends; stop them all when this is stopped."""
     urls = tuple(url.strip() for url in (etcd or "").split(",") if url.strip())
-    settings = Settings(
+    settings = PlaygroundOptions(
         data_dir=data_dir.resolve(),
         metasrvs=metasrvs,
         datanodes=datanodes,
@@ -56,7 +56,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
 class _Up:
     """What is said while it starts and when it is up."""
 
-    def __init__(self, settings: Settings, shown: Bar, as_json: bool) -> None:
+    def __init__(self, settings: PlaygroundOptions, shown: ProgressBar, as_json: bool) -> None:
         own = 0 if settings.etcd else 1
         self._total = own + settings.metasrvs + settings.datanodes + settings.frontends
         self._ready = 0

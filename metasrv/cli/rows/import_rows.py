@@ -72,7 +72,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     bulk = bulk or file.is_dir()
     if bulk and insert:
         raise typer.BadParameter("--bulk takes no --insert")
-    source = Input(file, dialect_of(file, null or [], encoding))
+    source = ImportFile(file, dialect_of(file, null or [], encoding))
     with service(metasrv, as_json) as client:
         is_made = create and _create(client, name, source, (key or [], partitions), as_json)
         with _undone(client, name) if is_made else nullcontext():
@@ -94,7 +94,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class ImportFile:
     file: Path
     dialect: Dialect
 
@@ -109,7 +109,7 @@ def dialect_of(file: Path, nulls: list[str], encoding: str) -> Dialect:
         raise typer.BadParameter(f"{encoding} is no encoding: {known}") from error
 
 
-def infer(name: str, source: Input, key: list[str], partitions: int) -> TableSpec:
+def infer(name: str, source: ImportFile, key: list[str], partitions: int) -> TableSpec:
     """Raises Refused."""
     with row_file(first_of(source.file), None, source.dialect) as found:
         return infer_spec(TableName.parse(name).table, found.schema, key, partitions)
@@ -137,7 +137,7 @@ def _import(client: Client, name: str, file: Path, as_json: bool) -> None:
 
 
 def _create(
-    client: Client, name: str, source: Input, given: tuple[list[str], int], as_json: bool
+    client: Client, name: str, source: ImportFile, given: tuple[list[str], int], as_json: bool
 ) -> bool:
     """Whether it was made: one of that name that is there is loaded into as it is."""
     spec = infer(name, source, *given)
@@ -172,7 +172,7 @@ def _undone(client: Client, name: str) -> Iterator[None]:
             typer.echo(f"{said} (metasrv table undrop {name} brings it back)", err=True)
 
 
-def _load(table: Table, source: Input, batch_rows: int, op: LoadOp) -> LoadResult:
+def _load(table: Table, source: ImportFile, batch_rows: int, op: LoadOp) -> LoadResult:
     words, done = f"import {source.file.name}", 0
     with row_file(source.file, table.schema(), source.dialect) as found, bar(words) as shown:
 

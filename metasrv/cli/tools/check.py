@@ -14,8 +14,8 @@ import typer
 from pydantic import BaseModel, ConfigDict, ValidationError
 from rich.console import Console
 
-from metasrv.check.eyes import RealEyes
-from metasrv.check.look import Checked, check
+from metasrv.check.collect import Checked, check
+from metasrv.check.inspector import RealEyes
 from metasrv.check.rule import Severity
 from metasrv.check.rules import RULES
 from metasrv.cli.options import token_of
@@ -41,7 +41,7 @@ Access = Mapping[str, Path | str | None]
 """What StoreAccess is told beside the endpoints."""
 
 
-class Playground(BaseModel):
+class PlaygroundDocument(BaseModel):
     """What `playground.json` says that matters here."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -111,10 +111,10 @@ def target_of(
     access: Access = MappingProxyType({}),
 ) -> Target:
     """Flags before the file. Raises ValueError if nothing says where etcd is."""
-    known = Playground(etcd=[], key_prefix=PREFIX, metasrv=[])
+    known = PlaygroundDocument(etcd=[], key_prefix=PREFIX, metasrv=[])
     if playground is not None:
         try:
-            known = Playground.model_validate_json(playground.read_bytes())
+            known = PlaygroundDocument.model_validate_json(playground.read_bytes())
         except ValidationError as error:
             raise ValueError(f"{playground}: {error.error_count()} errors") from error
     endpoints = tuple(etcd) or tuple(known.etcd)

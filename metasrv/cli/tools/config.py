@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from metasrv.cli.output import show_json, show_table
-from metasrv_base.settings_list import Setting, in_effect, settings_of, table_of
+from metasrv_base.settings_list import SettingFlag, in_effect, settings_of, table_of
 
 PROGRAMS = {
     "datanode": "dataplane.datanode.settings",
@@ -21,14 +21,14 @@ PROGRAMS = {
 HEAD = ("flag", "environment", "value", "source", "unit", "meaning")
 
 
-class Form(StrEnum):
+class ConfigFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
 
 
 def command(
-    form: Annotated[Form, typer.Option("--format", help="For people, or for programs.")] = (
-        Form.TABLE
+    form: Annotated[ConfigFormat, typer.Option("--format", help="For people, or for programs.")] = (
+        ConfigFormat.TABLE
     ),
     config: Annotated[
         Path | None, typer.Option(help="A TOML file, as the programs take it.", dir_okay=False)
@@ -40,7 +40,7 @@ def command(
         programs |= {name: of_program(name, config) for name in PROGRAMS}
     except (ValueError, TypeError, OSError) as error:
         raise typer.BadParameter(f"{config}: {error}") from error
-    if form is Form.JSON:
+    if form is ConfigFormat.JSON:
         show_json({name: [one._asdict() for one in found] for name, found in programs.items()})
         return
     for name, found in programs.items():
@@ -49,21 +49,21 @@ def command(
         typer.echo("")
 
 
-def of_server(toml: Path | None = None) -> list[Setting]:
+def of_server(toml: Path | None = None) -> list[SettingFlag]:
     from metasrv.program.config import ServerConfig
 
     settings = settings_of(ServerConfig, str(ServerConfig.model_config.get("env_prefix")))
     return in_effect(settings, table_of(toml, "server"), os.environ)
 
 
-def of_program(name: str, toml: Path | None = None) -> list[Setting]:
+def of_program(name: str, toml: Path | None = None) -> list[SettingFlag]:
     """Asked of the program itself: the planes do not know each other."""
     argv = [sys.executable, "-m", PROGRAMS[name], *([str(toml)] if toml else [])]
     said = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
-    return [Setting(**row) for row in json.loads(said)]
+    return [SettingFlag(**row) for row in json.loads(said)]
 
 
-def _row(setting: Setting) -> tuple[object, ...]:
+def _row(setting: SettingFlag) -> tuple[object, ...]:
     value = "(required)" if setting.required and setting.value is None else _shown(setting.value)
     source = setting.source if value != "(required)" else ""
     return (setting.flag, setting.variable, value, source, setting.unit, setting.meaning)

@@ -6,7 +6,7 @@ from typing import TypedDict, Unpack, cast
 from urllib.parse import urlencode
 
 from metasrv.sdk.control.procedure import OnProgress
-from metasrv.sdk.control.service import PAGE, ChangeOptions, Params, Service
+from metasrv.sdk.control.service import PAGE, ChangeOptions, ControlService, Params
 from metasrv.sdk.control.tables import model_of
 from metasrv_base.wire.api.cluster import (
     ClusterBody,
@@ -63,7 +63,7 @@ class ProcedureFilters(TypedDict, total=False):
 class Procedures:
     """`client.procedures`."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: ControlService) -> None:
         self._service = service
 
     async def get(self, procedure_id: str) -> ProcedureBody:
@@ -123,7 +123,7 @@ class Procedures:
 class Failovers:
     """`client.failovers`."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: ControlService) -> None:
         self._service = service
 
     async def start(
@@ -141,7 +141,7 @@ class Failovers:
 class NodeBook:
     """`client.nodes`."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: ControlService) -> None:
         self._service = service
 
     async def get(self, node_id: str) -> NodeBody:
@@ -202,7 +202,7 @@ class NodeBook:
 class Regions:
     """`client.regions`. Ids are decimal strings."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: ControlService) -> None:
         self._service = service
 
     async def get(self, region_id: str) -> RegionBody:
@@ -217,7 +217,7 @@ class Regions:
 class Cluster:
     """`client.cluster`."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: ControlService) -> None:
         self._service = service
 
     async def get(self) -> ClusterBody:
@@ -249,7 +249,7 @@ class Cluster:
 class Settings:
     """`client.settings`."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: ControlService) -> None:
         self._service = service
 
     async def get(self, name: str) -> SettingBody:
@@ -267,7 +267,9 @@ class Settings:
         return answer.body(SettingBody)
 
 
-async def _newest(service: Service, path: str, filters: Params, limit: int) -> list[ProcedureBody]:
+async def _newest(
+    service: ControlService, path: str, filters: Params, limit: int
+) -> list[ProcedureBody]:
     found: list[ProcedureBody] = []
     pages = service.pages(ProcedureList, path, {**filters, "page_size": min(limit, PAGE)})
     async for page in pages:

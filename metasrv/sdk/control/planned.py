@@ -1,7 +1,7 @@
 """What a change with `dry_run=True` comes to: its plan, raised, since nothing was changed."""
 
 from metasrv_base.wire.api.plans import PlanBody, PlansBody
-from metasrv_base.wire.http.client import Answer
+from metasrv_base.wire.http.client import HttpAnswer
 
 
 class Planned(Exception):  # not an error: nothing went wrong
@@ -12,7 +12,7 @@ class Planned(Exception):  # not an error: nothing went wrong
         self.plans = plans
 
     @classmethod
-    def of(cls, answer: Answer) -> "Planned":
+    def of(cls, answer: HttpAnswer) -> "Planned":
         document = answer.json()
         several = isinstance(document, dict) and "plans" in document
         return cls(tuple(answer.body(PlansBody).plans) if several else (answer.body(PlanBody),))

@@ -21,7 +21,7 @@ from metasrv_base.wire.api.cluster import ClusterBody, RegionList
 from metasrv_base.wire.api.control import LockList
 from metasrv_base.wire.api.procedures import ProcedureBody, ProcedureList
 from metasrv_base.wire.api.tables import CatalogList, SchemaList, TableList
-from metasrv_base.wire.http.client import Answer, HttpClient
+from metasrv_base.wire.http.client import HttpAnswer, HttpClient
 
 M = TypeVar("M", bound=BaseModel)
 P = TypeVar("P", CatalogList, SchemaList, TableList, RegionList, ProcedureList, LockList)
@@ -70,7 +70,7 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DoneChange:
     """A change that is done."""
 
     document: Any
@@ -79,7 +79,7 @@ class Change:
     """The one that was followed; None: the answer was final."""
 
 
-class Service:
+class ControlService:
     """One session: what it wrote it reads, whichever server answers."""
 
     def __init__(self, http: HttpClient, rng: Rng, *, patience_ms: int) -> None:
@@ -130,16 +130,16 @@ class Service:
         body: object = None,
         params: Params | None = None,
         **options: Unpack[ChangeOptions],
-    ) -> Change:
+    ) -> DoneChange:
         """Done when it returns. Raises what the service said, or what ended the procedure."""
         until = asyncio.get_running_loop().time() + options.get("wait_s", DEFAULT_WAIT_S)
         asked = Asking(method, path, body, params or {})
         answer = await self._send(asked, until, options)
         if answer.status != 202:
-            return Change(self._noted(answer.json()) if answer.content else None, None)
+            return DoneChange(self._noted(answer.json()) if answer.content else None, None)
         procedure = answer.body(ProcedureBody)
         followed = await self._follow(procedure, until, options)
-        return Change(None, followed)
+        return DoneChange(None, followed)
 
     async def ask(
         self,
@@ -148,7 +148,7 @@ class Service:
         body: object = None,
         params: Params | None = None,
         **options: Unpack[ChangeOptions],
-    ) -> Answer:
+    ) -> HttpAnswer:
         """A change whose answer is taken as it comes, 202 too: nothing is followed."""
         until = asyncio.get_running_loop().time() + options.get("wait_s", DEFAULT_WAIT_S)
         return await self._send(Asking(method, path, body, params or {}), until, options)
@@ -166,11 +166,11 @@ class Service:
 
     # -- inside
 
-    async def _read(self, path: str, params: Params, wait_s: int = 0, etag: str = "") -> Answer:
+    async def _read(self, path: str, params: Params, wait_s: int = 0, etag: str = "") -> HttpAnswer:
         headers = {"prefer": f"wait={wait_s}"} if wait_s else {}
         if etag:
             headers["if-none-match"] = etag
-        answer: Answer | None = None
+        answer: HttpAnswer | None = None
         until = asyncio.get_running_loop().time() + self._patience_ms / 1000
         async for attempt in attempts(until, self._rng, SERVICE_BACKOFF, may_ask_again):
             with attempt:
@@ -185,7 +185,7 @@ class Service:
         assert answer is not None
         return answer
 
-    async def _send(self, asked: Asking, until: float, options: ChangeOptions) -> Answer:
+    async def _send(self, asked: Asking, until: float, options: ChangeOptions) -> HttpAnswer:
         most_s = WATCH_S if "on_progress" in options else WAIT_S_MAX
         wait_s = int(min(most_s, options.get("wait_s", DEFAULT_WAIT_S)))
         headers = {
@@ -200,7 +200,7 @@ class Service:
         if dry_run := options.get("dry_run", False):
             params["dry_run"] = "true"
         patient = asyncio.get_running_loop().time() + self._patience_ms / 1000
-        answer: Answer | None = None
+        answer: HttpAnswer | None = None
         async for attempt in attempts(
             min(until, patient), self._rng, SERVICE_BACKOFF, may_ask_again
         ):

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, Unpack
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from metasrv.sdk.control.names import SchemaName, TableName
-from metasrv.sdk.control.service import Change, ChangeOptions, Service
+from metasrv.sdk.control.service import ChangeOptions, ControlService, DoneChange
 from metasrv_base.errors import Refused
 from metasrv_base.wire.api.changes import (
     AlterOperation,
@@ -44,7 +44,7 @@ Spec = TableSpec | Mapping[str, Any]
 class Tables:
     """`client.tables`. Names are `flights`, `public.flights` or `main.public.flights`."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: ControlService) -> None:
         self._service = service
 
     async def create(
@@ -174,7 +174,7 @@ class Tables:
         """Where its regions are."""
         return await self._service.read_catalog(RouteBody, f"{TableName.parse(name).path}/route")
 
-    async def _after(self, done: Change, name: TableName) -> TableBody:
+    async def _after(self, done: DoneChange, name: TableName) -> TableBody:
         """The table as the change left it, or as it is by now."""
         if done.document is not None:
             return model_of(TableBody, done.document)
@@ -187,7 +187,7 @@ class Tables:
 class Indexes:
     """`client.indexes`, of a table by its name."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: ControlService) -> None:
         self._service = service
 
     async def create(
@@ -216,7 +216,7 @@ class Indexes:
         path = f"{indexes_path(table)}/{name}/validate"
         return await self._made(table, name, await self._service.change("POST", path, **options))
 
-    async def _made(self, table: str, name: str, done: Change) -> IndexBody:
+    async def _made(self, table: str, name: str, done: DoneChange) -> IndexBody:
         if done.document is not None:
             return model_of(IndexBody, done.document)
         found = await self.get(table, name)
@@ -255,7 +255,7 @@ def indexes_path(table: str) -> str:
 class Schemas:
     """`client.schemas`. Names are `public` or `main.public`."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: ControlService) -> None:
         self._service = service
 
     async def create(
@@ -288,7 +288,7 @@ class Schemas:
 class Catalogs:
     """`client.catalogs`."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: ControlService) -> None:
         self._service = service
 
     async def create(

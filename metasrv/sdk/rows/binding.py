@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from metasrv.sdk.control.names import TableName
-from metasrv.sdk.control.service import Service
+from metasrv.sdk.control.service import ControlService
 from metasrv_base.errors import NotFound, Unavailable, Unknown
 from metasrv_base.rows.layout import Layout
 from metasrv_base.wire.api.tables import RegionRouteBody, TableBody
@@ -30,7 +30,7 @@ class Bound:
 class Binding:
     """Bound by name at first touch, then by id: a rename does not reach it, a drop ends it."""
 
-    def __init__(self, service: Service, name: TableName) -> None:
+    def __init__(self, service: ControlService, name: TableName) -> None:
         self.service = service
         self.name = name
         self._bound: Bound | None = None

@@ -13,15 +13,15 @@ from typing import TypedDict, Unpack
 
 import httpx
 
-from metasrv.sdk.control.service import Service
-from metasrv.sdk.rows.copies import Copies
+from metasrv.sdk.control.service import ControlService
+from metasrv.sdk.rows.attempts import Copies
 from metasrv.sdk.rows.spread import Spread
 from metasrv_base.errors import Conflict, MetaError, Unavailable, Unknown
 from metasrv_base.rng import Rng
 from metasrv_base.rows.retry import REGION_BACKOFF, attempts
 from metasrv_base.wire.frontend.holders import SchemaLeaseList
-from metasrv_base.wire.http.client import Answer, HttpClient
-from metasrv_base.wire.http.kept import KeptTransport
+from metasrv_base.wire.http.client import HttpAnswer, HttpClient
+from metasrv_base.wire.http.pooled_transport import KeptTransport
 
 TRY_MS = 12_000
 """How long one may be silent: longer than a transaction is, so that its own word is heard."""
@@ -33,7 +33,7 @@ LOOK_S_MAX = 3.0
 """For a look: what is known may still do."""
 
 
-class Sent(TypedDict, total=False):
+class RequestArgs(TypedDict, total=False):
     """Keyword arguments of a request, as metasrv_base/wire/http/client.py has them."""
 
     json: object
@@ -47,7 +47,7 @@ class Frontends:
 
     def __init__(
         self,
-        service: Service,
+        service: ControlService,
         rng: Rng,
         transport: httpx.AsyncBaseTransport | None = None,
         token: str | None = None,
@@ -75,14 +75,14 @@ class Frontends:
         return self._versions.get(table_id, 0)
 
     async def ask(
-        self, method: str, path: str, until: float, copies: Copies, **sent: Unpack[Sent]
-    ) -> Answer:
+        self, method: str, path: str, until: float, copies: Copies, **sent: Unpack[RequestArgs]
+    ) -> HttpAnswer:
         """Of the first that gives an answer; again and again until *until*, of the loop's clock.
 
         Give a key with what is not repeatable by nature. Raises what was said last, and notes in
         *copies* if one was perhaps done.
         """
-        found: list[Answer] = []
+        found: list[HttpAnswer] = []
         async for attempt in attempts(until, self._rng, REGION_BACKOFF, _again):
             with attempt:
                 try:
@@ -97,7 +97,7 @@ class Frontends:
 
     # -- inside
 
-    async def _send(self, method: str, path: str, until: float, sent: Sent) -> Answer:
+    async def _send(self, method: str, path: str, until: float, sent: RequestArgs) -> HttpAnswer:
         await self._look()
         now = asyncio.get_running_loop().time()
         order = self._spread.order(now)

@@ -13,12 +13,12 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 
 from metasrv.sdk.rows.binding import Bound
-from metasrv.sdk.rows.through import Through
+from metasrv.sdk.rows.via_frontend import Through
 from metasrv_base.concurrency.fanout import fan_out
 from metasrv_base.errors import MetaError, Refused
 from metasrv_base.rows.outcome import RegionOutcome, settle
 from metasrv_base.rows.places import moved
-from metasrv_base.rows.split import Part, newest_of_each_key
+from metasrv_base.rows.split import RegionPart, newest_of_each_key
 from metasrv_base.rows.statement_ids import StatementKey
 
 LoadOp = Literal["insert", "upsert"]
@@ -117,7 +117,7 @@ class Load:
             if waiting and not self._has_failed:
                 await queues[number].put(_joined(waiting))
 
-    def _next_parts(self, batches: Iterator[pa.RecordBatch]) -> list[Part] | None:
+    def _next_parts(self, batches: Iterator[pa.RecordBatch]) -> list[RegionPart] | None:
         try:
             batch = next(batches, None)
         except pa.ArrowException as error:
@@ -136,7 +136,7 @@ class Load:
                 continue  # takes what is left out of the way of the reader
             if self.plan.op == "upsert":
                 rows = await asyncio.to_thread(newest_of_each_key, rows)
-            part = Part(number, rows)
+            part = RegionPart(number, rows)
             key = self.plan.new_key()
             outcome = await self.plan.through.put(self.bound, part, self.plan.op, key)
             self.outcomes.append(outcome)

@@ -14,8 +14,8 @@ from metasrv.sdk.rows.binding import Binding, Bound
 from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable, Unknown
 from metasrv_base.rng import Rng
 from metasrv_base.rows.convert import to_users
-from metasrv_base.rows.layout import Column
-from metasrv_base.rows.nodes import Nodes, has_more
+from metasrv_base.rows.layout import LayoutColumn
+from metasrv_base.rows.nodes import NodePools, has_more
 from metasrv_base.rows.retry import REGION_BACKOFF, at_the_end, attempts, may_send_again
 from metasrv_base.wire.api.tables import RegionRouteBody
 from metasrv_base.wire.node.batches import ScanRows
@@ -32,12 +32,12 @@ PAGE_S = 60.0
 @dataclass(frozen=True, slots=True)
 class RegionScan:
     binding: Binding
-    nodes: Nodes
+    nodes: NodePools
     rng: Rng
     page_s: float = PAGE_S
 
     async def pages(
-        self, bound: Bound, number: int, columns: Sequence[Column]
+        self, bound: Bound, number: int, columns: Sequence[LayoutColumn]
     ) -> AsyncGenerator[pa.RecordBatch, None]:
         """Live rows of one region in key order. Each answer has a deadline of its own.
 
@@ -54,7 +54,7 @@ class RegionScan:
             first = page.column("_key")[-1].as_py().hex() + "00"
 
     async def _page(
-        self, bound: Bound, number: int, columns: Sequence[Column], first: str | None
+        self, bound: Bound, number: int, columns: Sequence[LayoutColumn], first: str | None
     ) -> pa.Table:
         until = asyncio.get_running_loop().time() + self.page_s
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from metasrv.sdk.rows.binding import Binding, Bound
 from metasrv.sdk.rows.frontends import Frontends
-from metasrv.sdk.rows.through import Through
-from metasrv.sdk.rows.wanted import Wanted
+from metasrv.sdk.rows.rows_query import RowsQuery
+from metasrv.sdk.rows.via_frontend import Through
 from metasrv_base.clock import Clock, SystemClock
 from metasrv_base.concurrency.fanout import fan_out
 from metasrv_base.errors import Conflict, Refused
@@ -82,22 +82,22 @@ class AsyncRows:
         Rows of one region are taken together or not at all; whenever less than all were applied
         the error has `regions`, with what each did (metasrv_base/rows/outcome.py).
         """
-        return await self._write(Wanted("insert", rows), options)
+        return await self._write(RowsQuery("insert", rows), options)
 
     async def upsert(self, rows: Rows, **options: Unpack[StatementOptions]) -> WriteResult:
         """Rows, new or in the place of those with their keys."""
-        return await self._write(Wanted("upsert", rows), options)
+        return await self._write(RowsQuery("upsert", rows), options)
 
     async def update(self, rows: Rows, **options: Unpack[StatementOptions]) -> WriteResult:
         """Rows that are there: what is named changes, in all of them the same columns. Conflict
         `row-missing` if one is not."""
-        return await self._write(Wanted("update", rows), options)
+        return await self._write(RowsQuery("update", rows), options)
 
     async def delete(
         self, keys: Iterable[KeyLike], **options: Unpack[StatementOptions]
     ) -> WriteResult:
         """By primary key; a key without a row is fine."""
-        return await self._write(Wanted("delete", (), list(keys)), options)
+        return await self._write(RowsQuery("delete", (), list(keys)), options)
 
     async def get(
         self, key: KeyLike, **options: Unpack[StatementOptions]
@@ -180,7 +180,7 @@ class AsyncRows:
 
     # -- inside
 
-    async def _write(self, wanted: Wanted, options: StatementOptions) -> WriteResult:
+    async def _write(self, wanted: RowsQuery, options: StatementOptions) -> WriteResult:
         return await self._through.write(wanted, self._key(options), _until(options))
 
     async def _by_newest(self, until: float, read: Callable[[Bound], Awaitable[T]]) -> T:

@@ -12,7 +12,7 @@ from metasrv.sdk.rows.rows import AsyncRows
 from metasrv_base.clock import Clock
 from metasrv_base.errors import Refused
 from metasrv_base.rng import Rng
-from metasrv_base.rows.nodes import Nodes
+from metasrv_base.rows.nodes import NodePools
 from metasrv_base.wire.limits import BATCH_ROWS_MAX
 
 LOAD_OPS: Sequence[LoadOp] = ("insert", "upsert")
@@ -27,7 +27,7 @@ class AsyncTable(AsyncRows):
         self,
         binding: Binding,
         frontends: Frontends,
-        nodes: Nodes,
+        nodes: NodePools,
         rng: Rng,
         clock: Clock | None = None,
     ) -> None:

@@ -17,13 +17,13 @@ from metasrv_base.wire.api.procedures import (
 )
 from metasrv_base.wire.problem.problems import KINDS, detail_of, safe
 from procedures.context import Live
+from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Control, State, allowed
-from procedures.engine.entry import Entry
 from procedures.kinds.tables.undrop_table import UNDROP_TABLE
 
 
 def living_body(
-    procedure: str, entry: Entry, now_ms: int, children: Iterable[str] = ()
+    procedure: str, entry: ActiveProcedure, now_ms: int, children: Iterable[str] = ()
 ) -> ProcedureBody:
     """*children*: those that are not over."""
     record, live = entry.held.record, entry.live
@@ -74,7 +74,7 @@ def ended_body(procedure: str, history: ProcedureHistory) -> ProcedureBody:
     )
 
 
-def procedure_etag(found: Entry | ProcedureHistory) -> str:
+def procedure_etag(found: ActiveProcedure | ProcedureHistory) -> str:
     """Moves whenever what is shown does, but for clocks that merely run."""
     if isinstance(found, ProcedureHistory):
         return f'"{found.outcome.value}"'
@@ -143,7 +143,7 @@ def _progress(live: Live, now_ms: int) -> ProgressBody | None:
     )
 
 
-def _waiting(entry: Entry, record: ProcedureRecord) -> tuple[WaitingBody, ...]:
+def _waiting(entry: ActiveProcedure, record: ProcedureRecord) -> tuple[WaitingBody, ...]:
     since = time_of(record.submitted_at_ms)
     locks = [
         WaitingBody(kind="lock", holder=blocked.by, key=blocked.key, since=since)
@@ -169,7 +169,7 @@ def _waiting(entry: Entry, record: ProcedureRecord) -> tuple[WaitingBody, ...]:
     )
 
 
-def _living_error(entry: Entry, record: ProcedureRecord) -> ProcedureError | None:
+def _living_error(entry: ActiveProcedure, record: ProcedureRecord) -> ProcedureError | None:
     if entry.parked is not None:
         return ProcedureError(code="internal", detail=entry.parked)
     if record.error is None and entry.live.last_error is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from zlib import crc32
 
-from keys.catalog.catalog import Table
+from keys.catalog.catalog import CatalogTable
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.tables import (
     Column,
@@ -55,7 +55,7 @@ def time_of(wall_ms: int) -> str:
     return instant_text(wall_ms, "ms")
 
 
-def table_body(table: Table, catalog_version: int, addresses: Addresses) -> TableBody:
+def table_body(table: CatalogTable, catalog_version: int, addresses: Addresses) -> TableBody:
     info = table.info
     names = {column.id: column.name for column in info.columns}
     return TableBody(
@@ -144,7 +144,7 @@ def route_body(route: TableRoute, addresses: Addresses) -> RouteBody:
     )
 
 
-def summary(table: Table) -> TableSummary:
+def summary(table: CatalogTable) -> TableSummary:
     info: TableInfo = table.info
     return TableSummary(
         id=info.table_id,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from keys.model.transitions import Shift, Transition
+from keys.model.transitions import ElementChange, Transition
 from metasrv.service.bodies.shapes import time_of
 from metasrv_base.wire.api.transitions import LateBody, ShiftBody, TransitionBody
 
@@ -32,6 +32,6 @@ def transition_body(one: Transition) -> TransitionBody:
     )
 
 
-def shift_body(shift: Shift) -> ShiftBody:
+def shift_body(shift: ElementChange) -> ShiftBody:
     facts: dict[str, Any] = shift.model_dump()
     return ShiftBody(**facts)

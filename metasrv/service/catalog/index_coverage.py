@@ -1,19 +1,19 @@
 """How far the filling of an index has come, read from the procedure's record: on any server."""
 
-from keys.catalog.catalog import Table
+from keys.catalog.catalog import CatalogTable
 from keys.model.records import ProcedureHistory, ProcedureKey, ProcedureRecord
 from keys.store.readable import readable, untold
 from keys.store.scan import scan
 from metasrv.service.state.state import ServerState
 from metasrv_base.wire.api.coverage import IndexCoverage, IndexDuplicates, RegionCoverage
-from procedures.elements.reorg import Reorg, stage_of
+from procedures.elements.reorg import IndexReorg, stage_of
 from procedures.kinds.alter.alter_table import AlterTable
 from procedures.kinds.alter.index_kinds import CREATE_INDEX, VALIDATE_INDEX
 
 FILLING = frozenset({CREATE_INDEX.name, VALIDATE_INDEX.name})
 
 
-async def coverages(state: ServerState, table: Table) -> dict[int, IndexCoverage]:
+async def coverages(state: ServerState, table: CatalogTable) -> dict[int, IndexCoverage]:
     """Of the indexes of *table* that are being filled, by id."""
     found, _ = await scan(state.kv, ProcedureKey.under(), deadline_ms=state.facts.store_deadline_ms)
     covered = {}
@@ -26,7 +26,7 @@ async def coverages(state: ServerState, table: Table) -> dict[int, IndexCoverage
     return covered
 
 
-def coverage_of(procedure: str, reorg: Reorg, table: Table) -> IndexCoverage:
+def coverage_of(procedure: str, reorg: IndexReorg, table: CatalogTable) -> IndexCoverage:
     regions = table.route.region_routes
     return IndexCoverage(
         procedure_id=procedure,

@@ -5,13 +5,13 @@ from heapq import merge, nsmallest
 from itertools import dropwhile, islice, takewhile
 from typing import TypeVar
 
-from keys.catalog.catalog import Catalog, Table
+from keys.catalog.catalog import Catalog, CatalogTable
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from metasrv.service.bodies.shapes import catalog_body, schema_body, summary
-from metasrv.service.catalog.reading import Freshness, View, page_view
-from metasrv.service.pages import ListName, Page, Token, page_of, seal
-from metasrv.service.requests.wishes import (
-    SchemaName,
+from metasrv.service.catalog.reading import CatalogView, Freshness, page_view
+from metasrv.service.pages import ListName, ListPage, PageToken, page_of, seal
+from metasrv.service.requests.ddl_request import (
+    FullSchemaName,
     must_be_identifiers,
     must_have_catalog,
     schema_named,
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ListRequest:
     """One page of a list."""
 
     path: str
@@ -33,7 +33,7 @@ class Wanted:
     freshness: Freshness
 
 
-async def catalogs(state: ServerState, wanted: Wanted) -> tuple[CatalogList, View]:
+async def catalogs(state: ServerState, wanted: ListRequest) -> tuple[CatalogList, CatalogView]:
     name = await list_name(state, wanted)
     found, token = await page_view(state, wanted.freshness, name, wanted.token)
     known = found.catalog.catalogs
@@ -48,7 +48,9 @@ async def catalogs(state: ServerState, wanted: Wanted) -> tuple[CatalogList, Vie
     return body, found
 
 
-async def schemas(state: ServerState, catalog: str, wanted: Wanted) -> tuple[SchemaList, View]:
+async def schemas(
+    state: ServerState, catalog: str, wanted: ListRequest
+) -> tuple[SchemaList, CatalogView]:
     must_be_identifiers(catalog)
     name = await list_name(state, wanted)
     found, token = await page_view(state, wanted.freshness, name, wanted.token)
@@ -66,8 +68,12 @@ async def schemas(state: ServerState, catalog: str, wanted: Wanted) -> tuple[Sch
 
 
 async def tables(
-    state: ServerState, schema: SchemaName, wanted: Wanted, prefix: str, include_dropped: bool
-) -> tuple[TableList, View]:
+    state: ServerState,
+    schema: FullSchemaName,
+    wanted: ListRequest,
+    prefix: str,
+    include_dropped: bool,
+) -> tuple[TableList, CatalogView]:
     name = await list_name(state, wanted, prefix, include_dropped)
     found, token = await page_view(state, wanted.freshness, name, wanted.token)
     catalog = found.catalog
@@ -91,14 +97,14 @@ async def tables(
 
 def _dropped_from(
     catalog: Catalog,
-    schema: SchemaName,
+    schema: FullSchemaName,
     low: str,
     after: tuple[str | int, ...] | None,
     limit: int,
-) -> Turns[list[Table]]:
+) -> Turns[list[CatalogTable]]:
     """The first *limit* dropped tables from the name *low* on and above *after*, in order: a page
     looks at all that were dropped in its schema, and holds no more than it shows."""
-    first: list[Table] = []
+    first: list[CatalogTable] = []
     for some in slices(catalog.gone.get((schema.catalog, schema.schema), ())):
         tables = (catalog.tables[table_id] for table_id in some)
         there = (
@@ -112,13 +118,13 @@ def _dropped_from(
 
 
 async def list_name(
-    state: ServerState, wanted: Wanted, *filters: str | int | bool | None
+    state: ServerState, wanted: ListRequest, *filters: str | int | bool | None
 ) -> ListName:
     return ListName(await state.cluster() or "", wanted.path, filters)
 
 
-def next_token(name: ListName, version: int, page: Page[T]) -> str | None:
-    return None if page.after is None else seal(name, Token(version, page.after))
+def next_token(name: ListName, version: int, page: ListPage[T]) -> str | None:
+    return None if page.after is None else seal(name, PageToken(version, page.after))
 
 
 def _by_catalog(info: CatalogInfo) -> tuple[str]:
@@ -129,6 +135,6 @@ def _by_schema(info: SchemaInfo) -> tuple[str]:
     return (info.name,)
 
 
-def _by_table(table: Table) -> tuple[str, int]:
+def _by_table(table: CatalogTable) -> tuple[str, int]:
     """One name may be borne by a living table and by many dropped ones."""
     return (table.info.name, table.info.table_id)

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 from keys.catalog.catalog import Catalog
 from metasrv.leadership.term import Term
-from metasrv.service.pages import ListName, Token, unseal
+from metasrv.service.pages import ListName, PageToken, unseal
 from metasrv.service.state.state import ServerState
 from metasrv_base.errors import MetaError, NotFound, Refused, Unavailable
 from metasrv_base.schema.instants import parse_instant
@@ -27,7 +27,7 @@ class Freshness:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class CatalogView:
     """The catalog an answer is made from."""
 
     catalog: Catalog
@@ -35,7 +35,7 @@ class View:
     """The store has been silent for longer than a lease: there may be newer versions."""
 
 
-async def view(state: ServerState, wanted: Freshness) -> View:
+async def view(state: ServerState, wanted: Freshness) -> CatalogView:
     """Raises Unavailable("stale") if it cannot be had in time, or has to be fresh and is not;
     Refused("history-expired") for a version that is not kept any more; Unavailable("not-ready") for
     a time that is not over as far as the log tells."""
@@ -48,14 +48,14 @@ async def view(state: ServerState, wanted: Freshness) -> View:
         await _closed(state, at_ms)
         version = _version_at(state, at_ms)
     if version is None:
-        return View(state.follower.catalog, stale)
+        return CatalogView(state.follower.catalog, stale)
     catalog = state.follower.at(version)
     if catalog is None:
         raise Refused("history-expired", version=version)
     if at_ms is not None and version == 0:
         reason = "it is before the first version of this cluster's catalog"
         raise NotFound(what="catalog of", name=wanted.as_of, reason=reason)
-    return View(catalog, stale=False)  # a version that was is never out of date
+    return CatalogView(catalog, stale=False)  # a version that was is never out of date
 
 
 async def _closed(state: ServerState, at_ms: int) -> None:
@@ -113,7 +113,7 @@ def _version_at(state: ServerState, at_ms: int) -> int:
 
 async def page_view(
     state: ServerState, wanted: Freshness, name: ListName, text: str | None
-) -> tuple[View, Token | None]:
+) -> tuple[CatalogView, PageToken | None]:
     """The view of a page: a token binds it to the version of the first page.
 
     Raises Refused: "bad-page-token", or "page-token-expired" if that version is not kept here.
@@ -125,7 +125,7 @@ async def page_view(
     catalog = state.follower.at(token.version)
     if catalog is None:
         raise Refused("page-token-expired")
-    return View(catalog, stale=False), token
+    return CatalogView(catalog, stale=False), token
 
 
 async def _reached(state: ServerState, version: int) -> None:

@@ -1,11 +1,11 @@
 """One catalog, schema or table, as the catalog of a version has it."""
 
-from keys.catalog.catalog import Catalog, Table
+from keys.catalog.catalog import Catalog, CatalogTable
 from metasrv.service.bodies.shapes import catalog_body, route_body, schema_body, table_body
-from metasrv.service.catalog.reading import Freshness, View, view
-from metasrv.service.requests.wishes import (
-    SchemaName,
-    TableName,
+from metasrv.service.catalog.reading import CatalogView, Freshness, view
+from metasrv.service.requests.ddl_request import (
+    FullSchemaName,
+    FullTableName,
     must_be_identifiers,
     must_have_catalog,
     schema_named,
@@ -16,7 +16,9 @@ from metasrv_base.errors import NotFound
 from metasrv_base.wire.api.tables import CatalogBody, RouteBody, SchemaBody, TableBody
 
 
-async def catalog(state: ServerState, name: str, freshness: Freshness) -> tuple[CatalogBody, View]:
+async def catalog(
+    state: ServerState, name: str, freshness: Freshness
+) -> tuple[CatalogBody, CatalogView]:
     must_be_identifiers(name)
     found = await view(state, freshness)
     must_have_catalog(found.catalog, name)
@@ -24,16 +26,16 @@ async def catalog(state: ServerState, name: str, freshness: Freshness) -> tuple[
 
 
 async def schema(
-    state: ServerState, name: SchemaName, freshness: Freshness
-) -> tuple[SchemaBody, View]:
+    state: ServerState, name: FullSchemaName, freshness: Freshness
+) -> tuple[SchemaBody, CatalogView]:
     found = await view(state, freshness)
     info = schema_named(found.catalog, name)
     return schema_body(info, found.catalog.version), found
 
 
 async def table(
-    state: ServerState, name: TableName, freshness: Freshness
-) -> tuple[Table, bytes, View]:
+    state: ServerState, name: FullTableName, freshness: Freshness
+) -> tuple[CatalogTable, bytes, CatalogView]:
     """The table, and its body as JSON. Raises NotFound, saying which part of the name does not
     exist."""
     found = await view(state, freshness)
@@ -44,7 +46,7 @@ async def table(
 
 async def table_by_id(
     state: ServerState, table_id: int, freshness: Freshness
-) -> tuple[TableBody, View]:
+) -> tuple[TableBody, CatalogView]:
     """Also a dropped one."""
     found = await view(state, freshness)
     known = found.catalog.by_id(table_id)
@@ -55,8 +57,8 @@ async def table_by_id(
 
 
 async def route(
-    state: ServerState, name: TableName, freshness: Freshness
-) -> tuple[RouteBody, View]:
+    state: ServerState, name: FullTableName, freshness: Freshness
+) -> tuple[RouteBody, CatalogView]:
     found = await view(state, freshness)
     known = table_named(found.catalog, name)
     return route_body(known.route, await state.addresses.known()), found
@@ -71,7 +73,7 @@ async def made_table(state: ServerState, table_id: int, version: int | None) -> 
     return table_body(known, catalog.version, await state.addresses.known())
 
 
-def made_schema(state: ServerState, name: SchemaName, version: int | None) -> SchemaBody:
+def made_schema(state: ServerState, name: FullSchemaName, version: int | None) -> SchemaBody:
     """The schema as its create left it. Raises NotFound if it is gone and that version too."""
     catalog = left_by(state, version)
     return schema_body(catalog.schema(name.catalog, name.schema), catalog.version)

@@ -1,6 +1,6 @@
 """Who leads and who is up: answered by any server, leader or not."""
 
-from keys.model.cluster import Candidate, CandidateKey, Leader, LeaderKey
+from keys.model.cluster import Candidate, CandidateKey, LeaderKey, LeaderRecord
 from keys.store.kv import Get, KeyValue, Request
 from keys.store.readable import readable, untold
 from keys.value import decode
@@ -45,7 +45,7 @@ async def _election(state: ServerState) -> tuple[LeaderBody | None, tuple[Metasr
 
 
 def _seated(item: KeyValue) -> LeaderBody:
-    stored = decode(Leader, item.value, key=item.key.decode())
+    stored = decode(LeaderRecord, item.value, key=item.key.decode())
     return LeaderBody(id=stored.server, url=stored.url, term=item.mod_revision)
 
 

@@ -7,26 +7,34 @@ from metasrv.leadership.term import Term
 from metasrv.service.cluster.failover_plan import plan_drain
 from metasrv.service.cluster.failovers import FailoverPlan, situation, submitted, under_way
 from metasrv.service.cluster.nodes import node_body
-from metasrv.service.requests.asking import Asked
-from metasrv.service.requests.changing import Made, Patience, only_the_leader, replayed, waited
 from metasrv.service.requests.planning import plan_of
+from metasrv.service.requests.request_context import RequestContext
+from metasrv.service.requests.submit_ddl import (
+    AcceptedChange,
+    Patience,
+    only_the_leader,
+    replayed,
+    waited,
+)
 from metasrv.service.state.state import ServerState
 from metasrv_base.wire.api.cluster import CordonRequest, DrainRequest, NodeBody
 
 
 async def cordon(
-    state: ServerState, asked: Asked, node_id: str, request: CordonRequest
+    state: ServerState, asked: RequestContext, node_id: str, request: CordonRequest
 ) -> NodeBody:
     """Durable when it is answered. Again: the last reason stands."""
     return await _set(state, asked, node_id, request.reason)
 
 
-async def uncordon(state: ServerState, asked: Asked, node_id: str) -> NodeBody:
+async def uncordon(state: ServerState, asked: RequestContext, node_id: str) -> NodeBody:
     """It takes new regions again; those that left it stay where they are."""
     return await _set(state, asked, node_id, None)
 
 
-async def _set(state: ServerState, asked: Asked, node_id: str, reason: str | None) -> NodeBody:
+async def _set(
+    state: ServerState, asked: RequestContext, node_id: str, reason: str | None
+) -> NodeBody:
     asked.require_no_version()
     with only_the_leader():
         term = await state.leading()
@@ -40,15 +48,15 @@ async def _set(state: ServerState, asked: Asked, node_id: str, reason: str | Non
         return node_body(term.nodes.node(node_id), state.follower.catalog)
 
 
-def _cordon(state: ServerState, asked: Asked, reason: str | None) -> Cordon | None:
+def _cordon(state: ServerState, asked: RequestContext, reason: str | None) -> Cordon | None:
     if reason is None:
         return None
     return Cordon(reason=reason, by=asked.principal, at_ms=state.clock.wall_ms())
 
 
 async def drain(
-    state: ServerState, asked: Asked, node_id: str, request: DrainRequest
-) -> tuple[Made, ...] | FailoverPlan:
+    state: ServerState, asked: RequestContext, node_id: str, request: DrainRequest
+) -> tuple[AcceptedChange, ...] | FailoverPlan:
     """Cordons it, then moves every region it leads, each once its lease has ended (P4).
 
     A node that regions are leaving already: that procedure, whoever asked for it.
@@ -70,7 +78,7 @@ async def drain(
 
 
 async def _hold_off(
-    state: ServerState, term: Term, asked: Asked, node_id: str, reason: str
+    state: ServerState, term: Term, asked: RequestContext, node_id: str, reason: str
 ) -> None:
     """A cordon that stands already keeps its reason."""
     if term.nodes.entry(node_id).node.cordon is None:

@@ -7,8 +7,8 @@ from metasrv.nodes.claims import Claims
 from metasrv.nodes.status import GONE, NodeState, NodeStatus, status_of_removed
 from metasrv.service.bodies.shapes import time_of
 from metasrv.service.cluster.nodes import node_body
-from metasrv.service.requests.asking import Asked
-from metasrv.service.requests.changing import only_the_leader
+from metasrv.service.requests.request_context import RequestContext
+from metasrv.service.requests.submit_ddl import only_the_leader
 from metasrv.service.state.state import ServerState
 from metasrv_base.errors import Conflict
 from metasrv_base.wire.api.cluster import DecommissionRequest, NodeBody
@@ -17,7 +17,7 @@ FACTS_MAX = 20  # of each sort, as an answer shows them; `what` counts them all
 
 
 async def decommission(
-    state: ServerState, asked: Asked, node_id: str, request: DecommissionRequest
+    state: ServerState, asked: RequestContext, node_id: str, request: DecommissionRequest
 ) -> NodeBody:
     """Durable when it is answered. Of a node that is removed already: as it was removed.
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keys.catalog.catalog import Catalog, Table
+from keys.catalog.catalog import Catalog, CatalogTable
 from keys.model.tables import RegionRoute
 from metasrv.nodes.guard import census
 from metasrv.nodes.status import NodeState, NodeStatus
@@ -115,7 +115,7 @@ def plan_regions(
 ) -> tuple[Leaving, ...]:
     """One procedure for each table and each node that leads some of its regions, in that order."""
     groups: dict[tuple[int, str], list[RegionRoute]] = {}
-    tables: dict[int, Table] = {}
+    tables: dict[int, CatalogTable] = {}
     for region_id in region_ids:
         table, region = find_region(situation.catalog, region_id)
         if request.expected_epoch not in (None, region.epoch):

@@ -11,21 +11,21 @@ from metasrv.service.cluster.failover_plan import (
     plan_regions,
     validate,
 )
-from metasrv.service.requests.asking import Asked
-from metasrv.service.requests.changing import (
-    Made,
+from metasrv.service.requests.ddl_request import in_the_way, locked
+from metasrv.service.requests.planning import plan_of
+from metasrv.service.requests.request_context import RequestContext
+from metasrv.service.requests.submit_ddl import (
+    AcceptedChange,
     Patience,
     only_the_leader,
     replayed,
     stored,
     waited,
 )
-from metasrv.service.requests.planning import plan_of
-from metasrv.service.requests.wishes import in_the_way, locked
 from metasrv.service.state.state import ServerState
 from metasrv_base.wire.api.procedures import FailoverRequest
 from procedures.dry_run.plan import Plan
-from procedures.engine.submit import Submission, Submitted
+from procedures.engine.submit import SubmitRequest, Submitted
 from procedures.kinds.failover.failover_node import FAILOVER_NODE
 
 
@@ -38,8 +38,8 @@ class FailoverPlan:
 
 
 async def fail_over(
-    state: ServerState, asked: Asked, request: FailoverRequest
-) -> tuple[Made, ...] | FailoverPlan:
+    state: ServerState, asked: RequestContext, request: FailoverRequest
+) -> tuple[AcceptedChange, ...] | FailoverPlan:
     """A repeated request finds the procedures of the first one, and adds those that it did not
     come to submit."""
     validate(request)
@@ -57,7 +57,7 @@ async def fail_over(
 
 
 async def _plans(
-    state: ServerState, term: Term, asked: Asked, request: FailoverRequest
+    state: ServerState, term: Term, asked: RequestContext, request: FailoverRequest
 ) -> FailoverPlan:
     facts = situation(state, term)
     if request.node_id is not None:
@@ -72,7 +72,7 @@ async def _plans(
 
 
 async def _one_node(
-    state: ServerState, term: Term, asked: Asked, request: FailoverRequest
+    state: ServerState, term: Term, asked: RequestContext, request: FailoverRequest
 ) -> Submitted:
     """A node that is being failed over already: that procedure, whoever asked for it."""
     known = await replayed(term, asked)
@@ -86,7 +86,7 @@ async def _one_node(
 
 
 async def _some_regions(
-    state: ServerState, term: Term, asked: Asked, request: FailoverRequest
+    state: ServerState, term: Term, asked: RequestContext, request: FailoverRequest
 ) -> tuple[Submitted, ...]:
     known = await _known(term, asked)
     left = list(request.region_ids or ())
@@ -99,7 +99,7 @@ async def _some_regions(
     return tuple(known)
 
 
-async def _known(term: Term, asked: Asked) -> list[Submitted]:
+async def _known(term: Term, asked: RequestContext) -> list[Submitted]:
     """Parts are submitted in order, so the first that is missing ends the search."""
     found: list[Submitted] = []
     while True:
@@ -125,14 +125,14 @@ def under_way(term: Term, node_id: str | None) -> Submitted | None:
 
 
 async def submitted(
-    state: ServerState, term: Term, asked: Asked, planned: Leaving, part: int = 0
+    state: ServerState, term: Term, asked: RequestContext, planned: Leaving, part: int = 0
 ) -> Submitted:
     """Raises Conflict("object-locked") where it would queue and the client does not want that."""
     blockers = in_the_way(planned.kind.locks(planned.state), term.manager)
     if blockers and not asked.queue:
         raise locked(blockers)
     client = asked.client(part=part, expected_epoch=planned.expected_epoch)
-    wish = Submission(state.ids.procedure_id(), client, asked.fingerprint)
+    wish = SubmitRequest(state.ids.procedure_id(), client, asked.fingerprint)
     return await stored(state, term, planned.kind, planned.state, wish)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from keys.catalog.catalog import Catalog
-from metasrv.holders.book import HolderEntry
+from metasrv.holders.holder_registry import HolderEntry
 from metasrv.service.bodies.shapes import time_of
 from metasrv.service.cluster.internal import TEXT_CHARS_MAX
 from metasrv.service.named import is_node_id, no_node_id

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
 
-from keys.catalog.catalog import Catalog, Table
-from keys.model.cluster import Cordon, Node
+from keys.catalog.catalog import Catalog, CatalogTable
+from keys.model.cluster import Cordon, NodeRecord
 from keys.model.tables import RegionRoute
 from metasrv.nodes.status import HeldBack, NodeStatus
 from metasrv.service.bodies.shapes import Addresses, region_body, time_of
-from metasrv.service.catalog.listing import Wanted, list_name, next_token
-from metasrv.service.catalog.reading import Freshness, View, page_view, view
+from metasrv.service.catalog.listing import ListRequest, list_name, next_token
+from metasrv.service.catalog.reading import CatalogView, Freshness, page_view, view
 from metasrv.service.named import find_region, is_node_id
 from metasrv.service.pages import page_of
 from metasrv.service.state.state import ServerState
@@ -96,7 +96,7 @@ def _removal_body(status: NodeStatus) -> RemovalBody | None:
     )
 
 
-def _quarantined(node: Node, catalog: Catalog) -> tuple[str, ...]:
+def _quarantined(node: NodeRecord, catalog: Catalog) -> tuple[str, ...]:
     """Returns the folders that a returned node brought back, except those of regions it leads."""
     if node.returned is None:
         return ()
@@ -118,7 +118,7 @@ def _held_body(held: HeldBack | None) -> FailoverHeldBody | None:
 
 async def region(
     state: ServerState, region_id: str, freshness: Freshness
-) -> tuple[RegionBody, View]:
+) -> tuple[RegionBody, CatalogView]:
     """A region of a living table. Raises NotFound."""
     reports = await _reports(state)
     found = await view(state, freshness)
@@ -127,8 +127,8 @@ async def region(
 
 
 async def regions(
-    state: ServerState, wanted: Wanted, only: RegionFilter
-) -> tuple[RegionList, View]:
+    state: ServerState, wanted: ListRequest, only: RegionFilter
+) -> tuple[RegionList, CatalogView]:
     """By id; those of a node, of a table, or all."""
     reports = await _reports(state)
     name = await list_name(state, wanted, only.node, only.table_id)
@@ -152,12 +152,12 @@ async def _reports(state: ServerState) -> Reports:
 
 def _chosen(
     catalog: Catalog, only: RegionFilter, after: int, size: int
-) -> Turns[list[tuple[Table, RegionRoute]]]:
+) -> Turns[list[tuple[CatalogTable, RegionRoute]]]:
     """In order, and enough of them for a page above the region *after*: each table has one or
     more, but of the first, and of none other, all may be below."""
     first = table_of(RegionId(after))
     tables = catalog.tables.values() if only.node is None else catalog.on_node(only.node)
-    chosen: list[Table] = []
+    chosen: list[CatalogTable] = []
     for some in slices(tables, LOOKED_AT_ONCE):
         living = (
             table
@@ -176,11 +176,13 @@ def _chosen(
     ]
 
 
-def _place(item: tuple[Table, RegionRoute]) -> tuple[int]:
+def _place(item: tuple[CatalogTable, RegionRoute]) -> tuple[int]:
     return (int(item[1].region_id),)
 
 
-def _shape(table: Table, route: RegionRoute, addresses: Addresses, reports: Reports) -> RegionBody:
+def _shape(
+    table: CatalogTable, route: RegionRoute, addresses: Addresses, reports: Reports
+) -> RegionBody:
     return RegionBody(
         **region_body(route, addresses).model_dump(),
         table_id=table.info.table_id,

@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 from metasrv.service.cluster.nodes import node_body
-from metasrv.service.requests.asking import Asked
-from metasrv.service.requests.changing import only_the_leader
+from metasrv.service.requests.request_context import RequestContext
+from metasrv.service.requests.submit_ddl import only_the_leader
 from metasrv.service.state.state import ServerState
 from metasrv_base.wire.api.cluster import NodeBody, RebindRequest
 
 
 async def rebind(
-    state: ServerState, asked: Asked, node_id: str, request: RebindRequest
+    state: ServerState, asked: RequestContext, node_id: str, request: RebindRequest
 ) -> NodeBody:
     """Durable when it is answered. The process is refused until it shows the new token.
 

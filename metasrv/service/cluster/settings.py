@@ -1,11 +1,11 @@
 """Settings, maintenance and the pause of procedures: read anywhere, changed at the leader."""
 
-from keys.model.cluster import Setting
+from keys.model.cluster import SettingRecord
 from metasrv.service.bodies.shapes import time_of
-from metasrv.service.requests.asking import Asked
-from metasrv.service.requests.changing import only_the_leader
+from metasrv.service.requests.request_context import RequestContext
+from metasrv.service.requests.submit_ddl import only_the_leader
 from metasrv.service.state.state import ServerState
-from metasrv.settings.settings import MAINTENANCE, PROCEDURES, Stored, read_settings
+from metasrv.settings.settings import MAINTENANCE, PROCEDURES, StoredSettings, read_settings
 from metasrv.settings.tunables import DEFAULTS, Tunables, meaning_of, must_be_a_setting, unit_of
 from metasrv_base.wire.api.cluster import (
     MaintenanceBody,
@@ -31,7 +31,7 @@ async def setting(state: ServerState, name: str) -> SettingBody:
 
 
 async def put_setting(
-    state: ServerState, asked: Asked, name: str, request: SettingRequest
+    state: ServerState, asked: RequestContext, name: str, request: SettingRequest
 ) -> SettingBody:
     """Raises NotFound, Refused, Conflict("version-mismatch")."""
     return _body(await _put(state, asked, name, request.value, request.expected_version), name)
@@ -42,7 +42,7 @@ async def maintenance(state: ServerState) -> MaintenanceBody:
     return _maintenance(state, await _stored(state))
 
 
-def _maintenance(state: ServerState, found: Stored) -> MaintenanceBody:
+def _maintenance(state: ServerState, found: StoredSettings) -> MaintenanceBody:
     now, change = found.values.maintenance, found.changes.get(MAINTENANCE)
     return MaintenanceBody(
         enabled=now.is_on(state.clock.wall_ms()),
@@ -55,7 +55,7 @@ def _maintenance(state: ServerState, found: Stored) -> MaintenanceBody:
 
 
 async def set_maintenance(
-    state: ServerState, asked: Asked, request: MaintenanceRequest
+    state: ServerState, asked: RequestContext, request: MaintenanceRequest
 ) -> MaintenanceBody:
     expires_at_ms = None
     if request.enabled and request.expires_in_s is not None:
@@ -72,7 +72,7 @@ async def pause(state: ServerState) -> PauseBody:
     return _pause(await _stored(state))
 
 
-def _pause(found: Stored) -> PauseBody:
+def _pause(found: StoredSettings) -> PauseBody:
     now, change = found.values.procedures, found.changes.get(PROCEDURES)
     return PauseBody(
         paused=now.paused,
@@ -83,14 +83,14 @@ def _pause(found: Stored) -> PauseBody:
     )
 
 
-async def set_pause(state: ServerState, asked: Asked, request: PauseRequest) -> PauseBody:
+async def set_pause(state: ServerState, asked: RequestContext, request: PauseRequest) -> PauseBody:
     value = {"paused": request.paused, "reason": request.reason}
     return _pause(await _put(state, asked, PROCEDURES, value))
 
 
 async def _put(
-    state: ServerState, asked: Asked, name: str, value: object, expected: int | None = None
-) -> Stored:
+    state: ServerState, asked: RequestContext, name: str, value: object, expected: int | None = None
+) -> StoredSettings:
     """All settings as they are then, or, in a dry run, as they would be."""
     asked.require_no_version()
     with only_the_leader():
@@ -101,13 +101,13 @@ async def _put(
         return term.settings.stored
 
 
-async def _stored(state: ServerState) -> Stored:
+async def _stored(state: ServerState) -> StoredSettings:
     if state.leads and state.term is not None:
         return state.term.settings.stored
     return await read_settings(state.kv, deadline_ms=state.facts.store_deadline_ms)
 
 
-def _body(found: Stored, name: str) -> SettingBody:
+def _body(found: StoredSettings, name: str) -> SettingBody:
     change = found.changes.get(name)
     return SettingBody(
         name=name,
@@ -121,5 +121,5 @@ def _body(found: Stored, name: str) -> SettingBody:
     )
 
 
-def _changed_at(change: Setting | None) -> str | None:
+def _changed_at(change: SettingRecord | None) -> str | None:
     return None if change is None else time_of(change.changed_at_ms)

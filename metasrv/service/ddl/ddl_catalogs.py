@@ -5,15 +5,15 @@ from functools import partial
 from keys.catalog.catalog import Catalog
 from keys.model.catalogs import CatalogInfo
 from keys.model.records import Lock
-from metasrv.service.requests.asking import Asked
-from metasrv.service.requests.wishes import (
-    Change,
-    Facts,
-    Stands,
-    Wish,
+from metasrv.service.requests.ddl_request import (
+    AlreadySatisfied,
+    DdlRequest,
+    ProcedureToSubmit,
+    RequestFacts,
     must_be_identifiers,
     must_have_catalog,
 )
+from metasrv.service.requests.request_context import RequestContext
 from metasrv_base.errors import Conflict
 from metasrv_base.wire.api.table_rules import validate_schema
 from metasrv_base.wire.api.tables import CatalogSpec
@@ -25,30 +25,32 @@ from procedures.locking.locks import catalog_key, exclusive
 PLACEHOLDER_ID = 0
 
 
-def create_catalog(asked: Asked, spec: CatalogSpec) -> Wish:
+def create_catalog(asked: RequestContext, spec: CatalogSpec) -> DdlRequest:
     refuse(validate_schema(spec))
     asked.require_no_version()
-    return Wish(asked, partial(_wants, spec.name), partial(plan_create_catalog, spec))
+    return DdlRequest(asked, partial(_wants, spec.name), partial(plan_create_catalog, spec))
 
 
-def drop_catalog(asked: Asked, name: str) -> Wish:
+def drop_catalog(asked: RequestContext, name: str) -> DdlRequest:
     must_be_identifiers(name)
     asked.require_no_version()
-    return Wish(asked, partial(_wants, name), partial(plan_drop_catalog, name, asked.cascade))
+    return DdlRequest(asked, partial(_wants, name), partial(plan_drop_catalog, name, asked.cascade))
 
 
 def _wants(name: str, catalog: Catalog) -> tuple[Lock, ...]:
     return (exclusive(catalog_key(name)),)
 
 
-def plan_create_catalog(spec: CatalogSpec, facts: Facts) -> Change | Stands:
+def plan_create_catalog(
+    spec: CatalogSpec, facts: RequestFacts
+) -> ProcedureToSubmit | AlreadySatisfied:
     existing = facts.catalog.catalogs.get(spec.name)
     if existing is not None:
         if not spec.if_not_exists:
             raise Conflict("already-exists", what="catalog", name=spec.name)
         if existing.options != spec.options:
             raise Conflict("schema-conflict", name=spec.name)
-        return Stands(CREATE_CATALOG, existing)
+        return AlreadySatisfied(CREATE_CATALOG, existing)
 
     def numbered(catalog_id: int) -> CreateCatalog:
         info = CatalogInfo(
@@ -59,15 +61,17 @@ def plan_create_catalog(spec: CatalogSpec, facts: Facts) -> Change | Stands:
         )
         return CreateCatalog(info=info, if_not_exists=spec.if_not_exists)
 
-    return Change(
+    return ProcedureToSubmit(
         CREATE_CATALOG, numbered(PLACEHOLDER_ID), sequence="catalog_id", numbered=numbered
     )
 
 
-def plan_drop_catalog(name: str, cascade: bool, facts: Facts) -> Change:
+def plan_drop_catalog(name: str, cascade: bool, facts: RequestFacts) -> ProcedureToSubmit:
     must_have_catalog(facts.catalog, name)
     count = sum(1 for catalog, _ in facts.catalog.schemas if catalog == name)
     if count and not cascade:
         raise Conflict("not-empty", name=name, count=count)
     info = facts.catalog.catalogs[name]
-    return Change(DROP_CATALOG, DropCatalog(name=name, catalog_id=info.catalog_id, cascade=cascade))
+    return ProcedureToSubmit(
+        DROP_CATALOG, DropCatalog(name=name, catalog_id=info.catalog_id, cascade=cascade)
+    )

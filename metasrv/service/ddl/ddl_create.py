@@ -7,8 +7,15 @@ from keys.catalog.catalog import Catalog
 from keys.model.records import Lock
 from keys.model.tables import Column, RegionRoute, RegionState, TableInfo, TableRoute
 from metasrv.service.ddl.sizes import must_fit
-from metasrv.service.requests.asking import Asked
-from metasrv.service.requests.wishes import Change, Facts, SchemaName, Stands, TableName, Wish
+from metasrv.service.requests.ddl_request import (
+    AlreadySatisfied,
+    DdlRequest,
+    FullSchemaName,
+    FullTableName,
+    ProcedureToSubmit,
+    RequestFacts,
+)
+from metasrv.service.requests.request_context import RequestContext
 from metasrv_base.errors import Conflict, Unavailable
 from metasrv_base.ids import TableId, region_id
 from metasrv_base.wire.api.table_rules import rule_of, validate_spec
@@ -25,19 +32,21 @@ PLACEHOLDER_ID = 2**31 - 1  # as long as an id can become in years; replaced bef
 
 @dataclass(frozen=True, slots=True)
 class TableToCreate:
-    name: TableName
+    name: FullTableName
     spec: TableSpec
 
 
-def create_table(asked: Asked, schema: SchemaName, spec: TableSpec) -> Wish:
+def create_table(asked: RequestContext, schema: FullSchemaName, spec: TableSpec) -> DdlRequest:
     """Raises Refused with every fault of the spec."""
     refuse(validate_spec(spec))
     asked.require_no_version()
-    wanted = TableToCreate(TableName(schema.catalog, schema.schema, spec.name), spec)
-    return Wish(asked, partial(_wants, wanted.name), partial(plan_create_table, asked, wanted))
+    wanted = TableToCreate(FullTableName(schema.catalog, schema.schema, spec.name), spec)
+    return DdlRequest(
+        asked, partial(_wants, wanted.name), partial(plan_create_table, asked, wanted)
+    )
 
 
-def _wants(name: TableName, catalog: Catalog) -> tuple[Lock, ...]:
+def _wants(name: FullTableName, catalog: Catalog) -> tuple[Lock, ...]:
     return (
         shared(catalog_key(name.catalog)),
         shared(schema_key(name.catalog, name.schema)),
@@ -45,7 +54,9 @@ def _wants(name: TableName, catalog: Catalog) -> tuple[Lock, ...]:
     )
 
 
-def plan_create_table(asked: Asked, wanted: TableToCreate, facts: Facts) -> Change | Stands:
+def plan_create_table(
+    asked: RequestContext, wanted: TableToCreate, facts: RequestFacts
+) -> ProcedureToSubmit | AlreadySatisfied:
     name, spec = wanted.name, wanted.spec
     facts.catalog.schema(name.catalog, name.schema)
     info = table_info(wanted, PLACEHOLDER_ID, facts.now_ms)
@@ -55,7 +66,7 @@ def plan_create_table(asked: Asked, wanted: TableToCreate, facts: Facts) -> Chan
             raise Conflict("already-exists", what="table", name=name.full)
         if not is_like(existing.info, info):
             raise Conflict("schema-conflict", name=name.full, table_id=existing.info.table_id)
-        return Stands(CREATE_TABLE, existing)
+        return AlreadySatisfied(CREATE_TABLE, existing)
     nodes = _place(facts.nodes, info.partition.regions)
     route = table_route(PLACEHOLDER_ID, nodes)
     must_fit(info, route, asked)
@@ -65,7 +76,7 @@ def plan_create_table(asked: Asked, wanted: TableToCreate, facts: Facts) -> Chan
         own = info.model_copy(update={"table_id": table_id})
         return draft.model_copy(update={"info": own, "route": table_route(table_id, nodes)})
 
-    return Change(CREATE_TABLE, draft, sequence="table_id", numbered=numbered)
+    return ProcedureToSubmit(CREATE_TABLE, draft, sequence="table_id", numbered=numbered)
 
 
 def table_info(wanted: TableToCreate, table_id: int, now_ms: int) -> TableInfo:

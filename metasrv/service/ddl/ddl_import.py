@@ -4,15 +4,20 @@ import posixpath
 from functools import partial
 
 from metasrv.service.ddl.ddl_tables import table_asked_for, wants_table
-from metasrv.service.requests.asking import Asked
-from metasrv.service.requests.wishes import Change, Facts, TableName, Wish
+from metasrv.service.requests.ddl_request import (
+    DdlRequest,
+    FullTableName,
+    ProcedureToSubmit,
+    RequestFacts,
+)
+from metasrv.service.requests.request_context import RequestContext
 from metasrv_base.errors import Refused
 from metasrv_base.wire.api.imports import ImportRequest
 from procedures.kinds.tables.import_table import IMPORT_TABLE, ImportTable
 from procedures.steps.importing import refuse_indexes
 
 
-def import_table(asked: Asked, name: TableName, request: ImportRequest) -> Wish:
+def import_table(asked: RequestContext, name: FullTableName, request: ImportRequest) -> DdlRequest:
     """Raises Refused for a path that has another spelling: the same files would come twice."""
     for place, path in enumerate(request.paths):
         if posixpath.normpath(path) != path or path in request.paths[:place]:
@@ -20,10 +25,12 @@ def import_table(asked: Asked, name: TableName, request: ImportRequest) -> Wish:
             raise Refused(
                 "invalid-request", pointer=f"/paths/{place}", found=path, expected=expected
             )
-    return Wish(asked, partial(wants_table, name), partial(plan_import, asked, name, request))
+    return DdlRequest(asked, partial(wants_table, name), partial(plan_import, asked, name, request))
 
 
-def plan_import(asked: Asked, name: TableName, request: ImportRequest, facts: Facts) -> Change:
+def plan_import(
+    asked: RequestContext, name: FullTableName, request: ImportRequest, facts: RequestFacts
+) -> ProcedureToSubmit:
     info = table_asked_for(asked, name, facts).info
     refuse_indexes(info)
     state = ImportTable(
@@ -33,4 +40,4 @@ def plan_import(asked: Asked, name: TableName, request: ImportRequest, facts: Fa
         table_id=info.table_id,
         paths=request.paths,
     )
-    return Change(IMPORT_TABLE, state, info.table_id)
+    return ProcedureToSubmit(IMPORT_TABLE, state, info.table_id)

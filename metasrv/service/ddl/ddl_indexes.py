@@ -3,23 +3,23 @@
 from collections.abc import Mapping
 from functools import partial
 
-from keys.catalog.catalog import Table
+from keys.catalog.catalog import CatalogTable
 from keys.model.tables import Index, TableInfo
 from metasrv.service.bodies.shapes import index_body
 from metasrv.service.catalog.index_coverage import coverages
-from metasrv.service.catalog.reading import Freshness, View, view
+from metasrv.service.catalog.reading import CatalogView, Freshness, view
 from metasrv.service.ddl.ddl_tables import table_asked_for, wants_table
 from metasrv.service.nearby import hint
-from metasrv.service.requests.asking import Asked
-from metasrv.service.requests.wishes import (
-    Change,
-    Facts,
-    Stands,
-    TableName,
-    Wish,
+from metasrv.service.requests.ddl_request import (
+    AlreadySatisfied,
+    DdlRequest,
+    FullTableName,
+    ProcedureToSubmit,
+    RequestFacts,
     must_be_identifiers,
     table_named,
 )
+from metasrv.service.requests.request_context import RequestContext
 from metasrv.service.state.state import ServerState
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import NotFound
@@ -32,24 +32,30 @@ from procedures.kinds.alter.alter_table import AlterTable
 from procedures.kinds.alter.index_kinds import CREATE_INDEX, DROP_INDEX, VALIDATE_INDEX
 
 
-def create_index(asked: Asked, name: TableName, spec: IndexSpec) -> Wish:
+def create_index(asked: RequestContext, name: FullTableName, spec: IndexSpec) -> DdlRequest:
     refuse(index_errors(spec))
-    return Wish(asked, partial(wants_table, name), partial(plan_create_index, asked, name, spec))
+    return DdlRequest(
+        asked, partial(wants_table, name), partial(plan_create_index, asked, name, spec)
+    )
 
 
-def validate_index(asked: Asked, name: TableName, index: str) -> Wish:
+def validate_index(asked: RequestContext, name: FullTableName, index: str) -> DdlRequest:
     must_be_identifiers(index)
-    return Wish(asked, partial(wants_table, name), partial(plan_validate_index, asked, name, index))
+    return DdlRequest(
+        asked, partial(wants_table, name), partial(plan_validate_index, asked, name, index)
+    )
 
 
-def drop_index(asked: Asked, name: TableName, index: str) -> Wish:
+def drop_index(asked: RequestContext, name: FullTableName, index: str) -> DdlRequest:
     must_be_identifiers(index)
-    return Wish(asked, partial(wants_table, name), partial(plan_drop_index, asked, name, index))
+    return DdlRequest(
+        asked, partial(wants_table, name), partial(plan_drop_index, asked, name, index)
+    )
 
 
 def plan_create_index(
-    asked: Asked, name: TableName, spec: IndexSpec, facts: Facts
-) -> Change | Stands:
+    asked: RequestContext, name: FullTableName, spec: IndexSpec, facts: RequestFacts
+) -> ProcedureToSubmit | AlreadySatisfied:
     table = table_asked_for(asked, name, facts)
     info = table.info
     operation = AddIndex(
@@ -60,30 +66,34 @@ def plan_create_index(
         if_not_exists=spec.if_not_exists,
     )
     if not drafted(info, (operation,)).moves:
-        return Stands(CREATE_INDEX, table, spec.name)
-    return Change(CREATE_INDEX, _state(name, info, operation), info.table_id)
+        return AlreadySatisfied(CREATE_INDEX, table, spec.name)
+    return ProcedureToSubmit(CREATE_INDEX, _state(name, info, operation), info.table_id)
 
 
-def plan_validate_index(asked: Asked, name: TableName, index: str, facts: Facts) -> Change | Stands:
+def plan_validate_index(
+    asked: RequestContext, name: FullTableName, index: str, facts: RequestFacts
+) -> ProcedureToSubmit | AlreadySatisfied:
     table = table_asked_for(asked, name, facts)
     info = table.info
     _found(info, index)
     operation = ValidateIndex(name=index)
     if not drafted(info, (operation,)).moves:
-        return Stands(VALIDATE_INDEX, table, index)
-    return Change(VALIDATE_INDEX, _state(name, info, operation), info.table_id)
+        return AlreadySatisfied(VALIDATE_INDEX, table, index)
+    return ProcedureToSubmit(VALIDATE_INDEX, _state(name, info, operation), info.table_id)
 
 
-def plan_drop_index(asked: Asked, name: TableName, index: str, facts: Facts) -> Change:
+def plan_drop_index(
+    asked: RequestContext, name: FullTableName, index: str, facts: RequestFacts
+) -> ProcedureToSubmit:
     info = table_asked_for(asked, name, facts).info
     _found(info, index)
     state = _state(name, info, DropIndex(name=index))
     state = state.model_copy(update={"grace_ms": asked.grace_s * 1_000})
-    return Change(DROP_INDEX, state, info.table_id)
+    return ProcedureToSubmit(DROP_INDEX, state, info.table_id)
 
 
 def _state(
-    name: TableName, info: TableInfo, operation: AddIndex | ValidateIndex | DropIndex
+    name: FullTableName, info: TableInfo, operation: AddIndex | ValidateIndex | DropIndex
 ) -> AlterTable:
     return AlterTable(
         catalog=name.catalog,
@@ -95,8 +105,8 @@ def _state(
 
 
 async def indexes(
-    state: ServerState, name: TableName, freshness: Freshness
-) -> tuple[IndexList, View]:
+    state: ServerState, name: FullTableName, freshness: Freshness
+) -> tuple[IndexList, CatalogView]:
     found = await view(state, freshness)
     table = table_named(found.catalog, name)
     covered = await _covered(state, table)
@@ -105,8 +115,8 @@ async def indexes(
 
 
 async def index(
-    state: ServerState, name: TableName, wanted: str, freshness: Freshness
-) -> tuple[IndexBody, View]:
+    state: ServerState, name: FullTableName, wanted: str, freshness: Freshness
+) -> tuple[IndexBody, CatalogView]:
     """Raises NotFound, with what comes close."""
     must_be_identifiers(wanted)
     found = await view(state, freshness)
@@ -115,7 +125,7 @@ async def index(
     return _body(table.info, wanted, await _covered(state, table)), found
 
 
-async def _covered(state: ServerState, table: Table) -> Mapping[int, IndexCoverage]:
+async def _covered(state: ServerState, table: CatalogTable) -> Mapping[int, IndexCoverage]:
     """The store is asked only if there is an index that may be on its way."""
     if all(one.state is not ElementState.WRITE_ONLY for one in table.info.indexes):
         return {}

@@ -5,16 +5,16 @@ from functools import partial
 from keys.catalog.catalog import Catalog
 from keys.model.catalogs import SchemaInfo
 from keys.model.records import Lock
-from metasrv.service.requests.asking import Asked
-from metasrv.service.requests.wishes import (
-    Change,
-    Facts,
-    SchemaName,
-    Stands,
-    Wish,
+from metasrv.service.requests.ddl_request import (
+    AlreadySatisfied,
+    DdlRequest,
+    FullSchemaName,
+    ProcedureToSubmit,
+    RequestFacts,
     must_be_identifiers,
     must_have_catalog,
 )
+from metasrv.service.requests.request_context import RequestContext
 from metasrv_base.errors import Conflict
 from metasrv_base.wire.api.table_rules import validate_schema
 from metasrv_base.wire.api.tables import SchemaSpec
@@ -26,24 +26,26 @@ from procedures.locking.locks import catalog_key, exclusive, schema_key, shared
 PLACEHOLDER_ID = 0
 
 
-def create_schema(asked: Asked, catalog: str, spec: SchemaSpec) -> Wish:
+def create_schema(asked: RequestContext, catalog: str, spec: SchemaSpec) -> DdlRequest:
     must_be_identifiers(catalog)
     refuse(validate_schema(spec))
     asked.require_no_version()
-    name = SchemaName(catalog, spec.name)
-    return Wish(asked, partial(_wants, name), partial(plan_create_schema, name, spec))
+    name = FullSchemaName(catalog, spec.name)
+    return DdlRequest(asked, partial(_wants, name), partial(plan_create_schema, name, spec))
 
 
-def drop_schema(asked: Asked, name: SchemaName) -> Wish:
+def drop_schema(asked: RequestContext, name: FullSchemaName) -> DdlRequest:
     asked.require_no_version()
-    return Wish(asked, partial(_wants, name), partial(plan_drop_schema, name, asked.cascade))
+    return DdlRequest(asked, partial(_wants, name), partial(plan_drop_schema, name, asked.cascade))
 
 
-def _wants(name: SchemaName, catalog: Catalog) -> tuple[Lock, ...]:
+def _wants(name: FullSchemaName, catalog: Catalog) -> tuple[Lock, ...]:
     return (shared(catalog_key(name.catalog)), exclusive(schema_key(name.catalog, name.schema)))
 
 
-def plan_create_schema(name: SchemaName, spec: SchemaSpec, facts: Facts) -> Change | Stands:
+def plan_create_schema(
+    name: FullSchemaName, spec: SchemaSpec, facts: RequestFacts
+) -> ProcedureToSubmit | AlreadySatisfied:
     must_have_catalog(facts.catalog, name.catalog)
     existing = facts.catalog.schemas.get((name.catalog, name.schema))
     if existing is not None:
@@ -51,7 +53,7 @@ def plan_create_schema(name: SchemaName, spec: SchemaSpec, facts: Facts) -> Chan
             raise Conflict("already-exists", what="schema", name=name.full)
         if existing.options != spec.options:
             raise Conflict("schema-conflict", name=name.full)
-        return Stands(CREATE_SCHEMA, existing)
+        return AlreadySatisfied(CREATE_SCHEMA, existing)
 
     def numbered(schema_id: int) -> CreateSchema:
         return CreateSchema(
@@ -65,10 +67,12 @@ def plan_create_schema(name: SchemaName, spec: SchemaSpec, facts: Facts) -> Chan
             if_not_exists=spec.if_not_exists,
         )
 
-    return Change(CREATE_SCHEMA, numbered(PLACEHOLDER_ID), sequence="schema_id", numbered=numbered)
+    return ProcedureToSubmit(
+        CREATE_SCHEMA, numbered(PLACEHOLDER_ID), sequence="schema_id", numbered=numbered
+    )
 
 
-def plan_drop_schema(name: SchemaName, cascade: bool, facts: Facts) -> Change:
+def plan_drop_schema(name: FullSchemaName, cascade: bool, facts: RequestFacts) -> ProcedureToSubmit:
     info = facts.catalog.schema(name.catalog, name.schema)
     count = len(facts.catalog.names.get((name.catalog, name.schema), ()))
     if count and not cascade:
@@ -76,4 +80,4 @@ def plan_drop_schema(name: SchemaName, cascade: bool, facts: Facts) -> Change:
     state = DropSchema(
         catalog=name.catalog, name=name.schema, schema_id=info.schema_id, cascade=cascade
     )
-    return Change(DROP_SCHEMA, state)
+    return ProcedureToSubmit(DROP_SCHEMA, state)

@@ -2,11 +2,17 @@
 
 from functools import partial
 
-from keys.catalog.catalog import Catalog, Table
+from keys.catalog.catalog import Catalog, CatalogTable
 from keys.model.records import Lock
 from metasrv.service.bodies.shapes import time_of
-from metasrv.service.requests.asking import Asked, TableTag
-from metasrv.service.requests.wishes import Change, Facts, TableName, Wish, table_named
+from metasrv.service.requests.ddl_request import (
+    DdlRequest,
+    FullTableName,
+    ProcedureToSubmit,
+    RequestFacts,
+    table_named,
+)
+from metasrv.service.requests.request_context import RequestContext, TableTag
 from metasrv_base.errors import Conflict, NotFound, Refused
 from metasrv_base.schema.types import parse_type
 from metasrv_base.wire.api import changes
@@ -22,7 +28,7 @@ from procedures.kinds.alter import alter_operations as stored
 from procedures.kinds.alter import constraint_operations as constraints
 from procedures.kinds.alter.alter_operations import Operation, drafted
 from procedures.kinds.alter.alter_table import ALTER_TABLE, AlterTable, must_fit
-from procedures.kinds.alter.type_operations import AlterType
+from procedures.kinds.alter.type_operations import AlterTypeOperation
 from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
 from procedures.kinds.tables.rename_table import RENAME_TABLE, RenameTable
 from procedures.kinds.tables.truncate_table import TRUNCATE_TABLE, TruncateTable
@@ -38,42 +44,46 @@ from procedures.locking.locks import (
 )
 
 
-def drop_table(asked: Asked, name: TableName) -> Wish:
+def drop_table(asked: RequestContext, name: FullTableName) -> DdlRequest:
     plan = partial(plan_drop_table, asked, name)
-    return Wish(asked, partial(wants_table, name), plan, joins=DROP_TABLE.name)
+    return DdlRequest(asked, partial(wants_table, name), plan, joins=DROP_TABLE.name)
 
 
-def undrop_table(asked: Asked, name: TableName, request: UndropRequest) -> Wish:
+def undrop_table(asked: RequestContext, name: FullTableName, request: UndropRequest) -> DdlRequest:
     refuse(validate_undrop(request))
-    target = TableName(name.catalog, name.schema, request.new_name or name.table)
+    target = FullTableName(name.catalog, name.schema, request.new_name or name.table)
 
     def wants(catalog: Catalog) -> tuple[Lock, ...]:
         return distinct(*wants_table(name, catalog), *wants_table(target, catalog))
 
-    return Wish(asked, wants, partial(plan_undrop_table, asked, name, target, request.table_id))
+    return DdlRequest(
+        asked, wants, partial(plan_undrop_table, asked, name, target, request.table_id)
+    )
 
 
-def truncate_table(asked: Asked, name: TableName) -> Wish:
-    return Wish(asked, partial(wants_table, name), partial(plan_truncate_table, asked, name))
+def truncate_table(asked: RequestContext, name: FullTableName) -> DdlRequest:
+    return DdlRequest(asked, partial(wants_table, name), partial(plan_truncate_table, asked, name))
 
 
-def rename_table(asked: Asked, name: TableName, request: RenameRequest) -> Wish:
+def rename_table(asked: RequestContext, name: FullTableName, request: RenameRequest) -> DdlRequest:
     refuse(validate_rename(request))
-    target = TableName(name.catalog, request.new_schema or name.schema, request.new_name)
+    target = FullTableName(name.catalog, request.new_schema or name.schema, request.new_name)
 
     def wants(catalog: Catalog) -> tuple[Lock, ...]:
         return distinct(*wants_table(name, catalog), *wants_table(target, catalog))
 
     plan = partial(plan_rename_table, asked, name, target, request.exchange)
-    return Wish(asked, wants, plan)
+    return DdlRequest(asked, wants, plan)
 
 
-def alter_table(asked: Asked, name: TableName, request: AlterRequest) -> Wish:
+def alter_table(asked: RequestContext, name: FullTableName, request: AlterRequest) -> DdlRequest:
     refuse(validate_alter(request))
-    return Wish(asked, partial(wants_table, name), partial(plan_alter_table, asked, name, request))
+    return DdlRequest(
+        asked, partial(wants_table, name), partial(plan_alter_table, asked, name, request)
+    )
 
 
-def wants_table(name: TableName, catalog: Catalog) -> tuple[Lock, ...]:
+def wants_table(name: FullTableName, catalog: Catalog) -> tuple[Lock, ...]:
     """Whatever could give this name another meaning, or is at work on a table that bears it."""
     table = catalog.find(name.catalog, name.schema, name.table)
     dropped = catalog.dropped(name.catalog, name.schema, name.table)
@@ -86,7 +96,9 @@ def wants_table(name: TableName, catalog: Catalog) -> tuple[Lock, ...]:
     )
 
 
-def plan_drop_table(asked: Asked, name: TableName, facts: Facts) -> Change:
+def plan_drop_table(
+    asked: RequestContext, name: FullTableName, facts: RequestFacts
+) -> ProcedureToSubmit:
     table = table_asked_for(asked, name, facts)
     state = DropTable(
         catalog=name.catalog,
@@ -94,10 +106,12 @@ def plan_drop_table(asked: Asked, name: TableName, facts: Facts) -> Change:
         name=name.table,
         table_id=table.info.table_id,
     )
-    return Change(DROP_TABLE, state, table.info.table_id)
+    return ProcedureToSubmit(DROP_TABLE, state, table.info.table_id)
 
 
-def plan_truncate_table(asked: Asked, name: TableName, facts: Facts) -> Change:
+def plan_truncate_table(
+    asked: RequestContext, name: FullTableName, facts: RequestFacts
+) -> ProcedureToSubmit:
     table = table_asked_for(asked, name, facts)
     state = TruncateTable(
         catalog=name.catalog,
@@ -105,12 +119,16 @@ def plan_truncate_table(asked: Asked, name: TableName, facts: Facts) -> Change:
         name=name.table,
         table_id=table.info.table_id,
     )
-    return Change(TRUNCATE_TABLE, state, table.info.table_id)
+    return ProcedureToSubmit(TRUNCATE_TABLE, state, table.info.table_id)
 
 
 def plan_rename_table(
-    asked: Asked, name: TableName, target: TableName, exchange: bool, facts: Facts
-) -> Change:
+    asked: RequestContext,
+    name: FullTableName,
+    target: FullTableName,
+    exchange: bool,
+    facts: RequestFacts,
+) -> ProcedureToSubmit:
     table = table_asked_for(asked, name, facts)
     if target == name:
         raise Refused("invalid-schema-change", name=name.full, reason="that is its name already")
@@ -127,10 +145,12 @@ def plan_rename_table(
         new_name=target.table,
         other_id=None if other is None else other.info.table_id,
     )
-    return Change(RENAME_TABLE, state, table.info.table_id)
+    return ProcedureToSubmit(RENAME_TABLE, state, table.info.table_id)
 
 
-def plan_alter_table(asked: Asked, name: TableName, request: AlterRequest, facts: Facts) -> Change:
+def plan_alter_table(
+    asked: RequestContext, name: FullTableName, request: AlterRequest, facts: RequestFacts
+) -> ProcedureToSubmit:
     table = table_asked_for(asked, name, facts)
     operations = tuple(
         _stored(operation, facts.now_ms, f"/operations/{number}")
@@ -146,20 +166,20 @@ def plan_alter_table(asked: Asked, name: TableName, request: AlterRequest, facts
         grace_ms=request.grace_s * 1_000,
     )
     must_fit(draft, state, table.route, asked.client())
-    return Change(ALTER_TABLE, state, table.info.table_id)
+    return ProcedureToSubmit(ALTER_TABLE, state, table.info.table_id)
 
 
 def _stored(operation: AlterOperation, now_ms: int, here: str) -> Operation:
     """`validate_alter` has refused what is not built yet."""
     match operation:
         case changes.SetOptions():
-            return stored.SetOptions(options=operation.options)
+            return stored.SetOptionsOperation(options=operation.options)
         case changes.RenameColumn():
-            return stored.RenameColumn(name=operation.name, new_name=operation.new_name)
+            return stored.RenameColumnOperation(name=operation.name, new_name=operation.new_name)
         case changes.AddColumn():
             column = operation.column
             type, pointer = parse_type(column.type), f"{here}/column/default"
-            return stored.AddColumn(
+            return stored.AddColumnOperation(
                 name=column.name,
                 type=column.type,
                 nullable=column.nullable,
@@ -167,11 +187,11 @@ def _stored(operation: AlterOperation, now_ms: int, here: str) -> Operation:
                 after=operation.after,
             )
         case changes.DropColumn():
-            return stored.DropColumn(name=operation.name)
+            return stored.DropColumnOperation(name=operation.name)
         case changes.SetDefault():
-            return stored.SetDefault(name=operation.name, default=operation.default)
+            return stored.SetDefaultOperation(name=operation.name, default=operation.default)
         case changes.AlterType():
-            return AlterType(name=operation.name, type=operation.type)
+            return AlterTypeOperation(name=operation.name, type=operation.type)
         case _:
             return _constraint(operation)
 
@@ -183,9 +203,9 @@ def _constraint(operation: AlterOperation) -> Operation:
         case changes.SetNullable(name=column):
             return constraints.SetNotNull(name=column)
         case changes.ValidateConstraint():
-            return constraints.ValidateConstraint(name=operation.name)
+            return constraints.ValidateConstraintOperation(name=operation.name)
         case changes.DropConstraint():
-            return constraints.DropConstraint(name=operation.name)
+            return constraints.DropConstraintOperation(name=operation.name)
         case changes.AddConstraint(name=name, check=str(check), not_valid=later):
             return constraints.AddCheck(name=name, expression=check, not_valid=later)
         case changes.AddConstraint(name=name, not_null=str(column), not_valid=later):
@@ -194,8 +214,12 @@ def _constraint(operation: AlterOperation) -> Operation:
 
 
 def plan_undrop_table(
-    asked: Asked, name: TableName, target: TableName, table_id: int | None, facts: Facts
-) -> Change:
+    asked: RequestContext,
+    name: FullTableName,
+    target: FullTableName,
+    table_id: int | None,
+    facts: RequestFacts,
+) -> ProcedureToSubmit:
     """*target*: the name it will bear, in the schema it was dropped from."""
     schema = facts.catalog.schema(name.catalog, name.schema)
     dropped = dropped_table(name, table_id, facts.catalog)
@@ -210,10 +234,10 @@ def plan_undrop_table(
         new_name=target.table,
         schema_id=schema.schema_id,
     )
-    return Change(UNDROP_TABLE, state, dropped.info.table_id)
+    return ProcedureToSubmit(UNDROP_TABLE, state, dropped.info.table_id)
 
 
-def dropped_table(name: TableName, table_id: int | None, catalog: Catalog) -> Table:
+def dropped_table(name: FullTableName, table_id: int | None, catalog: Catalog) -> CatalogTable:
     """The one dropped table that is meant."""
     found = [
         table
@@ -234,12 +258,14 @@ def dropped_table(name: TableName, table_id: int | None, catalog: Catalog) -> Ta
     return found[0]
 
 
-def table_asked_for(asked: Asked, name: TableName, facts: Facts) -> Table:
+def table_asked_for(
+    asked: RequestContext, name: FullTableName, facts: RequestFacts
+) -> CatalogTable:
     """The table that bears the name, at the version the client requires."""
     table = table_named(facts.catalog, name)
     asked.require_version(name.full, _tag(table))
     return table
 
 
-def _tag(table: Table) -> TableTag:
+def _tag(table: CatalogTable) -> TableTag:
     return TableTag(table.info.table_id, table.info.version)

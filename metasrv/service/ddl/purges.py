@@ -2,11 +2,16 @@
 
 from functools import partial
 
-from keys.catalog.catalog import Catalog, Table
+from keys.catalog.catalog import Catalog, CatalogTable
 from keys.model.records import Lock
 from metasrv.service.ddl.ddl_tables import dropped_table
-from metasrv.service.requests.asking import Asked
-from metasrv.service.requests.wishes import Change, Facts, TableName, Wish
+from metasrv.service.requests.ddl_request import (
+    DdlRequest,
+    FullTableName,
+    ProcedureToSubmit,
+    RequestFacts,
+)
+from metasrv.service.requests.request_context import RequestContext
 from metasrv_base.errors import NotFound
 from metasrv_base.wire.api.changes import PurgeRequest
 from metasrv_base.wire.problem.problems import FieldError, refuse
@@ -14,29 +19,33 @@ from procedures.kinds.tables.purge_table import PURGE_TABLE, PurgeTable
 from procedures.locking.locks import exclusive, table_key
 
 
-def purge_table(asked: Asked, request: PurgeRequest) -> Wish:
+def purge_table(asked: RequestContext, request: PurgeRequest) -> DdlRequest:
     """Raises Refused for a name that is none."""
     parts = request.table.split(".") if request.table is not None else []
     if request.table_id is None and len(parts) != 3:
         detail = "a table_id, or the full name of the table: catalog.schema.table"
         refuse((FieldError(pointer="/table", detail=detail),))
-    name = TableName(*parts) if len(parts) == 3 else None
+    name = FullTableName(*parts) if len(parts) == 3 else None
 
     def wants(catalog: Catalog) -> tuple[Lock, ...]:
         found = _dropped(catalog, request.table_id, name)
         return tuple(exclusive(table_key(one.info.table_id)) for one in found)
 
-    return Wish(asked, wants, partial(_plan, request.table_id, name))
+    return DdlRequest(asked, wants, partial(_plan, request.table_id, name))
 
 
-def _dropped(catalog: Catalog, table_id: int | None, name: TableName | None) -> list[Table]:
+def _dropped(
+    catalog: Catalog, table_id: int | None, name: FullTableName | None
+) -> list[CatalogTable]:
     if name is not None:
         return list(catalog.dropped(name.catalog, name.schema, name.table))
     found = None if table_id is None else catalog.tables.get(table_id)
     return [] if found is None or found.dropped_at_ms is None else [found]
 
 
-def _plan(table_id: int | None, name: TableName | None, facts: Facts) -> Change:
+def _plan(
+    table_id: int | None, name: FullTableName | None, facts: RequestFacts
+) -> ProcedureToSubmit:
     """Raises NotFound; Conflict("ambiguous-dropped-table")."""
     if name is not None:
         table = dropped_table(name, table_id, facts.catalog)
@@ -45,4 +54,4 @@ def _plan(table_id: int | None, name: TableName | None, facts: Facts) -> Change:
         if not found:
             raise NotFound("table-not-found", name=f"{table_id} among the dropped ones")
         table = found[0]
-    return Change(PURGE_TABLE, PurgeTable.of(table), table.info.table_id)
+    return ProcedureToSubmit(PURGE_TABLE, PurgeTable.of(table), table.info.table_id)

@@ -3,7 +3,7 @@
 from keys.model.tables import TableInfo, TableRoute
 from keys.store.kv import TXN_BYTES_MAX, TXN_OPS_MAX
 from keys.value import encode
-from metasrv.service.requests.asking import Asked
+from metasrv.service.requests.request_context import RequestContext
 from metasrv_base.errors import Refused
 
 ROUTE_BYTES_MAX = 256 << 10  # docs/protocols.md P1, Sizes: about 1,024 regions
@@ -17,7 +17,7 @@ ROUTE_BYTES = 384  # of a region in JSON, beside its root
 TIMES_LONGER = 8  # a number as it is stored, at most, by its length in a request: 1e5 is 100000.0
 
 
-def must_fit(info: TableInfo, route: TableRoute, asked: Asked) -> None:
+def must_fit(info: TableInfo, route: TableRoute, asked: RequestContext) -> None:
     """Raises Refused("ddl-too-large") with the numbers. What is small by all bounds is not made
     into JSON to be measured."""
     if at_most(info, route, asked.body_bytes) <= ROUTE_BYTES_MAX:

@@ -1,18 +1,18 @@
 """The undrop of an index or a column: its drop, which waits out its grace time, is cancelled."""
 
-from keys.model.records import Phase
+from keys.model.records import ProcedurePhase
 from keys.model.tables import TableInfo
 from metasrv.service.catalog.reading import Freshness, view
-from metasrv.service.requests.changing import only_the_leader
-from metasrv.service.requests.wishes import TableName, must_be_identifiers, table_named
+from metasrv.service.requests.ddl_request import FullTableName, must_be_identifiers, table_named
+from metasrv.service.requests.submit_ddl import only_the_leader
 from metasrv.service.state.state import ServerState
 from metasrv_base.errors import NotFound
-from procedures.elements.moves import What
+from procedures.elements.element_targets import What
 from procedures.kinds.alter.alter_table import AlterTable
 from procedures.scheduling.manager import Manager
 
 
-async def drop_under_way(state: ServerState, table: TableName, what: What, name: str) -> str:
+async def drop_under_way(state: ServerState, table: FullTableName, what: What, name: str) -> str:
     """The procedure that drops it: to cancel it, until it is past its brink. Raises NotFound."""
     must_be_identifiers(name)
     with only_the_leader():
@@ -30,7 +30,7 @@ def _drop_of(manager: Manager, info: TableInfo, what: What, name: str) -> str | 
     ids = {one.id for one in elements if one.name == name}
     for procedure, entry in manager.living():
         record = entry.held.record
-        is_alter = "operations" in record.state and record.phase is Phase.FORWARD
+        is_alter = "operations" in record.state and record.phase is ProcedurePhase.FORWARD
         if not is_alter or record.state.get("table_id") != info.table_id:
             continue
         moves = AlterTable.model_validate(record.state).moves

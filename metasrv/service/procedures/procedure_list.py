@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from keys.model.records import ProcedureHistory
 from metasrv.service.bodies.procedure_shapes import ended_body, living_body
-from metasrv.service.pages import ListName, Token, seal, unseal
+from metasrv.service.pages import ListName, PageToken, seal, unseal
 from metasrv.service.state.history import FIRST_ID, LAST_ID, History, first_id
 from metasrv.service.state.state import ServerState
 from metasrv_base.wire.api.procedures import ENDS, ProcedureBody, ProcedureList
@@ -87,7 +87,7 @@ async def listed(state: ServerState, wanted: ListWanted) -> ProcedureList:
     looked_at, last = 0, ""
     async for procedure, ended in _newest_first(living, history, wanted.only):
         if len(found) == wanted.size or looked_at == LOOKED_AT_MAX:
-            token = seal(name, Token(0, (last,)))
+            token = seal(name, PageToken(0, (last,)))
             return ProcedureList(procedures=tuple(found), next_page_token=token)
         looked_at, last = looked_at + 1, procedure
         if looked_at % LOOKED_AT_ONCE == 0:

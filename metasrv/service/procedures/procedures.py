@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from keys.model.records import ProcedureHistory
 from metasrv.leadership.term import Term
 from metasrv.service.bodies.procedure_shapes import ended_body, living_body, procedure_etag
-from metasrv.service.requests.changing import only_the_leader, until_over
+from metasrv.service.requests.submit_ddl import only_the_leader, until_over
 from metasrv.service.state.state import ServerState
 from metasrv_base.errors import NotFound
 from metasrv_base.ids import UUID_TEXT
 from metasrv_base.wire.api.procedures import ProcedureBody
 from procedures.dry_run.controls import foresee
+from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Command
-from procedures.engine.entry import Entry
 
 LOOK_MS = 1_000  # progress is memory that nobody announces: a long poll looks this often
 
@@ -68,7 +68,7 @@ def _must_be_an_id(procedure: str) -> None:
 
 
 def _body(
-    state: ServerState, term: Term, procedure: str, found: Entry | ProcedureHistory
+    state: ServerState, term: Term, procedure: str, found: ActiveProcedure | ProcedureHistory
 ) -> ProcedureBody:
     if isinstance(found, ProcedureHistory):
         return ended_body(procedure, found)

@@ -3,19 +3,19 @@
 from keys.commit.txn import snapshot
 from keys.model.poison import Poison, PoisonKey
 from keys.model.records import LockMode
-from keys.store.kv import Readable
+from keys.store.kv import ReadableStore
 from keys.store.readable import readable, untold
 from keys.store.scan import scan
 from metasrv.service.bodies.procedure_shapes import error_body, resource_body
 from metasrv.service.bodies.shapes import time_of
-from metasrv.service.pages import ListName, Token, page_of, seal, unseal
+from metasrv.service.pages import ListName, PageToken, page_of, seal, unseal
 from metasrv.service.procedures.procedures import Shown, control
-from metasrv.service.requests.changing import only_the_leader
+from metasrv.service.requests.submit_ddl import only_the_leader
 from metasrv.service.state.state import ServerState
 from metasrv_base.errors import NotFound
 from metasrv_base.wire.api.control import LockBody, LockList, LockPlaceBody, PoisonBody, PoisonList
 from procedures.engine.control import Command
-from procedures.locking.holding import Claim
+from procedures.locking.holding import LockClaim
 from procedures.scheduling.manager import Manager
 
 
@@ -25,13 +25,13 @@ async def locks(state: ServerState, path: str, size: int, page_token: str | None
     name = ListName(term.cluster_id, path)
     after = unseal(name, page_token).after if page_token is not None else None
     page = page_of(term.manager.locks.keys(), lambda key: (key,), after, size)
-    token = None if page.after is None else seal(name, Token(0, page.after))
+    token = None if page.after is None else seal(name, PageToken(0, page.after))
     shown = tuple(_lock_body(term.manager, key) for key in page.items)
     return LockList(locks=shown, next_page_token=token)
 
 
 def _lock_body(manager: Manager, key: str) -> LockBody:
-    def place(claim: Claim, mode: LockMode) -> LockPlaceBody:
+    def place(claim: LockClaim, mode: LockMode) -> LockPlaceBody:
         entry = manager.entry(claim.procedure)
         assert entry is not None
         return LockPlaceBody(
@@ -68,7 +68,7 @@ async def clear(
         return await control(state, found.procedure, command, dry_run=dry_run)
 
 
-async def _poison(kv: Readable, resource: str, deadline_ms: int) -> Poison:
+async def _poison(kv: ReadableStore, resource: str, deadline_ms: int) -> Poison:
     try:
         key = PoisonKey(resource)
     except ValueError:

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from keys.model.records import Lock, ProcedureHistory, Submission
+from keys.model.records import ClientRequirements, Lock, ProcedureHistory
 from metasrv.leadership.term import Term
 from metasrv.service.state.history import FIRST_ID, LAST_ID, History
+from procedures.dry_run.dry_run import DryRunRequest, dry_run
 from procedures.dry_run.estimates import ASSUMED, Estimates, Rate, measured
 from procedures.dry_run.plan import Blocker, Obstacle, Plan
-from procedures.dry_run.rehearse import Wish, rehearse
+from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import State
-from procedures.engine.entry import Entry
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind, ProcedureState
 from procedures.scheduling.manager import Manager
@@ -18,10 +18,12 @@ from procedures.scheduling.manager import Manager
 LOOKED_AT_MAX = 1_024  # procedures that are over, for the reorgs among them
 
 
-async def plan_of(term: Term, kind: Kind[Any], state: ProcedureState, client: Submission) -> Plan:
+async def plan_of(
+    term: Term, kind: Kind[Any], state: ProcedureState, client: ClientRequirements
+) -> Plan:
     """Nothing is stored, no node hears of it. Raises Unavailable where the store is away."""
     estimates = Estimates(term.nodes.size_of, await _rate_of(term, kind, state))
-    plan = await rehearse(KINDS, Wish(kind, state, client), term.ports, estimates)
+    plan = await dry_run(KINDS, DryRunRequest(kind, state, client), term.ports, estimates)
     for one in plan.family:
         one.blockers[:0] = _holders(one.locks, term.manager)
     plan.blockers[:0] = _at_the_door(kind, term.manager)
@@ -61,7 +63,7 @@ def _holders(locks: Sequence[Lock], manager: Manager) -> Iterator[Blocker]:
             yield Blocker(obstacle_of(entry), procedure, key)
 
 
-def obstacle_of(entry: Entry) -> Obstacle:
+def obstacle_of(entry: ActiveProcedure) -> Obstacle:
     """Whether waiting alone helps against one that has a lock."""
     return _AT_REST.get(entry.state, Obstacle.LOCK)
 

@@ -11,15 +11,15 @@ from keys.commit.txn import Stamp, Txn
 from keys.model.records import (
     Idempotency,
     IdempotencyKey,
-    Outcome,
-    Phase,
     ProcedureHistory,
     ProcedureHistoryKey,
+    ProcedureOutcome,
+    ProcedurePhase,
     ProcedureRecord,
 )
 from metasrv.leadership.term import Term
-from metasrv.service.requests.asking import Asked
-from metasrv.service.requests.wishes import Stands
+from metasrv.service.requests.ddl_request import AlreadySatisfied
+from metasrv.service.requests.request_context import RequestContext
 from metasrv.service.state.state import ServerState
 from metasrv_base.errors import Unknown
 
@@ -27,7 +27,12 @@ STOOD_AT = "stood_at"  # of its result: the catalog version at which it stood
 
 
 async def keep(
-    state: ServerState, term: Term, asked: Asked, stands: Stands, *, deadline_ms: int
+    state: ServerState,
+    term: Term,
+    asked: RequestContext,
+    stands: AlreadySatisfied,
+    *,
+    deadline_ms: int,
 ) -> None:
     """Durable when it returns. Raises StaleRead where the key is known already, Unknown where the
     store is silent, Unavailable("storage-full")."""
@@ -63,13 +68,15 @@ def stood_at(history: ProcedureHistory) -> int | None:
     return version if isinstance(version, int) else None
 
 
-def _over(asked: Asked, stands: Stands, version: int, stamp: Stamp) -> ProcedureHistory:
+def _over(
+    asked: RequestContext, stands: AlreadySatisfied, version: int, stamp: Stamp
+) -> ProcedureHistory:
     kind, resource = stands.kind, stands.resource
     last = ProcedureRecord(
         kind=kind.name,
         kind_format=kind.state.format,
         step=kind.first,
-        phase=Phase.FORWARD,
+        phase=ProcedurePhase.FORWARD,
         state={"operations": [{"name": stands.index}]} if stands.index else {},
         submission=stamp.submission,
         locks=(),
@@ -80,7 +87,7 @@ def _over(asked: Asked, stands: Stands, version: int, stamp: Stamp) -> Procedure
     )
     named = {f"{resource.type}_id": int(resource.id), "name": resource.name}
     return ProcedureHistory(
-        outcome=Outcome.SUCCEEDED,
+        outcome=ProcedureOutcome.SUCCEEDED,
         last=last,
         result={**named, STOOD_AT: version},
         finished_at_ms=stamp.at_ms,

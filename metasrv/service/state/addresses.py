@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from keys.key import Range
-from keys.model.cluster import Node, NodeKey
+from keys.model.cluster import NodeKey, NodeRecord
 from keys.store.kv import KeyValue, Kv, Watched
 from keys.store.readable import readable, untold
 from keys.store.scan import scan
@@ -80,5 +80,5 @@ class Addresses:
 
 def _addresses(items: Iterable[KeyValue]) -> dict[str, str]:
     """Returns the addresses of the nodes that can be read, by node id."""
-    nodes = (row.value for row in readable(NodeKey, Node, items, untold))
+    nodes = (row.value for row in readable(NodeKey, NodeRecord, items, untold))
     return {node.node_id: node.address for node in nodes}

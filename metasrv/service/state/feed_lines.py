@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from keys.catalog.catalog import Catalog, Table
+from keys.catalog.catalog import Catalog, CatalogTable
 from keys.model.log import (
     CatalogDropping,
     CatalogUpdate,
@@ -23,7 +23,7 @@ from keys.model.tables import RegionRoute, RegionState
 from metasrv_base.elements.states import ElementState
 from metasrv_base.wire.frontend.feed import (
     AddressChange,
-    Alive,
+    FeedAlive,
     FeedColumn,
     FeedConstraint,
     FeedIndex,
@@ -31,7 +31,7 @@ from metasrv_base.wire.frontend.feed import (
     FeedRegion,
     FeedTable,
     Goaway,
-    Snapshot,
+    SnapshotLine,
     Update,
 )
 
@@ -48,7 +48,7 @@ Wanted = frozenset[int] | None
 class FeedLines:
     """Lines for any reader, and the texts that several will want."""
 
-    _tables: OrderedDict[int, tuple[Table, bytes]] = field(default_factory=OrderedDict)
+    _tables: OrderedDict[int, tuple[CatalogTable, bytes]] = field(default_factory=OrderedDict)
     _updates: OrderedDict[int, bytes] = field(default_factory=OrderedDict)
 
     def snapshot(
@@ -61,7 +61,9 @@ class FeedLines:
             part = list(islice(tables, PART_TABLES))
             is_last = len(part) < PART_TABLES
             known = dict(addresses) if is_last else {}
-            rest = Snapshot(version=catalog.version, tables=(), addresses=known, is_last=is_last)
+            rest = SnapshotLine(
+                version=catalog.version, tables=(), addresses=known, is_last=is_last
+            )
             yield _filled(line_of(rest), b",".join(part))
 
     def update(self, update: CatalogUpdate, after: Catalog, wanted: Wanted) -> bytes:
@@ -90,7 +92,7 @@ class FeedLines:
         tables = b",".join(self._text(table, after) for table in seen.values())
         return _filled(line_of(rest), tables)
 
-    def _text(self, table: Table, catalog: Catalog) -> bytes:
+    def _text(self, table: CatalogTable, catalog: Catalog) -> bytes:
         if not catalog.shows(table):  # nobody asks for it often
             return _text_of(table, WRITE_ONLY)
         number = table.info.table_id
@@ -122,7 +124,7 @@ GOAWAY = line_of(Goaway())
 
 
 def alive(catalog: Catalog, leader: str | None, *, is_stale: bool) -> bytes:
-    return line_of(Alive(version=catalog.version, leader=leader, is_stale=is_stale))
+    return line_of(FeedAlive(version=catalog.version, leader=leader, is_stale=is_stale))
 
 
 def moved(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[bytes]:
@@ -133,7 +135,7 @@ def moved(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[bytes
             yield line_of(AddressChange(node=node, address=address))
 
 
-def living(catalog: Catalog, wanted: Wanted) -> Iterator[Table]:
+def living(catalog: Catalog, wanted: Wanted) -> Iterator[CatalogTable]:
     """The tables that statements use, hidden ones too; by id where they are asked for."""
     if wanted is None:
         found = iter(catalog.tables.values())
@@ -168,11 +170,11 @@ def hidden_by(entry: Entry, after: Catalog) -> Iterator[int]:
             return
 
 
-def _text_of(table: Table, state: ElementState) -> bytes:
+def _text_of(table: CatalogTable, state: ElementState) -> bytes:
     return feed_table(table, state).model_dump_json().encode()
 
 
-def feed_table(table: Table, state: ElementState = PUBLIC) -> FeedTable:
+def feed_table(table: CatalogTable, state: ElementState = PUBLIC) -> FeedTable:
     info = table.info
     return FeedTable(
         id=info.table_id,

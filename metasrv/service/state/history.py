@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from keys.key import Range
 from keys.model.records import ProcedureHistory, ProcedureHistoryKey
-from keys.store.kv import Get, KeyValue, Page, Readable
+from keys.store.kv import Get, KeyPage, KeyValue, ReadableStore
 from keys.store.readable import readable, untold
 from keys.store.scan import scan
 from metasrv_base.ids import uuid7, wall_ms_of
@@ -30,7 +30,7 @@ Ended: TypeAlias = Mapping[str, ProcedureHistory]
 class History:
     """What is over, with ids from `first` up to and without `end`; `now_ms` is no younger."""
 
-    kv: Readable
+    kv: ReadableStore
     deadline_ms: int
     first: str
     end: str
@@ -62,7 +62,7 @@ class History:
             end = first
         yield self.first, {}
 
-    async def _keys(self, first: str, end: str, *, limit: int, revision: int = 0) -> Page:
+    async def _keys(self, first: str, end: str, *, limit: int, revision: int = 0) -> KeyPage:
         get = Get(_key(first), _key(end), limit=limit, keys_only=True)
         return await self.kv.range(get, deadline_ms=self.deadline_ms, revision=revision)
 

@@ -8,13 +8,13 @@ from typing import Protocol, Self
 
 from keys.catalog.follower import Follower
 from keys.commit.txn import snapshot
-from keys.model.cluster import Cluster, ClusterKey, Leader
+from keys.model.cluster import ClusterKey, ClusterRecord, LeaderRecord
 from keys.store.kv import Kv
 from metasrv.leadership.term import Term
 from metasrv.program.version import VERSION
 from metasrv.service.state.addresses import Addresses
 from metasrv.service.state.feed_lines import FeedLines
-from metasrv.service.state.table_texts import TableTexts
+from metasrv.service.state.table_json_cache import TableTexts
 from metasrv_base.clock import Clock
 from metasrv_base.errors import NotLeader, Unavailable
 from metasrv_base.ids import Ids
@@ -33,8 +33,8 @@ class Config(Protocol):
     def store_deadline_ms(self) -> int: ...
 
 
-class World(Protocol):
-    """What a server has whether it leads or not; a part of metasrv.leadership.leadership.World."""
+class StateDeps(Protocol):
+    """The part of metasrv.leadership.leadership.ServerDeps that the service uses."""
 
     @property
     def config(self) -> Config: ...
@@ -91,7 +91,7 @@ class ServerState:
     cluster_id: str | None = None
     term: Term | None = None
     """While this server leads."""
-    leader: Leader | None = None
+    leader: LeaderRecord | None = None
     """Who led when we last looked; None: nobody."""
     is_valid: Callable[[], bool] = field(default=_never)
     """Whether our own lease surely lives: beyond it we no longer act as the leader."""
@@ -106,7 +106,7 @@ class ServerState:
     can be repeated."""
 
     @classmethod
-    def of(cls, world: World, url: str) -> Self:
+    def of(cls, world: StateDeps, url: str) -> Self:
         config = world.config
         facts = ServerFacts(
             server=config.server_id,
@@ -126,7 +126,7 @@ class ServerState:
 
     # Told by the election ----------------------------------------------------------------------
 
-    def heard(self, leader: Leader | None) -> None:
+    def heard(self, leader: LeaderRecord | None) -> None:
         self.leader = leader
         self._look_around()
 
@@ -139,7 +139,7 @@ class ServerState:
         self.cluster_id = term.cluster_id
         for tell in self.on_term:
             tell(term)
-        self.leader = Leader(server=self.facts.server, url=self.facts.url, lease="")
+        self.leader = LeaderRecord(server=self.facts.server, url=self.facts.url, lease="")
         self._look_around()
 
     def stop(self) -> None:
@@ -163,12 +163,12 @@ class ServerState:
         return self.term is not None and self.is_valid()
 
     @property
-    def other_leader(self) -> Leader | None:
+    def other_leader(self) -> LeaderRecord | None:
         """Another server that leads, as far as we know."""
         leader = self.leader
         return leader if leader is not None and leader.server != self.facts.server else None
 
-    def as_long_as(self, leader: Leader) -> AbstractAsyncContextManager[None]:
+    def as_long_as(self, leader: LeaderRecord) -> AbstractAsyncContextManager[None]:
         """Ends what is inside, by TimeoutError, once we hear that another than *leader* leads."""
         return self._until(lambda: self.leader not in (None, leader))
 
@@ -224,6 +224,6 @@ class ServerState:
         if self.cluster_id is None:
             key = ClusterKey()
             seen = await snapshot(self.kv, key, deadline_ms=self.facts.store_deadline_ms)
-            stored: Cluster | None = seen.get(key)
+            stored: ClusterRecord | None = seen.get(key)
             self.cluster_id = stored.cluster_id if stored else None
         return self.cluster_id

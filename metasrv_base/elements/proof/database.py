@@ -43,7 +43,7 @@ class Database(NamedTuple):
         return f"rows {' '.join(rows) or 'none'}; stored {' '.join(held) or 'nothing'}"
 
 
-class Statement(NamedTuple):
+class ProofStatement(NamedTuple):
     """One write of one row. `kind` names the field of `Behaviour` that says what it does."""
 
     kind: str
@@ -60,7 +60,7 @@ OUTSIDE = "insert_outside"
 """Not a statement about the element: a row appears to which rows of a table may belong."""
 
 
-class Fault(StrEnum):
+class ProofFault(StrEnum):
     """How a database contradicts a schema."""
 
     ORPHAN = "orphan"
@@ -109,19 +109,19 @@ def _can_be_stored(graph: Graph, held: frozenset[Pair]) -> bool:
     return not graph.unique or len({value for value, _ in held}) == len(held)
 
 
-def statements(graph: Graph, behaviour: Behaviour, db: Database) -> Iterator[Statement]:
+def statements(graph: Graph, behaviour: Behaviour, db: Database) -> Iterator[ProofStatement]:
     """What users can ask for, where their schema has the element in a state that behaves so."""
     for key, row in enumerate(db.rows):
         if graph.holds is Holds.ROWS:
             yield from _of_a_table(graph, db, key)
         elif row == NO_ROW:
-            yield from (Statement("insert", key, value) for value in _given(graph, behaviour))
+            yield from (ProofStatement("insert", key, value) for value in _given(graph, behaviour))
         else:
-            yield Statement("update_elsewhere", key, row)
+            yield ProofStatement("update_elsewhere", key, row)
             for value in _given(graph, behaviour):
                 if value != row and (graph.holds is not Holds.VALUES or value == B):
-                    yield Statement("update", key, value)
-            yield Statement("delete", key, NO_ROW)
+                    yield ProofStatement("update", key, value)
+            yield ProofStatement("delete", key, NO_ROW)
 
 
 def _given(graph: Graph, behaviour: Behaviour) -> tuple[int, ...]:
@@ -129,17 +129,19 @@ def _given(graph: Graph, behaviour: Behaviour) -> tuple[int, ...]:
     return (A, B) if behaviour.visible or graph.holds is not Holds.VALUES else (A,)
 
 
-def _of_a_table(graph: Graph, db: Database, key: int) -> Iterator[Statement]:
+def _of_a_table(graph: Graph, db: Database, key: int) -> Iterator[ProofStatement]:
     """Of a table alone its own rows come and go; else the rows that they belong to as well."""
     if db.rows[key] == NO_ROW:
-        yield Statement(OUTSIDE, key, A)
+        yield ProofStatement(OUTSIDE, key, A)
     else:
         if (A, key) not in db.held:
-            yield Statement("insert", key, A)
-        yield Statement("delete", key, A if graph.alone else NO_ROW)
+            yield ProofStatement("insert", key, A)
+        yield ProofStatement("delete", key, A if graph.alone else NO_ROW)
 
 
-def perform(graph: Graph, behaviour: Behaviour, db: Database, does: Statement) -> Database | None:
+def perform(
+    graph: Graph, behaviour: Behaviour, db: Database, does: ProofStatement
+) -> Database | None:
     """The database after a statement; None if an act refuses it."""
     key, old, new = does.key, db.rows[does.key], does.value
     held = set(db.held)
@@ -166,24 +168,24 @@ def perform(graph: Graph, behaviour: Behaviour, db: Database, does: Statement) -
     return Database(rows, frozenset(held))
 
 
-def acts_of(behaviour: Behaviour, does: Statement) -> tuple[Act, ...]:
+def acts_of(behaviour: Behaviour, does: ProofStatement) -> tuple[Act, ...]:
     found: tuple[Act, ...] = getattr(behaviour, does.kind, ())
     return found
 
 
-def _refuses(graph: Graph, db: Database, does: Statement) -> bool:
+def _refuses(graph: Graph, db: Database, does: ProofStatement) -> bool:
     if not graph.unique:
         return does.value == B
     taken = db.held if graph.holds is Holds.ENTRIES else {(v, k) for k, v in enumerate(db.rows)}
     return any(value == does.value and key != does.key for value, key in taken)
 
 
-def faults(graph: Graph, state: ElementState, db: Database) -> Iterator[Fault]:
+def faults(graph: Graph, state: ElementState, db: Database) -> Iterator[ProofFault]:
     """How *db* contradicts a schema that has the element in *state*; nothing: it is consistent."""
     if any(db.rows[key] not in _owners(graph, value) for value, key in db.held):
-        yield Fault.ORPHAN
+        yield ProofFault.ORPHAN
     if state is ElementState.ABSENT and db.held:
-        yield Fault.LEFT_OVER
+        yield ProofFault.LEFT_OVER
     if graph.behaviours[state].visible:
         yield from _unfit(graph, db)
 
@@ -193,20 +195,20 @@ def _owners(graph: Graph, value: int) -> tuple[int, ...]:
     return (A, B) if graph.holds is Holds.VALUES else (value,)
 
 
-def _unfit(graph: Graph, db: Database) -> Iterator[Fault]:
+def _unfit(graph: Graph, db: Database) -> Iterator[ProofFault]:
     """What an element does not forgive once it is read."""
     rows = [(value, key) for key, value in enumerate(db.rows) if value != NO_ROW]
     have = {key for _, key in db.held}
     if graph.holds is Holds.ENTRIES and not db.held.issuperset(rows):
-        yield Fault.MISSING
+        yield ProofFault.MISSING
     if graph.reorg is Reorg.DEFAULT and not have.issuperset(key for _, key in rows):
-        yield Fault.MISSING
+        yield ProofFault.MISSING
     if graph.holds is Holds.VALUES and any(
         (value, key) not in db.held for value, key in rows if value == B or key in have
     ):
-        yield Fault.LOST
+        yield ProofFault.LOST
     if graph.holds is Holds.NOTHING and _broken(graph, [value for value, _ in rows]):
-        yield Fault.BROKEN
+        yield ProofFault.BROKEN
 
 
 def _broken(graph: Graph, values: list[int]) -> bool:

@@ -16,28 +16,36 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from metasrv_base.elements.proof import owner, servers
-from metasrv_base.elements.proof.database import Fault, perform
-from metasrv_base.elements.proof.journey import Change, journey
+from metasrv_base.elements.proof.database import ProofFault, perform
+from metasrv_base.elements.proof.journey import ProofChange, journey
 from metasrv_base.elements.proof.mirrored import Mirrored
 from metasrv_base.elements.proof.protocol import PRODUCT, Protocol
 from metasrv_base.elements.proof.space import Perform, Space
-from metasrv_base.elements.proof.world import NONE, Event, Phase, Server, Setting, Step, World
+from metasrv_base.elements.proof.world import (
+    NONE,
+    Event,
+    OwnerPhase,
+    ProofServer,
+    ProofSetting,
+    ProofWorld,
+    Step,
+)
 
 SERVERS = 2
-ANY = frozenset(Fault)
+ANY = frozenset(ProofFault)
 
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
     """What was found. Where there is no fault, every state was visited."""
 
-    change: Change
+    change: ProofChange
     states: int
     published: frozenset[str]
     """Every sequence of versions that came about."""
     happened: frozenset[str]
     """Forms of all events."""
-    fault: Fault | None = None
+    fault: ProofFault | None = None
     trace: tuple[str, ...] = ()
     """A shortest way to the fault."""
 
@@ -49,15 +57,15 @@ class Exploration:
 
 
 def explore(
-    change: Change,
+    change: ProofChange,
     protocol: Protocol = PRODUCT,
     perform: Perform = perform,
-    seek: Container[Fault] = ANY,
+    seek: Container[ProofFault] = ANY,
 ) -> Exploration:
     """Visit every state; stop at the first with a fault that is in *seek*."""
     kind = Mirrored if change.mirrors else Space
-    on = Setting(kind(change, protocol, perform), journey(change), protocol)
-    parents: dict[World, World | None] = dict.fromkeys(_starts(on))
+    on = ProofSetting(kind(change, protocol, perform), journey(change), protocol)
+    parents: dict[ProofWorld, ProofWorld | None] = dict.fromkeys(_starts(on))
     happened: set[str] = set()
     found = None
     queue = list(parents)
@@ -76,25 +84,25 @@ def explore(
     return Exploration(change, len(parents), published, frozenset(happened), found, trace)
 
 
-def _starts(on: Setting) -> Iterator[World]:
+def _starts(on: ProofSetting) -> Iterator[ProofWorld]:
     """Nothing is published yet, and everybody knows what was there before."""
-    everybody = (Server(0, True, NONE),) * SERVERS
+    everybody = (ProofServer(0, True, NONE),) * SERVERS
     for db in on.space.starts(on.nodes[0].line[0]):
-        yield World(db, 0, Phase.FLOORED, 0, everybody, None, None)
+        yield ProofWorld(db, 0, OwnerPhase.FLOORED, 0, everybody, None, None)
 
 
-def _steps(on: Setting, world: World) -> Iterator[Step]:
+def _steps(on: ProofSetting, world: ProofWorld) -> Iterator[Step]:
     yield from servers.steps(on, world)
     yield from owner.steps(on, world)
 
 
-def _canonical(world: World) -> World:
+def _canonical(world: ProofWorld) -> ProofWorld:
     """Servers have no names: of the worlds that differ in who is who, one is visited."""
     first, second = world.servers
     return world if first <= second else world._replace(servers=(second, first))
 
 
-def _fault(on: Setting, world: World, seek: Container[Fault]) -> Fault | None:
+def _fault(on: ProofSetting, world: ProofWorld, seek: Container[ProofFault]) -> ProofFault | None:
     """What is wrong for anybody who can still read, or for good."""
     line = on.nodes[world.at].line
     used = {line[-1]}
@@ -103,24 +111,24 @@ def _fault(on: Setting, world: World, seek: Container[Fault]) -> Fault | None:
             used.add(line[version])
         if pinned >= world.floor:
             used.add(line[pinned])
-    cleaned = len(used) == 1 and (on.protocol.cleans_first or world.phase is Phase.FLOORED)
+    cleaned = len(used) == 1 and (on.protocol.cleans_first or world.phase is OwnerPhase.FLOORED)
     for states in used:
         for fault in on.space.faults(states, world.db):
-            if fault in seek and (fault is not Fault.LEFT_OVER or cleaned):
+            if fault in seek and (fault is not ProofFault.LEFT_OVER or cleaned):
                 return fault
     return None
 
 
-def _path(parents: Mapping[World, World | None], world: World) -> list[World]:
-    path: list[World] = []
-    last: World | None = world
+def _path(parents: Mapping[ProofWorld, ProofWorld | None], world: ProofWorld) -> list[ProofWorld]:
+    path: list[ProofWorld] = []
+    last: ProofWorld | None = world
     while last is not None:
         path.append(last)
         last = parents[last]
     return path[::-1]
 
 
-def _trace(on: Setting, path: Sequence[World]) -> Iterator[str]:
+def _trace(on: ProofSetting, path: Sequence[ProofWorld]) -> Iterator[str]:
     """What happens on *path*, taken again with servers that keep their names."""
     world = path[0]
     yield on.space.text(world.db)

@@ -17,7 +17,7 @@ States: TypeAlias = tuple[ElementState, ...]
 Line: TypeAlias = tuple[States, ...]
 
 
-class Way(StrEnum):
+class Direction(StrEnum):
     ADD = "add"
     DROP = "drop"
     BACK = "back"
@@ -25,11 +25,11 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ProofChange:
     """What is asked for: each element is added or dropped, all in one change."""
 
     graphs: tuple[Graph, ...]
-    ways: tuple[Way, ...]
+    ways: tuple[Direction, ...]
     """ADD or DROP, of each."""
 
     @property
@@ -43,10 +43,10 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class JourneyNode:
     line: Line
     """States by version; the last is the newest that is published."""
-    way: Way
+    way: Direction
     """ADD where anything is added."""
     onward: int | None = None
     """The node that publishes the next version; None: the change ends here."""
@@ -65,28 +65,28 @@ class Node:
         return " > ".join("+".join(states) for states in self.line)
 
 
-def journey(change: Change) -> tuple[Node, ...]:
+def journey(change: ProofChange) -> tuple[JourneyNode, ...]:
     """Nodes by number. At the first nothing has been published yet."""
     line, flip = _forward(change)
-    way = Way.ADD if Way.ADD in change.ways else Way.DROP
-    nodes: list[Node] = []
-    undone: list[Node] = []
+    way = Direction.ADD if Direction.ADD in change.ways else Direction.DROP
+    nodes: list[JourneyNode] = []
+    undone: list[JourneyNode] = []
     for n in range(len(line)):
         undo = _backward(change, line[n]) if 0 < n < flip else ()
         onward = n + 1 if n + 1 < len(line) else None
         first = len(line) + len(undone)
         back = first if undo else None
-        nodes.append(Node(line[: n + 1], way, onward, back, flips=n + 1 == flip))
+        nodes.append(JourneyNode(line[: n + 1], way, onward, back, flips=n + 1 == flip))
         undone += _branch(line[: n + 1], undo, first, onward)
     return (*nodes, *undone)
 
 
-def _branch(line: Line, undo: Line, first: int, rival: int | None) -> list[Node]:
+def _branch(line: Line, undo: Line, first: int, rival: int | None) -> list[JourneyNode]:
     """The nodes from *first* on that publish *undo* after *line*."""
     return [
-        Node(
+        JourneyNode(
             line + undo[: n + 1],
-            Way.BACK,
+            Direction.BACK,
             onward=first + n + 1 if n + 1 < len(undo) else None,
             rival=None if n else rival,
         )
@@ -94,7 +94,7 @@ def _branch(line: Line, undo: Line, first: int, rival: int | None) -> list[Node]
     ]
 
 
-def _forward(change: Change) -> tuple[Line, int]:
+def _forward(change: ProofChange) -> tuple[Line, int]:
     """Every version of a change that is not undone, and the number of the one that cannot be.
 
     Each element goes to the last state from which it can come back, and waits there for the
@@ -102,11 +102,11 @@ def _forward(change: Change) -> tuple[Line, int]:
     """
     limits = [
         graph.add.index(graph.cancel_limit)
-        if way is Way.ADD
+        if way is Direction.ADD
         else graph.drop.index(graph.undrop_limit)
         for graph, way in _parts(change)
     ]
-    paths = [graph.add if way is Way.ADD else graph.drop for graph, way in _parts(change)]
+    paths = [graph.add if way is Direction.ADD else graph.drop for graph, way in _parts(change)]
     flip = max(limits) + 1
     return _together(
         [
@@ -116,18 +116,18 @@ def _forward(change: Change) -> tuple[Line, int]:
     ), flip
 
 
-def _backward(change: Change, states: States) -> Line:
+def _backward(change: ProofChange, states: States) -> Line:
     """What is published when the change is undone in *states*, in which all of it still can be."""
     public = ElementState.PUBLIC
     return _together(
         [
-            graph.cancel(state) or (state,) if way is Way.ADD else (public,)
+            graph.cancel(state) or (state,) if way is Direction.ADD else (public,)
             for (graph, way), state in zip(_parts(change), states, strict=True)
         ]
     )
 
 
-def _parts(change: Change) -> list[tuple[Graph, Way]]:
+def _parts(change: ProofChange) -> list[tuple[Graph, Direction]]:
     return list(zip(change.graphs, change.ways, strict=True))
 
 

@@ -15,13 +15,13 @@ from metasrv_base.elements.proof.database import (
     A,
     B,
     Database,
-    Fault,
     Pair,
-    Statement,
+    ProofFault,
+    ProofStatement,
     acts_of,
 )
 from metasrv_base.elements.proof.journey import States
-from metasrv_base.elements.proof.space import Outcome, Space, Whole
+from metasrv_base.elements.proof.space import Space, StatementOutcome, Whole
 from metasrv_base.elements.states import ElementState
 
 KEY = 0
@@ -44,17 +44,17 @@ class Mirrored(Space):
         """The new column is in no row; the old one has what its users gave."""
         return [self._number(_given(value)) for value in (NO_ROW, A, B, C)]
 
-    def _outcomes(self, states: States, db: int) -> tuple[Outcome, ...]:
+    def _outcomes(self, states: States, db: int) -> tuple[StatementOutcome, ...]:
         behaviours = behaviours_of(self._graphs, states)
         whole = self._wholes[db]
         found = []
         for does in statements(behaviours, whole):
             after = perform(behaviours, whole, does)
             if after is not None:
-                found.append(Outcome((does,), does.key, self._number(after), frozenset()))
+                found.append(StatementOutcome((does,), does.key, self._number(after), frozenset()))
         return tuple(found)
 
-    def _faults(self, states: States, db: int) -> tuple[Fault, ...]:
+    def _faults(self, states: States, db: int) -> tuple[ProofFault, ...]:
         return tuple(faults(self._graphs, states, self._wholes[db]))
 
     def _completed(self, db: int) -> int | None:
@@ -91,19 +91,19 @@ def wholes() -> Iterator[Whole]:
         yield Database((value,), _only(new)), Database((value,), _only(old))
 
 
-def statements(behaviours: Behaviours, whole: Whole) -> Iterator[Statement]:
+def statements(behaviours: Behaviours, whole: Whole) -> Iterator[ProofStatement]:
     """Users give what the visible one of the two can say."""
     given = FORMS[NEW if behaviours[NEW].visible else OLD]
     (row,) = whole[NEW].rows
     if row == NO_ROW:
-        yield from (Statement("insert", KEY, value) for value in given)
+        yield from (ProofStatement("insert", KEY, value) for value in given)
     else:
-        yield Statement("update_elsewhere", KEY, row)
-        yield from (Statement("update", KEY, value) for value in given if value != row)
-        yield Statement("delete", KEY, NO_ROW)
+        yield ProofStatement("update_elsewhere", KEY, row)
+        yield from (ProofStatement("update", KEY, value) for value in given if value != row)
+        yield ProofStatement("delete", KEY, NO_ROW)
 
 
-def perform(behaviours: Behaviours, whole: Whole, does: Statement) -> Whole | None:
+def perform(behaviours: Behaviours, whole: Whole, does: ProofStatement) -> Whole | None:
     """The row after a statement; None if it is refused, or must wait for the next version."""
     new = _stored(behaviours[NEW], whole, NEW, does)
     old = _stored(behaviours[OLD], whole, OLD, does)
@@ -112,7 +112,7 @@ def perform(behaviours: Behaviours, whole: Whole, does: Statement) -> Whole | No
     return Database((does.value,), _only(new)), Database((does.value,), _only(old))
 
 
-def _stored(behaviour: Behaviour, whole: Whole, which: int, does: Statement) -> int | None:
+def _stored(behaviour: Behaviour, whole: Whole, which: int, does: ProofStatement) -> int | None:
     """What the new row has in one of the two, NO_ROW if nothing; None if an act says no."""
     found = NO_ROW
     for act in acts_of(behaviour, does):
@@ -134,13 +134,13 @@ def reading(whole: Whole, which: int) -> int:
     return value if value in FORMS[which] else NULL
 
 
-def faults(graphs: Sequence[Graph], states: States, whole: Whole) -> Iterator[Fault]:
+def faults(graphs: Sequence[Graph], states: States, whole: Whole) -> Iterator[ProofFault]:
     (row,) = whole[NEW].rows
     for which, behaviour in enumerate(behaviours_of(graphs, states)):
         if states[which] is ElementState.ABSENT and whole[which].held:
-            yield Fault.LEFT_OVER
+            yield ProofFault.LEFT_OVER
         if row != NO_ROW and behaviour.visible and reading(whole, which) != row:
-            yield Fault.LOST
+            yield ProofFault.LOST
 
 
 def _given(value: int) -> Whole:

@@ -3,30 +3,30 @@
 from collections.abc import Iterator
 
 from metasrv_base.elements.proof.database import KEYS
-from metasrv_base.elements.proof.journey import Node, Way
-from metasrv_base.elements.proof.protocol import Put
+from metasrv_base.elements.proof.journey import Direction, JourneyNode
+from metasrv_base.elements.proof.protocol import EntryPut
 from metasrv_base.elements.proof.world import (
     DONE,
     DUPLICATE,
     NONE,
     Job,
-    Phase,
-    Server,
-    Setting,
+    OwnerPhase,
+    ProofServer,
+    ProofSetting,
+    ProofWorld,
     Step,
-    World,
 )
 
 
-def steps(on: Setting, world: World) -> Iterator[Step]:
+def steps(on: ProofSetting, world: ProofWorld) -> Iterator[Step]:
     node = on.nodes[world.at]
     match world.phase:
-        case Phase.WAITING if _is_drained(on, world, node):
+        case OwnerPhase.WAITING if _is_drained(on, world, node):
             event = ("owner: nobody uses a version older than {}", node.line[-1])
-            yield event, world._replace(phase=Phase.DRAINED)
-        case Phase.DRAINED:
+            yield event, world._replace(phase=OwnerPhase.DRAINED)
+        case OwnerPhase.DRAINED:
             yield from _raises(on, world, node)
-        case Phase.FLOORED if node.onward is not None:
+        case OwnerPhase.FLOORED if node.onward is not None:
             yield from _publishes(on, world, node.onward)
     yield from _fails_over(on, world)
     if node.back is not None:
@@ -39,7 +39,7 @@ def steps(on: Setting, world: World) -> Iterator[Step]:
         yield from _puts(on, world, world.job)
 
 
-def _is_drained(on: Setting, world: World, node: Node) -> bool:
+def _is_drained(on: ProofSetting, world: ProofWorld, node: JourneyNode) -> bool:
     return all(
         server.version == node.version and (server.pinned == NONE or not on.protocol.drains)
         for server in world.servers
@@ -47,7 +47,7 @@ def _is_drained(on: Setting, world: World, node: Node) -> bool:
     )
 
 
-def _raises(on: Setting, world: World, node: Node) -> Iterator[Step]:
+def _raises(on: ProofSetting, world: ProofWorld, node: JourneyNode) -> Iterator[Step]:
     """The floor takes hold; what is below it can do nothing any more. The reorg reads there."""
     version = node.version
     if on.protocol.floor:
@@ -58,7 +58,7 @@ def _raises(on: Setting, world: World, node: Node) -> Iterator[Step]:
         )
         if world.job and world.job.version < version and on.protocol.fences_reorg:
             world = world._replace(job=None)
-    world = world._replace(phase=Phase.FLOORED)
+    world = world._replace(phase=OwnerPhase.FLOORED)
     if on.protocol.reads_after_drain and world.job is None:
         world = _begun(on, world, node)
     if on.protocol.cleans_after_drain:
@@ -66,14 +66,14 @@ def _raises(on: Setting, world: World, node: Node) -> Iterator[Step]:
     yield ("owner: raises the floor to {}", node.line[-1]), world
 
 
-def _above(server: Server, floor: int) -> Server:
+def _above(server: ProofServer, floor: int) -> ProofServer:
     version = server.version if server.version >= floor else NONE
-    return Server(version, server.counted, server.pinned if server.pinned >= floor else NONE)
+    return ProofServer(version, server.counted, server.pinned if server.pinned >= floor else NONE)
 
 
-def _begun(on: Setting, world: World, node: Node) -> World:
+def _begun(on: ProofSetting, world: ProofWorld, node: JourneyNode) -> ProofWorld:
     """The reorg has its snapshot."""
-    if not (node.flips and node.way is Way.ADD):
+    if not (node.flips and node.way is Direction.ADD):
         return world
     completed = on.space.completed(world.db)
     if completed is None:
@@ -82,7 +82,7 @@ def _begun(on: Setting, world: World, node: Node) -> World:
     return world._replace(db=completed, job=Job(node.version, tasks))
 
 
-def _cleaned(on: Setting, world: World, node: Node) -> World:
+def _cleaned(on: ProofSetting, world: ProofWorld, node: JourneyNode) -> ProofWorld:
     """The delete reorg is done, if this is its time."""
     if not on.protocol.cleans_first:
         before, after = node.line[-2:] if node.version else node.line * 2
@@ -93,17 +93,17 @@ def _cleaned(on: Setting, world: World, node: Node) -> World:
     return world._replace(db=on.space.cleaned(world.db, before, after))
 
 
-def _publishes(on: Setting, world: World, onward: int) -> Iterator[Step]:
+def _publishes(on: ProofSetting, world: ProofWorld, onward: int) -> Iterator[Step]:
     if on.protocol.finishes_reorg and world.job is not None and not world.job.is_done:
         return
     event = ("owner: publishes {}", on.nodes[onward].line[-1])
     yield event, _at(on, world._replace(job=None), onward)
 
 
-def _at(on: Setting, world: World, at: int) -> World:
+def _at(on: ProofSetting, world: ProofWorld, at: int) -> ProofWorld:
     """A version was published. Of a reorg that was left behind puts may be on their way."""
     node = on.nodes[at]
-    world = world._replace(at=at, phase=Phase.WAITING)
+    world = world._replace(at=at, phase=OwnerPhase.WAITING)
     if world.job is not None and on.protocol.fences_reorg and not on.protocol.floor:
         world = world._replace(job=None)
     if not on.protocol.reads_after_drain and world.job is None:
@@ -113,15 +113,15 @@ def _at(on: Setting, world: World, at: int) -> World:
     return world
 
 
-def _fails_over(on: Setting, world: World) -> Iterator[Step]:
+def _fails_over(on: ProofSetting, world: ProofWorld) -> Iterator[Step]:
     """What the owner knew in memory is gone; what the region and the job have is not."""
-    if world.phase is not Phase.WAITING:
-        yield ("a new owner: waits anew",), world._replace(phase=Phase.WAITING)
+    if world.phase is not OwnerPhase.WAITING:
+        yield ("a new owner: waits anew",), world._replace(phase=OwnerPhase.WAITING)
     elif not on.protocol.rewaits:
-        yield ("a new owner: does not wait",), world._replace(phase=Phase.DRAINED)
+        yield ("a new owner: does not wait",), world._replace(phase=OwnerPhase.DRAINED)
 
 
-def _puts(on: Setting, world: World, job: Job) -> Iterator[Step]:
+def _puts(on: ProofSetting, world: ProofWorld, job: Job) -> Iterator[Step]:
     for number, task in enumerate(job.tasks):
         if task >= 0:
             after = _put(on, world, job, number)
@@ -130,13 +130,15 @@ def _puts(on: Setting, world: World, job: Job) -> Iterator[Step]:
             yield (form, number % len(KEYS), "-ab"[task >> 1]), after
 
 
-def _put(on: Setting, world: World, job: Job, number: int) -> World:
+def _put(on: ProofSetting, world: ProofWorld, job: Job, number: int) -> ProofWorld:
     """One try at one row."""
     value, is_stale = divmod(job.tasks[number], 2)
     row, put = on.space.snapshot(world.db)[number], on.protocol.put
-    if is_stale and put is Put.REREAD:
+    if is_stale and put is EntryPut.REREAD:
         return _told(world, job, number, 2 * row if row else DONE)
-    if is_stale and (put in (Put.SKIP, Put.INGEST_ONCE) or (put is Put.INGEST and row != value)):
+    if is_stale and (
+        put in (EntryPut.SKIP, EntryPut.INGEST_ONCE) or (put is EntryPut.INGEST and row != value)
+    ):
         return _told(world, job, number, DONE)
     after = on.space.put(world.db, number, value)
     if after is None:
@@ -144,6 +146,6 @@ def _put(on: Setting, world: World, job: Job, number: int) -> World:
     return _told(world._replace(db=after), job, number, DONE)
 
 
-def _told(world: World, job: Job, number: int, task: int) -> World:
+def _told(world: ProofWorld, job: Job, number: int, task: int) -> ProofWorld:
     tasks = (*job.tasks[:number], task, *job.tasks[number + 1 :])
     return world._replace(job=Job(job.version, tasks))

@@ -13,8 +13,8 @@ from metasrv_base.elements.graphs import TYPE_CHANGE
 from metasrv_base.elements.proof import mirrored
 from metasrv_base.elements.proof.database import (
     Database,
-    Fault,
-    Statement,
+    ProofFault,
+    ProofStatement,
     databases,
     faults,
     perform,
@@ -32,10 +32,10 @@ class Counterexample:
     before: Database | Whole
     by: ElementState
     """The state in which the one who executes it has the element."""
-    does: Statement
+    does: ProofStatement
     after: Database | Whole
     other: ElementState
-    fault: Fault
+    fault: ProofFault
 
     def __str__(self) -> str:
         return (
@@ -78,11 +78,11 @@ def _counterexamples(graph: Graph, pair: Edge) -> Iterator[Counterexample]:
                         yield Counterexample(before, by, does, after, other, fault)
 
 
-def _faults(graph: Graph, state: ElementState, db: Database) -> Iterator[Fault]:
+def _faults(graph: Graph, state: ElementState, db: Database) -> Iterator[ProofFault]:
     """A table alone lies apart, under ids that never come back: where it is absent its rows are
     in nobody's way. (That none is left in the end is for `explore` to show.)"""
     for fault in faults(graph, state, db):
-        if not (graph.alone and fault is Fault.LEFT_OVER):
+        if not (graph.alone and fault is ProofFault.LEFT_OVER):
             yield fault
 
 
@@ -104,9 +104,9 @@ def _mirrored(graph: Graph, pair: Edge) -> Iterator[Counterexample]:
                         yield Counterexample(before, by, does, after, other, fault)
 
 
-def _wrong(graphs: tuple[Graph, ...], states: States, whole: Whole) -> Iterator[Fault]:
+def _wrong(graphs: tuple[Graph, ...], states: States, whole: Whole) -> Iterator[ProofFault]:
     """Ids never come back, so what is stored for a column that is absent is in nobody's way. (That
     none is left in the end is for `explore` to show.)"""
     for fault in mirrored.faults(graphs, states, whole):
-        if fault is not Fault.LEFT_OVER:
+        if fault is not ProofFault.LEFT_OVER:
             yield fault

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Put(StrEnum):
+class EntryPut(StrEnum):
     """How the reorg puts the entry of a row that it has read."""
 
     INGEST = "ingest"
@@ -47,7 +47,7 @@ class Protocol:
     older version: what it removes lies under an id that never comes back."""
     keeps_tombstones: bool = True
     """The tombstone of an entry stays until the reorg is in."""
-    put: Put = Put.INGEST
+    put: EntryPut = EntryPut.INGEST
     expires: bool = True
     """A server may fall silent, be given up by the owner, and go on with what it knows."""
     lets_go: bool = True
@@ -56,4 +56,6 @@ class Protocol:
 
 PRODUCT = Protocol()
 # Nobody falls silent and nothing is late: what waiting alone is good for.
-WAITS_ALONE = Protocol(floor=False, cleans_first=True, put=Put.REREAD, expires=False, lets_go=False)
+WAITS_ALONE = Protocol(
+    floor=False, cleans_first=True, put=EntryPut.REREAD, expires=False, lets_go=False
+)

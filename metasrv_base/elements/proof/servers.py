@@ -3,11 +3,19 @@
 from collections.abc import Iterator
 from functools import cache
 
-from metasrv_base.elements.proof.space import Outcome
-from metasrv_base.elements.proof.world import NONE, Job, Sent, Server, Setting, Step, World
+from metasrv_base.elements.proof.space import StatementOutcome
+from metasrv_base.elements.proof.world import (
+    NONE,
+    Job,
+    ProofServer,
+    ProofSetting,
+    ProofWorld,
+    SentWrite,
+    Step,
+)
 
 
-def steps(on: Setting, world: World) -> Iterator[Step]:
+def steps(on: ProofSetting, world: ProofWorld) -> Iterator[Step]:
     servers = world.servers
     hosts = {server.version: number for number, server in enumerate(servers)}
     hosts |= {server.pinned: number for number, server in enumerate(servers)}
@@ -22,21 +30,21 @@ def steps(on: Setting, world: World) -> Iterator[Step]:
         yield from _arrives(on, world, world.sent)
 
 
-def _commits(on: Setting, world: World, number: int, version: int) -> Iterator[Step]:
+def _commits(on: ProofSetting, world: ProofWorld, number: int, version: int) -> Iterator[Step]:
     states = on.states(world, version)
     for outcome in on.space.outcomes(states, world.db):
         event = ("server {} at {}: {}", number, states, outcome.write)
         yield event, _written(world, outcome)
 
 
-def _written(world: World, outcome: Outcome) -> World:
+def _written(world: ProofWorld, outcome: StatementOutcome) -> ProofWorld:
     """A write took effect: what has read the row before is stale."""
     _, at, phase, floor, servers, sent, job = world
     if sent is not None and sent.write[0].key == outcome.key:
         sent = None
     if job is not None:
         job = _spoiled(job, outcome.spoils)
-    return World(outcome.after, at, phase, floor, servers, sent, job)
+    return ProofWorld(outcome.after, at, phase, floor, servers, sent, job)
 
 
 @cache
@@ -48,37 +56,37 @@ def _spoiled(job: Job, spoils: frozenset[tuple[int, int]]) -> Job:
     return Job(job.version, tuple(stale))
 
 
-def _follows(on: Setting, world: World, number: int) -> Iterator[Step]:
+def _follows(on: ProofSetting, world: ProofWorld, number: int) -> Iterator[Step]:
     """A counted server loads versions one by one; it may leave a transaction open at the old."""
     server, newest = world.servers[number], on.nodes[world.at].version
     if not server.counted:
-        back = Server(newest, True, NONE)
+        back = ProofServer(newest, True, NONE)
         yield ("server {}: registers anew", number), _with(world, number, back)
     elif server.version < newest:
         pinned = server.version if server.pinned == NONE else server.pinned
-        loaded = Server(server.version + 1, True, pinned)
+        loaded = ProofServer(server.version + 1, True, pinned)
         event = ("server {}: loads {}", number, on.states(world, server.version + 1))
         yield event, _with(world, number, loaded)
     alone = all(each.counted for each in world.servers)
     behind = server.version < newest or server.pinned != NONE
     if on.protocol.expires and alone and behind:
-        silent = Server(server.version, False, server.pinned)
+        silent = ProofServer(server.version, False, server.pinned)
         yield ("server {}: is silent, its lease ends", number), _with(world, number, silent)
 
 
-def _ends(on: Setting, world: World, number: int) -> Iterator[Step]:
+def _ends(on: ProofSetting, world: ProofWorld, number: int) -> Iterator[Step]:
     """An open transaction ends, or is let go while its last write is on the way."""
     version, counted, pinned = world.servers[number]
-    ended = _with(world, number, Server(version, counted, NONE))
+    ended = _with(world, number, ProofServer(version, counted, NONE))
     yield ("server {}: ends its transaction at {}", number, on.states(world, pinned)), ended
     if on.protocol.lets_go and world.sent is None and pinned >= world.floor:
         states = on.states(world, pinned)
         for outcome in on.space.outcomes(states, world.db):
             event = ("server {} at {}: sends {}, lets it go", number, states, outcome.write)
-            yield event, ended._replace(sent=Sent(pinned, outcome.write))
+            yield event, ended._replace(sent=SentWrite(pinned, outcome.write))
 
 
-def _arrives(on: Setting, world: World, sent: Sent) -> Iterator[Step]:
+def _arrives(on: ProofSetting, world: ProofWorld, sent: SentWrite) -> Iterator[Step]:
     yield ("what was sent is lost",), world._replace(sent=None)
     states = on.states(world, sent.version)
     for outcome in on.space.outcomes(states, world.db):
@@ -87,7 +95,7 @@ def _arrives(on: Setting, world: World, sent: Sent) -> Iterator[Step]:
             yield event, _written(world, outcome)._replace(sent=None)
 
 
-def _with(world: World, number: int, server: Server) -> World:
+def _with(world: ProofWorld, number: int, server: ProofServer) -> ProofWorld:
     db, at, phase, floor, servers, sent, job = world
     changed = (*servers[:number], server, *servers[number + 1 :])
-    return World(db, at, phase, floor, changed, sent, job)
+    return ProofWorld(db, at, phase, floor, changed, sent, job)

@@ -16,26 +16,26 @@ from metasrv_base.elements.proof.database import (
     A,
     B,
     Database,
-    Fault,
-    Statement,
+    ProofFault,
+    ProofStatement,
     acts_of,
     databases,
     faults,
     perform,
     statements,
 )
-from metasrv_base.elements.proof.journey import Change, States, Way
-from metasrv_base.elements.proof.protocol import Protocol, Put
+from metasrv_base.elements.proof.journey import Direction, ProofChange, States
+from metasrv_base.elements.proof.protocol import EntryPut, Protocol
 from metasrv_base.elements.states import ElementState
 
-Perform: TypeAlias = Callable[[Graph, Behaviour, Database, Statement], Database | None]
+Perform: TypeAlias = Callable[[Graph, Behaviour, Database, ProofStatement], Database | None]
 Whole: TypeAlias = tuple[Database, ...]
 """One database for each element of the change."""
-Write: TypeAlias = tuple[Statement, ...]
+Write: TypeAlias = tuple[ProofStatement, ...]
 """One statement, as each element sees it."""
 
 
-class Outcome(NamedTuple):
+class StatementOutcome(NamedTuple):
     """What one statement comes to."""
 
     write: Write
@@ -49,10 +49,10 @@ class Outcome(NamedTuple):
 class Space:
     """The databases of one change. Numbers are given in the order in which they are met."""
 
-    def __init__(self, change: Change, protocol: Protocol, perform: Perform = perform) -> None:
+    def __init__(self, change: ProofChange, protocol: Protocol, perform: Perform = perform) -> None:
         self._graphs = change.graphs
         self._protocol = protocol
-        self._added = [way is Way.ADD for way in change.ways]
+        self._added = [way is Direction.ADD for way in change.ways]
         self._backfilled = [
             number
             for number, graph in enumerate(change.graphs)
@@ -78,7 +78,7 @@ class Space:
         ]
         return [self._number(whole) for whole in product(*each) if _same_rows(whole)]
 
-    def _outcomes(self, states: States, db: int) -> tuple[Outcome, ...]:
+    def _outcomes(self, states: States, db: int) -> tuple[StatementOutcome, ...]:
         """What a server that has the elements in *states* can do; what is refused does nothing."""
         whole = self._wholes[db]
         behaviours = [
@@ -95,7 +95,7 @@ class Space:
                 after = tuple(part for part in parts if part is not None)
                 if len(after) == len(parts):
                     spoils = frozenset(self._spoils(behaviours, whole, write))
-                    found.append(Outcome(write, write[0].key, self._number(after), spoils))
+                    found.append(StatementOutcome(write, write[0].key, self._number(after), spoils))
         return tuple(found)
 
     def _spoils(
@@ -108,7 +108,7 @@ class Space:
         """
         for place, number in enumerate(self._backfilled):
             first, does = place * len(KEYS), write[number]
-            if self._protocol.put not in (Put.INGEST, Put.INGEST_ONCE):
+            if self._protocol.put not in (EntryPut.INGEST, EntryPut.INGEST_ONCE):
                 yield from ((first + does.key, value) for value in (A, B))
                 continue
             unique, part = self._graphs[number].unique, whole[number]
@@ -121,12 +121,12 @@ class Space:
             if Act.REMOVE in acts and owned and self._protocol.keeps_tombstones:
                 yield from ((first + key, old) for key in keys)
 
-    def _faults(self, states: States, db: int) -> tuple[Fault, ...]:
+    def _faults(self, states: States, db: int) -> tuple[ProofFault, ...]:
         return tuple(
             fault
             for graph, state, part in zip(self._graphs, states, self._wholes[db], strict=True)
             for fault in faults(graph, state, part)
-            if not (fault is Fault.ORPHAN and self._is_only_cleaned(state))
+            if not (fault is ProofFault.ORPHAN and self._is_only_cleaned(state))
         )
 
     def _is_only_cleaned(self, state: ElementState) -> bool:

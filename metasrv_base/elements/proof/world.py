@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
-from metasrv_base.elements.proof.journey import Node, States
+from metasrv_base.elements.proof.journey import JourneyNode, States
 from metasrv_base.elements.proof.protocol import Protocol
 from metasrv_base.elements.proof.space import Space, Write
 
@@ -13,7 +13,7 @@ DONE = -1
 DUPLICATE = -2
 
 
-class Phase(IntEnum):
+class OwnerPhase(IntEnum):
     """What the owner has done for the newest version. A new owner begins with WAITING."""
 
     WAITING = 0
@@ -23,7 +23,7 @@ class Phase(IntEnum):
     """The region takes nothing older."""
 
 
-class Server(NamedTuple):
+class ProofServer(NamedTuple):
     """A frontend. At `version` it can begin and commit any transaction at any moment, so only
     one that it had open when it loaded a newer version is told apart."""
 
@@ -34,7 +34,7 @@ class Server(NamedTuple):
     """The version of its older transaction, or NONE."""
 
 
-class Sent(NamedTuple):
+class SentWrite(NamedTuple):
     """A write on its way to the region that no pin speaks of. It names the version of the row
     that was read, so it is gone when another write of that row comes first."""
 
@@ -58,31 +58,31 @@ class Job(NamedTuple):
         return all(task == DONE for task in self.tasks)
 
 
-class World(NamedTuple):
+class ProofWorld(NamedTuple):
     db: int
     """Its number in the space."""
     at: int
     """The number of the node of the journey: what is published."""
-    phase: Phase
+    phase: OwnerPhase
     floor: int
     """The oldest version that the region takes."""
-    servers: tuple[Server, ...]
-    sent: Sent | None
+    servers: tuple[ProofServer, ...]
+    sent: SentWrite | None
     job: Job | None
 
 
 Event: TypeAlias = tuple[Any, ...]
 """A format and its arguments: text is made only of what is shown."""
-Step: TypeAlias = tuple[Event, World]
+Step: TypeAlias = tuple[Event, ProofWorld]
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ProofSetting:
     """What stays the same in an exploration."""
 
     space: Space
-    nodes: tuple[Node, ...]
+    nodes: tuple[JourneyNode, ...]
     protocol: Protocol
 
-    def states(self, world: World, version: int) -> States:
+    def states(self, world: ProofWorld, version: int) -> States:
         return self.nodes[world.at].line[version]

@@ -94,7 +94,7 @@ class FeedTable(WireModel):
     regions: Listed[FeedRegion]
 
 
-class Snapshot(WireModel):
+class SnapshotLine(WireModel):
     """A part of the whole catalog at one version. What a reader had is replaced by the parts up to
     the one that is the last, at once; addresses come with that one."""
 
@@ -133,7 +133,7 @@ class AddressChange(WireModel):
     """Base URL; null: it is not registered any more."""
 
 
-class Alive(WireModel):
+class FeedAlive(WireModel):
     """All that was applied here has been sent."""
 
     type: Literal["alive"] = "alive"
@@ -152,7 +152,7 @@ class Goaway(WireModel):
 
 
 FeedLine = Annotated[
-    Snapshot | Update | AddressChange | Alive | Goaway, Field(discriminator="type")
+    SnapshotLine | Update | AddressChange | FeedAlive | Goaway, Field(discriminator="type")
 ]
 _LINES: TypeAdapter[FeedLine] = TypeAdapter(FeedLine)
 

@@ -20,8 +20,8 @@ from pydantic import BaseModel, ValidationError
 from metasrv_base.errors import Corrupt, MetaError, NotLeader, Unavailable, Unknown
 from metasrv_base.token import OwnToken
 from metasrv_base.wire.http.addresses import is_weaker
-from metasrv_base.wire.http.exchange import ANSWER_BYTES_MAX, LIMIT, AnswerTooLongError
-from metasrv_base.wire.http.kept import KeptTransport
+from metasrv_base.wire.http.http1_connection import ANSWER_BYTES_MAX, LIMIT, AnswerTooLongError
+from metasrv_base.wire.http.pooled_transport import KeptTransport
 from metasrv_base.wire.problem.problems import error_of
 
 M = TypeVar("M", bound=BaseModel)
@@ -59,7 +59,7 @@ class Options(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """A success: 2xx, or 304."""
 
     status: int
@@ -129,7 +129,7 @@ class HttpClient:
         learnt = [url.rstrip("/") for url in urls if not is_weaker(url, self._urls)]
         self._urls = tuple(dict.fromkeys([*self._urls, *learnt]))[:SERVERS_MAX]
 
-    async def request(self, method: str, path: str, **options: Unpack[Options]) -> Answer:
+    async def request(self, method: str, path: str, **options: Unpack[Options]) -> HttpAnswer:
         """The answer of the first server that gives one.
 
         Raises what the server's problem says, Unavailable if no server was reached, Unknown if one
@@ -159,11 +159,11 @@ class HttpClient:
             self._preferred = self.urls[1]
         raise last
 
-    async def _try(self, url: str, call: "_Call") -> Answer:
+    async def _try(self, url: str, call: "_Call") -> HttpAnswer:
         """One server, once."""
         response = await self._send(url, call)
         if response.status_code < 300 or response.status_code == 304:
-            return Answer(response.status_code, response.headers, response.content, url)
+            return HttpAnswer(response.status_code, response.headers, response.content, url)
         raise error_of(response.status_code, _problem(response))
 
     async def _send(self, url: str, call: "_Call") -> httpx.Response:

@@ -8,7 +8,7 @@ from metasrv_base.schema.partition import PartitionRule
 from metasrv_base.wire.model import Int64, PositiveInt64, SignedInt64, WireModel
 from metasrv_base.wire.node.checks import CheckedIndex, DataFaults
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
-from metasrv_base.wire.node.offenders import OFFENDERS_MAX, Duplicate, Violation
+from metasrv_base.wire.node.offenders import OFFENDERS_MAX, Duplicate, ViolatingRow
 from metasrv_base.wire.node.orders import DataFile, RegionColumn
 
 
@@ -228,7 +228,7 @@ class ValidateResult(WireModel):
     job_id: str
     rows_in: Int64
     """Rows as of the mark."""
-    violations: list[Violation] = Field(default_factory=list, max_length=OFFENDERS_MAX)
+    violations: list[ViolatingRow] = Field(default_factory=list, max_length=OFFENDERS_MAX)
     """In order of row key."""
     violations_total: Int64 = 0
 
@@ -249,7 +249,7 @@ class LoadedRegion(WireModel):
     """Of rows, each sorted by key, none overlapping another; all of the version asked for."""
 
 
-class LoadResult(WireModel):
+class LoadJobResult(WireModel):
     """Offenders of any kind: what was written is not to be taken."""
 
     op: Literal["loaded"] = "loaded"
@@ -266,7 +266,7 @@ class LoadResult(WireModel):
     """Row keys that stand in the files more than once, hexadecimal."""
     repeated_total: Int64 = 0
     """How many keys."""
-    violations: list[Violation] = Field(default_factory=list, max_length=OFFENDERS_MAX)
+    violations: list[ViolatingRow] = Field(default_factory=list, max_length=OFFENDERS_MAX)
     """Of constraints; constraint 0: of a column that has a null, and must not."""
     violations_total: Int64 = 0
 
@@ -282,7 +282,7 @@ class JobFailed(WireModel):
 
 
 Job = MoveJob | BackfillJob | ValidateJob | CheckJob | LoadJob
-JobResult = MoveResult | BackfillResult | ValidateResult | CheckResult | LoadResult
+JobResult = MoveResult | BackfillResult | ValidateResult | CheckResult | LoadJobResult
 Request = Job | ThrottleJob | CancelJob
 Answer = DriverReady | JobProgress | JobResult | JobFailed
 REQUEST: TypeAdapter[Request] = TypeAdapter(Annotated[Request, Field(discriminator="op")])

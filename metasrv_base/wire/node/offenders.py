@@ -57,7 +57,7 @@ class Offenders(WireModel):
     """Of values that more rows than one have."""
 
 
-class Violation(WireModel):
+class ViolatingRow(WireModel):
     """A row that does not satisfy a constraint."""
 
     constraint: SignedInt64

@@ -10,8 +10,8 @@ from pydantic import Field, JsonValue, ValidationError
 from metasrv_base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
 from metasrv_base.wire.model import Int64, Listed, WireModel
 from metasrv_base.wire.problem.problem_kind import ProblemKind
-from metasrv_base.wire.problem.problem_moves import MOVES
-from metasrv_base.wire.problem.problem_refusals import REFUSALS
+from metasrv_base.wire.problem.problems_final import REFUSALS
+from metasrv_base.wire.problem.problems_retryable import MOVES
 
 MEDIA_TYPE = "application/problem+json"
 KINDS: Mapping[str, ProblemKind] = {kind.code: kind for kind in (*REFUSALS, *MOVES)}

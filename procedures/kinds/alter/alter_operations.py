@@ -17,15 +17,15 @@ from metasrv_base.errors import NotFound, Refused
 from metasrv_base.schema.types import parse_type
 from metasrv_base.schema.values import from_json
 from metasrv_base.wire.api.tables import COLUMNS_MAX, INDEXES_MAX
-from procedures.elements.moves import Move, What
+from procedures.elements.element_targets import ElementTarget, What
 from procedures.kinds.alter.constraint_operations import (
     ConstraintOperation,
-    DropConstraint,
+    DropConstraintOperation,
     with_constraint_operation,
 )
 from procedures.kinds.alter.constraint_operations import DropNotNull as DropNotNull
 from procedures.kinds.alter.draft import (
-    Draft,
+    AlterDraft,
     column_named,
     must_be_free,
     settled_column,
@@ -33,17 +33,17 @@ from procedures.kinds.alter.draft import (
     with_column,
     wrong,
 )
-from procedures.kinds.alter.type_operations import AlterType, with_type_operation
+from procedures.kinds.alter.type_operations import AlterTypeOperation, with_type_operation
 
 
-class SetOptions(StoredPart):
+class SetOptionsOperation(StoredPart):
     """None removes."""
 
     op: Literal["set_options"] = "set_options"
     options: dict[str, str | None]
 
 
-class RenameColumn(StoredPart):
+class RenameColumnOperation(StoredPart):
     """Its id and its rows stay."""
 
     op: Literal["rename_column"] = "rename_column"
@@ -51,7 +51,7 @@ class RenameColumn(StoredPart):
     new_name: str
 
 
-class AddColumn(StoredPart):
+class AddColumnOperation(StoredPart):
     """Rows there are read as `default`, and so do rows that do not name it."""
 
     op: Literal["add_column"] = "add_column"
@@ -64,12 +64,12 @@ class AddColumn(StoredPart):
     """Null: behind the last one."""
 
 
-class DropColumn(StoredPart):
+class DropColumnOperation(StoredPart):
     op: Literal["drop_column"] = "drop_column"
     name: str
 
 
-class SetDefault(StoredPart):
+class SetDefaultOperation(StoredPart):
     """Of rows that come; None: null."""
 
     op: Literal["set_default"] = "set_default"
@@ -99,14 +99,14 @@ class DropIndex(StoredPart):
     name: str
 
 
-Edit: TypeAlias = SetOptions | RenameColumn | SetDefault
+Edit: TypeAlias = SetOptionsOperation | RenameColumnOperation | SetDefaultOperation
 Operation = Annotated[
-    SetOptions
-    | RenameColumn
-    | AddColumn
-    | DropColumn
-    | SetDefault
-    | AlterType
+    SetOptionsOperation
+    | RenameColumnOperation
+    | AddColumnOperation
+    | DropColumnOperation
+    | SetDefaultOperation
+    | AlterTypeOperation
     | ConstraintOperation
     | AddIndex
     | ValidateIndex
@@ -139,18 +139,18 @@ class NextIds(StoredPart):
         return info.model_copy(update=update)
 
 
-def drafted(info: TableInfo, operations: tuple[Operation, ...]) -> Draft:
+def drafted(info: TableInfo, operations: tuple[Operation, ...]) -> AlterDraft:
     """Raises Refused or Conflict, with a pointer to the operation that cannot be."""
-    draft = Draft(info, info)
-    dropped = {one.name for one in operations if isinstance(one, DropConstraint)}
+    draft = AlterDraft(info, info)
+    dropped = {one.name for one in operations if isinstance(one, DropConstraintOperation)}
     for number, operation in enumerate(operations):
         here = f"/operations/{number}"
         match operation:
-            case AddColumn():
+            case AddColumnOperation():
                 draft = _add_column(draft, operation, here)
-            case DropColumn():
+            case DropColumnOperation():
                 draft = _drop_column(draft, operation, here, dropped)
-            case AlterType():
+            case AlterTypeOperation():
                 draft = with_type_operation(draft, operation, here)
             case AddIndex():
                 draft = _add_index(draft, operation)
@@ -158,7 +158,7 @@ def drafted(info: TableInfo, operations: tuple[Operation, ...]) -> Draft:
                 draft = _validate_index(draft, operation)
             case DropIndex():
                 draft = _drop_index(draft, operation)
-            case SetOptions() | RenameColumn() | SetDefault():
+            case SetOptionsOperation() | RenameColumnOperation() | SetDefaultOperation():
                 _may_be_edited(draft, operation, here)
                 draft = replace(draft, whole=_edited(draft.whole, operation, here))
             case _:
@@ -174,7 +174,7 @@ def edited(info: TableInfo, operations: tuple[Operation, ...]) -> TableInfo:
     return info
 
 
-def _add_column(draft: Draft, operation: AddColumn, here: str) -> Draft:
+def _add_column(draft: AlterDraft, operation: AddColumnOperation, here: str) -> AlterDraft:
     names = [column.name for column in draft.entered.columns]
     names += [column.name for column in draft.whole.columns]
     must_be_free(operation.name, names, f"{here}/column/name")
@@ -192,16 +192,20 @@ def _add_column(draft: Draft, operation: AddColumn, here: str) -> Draft:
         origin_default=operation.default,
         state=ElementState.ABSENT,
     )
-    move = Move(what=What.COLUMN, id=new.id, to=ElementState.PUBLIC, was=ElementState.ABSENT)
+    move = ElementTarget(
+        what=What.COLUMN, id=new.id, to=ElementState.PUBLIC, was=ElementState.ABSENT
+    )
     public = new.model_copy(update={"state": ElementState.PUBLIC})
-    return Draft(
+    return AlterDraft(
         whole=with_column(draft.whole, public, after),
         entered=with_column(draft.entered, new, after),
         moves=(*draft.moves, move),
     )
 
 
-def _drop_column(draft: Draft, operation: DropColumn, here: str, dropped: Collection[str]) -> Draft:
+def _drop_column(
+    draft: AlterDraft, operation: DropColumnOperation, here: str, dropped: Collection[str]
+) -> AlterDraft:
     """*dropped*: names of the constraints that the same alter drops, before it or behind it."""
     column = settled_column(draft, operation.name, f"{here}/name")
     entered = draft.entered
@@ -212,7 +216,7 @@ def _drop_column(draft: Draft, operation: DropColumn, here: str, dropped: Collec
         if held not in dropped:
             raise wrong(f"{here}/name", f"{held} is over column {column.name}: drop it too")
     has_nothing = column.default is None and column.origin_default is None
-    move = Move(
+    move = ElementTarget(
         what=What.COLUMN,
         id=column.id,
         to=ElementState.ABSENT,
@@ -220,16 +224,16 @@ def _drop_column(draft: Draft, operation: DropColumn, here: str, dropped: Collec
         behind=bool(over_it),
     )
     over = [index for index in draft.whole.indexes if column.id in index.columns]
-    leaving = (Move(what=What.INDEX, id=one.id, to=ElementState.ABSENT) for one in over)
+    leaving = (ElementTarget(what=What.INDEX, id=one.id, to=ElementState.ABSENT) for one in over)
     update = {
         "columns": tuple(one for one in draft.whole.columns if one.id != column.id),
         "indexes": tuple(one for one in draft.whole.indexes if one not in over),
     }
     whole = draft.whole.model_copy(update=update)
-    return Draft(whole, entered, (*draft.moves, move, *leaving))
+    return AlterDraft(whole, entered, (*draft.moves, move, *leaving))
 
 
-def _add_index(draft: Draft, operation: AddIndex) -> Draft:
+def _add_index(draft: AlterDraft, operation: AddIndex) -> AlterDraft:
     entered = draft.entered
     if operation.if_not_exists and stands(entered, operation):
         return draft
@@ -251,8 +255,10 @@ def _add_index(draft: Draft, operation: AddIndex) -> Draft:
         state=ElementState.ABSENT,
     )
     update = {"indexes": (*entered.indexes, new), "next_index_id": new.id + 1}
-    move = Move(what=What.INDEX, id=new.id, to=ElementState.PUBLIC, was=ElementState.ABSENT)
-    return Draft(draft.whole, entered.model_copy(update=update), (*draft.moves, move))
+    move = ElementTarget(
+        what=What.INDEX, id=new.id, to=ElementState.PUBLIC, was=ElementState.ABSENT
+    )
+    return AlterDraft(draft.whole, entered.model_copy(update=update), (*draft.moves, move))
 
 
 def stands(info: TableInfo, operation: AddIndex) -> bool:
@@ -273,19 +279,19 @@ def _must_hold_partition(info: TableInfo, columns: tuple[int, ...]) -> None:
         raise Refused("unique-needs-partition-columns", columns=missing)
 
 
-def _validate_index(draft: Draft, operation: ValidateIndex) -> Draft:
+def _validate_index(draft: AlterDraft, operation: ValidateIndex) -> AlterDraft:
     """Nothing moves if it is public already."""
     index = _index(draft.entered, operation.name)
     if index.state is ElementState.PUBLIC:
         return draft
-    move = Move(what=What.INDEX, id=index.id, to=ElementState.PUBLIC, was=index.state)
-    return Draft(draft.whole, draft.entered, (*draft.moves, move))
+    move = ElementTarget(what=What.INDEX, id=index.id, to=ElementState.PUBLIC, was=index.state)
+    return AlterDraft(draft.whole, draft.entered, (*draft.moves, move))
 
 
-def _drop_index(draft: Draft, operation: DropIndex) -> Draft:
+def _drop_index(draft: AlterDraft, operation: DropIndex) -> AlterDraft:
     index = _index(draft.entered, operation.name)
-    move = Move(what=What.INDEX, id=index.id, to=ElementState.ABSENT, was=index.state)
-    return Draft(draft.whole, draft.entered, (*draft.moves, move))
+    move = ElementTarget(what=What.INDEX, id=index.id, to=ElementState.ABSENT, was=index.state)
+    return AlterDraft(draft.whole, draft.entered, (*draft.moves, move))
 
 
 def _index(info: TableInfo, name: str) -> Index:
@@ -295,10 +301,10 @@ def _index(info: TableInfo, name: str) -> Index:
     return index
 
 
-def _may_be_edited(draft: Draft, operation: Edit, here: str) -> None:
-    if isinstance(operation, SetDefault):
+def _may_be_edited(draft: AlterDraft, operation: Edit, here: str) -> None:
+    if isinstance(operation, SetDefaultOperation):
         settled_column(draft, operation.name, f"{here}/name")
-    if isinstance(operation, RenameColumn):
+    if isinstance(operation, RenameColumnOperation):
         moving = {move.id for move in draft.moves if move.what is What.COLUMN}
         names = [one.name for one in draft.entered.columns if one.id in moving]
         must_be_free(operation.new_name, names, f"{here}/new_name")
@@ -308,16 +314,16 @@ def _may_be_edited(draft: Draft, operation: Edit, here: str) -> None:
 
 def _edited(info: TableInfo, operation: Edit, here: str) -> TableInfo:
     match operation:
-        case SetOptions():
+        case SetOptionsOperation():
             merged = {**info.options, **operation.options}
             kept = {name: value for name, value in merged.items() if value is not None}
             return info.model_copy(update={"options": kept})
-        case RenameColumn():
+        case RenameColumnOperation():
             column = column_named(info, operation.name, f"{here}/name")
             others = [one.name for one in info.columns if one.id != column.id]
             must_be_free(operation.new_name, others, f"{here}/new_name")
             return with_changed(info, column.model_copy(update={"name": operation.new_name}))
-        case SetDefault():
+        case SetDefaultOperation():
             column = column_named(info, operation.name, f"{here}/name")
             if operation.default is not None:
                 from_json(parse_type(column.type), operation.default, f"{here}/default")

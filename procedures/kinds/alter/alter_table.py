@@ -10,22 +10,30 @@ the way that their graphs give.
 from keys.commit.txn import Snapshot, Txn
 from keys.model.elements import STORED_GRAPHS
 from keys.model.log import TableAltered
-from keys.model.records import Lock, Resource, Submission
+from keys.model.records import ClientRequirements, Lock, Resource
 from keys.model.tables import TableInfo, TableInfoKey, TableRoute
 from metasrv_base.elements.states import ElementState
 from procedures.context import Context
-from procedures.elements.moves import Move, What, back, moved, over_brink, to_brink, to_end
-from procedures.elements.reorg import Reorg, Runs, has, joined, summary
+from procedures.elements.element_targets import (
+    ElementTarget,
+    What,
+    back,
+    moved,
+    past_no_return,
+    to_end,
+    to_last_undoable,
+)
+from procedures.elements.reorg import IndexReorg, Runs, has, joined, summary
 from procedures.engine.sizes import altered_must_fit
 from procedures.kinds.alter.alter_operations import (
     AddIndex,
     NextIds,
     Operation,
-    SetOptions,
+    SetOptionsOperation,
     drafted,
     edited,
 )
-from procedures.kinds.alter.draft import Draft
+from procedures.kinds.alter.draft import AlterDraft
 from procedures.locking.locks import exclusive, in_schema, table_key
 from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.marks import close_marks, open_marks
@@ -43,7 +51,7 @@ class AlterTable(ProcedureState):
     name: str
     table_id: int
     operations: tuple[Operation, ...]
-    moves: tuple[Move, ...] = ()
+    moves: tuple[ElementTarget, ...] = ()
     """Of the elements that come or go, once they have ids."""
     first: NextIds | None = None
     """The first ids of those; None: it has not begun."""
@@ -56,7 +64,7 @@ class AlterTable(ProcedureState):
     valid: Runs | None = None
     """Numbers of the regions whose rows satisfy the constraints and types that come; None: not
     looked yet."""
-    reorg: Reorg | None = None
+    reorg: IndexReorg | None = None
     """Of an index that comes; None: it has not begun."""
 
     @property
@@ -104,7 +112,7 @@ class AlterTable(ProcedureState):
         return any(isinstance(one, AddIndex) and one.not_valid for one in self.operations)
 
 
-async def judged(state: AlterTable, at: Context) -> tuple[Snapshot, TableInfo, Draft]:
+async def judged(state: AlterTable, at: Context) -> tuple[Snapshot, TableInfo, AlterDraft]:
     """What the operations come to, under the lock. Raises what they are refused with."""
     seen, info = await required_table(at, state)
     draft = drafted(info, state.operations)
@@ -113,7 +121,9 @@ async def judged(state: AlterTable, at: Context) -> tuple[Snapshot, TableInfo, D
     return seen, info, draft
 
 
-def must_fit(draft: Draft, state: AlterTable, route: TableRoute, client: Submission) -> None:
+def must_fit(
+    draft: AlterDraft, state: AlterTable, route: TableRoute, client: ClientRequirements
+) -> None:
     """Raises Refused("ddl-too-large") where a later transition would not fit a transaction."""
     last = edited(draft.entered, state.operations)
     record_bytes = len(client.model_dump_json()) + len(state.model_dump_json())
@@ -126,14 +136,16 @@ async def begin(state: AlterTable, at: Context) -> Outcome[AlterTable]:
     seen, info, draft = await judged(state, at)
     if draft.moves:
         return entering(state, seen, info, draft)
-    if any(not isinstance(one, SetOptions) for one in state.operations):
+    if any(not isinstance(one, SetOptionsOperation) for one in state.operations):
         return Goto("commit", state)
     new = edited(info, state.operations).model_copy(update={"version": info.version + 1})
     txn = Txn.on(seen).put(TableInfoKey(info.table_id), new).log(TableAltered(info=new))
     return Done(state, result_of(state, new), txn)
 
 
-def entering(state: AlterTable, seen: Snapshot, info: TableInfo, draft: Draft) -> Goto[AlterTable]:
+def entering(
+    state: AlterTable, seen: Snapshot, info: TableInfo, draft: AlterDraft
+) -> Goto[AlterTable]:
     first = NextIds.of(info)
     state = state.model_copy(update={"moves": draft.moves, "first": first})
     return Goto("advance", state, _reserved(seen, info, NextIds.of(draft.entered)))
@@ -154,13 +166,13 @@ async def advance(state: AlterTable, at: Context) -> Outcome[AlterTable]:
     seen, info, route = await read_table(at, state.table_id)
     if not is_settled(info):
         floor = await settle(at, seen, info)
-        on_brink = state.has_entered and moved(info, state.moves, to_brink) == info
+        on_brink = state.has_entered and moved(info, state.moves, to_last_undoable) == info
         return Goto(state.brink if on_brink else "advance", state, floor)
     base = info
     if not state.has_entered:
         assert state.first is not None, "reserved when it began"
         base = drafted(state.first.on(info), state.operations).entered
-    new = moved(base, state.moves, to_brink)
+    new = moved(base, state.moves, to_last_undoable)
     entered = state.model_copy(update={"has_entered": True})
     if new == info:  # another alter has left all of it on the brink
         return Goto(state.brink, entered)
@@ -210,7 +222,7 @@ async def grace(state: AlterTable, at: Context) -> Outcome[AlterTable]:
 async def commit(state: AlterTable, at: Context) -> Outcome[AlterTable]:
     """Makes all of it true in one transaction."""
     seen, info, route = await read_table(at, state.table_id)
-    crossed = moved(info, state.moves, over_brink)
+    crossed = moved(info, state.moves, past_no_return)
     new = edited(crossed, state.operations)
     if crossed != info:
         return Goto("finish", state, await publish(at, seen, info, route, new))

@@ -13,9 +13,9 @@ from metasrv_base.errors import NotFound
 from metasrv_base.expressions.check import asked
 from metasrv_base.expressions.text import stored_columns
 from metasrv_base.schema.types import parse_type
-from procedures.elements.moves import Move, What
+from procedures.elements.element_targets import ElementTarget, What
 from procedures.kinds.alter.draft import (
-    Draft,
+    AlterDraft,
     must_be_free,
     settled_column,
     with_changed,
@@ -48,24 +48,26 @@ class AddCheck(StoredPart):
     not_valid: bool = False
 
 
-class ValidateConstraint(StoredPart):
+class ValidateConstraintOperation(StoredPart):
     """Of one that was added without a look at the rows."""
 
     op: Literal["validate_constraint"] = "validate_constraint"
     name: str
 
 
-class DropConstraint(StoredPart):
+class DropConstraintOperation(StoredPart):
     op: Literal["drop_constraint"] = "drop_constraint"
     name: str
 
 
 ConstraintOperation: TypeAlias = (
-    SetNotNull | DropNotNull | AddCheck | ValidateConstraint | DropConstraint
+    SetNotNull | DropNotNull | AddCheck | ValidateConstraintOperation | DropConstraintOperation
 )
 
 
-def with_constraint_operation(draft: Draft, operation: ConstraintOperation, here: str) -> Draft:
+def with_constraint_operation(
+    draft: AlterDraft, operation: ConstraintOperation, here: str
+) -> AlterDraft:
     """Raises Refused or Conflict with a pointer from *here*."""
     match operation:
         case SetNotNull():
@@ -74,13 +76,13 @@ def with_constraint_operation(draft: Draft, operation: ConstraintOperation, here
             return _drop_not_null(draft, operation, here)
         case AddCheck():
             return _add_check(draft, operation, here)
-        case ValidateConstraint():
+        case ValidateConstraintOperation():
             return _validate(draft, operation, here)
-        case DropConstraint():
+        case DropConstraintOperation():
             return _drop_constraint(draft, operation, here)
 
 
-def _set_not_null(draft: Draft, operation: SetNotNull, here: str) -> Draft:
+def _set_not_null(draft: AlterDraft, operation: SetNotNull, here: str) -> AlterDraft:
     column = settled_column(draft, operation.name, f"{here}/name")
     if not column.nullable:
         return draft
@@ -102,7 +104,7 @@ def _set_not_null(draft: Draft, operation: SetNotNull, here: str) -> Draft:
     return replace(coming, whole=with_changed(coming.whole, required))
 
 
-def _drop_not_null(draft: Draft, operation: DropNotNull, here: str) -> Draft:
+def _drop_not_null(draft: AlterDraft, operation: DropNotNull, here: str) -> AlterDraft:
     column = settled_column(draft, operation.name, f"{here}/name")
     if column.nullable:
         return draft
@@ -114,16 +116,16 @@ def _drop_not_null(draft: Draft, operation: DropNotNull, here: str) -> Draft:
         kind=ConstraintKind.NOT_NULL,
         columns=(column.id,),
     )
-    move = Move(what=What.CONSTRAINT, id=constraint.id, to=ElementState.ABSENT)
+    move = ElementTarget(what=What.CONSTRAINT, id=constraint.id, to=ElementState.ABSENT)
     nullable = column.model_copy(update={"nullable": True})
-    return Draft(
+    return AlterDraft(
         whole=with_changed(draft.whole, nullable),
         entered=with_constraint(draft.entered, constraint),
         moves=(*draft.moves, move),
     )
 
 
-def _add_check(draft: Draft, operation: AddCheck, here: str) -> Draft:
+def _add_check(draft: AlterDraft, operation: AddCheck, here: str) -> AlterDraft:
     names = {column.name: column.id for column in draft.whole.columns}
     types = {column.id: parse_type(column.type) for column in draft.whole.columns}
     expression = asked(operation.expression, names, types, f"{here}/check")
@@ -144,36 +146,38 @@ def _add_check(draft: Draft, operation: AddCheck, here: str) -> Draft:
     return _coming(draft, new, operation.not_valid, here)
 
 
-def _coming(draft: Draft, new: Constraint, not_valid: bool, here: str) -> Draft:
+def _coming(draft: AlterDraft, new: Constraint, not_valid: bool, here: str) -> AlterDraft:
     info = draft.entered
     names = [one.name for one in info.indexes] + [one.name for one in info.constraints]
     must_be_free(new.name, names, f"{here}/name", "constraint")
     if len(info.constraints) >= CONSTRAINTS_MAX:
         raise wrong(here, f"a table has at most {CONSTRAINTS_MAX} constraints")
     to = ElementState.WRITE_ONLY if not_valid else ElementState.PUBLIC
-    move = Move(what=What.CONSTRAINT, id=new.id, to=to, was=ElementState.ABSENT)
+    move = ElementTarget(what=What.CONSTRAINT, id=new.id, to=to, was=ElementState.ABSENT)
     return replace(draft, entered=with_constraint(info, new), moves=(*draft.moves, move))
 
 
-def _validate(draft: Draft, operation: ValidateConstraint, here: str) -> Draft:
+def _validate(draft: AlterDraft, operation: ValidateConstraintOperation, here: str) -> AlterDraft:
     constraint = _constraint(draft, operation.name)
     if constraint.holds:
         return draft
-    move = Move(
+    move = ElementTarget(
         what=What.CONSTRAINT, id=constraint.id, to=ElementState.PUBLIC, was=constraint.state
     )
     return replace(draft, moves=(*draft.moves, move))
 
 
-def _drop_constraint(draft: Draft, operation: DropConstraint, here: str) -> Draft:
+def _drop_constraint(
+    draft: AlterDraft, operation: DropConstraintOperation, here: str
+) -> AlterDraft:
     constraint = _constraint(draft, operation.name)
-    move = Move(
+    move = ElementTarget(
         what=What.CONSTRAINT, id=constraint.id, to=ElementState.ABSENT, was=constraint.state
     )
     return replace(draft, moves=(*draft.moves, move))
 
 
-def _constraint(draft: Draft, name: str) -> Constraint:
+def _constraint(draft: AlterDraft, name: str) -> Constraint:
     """One that the table has, and that nothing else in this alter moves."""
     for one in draft.entered.constraints:
         moved = any(move.what is What.CONSTRAINT and move.id == one.id for move in draft.moves)

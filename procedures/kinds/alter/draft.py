@@ -4,18 +4,18 @@ from dataclasses import dataclass
 
 from keys.model.tables import Column, Constraint, TableInfo
 from metasrv_base.errors import Conflict, Refused
-from procedures.elements.moves import Move, What
+from procedures.elements.element_targets import ElementTarget, What
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class AlterDraft:
     """What an alter comes to."""
 
     whole: TableInfo
     """The table as users will know it; only to judge the operations one after the other."""
     entered: TableInfo
     """The table as it is, with what is to come in it, still absent. Nobody stores this either."""
-    moves: tuple[Move, ...] = ()
+    moves: tuple[ElementTarget, ...] = ()
 
     def moves_column(self, id: int) -> bool:
         return any(move.what is What.COLUMN and move.id == id for move in self.moves)
@@ -28,7 +28,7 @@ def column_named(info: TableInfo, name: str, pointer: str) -> Column:
     raise wrong(pointer, f"column {name} does not exist")
 
 
-def settled_column(draft: Draft, name: str, pointer: str) -> Column:
+def settled_column(draft: AlterDraft, name: str, pointer: str) -> Column:
     """One that the table has, and that nothing else in this alter moves."""
     column = column_named(draft.whole, name, pointer)
     if column.replaces is not None:

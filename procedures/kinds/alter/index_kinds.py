@@ -9,7 +9,7 @@ twice, can be left write-only; `validate_index` makes it public when they are me
 from dataclasses import replace
 
 from procedures.context import Context
-from procedures.elements.reorg import Reorg
+from procedures.elements.reorg import IndexReorg
 from procedures.kinds.alter.alter_table import (
     ALTER_TABLE,
     AlterTable,
@@ -25,7 +25,7 @@ from procedures.kinds.alter.alter_table import (
 )
 from procedures.machine import Done, Goto, Outcome, Step
 from procedures.steps.marks import close_marks
-from procedures.steps.reorg_steps import Filled, begin_reorg, continue_reorg, violation
+from procedures.steps.reorg_steps import IndexToFill, begin_reorg, continue_reorg, violation
 from procedures.steps.transitions import is_settled, read_table, settle
 
 REORG_MS = 86_400_000
@@ -59,7 +59,7 @@ async def settle_first(state: AlterTable, at: Context) -> Outcome[AlterTable]:
 async def mark(state: AlterTable, at: Context) -> Outcome[AlterTable]:
     """From here on rows can be read as they were when everybody had begun to write entries."""
     _, info, route = await read_table(at, state.table_id)
-    reorg = await begin_reorg(at, Filled.of(info, route, state.index_id))
+    reorg = await begin_reorg(at, IndexToFill.of(info, route, state.index_id))
     return Goto("fill", state.model_copy(update={"reorg": reorg}))
 
 
@@ -72,7 +72,7 @@ async def fill(state: AlterTable, at: Context) -> Outcome[AlterTable]:
     theirs, of the others they are made. A round, or what became of it."""
     assert state.reorg is not None, "marked"
     _, info, route = await read_table(at, state.table_id)
-    table = Filled.of(info, route, state.index_id)
+    table = IndexToFill.of(info, route, state.index_id)
     after = await continue_reorg(at, table, state.reorg)
     if after is None:
         return await _filled(state, at, table, state.reorg)
@@ -82,7 +82,7 @@ async def fill(state: AlterTable, at: Context) -> Outcome[AlterTable]:
 
 
 async def _filled(
-    state: AlterTable, at: Context, table: Filled, reorg: Reorg
+    state: AlterTable, at: Context, table: IndexToFill, reorg: IndexReorg
 ) -> Outcome[AlterTable]:
     if reorg.has_marks:
         await close_marks(at, state.table_id)

@@ -5,7 +5,7 @@ A new column comes in the place of the old one, which goes in the same transacti
 
 from typing import Literal
 
-from keys.model.tables import Column, OriginColumn, TableInfo
+from keys.model.tables import Column, OriginColumnRecord, TableInfo
 from keys.value import StoredPart
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Refused
@@ -13,21 +13,27 @@ from metasrv_base.schema.conversion import Conversion, conversion_of
 from metasrv_base.schema.types import parse_type
 from metasrv_base.schema.values import from_json, to_json
 from metasrv_base.wire.api.tables import COLUMNS_MAX
-from procedures.elements.moves import Move, What
-from procedures.kinds.alter.draft import Draft, settled_column, with_changed, with_column, wrong
+from procedures.elements.element_targets import ElementTarget, What
+from procedures.kinds.alter.draft import (
+    AlterDraft,
+    settled_column,
+    with_changed,
+    with_column,
+    wrong,
+)
 
 ORIGINS_MAX = 16
 """Other types that a column has had. A row of before may have any of them, which costs a conversion
 for each that came since, at each read until a compaction."""
 
 
-class AlterType(StoredPart):
+class AlterTypeOperation(StoredPart):
     op: Literal["alter_type"] = "alter_type"
     name: str
     type: str
 
 
-def with_type_operation(draft: Draft, operation: AlterType, here: str) -> Draft:
+def with_type_operation(draft: AlterDraft, operation: AlterTypeOperation, here: str) -> AlterDraft:
     """Raises Refused with a pointer from *here*."""
     old = settled_column(draft, operation.name, f"{here}/name")
     _may_change(draft, old, f"{here}/name")
@@ -36,22 +42,22 @@ def with_type_operation(draft: Draft, operation: AlterType, here: str) -> Draft:
         raise wrong(here, f"a table has at most {COLUMNS_MAX} columns, for a while the old one too")
     new = _replacing(old, conversion, draft.entered.next_column_id, f"{here}/type")
     leaving = old.model_copy(update={"replaced_by": new.id})
-    comes = Move(
+    comes = ElementTarget(
         what=What.COLUMN,
         id=new.id,
         to=ElementState.PUBLIC,
         was=ElementState.ABSENT,
         lossy=not conversion.is_lossless,
     )
-    goes = Move(what=What.COLUMN, id=old.id, to=ElementState.ABSENT)
-    return Draft(
+    goes = ElementTarget(what=What.COLUMN, id=old.id, to=ElementState.ABSENT)
+    return AlterDraft(
         whole=_exchanged(draft.whole, old, new),
         entered=with_column(with_changed(draft.entered, leaving), new, old.id),
         moves=(*draft.moves, comes, goes),
     )
 
 
-def _may_change(draft: Draft, column: Column, pointer: str) -> None:
+def _may_change(draft: AlterDraft, column: Column, pointer: str) -> None:
     entered, name = draft.entered, column.name
     if column.id in entered.primary_key:
         raise wrong(pointer, f"column {name} is part of the primary key, whose type stays")
@@ -100,7 +106,7 @@ def _replacing(old: Column, conversion: Conversion, id: int, pointer: str) -> Co
             "type": conversion.target.text,
             "default": default,
             "origin_default": origin,
-            "origin_columns": (OriginColumn(id=old.id, type=old.type), *old.origin_columns),
+            "origin_columns": (OriginColumnRecord(id=old.id, type=old.type), *old.origin_columns),
             "replaces": old.id,
             "state": ElementState.ABSENT,
         }

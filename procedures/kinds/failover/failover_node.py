@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import model_validator
 
 from keys.model.records import Lock, Resource
-from keys.model.records import Outcome as Ended
+from keys.model.records import ProcedureOutcome as Ended
 from keys.model.tables import DatanodeTableKey, TableInfoKey, TableRouteKey
 from keys.store.kv import KeyValue
 from keys.store.scan import pages
@@ -20,9 +20,9 @@ from metasrv_base.wire.api.procedures import PARALLEL_MAX
 from procedures.context import Context
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.locking.locks import exclusive, node_key
-from procedures.machine import Done, Goto, Kind, Lane, Outcome, Step
+from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, Step
 from procedures.steps.paged_children import (
-    Family,
+    ChildPlan,
     Paged,
     at_most,
     child_id,
@@ -87,7 +87,7 @@ async def submit(state: FailoverNode, at: Context) -> Outcome[FailoverNode]:
     return await submit_page(
         state,
         at,
-        Family(
+        ChildPlan(
             inside=DatanodeTableKey.under(state.node),
             begin=partial(_begin, state, at),
             is_spared=partial(_is_spared, state, at),
@@ -163,5 +163,5 @@ FAILOVER_NODE = Kind(
     resource=resource,
     success=200,
     deadline_ms=3_600_000,
-    lane=Lane.REPAIR,
+    lane=AdmissionLane.REPAIR,
 )

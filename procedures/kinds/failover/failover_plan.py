@@ -20,7 +20,7 @@ class Rerouted:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DrainTarget:
     """What is to leave, and where it may go."""
 
     source: str
@@ -33,7 +33,7 @@ class Wanted:
 
 
 def reroute_plan(
-    route: TableRoute | None, nodes: Sequence[NodeView], wanted: Wanted
+    route: TableRoute | None, nodes: Sequence[NodeView], wanted: DrainTarget
 ) -> tuple[Rerouted, ...]:
     """The wanted regions that the source, or a node that is not alive, still leads.
 
@@ -52,12 +52,12 @@ def reroute_plan(
     return tuple(_onto(region, node) for region, node in zip(leaving, chosen, strict=True))
 
 
-def _is_to_leave(region: RegionRoute, wanted: Wanted) -> bool:
+def _is_to_leave(region: RegionRoute, wanted: DrainTarget) -> bool:
     return region.leader == wanted.source and region.region_id not in wanted.moving
 
 
 def _excluded(
-    leaving: Sequence[RegionRoute], nodes: Sequence[NodeView], wanted: Wanted
+    leaving: Sequence[RegionRoute], nodes: Sequence[NodeView], wanted: DrainTarget
 ) -> set[str]:
     all_nodes = {node.node_id for node in nodes}
     unwanted = all_nodes - set(wanted.targets) if wanted.targets else set[str]()

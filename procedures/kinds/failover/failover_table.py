@@ -13,12 +13,12 @@ from metasrv_base.errors import Conflict, Refused
 from metasrv_base.wire.node.jobs import MoveJob
 from metasrv_base.wire.node.orders import AdoptFiles, DataFile
 from procedures.context import Context
-from procedures.kinds.failover.failover_plan import Wanted, reroute_plan
+from procedures.kinds.failover.failover_plan import DrainTarget, reroute_plan
 from procedures.locking.locks import exclusive, region_key, route_key, shared
-from procedures.machine import Done, Goto, Kind, Lane, Outcome, ProcedureState, Step
-from procedures.steps.announcing import grant, open_and_announce
-from procedures.steps.leaving import discard_roots, leader_is_gone, leaving, outwait_leases
-from procedures.steps.opening import UNNUMBERED, order_one
+from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.steps.open_and_publish import grant, open_and_announce
+from procedures.steps.region_cleanup import discard_roots, leader_is_gone, leaving, outwait_leases
+from procedures.steps.region_orders import UNNUMBERED, order_one
 
 
 class Adoption(ProcedureState):
@@ -71,7 +71,7 @@ async def reroute(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
         found = [r.epoch for r in route.region_routes if r.region_id in state.region_ids]
         if any(epoch != state.expected_epoch for epoch in found):
             raise Conflict("epoch-mismatch", expected=state.expected_epoch, found=found)
-    wanted = Wanted(state.source, state.region_ids, state.targets, state.moving)
+    wanted = DrainTarget(state.source, state.region_ids, state.targets, state.moving)
     plan = reroute_plan(route, nodes, wanted)
     if route is None or not (plan or state.moving):
         return Done(state, {"table_id": state.table_id, "regions": []})
@@ -250,5 +250,5 @@ FAILOVER_TABLE = Kind(
     resource=resource,
     success=200,
     deadline_ms=3_600_000,
-    lane=Lane.REPAIR,
+    lane=AdmissionLane.REPAIR,
 )

@@ -16,7 +16,7 @@ from procedures.kinds.namespaces.drop_schema import DROP_SCHEMA, WIDTH, DropSche
 from procedures.locking.locks import catalog_key, exclusive
 from procedures.machine import Done, Goto, Kind, Outcome, Step
 from procedures.steps.paged_children import (
-    Family,
+    ChildPlan,
     Paged,
     at_most,
     child_id,
@@ -68,7 +68,7 @@ async def submit(state: DropCatalog, at: Context) -> Outcome[DropCatalog]:
         await at.children.submit(number, DROP_SCHEMA.name, child.model_dump(mode="json"))
 
     schemas = SchemaNameKey.under(state.name)
-    return await submit_page(state, at, Family(schemas, begin, nothing_spared, WIDTH))
+    return await submit_page(state, at, ChildPlan(schemas, begin, nothing_spared, WIDTH))
 
 
 async def gather(state: DropCatalog, at: Context) -> Outcome[DropCatalog]:

@@ -9,7 +9,7 @@ from keys.commit.txn import Txn
 from keys.model.catalogs import SchemaInfo, SchemaNameKey
 from keys.model.log import SchemaDropped, SchemaDropping
 from keys.model.records import Lock, Resource
-from keys.model.tables import TableName, TableNameKey
+from keys.model.tables import TableNameKey, TableNameRecord
 from keys.store.kv import KeyValue
 from keys.value import decode
 from metasrv_base.errors import Conflict, NotFound
@@ -18,7 +18,7 @@ from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
 from procedures.locking.locks import catalog_key, exclusive, schema_key, shared
 from procedures.machine import Done, Goto, Kind, Outcome, Step
 from procedures.steps.paged_children import (
-    Family,
+    ChildPlan,
     Paged,
     at_most,
     child_id,
@@ -71,7 +71,7 @@ async def submit(state: DropSchema, at: Context) -> Outcome[DropSchema]:
 
     async def begin(item: KeyValue) -> None:
         key = TableNameKey.parse(item.key)
-        table_id = decode(TableName, item.value, key=str(key)).table_id
+        table_id = decode(TableNameRecord, item.value, key=str(key)).table_id
         child = DropTable(
             catalog=key.catalog,
             schema_name=key.schema,
@@ -83,7 +83,7 @@ async def submit(state: DropSchema, at: Context) -> Outcome[DropSchema]:
         await at.children.submit(number, DROP_TABLE.name, child.model_dump(mode="json"))
 
     tables = TableNameKey.under(state.catalog, state.name)
-    return await submit_page(state, at, Family(tables, begin, nothing_spared, WIDTH))
+    return await submit_page(state, at, ChildPlan(tables, begin, nothing_spared, WIDTH))
 
 
 async def gather(state: DropSchema, at: Context) -> Outcome[DropSchema]:

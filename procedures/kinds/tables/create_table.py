@@ -12,8 +12,8 @@ from keys.model.records import Lock, Resource
 from keys.model.tables import (
     TableInfo,
     TableInfoKey,
-    TableName,
     TableNameKey,
+    TableNameRecord,
     TableRoute,
     TableRouteKey,
 )
@@ -23,7 +23,7 @@ from metasrv_base.wire.api.table_rules import partition_of
 from procedures.context import Context
 from procedures.locking.locks import whole_table
 from procedures.machine import Done, Kind, Outcome, ProcedureState, Step
-from procedures.steps.opening import create_order, drop_order, order_all
+from procedures.steps.region_orders import create_order, drop_order, order_all
 
 
 class CreateTable(ProcedureState):
@@ -48,7 +48,7 @@ async def create(state: CreateTable, at: Context) -> Outcome[CreateTable]:
         return await _stands(state, existing.table_id, at)
     answers = await order_all(at, info, route.region_routes, create_order)
     answers.must_all_succeed()
-    txn = Txn.on(seen).put(keys[0], info).put(name, TableName(table_id=info.table_id))
+    txn = Txn.on(seen).put(keys[0], info).put(name, TableNameRecord(table_id=info.table_id))
     txn = put_route(txn, None, route).log(TableCreated(info=info, route=route))
     return Done(state, {"table_id": info.table_id, "name": info.full_name}, txn)
 

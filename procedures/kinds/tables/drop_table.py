@@ -20,18 +20,18 @@ from keys.model.removed import (
 from keys.model.tables import (
     TableInfo,
     TableInfoKey,
-    TableName,
     TableNameKey,
+    TableNameRecord,
     TableRoute,
     TableRouteKey,
 )
 from metasrv_base.elements.graphs import TABLE
 from metasrv_base.elements.states import ElementState
 from procedures.context import Context
-from procedures.elements.passages import hidden
+from procedures.elements.transition_notes import hidden
 from procedures.locking.locks import exclusive, route_key, whole_table
 from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, Step
-from procedures.steps.opening import close_order, order_all
+from procedures.steps.region_orders import close_order, order_all
 from procedures.steps.requirements import required_table
 
 WAIT_MS = 600_000
@@ -89,7 +89,7 @@ async def remove(state: DropTable, at: Context) -> Outcome[DropTable]:
     txn = put_route(txn, route, None)
     txn = txn.put(removed_info, RemovedTableInfo(info=info, dropped_at_ms=now, dropped_by=by))
     txn = txn.put(removed_route, RemovedTableRoute(route=route, dropped_at_ms=now, dropped_by=by))
-    txn = txn.put(removed_name, TableName(table_id=table_id))
+    txn = txn.put(removed_name, TableNameRecord(table_id=table_id))
     txn = txn.log(TableDropped(table_id=table_id, dropped_at_ms=now, dropped_by=by))
     return Goto("close", state, txn)
 

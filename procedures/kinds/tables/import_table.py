@@ -14,8 +14,8 @@ from procedures.elements.reorg import Runs, joined
 from procedures.locking.locks import exclusive, in_schema, table_key
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.importing import (
-    Input,
-    Written,
+    ImportedFiles,
+    ImportInput,
     left,
     load_files,
     moved,
@@ -41,9 +41,9 @@ class ImportTable(ProcedureState):
     name: str
     table_id: int
     paths: tuple[str, ...]
-    read: Input | None = None
+    read: ImportInput | None = None
     """None: no job has ended yet."""
-    written: tuple[Written, ...] = ()
+    written: tuple[ImportedFiles, ...] = ()
     """Of regions that are given rows."""
     taken: Runs = ()
     """Numbers of regions that have them."""

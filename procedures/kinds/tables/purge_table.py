@@ -6,7 +6,7 @@ to the nodes that led them.
 
 from typing import Self
 
-from keys.catalog.catalog import Table
+from keys.catalog.catalog import CatalogTable
 from keys.commit.txn import Txn
 from keys.model.log import TablePurged
 from keys.model.records import Lock, Resource
@@ -16,8 +16,8 @@ from metasrv_base.errors import NotFound
 from procedures.context import Context
 from procedures.locking.locks import exclusive, route_key, table_key
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
-from procedures.steps.leaving import delete_roots, rounds
-from procedures.steps.opening import drop_order
+from procedures.steps.region_cleanup import delete_roots, rounds
+from procedures.steps.region_orders import drop_order
 
 
 class PurgeTable(ProcedureState):
@@ -33,7 +33,7 @@ class PurgeTable(ProcedureState):
     route: TableRoute | None = None
 
     @classmethod
-    def of(cls, table: Table) -> Self:
+    def of(cls, table: CatalogTable) -> Self:
         """The purge of a table that the catalog holds as dropped."""
         assert table.dropped_by is not None
         info = table.info

@@ -8,7 +8,7 @@ from keys.commit.txn import Snapshot, Txn
 from keys.model.catalogs import SchemaNameKey
 from keys.model.log import TableRenamed, TablesExchanged
 from keys.model.records import Lock, Resource
-from keys.model.tables import TableInfo, TableInfoKey, TableName, TableNameKey
+from keys.model.tables import TableInfo, TableInfoKey, TableNameKey, TableNameRecord
 from metasrv_base.errors import Conflict, NotFound
 from procedures.context import Context
 from procedures.locking.locks import distinct, exclusive, in_schema, name_key, table_key
@@ -39,13 +39,17 @@ async def rename(state: RenameTable, at: Context) -> Outcome[RenameTable]:
     require_version(at.client, info)
     if seen.get(schema) is None:
         raise NotFound(what="schema", name=f"{state.catalog}.{state.new_schema}")
-    txn = Txn.on(seen).put(info_key, _named(info, new)).put(new, TableName(table_id=state.table_id))
+    txn = (
+        Txn.on(seen)
+        .put(info_key, _named(info, new))
+        .put(new, TableNameRecord(table_id=state.table_id))
+    )
     if state.other_id is None:
         _must_be_free(new, seen)
         txn = txn.delete(old).log(TableRenamed(info=_named(info, new)))
     else:
         other = _named(_bearer(state.other_id, new, seen), old)
-        txn = txn.put(other_key, other).put(old, TableName(table_id=state.other_id))
+        txn = txn.put(other_key, other).put(old, TableNameRecord(table_id=state.other_id))
         txn = txn.log(TablesExchanged(first=_named(info, new), second=other))
     return Goto("finish", state, txn)
 

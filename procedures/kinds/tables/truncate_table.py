@@ -26,16 +26,16 @@ from procedures.context import Context
 from procedures.locking.locks import whole_table
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.ports import NodeView
-from procedures.steps.announcing import grant
-from procedures.steps.leaving import (
+from procedures.steps.open_and_publish import grant
+from procedures.steps.placing import place, region_root
+from procedures.steps.region_cleanup import (
     discard_roots,
     leader_is_gone,
     leaving,
     outwait_leases,
     roots_left,
 )
-from procedures.steps.opening import create_order, order_all
-from procedures.steps.placing import place, region_root
+from procedures.steps.region_orders import create_order, order_all
 from procedures.steps.requirements import require_same_table, require_version
 
 

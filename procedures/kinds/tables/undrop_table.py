@@ -12,14 +12,14 @@ from keys.commit.txn import Txn
 from keys.model.catalogs import SchemaInfo, SchemaNameKey
 from keys.model.log import TableUndropped
 from keys.model.records import Lock, Resource
-from keys.model.records import Outcome as Ended
+from keys.model.records import ProcedureOutcome as Ended
 from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
 from keys.model.tables import (
     RegionState,
     TableInfo,
     TableInfoKey,
-    TableName,
     TableNameKey,
+    TableNameRecord,
     TableRoute,
     TableRouteKey,
 )
@@ -29,7 +29,7 @@ from procedures.context import Context
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.locking.locks import whole_table
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
-from procedures.steps.announcing import grant, open_and_announce
+from procedures.steps.open_and_publish import grant, open_and_announce
 from procedures.steps.paged_children import rest_before_again
 
 
@@ -68,7 +68,7 @@ async def publish(state: UndropTable, at: Context) -> Outcome[UndropTable]:
     info = _back(removed.info, state)
     route = _reopening(removed_route.route)
     txn = Txn.on(seen).delete(old_info).delete(old_route).delete(old_name)
-    txn = txn.put(info_key, info).put(name, TableName(table_id=info.table_id))
+    txn = txn.put(info_key, info).put(name, TableNameRecord(table_id=info.table_id))
     txn = put_route(txn, None, route).log(TableUndropped(info=info, route=route))
     region_ids = tuple(r.region_id for r in route.region_routes)
     return Goto("open", state.model_copy(update={"region_ids": region_ids}), txn)

@@ -9,26 +9,26 @@ from dataclasses import dataclass, field
 import httpx
 
 from dataplane.datanode.http.app import build_app as datanode_app
-from dataplane.datanode.membership.membership import Identity, Membership
+from dataplane.datanode.membership.membership import Membership, NodeIdentity
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.orders.journal import open_journal
-from dataplane.datanode.orders.orders import OrderDesk
+from dataplane.datanode.orders.orders import OrderExecutor
 from dataplane.datanode.regions.leases import RegionLeases
-from dataplane.datanode.regions.regions import Regions as NodeRegions
-from dataplane.datanode.regions.rows import RowDesk
+from dataplane.datanode.regions.regions import NodeRegionSet as NodeRegions
+from dataplane.datanode.regions.rows import RowService
 from dataplane.datanode.regions.store import DiskStore
-from dataplane.datanode.service import Service as NodeService
+from dataplane.datanode.service import DatanodeService as NodeService
 from dataplane.frontend.catalog.catalog import LiveCatalog, Name
-from dataplane.frontend.lease.holder import Holder, World
+from dataplane.frontend.lease.holder import HolderLoop, HolderPorts
 from dataplane.frontend.lease.latency import Latency
 from dataplane.frontend.lease.transactions import Transactions
 from dataplane.frontend.metrics import FrontendMetrics
-from dataplane.frontend.service import Service
-from dataplane.frontend.statements.regions import Regions
+from dataplane.frontend.service import FrontendService
+from dataplane.frontend.statements.regions import RegionClient
 from dataplane.frontend.statements.statements import Statements
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
-from metasrv_base.rows.nodes import Nodes
-from metasrv_base.wire.frontend.feed import FeedTable, Snapshot, Update
+from metasrv_base.rows.nodes import NodePools
+from metasrv_base.wire.frontend.feed import FeedTable, SnapshotLine, Update
 from metasrv_base.wire.frontend.holders import HolderRegisterAnswer
 from metasrv_base.wire.node.orders import (
     CloseRegion,
@@ -73,9 +73,9 @@ class Bench:
     node: NodeRegions
     way: Meeting
     catalog: LiveCatalog
-    holder: Holder
+    holder: HolderLoop
     transactions: Transactions
-    service: Service
+    service: FrontendService
     table: FeedTable
     statements: Iterator[int] = field(default_factory=itertools.count)
     """Ids that no statement had yet."""
@@ -144,9 +144,9 @@ async def running(table: FeedTable | None = None) -> AsyncIterator[Bench]:
         node = NodeRegions(disks, leases, clock, group.create_task)
         await _make_regions(node, table)
         journal = open_journal(MemoryDisk(store), "/n", "dn-1")
-        me = Membership(Identity("dn-1", "i1", NODE_URL, "z", "/n"), "c")
-        desk = OrderDesk(journal, node)
-        rows = RowDesk(node)
+        me = Membership(NodeIdentity("dn-1", "i1", NODE_URL, "z", "/n"), "c")
+        desk = OrderExecutor(journal, node)
+        rows = RowService(node)
         there = NodeService(me, desk, node, rows, leases, clock, NodeMetrics(), desk.execute)
         bench = _frontend(clock, node, Meeting(datanode_app(there)), table)
         bench.register()
@@ -156,13 +156,15 @@ async def running(table: FeedTable | None = None) -> AsyncIterator[Bench]:
 
 def _frontend(clock: FakeClock, node: NodeRegions, way: Meeting, table: FeedTable) -> Bench:
     catalog = LiveCatalog()
-    catalog.take(Snapshot(version=1, tables=(table,), addresses={"dn-1": NODE_URL}, is_last=True))
+    catalog.take(
+        SnapshotLine(version=1, tables=(table,), addresses={"dn-1": NODE_URL}, is_last=True)
+    )
     transactions, latency = Transactions(), Latency()
-    world = World(FakeLeader(clock), clock, lambda: None, lambda urls: None)
-    holder = Holder("fe-1", "http://127.0.0.1:2", catalog, transactions, latency, world)
-    regions = Regions(catalog, Nodes(way), SeededRng(), holder.check_lease, "fe-1")
+    world = HolderPorts(FakeLeader(clock), clock, lambda: None, lambda urls: None)
+    holder = HolderLoop("fe-1", "http://127.0.0.1:2", catalog, transactions, latency, world)
+    regions = RegionClient(catalog, NodePools(way), SeededRng(), holder.check_lease, "fe-1")
     statements = Statements(holder, catalog, transactions, clock, latency)
-    service = Service.of(statements, regions, FrontendMetrics())
+    service = FrontendService.of(statements, regions, FrontendMetrics())
     return Bench(clock, node, way, catalog, holder, transactions, service, table)
 
 

@@ -8,7 +8,7 @@ import pytest
 from dataplane.log.records import (
     HEADER_BYTES,
     RECORD_HEADER_BYTES,
-    Position,
+    LogPosition,
     Record,
     RecordType,
     SegmentHeader,
@@ -39,7 +39,7 @@ def group(sequence: int, durable: int, *payloads: bytes) -> bytes:
     """One write: all its records know the same bytes to be durable, and begin behind them."""
     data = b""
     for at, payload in enumerate(payloads):
-        record = Record(RecordType.GROUP, Position(3, sequence + at), durable, payload)
+        record = Record(RecordType.GROUP, LogPosition(3, sequence + at), durable, payload)
         data += encode_record(record, SALT, durable + len(data))
     return data
 
@@ -161,7 +161,7 @@ def test_given_a_value_with_bytes_of_a_record_when_its_group_is_torn_then_they_p
     inside = len(data) + RECORD_HEADER_BYTES
     other = SegmentHeader(REGION_ID, Numbered(3, 2, 2))
     salt, offset = (salt_of(other), inside) if where == "another segment" else (SALT, inside + 1)
-    copied = encode_record(Record(RecordType.GROUP, Position(3, 9), 1 << 40, b"x"), salt, offset)
+    copied = encode_record(Record(RecordType.GROUP, LogPosition(3, 9), 1 << 40, b"x"), salt, offset)
     torn = (data + group(2, len(data), copied + bytes(500)))[:-100]
 
     assert payloads_of(scan_segment(torn)) == (b"acknowledged",)
@@ -179,7 +179,7 @@ def test_given_a_type_that_is_not_replayed_when_met_then_it_is_named_with_its_po
     type_: int,
 ) -> None:
     data = encode_header(HEADER)
-    data += encode_record(Record(type_, Position(3, 8), len(data), b""), SALT, len(data))
+    data += encode_record(Record(type_, LogPosition(3, 8), len(data), b""), SALT, len(data))
     (record,) = scan_segment(data).records
 
     with pytest.raises(Corrupt) as damage:

@@ -14,7 +14,7 @@ from dataplane.pipelines.jobs.check import check
 from dataplane.pipelines.jobs.entry_files import LOOK_ROWS, LOOKS_MAX
 from dataplane.pipelines.jobs.load import load
 from dataplane.pipelines.jobs.move import move
-from metasrv_base.wire.node.jobs import BackfillJob, BackfillResult, LoadResult
+from metasrv_base.wire.node.jobs import BackfillJob, BackfillResult, LoadJobResult
 from tests.dataplane.pipelines.jobs.checked_data import MARK, check_job, sound_region
 from tests.dataplane.pipelines.jobs.in_process import Counted, InProcess
 from tests.dataplane.pipelines.jobs.region_data import backfill_job, region_of
@@ -86,7 +86,7 @@ def test_given_rows_when_backfilled_then_spark_carries_no_row_and_each_is_writte
 
 
 def test_given_files_when_loaded_then_spark_carries_no_row(tmp_path: Path) -> None:
-    found: list[tuple[InProcess, LoadResult]] = []
+    found: list[tuple[InProcess, LoadJobResult]] = []
     for count in (FEW, MANY):
         table = Table(tmp_path / f"{count}")
         table.add(1)

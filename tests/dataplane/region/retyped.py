@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 import pyarrow as pa
 
 from dataplane.region.engine.region import Region
-from dataplane.region.format.columns import DELETE, PUT, ColumnDef, OriginColumn, RegionSpec
+from dataplane.region.format.columns import DELETE, PUT, ColumnDef, RegionOriginColumn, RegionSpec
 from dataplane.region.format.schema import RegionSchema
 from metasrv_base.errors import MetaError
 from metasrv_base.schema.types import arrow_type
@@ -13,13 +13,13 @@ from tests.dataplane.region.rig import REGION_ID, header
 
 COUNT = ColumnDef(id=2, type="int32", nullable=False)
 WIDE = ColumnDef(
-    id=3, type="int64", nullable=False, origin_columns=(OriginColumn(id=2, type="int32"),)
+    id=3, type="int64", nullable=False, origin_columns=(RegionOriginColumn(id=2, type="int32"),)
 )
 TEXT = ColumnDef(
     id=4,
     type="string",
     nullable=False,
-    origin_columns=(OriginColumn(id=3, type="int64"), OriginColumn(id=2, type="int32")),
+    origin_columns=(RegionOriginColumn(id=3, type="int64"), RegionOriginColumn(id=2, type="int32")),
 )
 STAGES = ((COUNT,), (COUNT, WIDE), (WIDE,), (WIDE, TEXT), (TEXT,))
 RETYPED = RegionSpec(region_id=REGION_ID, columns=STAGES[0])

@@ -14,7 +14,7 @@ from dataplane.region.indexes.index_entries import IndexDef, duplicates_of, entr
 from metasrv_base.schema.keycodec import encode
 from metasrv_base.schema.types import INTEGER_BITS, parse_type
 from metasrv_base.wire.node.jobs import BackfillJob, ValidateJob
-from metasrv_base.wire.node.offenders import OFFENDERS_MAX, Duplicate, Offenders, Violation
+from metasrv_base.wire.node.offenders import OFFENDERS_MAX, Duplicate, Offenders, ViolatingRow
 from metasrv_base.wire.node.orders import IngestFiles
 from tests.fakes.datanodes.disk import Rows
 
@@ -32,7 +32,7 @@ def backfilled(job: BackfillJob, rows: Rows) -> tuple[Rows, tuple[Duplicate, ...
     return frozenset(f"{key.hex()} {row.decode()}" for key, row in pairs), found, total
 
 
-def broken(job: ValidateJob, rows: Rows) -> tuple[tuple[Violation, ...], int]:
+def broken(job: ValidateJob, rows: Rows) -> tuple[tuple[ViolatingRow, ...], int]:
     columns = columns_told(job.snapshot.columns)
     judges = [Judge.of(check, columns) for check in job.checks]
     found, total = violations(as_table(rows, columns), judges, OFFENDERS_MAX)

@@ -4,7 +4,7 @@ from dataplane.region.check.row_checks import Judge, violations
 from dataplane.region.format.columns import columns_told
 from metasrv_base.errors import Refused
 from metasrv_base.schema.partition import router
-from metasrv_base.wire.node.jobs import LoadedRegion, LoadJob, LoadResult
+from metasrv_base.wire.node.jobs import LoadedRegion, LoadJob, LoadJobResult
 from metasrv_base.wire.node.offenders import OFFENDERS_MAX
 from tests.fakes.datanodes.disk import Rows
 from tests.fakes.datanodes.index_rows import INT64, as_table, key_of, primary_key
@@ -20,7 +20,7 @@ def routed(job: LoadJob, rows: Rows) -> dict[int, Rows]:
     return {number: frozenset(some) for number, some in found.items()}
 
 
-def loaded(job: LoadJob, rows: Rows, by_region: dict[int, Rows]) -> LoadResult:
+def loaded(job: LoadJob, rows: Rows, by_region: dict[int, Rows]) -> LoadJobResult:
     """Raises Refused for other rows than an earlier job has read."""
     digest = " ".join(sorted(rows))
     if job.input_digest not in (None, digest):
@@ -34,7 +34,7 @@ def loaded(job: LoadJob, rows: Rows, by_region: dict[int, Rows]) -> LoadResult:
     ]
     keys = [key_of(row) for row in rows]
     repeated = sorted({key for key in keys if keys.count(key) > 1})
-    return LoadResult(
+    return LoadJobResult(
         job_id=job.job_id,
         input_digest=digest,
         files_in=len(job.paths),

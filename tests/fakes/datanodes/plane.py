@@ -14,7 +14,7 @@ from metasrv_base.wire.node.jobs import (
     CheckResult,
     Job,
     LoadJob,
-    LoadResult,
+    LoadJobResult,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -231,7 +231,7 @@ class FakeJobs:
             faults=faults(job, rows, entries),
         )
 
-    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadJobResult:
         """What it writes, and what it refuses, by the product's own rules."""
         rows = frozenset[str]().union(*(self.plane.brought[path] for path in job.paths))
         by_region = routed(job, rows)

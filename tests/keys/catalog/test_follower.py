@@ -13,7 +13,7 @@ from keys.model.log import (
     CatalogVersionKey,
     SchemaCreated,
 )
-from keys.store.kv import Answer, Get, Page, Put, Request
+from keys.store.kv import Get, KeyPage, Put, Request, TxnAnswer
 from keys.store.memory import MemoryKv
 from keys.value import encode
 from metasrv_base.errors import Corrupt, Refused, Unavailable
@@ -32,7 +32,7 @@ class CountingKv(MemoryKv):
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
-    ) -> Page:
+    ) -> KeyPage:
         self.reads += 1
         if self.away:
             raise Unavailable()
@@ -41,7 +41,7 @@ class CountingKv(MemoryKv):
         return await super().range(get, deadline_ms=deadline_ms, revision=revision)
 
 
-async def publish(kv: MemoryKv, *updates: CatalogUpdate, declared: int | None = None) -> Answer:
+async def publish(kv: MemoryKv, *updates: CatalogUpdate, declared: int | None = None) -> TxnAnswer:
     last = updates[-1].version if declared is None else declared
     writes = [Put(bytes(CatalogUpdateKey(one.version)), encode(one)) for one in updates]
     stored = CatalogVersion(version=last, at_ms=last)

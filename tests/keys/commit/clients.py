@@ -15,14 +15,14 @@ from typing import cast
 
 from keys.commit.bootstrap import bootstrap_request
 from keys.commit.committer import Committed, Committer
-from keys.commit.log_head import read_line
+from keys.commit.log_head import read_log_head
 from keys.commit.txn import Txn, snapshot
 from keys.key import Range
 from keys.model.catalogs import SchemaInfo, SchemaNameKey
-from keys.model.cluster import Leader, LeaderKey, SequenceKey
+from keys.model.cluster import LeaderKey, LeaderRecord, SequenceKey
 from keys.model.cluster import Sequence as Counter
 from keys.model.log import CatalogUpdate, SchemaCreated, SchemaDropped
-from keys.store.kv import Answer, Compare, Kv, Put, Request
+from keys.store.kv import Compare, Kv, Put, Request, TxnAnswer
 from keys.value import encode
 from metasrv_base.errors import Conflict, NotLeader, Refused, Unavailable, Unknown
 from tests.fakes.clock import FakeClock
@@ -99,7 +99,7 @@ class Network:
     seen: set[Fate] = field(default_factory=set)
     writes_max: int = 0
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         await asyncio.sleep(0)
         if not request.writes:
             return await self.kv.txn(request, deadline_ms=deadline_ms)
@@ -112,7 +112,7 @@ class Network:
             raise Unavailable() if self.blind else Unknown()
         return answer
 
-    async def _meets(self, now: Weather, request: Request) -> Answer | None:
+    async def _meets(self, now: Weather, request: Request) -> TxnAnswer | None:
         match now.fate:
             case Fate.NEVER_SENT:
                 raise Unavailable()
@@ -247,7 +247,7 @@ class World:
     async def _elect(self) -> Compare:
         self.terms += 1
         key = bytes(LeaderKey())
-        value = encode(Leader(server=f"m{self.terms}", url="http://127.0.0.1:1", lease="1"))
+        value = encode(LeaderRecord(server=f"m{self.terms}", url="http://127.0.0.1:1", lease="1"))
         won = await self.kv.txn(Request(writes=(Put(key, value),)), deadline_ms=DEADLINE_MS)
         return Compare(key, won.revision)
 
@@ -255,7 +255,7 @@ class World:
         await self._lead(await self._elect())
 
     async def _lead(self, fence: Compare) -> None:
-        line = await read_line(self.kv, fence, deadline_ms=DEADLINE_MS)
+        line = await read_log_head(self.kv, fence, deadline_ms=DEADLINE_MS)
         committer = Committer(cast(Kv, self.net), self.clock, line, deadline_ms=DEADLINE_MS)
         versions: list[int] = []
 

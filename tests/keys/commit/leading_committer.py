@@ -6,19 +6,19 @@ from dataclasses import dataclass, field
 
 from keys.commit.bootstrap import bootstrap_request
 from keys.commit.committer import Committer
-from keys.commit.log_head import read_line
+from keys.commit.log_head import read_log_head
 from keys.commit.txn import Txn
 from keys.model.catalogs import SchemaInfo, SchemaNameKey
-from keys.model.cluster import Leader, LeaderKey, Sequence, SequenceKey
+from keys.model.cluster import LeaderKey, LeaderRecord, Sequence, SequenceKey
 from keys.model.log import SchemaCreated
-from keys.store.kv import Answer, Compare, Put, Request
+from keys.store.kv import Compare, Put, Request, TxnAnswer
 from keys.store.memory import MemoryKv
 from keys.value import encode
 from metasrv_base.errors import NotLeader, Unavailable, Unknown
 from tests.sim.loop import SimClock, SimLoop, run
 
 DEADLINE_MS = 3_000
-Fault = Callable[["Store", Request], Awaitable[Answer]]
+Fault = Callable[["Store", Request], Awaitable[TxnAnswer]]
 
 
 @dataclass
@@ -32,49 +32,49 @@ class Store(MemoryKv):
     def __post_init__(self) -> None:
         MemoryKv.__init__(self, self.clock)
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         if request.writes:
             self.sent.append(request)
             if self.faults:
                 return await self.faults.pop(0)(self, request)
         return await super().txn(request, deadline_ms=deadline_ms)
 
-    async def apply(self, request: Request) -> Answer:
+    async def apply(self, request: Request) -> TxnAnswer:
         return await MemoryKv.txn(self, request, deadline_ms=DEADLINE_MS)
 
 
-async def lost_request(store: Store, request: Request) -> Answer:
+async def lost_request(store: Store, request: Request) -> TxnAnswer:
     raise Unknown()
 
 
-async def lost_answer(store: Store, request: Request) -> Answer:
+async def lost_answer(store: Store, request: Request) -> TxnAnswer:
     await store.apply(request)
     raise Unknown()
 
 
-async def never_sent(store: Store, request: Request) -> Answer:
+async def never_sent(store: Store, request: Request) -> TxnAnswer:
     raise Unavailable()
 
 
-async def lost_answer_and_deposed(store: Store, request: Request) -> Answer:
+async def lost_answer_and_deposed(store: Store, request: Request) -> TxnAnswer:
     await store.apply(request)
     await elect(store, "rival")
     raise Unknown()
 
 
-async def deposed(store: Store, request: Request) -> Answer:
+async def deposed(store: Store, request: Request) -> TxnAnswer:
     await elect(store, "rival")
     return await store.apply(request)
 
 
-async def frozen(store: Store, request: Request) -> Answer:
+async def frozen(store: Store, request: Request) -> TxnAnswer:
     await asyncio.get_running_loop().create_future()
     raise AssertionError("unreachable")
 
 
 async def elect(store: Store, name: str) -> Compare:
     key = bytes(LeaderKey())
-    value = encode(Leader(server=name, url="http://127.0.0.1:1", lease="1"))
+    value = encode(LeaderRecord(server=name, url="http://127.0.0.1:1", lease="1"))
     answer = await store.apply(Request(writes=(Put(key, value),)))
     return Compare(key, answer.revision)
 
@@ -93,7 +93,7 @@ class World:
         store = Store(SimClock(loop))
         fence = await elect(store, "meta-1")
         await store.apply(bootstrap_request(fence, "c", store.clock.wall_ms()))
-        line = await read_line(store, fence, deadline_ms=DEADLINE_MS)
+        line = await read_log_head(store, fence, deadline_ms=DEADLINE_MS)
         committer = Committer(store, store.clock, line, deadline_ms=DEADLINE_MS)
         return cls(loop, store, fence, committer)
 

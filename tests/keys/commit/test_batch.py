@@ -4,26 +4,26 @@ from dataclasses import replace
 
 import pytest
 
-from keys.commit.batch import Batch, Judgement, Line, Member, Verdict, judge
-from keys.commit.packing import Filled, fill
+from keys.commit.batch import Batch, BatchVerdict, Judgement, LogHead, PendingTxn, judge
+from keys.commit.packing import PackedBatch, pack
 from keys.commit.txn import Txn
 from keys.key import Range
 from keys.model.catalogs import SchemaInfo, SchemaNameKey
 from keys.model.cluster import Sequence, SequenceKey
 from keys.model.log import CatalogUpdateKey, CatalogVersionKey, SchemaCreated
-from keys.store.kv import TXN_BYTES_MAX, TXN_OPS_MAX, Answer, Compare, KeyValue, Put
+from keys.store.kv import TXN_BYTES_MAX, TXN_OPS_MAX, Compare, KeyValue, Put, TxnAnswer
 from keys.store.limits import request_bytes
 from metasrv_base.errors import Refused
 from tests.keys.commit.leading_committer import count, schema
 
-LINE = Line(Compare(b"__election/leader", 5), 3, 9, 1_000, 40)
+LINE = LogHead(Compare(b"__election/leader", 5), 3, 9, 1_000, 40)
 VERSION = bytes(CatalogVersionKey())
 SEQUENCES = SequenceKey.under()
 
 
-def filled(*txns: Txn, now_ms: int = 5_000) -> Filled:
-    members = [Member(txn, f"p{place}") for place, txn in enumerate(txns)]
-    return fill(LINE, members, now_ms, members_max=TXN_OPS_MAX)
+def filled(*txns: Txn, now_ms: int = 5_000) -> PackedBatch:
+    members = [PendingTxn(txn, f"p{place}") for place, txn in enumerate(txns)]
+    return pack(LINE, members, now_ms, members_max=TXN_OPS_MAX)
 
 
 def reading(*names: str) -> Txn:
@@ -69,7 +69,7 @@ def test_given_metadata_when_filled_then_version_log_and_time_are_filled_in() ->
     assert LINE.fence == batch.request.compares[0]
     written = {write.key for write in batch.request.writes}
     assert {VERSION, bytes(CatalogUpdateKey(4))} < written
-    assert batch.line_after(12) == Line(LINE.fence, 4, 12, 1_001, 41)
+    assert batch.line_after(12) == LogHead(LINE.fence, 4, 12, 1_001, 41)
 
 
 def test_given_no_metadata_when_filled_then_the_log_is_left_alone() -> None:
@@ -213,7 +213,7 @@ def refused(
             mine = {w.key: w.value for w in batch.request.writes if isinstance(w, Put)}
             value = mine[compare.key] if ours else b"other"
         ranges.append((KeyValue(compare.key, value, 1, revision),) if revision else ())
-    return judge(batch, Answer(False, 80, tuple(ranges)), in_doubt=in_doubt)
+    return judge(batch, TxnAnswer(False, 80, tuple(ranges)), in_doubt=in_doubt)
 
 
 def test_given_the_fence_is_lost_when_judged_then_fenced_whatever_else_there_is() -> None:
@@ -224,7 +224,7 @@ def test_given_the_fence_is_lost_when_judged_then_fenced_whatever_else_there_is(
         refused(batch, {"leader": 99, "version": 50, "s": 50}),
         refused(batch, {"leader": 99, "version": 50, "s": 50}, in_doubt=True, ours=True),
     ):
-        assert found == Judgement(Verdict.FENCED)
+        assert found == Judgement(BatchVerdict.FENCED)
 
 
 def test_given_compares_of_some_when_judged_then_they_alone_are_stale() -> None:
@@ -232,7 +232,7 @@ def test_given_compares_of_some_when_judged_then_they_alone_are_stale() -> None:
 
     found = refused(batch, {"b": 50})
 
-    assert found.verdict is Verdict.REFUSED
+    assert found.verdict is BatchVerdict.REFUSED
     key = str(SchemaNameKey("main", "b"))
     assert found.stale == {1: {"key": key, "expected": 0, "found": 50}}
     assert not found.has_version_moved
@@ -249,7 +249,7 @@ def test_given_a_shared_compare_when_judged_then_all_who_made_it_are_stale() -> 
 def test_given_the_version_moved_when_judged_then_nobody_is_stale() -> None:
     found = refused(filled(schema("a"), count("x", 1)).batch, {"version": 50})
 
-    assert found == Judgement(Verdict.REFUSED, has_version_moved=True)
+    assert found == Judgement(BatchVerdict.REFUSED, has_version_moved=True)
 
 
 def test_given_doubt_when_the_witness_is_ours_then_done_at_its_revision() -> None:
@@ -257,19 +257,19 @@ def test_given_doubt_when_the_witness_is_ours_then_done_at_its_revision() -> Non
         (filled(schema("s")).batch, {"version": 77, "s": 77}),
         (filled(count("x", 1)).batch, {"x": 77}),
     ):
-        assert refused(batch, moved, in_doubt=True, ours=True) == Judgement(Verdict.DONE, 77)
-        assert refused(batch, moved, in_doubt=True).verdict is Verdict.REFUSED
-        assert refused(batch, moved, ours=True).verdict is Verdict.REFUSED
+        assert refused(batch, moved, in_doubt=True, ours=True) == Judgement(BatchVerdict.DONE, 77)
+        assert refused(batch, moved, in_doubt=True).verdict is BatchVerdict.REFUSED
+        assert refused(batch, moved, ours=True).verdict is BatchVerdict.REFUSED
 
 
 def test_given_doubt_when_the_witness_never_moved_then_its_value_proves_nothing() -> None:
     batch = filled(count("x", 1, seen=3).also(reading("y"))).batch
 
-    assert refused(batch, {"y": 50}, in_doubt=True, ours=True).verdict is Verdict.REFUSED
+    assert refused(batch, {"y": 50}, in_doubt=True, ours=True).verdict is BatchVerdict.REFUSED
 
 
 def test_given_a_deletion_as_the_only_witness_when_it_is_gone_then_done() -> None:
     batch = filled(Txn().expecting(SequenceKey("x"), 3).delete(SequenceKey("x"))).batch
-    answer = Answer(False, 80, ((KeyValue(LINE.fence.key, b"", 5, 5),), ()))
+    answer = TxnAnswer(False, 80, ((KeyValue(LINE.fence.key, b"", 5, 5),), ()))
 
-    assert judge(batch, answer, in_doubt=True) == Judgement(Verdict.DONE, 80)
+    assert judge(batch, answer, in_doubt=True) == Judgement(BatchVerdict.DONE, 80)

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from keys.commit.committer import Committed, Committer, StaleRead
-from keys.commit.log_head import read_line
+from keys.commit.log_head import read_log_head
 from keys.commit.txn import Txn
 from keys.model.catalogs import SchemaNameKey
 from keys.model.cluster import Sequence, SequenceKey
 from keys.model.tables import TableNameKey
-from keys.store.kv import TXN_OPS_MAX, Answer, Put, Request
+from keys.store.kv import TXN_OPS_MAX, Put, Request, TxnAnswer
 from metasrv_base.errors import Corrupt, MetaError, NotLeader, Refused, Unavailable, Unknown
 from tests.keys.commit.leading_committer import (
     DEADLINE_MS,
@@ -157,7 +157,7 @@ def test_given_a_line_that_began_with_a_stale_revision_then_it_is_read_again_and
 ):
     async def main(loop: SimLoop) -> None:
         world = await World.made(loop)
-        line = await read_line(world.store, world.fence, deadline_ms=DEADLINE_MS)
+        line = await read_log_head(world.store, world.fence, deadline_ms=DEADLINE_MS)
         stale = replace(line, version_revision=line.version_revision - 1)
         committer = Committer(world.store, world.store.clock, stale, deadline_ms=DEADLINE_MS)
         loop.spawn("leader", committer.run())
@@ -171,7 +171,7 @@ def test_given_a_line_that_began_with_a_stale_revision_then_it_is_read_again_and
 def test_given_a_version_that_this_leader_did_not_write_then_corrupt() -> None:
     async def main(loop: SimLoop) -> None:
         world = await World.made(loop)
-        line = await read_line(world.store, world.fence, deadline_ms=DEADLINE_MS)
+        line = await read_log_head(world.store, world.fence, deadline_ms=DEADLINE_MS)
         wrong = replace(line, version=7, version_revision=1)
         committer = Committer(world.store, world.store.clock, wrong, deadline_ms=DEADLINE_MS)
         running = loop.spawn("leader", committer.run())
@@ -272,7 +272,7 @@ def test_given_a_batch_and_a_lost_fence_then_nobody_is_told_a_guess() -> None:
 
 
 def test_given_a_store_with_lower_limits_then_its_batches_become_smaller_and_nobody_fails() -> None:
-    async def at_most_four(store: Store, request: Request) -> Answer:
+    async def at_most_four(store: Store, request: Request) -> TxnAnswer:
         store.faults.insert(0, at_most_four)
         if len(request.writes) > 4:
             raise Refused("ddl-too-large")

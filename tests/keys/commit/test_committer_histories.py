@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from keys.commit import batch
 from keys.commit import packing as filling
-from keys.commit.batch import Batch, Line, Member, Share
-from keys.commit.packing import Footprint, fill
+from keys.commit.batch import Batch, LogHead, PendingTxn, StampedTxn
+from keys.commit.packing import Footprint, pack
 from keys.commit.txn import Txn
 from keys.store.etcd import EtcdKv
 from keys.store.kv import Compare, Kv
@@ -137,12 +137,12 @@ TXNS = st.builds(
 def test_given_any_who_wait_then_each_goes_in_time_and_nobody_overtakes_whom_it_clashes_with(
     txns: list[Txn], members_max: int
 ) -> None:
-    line = Line(Compare(b"__election/leader", 5), 3, 9, 1_000, 40)
+    line = LogHead(Compare(b"__election/leader", 5), 3, 9, 1_000, 40)
     waiting, went = list(enumerate(txns)), []
 
     while waiting:
-        members = [Member(txn, None) for _, txn in waiting]
-        taken = fill(line, members, 1, members_max=members_max).taken
+        members = [PendingTxn(txn, None) for _, txn in waiting]
+        taken = pack(line, members, 1, members_max=members_max).taken
         went.append([waiting[place][0] for place in taken])
         waiting = [one for place, one in enumerate(waiting) if place not in taken]
 
@@ -177,7 +177,7 @@ def absent_is_not_done(*facts: Any) -> Any:
     return EFFECT(*facts) or None
 
 
-def without_fence(before: Line, after: Line, shares: Sequence[Share]) -> Batch:
+def without_fence(before: LogHead, after: LogHead, shares: Sequence[StampedTxn]) -> Batch:
     sealed = SEAL(before, after, shares)
     request = sealed.request
     return replace(

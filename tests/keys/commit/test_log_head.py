@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from keys.commit.log_head import read_line
+from keys.commit.log_head import read_log_head
 from keys.model.log import CatalogVersion, CatalogVersionKey
 from keys.store.kv import Put
 from metasrv_base.errors import NotLeader, Unavailable
@@ -92,7 +92,7 @@ def test_given_the_next_leader_then_it_begins_above_what_the_last_one_closed() -
         until_ms = soon_ms(world)
         await world.committer.close(until_ms)
 
-        line = await read_line(world.store, world.fence, deadline_ms=DEADLINE_MS)
+        line = await read_log_head(world.store, world.fence, deadline_ms=DEADLINE_MS)
 
         assert line.at_ms == until_ms
 

@@ -6,7 +6,7 @@ import pytest
 
 from keys.commit.bootstrap import bootstrap_request
 from keys.commit.committer import Committer
-from keys.commit.log_head import read_line
+from keys.commit.log_head import read_log_head
 from keys.commit.sequence import BLOCK, Sequences
 from keys.model.cluster import LeaderKey
 from keys.store.kv import Compare
@@ -30,7 +30,7 @@ def test_given_leaders_that_change_then_no_id_is_given_twice() -> None:
         given: list[int] = []
         for term in range(5):
             fence = await elect(store, f"meta-{term}")
-            line = await read_line(store, fence, deadline_ms=DEADLINE_MS)
+            line = await read_log_head(store, fence, deadline_ms=DEADLINE_MS)
             committer = Committer(store, store.clock, line, deadline_ms=DEADLINE_MS)
             node = f"leader-{term}"
             loop.spawn(node, committer.run())

@@ -7,13 +7,13 @@ from keys.model.catalogs import CatalogInfo, CatalogNameKey, SchemaInfo, SchemaN
 from keys.model.cluster import (
     Candidate,
     CandidateKey,
-    Cluster,
     ClusterKey,
+    ClusterRecord,
     Cordon,
-    Leader,
     LeaderKey,
-    Node,
+    LeaderRecord,
     NodeKey,
+    NodeRecord,
     Removal,
     RemovedNode,
     RemovedNodeKey,
@@ -21,10 +21,10 @@ from keys.model.cluster import (
     Returned,
     Sequence,
     SequenceKey,
-    Setting,
     SettingKey,
+    SettingRecord,
 )
-from keys.model.holders import Holder, HolderKey
+from keys.model.holders import HolderKey, HolderRecord
 from keys.model.log import (
     CatalogCreated,
     CatalogDropped,
@@ -47,21 +47,21 @@ from keys.model.log import (
 )
 from keys.model.poison import Poison, PoisonKey
 from keys.model.records import (
-    Beat,
+    ClientRequirements,
     Controlled,
     Idempotency,
     IdempotencyKey,
     Lock,
     LockMode,
-    Outcome,
-    Phase,
     ProcedureHistory,
     ProcedureHistoryKey,
     ProcedureKey,
+    ProcedureOutcome,
+    ProcedurePhase,
     ProcedureRecord,
     Resource,
     StoredError,
-    Submission,
+    TimelineEntry,
 )
 from keys.model.removed import (
     RemovedTableInfo,
@@ -81,12 +81,12 @@ from keys.model.tables import (
     RegionState,
     TableInfo,
     TableInfoKey,
-    TableName,
     TableNameKey,
+    TableNameRecord,
     TableRoute,
     TableRouteKey,
 )
-from keys.model.transitions import Late, Shift, Transition, Went
+from keys.model.transitions import ElementChange, LateHolder, Transition, Went
 from keys.value import StoredModel
 from metasrv_base.elements.states import ElementState
 from metasrv_base.schema.partition import HashRule, RangeRule
@@ -179,7 +179,7 @@ RECORD = ProcedureRecord(
     kind="create_table",
     kind_format=1,
     step="commit",
-    phase=Phase.UNDO,
+    phase=ProcedurePhase.UNDO,
     state={"table_id": 1024, "opened": ["dn-1"]},
     trail=("prepare", "open"),
     submission=7,
@@ -189,7 +189,7 @@ RECORD = ProcedureRecord(
     ),
     overtakes=(CHILD,),
     resource=Resource(type="table", id="1024", name="main.public.flights"),
-    client=Submission(
+    client=ClientRequirements(
         submitted_by="anna",
         request_id="req-1",
         statement={"method": "POST", "path": "/v1/tables", "body": {"name": "flights"}},
@@ -204,7 +204,7 @@ RECORD = ProcedureRecord(
     started_at_ms=AT_MS + 5,
     resumed=1,
     cancel=True,
-    timeline=(Beat(step="prepare", at_ms=AT_MS + 9, ms=4),),
+    timeline=(TimelineEntry(step="prepare", at_ms=AT_MS + 9, ms=4),),
     error=StoredError(code="node-not-eligible", facts={"node": "dn-3"}),
     catalog_version=17,
     paused_at_ms=AT_MS + 6,
@@ -217,7 +217,7 @@ RECORD = ProcedureRecord(
             table_id=1024,
             schema_version=4,
             shifts=(
-                Shift(
+                ElementChange(
                     what="index",
                     id=1,
                     name="by_carrier",
@@ -231,7 +231,7 @@ RECORD = ProcedureRecord(
             published_at_ms=AT_MS + 8,
             drained_at_ms=AT_MS + 9,
             holders=2,
-            late=(Late(holder="fe-2", ms=1, went=Went.REMOVED, transaction="t-9"),),
+            late=(LateHolder(holder="fe-2", ms=1, went=Went.REMOVED, transaction="t-9"),),
         ),
     ),
 )
@@ -257,7 +257,7 @@ UPDATE = CatalogUpdate(
     ),
 )
 REMOVAL = Removal(at_ms=AT_MS, by="anna", reason="sold", lost=True)
-NODE = Node(
+NODE = NodeRecord(
     node_id="dn-1",
     role="datanode",
     address="http://127.0.0.1:4001",
@@ -277,7 +277,7 @@ SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (
     (TableInfoKey(1024), INFO),
     (TableRouteKey(1024), ROUTE),
     (DatanodeTableKey("dn-1", 1024), DatanodeTable(table_id=1024, version=2, regions=(0, 1))),
-    (TableNameKey("main", "public", "flights"), TableName(table_id=1024)),
+    (TableNameKey("main", "public", "flights"), TableNameRecord(table_id=1024)),
     (CatalogNameKey("main"), CATALOG),
     (SchemaNameKey("main", "public"), SCHEMA),
     (
@@ -288,7 +288,7 @@ SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (
         RemovedTableRouteKey(1024),
         RemovedTableRoute(route=ROUTE, dropped_at_ms=AT_MS, dropped_by=PROCEDURE),
     ),
-    (RemovedTableNameKey("main", "public", "flights", 1024), TableName(table_id=1024)),
+    (RemovedTableNameKey("main", "public", "flights", 1024), TableNameRecord(table_id=1024)),
     (SequenceKey("table_id"), Sequence(next=1088)),
     (CatalogVersionKey(), CatalogVersion(version=17, at_ms=AT_MS)),
     (CatalogUpdateKey(17), UPDATE),
@@ -296,7 +296,7 @@ SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (
     (
         ProcedureHistoryKey(PROCEDURE),
         ProcedureHistory(
-            outcome=Outcome.ROLLED_BACK,
+            outcome=ProcedureOutcome.ROLLED_BACK,
             last=RECORD,
             result={"table_id": 1024},
             finished_at_ms=AT_MS + 20,
@@ -318,7 +318,7 @@ SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (
             at_ms=AT_MS,
         ),
     ),
-    (LeaderKey(), Leader(server="meta-1", url="http://127.0.0.1:4000", lease="7587869")),
+    (LeaderKey(), LeaderRecord(server="meta-1", url="http://127.0.0.1:4000", lease="7587869")),
     (
         CandidateKey("meta-1"),
         Candidate(server="meta-1", url="http://127.0.0.1:4000", version="0.1.0"),
@@ -327,7 +327,7 @@ SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (
     (RemovedNodeKey("datanode", "dn-1"), RemovedNode(node=NODE, removal=REMOVAL)),
     (
         HolderKey("fe-1"),
-        Holder(
+        HolderRecord(
             holder_id="fe-1",
             incarnation="i-1",
             address="http://127.0.0.1:4400",
@@ -335,10 +335,10 @@ SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (
             registered_at_ms=AT_MS,
         ),
     ),
-    (ClusterKey(), Cluster(cluster_id=PROCEDURE, created_at_ms=AT_MS)),
+    (ClusterKey(), ClusterRecord(cluster_id=PROCEDURE, created_at_ms=AT_MS)),
     (
         SettingKey("maintenance"),
-        Setting(
+        SettingRecord(
             name="maintenance",
             value={"enabled": True},
             version=2,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keys.key import SEGMENTS, Key, prefix_end
-from keys.model.families import FAMILIES, Family, family_of, parse_any
+from keys.model.families import FAMILIES, KeyFamily, family_of, parse_any
 from keys.model.tables import DatanodeTableKey, TableInfoKey, TableNameKey
 from metasrv_base.errors import Corrupt
 from tests.keys.model.samples import SAMPLES
@@ -16,7 +16,7 @@ from tests.keys.model.samples import SAMPLES
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 
 
-def keys_of(family: Family) -> st.SearchStrategy[Key[Any]]:
+def keys_of(family: KeyFamily) -> st.SearchStrategy[Key[Any]]:
     types = get_type_hints(family.key)
     parts = [
         st.from_regex(SEGMENTS[field.name], fullmatch=True)
@@ -132,5 +132,5 @@ def test_given_leading_parts_when_a_range_is_taken_then_only_their_keys_are_in_i
 
 
 @each_family
-def test_given_a_family_then_it_has_a_sample(family: Family) -> None:
+def test_given_a_family_then_it_has_a_sample(family: KeyFamily) -> None:
     assert [family_of(bytes(key)) for key, _ in SAMPLES].count(family.key) == 1

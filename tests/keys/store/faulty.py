@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NoReturn, TypeVar
 
-from keys.store.kv import Answer, Get, Kv, LeaseId, Page, Request, Watched
+from keys.store.kv import Get, KeyPage, Kv, LeaseId, Request, TxnAnswer, Watched
 from metasrv_base.errors import Conflict, Unavailable, Unknown
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class FaultyKv:
             except (Conflict, Unavailable):
                 continue  # refused, and nobody is there to hear it
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         return await self._call(
             "txn",
             lambda: self._kv.txn(request, deadline_ms=deadline_ms),
@@ -79,7 +79,7 @@ class FaultyKv:
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
-    ) -> Page:
+    ) -> KeyPage:
         return await self._call(
             "range",
             lambda: self._kv.range(

@@ -8,7 +8,7 @@ import pytest
 from aetcd import rpc
 
 from keys.store import etcd_watch
-from keys.store.etcd_watch import Assembler, Source, WatchedRange
+from keys.store.etcd_watch import Assembler, WatchedRange, WatchSource
 from metasrv_base.errors import Unavailable
 
 PREFIX = b"/p/"
@@ -40,7 +40,7 @@ async def delivered(monkeypatch: pytest.MonkeyPatch, seed: int) -> list[int]:
     draw = Random(seed)
 
     async def one_stream(
-        _source: Source, _metadata: object, assembler: Assembler
+        _source: WatchSource, _metadata: object, assembler: Assembler
     ) -> AsyncGenerator[Any, None]:
         """As etcd: from one revision before what is wanted, until the stream breaks."""
         for revision in REVISIONS:
@@ -55,7 +55,7 @@ async def delivered(monkeypatch: pytest.MonkeyPatch, seed: int) -> list[int]:
     monkeypatch.setattr(etcd_watch, "REOPEN_DELAY_MS", 0)
     found: list[int] = []
     watched = WatchedRange(PREFIX, b"/p0", PREFIX)
-    source = Source(None, cast(Any, Nobody()), watched)
+    source = WatchSource(None, cast(Any, Nobody()), watched)
     async for each in etcd_watch.follow(source, REVISIONS[0]):
         found.append(each.revision)
         if each.revision == REVISIONS[-1]:

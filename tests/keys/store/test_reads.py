@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from keys.store.kv import TXN_OPS_MAX, Answer, Get, Page, Put, Request
+from keys.store.kv import TXN_OPS_MAX, Get, KeyPage, Put, Request, TxnAnswer
 from keys.store.memory import MemoryKv
 from keys.store.reads import MergedReads
 from metasrv_base.clock import SystemClock
@@ -33,7 +33,7 @@ class HeldKv:
     sent: list[Request] = field(default_factory=list)
     gates: list["asyncio.Future[MetaError | None]"] = field(default_factory=list)
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         self.sent.append(request)
         gate: asyncio.Future[MetaError | None] = asyncio.get_running_loop().create_future()
         self.gates.append(gate)
@@ -44,7 +44,7 @@ class HeldKv:
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
-    ) -> Page:
+    ) -> KeyPage:
         raise AssertionError("not asked here")
 
     async def answer(self, number: int, error: MetaError | None = None) -> None:

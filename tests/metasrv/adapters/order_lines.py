@@ -9,7 +9,7 @@ import orjson
 
 from dataplane.datanode.orders.journal import open_journal
 from dataplane.datanode.orders.journal_format import Joined
-from dataplane.datanode.orders.orders import OrderDesk
+from dataplane.datanode.orders.orders import OrderExecutor
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from keys.catalog.catalog import Catalog
 from metasrv.adapters.http_nodes import HttpNodes
@@ -47,7 +47,7 @@ class NodeBehind(httpx.AsyncBaseTransport):
         note = lambda operation, path: self.syncs.append(operation)  # noqa: E731 - a hook
         self.journal = open_journal(MemoryDisk(store, note), "/n", NODE)
         self.regions = FakeRegions(store)
-        self.desk = OrderDesk(self.journal, self.regions)
+        self.desk = OrderExecutor(self.journal, self.regions)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         orders = OrderRequest.model_validate_json(await request.aread())

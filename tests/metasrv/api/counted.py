@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from benchmarks.filled import Filling, write_tables
-from keys.commit.log_head import read_line
-from keys.store.kv import Answer, Compare, Delete, Get, KeyValue, Page, Put, Request
+from keys.commit.log_head import read_log_head
+from keys.store.kv import Compare, Delete, Get, KeyPage, KeyValue, Put, Request, TxnAnswer
 from keys.store.memory import MemoryKv
 from metasrv_base.clock import Clock
 from tests.metasrv.api.fakes import ShiftedClock
@@ -39,7 +39,7 @@ class CountedKv(MemoryKv):
         if isinstance(clock, ShiftedClock):
             clock.holds = True  # what a server does by the clock is not what is counted
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         self.counts.calls += 1
         self.counts.add(one.key for one in request.compares)
         self.counts.add((one.key for one in request.writes), _values(request.writes))
@@ -51,7 +51,7 @@ class CountedKv(MemoryKv):
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
-    ) -> Page:
+    ) -> KeyPage:
         self.counts.calls += 1
         self.counts.add([get.key])
         page = await super().range(
@@ -69,7 +69,7 @@ def with_tables(count: int) -> Given:
     """Of one region each, on nodes that are not there."""
 
     async def given(kv: MemoryKv, fence: Compare) -> None:
-        line = await read_line(kv, fence, deadline_ms=DEADLINE_MS)
+        line = await read_log_head(kv, fence, deadline_ms=DEADLINE_MS)
         await write_tables(kv, Filling(count, regions=1), line, now_ms=line.at_ms)
 
     return given

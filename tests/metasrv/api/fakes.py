@@ -12,7 +12,7 @@ from metasrv_base.wire.node.jobs import (
     CheckJob,
     CheckResult,
     LoadJob,
-    LoadResult,
+    LoadJobResult,
     MoveJob,
     MoveResult,
     ValidateJob,
@@ -106,7 +106,7 @@ class NoJobs:
     async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
         raise AssertionError(job)
 
-    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadJobResult:
         raise AssertionError(job)
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:

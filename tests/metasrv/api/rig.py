@@ -13,33 +13,33 @@ from fastapi import FastAPI
 from keys.catalog.follower import Follower
 from keys.commit.bootstrap import bootstrap_request
 from keys.commit.committer import Committer
-from keys.commit.log_head import read_line
+from keys.commit.log_head import read_log_head
 from keys.commit.sequence import Sequences
-from keys.model.cluster import Candidate, CandidateKey, Leader, LeaderKey
+from keys.model.cluster import Candidate, CandidateKey, LeaderKey, LeaderRecord
 from keys.store.kv import Compare, Kv, Put, Request
 from keys.store.memory import MemoryKv
 from keys.value import encode
 from metasrv.api.http.body import BodyLimits
-from metasrv.holders.book import HolderBook
+from metasrv.holders.holder_registry import HolderRegistry
 from metasrv.holders.sync import HolderSync
-from metasrv.holders.sync import Timing as SchemaTiming
-from metasrv.leadership.tally import Tally
+from metasrv.holders.sync import SchemaLeaseTiming as SchemaTiming
+from metasrv.leadership.tally import HistoryTally
 from metasrv.leadership.term import Term
 from metasrv.leadership.tuning import Tuned
-from metasrv.nodes.book import NodeBook, Timing
 from metasrv.nodes.detector import PhiConfig
-from metasrv.nodes.leases import LeaseBook
+from metasrv.nodes.lease_table import LeaseTable
+from metasrv.nodes.node_liveness import HeartbeatTiming, NodeLiveness
 from metasrv.server.app import build_app
 from metasrv.service.state.addresses import Addresses
 from metasrv.service.state.state import ServerFacts, ServerState
-from metasrv.settings.settings import Settings
+from metasrv.settings.settings import SettingsStore
 from metasrv_base.clock import Clock
 from metasrv_base.ids import RandomIds
 from metasrv_base.rng import SystemRng
 from metasrv_base.wire.node.nodes import HeartbeatRequest, NodeResources, RegisterRequest
 from procedures.context import Ports
 from procedures.kinds.registry import KINDS
-from procedures.machine import Lane
+from procedures.machine import AdmissionLane
 from procedures.scheduling.admission import Limits
 from procedures.scheduling.manager import Manager
 from tests.metasrv.api.fakes import FakeNodes, NoJobs, ShiftedClock
@@ -182,7 +182,7 @@ async def follower_of(
     """A second server of the same cluster, which passes on to *led* in process."""
     transport = transport or InProcess(led.app)
     server = Server(state_of("ms-2", led.kv, led.clock), led.kv, led.clock, transport=transport)
-    server.state.heard(Leader(server="ms-1", url="http://ms-1", lease="1"))
+    server.state.heard(LeaderRecord(server="ms-1", url="http://ms-1", lease="1"))
     async with asyncio.TaskGroup() as tasks:
         following = tasks.create_task(server.state.follower.follow())
         await server.state.follower.wait_for(led.version, deadline_ms=DEADLINE_MS)
@@ -228,7 +228,7 @@ def beat(node_id: str, sequence: int = 1, **more: Any) -> HeartbeatRequest:
 
 async def _elect(kv: MemoryKv, server: Server) -> Compare:
     facts = server.state.facts
-    seat = Leader(server=facts.server, url=facts.url, lease="1")
+    seat = LeaderRecord(server=facts.server, url=facts.url, lease="1")
     candidate = Candidate(server=facts.server, url=facts.url, version=facts.version)
     writes = (
         Put(bytes(LeaderKey()), encode(seat)),
@@ -240,19 +240,19 @@ async def _elect(kv: MemoryKv, server: Server) -> Compare:
 
 async def _term(server: Server, fence: Compare, queue_max: int) -> Term:
     kv, clock, state = server.kv, server.clock, server.state
-    line = await read_line(kv, fence, deadline_ms=DEADLINE_MS)
+    line = await read_log_head(kv, fence, deadline_ms=DEADLINE_MS)
     committer = Committer(kv, clock, line, deadline_ms=DEADLINE_MS)
     committer.on_update(state.follower.offer)
-    settings = Settings(kv, committer, clock, DEADLINE_MS)
-    book = NodeBook(
+    settings = SettingsStore(kv, committer, clock, DEADLINE_MS)
+    book = NodeLiveness(
         cluster_id=CLUSTER,
         kv=kv,
         committer=committer,
         follower=state.follower,
         clock=clock,
-        leases=LeaseBook(LEASE_MS, 5_000, clock.mono_ms()),
+        leases=LeaseTable(LEASE_MS, 5_000, clock.mono_ms()),
         settings=settings,
-        timing=Timing(2_000, LEASE_MS, DEADLINE_MS),
+        timing=HeartbeatTiming(2_000, LEASE_MS, DEADLINE_MS),
         phi=PhiConfig(),
         next_order=count(1).__next__,
         is_busy=lambda table_id: False,
@@ -263,7 +263,7 @@ async def _term(server: Server, fence: Compare, queue_max: int) -> Term:
         committer=committer,
         follower=state.follower,
         clock=clock,
-        book=HolderBook(SCHEMA_LEASE_MS, 5_000, clock.mono_ms()),
+        book=HolderRegistry(SCHEMA_LEASE_MS, 5_000, clock.mono_ms()),
         timing=SchemaTiming(SCHEMA_LEASE_MS, 10_000, DEADLINE_MS),
     )
     await holders.load()
@@ -281,12 +281,14 @@ async def _term(server: Server, fence: Compare, queue_max: int) -> Term:
         deadline_ms=DEADLINE_MS,
         applied=lambda: state.follower.catalog,
     )
-    places = Limits(running_max={Lane.DDL: 8, Lane.REPAIR: 8}, queue_max=queue_max)
+    places = Limits(
+        running_max={AdmissionLane.DDL: 8, AdmissionLane.REPAIR: 8}, queue_max=queue_max
+    )
     manager = Manager(KINDS, ports, committer, places)
     tuned = Tuned(places, book.phi.threshold, book, manager, ports.gate, ports.reorg_width)
     settings.listen(tuned.follow)
     sequences = Sequences(kv, committer, DEADLINE_MS)
-    tally, ready = Tally(fence.mod_revision), asyncio.Event()
+    tally, ready = HistoryTally(fence.mod_revision), asyncio.Event()
     manager.on_end(tally.ended)
     return Term(
         CLUSTER, fence, committer, sequences, manager, ports, book, holders, settings, tally, ready

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from metasrv.service.state.table_texts import KEPT_MAX, TableTexts
+from metasrv.service.state.table_json_cache import KEPT_MAX, TableTexts
 from tests.metasrv.api.rig import TABLES, Server, leader, spec
 
 T = f"{TABLES}/t"

@@ -13,15 +13,15 @@ from dataplane.region.disk.local_disk import LocalDisk, LocalFile
 from dataplane.region.engine.region import Region
 from dataplane.region.format.columns import PUT, ColumnDef, RegionSpec
 from dataplane.region.place import OpenOrder, RegionPlace
-from keys.commit.batch import Line, Member
+from keys.commit.batch import LogHead, PendingTxn
 from keys.commit.bootstrap import bootstrap_request
-from keys.commit.log_head import read_line
-from keys.commit.packing import fill
+from keys.commit.log_head import read_log_head
+from keys.commit.packing import pack
 from keys.commit.routing import change_regions, put_route
 from keys.commit.txn import Txn, snapshot
 from keys.key import Key
 from keys.model.catalogs import SchemaNameKey
-from keys.model.cluster import Leader, LeaderKey, Node, NodeKey, Sequence, SequenceKey
+from keys.model.cluster import LeaderKey, LeaderRecord, NodeKey, NodeRecord, Sequence, SequenceKey
 from keys.model.log import Entry, SchemaCreated, TableCreated, TableDropped, TablePurged
 from keys.model.removed import (
     RemovedTableInfo,
@@ -36,14 +36,14 @@ from keys.model.tables import (
     RegionState,
     TableInfo,
     TableInfoKey,
-    TableName,
     TableNameKey,
+    TableNameRecord,
     TableRoute,
     TableRouteKey,
 )
 from keys.store.kv import Compare, Delete, Get, KeyValue, Kv, LeaseId, Put, Request
 from keys.value import StoredModel, encode
-from metasrv.check.facts import NodeRegion, NodeReport, ServerReport
+from metasrv.check.check_input import NodeRegion, NodeReport, ServerReport
 from metasrv_base.errors import Unavailable
 from metasrv_base.ids import TableId, region_id
 from metasrv_base.schema.keycodec import encode as encode_key
@@ -110,14 +110,14 @@ class UnsyncedDisk(LocalDisk):
 
 @dataclass
 class Cluster:
-    """Also its own Eyes (metasrv.check.look): files are inspected, reports are what `reports`
+    """Also its own Eyes (metasrv.check.collect): files are inspected, reports are what `reports`
     says, and what is named in `blind` cannot be looked at."""
 
     kv: Kv
     folder: Path
     clock: FakeClock = field(default_factory=FakeClock)
     lease: LeaseId | None = None
-    line: Line | None = None
+    line: LogHead | None = None
     regions: dict[str, Region] = field(default_factory=dict)
     reports: dict[str, NodeReport] = field(default_factory=dict)
     answers: dict[str, ServerReport | str] = field(default_factory=dict)
@@ -128,14 +128,14 @@ class Cluster:
 
     async def start(self) -> None:
         self.lease = await self.kv.grant(60_000, deadline_ms=DEADLINE_MS)
-        leader = Leader(server="meta-1", url="http://127.0.0.1:1", lease=str(self.lease))
+        leader = LeaderRecord(server="meta-1", url="http://127.0.0.1:1", lease=str(self.lease))
         won = await self.put(LeaderKey(), leader, lease=self.lease)
         fence = Compare(bytes(LeaderKey()), won)
         answer = await self.kv.txn(
             bootstrap_request(fence, CLUSTER_ID, self.clock.wall_ms()), deadline_ms=DEADLINE_MS
         )
         assert answer.succeeded
-        self.line = await read_line(self.kv, fence, deadline_ms=DEADLINE_MS)
+        self.line = await read_log_head(self.kv, fence, deadline_ms=DEADLINE_MS)
         for name in ("table_id", "schema_id"):
             await self.put(SequenceKey(name), Sequence(next=1088))
 
@@ -166,8 +166,8 @@ class Cluster:
     async def commit(self, txn: Txn, *entries: Entry) -> None:
         """As the committer would, with the log."""
         assert self.line is not None
-        member = Member(txn.log(*entries), PROCEDURE)
-        batch = fill(self.line, [member], self.clock.wall_ms(), members_max=1).batch
+        member = PendingTxn(txn.log(*entries), PROCEDURE)
+        batch = pack(self.line, [member], self.clock.wall_ms(), members_max=1).batch
         answer = await self.kv.txn(batch.request, deadline_ms=DEADLINE_MS)
         assert answer.succeeded
         self.line = batch.line_after(answer.revision)
@@ -188,7 +188,7 @@ class Cluster:
         )
         keys = (TableInfoKey(info.table_id), TableRouteKey(info.table_id), name_key(info))
         txn = (await self._reading(*keys)).put(keys[0], info)
-        txn = put_route(txn.put(keys[2], TableName(table_id=info.table_id)), None, route)
+        txn = put_route(txn.put(keys[2], TableNameRecord(table_id=info.table_id)), None, route)
         await self.commit(txn, TableCreated(info=info, route=route))
         for region in route.region_routes:
             self._create_region(region)
@@ -331,12 +331,12 @@ class Cluster:
 
     # Eyes ---------------------------------------------------------------------------------------
 
-    async def report(self, node: Node) -> NodeReport:
+    async def report(self, node: NodeRecord) -> NodeReport:
         if node.node_id not in self.reports:
             raise Unavailable(what=node.address)
         return self.reports[node.node_id]
 
-    async def inspect(self, node: Node, request: InspectRequest) -> Inspection:
+    async def inspect(self, node: NodeRecord, request: InspectRequest) -> Inspection:
         self.looks += 1
         if node.node_id in self.blind:
             raise Unavailable(what=node.root, reason="not on this host")
@@ -373,5 +373,5 @@ def removed_keys(info: TableInfo, route: TableRoute) -> dict[Key[Any], StoredMod
     return {
         RemovedTableInfoKey(info.table_id): RemovedTableInfo(info=info, **facts),
         RemovedTableRouteKey(info.table_id): RemovedTableRoute(route=route, **facts),
-        RemovedTableNameKey(*name): TableName(table_id=info.table_id),
+        RemovedTableNameKey(*name): TableNameRecord(table_id=info.table_id),
     }

@@ -8,14 +8,14 @@ import pytest
 from keys.model.records import (
     Idempotency,
     IdempotencyKey,
-    Phase,
     ProcedureHistory,
     ProcedureHistoryKey,
     ProcedureKey,
+    ProcedurePhase,
 )
 from keys.model.tables import TableInfo
 from keys.store.memory import MemoryKv
-from metasrv.check.facts import ServerReport
+from metasrv.check.check_input import ServerReport
 from procedures.kinds.namespaces.create_schema import CREATE_SCHEMA, CreateSchema
 from tests.fakes.clock import FakeClock
 from tests.keys.model.samples import CHILD, DIGEST, PROCEDURE, RECORD, SAMPLES
@@ -85,7 +85,7 @@ async def _procedures(cluster: Cluster) -> None:
         update={
             "kind": CREATE_SCHEMA.name,
             "step": CREATE_SCHEMA.first,
-            "phase": Phase.FORWARD,
+            "phase": ProcedurePhase.FORWARD,
             "state": state.model_dump(mode="json"),
             "locks": CREATE_SCHEMA.locks(state),
             "trail": (),

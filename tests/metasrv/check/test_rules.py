@@ -2,7 +2,7 @@
 
 import pytest
 
-from metasrv.check.look import check
+from metasrv.check.collect import check
 from metasrv.check.rule import Scope, Severity
 from metasrv.check.rules import RULES
 from metasrv.cli.tools.check import CLEAN, VIOLATED, exit_code

@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 from keys.catalog.follower import Follower
 from keys.commit.bootstrap import bootstrap_request
 from keys.commit.committer import Committer
-from keys.commit.log_head import read_line
+from keys.commit.log_head import read_log_head
 from keys.commit.txn import Txn, snapshot
-from keys.model.cluster import Leader, LeaderKey
-from keys.model.holders import Holder, HolderKey
+from keys.model.cluster import LeaderKey, LeaderRecord
+from keys.model.holders import HolderKey, HolderRecord
 from keys.model.log import Entry, TableAltered, TableCreated
 from keys.store.kv import Compare, Kv, Put, Request
 from keys.store.memory import MemoryKv
 from keys.value import encode
-from metasrv.holders.book import HolderBook
-from metasrv.holders.sync import HolderSync, Timing
-from metasrv.nodes.leases import wait_ms
+from metasrv.holders.holder_registry import HolderRegistry
+from metasrv.holders.sync import HolderSync, SchemaLeaseTiming
+from metasrv.nodes.lease_table import wait_ms
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import MetaError
 from metasrv_base.wire.frontend.holders import AcknowledgeAnswer, HolderRegisterAnswer, Pin
@@ -82,7 +82,7 @@ class Office:
     """`book`: the class of every term's book; planted bugs are others."""
 
     loop: SimLoop
-    book: type[HolderBook] = HolderBook
+    book: type[HolderRegistry] = HolderRegistry
     violations: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -93,7 +93,7 @@ class Office:
         """Whoever led before does so no more, as far as the store goes. Its tasks live on until
         the loop kills them (`SimLoop.kill`)."""
         kv = store or self.kv
-        seat = Leader(server=name, url=f"http://{name}", lease="1")
+        seat = LeaderRecord(server=name, url=f"http://{name}", lease="1")
         write = Put(bytes(LeaderKey()), encode(seat))
         won = await self.kv.txn(Request(writes=(write,)), deadline_ms=DEADLINE_MS)
         fence = Compare(bytes(LeaderKey()), won.revision)
@@ -102,7 +102,7 @@ class Office:
         committer = Committer(
             kv,
             self.clock,
-            await read_line(self.kv, fence, deadline_ms=DEADLINE_MS),
+            await read_log_head(self.kv, fence, deadline_ms=DEADLINE_MS),
             deadline_ms=DEADLINE_MS,
         )
         follower = Follower(self.kv, self.clock, deadline_ms=DEADLINE_MS)
@@ -115,7 +115,7 @@ class Office:
             follower=follower,
             clock=self.clock,
             book=self.book(LEASE_MS, TTL_MS, self.clock.mono_ms()),
-            timing=Timing(LEASE_MS, 10_000, DEADLINE_MS),
+            timing=SchemaLeaseTiming(LEASE_MS, 10_000, DEADLINE_MS),
         )
         await sync.load()
         self.loop.spawn(name, self._quietly(committer))
@@ -129,6 +129,6 @@ class Office:
         except MetaError:
             return
 
-    async def stored(self, holder_id: str) -> Holder | None:
+    async def stored(self, holder_id: str) -> HolderRecord | None:
         key = HolderKey(holder_id)
         return (await snapshot(self.kv, key, deadline_ms=DEADLINE_MS)).get(key)

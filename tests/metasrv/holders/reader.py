@@ -10,7 +10,7 @@ from keys.store.memory import MemoryKv
 from metasrv.service.catalog.feed import Start, lines
 from metasrv.service.state.feed_lines import FeedLines, Wanted
 from metasrv.service.state.state import ServerState
-from metasrv_base.feed.mirror import Mirror, Reading
+from metasrv_base.feed.catalog_replica import CatalogReplica, FeedReader
 from metasrv_base.wire.frontend.feed import FeedLine, read_line
 from tests.keys.catalog.logs import first_update
 from tests.metasrv.api.fakes import ShiftedClock
@@ -22,7 +22,7 @@ class Reader:
     """`told`: every line that it was given, in order."""
 
     stream: AsyncGenerator[bytes]
-    reading: Reading = field(default_factory=Reading)
+    reading: FeedReader = field(default_factory=FeedReader)
     told: list[FeedLine] = field(default_factory=list)
 
     @classmethod
@@ -34,7 +34,7 @@ class Reader:
         return Reader(lines(state, Start(self.mirror.version, None)), self.reading.ended())
 
     @property
-    def mirror(self) -> Mirror:
+    def mirror(self) -> CatalogReplica:
         assert self.reading.mirror is not None
         return self.reading.mirror
 
@@ -48,7 +48,7 @@ class Reader:
         self.reading = self.reading.heard(line)
         return line
 
-    async def at(self, version: int) -> Mirror:
+    async def at(self, version: int) -> CatalogReplica:
         """Reads until it knows that version."""
         while self.reading.mirror is None or self.mirror.version < version:
             await self.next()
@@ -69,13 +69,13 @@ def state() -> ServerState:
     return found
 
 
-def whole(follower: Follower, wanted: Wanted = None) -> Mirror:
+def whole(follower: Follower, wanted: Wanted = None) -> CatalogReplica:
     """What a new reader would be given now."""
     return mirror_of(follower.catalog, wanted)
 
 
-def mirror_of(catalog: Catalog, wanted: Wanted = None) -> Mirror:
-    reading = Reading()
+def mirror_of(catalog: Catalog, wanted: Wanted = None) -> CatalogReplica:
+    reading = FeedReader()
     for line in FeedLines().snapshot(catalog, wanted, {}):
         reading = reading.heard(read_line(line))
     assert reading.mirror is not None

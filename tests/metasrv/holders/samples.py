@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from keys.model.holders import Holder
+from keys.model.holders import HolderRecord
 from metasrv_base.wire.frontend.holders import AcknowledgeRequest, HolderRegisterRequest, Pin
 
 CLUSTER = "11111111-2222-7333-8444-555555555555"
 
 
-def holder(holder_id: str, incarnation: str = "i-1") -> Holder:
-    return Holder(
+def holder(holder_id: str, incarnation: str = "i-1") -> HolderRecord:
+    return HolderRecord(
         holder_id=holder_id,
         incarnation=incarnation,
         address=f"http://{holder_id}:4400",

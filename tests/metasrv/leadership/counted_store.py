@@ -3,7 +3,7 @@
 from keys.model.records import (
     IdempotencyKey,
 )
-from keys.store.kv import TXN_OPS_MAX, Answer, Get, Page, Request
+from keys.store.kv import TXN_OPS_MAX, Get, KeyPage, Request, TxnAnswer
 from keys.store.memory import MemoryKv
 from metasrv_base.clock import Clock
 from tests.metasrv.api.rig import Server
@@ -22,7 +22,7 @@ class CountingKv(MemoryKv):
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
-    ) -> Page:
+    ) -> KeyPage:
         page = await super().range(
             get, deadline_ms=deadline_ms, revision=revision, serializable=serializable
         )
@@ -30,7 +30,7 @@ class CountingKv(MemoryKv):
         self.page_bytes.append(sum(len(item.value) for item in page.items))
         return page
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         assert max(len(request.compares), len(request.writes), len(request.reads)) <= TXN_OPS_MAX
         answer = await super().txn(request, deadline_ms=deadline_ms)
         self.commits += [len(request.writes)] if request.writes else []

@@ -4,19 +4,26 @@ import asyncio
 
 import pytest
 
-from keys.model.cluster import Leader, LeaderKey
+from keys.model.cluster import LeaderKey, LeaderRecord
 from keys.store.kv import Compare, Kv, LeaseId, Put, Request
 from keys.store.memory import MemoryKv
-from metasrv.leadership.election import Election, Identity, Session, SessionLost, Timing, win
+from metasrv.leadership.election import (
+    Election,
+    ElectionSession,
+    ElectionTiming,
+    ServerIdentity,
+    SessionLost,
+    win,
+)
 from metasrv_base.errors import Unknown
 from tests.keys.store.faulty import Call, Fault, FaultyKv
 from tests.sim.loop import SimClock, SimLoop, run
 
-TIMING = Timing(ttl_ms=5_000, keep_alive_ms=1_600, deadline_ms=2_000)
+TIMING = ElectionTiming(ttl_ms=5_000, keep_alive_ms=1_600, deadline_ms=2_000)
 ANSWER_MS = 5
 
 
-def deaf(_leader: Leader | None) -> None:
+def deaf(_leader: LeaderRecord | None) -> None:
     """Nobody asks who leads."""
 
 
@@ -26,7 +33,7 @@ class Server:
     def __init__(self, name: str, kv: Kv, clock: SimClock) -> None:
         self.name = name
         self.clock = clock
-        self.election = Election(kv, clock, Identity(name, f"http://{name}", "0"), TIMING)
+        self.election = Election(kv, clock, ServerIdentity(name, f"http://{name}", "0"), TIMING)
         self.fence: Compare | None = None
         self.lost_at_ms: int | None = None
 
@@ -39,7 +46,7 @@ class Server:
         except* SessionLost:
             self.lost_at_ms = self.clock.mono_ms()
 
-    async def _win(self, session: Session) -> None:
+    async def _win(self, session: ElectionSession) -> None:
         self.fence = await win(self.election, session, self.clock, deaf)
 
 

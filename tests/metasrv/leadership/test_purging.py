@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from keys.catalog.catalog import Catalog, Table
+from keys.catalog.catalog import Catalog, CatalogTable
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.log import (
     CatalogCreated,
@@ -68,7 +68,7 @@ def test_given_many_dropped_tables_then_each_turn_looks_at_few(
     catalog = catalog_of({number: ("dn-1", number) for number in range(1, 3 * TURN)})
     looks, everything = [0], catalog.all_dropped
 
-    def counted(_: Catalog) -> Iterator[Table]:
+    def counted(_: Catalog) -> Iterator[CatalogTable]:
         for table in everything():
             looks[-1] += 1
             yield table

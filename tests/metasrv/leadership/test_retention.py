@@ -7,15 +7,15 @@ from string import ascii_letters, digits
 import pytest
 
 from keys.model.records import (
+    ClientRequirements,
     Idempotency,
     IdempotencyKey,
-    Outcome,
-    Phase,
     ProcedureHistory,
     ProcedureHistoryKey,
+    ProcedureOutcome,
+    ProcedurePhase,
     ProcedureRecord,
     Resource,
-    Submission,
 )
 from keys.store.kv import Put, Request
 from keys.value import encode
@@ -36,7 +36,7 @@ def noise(seed: int, length: int) -> str:
 
 
 def ended(at_ms: int, digest: str | None, statement_bytes: int = 100) -> ProcedureHistory:
-    client = Submission(
+    client = ClientRequirements(
         submitted_by="anna",
         request_id="r",
         statement={"body": noise(at_ms, statement_bytes)},
@@ -46,7 +46,7 @@ def ended(at_ms: int, digest: str | None, statement_bytes: int = 100) -> Procedu
         kind="create_table",
         kind_format=1,
         step="create",
-        phase=Phase.FORWARD,
+        phase=ProcedurePhase.FORWARD,
         state={},
         submission=1,
         locks=(),
@@ -56,7 +56,11 @@ def ended(at_ms: int, digest: str | None, statement_bytes: int = 100) -> Procedu
         deadline_at_ms=at_ms + 1,
     )
     return ProcedureHistory(
-        outcome=Outcome.SUCCEEDED, last=last, result={}, finished_at_ms=at_ms, catalog_version=1
+        outcome=ProcedureOutcome.SUCCEEDED,
+        last=last,
+        result={},
+        finished_at_ms=at_ms,
+        catalog_version=1,
     )
 
 

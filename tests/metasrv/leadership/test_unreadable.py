@@ -9,13 +9,20 @@ from structlog.testing import capture_logs
 
 from keys.catalog.follower import Follower
 from keys.commit.bootstrap import bootstrap_request
-from keys.model.cluster import CandidateKey, Leader, LeaderKey, NodeKey, Setting, SettingKey
+from keys.model.cluster import (
+    CandidateKey,
+    LeaderKey,
+    LeaderRecord,
+    NodeKey,
+    SettingKey,
+    SettingRecord,
+)
 from keys.model.holders import HolderKey
 from keys.model.records import Idempotency, IdempotencyKey, ProcedureHistoryKey, ProcedureKey
 from keys.store.kv import Compare, Put, Request
 from keys.store.memory import MemoryKv
 from keys.value import encode
-from metasrv.leadership.leadership import World, lead
+from metasrv.leadership.leadership import ServerDeps, lead
 from metasrv.leadership.term import Term
 from metasrv.program.config import ServerConfig
 from tests.fakes.chance import SeededIds, SeededRng
@@ -51,7 +58,7 @@ class Leading:
         self.ended: str | None = None
 
     async def begin(self) -> None:
-        seat = Leader(server="ms-1", url="http://ms-1", lease="1")
+        seat = LeaderRecord(server="ms-1", url="http://ms-1", lease="1")
         won = await self._put({bytes(LeaderKey()): encode(seat)})
         fence = Compare(bytes(LeaderKey()), won)
         first = bootstrap_request(fence, CLUSTER, self.clock.wall_ms())
@@ -59,7 +66,7 @@ class Leading:
         await self._put(self.given)
         follower = Follower(self.kv, self.clock, deadline_ms=DEADLINE_MS)
         await follower.load()
-        world = World(
+        world = ServerDeps(
             config=ServerConfig(server_id="ms-1", data_dir=Path("nowhere")),
             kv=self.kv,
             clock=self.clock,
@@ -71,7 +78,7 @@ class Leading:
         )
         self.loop.spawn("ms-1", self._lead(world, fence))
 
-    async def _lead(self, world: World, fence: Compare) -> None:
+    async def _lead(self, world: ServerDeps, fence: Compare) -> None:
         try:
             await lead(world, fence, self._heard)
         except* Exception as error:  # noqa: BLE001 - what ends a term is what is tested
@@ -135,7 +142,9 @@ def test_given_a_bad_value_among_good_ones_when_time_is_over_then_the_others_go(
 @pytest.mark.parametrize("bad", [NEWER, b"{}"], ids=["newer", "empty"])
 def test_given_switches_that_cannot_be_read_then_they_count_as_thrown(bad: bytes) -> None:
     async def main(loop: SimLoop) -> None:
-        other = Setting(name="running_max", value=3, version=1, changed_by="a", changed_at_ms=1)
+        other = SettingRecord(
+            name="running_max", value=3, version=1, changed_by="a", changed_at_ms=1
+        )
         one = Leading(
             loop,
             {

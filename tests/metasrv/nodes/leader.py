@@ -8,16 +8,16 @@ from itertools import count
 from keys.catalog.follower import Follower
 from keys.commit.bootstrap import bootstrap_request
 from keys.commit.committer import Committer
-from keys.commit.log_head import read_line
+from keys.commit.log_head import read_log_head
 from keys.commit.txn import snapshot
-from keys.model.cluster import Leader, LeaderKey, Node, NodeKey
+from keys.model.cluster import LeaderKey, LeaderRecord, NodeKey, NodeRecord
 from keys.store.kv import Compare, Put, Request
 from keys.store.memory import MemoryKv
 from keys.value import encode
-from metasrv.nodes.book import NodeBook, Timing
 from metasrv.nodes.detector import PhiConfig
-from metasrv.nodes.leases import LeaseBook
-from metasrv.settings.settings import Settings
+from metasrv.nodes.lease_table import LeaseTable
+from metasrv.nodes.node_liveness import HeartbeatTiming, NodeLiveness
+from metasrv.settings.settings import SettingsStore
 from metasrv_base.wire.node.nodes import (
     HeartbeatRequest,
     NodeResources,
@@ -47,22 +47,22 @@ class Office:
         self.kv, self.clock, self.committer = kv, clock, committer
         self.follower = Follower(kv, clock, deadline_ms=DEADLINE_MS)
         committer.on_update(self.follower.offer)
-        self.leases = LeaseBook(LEASE_MS, 5_000, clock.mono_ms())
-        self.book = NodeBook(
+        self.leases = LeaseTable(LEASE_MS, 5_000, clock.mono_ms())
+        self.book = NodeLiveness(
             cluster_id=CLUSTER,
             kv=kv,
             committer=committer,
             follower=self.follower,
             clock=clock,
             leases=self.leases,
-            settings=Settings(kv, committer, clock, DEADLINE_MS),
-            timing=Timing(2_000, LEASE_MS, DEADLINE_MS),
+            settings=SettingsStore(kv, committer, clock, DEADLINE_MS),
+            timing=HeartbeatTiming(2_000, LEASE_MS, DEADLINE_MS),
             phi=PhiConfig(),
             next_order=count(1).__next__,
             is_busy=lambda _table: False,
         )
 
-    async def stored(self, node: str) -> Node | None:
+    async def stored(self, node: str) -> NodeRecord | None:
         key = NodeKey("datanode", node)
         return (await snapshot(self.kv, key, deadline_ms=DEADLINE_MS)).get(key)
 
@@ -71,12 +71,12 @@ class Office:
 async def office() -> AsyncIterator[Office]:
     clock = FakeClock()
     kv = MemoryKv(clock)
-    seat = Leader(server="m-1", url="http://m-1", lease="1")
+    seat = LeaderRecord(server="m-1", url="http://m-1", lease="1")
     put = Request(writes=(Put(bytes(LeaderKey()), encode(seat)),))
     won = await kv.txn(put, deadline_ms=DEADLINE_MS)
     fence = Compare(bytes(LeaderKey()), won.revision)
     await kv.txn(bootstrap_request(fence, CLUSTER, clock.wall_ms()), deadline_ms=DEADLINE_MS)
-    line = await read_line(kv, fence, deadline_ms=DEADLINE_MS)
+    line = await read_log_head(kv, fence, deadline_ms=DEADLINE_MS)
     committer = Committer(kv, clock, line, deadline_ms=DEADLINE_MS)
     made = Office(kv, clock, committer)
     await made.follower.load()

@@ -1,14 +1,14 @@
 """Nodes, tables and routes as tests of the control plane need them."""
 
-from keys.model.cluster import Node, Resources
+from keys.model.cluster import NodeRecord, Resources
 from keys.model.tables import Column, RegionRoute, RegionState, TableInfo, TableRoute
 from metasrv_base.ids import TableId, region_id
 from metasrv_base.schema.partition import HashRule
 from metasrv_base.wire.node.nodes import RegionStat
 
 
-def node(node_id: str, incarnation: str = "i-1") -> Node:
-    return Node(
+def node(node_id: str, incarnation: str = "i-1") -> NodeRecord:
+    return NodeRecord(
         node_id=node_id,
         role="datanode",
         address=f"http://{node_id}",

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from metasrv.playground.plan import Settings, plan, ports_needed
+from metasrv.playground.plan import PlaygroundOptions, plan, ports_needed
 
 DATA = Path("/data")
 PORTS = list(range(5001, 5020))
 
 
 def test_given_the_defaults_then_etcd_comes_first_and_each_has_a_port_of_its_own() -> None:
-    settings = Settings(DATA)
+    settings = PlaygroundOptions(DATA)
 
     programs = plan(settings, "/bin/etcd", PORTS)
 
@@ -25,7 +25,7 @@ def test_given_the_defaults_then_etcd_comes_first_and_each_has_a_port_of_its_own
 def test_given_several_metasrvs_then_datanodes_know_them_all_and_the_port_is_the_first_ones() -> (
     None
 ):
-    programs = plan(Settings(DATA, metasrvs=2, datanodes=1, port=4000), "/bin/etcd", PORTS)
+    programs = plan(PlaygroundOptions(DATA, metasrvs=2, datanodes=1, port=4000), "/bin/etcd", PORTS)
 
     first, second, node = programs[1:]
     assert first.url == "http://127.0.0.1:4000"
@@ -34,7 +34,9 @@ def test_given_several_metasrvs_then_datanodes_know_them_all_and_the_port_is_the
 
 
 def test_given_frontends_then_they_know_every_metasrv_and_come_last() -> None:
-    settings = Settings(DATA, metasrvs=2, datanodes=1, frontends=2, frontend_flags={"x": "y"})
+    settings = PlaygroundOptions(
+        DATA, metasrvs=2, datanodes=1, frontends=2, frontend_flags={"x": "y"}
+    )
 
     programs = plan(settings, "/bin/etcd", PORTS)
 
@@ -45,7 +47,7 @@ def test_given_frontends_then_they_know_every_metasrv_and_come_last() -> None:
 
 
 def test_given_an_etcd_that_is_there_then_none_is_started() -> None:
-    settings = Settings(DATA, etcd=("http://127.0.0.1:2379", "http://127.0.0.1:3379"))
+    settings = PlaygroundOptions(DATA, etcd=("http://127.0.0.1:2379", "http://127.0.0.1:3379"))
 
     programs = plan(settings, "", PORTS)
 
@@ -54,7 +56,7 @@ def test_given_an_etcd_that_is_there_then_none_is_started() -> None:
 
 
 def test_given_more_flags_then_they_are_on_the_command_lines() -> None:
-    settings = Settings(
+    settings = PlaygroundOptions(
         DATA, metasrv_flags={"heartbeat-ms": "500"}, datanode_flags={"memtable-bytes": "65536"}
     )
 
@@ -67,20 +69,20 @@ def test_given_more_flags_then_they_are_on_the_command_lines() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        Settings(Path("relative")),
-        Settings(DATA, metasrvs=0),
-        Settings(DATA, metasrvs=10),
-        Settings(DATA, datanodes=-1),
-        Settings(DATA, frontends=17),
-        Settings(DATA, metasrvs=0, datanodes=0, frontends=1),
-        Settings(DATA, etcd=("127.0.0.1:2379",)),
-        Settings(DATA, etcd=("http://127.0.0.1:2379",), reset=True),
+        PlaygroundOptions(Path("relative")),
+        PlaygroundOptions(DATA, metasrvs=0),
+        PlaygroundOptions(DATA, metasrvs=10),
+        PlaygroundOptions(DATA, datanodes=-1),
+        PlaygroundOptions(DATA, frontends=17),
+        PlaygroundOptions(DATA, metasrvs=0, datanodes=0, frontends=1),
+        PlaygroundOptions(DATA, etcd=("127.0.0.1:2379",)),
+        PlaygroundOptions(DATA, etcd=("http://127.0.0.1:2379",), reset=True),
     ],
 )
-def test_given_what_cannot_be_then_it_is_said(settings: Settings) -> None:
+def test_given_what_cannot_be_then_it_is_said(settings: PlaygroundOptions) -> None:
     assert list(settings.faults())
 
 
 def test_given_no_datanodes_then_nothing_is_wrong() -> None:
-    assert not list(Settings(DATA, datanodes=0).faults())
-    assert not list(Settings(DATA, metasrvs=0, datanodes=0).faults())
+    assert not list(PlaygroundOptions(DATA, datanodes=0).faults())
+    assert not list(PlaygroundOptions(DATA, metasrvs=0, datanodes=0).faults())

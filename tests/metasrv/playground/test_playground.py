@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv_base.errors import Conflict, Refused, Unavailable
 from tests.processes import is_running
@@ -15,8 +15,8 @@ from tests.processes import is_running
 pytestmark = pytest.mark.process
 
 
-def etcd_alone(folder: Path, *, reset: bool = False) -> Settings:
-    return Settings(folder, metasrvs=0, datanodes=0, reset=reset)
+def etcd_alone(folder: Path, *, reset: bool = False) -> PlaygroundOptions:
+    return PlaygroundOptions(folder, metasrvs=0, datanodes=0, reset=reset)
 
 
 def names_in(folder: Path) -> set[str]:
@@ -98,7 +98,7 @@ async def test_given_a_program_that_cannot_run_then_its_last_words_are_told(tmp_
 
 async def test_given_settings_that_cannot_be_then_nothing_is_touched(tmp_path: Path) -> None:
     with pytest.raises(Refused):
-        async with Playground(Settings(tmp_path / "new", metasrvs=0, datanodes=1)):
+        async with Playground(PlaygroundOptions(tmp_path / "new", metasrvs=0, datanodes=1)):
             pass
 
     assert not (tmp_path / "new").exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv.sdk.connections import connect_async
 from metasrv.sdk.rows.table import AsyncTable
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.process
 
 @asynccontextmanager
 async def table_of(folder: Path, wanted: TableSpec) -> AsyncIterator[AsyncTable]:
-    settings = Settings(folder, datanodes=2, frontends=1)
+    settings = PlaygroundOptions(folder, datanodes=2, frontends=1)
     async with (
         Playground(settings) as playground,
         connect_async(playground.metasrv_urls) as client,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 
 pytestmark = pytest.mark.process
@@ -40,7 +40,7 @@ async def test_given_a_playground_when_the_documented_program_runs_then_it_says_
 ) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "sdk.md").read_text(), re.DOTALL)
 
-    async with Playground(Settings(tmp_path, frontends=1)) as playground:
+    async with Playground(PlaygroundOptions(tmp_path, frontends=1)) as playground:
         said = run(code, playground.metasrv_urls[0])
 
     for words in SAID:

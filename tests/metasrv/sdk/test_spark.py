@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from metasrv.host.toolchain import checkout, read_toolchain
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv.sdk.connections import connect_async
 from metasrv.sdk.spark import as_planned, ddl_type
@@ -44,7 +44,7 @@ async def test_given_a_table_of_every_type_when_read_by_spark_then_it_equals_a_s
 ) -> None:
     row = {**ROW, "nano": ROW["nano"] // 1_000 * 1_000}  # Spark has microseconds
 
-    async with Playground(Settings(tmp_path, datanodes=2, frontends=1)) as playground:
+    async with Playground(PlaygroundOptions(tmp_path, datanodes=2, frontends=1)) as playground:
         async with connect_async(playground.metasrv_urls) as client:
             await client.tables.create(spec(regions=3))
             await client.table("t").insert([row, EMPTY])

@@ -3,29 +3,29 @@
 import pytest
 
 from keys.model.records import (
-    Outcome,
-    Phase,
+    ClientRequirements,
     ProcedureHistory,
+    ProcedureOutcome,
+    ProcedurePhase,
     ProcedureRecord,
     Resource,
     StoredError,
-    Submission,
 )
 from metasrv.service.ends import error_of
 from metasrv_base.errors import Conflict, Corrupt, MetaError, NotFound, Unavailable
 
 
-def ended(outcome: Outcome, code: str | None) -> ProcedureHistory:
+def ended(outcome: ProcedureOutcome, code: str | None) -> ProcedureHistory:
     record = ProcedureRecord(
         kind="create_table",
         kind_format=1,
         step="create",
-        phase=Phase.UNDO,
+        phase=ProcedurePhase.UNDO,
         state={},
         submission=1,
         locks=(),
         resource=Resource(type="table", id="1", name="t"),
-        client=Submission(submitted_by="a", request_id="r", statement={}),
+        client=ClientRequirements(submitted_by="a", request_id="r", statement={}),
         submitted_at_ms=0,
         deadline_at_ms=1,
         error=None if code is None else StoredError(code=code, facts={"name": "t"}),
@@ -38,16 +38,16 @@ def ended(outcome: Outcome, code: str | None) -> ProcedureHistory:
 @pytest.mark.parametrize(
     ("outcome", "code", "error", "told"),
     [
-        (Outcome.ROLLED_BACK, "already-exists", Conflict, "already-exists"),
-        (Outcome.FAILED, "table-not-found", NotFound, "table-not-found"),
-        (Outcome.ROLLED_BACK, "outcome-unknown", Unavailable, "not-ready"),
-        (Outcome.ROLLED_BACK, "region-lost", Unavailable, "region-lost"),
-        (Outcome.CANCELLED, None, Conflict, "action-not-allowed"),
-        (Outcome.FAILED, "never-heard-of", Corrupt, "internal"),
+        (ProcedureOutcome.ROLLED_BACK, "already-exists", Conflict, "already-exists"),
+        (ProcedureOutcome.FAILED, "table-not-found", NotFound, "table-not-found"),
+        (ProcedureOutcome.ROLLED_BACK, "outcome-unknown", Unavailable, "not-ready"),
+        (ProcedureOutcome.ROLLED_BACK, "region-lost", Unavailable, "region-lost"),
+        (ProcedureOutcome.CANCELLED, None, Conflict, "action-not-allowed"),
+        (ProcedureOutcome.FAILED, "never-heard-of", Corrupt, "internal"),
     ],
 )
 def test_given_an_end_without_success_then_its_error_is_raised_again(
-    outcome: Outcome, code: str | None, error: type[MetaError], told: str
+    outcome: ProcedureOutcome, code: str | None, error: type[MetaError], told: str
 ) -> None:
     found = error_of("p-1", ended(outcome, code))
 
@@ -57,4 +57,4 @@ def test_given_an_end_without_success_then_its_error_is_raised_again(
 
 
 def test_given_a_success_then_there_is_no_error() -> None:
-    assert error_of("p-1", ended(Outcome.SUCCEEDED, None)) is None
+    assert error_of("p-1", ended(ProcedureOutcome.SUCCEEDED, None)) is None

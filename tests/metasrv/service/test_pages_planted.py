@@ -9,7 +9,7 @@ import pytest
 from dataplane.frontend.statements import scans
 from keys.key import Range
 from keys.store import scan
-from keys.store.kv import PAGE_KEYS_MAX, Get, Page, Readable
+from keys.store.kv import PAGE_KEYS_MAX, Get, KeyPage, ReadableStore
 from keys.store.memory import MemoryKv
 from metasrv.service import pages
 from metasrv_base.rows.nodes import key_behind
@@ -23,8 +23,8 @@ ABOVE, AFTER = pages._above, key_behind
 
 
 async def from_the_last(
-    kv: Readable, keys: Range, *, deadline_ms: int, revision: int = 0
-) -> AsyncIterator[Page]:
+    kv: ReadableStore, keys: Range, *, deadline_ms: int, revision: int = 0
+) -> AsyncIterator[KeyPage]:
     """A page begins with the last key of the one before."""
     start, at, more = keys.start, revision, True
     while more:

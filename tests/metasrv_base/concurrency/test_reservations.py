@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasrv_base.concurrency.reservations import Held, Reservations
+from metasrv_base.concurrency.reservations import HeldBytes, Reservations
 from metasrv_base.errors import Unavailable
 
 PART = 100
@@ -41,7 +41,7 @@ def test_given_any_holders_when_they_grow_and_end_then_the_bound_holds_and_all_c
 ) -> None:
     """A size of 0 releases."""
     part = Reservations("reads", PART)
-    held = [Held(part) for _ in range(5)]
+    held = [HeldBytes(part) for _ in range(5)]
 
     for number, size in calls:
         try:

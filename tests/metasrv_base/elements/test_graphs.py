@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pytest
 
 from dataplane.frontend.catalog.schema import Schema
-from dataplane.frontend.planning.entries import Entry
-from dataplane.frontend.planning.given import Op, from_rows
+from dataplane.frontend.planning.entries import ReadEntry
+from dataplane.frontend.planning.row_input import Op, from_rows
 from metasrv_base.elements.graph import Graph, Holds
 from metasrv_base.elements.graphs import (
     ABSENT,
@@ -25,7 +25,7 @@ from metasrv_base.elements.proof.database import (
     B,
     Database,
     Pair,
-    Statement,
+    ProofStatement,
     databases,
     faults,
     perform,
@@ -73,7 +73,7 @@ class Table:
                 region.rows[keys[key]] = (1, {n: v for n, v in values.items() if v is not None})
         if self.graph.holds is Holds.ENTRIES:
             region.entries[1] = {
-                self.entry(schema, pair): Entry(1, keys[pair[1]]) for pair in db.held
+                self.entry(schema, pair): ReadEntry(1, keys[pair[1]]) for pair in db.held
             }
         return region
 
@@ -97,7 +97,7 @@ class Table:
             one.types, [self.values[value]], row_keys(schema)[key], unique=one.unique
         )
 
-    def row(self, does: Statement) -> dict[str, object]:
+    def row(self, does: ProofStatement) -> dict[str, object]:
         """As a user gives it."""
         if does.kind == "delete":
             return {"id": does.key}

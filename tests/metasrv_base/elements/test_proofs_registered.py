@@ -8,23 +8,25 @@ import pytest
 
 from metasrv_base.elements.graphs import INDEX
 from metasrv_base.elements.proof import owner
-from metasrv_base.elements.proof.database import Fault
+from metasrv_base.elements.proof.database import ProofFault
 from metasrv_base.elements.proof.explore import Exploration, explore
-from metasrv_base.elements.proof.journey import Change, Node, Way
+from metasrv_base.elements.proof.journey import Direction, JourneyNode, ProofChange
 from metasrv_base.elements.proof.protocol import PRODUCT, WAITS_ALONE, Protocol
-from metasrv_base.elements.proof.world import NONE, Server, Setting, Step, World
+from metasrv_base.elements.proof.world import NONE, ProofServer, ProofSetting, ProofWorld, Step
 
 pytestmark = pytest.mark.crash
 
-ADD_INDEX = Change((INDEX,), (Way.ADD,))
-OUT = Server(NONE, False, NONE)
+ADD_INDEX = ProofChange((INDEX,), (Direction.ADD,))
+OUT = ProofServer(NONE, False, NONE)
 """One whom no region listens to until it registers anew."""
 IN_PLACE = replace(PRODUCT, lets_go=False)
 NO_FLOOR = replace(WAITS_ALONE, expires=True)
 raises = owner._raises
 
 
-def raises_for_the_registered(on: Setting, world: World, node: Node) -> Iterator[Step]:
+def raises_for_the_registered(
+    on: ProofSetting, world: ProofWorld, node: JourneyNode
+) -> Iterator[Step]:
     """The order that raises the floor also says whose registration has ended."""
     for event, after in raises(on, world, node):
         known = tuple(server if server.counted else OUT for server in after.servers)
@@ -53,7 +55,7 @@ def test_given_floors_when_those_whose_registration_ended_write_on_then_no_row_i
 def test_given_no_floor_when_nothing_is_late_then_the_rule_does_what_a_floor_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert explored(monkeypatch, NO_FLOOR, registered_only=False).fault is Fault.ORPHAN
+    assert explored(monkeypatch, NO_FLOOR, registered_only=False).fault is ProofFault.ORPHAN
     assert explored(monkeypatch, NO_FLOOR, registered_only=True).fault is None
 
 

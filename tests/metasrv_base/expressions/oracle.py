@@ -23,7 +23,7 @@ from metasrv_base.expressions.nodes import (
     Or,
     Predicate,
     Ref,
-    Text,
+    TextLiteral,
     Truth,
 )
 
@@ -52,7 +52,7 @@ def said(node: Node, row: Row) -> Any:
             return row[column]
         case Number(text):
             return _number(text)
-        case Text(value) | Truth(value):
+        case TextLiteral(value) | Truth(value):
             return value
         case Negative(of):
             value = said(of, row)

@@ -10,7 +10,7 @@ import pytest
 
 from metasrv_base.errors import Refused
 from metasrv_base.rows.convert import cast_column
-from metasrv_base.rows.layout import Column, Layout
+from metasrv_base.rows.layout import Layout, LayoutColumn
 from metasrv_base.rows.named import dicts_of, named_batch
 from metasrv_base.schema.types import parse_type
 from tests.metasrv.sdk.samples import EMPTY, ROW, spec
@@ -127,7 +127,7 @@ def test_given_a_year_that_no_text_can_name_when_converted_then_it_is_refused(
 def test_given_a_number_beyond_the_greatest_float32_when_it_comes_as_arrow_then_it_is_refused(
     number: float, is_dictionary: bool
 ) -> None:
-    column = Column(1, "n", parse_type("float32"), nullable=True, default=None)
+    column = LayoutColumn(1, "n", parse_type("float32"), nullable=True, default=None)
     wide = pa.array([0.1, number], pa.float64())
 
     with pytest.raises(Refused, match="none of float32"):
@@ -137,7 +137,7 @@ def test_given_a_number_beyond_the_greatest_float32_when_it_comes_as_arrow_then_
 def test_given_floats_that_a_float32_can_hold_when_they_come_as_arrow_then_they_are_rounded() -> (
     None
 ):
-    column = Column(1, "n", parse_type("float32"), nullable=True, default=None)
+    column = LayoutColumn(1, "n", parse_type("float32"), nullable=True, default=None)
     wide = pa.array([0.1, 3.4028234663852886e38, math.inf, -math.inf, None], pa.float64())
 
     found = cast_column(column, wide)
@@ -151,7 +151,7 @@ def test_given_floats_that_a_float32_can_hold_when_they_come_as_arrow_then_they_
 def test_given_decimals_that_wrap_when_scaled_up_then_they_are_refused_and_others_are_cast(
     type: pa.DataType,
 ) -> None:
-    column = Column(1, "n", parse_type("decimal(38,10)"), nullable=True, default=None)
+    column = LayoutColumn(1, "n", parse_type("decimal(38,10)"), nullable=True, default=None)
     number = Decimal("12345678901234567890123456789012345678")
 
     fits = cast_column(column, pa.array([number.scaleb(-10).to_integral_value(), None], type))
@@ -191,7 +191,7 @@ def test_given_values_of_a_former_type_when_they_do_not_fit_then_they_are_refuse
     type, values = LOSSES[why]
 
     with pytest.raises(Refused, match="x"):
-        cast_column(Column(1, "x", parse_type(type), True, None), values)
+        cast_column(LayoutColumn(1, "x", parse_type(type), True, None), values)
 
 
 @pytest.mark.parametrize(
@@ -211,4 +211,6 @@ def test_given_values_of_a_former_type_when_they_do_not_fit_then_they_are_refuse
 def test_given_values_of_a_former_type_when_they_fit_then_they_are_what_a_change_makes_of_them(
     type: str, values: pa.Array, said: list[object]
 ) -> None:
-    assert cast_column(Column(1, "x", parse_type(type), True, None), values).to_pylist() == said
+    assert (
+        cast_column(LayoutColumn(1, "x", parse_type(type), True, None), values).to_pylist() == said
+    )

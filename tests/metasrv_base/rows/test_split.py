@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metasrv_base.rows.layout import Layout
-from metasrv_base.rows.split import Part, body_of, by_region, newest_of_each_key
+from metasrv_base.rows.split import RegionPart, body_of, by_region, newest_of_each_key
 from metasrv_base.schema.keybatch import encode_batch
 from metasrv_base.schema.keycodec import encode
 from metasrv_base.wire.node.batches import HEADER_KEY, BatchHeader
@@ -13,7 +13,7 @@ from tests.metasrv.sdk.samples import small
 from tests.metasrv.sdk.shapes import layout_of
 
 
-def parts_of(table: Layout, ids: list[int], notes: list[str | None]) -> list[Part]:
+def parts_of(table: Layout, ids: list[int], notes: list[str | None]) -> list[RegionPart]:
     rows = pa.RecordBatch.from_pydict(
         {"c1": pa.array(ids, pa.int64()), "c2": pa.array(notes, pa.string())}
     )

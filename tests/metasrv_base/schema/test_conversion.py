@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from metasrv_base.errors import Refused
 from metasrv_base.schema.arrays import arrow_array, values_of
 from metasrv_base.schema.conversion import Conversion, conversion_of
-from metasrv_base.schema.conversion_ways import WAYS, family
+from metasrv_base.schema.conversion_rules import WAYS, family
 from metasrv_base.schema.types import ColumnType, parse_type
 from metasrv_base.schema.values import Value
 from tests.metasrv_base.schema.values import same, values

@@ -1,5 +1,5 @@
 """The client that asks for plans."""
 
-from keys.model.records import Submission
+from keys.model.records import ClientRequirements
 
-CLIENT = Submission(submitted_by="anna", request_id="r", statement={})
+CLIENT = ClientRequirements(submitted_by="anna", request_id="r", statement={})

@@ -1,6 +1,13 @@
 """How fast rows are read: by the rounds of a reorg that runs, and by earlier ones for the next."""
 
-from keys.model.records import Lock, Outcome, Phase, ProcedureHistory, ProcedureRecord, Resource
+from keys.model.records import (
+    Lock,
+    ProcedureHistory,
+    ProcedureOutcome,
+    ProcedurePhase,
+    ProcedureRecord,
+    Resource,
+)
 from metasrv.settings.tunables import DEFAULTS
 from procedures.dry_run.estimates import (
     MS_MIN,
@@ -10,7 +17,14 @@ from procedures.dry_run.estimates import (
     Rate,
     measured,
 )
-from procedures.elements.reorg import PACES_MAX, Reorg, RoundPace, rate_per_s, with_made, with_taken
+from procedures.elements.reorg import (
+    PACES_MAX,
+    IndexReorg,
+    RoundPace,
+    rate_per_s,
+    with_made,
+    with_taken,
+)
 from procedures.elements.reorg_width import ReorgWidth
 from tests.procedures.dry_run.clients import CLIENT
 from tests.procedures.elements.reorgs import made
@@ -26,7 +40,7 @@ def ended(
         kind="create_index",
         kind_format=1,
         step="finish",
-        phase=Phase.FORWARD,
+        phase=ProcedurePhase.FORWARD,
         state={},
         submission=1,
         locks=tuple[Lock, ...](),
@@ -37,7 +51,7 @@ def ended(
     )
     return ProcedureHistory(
         last=record.model_copy(update=changes),
-        outcome=Outcome.SUCCEEDED,
+        outcome=ProcedureOutcome.SUCCEEDED,
         result={"rows": rows, "read_ms": read_ms},
         finished_at_ms=1,
         catalog_version=None,
@@ -46,7 +60,7 @@ def ended(
 
 def test_given_no_reorg_that_tells_when_a_rate_is_asked_for_then_it_is_assumed() -> None:
     nothing = ended(ROWS_MIN, 1_000).model_copy(update={"result": None})
-    undone = ended(ROWS_MIN, 1_000).model_copy(update={"outcome": Outcome.CANCELLED})
+    undone = ended(ROWS_MIN, 1_000).model_copy(update={"outcome": ProcedureOutcome.CANCELLED})
     slowed = ended(ROWS_MIN, 1_000, throttle_rows_per_s=10)
     resting = ended(ROWS_MIN, 1_000, throttle_percent=50)
     small, short = ended(ROWS_MIN - 1, 1_000), ended(ROWS_MIN, MS_MIN - 1)
@@ -69,7 +83,7 @@ def test_given_many_reorgs_when_asked_for_then_the_newest_count() -> None:
 
 
 def test_given_rounds_when_a_rate_is_told_then_by_the_last_ones_and_what_is_under_way() -> None:
-    reorg = Reorg(index=3)
+    reorg = IndexReorg(index=3)
     assert rate_per_s(reorg, NOT_YET) is None
 
     for rows, ms in ((1_000_000, 1_000), *[(10_000, 1_000)] * PACES_MAX):

@@ -12,10 +12,10 @@ import pytest
 
 from keys.model.families import family_of
 from keys.model.log import CatalogUpdateKey, CatalogVersionKey
-from keys.model.records import IdempotencyKey, Outcome, ProcedureHistoryKey, ProcedureKey
+from keys.model.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey, ProcedureOutcome
+from procedures.dry_run.dry_run import DryRunRequest, dry_run
 from procedures.dry_run.estimates import Estimates, RegionSize, SizeOf
 from procedures.dry_run.plan import Obstacle, Plan
-from procedures.dry_run.rehearse import Wish, rehearse
 from procedures.kinds.registry import KINDS
 from tests.crash.enumeration import submit
 from tests.fakes.cluster import Cluster
@@ -116,8 +116,8 @@ async def both(loop: SimLoop, scenario: Scenario) -> tuple[Plan, Seen, dict[str,
     await cluster.detected()
     before = cluster.stored()
 
-    wish = Wish(KINDS[scenario.kind], scenario.state, submission(scenario))
-    plan = await rehearse(KINDS, wish, server.manager._ports, Estimates(sizes(cluster)))
+    wish = DryRunRequest(KINDS[scenario.kind], scenario.state, submission(scenario))
+    plan = await dry_run(KINDS, wish, server.manager._ports, Estimates(sizes(cluster)))
 
     assert cluster.stored() == before, "a dry run stores nothing"
     assert cluster.plane.told == [], "a dry run tells no node"
@@ -135,7 +135,7 @@ def test_given_a_plan_when_the_procedure_runs_then_it_does_that_and_nothing_else
 ) -> None:
     plan, seen, root = run(lambda loop: both(loop, scenario), 1)
 
-    if root["outcome"] == Outcome.SUCCEEDED:
+    if root["outcome"] == ProcedureOutcome.SUCCEEDED:
         assert plan.ends
         assert planned(plan) == seen
         assert [lock.model_dump(mode="json") for lock in plan.locks] == root["last"]["locks"]

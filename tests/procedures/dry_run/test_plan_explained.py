@@ -2,10 +2,15 @@
 
 from collections.abc import Awaitable, Callable
 
+from procedures.dry_run.dry_run import DryRunRequest, dry_run
 from procedures.dry_run.estimates import Estimates, Rate, RegionSize
 from procedures.dry_run.plan import Obstacle, Plan
-from procedures.dry_run.rehearse import Wish, rehearse
-from procedures.kinds.alter.alter_operations import AddColumn, DropColumn, Operation, RenameColumn
+from procedures.kinds.alter.alter_operations import (
+    AddColumnOperation,
+    DropColumnOperation,
+    Operation,
+    RenameColumnOperation,
+)
 from procedures.kinds.alter.alter_table import ALTER_TABLE
 from procedures.kinds.alter.index_kinds import CREATE_INDEX
 from procedures.kinds.registry import KINDS
@@ -17,12 +22,12 @@ from tests.procedures.harness.online import ALTERS, INDEXES, with_rows, with_wid
 from tests.procedures.harness.tables import region_ids
 from tests.sim.loop import SimLoop, run
 
-ADD = AddColumn(name="seats", type="int32", nullable=False, default=100)
+ADD = AddColumnOperation(name="seats", type="int32", nullable=False, default=100)
 (REGION,) = region_ids(TABLE, 1)
 
 
 def planned(
-    wish: Wish,
+    wish: DryRunRequest,
     given: Callable[[Cluster], None] = lambda cluster: None,
     estimates: Estimates | None = None,
     before: Callable[..., Awaitable[None]] = with_wide_table,
@@ -33,13 +38,13 @@ def planned(
         server = await cluster.started()
         given(cluster)
         await cluster.detected()
-        return await rehearse(KINDS, wish, server.manager._ports, estimates or Estimates())
+        return await dry_run(KINDS, wish, server.manager._ports, estimates or Estimates())
 
     return run(main, 1)
 
 
-def alter(*operations: Operation) -> Wish:
-    return Wish(ALTER_TABLE, ALTERS.model_copy(update={"operations": operations}), CLIENT)
+def alter(*operations: Operation) -> DryRunRequest:
+    return DryRunRequest(ALTER_TABLE, ALTERS.model_copy(update={"operations": operations}), CLIENT)
 
 
 def test_given_a_change_when_planned_then_versions_and_waits_are_in_their_steps() -> None:
@@ -63,7 +68,7 @@ def test_given_a_change_when_planned_then_versions_and_waits_are_in_their_steps(
 
 def test_given_names_defaults_and_options_beside_a_change_when_planned_then_they_are_told() -> None:
     plan = planned(alter(*ALTERS.operations))
-    alone = planned(alter(RenameColumn(name="note", new_name="text")))
+    alone = planned(alter(RenameColumnOperation(name="note", new_name="text")))
 
     told = [
         (step.step, one.what, one.name, one.attribute, one.before, one.after)
@@ -83,7 +88,7 @@ def test_given_names_defaults_and_options_beside_a_change_when_planned_then_they
 def test_given_the_steps_of_a_plan_then_those_before_the_brink_can_be_cancelled_and_no_others() -> (
     None
 ):
-    plan = planned(alter(ADD, DropColumn(name="size")))
+    plan = planned(alter(ADD, DropColumnOperation(name="size")))
 
     can = [(step.step, step.cancellable) for step in plan.steps]
     brink = [step for step, _ in can].index(plan.last_cancellable_step)
@@ -110,7 +115,9 @@ def test_given_rows_when_an_index_is_planned_then_they_are_counted_and_timed() -
     sizes = {("dn-1", REGION): RegionSize(250_000, 4_000_000)}
     estimates = Estimates(lambda node, region: sizes.get((node, region)), Rate(50_000, 2))
 
-    plan = planned(Wish(CREATE_INDEX, INDEXES, CLIENT), estimates=estimates, before=with_rows)
+    plan = planned(
+        DryRunRequest(CREATE_INDEX, INDEXES, CLIENT), estimates=estimates, before=with_rows
+    )
 
     scans = [(step, scan) for step in plan.steps for scan in step.scans]
     ((step, scan),) = scans
@@ -125,7 +132,7 @@ def test_given_rows_when_an_index_is_planned_then_they_are_counted_and_timed() -
 
 
 def test_given_a_region_that_nobody_reported_when_planned_then_its_size_is_not_told() -> None:
-    plan = planned(Wish(CREATE_INDEX, INDEXES, CLIENT), before=with_rows)
+    plan = planned(DryRunRequest(CREATE_INDEX, INDEXES, CLIENT), before=with_rows)
 
     ((scan,),) = [step.scans for step in plan.steps if step.scans]
     assert (scan.rows, scan.bytes, plan.eta_ms) == (None, None, 0)

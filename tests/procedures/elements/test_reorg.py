@@ -9,10 +9,10 @@ from keys.model.tables import RegionRoute, RegionState
 from procedures.elements.reorg import (
     OFFENDERS_CHARS_MAX,
     OFFENDERS_MAX,
+    IndexReorg,
     Offender,
-    Reorg,
+    ReorgStage,
     Runs,
-    Stage,
     Taken,
     has,
     in_turn,
@@ -40,7 +40,7 @@ def region(number: int) -> RegionRoute:
     )
 
 
-def numbers(reorg: Reorg, count: int) -> list[int]:
+def numbers(reorg: IndexReorg, count: int) -> list[int]:
     return [one.number for one in pending(reorg, [region(n) for n in range(count)])]
 
 
@@ -58,14 +58,14 @@ def test_given_numbers_in_any_order_then_their_runs_hold_them_and_no_others(
 
 
 def test_given_a_region_then_it_is_pending_then_read_then_filled() -> None:
-    begun = Reorg(index=3)
+    begun = IndexReorg(index=3)
     read = with_made(begun, [made(1)], 1_000)
     taken = with_taken(read, [Taken(made(1))])
 
     assert [stage_of(one, 1) for one in (begun, read, taken)] == [
-        Stage.PENDING,
-        Stage.READ,
-        Stage.FILLED,
+        ReorgStage.PENDING,
+        ReorgStage.READ,
+        ReorgStage.FILLED,
     ]
     assert [numbers(one, 3) for one in (begun, read, taken)] == [[0, 1, 2], [0, 2], [0, 2]]
     assert (taken.rows, taken.entries, taken.bytes, taken.rounds) == (10, 10, 100, 1)
@@ -82,7 +82,7 @@ def test_given_regions_without_rows_when_surveyed_then_only_the_others_are_read(
 
 
 def test_given_files_that_a_region_does_not_take_then_it_is_read_again_under_another_name() -> None:
-    read = with_made(Reorg(index=3), [made(0), made(1)], 1_000)
+    read = with_made(IndexReorg(index=3), [made(0), made(1)], 1_000)
 
     after = with_taken(read, [Taken(made(1))])
 
@@ -92,7 +92,7 @@ def test_given_files_that_a_region_does_not_take_then_it_is_read_again_under_ano
 
 
 def test_given_rounds_of_which_nothing_is_taken_then_they_are_counted_until_something_is() -> None:
-    reorg = Reorg(index=3)
+    reorg = IndexReorg(index=3)
     for _ in range(3):
         reorg = with_taken(with_made(reorg, [made(0)], 1_000), [])
     assert reorg.refusals == 3
@@ -104,7 +104,7 @@ def test_given_regions_that_take_nothing_then_the_others_come_before_them_in_the
     None
 ):
     regions = [region(number) for number in range(5)]
-    reorg, read = Reorg(index=3), []
+    reorg, read = IndexReorg(index=3), []
     for _ in range(3):
         waiting = in_turn(reorg, pending(reorg, regions), 2)
         round_ = [made(one.number) for one in waiting[:2]]
@@ -118,12 +118,12 @@ def test_given_regions_that_take_nothing_then_the_others_come_before_them_in_the
 
 def test_given_duplicates_then_all_are_counted_and_the_first_kept() -> None:
     found = tuple(Offender(values=(n,), rows=((1,), (2,))) for n in range(OFFENDERS_MAX))
-    reorg = with_made(Reorg(index=3), [made(0), made(1)], 1_000)
+    reorg = with_made(IndexReorg(index=3), [made(0), made(1)], 1_000)
 
     after = with_taken(reorg, [Taken(made(0), 500, found), Taken(made(1), 7, found[:7])])
 
     assert after.duplicates == 507
-    assert {stage_of(after, number) for number in (0, 1)} == {Stage.VIOLATED}
+    assert {stage_of(after, number) for number in (0, 1)} == {ReorgStage.VIOLATED}
     assert numbers(after, 3) == [2]
     assert after.offenders == found
 
@@ -131,7 +131,7 @@ def test_given_duplicates_then_all_are_counted_and_the_first_kept() -> None:
 def test_given_duplicates_with_long_keys_then_as_many_are_kept_as_a_record_has_room_for() -> None:
     rows = tuple((f"{n}{'k' * 1_000}",) for n in range(2))
     found = tuple(Offender(values=(n,), rows=rows) for n in range(OFFENDERS_MAX))
-    reorg = with_made(Reorg(index=3), [made(0)], 1_000)
+    reorg = with_made(IndexReorg(index=3), [made(0)], 1_000)
 
     after = with_taken(reorg, [Taken(made(0), 500, found)])
 
@@ -142,7 +142,7 @@ def test_given_duplicates_with_long_keys_then_as_many_are_kept_as_a_record_has_r
 
 
 def test_given_a_table_of_very_many_regions_when_half_is_filled_then_its_record_is_small() -> None:
-    reorg = Reorg(index=3)
+    reorg = IndexReorg(index=3)
     for number in range(REGIONS_MAX // 2):
         reorg = with_taken(with_made(reorg, [made(number)], 1_000), [Taken(made(number))])
 

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from procedures.elements.reorg_pace import HOLD_MS, ROWS_PER_S_MIN, Facts, Pace, paced
+from procedures.elements.reorg_pace import HOLD_MS, ROWS_PER_S_MIN, Pace, PaceInput, paced
 
-CALM = Facts(now_ms=HOLD_MS, p99_ms=12.0, p99_before_ms=10.0, rows_per_s=200_000.0)
+CALM = PaceInput(now_ms=HOLD_MS, p99_ms=12.0, p99_before_ms=10.0, rows_per_s=200_000.0)
 SLOW = replace(CALM, p99_ms=80.0)
 FREE = Pace()
 
 
-def after(pace: Pace, facts: Facts, rounds: int) -> Pace:
+def after(pace: Pace, facts: PaceInput, rounds: int) -> Pace:
     """So many times the time that a rate stands."""
     for number in range(rounds):
         pace = paced(pace, replace(facts, now_ms=facts.now_ms + number * HOLD_MS))

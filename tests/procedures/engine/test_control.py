@@ -6,11 +6,11 @@ import pytest
 
 from keys.commit.txn import Txn, snapshot
 from keys.model.poison import PoisonKey
-from keys.model.records import Outcome, ProcedureHistory, ProcedureKey, ProcedureRecord
+from keys.model.records import ProcedureHistory, ProcedureKey, ProcedureOutcome, ProcedureRecord
 from keys.value import decode
 from metasrv_base.errors import Conflict, NotFound, Unavailable
+from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import FULFILLED, LEADS, Control, Next, State
-from procedures.engine.entry import Entry
 from procedures.engine.retry import UNDO_MS
 from tests.fakes.faults import Mode
 from tests.procedures.harness.leader_office import SMALL, Office, office
@@ -84,7 +84,7 @@ LASTING = {State.PAUSED, State.CANCELLING, State.ROLLING_BACK, State.POISONED}
 """States that are in the record: the next leader shows them too."""
 
 
-def now_of(found: Entry | ProcedureHistory) -> Next:
+def now_of(found: ActiveProcedure | ProcedureHistory) -> Next:
     return found.outcome if isinstance(found, ProcedureHistory) else found.state
 
 
@@ -121,7 +121,7 @@ async def same_at_the_next_leader(at: Office, now: Next) -> None:
     """An answered control is in the store: whoever leads next knows it."""
     await at.next_leader()
     found = await at.cluster.leader.manager.find(at.names["a"])
-    if isinstance(now, Outcome) or now in LASTING:
+    if isinstance(now, ProcedureOutcome) or now in LASTING:
         assert now_of(found) is now
     else:
         assert now_of(found) in (State.QUEUED, State.WAITING, State.RUNNING, State.RETRYING)
@@ -172,7 +172,7 @@ def test_given_a_pause_then_it_keeps_its_locks_gives_its_place_and_loses_no_time
         await at.control(Control.RESUME, "a")
 
         ended = await at.end("a")
-        assert ended.outcome is Outcome.SUCCEEDED
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
         assert [one.action for one in ended.last.controls] == ["pause", "resume"]
         over = ended.last.deadline_at_ms - ended.last.submitted_at_ms
         assert over >= paused_for
@@ -267,7 +267,7 @@ def test_given_a_poison_when_retried_or_cleared_then_it_is_gone_and_history_says
         ended = await at.end("a")
 
         assert POISON not in at.cluster.stored()
-        assert ended.outcome is Outcome.ROLLED_BACK
+        assert ended.outcome is ProcedureOutcome.ROLLED_BACK
         (mark,) = ended.last.controls
         assert (mark.action, mark.by, mark.reason) == (control, "ops", "because")
         assert ended.last.error is not None
@@ -287,7 +287,7 @@ def test_given_a_step_that_hangs_then_its_deadline_ends_it_and_it_is_undone() ->
 
         ended = await at.end("a")
 
-        assert ended.outcome is Outcome.ROLLED_BACK
+        assert ended.outcome is ProcedureOutcome.ROLLED_BACK
         assert ended.last.error is not None
         assert (ended.last.error.code, ended.last.error.facts) == (
             "deadline-exceeded",
@@ -306,7 +306,7 @@ def test_given_locks_that_never_come_then_the_deadline_ends_the_wait() -> None:
 
         ended = await at.end("a")
 
-        assert ended.outcome is Outcome.FAILED
+        assert ended.outcome is ProcedureOutcome.FAILED
         assert ended.last.error is not None
         assert ended.last.error.code == "deadline-exceeded"
         assert ended.last.error.facts == {"waiting_for": [at.names["holder"]]}
@@ -332,7 +332,7 @@ def test_given_a_record_that_moved_when_its_time_is_over_then_no_lost_call_ends_
         leader.plan.mode, leader.plan.at, leader.plan.armed = Mode.LOST_REQUEST, lost, True
         await at.cluster.clock.sleep_ms(15_000)
 
-        assert (await at.end("a")).outcome is Outcome.FAILED
+        assert (await at.end("a")).outcome is ProcedureOutcome.FAILED
         assert at.cluster.leader is leader
         assert not leader.ended.is_set()
         assert leader.plan.happened

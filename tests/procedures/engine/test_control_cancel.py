@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from keys.model.records import Outcome, ProcedureHistory
+from keys.model.records import ProcedureHistory, ProcedureOutcome
 from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable, Unknown
-from procedures.engine.entry import Entry
-from procedures.engine.submit import Submission as Wish
+from procedures.engine.active_procedure import ActiveProcedure
+from procedures.engine.submit import SubmitRequest as Wish
 from tests.fakes.faults import Mode
 from tests.procedures.harness.gates import Gate
 from tests.procedures.harness.leader_office import OPERATOR, Office, office
@@ -22,10 +22,10 @@ def test_given_a_procedure_that_runs_when_cancelled_then_it_is_undone() -> None:
         again = await at.cancel("a")
         at.let("undo a")
 
-        assert isinstance(first, Entry)
+        assert isinstance(first, ActiveProcedure)
         assert first is again
         assert first.held.record.cancel
-        assert (await at.end("a")).outcome is Outcome.CANCELLED
+        assert (await at.end("a")).outcome is ProcedureOutcome.CANCELLED
         assert at.gates.ran.count("undo a") == 1
 
     office(scenario)
@@ -42,7 +42,7 @@ def test_given_a_procedure_that_waits_for_a_lock_when_cancelled_then_it_ends_at_
         ended = await at.cancel("a")
 
         assert isinstance(ended, ProcedureHistory)
-        assert (ended.outcome, ended.last.cancel) == (Outcome.CANCELLED, True)
+        assert (ended.outcome, ended.last.cancel) == (ProcedureOutcome.CANCELLED, True)
         assert [one.by for one in ended.last.controls] == ["ops"]
         assert at.gates.ran == ["holder"]
 
@@ -61,7 +61,7 @@ def test_given_the_point_of_no_return_when_cancelled_then_409_and_it_goes_on() -
         at.let("a again")
 
         assert past.value.code == "past-point-of-no-return"
-        assert (await at.end("a")).outcome is Outcome.SUCCEEDED
+        assert (await at.end("a")).outcome is ProcedureOutcome.SUCCEEDED
 
     office(scenario)
 
@@ -96,7 +96,10 @@ def test_given_a_client_that_hangs_up_when_cancelling_then_the_procedure_still_e
         await at.settle()
         at.let("a", "a again", "undo a")
 
-        assert (await at.end("a")).outcome in (Outcome.SUCCEEDED, Outcome.CANCELLED)
+        assert (await at.end("a")).outcome in (
+            ProcedureOutcome.SUCCEEDED,
+            ProcedureOutcome.CANCELLED,
+        )
 
     office(scenario)
 
@@ -113,7 +116,7 @@ def test_given_a_store_that_is_away_when_cancelled_then_503_and_the_step_goes_on
             await at.cancel("a")
         at.let("a", "a again")
 
-        assert (await at.end("a")).outcome is Outcome.SUCCEEDED
+        assert (await at.end("a")).outcome is ProcedureOutcome.SUCCEEDED
 
     office(scenario)
 
@@ -127,7 +130,7 @@ def test_given_a_leader_that_dies_while_it_cancels_then_the_next_one_undoes() ->
         await at.next_leader()
         at.let("undo a")
 
-        assert (await at.end("a")).outcome is Outcome.CANCELLED
+        assert (await at.end("a")).outcome is ProcedureOutcome.CANCELLED
 
     office(scenario)
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from keys.commit.txn import Txn, snapshot
-from keys.model.records import Outcome, ProcedureHistory, ProcedureKey
-from keys.store.kv import Answer, Kv, Request
+from keys.model.records import ProcedureHistory, ProcedureKey, ProcedureOutcome
+from keys.store.kv import Kv, Request, TxnAnswer
 from metasrv_base.errors import Conflict, MetaError, Unavailable
+from procedures.engine.active_procedure import LETTERS_MAX, ActiveProcedure
 from procedures.engine.control import Control, State
-from procedures.engine.entry import LETTERS_MAX, Entry
 from procedures.engine.retry import UNDO_MS
-from procedures.machine import Lane
+from procedures.machine import AdmissionLane
 from procedures.scheduling.admission import Limits
 from tests.crash.planted import Client
 from tests.fakes.faults import Mode
@@ -30,7 +30,7 @@ class Slow(Client):
     deaf: int = 0
     """So many of those reads are not answered."""
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         if request.writes and self.holds:
             await self.go_on.wait()
         if self.deaf and not request.writes and is_of_a_record(request):
@@ -91,7 +91,7 @@ def test_given_a_commit_on_its_way_when_a_control_comes_then_its_outcome_is_know
             assert at.state("a") is State.PAUSED
             await at.control(Control.RESUME, "a")
         at.let("a again")
-        assert (await at.end("a")).outcome is Outcome.SUCCEEDED
+        assert (await at.end("a")).outcome is ProcedureOutcome.SUCCEEDED
         assert at.gates.ran == ["a", "a again"]
         await at.submit("b", "table:1")
         await at.settle()
@@ -117,7 +117,7 @@ def test_given_a_record_that_moved_beside_its_owner_when_it_commits_then_it_is_r
         stores.made[0].deaf = deaf
         at.let("a", "a again")
 
-        assert (await at.end("a")).outcome is Outcome.SUCCEEDED
+        assert (await at.end("a")).outcome is ProcedureOutcome.SUCCEEDED
         assert at.gates.ran == ["a", "a", "a again"]
 
     office(scenario, client=stores)
@@ -134,7 +134,7 @@ def test_given_a_store_that_takes_no_control_when_a_step_runs_then_it_is_not_beg
             await at.control(Control.PAUSE, "a")
         at.let("a", "a again")
 
-        assert (await at.end("a")).outcome is Outcome.SUCCEEDED
+        assert (await at.end("a")).outcome is ProcedureOutcome.SUCCEEDED
         assert at.gates.ran == ["a", "a again"]
 
     office(scenario)
@@ -161,12 +161,12 @@ def test_given_controls_at_once_then_each_is_answered_in_its_turn_and_one_too_ma
         store.go_on.set()
         found = await asyncio.gather(first, *asked)
 
-        assert all(isinstance(one, Entry) for one in found)
+        assert all(isinstance(one, ActiveProcedure) for one in found)
         at.let("a", "a again")
         ended = await at.end("a")
         actions = [one.action for one in ended.last.controls]
         assert actions == [one.value for one in turns]  # the first is forgotten: it is the 17th
-        assert ended.outcome is Outcome.SUCCEEDED
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
 
     office(scenario, client=stores)
 
@@ -208,7 +208,7 @@ def test_given_an_undo_when_all_are_paused_for_long_then_it_is_tried_and_not_giv
         at.let("undo a")
         gate.open()
 
-        assert (await at.end("a")).outcome is Outcome.CANCELLED
+        assert (await at.end("a")).outcome is ProcedureOutcome.CANCELLED
 
     office(scenario)
 
@@ -229,12 +229,12 @@ def test_given_an_undo_when_nobody_leads_for_long_then_it_is_tried_and_not_given
         at.let("undo a")
 
         assert state is State.CANCELLING
-        assert (await at.end("a")).outcome is Outcome.CANCELLED
+        assert (await at.end("a")).outcome is ProcedureOutcome.CANCELLED
 
     office(scenario)
 
 
-TWO = Limits(running_max={Lane.DDL: 2, Lane.REPAIR: 1}, queue_max=16)
+TWO = Limits(running_max={AdmissionLane.DDL: 2, AdmissionLane.REPAIR: 1}, queue_max=16)
 
 
 def test_given_steps_that_fail_past_their_point_when_they_rest_then_others_run() -> None:
@@ -251,8 +251,8 @@ def test_given_steps_that_fail_past_their_point_when_they_rest_then_others_run()
         assert at.states("a", "b") == [State.RETRYING, State.RETRYING]
         at.gates.trouble.clear()
         at.let("a again", "b again")
-        assert (await at.end("a")).outcome is Outcome.SUCCEEDED
-        assert (await at.end("b")).outcome is Outcome.SUCCEEDED
+        assert (await at.end("a")).outcome is ProcedureOutcome.SUCCEEDED
+        assert (await at.end("b")).outcome is ProcedureOutcome.SUCCEEDED
 
     office(scenario, TWO)
 
@@ -278,7 +278,7 @@ def test_given_one_that_rested_when_places_are_taken_then_it_waits_for_one_and_c
 
         assert waited == []
         assert state is State.RETRYING
-        assert (await at.end("a")).outcome is Outcome.SUCCEEDED
+        assert (await at.end("a")).outcome is ProcedureOutcome.SUCCEEDED
         assert at.state("y") is State.RUNNING
 
     office(scenario, TWO)
@@ -303,7 +303,7 @@ def test_given_more_that_rested_than_there_are_places_when_those_are_free_then_a
 
         assert waited == []
         for name in (*many, "x", "y"):
-            assert (await at.end(name)).outcome is Outcome.SUCCEEDED
+            assert (await at.end(name)).outcome is ProcedureOutcome.SUCCEEDED
 
     office(scenario, TWO)
 

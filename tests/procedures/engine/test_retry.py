@@ -2,7 +2,7 @@
 
 import pytest
 
-from keys.model.records import Outcome, Phase
+from keys.model.records import ProcedureOutcome, ProcedurePhase
 from metasrv_base.errors import MetaError, Refused, Unavailable
 from procedures.engine.retry import DEFINITE_MAX, STEP
 from tests.procedures.harness.filling import Filling, filling
@@ -30,12 +30,12 @@ def test_given_jobs_that_fail_for_good_when_filled_then_it_is_undone_after_some_
 
         ended = await at.go_on()
 
-        assert ended.outcome is Outcome.ROLLED_BACK
+        assert ended.outcome is ProcedureOutcome.ROLLED_BACK
         assert ended.last.error is not None
         assert ended.last.error.code == "job-failed"
         assert at.jobs.began == DEFINITE_MAX * REGIONS
         assert ended.finished_at_ms - ended.last.submitted_at_ms < LONG_MS
-        assert at.judge(Outcome.ROLLED_BACK, never_indexed_of_three) == []
+        assert at.judge(ProcedureOutcome.ROLLED_BACK, never_indexed_of_three) == []
 
     filling(scenario)
 
@@ -51,11 +51,11 @@ def test_given_regions_that_refuse_for_good_when_told_then_it_is_undone_after_so
 
         ended = await at.go_on()
 
-        assert record.phase is Phase.UNDO
-        assert ended.outcome is Outcome.ROLLED_BACK
+        assert record.phase is ProcedurePhase.UNDO
+        assert ended.outcome is ProcedureOutcome.ROLLED_BACK
         assert ended.last.error is not None
         assert ended.last.error.code == "order-refused"
-        assert at.judge(Outcome.ROLLED_BACK, never_indexed_of_three) == []
+        assert at.judge(ProcedureOutcome.ROLLED_BACK, never_indexed_of_three) == []
 
     filling(scenario)
 
@@ -74,9 +74,9 @@ def test_given_who_is_away_for_long_when_it_is_back_then_the_change_goes_on(who:
 
         ended = await at.go_on()
 
-        assert record.phase is Phase.FORWARD
-        assert ended.outcome is Outcome.SUCCEEDED
-        assert at.judge(Outcome.SUCCEEDED, is_public) == []
+        assert record.phase is ProcedurePhase.FORWARD
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
+        assert at.judge(ProcedureOutcome.SUCCEEDED, is_public) == []
 
     filling(scenario)
 
@@ -91,7 +91,7 @@ def test_given_jobs_that_fail_a_few_times_when_filled_then_the_change_goes_on() 
         ended = await at.go_on()
 
         assert at.jobs.began > REGIONS
-        assert ended.outcome is Outcome.SUCCEEDED
-        assert at.judge(Outcome.SUCCEEDED, is_public) == []
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
+        assert at.judge(ProcedureOutcome.SUCCEEDED, is_public) == []
 
     filling(scenario)

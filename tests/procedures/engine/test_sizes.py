@@ -9,15 +9,20 @@ import pytest
 from keys.commit.routing import change_regions
 from keys.commit.txn import Txn, snapshot
 from keys.model.log import TableAltered
-from keys.model.records import Outcome, ProcedureHistory, Submission
+from keys.model.records import ClientRequirements, ProcedureHistory, ProcedureOutcome
 from keys.model.tables import TableInfoKey, TableRouteKey
 from keys.store.kv import TXN_BYTES_MAX, Compare
 from metasrv_base.errors import MetaError, Refused
-from procedures.engine import journal
-from procedures.engine.entry import Entry
+from procedures.engine import record_transitions
+from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.sizes import ROOM_BYTES
-from procedures.engine.submit import Submission as Wish
-from procedures.kinds.alter.alter_operations import AddColumn, AddIndex, Operation, SetDefault
+from procedures.engine.submit import SubmitRequest as Wish
+from procedures.kinds.alter.alter_operations import (
+    AddColumnOperation,
+    AddIndex,
+    Operation,
+    SetDefaultOperation,
+)
 from procedures.kinds.alter.alter_table import ALTER_TABLE, AlterTable
 from procedures.kinds.alter.index_kinds import CREATE_INDEX
 from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
@@ -64,7 +69,7 @@ class Wide:
             return execute(node, term, orders)  # type: ignore[arg-type]
 
         self.cluster.plane.execute = heard  # type: ignore[assignment,method-assign]
-        client = Submission(submitted_by="anna", request_id="r", statement={})
+        client = ClientRequirements(submitted_by="anna", request_id="r", statement={})
         wish = Wish(self.cluster.ids.procedure_id(), client, "f")
         manager = self.cluster.leader.manager
         submitted = await manager.submit(kind, state, wish)
@@ -105,15 +110,15 @@ def altering(*operations: Operation) -> AlterTable:
     )
 
 
-FAT = AddColumn(name="fat", type="string", default="x" * 450_000)
+FAT = AddColumnOperation(name="fat", type="string", default="x" * 450_000)
 
 
 @pytest.mark.parametrize(
     ("operation", "info_bytes", "route_bytes"),
     [
         (FAT, 0, 0),
-        (AddColumn(name="thin", type="string"), 660_000, 0),
-        (AddColumn(name="thin", type="string"), 420_000, 240_000),
+        (AddColumnOperation(name="thin", type="string"), 660_000, 0),
+        (AddColumnOperation(name="thin", type="string"), 420_000, 240_000),
     ],
     ids=["a wide default", "a wide table", "a wide table with a wide route"],
 )
@@ -125,7 +130,7 @@ def test_given_an_alter_whose_last_state_is_too_large_then_nothing_is_published(
 
         end = await at.end(ALTER_TABLE, altering(operation))
 
-        assert end.outcome is Outcome.FAILED
+        assert end.outcome is ProcedureOutcome.FAILED
         assert end.last.error is not None
         assert end.last.error.code == "ddl-too-large"
         assert str(TXN_BYTES_MAX) in end.last.error.facts["limit"]
@@ -154,16 +159,16 @@ def test_given_the_widest_default_that_is_taken_then_the_table_can_still_be_drop
         low, high = 0, 700_000
         while high - low > 5_000:
             middle = (low + high) // 2
-            default = SetDefault(name="note", default="x" * middle)
+            default = SetDefaultOperation(name="note", default="x" * middle)
             ended = await at.end(ALTER_TABLE, altering(default))
-            fits = ended.outcome is Outcome.SUCCEEDED
+            fits = ended.outcome is ProcedureOutcome.SUCCEEDED
             assert fits or (ended.last.error and ended.last.error.code == "ddl-too-large")
             low, high = (middle, high) if fits else (low, middle)
 
         dropped = await at.end(DROP_TABLE, DROP)
 
         assert low > 300_000
-        assert dropped.outcome is Outcome.SUCCEEDED
+        assert dropped.outcome is ProcedureOutcome.SUCCEEDED
 
     wide(scenario)
 
@@ -177,7 +182,7 @@ def test_given_a_table_that_grew_wide_when_dropped_then_its_removal_fits() -> No
     async def scenario(at: Wide) -> None:
         end = await at.end(DROP_TABLE, DROP)
 
-        assert end.outcome is Outcome.SUCCEEDED
+        assert end.outcome is ProcedureOutcome.SUCCEEDED
         assert len(end.model_dump_json()) < 10_000
 
     wide(scenario, 560_000, 240_000)
@@ -188,7 +193,9 @@ def test_given_a_record_that_its_history_could_not_hold_when_submitted_then_it_i
         manager, kind = at.server.manager, at.cluster.kinds["gate"]
 
         def wish(size: int) -> Wish:
-            client = Submission(submitted_by="a", request_id="r", statement={"body": "x" * size})
+            client = ClientRequirements(
+                submitted_by="a", request_id="r", statement={"body": "x" * size}
+            )
             return Wish(at.cluster.ids.procedure_id(), client, "b" * 64)
 
         state = Gate(name="fat", locks=("table:1024",))
@@ -198,7 +205,7 @@ def test_given_a_record_that_its_history_could_not_hold_when_submitted_then_it_i
             await manager.submit(kind, state, wish(TXN_BYTES_MAX - ROOM_BYTES))
 
         widest = await manager.submit(kind, state, wish(TXN_BYTES_MAX - ROOM_BYTES - 2_000))
-        found: Entry | ProcedureHistory = await manager.wait(
+        found: ActiveProcedure | ProcedureHistory = await manager.wait(
             widest.procedure, deadline_ms=3_600_000
         )
 
@@ -213,9 +220,9 @@ def test_given_a_record_that_its_history_could_not_hold_when_submitted_then_it_i
 def test_given_an_error_with_long_facts_when_stored_then_they_are_cut() -> None:
     error = MetaError("internal", reasons={"n": "x" * 100_000}, name="t", text="y" * 100_000)
 
-    stored = journal.stored_error(error)
+    stored = record_transitions.stored_error(error)
 
-    assert len(stored.model_dump_json()) < 2 * journal.FACTS_CHARS_MAX
+    assert len(stored.model_dump_json()) < 2 * record_transitions.FACTS_CHARS_MAX
     assert stored.facts["name"] == "t"
     assert "100000 characters" in stored.facts["text"]
 
@@ -226,13 +233,13 @@ def test_given_an_error_that_lists_rows_with_long_keys_when_stored_then_the_firs
     rows = [{"constraint": "c", "key": {"id": "k" * 4_096}, "values": {}} for _ in range(100)]
     error = MetaError("check-violation", name="c", total=100, violations=rows)
 
-    stored = journal.stored_error(error)
+    stored = record_transitions.stored_error(error)
 
     kept = stored.facts["violations"]
     assert 2 <= len(kept) < 5
     assert kept == rows[: len(kept)]
     assert (stored.facts["name"], stored.facts["total"]) == ("c", 100)
-    assert len(stored.model_dump_json()) < 2 * journal.FACTS_CHARS_MAX
+    assert len(stored.model_dump_json()) < 2 * record_transitions.FACTS_CHARS_MAX
 
 
 def test_given_an_error_that_lists_many_short_rows_when_stored_then_a_list_of_them_is_kept() -> (
@@ -240,7 +247,9 @@ def test_given_an_error_that_lists_many_short_rows_when_stored_then_a_list_of_th
 ):
     rows = [{"constraint": "c", "key": {"id": n}, "values": {"v": "x" * 200}} for n in range(100)]
 
-    stored = journal.stored_error(MetaError("check-violation", total=100, violations=rows))
+    stored = record_transitions.stored_error(
+        MetaError("check-violation", total=100, violations=rows)
+    )
 
     assert len(stored.facts["violations"]) > 50
     assert stored.facts["violations"] == rows[: len(stored.facts["violations"])]

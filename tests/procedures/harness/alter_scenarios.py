@@ -1,6 +1,6 @@
 """Lives of alters and of indexes, whose elements go through states."""
 
-from keys.model.records import Outcome
+from keys.model.records import ProcedureOutcome
 from procedures.kinds.alter.alter_table import WAIT_MS
 from tests.procedures.harness.checking import (
     CHECKS,
@@ -58,7 +58,7 @@ ALTER_SCENARIOS = (
         "alter_table",
         ALTERS,
         with_wide_table,
-        {FULL: all_altered, Outcome.CANCELLED: never_altered},
+        {FULL: all_altered, ProcedureOutcome.CANCELLED: never_altered},
         cancel_after_ms=8_000,
         dead_holder=True,
         undone=never_altered,
@@ -76,7 +76,7 @@ ALTER_SCENARIOS = (
         "alter_table",
         CONSTRAINS,
         with_nulls,
-        {Outcome.ROLLED_BACK: not_constrained},
+        {ProcedureOutcome.ROLLED_BACK: not_constrained},
         deadline_ms=WAIT_MS,
     ),
     Scenario(
@@ -110,7 +110,7 @@ ALTER_SCENARIOS = (
         "create_index",
         REPEATED,
         with_repeated_rows,
-        {Outcome.ROLLED_BACK: never_indexed},
+        {ProcedureOutcome.ROLLED_BACK: never_indexed},
         deadline_ms=WAIT_MS,
         undone=never_indexed,
     ),
@@ -128,7 +128,7 @@ ALTER_SCENARIOS = (
         "validate_index",
         VALIDATES,
         with_repeated_rows_not_valid,
-        {Outcome.ROLLED_BACK: still_not_valid},
+        {ProcedureOutcome.ROLLED_BACK: still_not_valid},
         deadline_ms=WAIT_MS,
         undone=still_not_valid,
     ),
@@ -146,7 +146,7 @@ ALTER_SCENARIOS = (
         "check_table",
         CHECKS,
         with_senseless_constraint,
-        {Outcome.ROLLED_BACK: nothing_left},
+        {ProcedureOutcome.ROLLED_BACK: nothing_left},
         deadline_ms=WAIT_MS,
         undone=nothing_left,
     ),
@@ -163,7 +163,7 @@ ALTER_SCENARIOS = (
         "drop_index",
         UNINDEXES,
         with_index,
-        {FULL: index_gone, Outcome.CANCELLED: still_indexed},
+        {FULL: index_gone, ProcedureOutcome.CANCELLED: still_indexed},
         cancel_after_ms=8_000,
         dead_holder=True,
         undone=still_indexed,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keys.model.records import Outcome
+from keys.model.records import ProcedureOutcome
 from keys.model.tables import RegionState
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.agree import Agreement
@@ -20,7 +20,7 @@ class End:
 
     cluster: Cluster
     agreement: Agreement
-    outcome: Outcome
+    outcome: ProcedureOutcome
 
     def tables(self) -> dict[str, Any]:
         """Living tables by name."""

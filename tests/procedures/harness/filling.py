@@ -5,14 +5,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from keys.commit.txn import snapshot
-from keys.model.records import Outcome, ProcedureHistory, Submission
+from keys.model.records import ClientRequirements, ProcedureHistory, ProcedureOutcome
 from keys.model.tables import TableInfo, TableInfoKey
 from keys.store.kv import Compare
 from metasrv_base.errors import MetaError, Unavailable
 from metasrv_base.wire.node.jobs import BackfillJob, BackfillResult, CheckJob, CheckResult
+from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Command, Control
-from procedures.engine.entry import Entry
-from procedures.engine.submit import Submission as Wish
+from procedures.engine.submit import SubmitRequest as Wish
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
 from procedures.kinds.registry import KINDS
 from procedures.machine import ProcedureState
@@ -108,7 +108,7 @@ class Filling:
         assert isinstance(found, ProcedureHistory), found.state
         return found
 
-    async def control(self, control: Control) -> Entry | ProcedureHistory:
+    async def control(self, control: Control) -> ActiveProcedure | ProcedureHistory:
         command = Command(control, by="ops")
         return await self.cluster.leader.manager.control(self.procedure, command)
 
@@ -125,7 +125,7 @@ class Filling:
         found = await manager.wait(moved.procedure, deadline_ms=WAIT_MS)
         assert isinstance(found, ProcedureHistory), found.state
 
-    def entry(self) -> Entry:
+    def entry(self) -> ActiveProcedure:
         found = self.cluster.leader.manager.entry(self.procedure)
         assert found is not None
         return found
@@ -137,7 +137,7 @@ class Filling:
     async def settle(self) -> None:
         await self.cluster.clock.sleep_ms(300)
 
-    def judge(self, outcome: Outcome, check: Callable[[End], list[str]]) -> list[str]:
+    def judge(self, outcome: ProcedureOutcome, check: Callable[[End], list[str]]) -> list[str]:
         agreement = history_of(self.cluster.kv._store.log_from(1))
         wrong = [*agreement.wrong, *self.cluster.violations, *self.cluster.plane.violations]
         return wrong + check(End(self.cluster, agreement, outcome))
@@ -166,5 +166,5 @@ def filling(
     run(main, 1)
 
 
-def _client() -> Submission:
-    return Submission(submitted_by="anna", request_id="r", statement={}, idempotency=None)
+def _client() -> ClientRequirements:
+    return ClientRequirements(submitted_by="anna", request_id="r", statement={}, idempotency=None)

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 from structlog.testing import capture_logs
 
-from keys.model.records import ProcedureHistory, Submission
+from keys.model.records import ClientRequirements, ProcedureHistory
 from keys.store.kv import Compare, Kv
+from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Command, Control, State
-from procedures.engine.entry import Entry
-from procedures.engine.submit import Submission as Wish
+from procedures.engine.submit import SubmitRequest as Wish
 from procedures.engine.submit import Submitted
-from procedures.machine import Lane
+from procedures.machine import AdmissionLane
 from procedures.scheduling.admission import Limits
 from tests.fakes.cluster import LIMITS, Cluster
 from tests.fakes.term import Server
@@ -20,10 +20,12 @@ from tests.procedures.harness.gates import Gate, Gates
 from tests.procedures.harness.scenarios import with_two_tables_and_dead_node
 from tests.sim.loop import SimLoop, run
 
-SMALL = Limits(running_max={Lane.DDL: 2, Lane.REPAIR: 1}, queue_max=3)
+SMALL = Limits(running_max={AdmissionLane.DDL: 2, AdmissionLane.REPAIR: 1}, queue_max=3)
 
 
-OPERATOR = Submission(submitted_by="ops", request_id="r", statement={}, idempotency="e" * 64)
+OPERATOR = ClientRequirements(
+    submitted_by="ops", request_id="r", statement={}, idempotency="e" * 64
+)
 
 
 @dataclass
@@ -42,7 +44,7 @@ class Office:
     async def submit(
         self, name: str, *locks: str, key: str | None = None, body: str = "b"
     ) -> Submitted:
-        client = Submission(
+        client = ClientRequirements(
             submitted_by="anna", request_id="r", statement={}, idempotency=key and key * 64
         )
         wish = Wish(self.cluster.ids.procedure_id(), client, body)
@@ -54,11 +56,11 @@ class Office:
 
     async def control(
         self, control: Control, name: str, percent: int = 0
-    ) -> Entry | ProcedureHistory:
+    ) -> ActiveProcedure | ProcedureHistory:
         command = Command(control, by="ops", reason="because", percent=percent)
         return await self.cluster.leader.manager.control(self.names[name], command)
 
-    async def cancel(self, name: str) -> Entry | ProcedureHistory:
+    async def cancel(self, name: str) -> ActiveProcedure | ProcedureHistory:
         return await self.control(Control.CANCEL, name)
 
     async def at_once(self, *wanted: tuple[str, ...]) -> None:

@@ -6,14 +6,14 @@ from keys.model.tables import Column, Index, TableInfo
 from keys.store.kv import Compare
 from metasrv_base.elements.states import ElementState
 from procedures.kinds.alter.alter_operations import (
-    AddColumn,
+    AddColumnOperation,
     AddIndex,
-    DropColumn,
+    DropColumnOperation,
     DropIndex,
     DropNotNull,
-    RenameColumn,
-    SetDefault,
-    SetOptions,
+    RenameColumnOperation,
+    SetDefaultOperation,
+    SetOptionsOperation,
     ValidateIndex,
 )
 from procedures.kinds.alter.alter_table import AlterTable
@@ -29,7 +29,7 @@ ADDS = AlterTable(
     schema_name="public",
     name="t",
     table_id=TABLE,
-    operations=(AddColumn(name="extra", type="int64", after="id"),),
+    operations=(AddColumnOperation(name="extra", type="int64", after="id"),),
 )
 ALTERS = AlterTable(
     catalog="main",
@@ -37,12 +37,12 @@ ALTERS = AlterTable(
     name="t",
     table_id=TABLE,
     operations=(
-        AddColumn(name="seats", type="int32", nullable=False, default=100, after="id"),
-        DropColumn(name="size"),
+        AddColumnOperation(name="seats", type="int32", nullable=False, default=100, after="id"),
+        DropColumnOperation(name="size"),
         DropNotNull(name="code"),
-        RenameColumn(name="note", new_name="text"),
-        SetDefault(name="text", default="none"),
-        SetOptions(options={"a": "1"}),
+        RenameColumnOperation(name="note", new_name="text"),
+        SetDefaultOperation(name="text", default="none"),
+        SetOptionsOperation(options={"a": "1"}),
     ),
 )
 

@@ -3,13 +3,13 @@
 from typing import Any
 
 from keys.store.kv import Compare
-from procedures.kinds.alter.type_operations import AlterType
+from procedures.kinds.alter.type_operations import AlterTypeOperation
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.constraints import no_marks
 from tests.procedures.harness.ends import TABLE, End, effects, is_true, serving
 from tests.procedures.harness.online import ADDS, never_altered, told, with_rows
 
-RETYPES = ADDS.model_copy(update={"operations": (AlterType(name="note", type="int64"),)})
+RETYPES = ADDS.model_copy(update={"operations": (AlterTypeOperation(name="note", type="int64"),)})
 MISFITS = ("b", "c")
 """Keys of rows whose note is no number."""
 

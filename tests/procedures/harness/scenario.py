@@ -3,14 +3,14 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from keys.model.records import Outcome, Submission
+from keys.model.records import ClientRequirements, ProcedureOutcome
 from keys.store.kv import Compare
 from procedures.machine import ProcedureState
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.ends import Check, nothing
 
 DIGEST = "ab" * 32
-FULL = Outcome.SUCCEEDED
+FULL = ProcedureOutcome.SUCCEEDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Scenario:
     kind: str
     state: ProcedureState
     given: Callable[[Cluster, Compare], Awaitable[None]]
-    ends: Mapping[Outcome, Check]
+    ends: Mapping[ProcedureOutcome, Check]
     """The legal ends, each with what must then be true."""
     client: Mapping[str, object] | None = None
     cancel_after_ms: int | None = None
@@ -32,10 +32,10 @@ class Scenario:
     """How it may also end where a store or a node refuses it."""
 
 
-def submission(scenario: Scenario) -> Submission:
+def submission(scenario: Scenario) -> ClientRequirements:
     required = dict(scenario.client or {})
     statement = {"method": "POST", "path": "/v1/x", "body": {}}
-    base = Submission(
+    base = ClientRequirements(
         submitted_by="anna", request_id="r-1", statement=statement, idempotency=DIGEST
     )
     return base.model_copy(update=required)

@@ -1,10 +1,10 @@
 """One life of each kind, to be crashed anywhere: what is there, what is asked, how it may end."""
 
 from keys.model.catalogs import CatalogInfo, SchemaInfo
-from keys.model.records import Outcome
+from keys.model.records import ProcedureOutcome
 from keys.store.kv import Compare
 from metasrv_base.errors import Refused
-from procedures.kinds.alter.alter_operations import RenameColumn, SetOptions
+from procedures.kinds.alter.alter_operations import RenameColumnOperation, SetOptionsOperation
 from procedures.kinds.alter.alter_table import WAIT_MS, AlterTable
 from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.failover.failover_table import FailoverTable
@@ -168,14 +168,14 @@ SCENARIOS = (
         "create_table",
         TAKEN,
         with_table,
-        {Outcome.ROLLED_BACK: nothing, Outcome.FAILED: nothing},
+        {ProcedureOutcome.ROLLED_BACK: nothing, ProcedureOutcome.FAILED: nothing},
     ),
     Scenario(
         "create_table, node refuses",
         "create_table",
         NEW,
         with_refusing_node,
-        {Outcome.ROLLED_BACK: nothing, Outcome.FAILED: nothing},
+        {ProcedureOutcome.ROLLED_BACK: nothing, ProcedureOutcome.FAILED: nothing},
         deadline_ms=500,
     ),
     Scenario(
@@ -183,7 +183,7 @@ SCENARIOS = (
         "create_table",
         NEW,
         with_refusing_node,
-        {Outcome.ROLLED_BACK: nothing, Outcome.CANCELLED: nothing},
+        {ProcedureOutcome.ROLLED_BACK: nothing, ProcedureOutcome.CANCELLED: nothing},
         cancel_after_ms=250,
         deadline_ms=2_000,
     ),
@@ -192,7 +192,7 @@ SCENARIOS = (
         "create_table",
         NEW,
         with_schema,
-        {FULL: created, Outcome.CANCELLED: nothing},
+        {FULL: created, ProcedureOutcome.CANCELLED: nothing},
         cancel_after_ms=0,
     ),
     Scenario(
@@ -218,7 +218,7 @@ SCENARIOS = (
         "drop_table",
         DROP,
         with_table,
-        {Outcome.CANCELLED: never_altered, FULL: dropped},
+        {ProcedureOutcome.CANCELLED: never_altered, FULL: dropped},
         cancel_after_ms=1_000,
         undone=never_altered,
         dead_holder=True,
@@ -288,8 +288,8 @@ SCENARIOS = (
             name="t",
             table_id=TABLE,
             operations=(
-                SetOptions(op="set_options", options={"a": "1"}),
-                RenameColumn(op="rename_column", name="note", new_name="text"),
+                SetOptionsOperation(op="set_options", options={"a": "1"}),
+                RenameColumnOperation(op="rename_column", name="note", new_name="text"),
             ),
         ),
         with_table,
@@ -320,7 +320,7 @@ SCENARIOS = (
         "import_table",
         IMPORTS,
         with_repeated_keys,
-        {Outcome.ROLLED_BACK: never_imported},
+        {ProcedureOutcome.ROLLED_BACK: never_imported},
         deadline_ms=WAIT_MS,
         undone=never_imported,
     ),

@@ -18,8 +18,8 @@ from keys.model.tables import (
     RegionState,
     TableInfo,
     TableInfoKey,
-    TableName,
     TableNameKey,
+    TableNameRecord,
     TableRoute,
     TableRouteKey,
 )
@@ -102,7 +102,7 @@ async def put_table(
     txn = Txn()
     for key in keys:
         txn = txn.expecting(key, 0)
-    txn = txn.put(keys[0], info).put(name, TableName(table_id=info.table_id))
+    txn = txn.put(keys[0], info).put(name, TableNameRecord(table_id=info.table_id))
     txn = put_route(txn, None, route).log(TableCreated(info=info, route=route))
     await cluster.change(fence, txn)
     for region in route.region_routes:
@@ -129,7 +129,7 @@ async def drop_table_keys(cluster: Cluster, fence: Compare, table_id: int) -> No
     txn = put_route(txn.delete(info_key).delete(name), route, None)
     txn = txn.put(removed_info, RemovedTableInfo(info=info, dropped_at_ms=1, dropped_by="test"))
     txn = txn.put(removed_route, RemovedTableRoute(route=route, dropped_at_ms=1, dropped_by="test"))
-    txn = txn.put(gone, TableName(table_id=table_id))
+    txn = txn.put(gone, TableNameRecord(table_id=table_id))
     txn = txn.log(TableDropped(table_id=table_id, dropped_at_ms=1, dropped_by="test"))
     await cluster.change(fence, txn)
     for node in cluster.plane.nodes.values():

@@ -5,11 +5,11 @@ from typing import Any
 
 from keys.commit.routing import change_regions
 from keys.commit.txn import Txn, snapshot
-from keys.model.records import ProcedureHistory, Submission
+from keys.model.records import ClientRequirements, ProcedureHistory
 from keys.model.tables import RegionRoute, TableRouteKey
 from keys.store.kv import Compare
-from procedures.engine.submit import Submission as Wish
-from procedures.kinds.alter.alter_operations import RenameColumn, SetOptions
+from procedures.engine.submit import SubmitRequest as Wish
+from procedures.kinds.alter.alter_operations import RenameColumnOperation, SetOptionsOperation
 from procedures.kinds.alter.alter_table import AlterTable
 from procedures.kinds.registry import KINDS
 from procedures.kinds.tables.drop_table import DropTable
@@ -41,7 +41,7 @@ def rename(**changes: object) -> RenameTable:
     return state.model_copy(update=changes)
 
 
-def alter(*operations: SetOptions | RenameColumn) -> AlterTable:
+def alter(*operations: SetOptionsOperation | RenameColumnOperation) -> AlterTable:
     return ADDS.model_copy(update={"operations": operations})
 
 
@@ -58,7 +58,7 @@ HERE = {"table_id": TABLE}
 async def finish(
     cluster: Cluster, kind: str, state: ProcedureState, client: Mapping[str, object]
 ) -> ProcedureHistory:
-    base = Submission(submitted_by="anna", request_id="r", statement={})
+    base = ClientRequirements(submitted_by="anna", request_id="r", statement={})
     wish = Wish(cluster.ids.procedure_id(), base.model_copy(update=client), "")
     manager = cluster.leader.manager
     await manager.submit(cluster.kinds[kind], state, wish)

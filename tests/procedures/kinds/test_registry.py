@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import pytest
 
 from keys.model.catalogs import SchemaInfo
-from keys.model.records import Outcome
+from keys.model.records import ProcedureOutcome
 from keys.store.kv import Compare
 from procedures.context import Context
-from procedures.kinds.alter.alter_operations import RenameColumn, SetOptions
+from procedures.kinds.alter.alter_operations import RenameColumnOperation, SetOptionsOperation
 from procedures.kinds.failover.failover_table import FailoverTable
 from procedures.kinds.namespaces.create_schema import CreateSchema
 from procedures.kinds.namespaces.drop_schema import DropSchema
@@ -46,8 +46,8 @@ from tests.procedures.kinds.runs import (
 from tests.sim.loop import SimLoop, run
 
 
-def column(name: str, new_name: str) -> RenameColumn:
-    return RenameColumn(op="rename_column", name=name, new_name=new_name)
+def column(name: str, new_name: str) -> RenameColumnOperation:
+    return RenameColumnOperation(op="rename_column", name=name, new_name=new_name)
 
 
 def schema(name: str, catalog: str = "main") -> CreateSchema:
@@ -129,7 +129,7 @@ REFUSALS = [
     Refusal(
         "second operation",
         "alter_table",
-        alter(SetOptions(op="set_options", options={"a": "1"}), column("x", "y")),
+        alter(SetOptionsOperation(op="set_options", options={"a": "1"}), column("x", "y")),
         with_table,
         HERE,
         "invalid-schema-change",
@@ -203,7 +203,7 @@ def test_given_what_cannot_be_when_asked_then_its_code_and_nothing_has_changed(
         after = history_of(cluster.kv._store.log_from(1))
         assert history.last.error is not None
         assert history.last.error.code == refusal.code
-        assert history.outcome in (Outcome.FAILED, Outcome.ROLLED_BACK)
+        assert history.outcome in (ProcedureOutcome.FAILED, ProcedureOutcome.ROLLED_BACK)
         assert after.wrong == []
         assert after.logged == before.logged
         assert after.versions == before.versions
@@ -232,7 +232,7 @@ def test_given_a_route_that_a_failover_moved_when_dropped_then_it_is_read_again_
         history = await finish(cluster, "drop_table", drop(), HERE)
 
         agreement = history_of(cluster.kv._store.log_from(1))
-        assert history.outcome is Outcome.SUCCEEDED
+        assert history.outcome is ProcedureOutcome.SUCCEEDED
         assert agreement.wrong == []
         assert not agreement.family("__dn_table")
         gone = agreement.family("__removed-__table_route")[(str(TABLE),)]["route"]
@@ -257,7 +257,7 @@ def test_given_a_table_that_has_left_the_node_when_failed_over_then_there_is_not
         history = await finish(cluster, "failover_table", state, {})
 
         assert (history.outcome, history.result) == (
-            Outcome.SUCCEEDED,
+            ProcedureOutcome.SUCCEEDED,
             {"table_id": TABLE, "regions": []},
         )
         assert history.catalog_version is None
@@ -279,7 +279,10 @@ def test_given_one_name_twice_when_created_at_once_then_exactly_one_exists() -> 
             finish(cluster, "create_table", NEW, {}), finish(cluster, "create_table", other, {})
         )
 
-        assert {first.outcome, second.outcome} == {Outcome.SUCCEEDED, Outcome.ROLLED_BACK}
+        assert {first.outcome, second.outcome} == {
+            ProcedureOutcome.SUCCEEDED,
+            ProcedureOutcome.ROLLED_BACK,
+        }
         agreement = history_of(cluster.kv._store.log_from(1))
         assert agreement.wrong == []
         assert list(agreement.family("__table_name")) == [("main", "public", "new")]
@@ -307,7 +310,7 @@ def test_given_a_taken_name_when_created_if_not_exists_then_the_table_that_is_th
             finish(cluster, "create_table", other, {}),
         )
 
-        assert (same.outcome, same.result) == (Outcome.SUCCEEDED, first.result)
+        assert (same.outcome, same.result) == (ProcedureOutcome.SUCCEEDED, first.result)
         assert same.catalog_version is None
         assert unlike.last.error is not None
         assert unlike.last.error.code == "schema-conflict"
@@ -330,7 +333,7 @@ def test_given_a_taken_schema_when_created_if_not_exists_then_the_schema_that_is
             cluster, "create_schema", again.model_copy(update={"info": options}), {}
         )
 
-        assert (same.outcome, same.result) == (Outcome.SUCCEEDED, first.result)
+        assert (same.outcome, same.result) == (ProcedureOutcome.SUCCEEDED, first.result)
         assert same.catalog_version is None
         assert unlike.last.error is not None
         assert unlike.last.error.code == "schema-conflict"

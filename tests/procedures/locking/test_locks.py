@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from keys.model.records import Lock, LockMode
 from procedures.kinds.registry import KINDS
-from procedures.locking.holding import Claim, LockTable, holders
+from procedures.locking.holding import LockClaim, LockTable, holders
 from procedures.locking.locks import distinct, exclusive, region_key, route_key, shared, table_key
 from tests.procedures.harness.scenarios import SCENARIOS
 
@@ -21,21 +21,21 @@ PLACEMENT = ("route", "region")
 
 
 @st.composite
-def claim_lists(draw: st.DrawFn) -> list[Claim]:
+def claim_lists(draw: st.DrawFn) -> list[LockClaim]:
     """Claims in order of submission; some are children of an earlier one. Whoever takes a region
     takes its route as well, as every kind does (docs/protocols.md P2)."""
-    found: list[Claim] = []
+    found: list[LockClaim] = []
     for number in range(draw(st.integers(0, 7))):
         wanted = draw(SETS)
         if "region:4294967296" in wanted:
             wanted.setdefault("route:1", shared)
         parent = draw(st.sampled_from([None, None, *(claim.procedure for claim in found)]))
         locks = tuple(make(key) for key, make in wanted.items())
-        found.append(Claim(f"p{number}", number, locks, parent))
+        found.append(LockClaim(f"p{number}", number, locks, parent))
     return found
 
 
-def conflict(one: Claim, other: Claim) -> bool:
+def conflict(one: LockClaim, other: LockClaim) -> bool:
     return any(
         a.key == b.key and LockMode.EXCLUSIVE in (a.mode, b.mode)
         for a in one.locks
@@ -43,7 +43,7 @@ def conflict(one: Claim, other: Claim) -> bool:
     )
 
 
-def elders(claim: Claim, claims: Sequence[Claim]) -> set[str]:
+def elders(claim: LockClaim, claims: Sequence[LockClaim]) -> set[str]:
     by_name = {one.procedure: one for one in claims}
     found: set[str] = set()
     while claim.parent is not None:
@@ -55,7 +55,7 @@ def elders(claim: Claim, claims: Sequence[Claim]) -> set[str]:
 @given(claim_lists())
 @pytest.mark.case("greptime 63")
 def test_given_any_records_then_two_holders_conflict_only_within_a_family(
-    claims: list[Claim],
+    claims: list[LockClaim],
 ) -> None:
     blocked = holders(claims)
 
@@ -68,7 +68,7 @@ def test_given_any_records_then_two_holders_conflict_only_within_a_family(
 
 @given(claim_lists().flatmap(lambda claims: st.tuples(st.just(claims), st.permutations(claims))))
 def test_given_the_same_records_in_any_order_then_the_same_holders(
-    both: tuple[list[Claim], list[Claim]],
+    both: tuple[list[LockClaim], list[LockClaim]],
 ) -> None:
     claims, shuffled = both
 
@@ -77,7 +77,7 @@ def test_given_the_same_records_in_any_order_then_the_same_holders(
 
 @given(claim_lists())
 def test_given_any_records_then_nobody_waits_for_a_younger_one_and_somebody_goes_on(
-    claims: list[Claim],
+    claims: list[LockClaim],
 ) -> None:
     blocked = holders(claims)
     age = {claim.procedure: claim.submission for claim in claims}
@@ -89,9 +89,9 @@ def test_given_any_records_then_nobody_waits_for_a_younger_one_and_somebody_goes
 @given(claim_lists())
 @pytest.mark.case("online 74")
 def test_given_strangers_when_one_waits_then_a_younger_one_does_not_overtake_it(
-    claims: list[Claim],
+    claims: list[LockClaim],
 ) -> None:
-    alone = [Claim(c.procedure, c.submission, c.locks) for c in claims]
+    alone = [LockClaim(c.procedure, c.submission, c.locks) for c in claims]
     blocked = holders(alone)
 
     for older, younger in combinations(alone, 2):
@@ -101,16 +101,16 @@ def test_given_strangers_when_one_waits_then_a_younger_one_does_not_overtake_it(
 
 @pytest.mark.case("greptime 49")
 def test_given_a_child_whose_parent_holds_its_lock_then_it_runs_under_it() -> None:
-    parent = Claim("p", 1, (exclusive("route:1"),))
-    child = Claim("c", 2, (shared("route:1"),), parent="p")
+    parent = LockClaim("p", 1, (exclusive("route:1"),))
+    child = LockClaim("c", 2, (shared("route:1"),), parent="p")
 
     assert holders([parent, child]) == {"p": (), "c": ()}
 
 
 def test_given_two_children_under_one_lock_then_they_exclude_each_other() -> None:
-    parent = Claim("p", 1, (exclusive("route:1"),))
-    first = Claim("a", 2, (exclusive("route:1"),), parent="p")
-    second = Claim("b", 3, (exclusive("route:1"),), parent="p")
+    parent = LockClaim("p", 1, (exclusive("route:1"),))
+    first = LockClaim("a", 2, (exclusive("route:1"),), parent="p")
+    second = LockClaim("b", 3, (exclusive("route:1"),), parent="p")
 
     blocked = holders([parent, first, second])
 
@@ -124,9 +124,9 @@ def test_given_a_stranger_that_waits_for_the_parent_then_the_child_does_not_queu
     """An undrop holds the route; a failover of the same region waits for it; then comes its
     child. Were the child to queue, nobody would ever go on."""
     region = region_key(str(7 << 32))
-    undrop = Claim("undrop", 1, (exclusive(route_key(7)),))
-    stranger = Claim("failover", 2, (shared(route_key(7)), exclusive(region)))
-    child = Claim("child", 3, (shared(route_key(7)), exclusive(region)), parent="undrop")
+    undrop = LockClaim("undrop", 1, (exclusive(route_key(7)),))
+    stranger = LockClaim("failover", 2, (shared(route_key(7)), exclusive(region)))
+    child = LockClaim("child", 3, (shared(route_key(7)), exclusive(region)), parent="undrop")
 
     blocked = holders([undrop, stranger, child])
 
@@ -135,18 +135,18 @@ def test_given_a_stranger_that_waits_for_the_parent_then_the_child_does_not_queu
 
 
 def test_given_a_parent_that_waits_then_its_child_waits_with_it() -> None:
-    first = Claim("x", 1, (exclusive("route:1"),))
-    parent = Claim("p", 2, (exclusive("route:1"),))
-    child = Claim("c", 3, (exclusive("route:1"),), parent="p")
+    first = LockClaim("x", 1, (exclusive("route:1"),))
+    parent = LockClaim("p", 2, (exclusive("route:1"),))
+    child = LockClaim("c", 3, (exclusive("route:1"),), parent="p")
 
     assert {block.by for block in holders([first, parent, child])["c"]} == {"p"}
 
 
 def test_given_a_record_that_turns_up_late_then_it_waits_for_what_runs_already() -> None:
     table = LockTable()
-    table.add(Claim("runs", 2, (exclusive("table:1"),)))
+    table.add(LockClaim("runs", 2, (exclusive("table:1"),)))
 
-    table.add(Claim("late", 1, (exclusive("table:1"),)))
+    table.add(LockClaim("late", 1, (exclusive("table:1"),)))
 
     assert not table.blocked("runs")
     assert [block.by for block in table.blocked("late")] == ["runs"]
@@ -159,8 +159,8 @@ DROP = (exclusive(table_key(7)), exclusive(route_key(7)))
 FAILOVER = (shared(route_key(7)), exclusive(region_key(str(7 << 32))))
 
 
-def claimed(table: LockTable, name: str, submission: int, *locks: Lock) -> Claim:
-    claim = Claim(name, submission, locks, overtakes=table.overtaken_by(locks, {}))
+def claimed(table: LockTable, name: str, submission: int, *locks: Lock) -> LockClaim:
+    claim = LockClaim(name, submission, locks, overtakes=table.overtaken_by(locks, {}))
     table.add(claim)
     return claim
 
@@ -231,12 +231,12 @@ def test_given_claims_that_come_and_go_then_who_holds_keeps_it_and_the_records_a
 
 @given(claim_lists(), SETS)
 def test_given_any_claims_when_a_new_one_asks_then_it_is_told_of_each_that_it_cannot_share_with(
-    claims: list[Claim], wanted: dict[str, Callable[[str], Lock]]
+    claims: list[LockClaim], wanted: dict[str, Callable[[str], Lock]]
 ) -> None:
     table = LockTable()
     for claim in claims:
         table.add(claim)
-    new = Claim("new", len(claims), tuple(make(key) for key, make in wanted.items()))
+    new = LockClaim("new", len(claims), tuple(make(key) for key, make in wanted.items()))
 
     told = table.conflicts(new.locks)
 
@@ -247,7 +247,7 @@ def test_given_any_claims_when_a_new_one_asks_then_it_is_told_of_each_that_it_ca
         (claim.procedure, lock.key)
         for claim in claims
         for lock in new.locks
-        if conflict(claim, Claim("one", 0, (lock,)))
+        if conflict(claim, LockClaim("one", 0, (lock,)))
     }
 
 
@@ -262,7 +262,7 @@ def test_given_1000_claims_when_they_end_one_by_one_then_each_change_looks_at_fe
     shared_by_all = (shared("catalog:main"), shared("schema:main.public"))
     for number in range(1_000):
         lock = exclusive(table_key(number // 4))
-        table.add(Claim(f"p{number}", number, (*shared_by_all, lock)))
+        table.add(LockClaim(f"p{number}", number, (*shared_by_all, lock)))
     for number in range(1_000):
         assert table.holds(f"p{number}")
         table.remove(f"p{number}")
@@ -281,7 +281,9 @@ def test_given_10000_waiters_on_one_key_when_holders_end_then_only_the_next_is_l
     """*cancelled*: of every four, so many of the middle of the line go first."""
     table = LockTable()
     for number in range(WAITERS):
-        table.add(Claim(f"p{number}", number, (shared("catalog:main"), exclusive(table_key(1)))))
+        table.add(
+            LockClaim(f"p{number}", number, (shared("catalog:main"), exclusive(table_key(1))))
+        )
     added = table.looks
     for number in range(1, WAITERS):
         if number % 4 < cancelled:
@@ -302,9 +304,9 @@ def test_given_10000_that_share_when_the_one_before_them_ends_then_they_are_foun
     None
 ):
     table = LockTable()
-    table.add(Claim("drop", 0, (exclusive("schema:main.public"),)))
+    table.add(LockClaim("drop", 0, (exclusive("schema:main.public"),)))
     for number in range(1, WAITERS):
-        table.add(Claim(f"p{number}", number, (shared("schema:main.public"),)))
+        table.add(LockClaim(f"p{number}", number, (shared("schema:main.public"),)))
     table.remove("drop")
 
     before, found = table.looks, 0
@@ -321,10 +323,10 @@ def test_given_10000_that_share_when_the_one_before_them_ends_then_they_are_foun
 def test_given_a_claim_that_lets_go_of_some_locks_then_it_keeps_its_place_on_the_others() -> None:
     """A poison lets go of the placement side: who waits for the schema side still waits."""
     table = LockTable()
-    drop = Claim("drop", 1, DROP)
+    drop = LockClaim("drop", 1, DROP)
     table.add(drop)
-    table.add(Claim("alter", 2, ALTER))
-    table.add(Claim("failover", 3, FAILOVER))
+    table.add(LockClaim("alter", 2, ALTER))
+    table.add(LockClaim("failover", 3, FAILOVER))
 
     table.replace(replace(drop, locks=ALTER))
     settle(table)
@@ -360,8 +362,8 @@ def test_given_changes_of_the_schema_side_alone_then_a_failover_never_waits_for_
     moves = [locks_of(name) for name in placed]
 
     for number, move in enumerate(moves):
-        claims = [Claim(f"s{n}", n, locks) for n, locks in enumerate(schema)]
-        failover = Claim("f", 100 + number, move)
+        claims = [LockClaim(f"s{n}", n, locks) for n, locks in enumerate(schema)]
+        failover = LockClaim("f", 100 + number, move)
         assert not holders([*claims, failover])["f"]
         assert all(lock.key.split(":")[0] in PLACEMENT for lock in move)
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from keys.commit.committer import StaleRead
 from keys.commit.txn import Stamp
-from keys.model.records import Phase, Submission
+from keys.model.records import ClientRequirements, ProcedurePhase
 from metasrv_base.errors import (
     Conflict,
     MetaError,
@@ -15,20 +15,20 @@ from metasrv_base.errors import (
     Unavailable,
     Unknown,
 )
-from procedures.engine import journal
+from procedures.engine import record_transitions
 from procedures.engine.retry import UNDO_MS, Tries, deadline_of, is_passing, pause_ms
 from procedures.kinds.registry import KINDS
-from procedures.machine import Lane
-from procedures.scheduling.admission import Candidate, Limits, WaitingRoom
+from procedures.machine import AdmissionLane
+from procedures.scheduling.admission import Limits, WaitingProcedure, WaitingRoom
 from tests.procedures.harness.scenarios import SCENARIOS
 
-LIMITS = Limits(running_max={Lane.DDL: 2, Lane.REPAIR: 1}, queue_max=4)
+LIMITS = Limits(running_max={AdmissionLane.DDL: 2, AdmissionLane.REPAIR: 1}, queue_max=4)
 CANDIDATES = st.lists(
     st.builds(
-        Candidate,
+        WaitingProcedure,
         procedure=st.uuids().map(str),
         submission=st.integers(0, 1000),
-        lane=st.sampled_from(Lane),
+        lane=st.sampled_from(AdmissionLane),
         only_waits=st.booleans(),
     ),
     unique_by=(lambda one: one.submission, lambda one: one.procedure),
@@ -37,7 +37,7 @@ CANDIDATES = st.lists(
 
 @given(CANDIDATES, st.data())
 def test_given_any_candidates_then_the_oldest_start_and_no_lane_runs_too_many(
-    candidates: list[Candidate], data: st.DataObject
+    candidates: list[WaitingProcedure], data: st.DataObject
 ) -> None:
     running = data.draw(st.lists(st.sampled_from(candidates), unique_by=id)) if candidates else []
     waiting = [one for one in candidates if one not in running]
@@ -64,11 +64,11 @@ def test_given_any_candidates_then_the_oldest_start_and_no_lane_runs_too_many(
 
 
 def test_given_a_full_ddl_lane_then_repair_starts_and_parents_that_wait_take_no_place() -> None:
-    ddl = [Candidate(f"d{n}", n, Lane.DDL, only_waits=False) for n in range(2)]
-    parent = Candidate("parent", 5, Lane.REPAIR, only_waits=True)
+    ddl = [WaitingProcedure(f"d{n}", n, AdmissionLane.DDL, only_waits=False) for n in range(2)]
+    parent = WaitingProcedure("parent", 5, AdmissionLane.REPAIR, only_waits=True)
     room = WaitingRoom()
-    room.enter(Candidate("child", 6, Lane.REPAIR, only_waits=False))
-    room.enter(Candidate("late", 7, Lane.DDL, only_waits=False))
+    room.enter(WaitingProcedure("child", 6, AdmissionLane.REPAIR, only_waits=False))
+    room.enter(WaitingProcedure("late", 7, AdmissionLane.DDL, only_waits=False))
 
     def anybody(procedure: str) -> bool:
         return True
@@ -92,13 +92,13 @@ def test_given_any_attempt_then_the_pause_is_bounded(attempt: int, noise: float)
 
 
 def test_given_the_point_of_no_return_then_from_there_on_there_is_no_deadline() -> None:
-    client = Submission(submitted_by="a", request_id="r", statement={})
+    client = ClientRequirements(submitted_by="a", request_id="r", statement={})
     stamp = Stamp(catalog_version=None, submission=1, at_ms=1_000)
     for scenario in SCENARIOS:
         kind = KINDS[scenario.kind]
-        record = journal.begin(kind, scenario.state, client, stamp)
+        record = record_transitions.begin(kind, scenario.state, client, stamp)
         past = record.model_copy(update={"trail": (kind.no_return,)})
-        back = record.model_copy(update={"phase": Phase.UNDO})
+        back = record.model_copy(update={"phase": ProcedurePhase.UNDO})
 
         assert deadline_of(kind, record) == 1_000 + kind.deadline_ms
         assert deadline_of(kind, past) is None

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from keys.model.records import Outcome, ProcedureHistory
+from keys.model.records import ProcedureHistory, ProcedureOutcome
 from metasrv_base.errors import Refused, Unavailable
-from procedures.engine.submit import Submission as Wish
+from procedures.engine.submit import SubmitRequest as Wish
 from procedures.engine.submit import Submitted
 from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.registry import KINDS
@@ -19,7 +19,7 @@ def test_given_a_submission_when_answered_then_it_is_in_the_store() -> None:
 
         assert at.cluster.living() == [submitted.procedure]
         at.let("a", "a again")
-        assert (await at.end("a")).outcome is Outcome.SUCCEEDED
+        assert (await at.end("a")).outcome is ProcedureOutcome.SUCCEEDED
 
     office(scenario)
 
@@ -76,7 +76,7 @@ def test_given_a_full_queue_then_429_but_a_known_key_is_answered_and_repair_runs
         assert again.procedure == at.names["a"]
         history = await at.cluster.leader.manager.wait(wish.procedure, deadline_ms=600_000)
         assert isinstance(history, ProcedureHistory)  # one place, a parent and two children
-        assert history.outcome is Outcome.SUCCEEDED
+        assert history.outcome is ProcedureOutcome.SUCCEEDED
 
     office(scenario, SMALL)
 
@@ -107,7 +107,7 @@ def test_given_a_full_queue_when_the_leader_dies_then_the_next_has_it_in_the_sam
             await at.submit("d")
         at.let("a", "a again", "b", "b again", "c", "c again")
         for name in ("a", "b", "c"):
-            assert (await at.end(name)).outcome is Outcome.SUCCEEDED
+            assert (await at.end(name)).outcome is ProcedureOutcome.SUCCEEDED
 
     office(scenario, SMALL)
 

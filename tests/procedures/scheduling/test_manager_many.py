@@ -8,18 +8,18 @@ from keys.commit.txn import Stamp
 from keys.model.records import ProcedureKey
 from keys.store.kv import Put, Request
 from keys.value import encode
-from procedures.engine import journal
-from procedures.engine.entry import Entry
+from procedures.engine import record_transitions
+from procedures.engine.active_procedure import ActiveProcedure
 from procedures.locking.holding import LockTable
-from procedures.machine import Lane
+from procedures.machine import AdmissionLane
 from procedures.scheduling import recovery
+from procedures.scheduling.active_procedures import LOOKS_AT_ONCE
 from procedures.scheduling.admission import Limits
-from procedures.scheduling.floor import LOOKS_AT_ONCE
 from tests.procedures.harness.gates import Gate
 from tests.procedures.harness.leader_office import OPERATOR, Office, office
 
 MANY = 1_000
-PLACES = Limits(running_max={Lane.DDL: 64, Lane.REPAIR: 8}, queue_max=MANY)
+PLACES = Limits(running_max={AdmissionLane.DDL: 64, AdmissionLane.REPAIR: 8}, queue_max=MANY)
 
 
 def test_given_1000_queued_when_the_leader_dies_then_few_reads_find_all_and_all_end() -> None:
@@ -49,7 +49,7 @@ def test_given_1000_queued_when_the_leader_dies_then_few_reads_find_all_and_all_
 
 
 QUEUE = 10_000
-WIDE = Limits(running_max={Lane.DDL: 64, Lane.REPAIR: 8}, queue_max=QUEUE)
+WIDE = Limits(running_max={AdmissionLane.DDL: 64, AdmissionLane.REPAIR: 8}, queue_max=QUEUE)
 
 
 async def store(at: Office, locks: Sequence[tuple[str, ...]]) -> None:
@@ -60,7 +60,7 @@ async def store(at: Office, locks: Sequence[tuple[str, ...]]) -> None:
         name, procedure = f"p{number}", at.cluster.ids.procedure_id()
         at.let(name, f"{name} again")
         state = Gate(name=name, locks=its)
-        record = journal.begin(gate, state, client, Stamp(None, 1_000 + number, now_ms))
+        record = record_transitions.begin(gate, state, client, Stamp(None, 1_000 + number, now_ms))
         record = record.model_copy(update={"deadline_at_ms": now_ms + 86_400_000})
         puts.append(Put(bytes(ProcedureKey(procedure)), encode(record)))
     for first in range(0, len(puts), 100):
@@ -76,7 +76,7 @@ class Pieces:
         self._at = at
         entries_of, look = recovery.entries_of, LockTable._look
 
-        def decoded(items: Sequence[object], kinds: object) -> list[Entry]:
+        def decoded(items: Sequence[object], kinds: object) -> list[ActiveProcedure]:
             self._did(len(items))
             return entries_of(items, kinds)  # type: ignore[arg-type]
 
@@ -115,7 +115,7 @@ def test_given_10000_records_when_a_term_begins_then_all_end_in_pieces_that_are_
             await at.cluster.clock.sleep_ms(10)
 
         assert len(living) == QUEUE
-        assert tasks <= (1 if on_one_table else WIDE.running_max[Lane.DDL])
+        assert tasks <= (1 if on_one_table else WIDE.running_max[AdmissionLane.DDL])
         assert at.cluster.living() == []
         assert at.gates.ran.count("p0") == at.gates.ran.count(f"p{QUEUE - 1}") == 1
         assert pieces.largest <= 2 * LOOKS_AT_ONCE

@@ -1,25 +1,25 @@
 """Histories in memory are bounded in number and in bytes."""
 
 from keys.model.records import (
-    Outcome,
-    Phase,
+    ClientRequirements,
     ProcedureHistory,
+    ProcedureOutcome,
+    ProcedurePhase,
     ProcedureRecord,
     Resource,
-    Submission,
 )
 from procedures.scheduling.recent import Recent
 
 
 def ended(statement_bytes: int = 0) -> ProcedureHistory:
-    client = Submission(
+    client = ClientRequirements(
         submitted_by="anna", request_id="r", statement={"body": "x" * statement_bytes}
     )
     last = ProcedureRecord(
         kind="create_table",
         kind_format=1,
         step="commit",
-        phase=Phase.FORWARD,
+        phase=ProcedurePhase.FORWARD,
         state={},
         submission=1,
         locks=(),
@@ -29,7 +29,11 @@ def ended(statement_bytes: int = 0) -> ProcedureHistory:
         deadline_at_ms=2,
     )
     return ProcedureHistory(
-        outcome=Outcome.SUCCEEDED, last=last, result={}, finished_at_ms=2, catalog_version=1
+        outcome=ProcedureOutcome.SUCCEEDED,
+        last=last,
+        result={},
+        finished_at_ms=2,
+        catalog_version=1,
     )
 
 

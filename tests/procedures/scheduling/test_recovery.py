@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from keys.commit.txn import Stamp, Txn
-from keys.model.records import Outcome, ProcedureHistory, ProcedureKey
-from keys.store.kv import Delete, Get, Kv, Page, Put, Request
+from keys.model.records import ProcedureHistory, ProcedureKey, ProcedureOutcome
+from keys.store.kv import Delete, Get, KeyPage, Kv, Put, Request
 from metasrv_base.errors import Conflict
-from procedures.engine import journal
+from procedures.engine import record_transitions
 from procedures.engine.control import Command, Control, State
 from procedures.scheduling.manager import AUDIT_MS, LOOK_MS
 from tests.crash.planted import Client
@@ -54,7 +54,9 @@ def record_of(at: Office, kind: str, **changes: object) -> dict[str, object]:
     stamp = Stamp(catalog_version=None, submission=2, at_ms=1)
     gate = at.cluster.kinds["gate"]
     state = Gate(name="x", locks=("table:1",))
-    record = journal.begin(gate, state, OPERATOR.model_copy(update={"idempotency": None}), stamp)
+    record = record_transitions.begin(
+        gate, state, OPERATOR.model_copy(update={"idempotency": None}), stamp
+    )
     return {**record.model_dump(mode="json"), "kind": kind, **changes}
 
 
@@ -134,7 +136,9 @@ async def store_beside(at: Office, name: str) -> str:
     key, gate = ProcedureKey(procedure), at.cluster.kinds["gate"]
     client = OPERATOR.model_copy(update={"idempotency": None})
     txn = Txn().expecting(key, 0)
-    txn = txn.put_stamped(key, lambda stamp: journal.begin(gate, Gate(name=name), client, stamp))
+    txn = txn.put_stamped(
+        key, lambda stamp: record_transitions.begin(gate, Gate(name=name), client, stamp)
+    )
     assert at.server.committer is not None
     await at.server.committer.commit(txn)
     return procedure
@@ -199,7 +203,7 @@ class Counted(Client):
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
-    ) -> Page:
+    ) -> KeyPage:
         if get.key.startswith(b"__procedure/"):
             self.ranges.append(get)
         return await super().range(
@@ -245,6 +249,6 @@ def test_given_a_step_with_a_mistake_of_ours_then_it_is_parked_and_a_cancel_undo
         await at.cancel("a")
 
         assert state is State.PARKED
-        assert (await at.end("a")).outcome is Outcome.CANCELLED
+        assert (await at.end("a")).outcome is ProcedureOutcome.CANCELLED
 
     office(scenario)

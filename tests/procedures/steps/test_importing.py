@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from keys.model.records import Outcome
+from keys.model.records import ProcedureOutcome
 from keys.store.kv import Compare
 from metasrv_base.errors import Conflict, Refused, Unavailable
-from metasrv_base.wire.node.jobs import LoadJob, LoadResult
+from metasrv_base.wire.node.jobs import LoadJob, LoadJobResult
 from procedures.engine.control import Control
 from procedures.kinds.tables.import_table import REFUSALS_MAX
 from procedures.ports import Progress
@@ -39,7 +39,7 @@ regions have looked at their files."""
 class HeldLoads(HeldJobs):
     asked: list[LoadJob] = field(default_factory=list)
 
-    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadJobResult:
         self.asked.append(job)
         progress(1, 2, "rows")
         await self.may_go_on.wait()
@@ -90,9 +90,9 @@ def test_given_an_import_on_its_way_when_cancelled_then_nothing_of_it_is_left(pl
 
         ended = await one.at.go_on()
 
-        assert ended.outcome is Outcome.CANCELLED
-        assert one.at.judge(Outcome.CANCELLED, never_imported) == []
-        assert one.at.judge(Outcome.CANCELLED, nothing_lies_about) == []
+        assert ended.outcome is ProcedureOutcome.CANCELLED
+        assert one.at.judge(ProcedureOutcome.CANCELLED, never_imported) == []
+        assert one.at.judge(ProcedureOutcome.CANCELLED, nothing_lies_about) == []
 
     importing(scenario)
 
@@ -105,8 +105,8 @@ def test_given_that_it_is_decided_when_cancelled_then_it_only_goes_forward() -> 
             await one.at.control(Control.CANCEL)
 
         assert refusal.value.code == "past-point-of-no-return"
-        assert (await one.at.go_on()).outcome is Outcome.SUCCEEDED
-        assert one.at.judge(Outcome.SUCCEEDED, imported) == []
+        assert (await one.at.go_on()).outcome is ProcedureOutcome.SUCCEEDED
+        assert one.at.judge(ProcedureOutcome.SUCCEEDED, imported) == []
 
     importing(scenario)
 
@@ -121,8 +121,8 @@ def test_given_another_leader_anywhere_when_it_goes_on_then_every_row_is_in_once
 
         ended = await one.at.go_on()
 
-        assert ended.outcome is Outcome.SUCCEEDED
-        assert one.at.judge(Outcome.SUCCEEDED, imported) == []
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
+        assert one.at.judge(ProcedureOutcome.SUCCEEDED, imported) == []
         assert len({job.attempt for job in one.loads.asked}) == len(one.loads.asked)
 
     importing(scenario)
@@ -138,8 +138,8 @@ def test_given_a_failover_when_regions_look_elsewhere_then_those_alone_are_writt
 
         ended = await one.at.go_on()
 
-        assert ended.outcome is Outcome.SUCCEEDED
-        assert one.at.judge(Outcome.SUCCEEDED, rows_are_in) == []
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
+        assert one.at.judge(ProcedureOutcome.SUCCEEDED, rows_are_in) == []
         assert [len(job.regions) for job in one.loads.asked] == [3, 2]
         first, again = one.loads.asked
         assert first.input_digest is None
@@ -156,8 +156,8 @@ def test_given_a_failover_while_the_job_writes_when_it_ends_then_every_row_is_in
         await one.hold("load")
         await one.at.fail_over()
 
-        assert (await one.at.go_on()).outcome is Outcome.SUCCEEDED
-        assert one.at.judge(Outcome.SUCCEEDED, rows_are_in) == []
+        assert (await one.at.go_on()).outcome is ProcedureOutcome.SUCCEEDED
+        assert one.at.judge(ProcedureOutcome.SUCCEEDED, rows_are_in) == []
 
     importing(scenario)
 
@@ -173,8 +173,8 @@ def test_given_some_regions_that_have_their_rows_when_another_moves_then_it_is_g
         assert one.at.entry().held.record.state["taken"] == [[2, 2]]
         await one.at.fail_over()
 
-        assert (await one.at.go_on()).outcome is Outcome.SUCCEEDED
-        assert one.at.judge(Outcome.SUCCEEDED, rows_are_in) == []
+        assert (await one.at.go_on()).outcome is ProcedureOutcome.SUCCEEDED
+        assert one.at.judge(ProcedureOutcome.SUCCEEDED, rows_are_in) == []
 
     importing(scenario)
 
@@ -187,7 +187,7 @@ def test_given_other_files_by_now_when_a_region_is_written_again_then_nothing_is
 
         ended = await one.at.go_on()
 
-        assert ended.outcome is Outcome.ROLLED_BACK
+        assert ended.outcome is ProcedureOutcome.ROLLED_BACK
         assert ended.last.error is not None
         assert ended.last.error.code == "invalid-request"
 
@@ -206,8 +206,8 @@ def test_given_other_files_when_it_is_decided_then_it_waits_until_they_are_back(
 
         one.at.cluster.plane.brought[PATH] = BROUGHT
 
-        assert (await one.at.go_on()).outcome is Outcome.SUCCEEDED
-        assert one.at.judge(Outcome.SUCCEEDED, rows_are_in) == []
+        assert (await one.at.go_on()).outcome is ProcedureOutcome.SUCCEEDED
+        assert one.at.judge(ProcedureOutcome.SUCCEEDED, rows_are_in) == []
 
     importing(scenario)
 
@@ -218,8 +218,8 @@ def test_given_files_that_are_gone_when_regions_look_then_they_are_written_again
         for folder in one.at.cluster.plane.storage.folders.values():
             folder.attempts.clear()
 
-        assert (await one.at.go_on()).outcome is Outcome.SUCCEEDED
-        assert one.at.judge(Outcome.SUCCEEDED, imported) == []
+        assert (await one.at.go_on()).outcome is ProcedureOutcome.SUCCEEDED
+        assert one.at.judge(ProcedureOutcome.SUCCEEDED, imported) == []
         assert len(one.loads.asked) == 2
 
     importing(scenario)
@@ -236,8 +236,8 @@ def test_given_regions_that_refuse_again_and_again_when_they_look_then_it_is_und
 
         ended = await one.at.go_on()
 
-        assert ended.outcome is Outcome.ROLLED_BACK
-        assert one.at.judge(Outcome.ROLLED_BACK, never_imported) == []
+        assert ended.outcome is ProcedureOutcome.ROLLED_BACK
+        assert one.at.judge(ProcedureOutcome.ROLLED_BACK, never_imported) == []
         assert len(one.loads.asked) == REFUSALS_MAX + 1
 
     importing(scenario)
@@ -255,8 +255,8 @@ def test_given_refusals_behind_the_decision_when_regions_take_it_at_last_then_it
 
         ended = await one.at.go_on()
 
-        assert ended.outcome is Outcome.SUCCEEDED
-        assert one.at.judge(Outcome.SUCCEEDED, imported) == []
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
+        assert one.at.judge(ProcedureOutcome.SUCCEEDED, imported) == []
 
     importing(scenario)
 
@@ -268,10 +268,10 @@ def test_given_keys_that_stand_twice_when_imported_then_they_are_named_and_nothi
 
         ended = await one.at.go_on()
 
-        assert ended.outcome is Outcome.ROLLED_BACK
+        assert ended.outcome is ProcedureOutcome.ROLLED_BACK
         assert ended.last.error is not None
         assert ended.last.error.facts["repeated"] == [{"id": 1}]
-        assert one.at.judge(Outcome.ROLLED_BACK, nothing_lies_about) == []
+        assert one.at.judge(ProcedureOutcome.ROLLED_BACK, nothing_lies_about) == []
 
     importing(scenario, with_repeated_keys)
 
@@ -282,7 +282,7 @@ def test_given_a_table_with_an_index_when_imported_then_it_is_refused_before_any
 
         ended = await one.at.go_on()
 
-        assert ended.outcome is Outcome.FAILED
+        assert ended.outcome is ProcedureOutcome.FAILED
         assert ended.last.error is not None
         assert ended.last.error.code == "invalid-schema-change"
         assert one.at.cluster.plane.told == []
@@ -303,7 +303,7 @@ def test_given_a_job_that_runs_when_throttled_then_it_is_told_and_so_is_the_next
         await one.at.settle()
 
         assert one.loads.asked[-1].rows_per_s == 500
-        assert (await one.at.go_on()).outcome is Outcome.SUCCEEDED
+        assert (await one.at.go_on()).outcome is ProcedureOutcome.SUCCEEDED
 
     importing(scenario)
 
@@ -320,7 +320,7 @@ def test_given_an_import_when_paused_and_resumed_then_it_comes_to_the_same_end(p
         assert one.at.entry().held.record.step == place
         await one.at.control(Control.RESUME)
 
-        assert (await one.at.go_on()).outcome is Outcome.SUCCEEDED
-        assert one.at.judge(Outcome.SUCCEEDED, imported) == []
+        assert (await one.at.go_on()).outcome is ProcedureOutcome.SUCCEEDED
+        assert one.at.judge(ProcedureOutcome.SUCCEEDED, imported) == []
 
     importing(scenario)

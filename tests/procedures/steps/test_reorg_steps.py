@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from keys.model.records import Outcome
+from keys.model.records import ProcedureOutcome
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Refused
 from procedures.elements.reorg_pace import HOLD_MS, ROWS_PER_S_MIN
@@ -38,8 +38,8 @@ def test_given_a_reorg_anywhere_when_cancelled_then_nothing_of_it_is_left(place:
         ended = await at.go_on()
 
         assert step == STEPS[place]
-        assert ended.outcome is Outcome.CANCELLED
-        assert at.judge(Outcome.CANCELLED, never_indexed_of_three) == []
+        assert ended.outcome is ProcedureOutcome.CANCELLED
+        assert at.judge(ProcedureOutcome.CANCELLED, never_indexed_of_three) == []
 
     filling(scenario)
 
@@ -59,8 +59,8 @@ def test_given_a_reorg_anywhere_when_paused_and_led_on_and_resumed_then_it_finis
         await at.control(Control.RESUME)
         ended = await at.go_on()
 
-        assert (paused, ended.outcome) == (State.PAUSED, Outcome.SUCCEEDED)
-        assert at.judge(Outcome.SUCCEEDED, is_public) == []
+        assert (paused, ended.outcome) == (State.PAUSED, ProcedureOutcome.SUCCEEDED)
+        assert at.judge(ProcedureOutcome.SUCCEEDED, is_public) == []
 
     filling(scenario)
 
@@ -76,8 +76,8 @@ def test_given_a_reorg_anywhere_when_its_regions_fail_over_then_each_row_has_its
         await at.fail_over()
         ended = await at.go_on()
 
-        assert ended.outcome is Outcome.SUCCEEDED
-        assert at.judge(Outcome.SUCCEEDED, is_public) == []
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
+        assert at.judge(ProcedureOutcome.SUCCEEDED, is_public) == []
 
     filling(scenario)
 
@@ -89,9 +89,9 @@ def test_given_jobs_that_fail_then_they_are_tried_again_under_other_names() -> N
 
         ended = await at.go_on()
 
-        assert ended.outcome is Outcome.SUCCEEDED
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
         assert at.jobs.began == 3 + 5
-        assert at.judge(Outcome.SUCCEEDED, is_public) == []
+        assert at.judge(ProcedureOutcome.SUCCEEDED, is_public) == []
 
     filling(scenario)
 
@@ -123,7 +123,7 @@ def test_given_rows_with_equal_values_when_a_unique_index_is_made_then_they_are_
         ended = await at.go_on()
 
         error = ended.last.error
-        assert ended.outcome is Outcome.ROLLED_BACK
+        assert ended.outcome is ProcedureOutcome.ROLLED_BACK
         assert error is not None
         assert (error.code, error.facts["index"], error.facts["total"]) == (
             "unique-violation",
@@ -131,7 +131,7 @@ def test_given_rows_with_equal_values_when_a_unique_index_is_made_then_they_are_
             1,
         )
         assert [one["rows"] for one in error.facts["duplicates"]] == [[{"id": 1}, {"id": 2}]]
-        assert at.judge(Outcome.ROLLED_BACK, never_indexed) == []
+        assert at.judge(ProcedureOutcome.ROLLED_BACK, never_indexed) == []
 
     filling(scenario, with_repeated_rows)
 
@@ -140,7 +140,7 @@ def test_given_an_index_left_not_valid_when_its_rows_are_mended_then_it_is_made_
     async def scenario(at: Filling) -> None:
         await at.submit(state=LENIENT)
         left = await at.go_on()
-        assert at.judge(Outcome.SUCCEEDED, index_left) == []
+        assert at.judge(ProcedureOutcome.SUCCEEDED, index_left) == []
 
         await at.submit("validate_index", VALIDATES)
         still = await at.go_on()
@@ -150,9 +150,12 @@ def test_given_an_index_left_not_valid_when_its_rows_are_mended_then_it_is_made_
 
         assert left.result is not None
         assert left.result["duplicates"] == 1
-        assert (still.outcome, mended.outcome) == (Outcome.ROLLED_BACK, Outcome.SUCCEEDED)
+        assert (still.outcome, mended.outcome) == (
+            ProcedureOutcome.ROLLED_BACK,
+            ProcedureOutcome.SUCCEEDED,
+        )
         assert [one.state for one in (await at.info()).indexes] == [ElementState.PUBLIC]
-        assert at.judge(Outcome.SUCCEEDED, is_public) == []
+        assert at.judge(ProcedureOutcome.SUCCEEDED, is_public) == []
 
     filling(scenario, with_repeated_rows)
 
@@ -173,7 +176,7 @@ def test_given_an_index_left_not_valid_when_its_drop_is_cancelled_then_it_is_not
         await at.control(Control.CANCEL)
         ended = await at.go_on()
 
-        assert ended.outcome is Outcome.CANCELLED
+        assert ended.outcome is ProcedureOutcome.CANCELLED
         states = [one.state for one in (await at.info()).indexes]
         assert states == [ElementState.WRITE_ONLY]
 
@@ -188,9 +191,9 @@ def test_given_regions_that_never_take_what_is_made_then_it_is_undone_in_the_end
         at.jobs.may_go_on.set()
         ended: Any = await at.cluster.leader.manager.wait(at.procedure, deadline_ms=600_000)
 
-        assert ended.outcome is Outcome.ROLLED_BACK, ended.last.error
+        assert ended.outcome is ProcedureOutcome.ROLLED_BACK, ended.last.error
         assert at.jobs.began == 3 * REFUSALS_MAX
-        assert at.judge(Outcome.ROLLED_BACK, never_indexed_of_three) == []
+        assert at.judge(ProcedureOutcome.ROLLED_BACK, never_indexed_of_three) == []
 
     filling(scenario)
 
@@ -205,7 +208,7 @@ def test_given_a_rate_when_a_reorg_begins_then_its_jobs_together_may_read_no_fas
         await at.cluster.clock.sleep_ms(4 * LOOK_MS)
 
         assert list(at.jobs.rates.values()) == [3_000] * 3
-        assert (await at.go_on()).outcome is Outcome.SUCCEEDED
+        assert (await at.go_on()).outcome is ProcedureOutcome.SUCCEEDED
 
     filling(scenario)
 
@@ -224,7 +227,7 @@ def test_given_a_reorg_that_reads_when_throttled_then_its_jobs_are_told_soon() -
 
         assert ({rate for _, rate in told}, len(told), limit) == ({3_000}, 3, 3_000)
         assert {rate for _, rate in at.jobs.throttled[3:]} == {None}
-        assert (await at.go_on()).outcome is Outcome.SUCCEEDED
+        assert (await at.go_on()).outcome is ProcedureOutcome.SUCCEEDED
 
     filling(scenario)
 
@@ -244,6 +247,6 @@ def test_given_statements_that_become_slow_when_a_reorg_reads_then_it_reads_more
         assert (fast, slow) == (None, ROWS_PER_S_MIN)
         assert at.jobs.throttled
         assert at.entry().live.pace.rows_per_s is None, "no rate of ours holds it back"
-        assert (await at.go_on()).outcome is Outcome.SUCCEEDED
+        assert (await at.go_on()).outcome is ProcedureOutcome.SUCCEEDED
 
     filling(scenario)

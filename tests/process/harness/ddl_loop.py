@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from metasrv.playground.plan import Settings
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv_base.errors import Unavailable
 from tests.process.harness.changed_table import (
@@ -207,7 +207,7 @@ def spec() -> Spec:
 
 
 async def changed_under_load(folder: Path, plan: Plan) -> Seen:
-    settings = Settings(
+    settings = PlaygroundOptions(
         folder / "playground", metasrvs=2, datanodes=2, frontends=3, metasrv_flags=plan.flags
     )
     limits = httpx.Limits(max_keepalive_connections=0)  # none is closed under a request

@@ -14,7 +14,7 @@ import pyarrow as pa
 from metasrv.sdk.client import AsyncClient
 from metasrv.sdk.rows.binding import Bound
 from metasrv_base.errors import MetaError
-from metasrv_base.rows.nodes import ARROW, Nodes
+from metasrv_base.rows.nodes import ARROW, NodePools
 from metasrv_base.rows.split import body_of
 from metasrv_base.schema.keybatch import encode_batch
 from metasrv_base.wire.node.batches import OP_PUT, BatchHeader, ChecksumRequest, ChecksumResult
@@ -201,7 +201,7 @@ async def _late_read(bound: Bound) -> object:
         schema_version=bound.layout.schema_version,
         epoch=bound.regions[0].epoch,
     )
-    nodes = Nodes()
+    nodes = NodePools()
     try:
         region = bound.regions[0]
         return await nodes.read(region, "checksum", wanted, PATIENT_MS, ChecksumResult)

@@ -18,7 +18,7 @@ import httpx
 from keys.store.etcd import EtcdKv
 from keys.store.kv import Watched
 from metasrv.host.toolchain import checkout, read_toolchain
-from metasrv.playground.plan import KEY_PREFIX, Settings
+from metasrv.playground.plan import KEY_PREFIX, PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv.sdk.client import AsyncClient
 from metasrv.sdk.connections import connect_async
@@ -256,7 +256,7 @@ async def running(
     etcd: Sequence[str] = (),
 ) -> AsyncIterator[Rig]:
     """*flags* of the metasrvs; default: QUICK. *etcd*: URLs of one that is there."""
-    settings = Settings(
+    settings = PlaygroundOptions(
         folder / "playground",
         metasrvs=metasrvs,
         datanodes=datanodes,

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dataplane.region.check.inspect import inspect
-from keys.model.cluster import Node
-from metasrv.check.facts import NodeReport, ServerReport
+from keys.model.cluster import NodeRecord
+from metasrv.check.check_input import NodeReport, ServerReport
 from metasrv_base.errors import MetaError, Unavailable
 from metasrv_base.wire.http.client import HttpClient
 from metasrv_base.wire.node.inspect import Inspection, InspectRequest
@@ -18,14 +18,14 @@ DEADLINE_MS = 5_000
 
 @dataclass(frozen=True)
 class SimEyes:
-    """Implements metasrv.check.look.Eyes."""
+    """Implements metasrv.check.collect.Inspector."""
 
     loop: SimLoop
     network: Network
     disks: Disks
     urls: tuple[str, ...]
 
-    async def report(self, node: Node) -> NodeReport:
+    async def report(self, node: NodeRecord) -> NodeReport:
         client = HttpClient([node.address], transport=Wire(self.network))
         try:
             answer = await client.request("GET", "/node/v1/regions", deadline_ms=DEADLINE_MS)
@@ -33,7 +33,7 @@ class SimEyes:
             raise Unavailable(what=node.node_id) from error
         return answer.body(NodeReport)
 
-    async def inspect(self, node: Node, request: InspectRequest) -> Inspection:
+    async def inspect(self, node: NodeRecord, request: InspectRequest) -> Inspection:
         return inspect(ProcessDisk(self.disks, self.loop, WORLD), node.root, request)
 
     async def servers(self) -> Mapping[str, ServerReport | str]:

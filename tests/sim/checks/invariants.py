@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from keys.model.records import ProcedureHistory, ProcedureHistoryKey
-from keys.store.kv import Answer, Request
+from keys.store.kv import Request, TxnAnswer
 from keys.store.memory import MemoryKv
 from keys.value import decode
 from tests.procedures.harness.agree import Agreement
@@ -33,7 +33,7 @@ class StoreGhost:
     """Up to which the keys have been judged."""
     _in_doubt: set[Request] = field(default_factory=set)
 
-    def applied(self, host: str, request: Request, answer: Answer) -> None:
+    def applied(self, host: str, request: Request, answer: TxnAnswer) -> None:
         """G18: who writes compares its seat, and it is the seat that stands."""
         if request.writes and not is_of_election(request):
             self._judge(host, request, answer)
@@ -43,7 +43,7 @@ class StoreGhost:
         if request.writes:
             self._in_doubt.add(request)
 
-    def _judge(self, host: str, request: Request, answer: Answer) -> None:
+    def _judge(self, host: str, request: Request, answer: TxnAnswer) -> None:
         fences = [one.mod_revision for one in request.compares if one.key == SEAT]
         held = self.kv._store.get(SEAT)
         is_deposed = held is None or fences != [held.mod_revision]

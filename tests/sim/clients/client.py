@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from metasrv.sdk.control.names import TableName
 from metasrv.sdk.control.operations import Failovers, Procedures
-from metasrv.sdk.control.service import Service
+from metasrv.sdk.control.service import ControlService
 from metasrv.sdk.control.tables import Tables
 from metasrv.sdk.rows.binding import Binding
 from metasrv.sdk.rows.frontends import Frontends
@@ -40,7 +40,7 @@ class Session:
         self.clock = SimClock(self.loop)
         self.http = HttpClient(self.metasrvs, transport=Wire(self.network))
         rng = SeededRng(self.random.getrandbits(32))
-        self.service = Service(self.http, rng, patience_ms=PATIENCE_MS)
+        self.service = ControlService(self.http, rng, patience_ms=PATIENCE_MS)
         self.tables = Tables(self.service)
         self.failovers = Failovers(self.service)
         self.procedures = Procedures(self.service)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from dataplane.frontend.service import Service
+from dataplane.frontend.service import FrontendService
 from metasrv_base.errors import MetaError, Unavailable, Unknown
 from tests.sim.clients.client import Session
 from tests.sim.cluster.frontends import Frontend
@@ -29,7 +29,7 @@ class Line:
     frontends: Sequence[Frontend]
 
     async def ask(
-        self, act: Callable[[Service], Awaitable[T]], patience_s: float = PATIENCE_S
+        self, act: Callable[[FrontendService], Awaitable[T]], patience_s: float = PATIENCE_S
     ) -> T:
         """Raises what the frontend says; Unknown: nobody knows whether it was done."""
         frontend = self.session.random.choice(self.frontends)
@@ -51,7 +51,7 @@ class Line:
     def _arrive(
         self,
         frontend: Frontend,
-        act: Callable[[Service], Awaitable[T]],
+        act: Callable[[FrontendService], Awaitable[T]],
         answer: "asyncio.Future[T]",
         fate: Fate,
     ) -> None:
@@ -63,7 +63,7 @@ class Line:
     async def _serve(
         self,
         frontend: Frontend,
-        act: Callable[[Service], Awaitable[T]],
+        act: Callable[[FrontendService], Awaitable[T]],
         answer: "asyncio.Future[T]",
         fate: Fate,
     ) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from dataplane.frontend.service import Service
+from dataplane.frontend.service import FrontendService
 from dataplane.frontend.statements.query import range_of
 from dataplane.frontend.statements.reads import PageOf
 from metasrv_base.errors import MetaError, Unknown
@@ -159,10 +159,10 @@ class Scanner:
 
     def _asks(
         self, scan: Scan, token: str | None, limit: int
-    ) -> Callable[[Service], Awaitable[PageOf]]:
+    ) -> Callable[[FrontendService], Awaitable[PageOf]]:
         names = ("main", "public", self.table.name)
 
-        async def act(service: Service) -> PageOf:
+        async def act(service: FrontendService) -> PageOf:
             if token is None:
                 opened, place = await service.scans.begin_index(
                     names,
@@ -175,7 +175,9 @@ class Scanner:
 
         return act
 
-    async def _page(self, line: Line, act: Callable[[Service], Awaitable[PageOf]]) -> PageOf | None:
+    async def _page(
+        self, line: Line, act: Callable[[FrontendService], Awaitable[PageOf]]
+    ) -> PageOf | None:
         """Asked for again while its answer is lost, as a token may be used twice."""
         session = self.session
         for _ in range(ASKED_MAX):

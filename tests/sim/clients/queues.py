@@ -6,8 +6,8 @@ from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keys.model.records import Outcome as Ended
 from keys.model.records import ProcedureHistory, ProcedureHistoryKey, ProcedureKey
+from keys.model.records import ProcedureOutcome as Ended
 from keys.model.tables import TableInfo, TableInfoKey
 from keys.value import decode
 from metasrv.sdk.control.operations import Cluster

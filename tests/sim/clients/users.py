@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dataplane.frontend.planning.given import Op
-from dataplane.frontend.service import Service
+from dataplane.frontend.planning.row_input import Op
+from dataplane.frontend.service import FrontendService
 from dataplane.frontend.statements.query import LIMIT, range_of
 from dataplane.frontend.statements.reads import PageOf
 from dataplane.frontend.statements.scans import Place
@@ -106,7 +106,7 @@ class User:
         statement = self.table.begin(op, rows, session.now)
         id, sent_ms = session.key().ljust(16, "-"), session.clock.wall_ms()
 
-        async def act(service: Service) -> object:
+        async def act(service: FrontendService) -> object:
             return await service.writes.rows(self.name, op, rows, id, sent_ms)
 
         for tried in range(TRIES_MAX):
@@ -156,7 +156,7 @@ class User:
     async def _read(self, key: int) -> None:
         began = self.session.now
 
-        async def act(service: Service) -> PageOf:
+        async def act(service: FrontendService) -> PageOf:
             return await service.reads.by_key(self.name, lambda layout: (key,))
 
         found = await read(self.line, act)
@@ -185,7 +185,7 @@ class User:
         await read_by_index(self.line, self.table, name, value)
 
 
-async def read(line: Line, act: Callable[[Service], Awaitable[PageOf]]) -> list[Row] | None:
+async def read(line: Line, act: Callable[[FrontendService], Awaitable[PageOf]]) -> list[Row] | None:
     """None: it could not be done."""
     try:
         page = await line.ask(act)
@@ -201,7 +201,7 @@ async def read_by_index(line: Line, table: Shaped, name: str, value: str | int) 
     index = table.indexes[name]
     names = ("main", "public", table.name)
 
-    async def act(service: Service) -> PageOf:
+    async def act(service: FrontendService) -> PageOf:
         opened, place = await service.scans.begin_index(
             names, name, lambda schema: range_of(schema.index(name), {"eq": [str(value)]})
         )
@@ -232,7 +232,7 @@ async def read_whole(line: Line, table: Shaped, *, must: bool) -> None:
     """Every row against the model. *must*: all is calm, and nothing excuses."""
     session, began = line.session, line.session.now
 
-    async def act(service: Service) -> PageOf:
+    async def act(service: FrontendService) -> PageOf:
         opened = await service.scans.begin_rows(("main", "public", table.name), None)
         return (await service.scans.page(opened, Place(), LIMIT))[0]
 

@@ -9,18 +9,18 @@ from itertools import count
 from dataplane.frontend.catalog.catalog import LiveCatalog
 from dataplane.frontend.catalog.feed import Feed, Servers
 from dataplane.frontend.http.app import build_app
-from dataplane.frontend.lease.holder import Holder, World
+from dataplane.frontend.lease.holder import HolderLoop, HolderPorts
 from dataplane.frontend.lease.latency import Latency
 from dataplane.frontend.lease.transactions import Transaction, Transactions
 from dataplane.frontend.main import OLD_SCANS_MS
-from dataplane.frontend.metasrv import HttpLeader
+from dataplane.frontend.metasrv import HttpHolderLeader
 from dataplane.frontend.metrics import FrontendMetrics
-from dataplane.frontend.service import Service
-from dataplane.frontend.statements.regions import Regions
+from dataplane.frontend.service import FrontendService
+from dataplane.frontend.statements.regions import RegionClient
 from dataplane.frontend.statements.statements import Statements
 from metasrv_base.clock import Clock
 from metasrv_base.errors import Conflict
-from metasrv_base.rows.nodes import Nodes
+from metasrv_base.rows.nodes import NodePools
 from metasrv_base.wire.http.client import HttpClient
 from tests.fakes.chance import SeededRng
 from tests.sim.cluster.net import Network, Wire
@@ -60,7 +60,7 @@ class Frontend:
     metasrvs: Sequence[str]
     node: str = ""
     """Of the loop; the process that was started last."""
-    service: Service | None = None
+    service: FrontendService | None = None
     transactions: Watched | None = None
     gave_up: bool = False
     """It ended by itself: its lease is over."""
@@ -109,11 +109,11 @@ class Frontend:
         )
         feed = Feed(catalog, Servers(self.metasrvs, transport=wire), self.clock, rng)
         latency = Latency()
-        world = World(HttpLeader(client), self.clock, feed.reload, feed.learn)
-        holder = Holder(self.name, self.url, catalog, transactions, latency, world)
-        regions = Regions(catalog, Nodes(wire), rng, holder.check_lease, self.name)
+        world = HolderPorts(HttpHolderLeader(client), self.clock, feed.reload, feed.learn)
+        holder = HolderLoop(self.name, self.url, catalog, transactions, latency, world)
+        regions = RegionClient(catalog, NodePools(wire), rng, holder.check_lease, self.name)
         statements = Statements(holder, catalog, transactions, self.clock, latency)
-        service = self.service = Service.of(statements, regions, FrontendMetrics())
+        service = self.service = FrontendService.of(statements, regions, FrontendMetrics())
         self.network.listen(self.url, self.node, build_app(service))
         async with asyncio.TaskGroup() as tasks:
             background = [feed.run(), holder.run(), self._end_old_scans(service)]
@@ -124,7 +124,7 @@ class Frontend:
         self.network.weather.sometimes["a frontend that stopped by its own clock"] += 1
         await holder.sign_off()
 
-    async def _end_old_scans(self, service: Service) -> None:
+    async def _end_old_scans(self, service: FrontendService) -> None:
         while True:
             await self.clock.sleep_ms(OLD_SCANS_MS)
             service.scans.end_old()

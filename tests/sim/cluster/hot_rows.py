@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from dataplane.frontend.planning.given import Op
-from dataplane.frontend.service import Service
+from dataplane.frontend.planning.row_input import Op
+from dataplane.frontend.service import FrontendService
 from dataplane.frontend.statements.reads import PageOf
 from keys.model.tables import TableInfo
 from metasrv.sdk.control.operations import Settings
@@ -107,7 +107,7 @@ class HotTable:
         return await self.session.procedures.get(last.id)
 
     async def rows(self) -> list[dict[str, Any]]:
-        async def act(service: Service) -> PageOf:
+        async def act(service: FrontendService) -> PageOf:
             return await service.reads.by_keys(NAME, lambda _: keys, keys=len(keys))
 
         keys = [(part, id) for part in range(REGIONS) for id in range(ROWS)]
@@ -130,7 +130,7 @@ class HotTable:
     async def _write(self, op: Op, rows: list[dict[str, Any]]) -> None:
         statement = self.session.key().ljust(16, "-")
 
-        async def act(service: Service) -> object:
+        async def act(service: FrontendService) -> object:
             return await service.writes.rows(NAME, op, rows, statement)
 
         await self.line.ask(act)

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from dataplane.pipelines.jobs.entry_files import rows_at_mark, write_entries
 from dataplane.pipelines.jobs.executor import Output, copy_file, read_input, write_range
-from dataplane.pipelines.jobs.plan import Family, MovePlan, plan_move
+from dataplane.pipelines.jobs.plan import MovePlan, RowFamily, plan_move
 from dataplane.region.check.row_checks import Judge, violations
 from dataplane.region.check.table_check import entry_faults, merged, row_faults
-from dataplane.region.compaction.kept_versions import KeptVersions
+from dataplane.region.compaction.version_retention import KeptVersions
 from dataplane.region.format.columns import KEY, VERSION, ColumnDef, columns_told, file_schema
 from dataplane.region.format.families import ENTRY_COLUMNS, ROWS
 from dataplane.region.format.key_range import KeyRange
@@ -30,7 +30,7 @@ from metasrv_base.wire.node.jobs import (
     CheckResult,
     Job,
     LoadJob,
-    LoadResult,
+    LoadJobResult,
     MoveJob,
     MoveResult,
     RowCheck,
@@ -157,7 +157,7 @@ class SimJobs:
             job_id=job.job_id, rows_in=rows.num_rows, entries=entries, faults=merged(parts)
         )
 
-    async def load(self, job: LoadJob, *, progress: Progress) -> LoadResult:
+    async def load(self, job: LoadJob, *, progress: Progress) -> LoadJobResult:
         raise AssertionError(f"no client here imports files: {job}")
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
@@ -179,7 +179,7 @@ class Target:
     output: Output
 
 
-def _rewrite(target: Target, family: Family, files: list[DataFile]) -> int:
+def _rewrite(target: Target, family: RowFamily, files: list[DataFile]) -> int:
     """Adds the file, if any row is to be kept; how many were read."""
     inputs = target.plan.rewrites
     try:

@@ -7,17 +7,17 @@ from itertools import count
 from typing import Any
 
 from dataplane.datanode.http.app import build_app
-from dataplane.datanode.membership.heartbeat import Heart, World
-from dataplane.datanode.membership.membership import Identity, Membership
-from dataplane.datanode.membership.metasrv import HttpLeader
+from dataplane.datanode.membership.heartbeat import HeartbeatLoop, HeartbeatPorts
+from dataplane.datanode.membership.membership import Membership, NodeIdentity
+from dataplane.datanode.membership.metasrv import HttpNodeLeader
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.orders.journal import open_journal
-from dataplane.datanode.orders.orders import OrderDesk
+from dataplane.datanode.orders.orders import OrderExecutor
 from dataplane.datanode.regions.leases import RegionLeases
-from dataplane.datanode.regions.regions import Regions
-from dataplane.datanode.regions.rows import RowDesk
+from dataplane.datanode.regions.regions import NodeRegionSet
+from dataplane.datanode.regions.rows import RowService
 from dataplane.datanode.regions.store import DiskStore
-from dataplane.datanode.service import Service
+from dataplane.datanode.service import DatanodeService
 from dataplane.datanode.upkeep.merging import Merging
 from dataplane.datanode.upkeep.upkeep import Upkeep
 from dataplane.region.files.block_cache import BlockCache
@@ -63,7 +63,7 @@ class Datanode:
     node: str = ""
     """Of the loop; the process that was started last."""
     disk: ProcessDisk | None = None
-    service: Service | None = None
+    service: DatanodeService | None = None
     gave_up: bool = False
     """It ended by itself, as a process does that may never serve again."""
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
@@ -110,7 +110,7 @@ class Datanode:
     async def _run(self, disk: ProcessDisk, incarnation: str) -> None:
         """As dataplane.datanode.main puts it together."""
         journal = await asyncio.to_thread(open_journal, disk, self.root, self.name)
-        identity = Identity(self.name, incarnation, self.url, f"zone-{self.name}", self.root)
+        identity = NodeIdentity(self.name, incarnation, self.url, f"zone-{self.name}", self.root)
         client = HttpClient(self.metasrvs, transport=Wire(self.network))
         leases = RegionLeases(incarnation)
         store = DiskStore(disk, self.clock, self.root, self.limits, BlockCache(1 << 20), ("/",))
@@ -119,14 +119,14 @@ class Datanode:
             def spawn(work: Coroutine[Any, Any, None]) -> object:
                 return tasks.create_task(work)
 
-            regions = Regions(store, leases, self.clock, spawn)
-            desk = OrderDesk(journal, regions)
+            regions = NodeRegionSet(store, leases, self.clock, spawn)
+            desk = OrderExecutor(journal, regions)
             membership = Membership(identity, journal.state.cluster_id)
-            world = World(HttpLeader(client), Machine(), self.clock, leases)
-            heart = Heart(membership, desk, journal, regions, world)
+            world = HeartbeatPorts(HttpNodeLeader(client), Machine(), self.clock, leases)
+            heart = HeartbeatLoop(membership, desk, journal, regions, world)
             metrics = NodeMetrics()
-            rows = RowDesk(regions)
-            self.service = Service(
+            rows = RowService(regions)
+            self.service = DatanodeService(
                 membership, desk, regions, rows, leases, self.clock, metrics, heart.execute
             )
             self.network.listen(self.url, self.node, build_app(self.service))

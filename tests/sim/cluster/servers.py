@@ -9,8 +9,8 @@ from pathlib import Path
 from keys.catalog.follower import Follower
 from keys.store.kv import Request
 from keys.store.memory import MemoryKv
-from metasrv.leadership.election import Identity
-from metasrv.leadership.leadership import World
+from metasrv.leadership.election import ServerIdentity
+from metasrv.leadership.leadership import ServerDeps
 from metasrv.program.config import ServerConfig
 from metasrv.program.version import VERSION
 from metasrv.server.app import build_app
@@ -92,10 +92,10 @@ class Metasrv:
         follower = Follower(store, clock, deadline_ms=config.store_deadline_ms)
         jobs = SimJobs(outside.disks, outside.loop, self.node, weather)
         ids, rng = SeededIds(clock, seed), SeededRng(seed)
-        world = World(config, store, clock, ids, rng, follower, jobs, transport=wire)
+        world = ServerDeps(config, store, clock, ids, rng, follower, jobs, transport=wire)
         state = self.state = ServerState.of(world, self.url)
         outside.network.listen(self.url, self.node, build_app(state, transport=wire))
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(follower.follow())
             tasks.create_task(follower.listen())
-            tasks.create_task(candidate(world, state, Identity(self.name, self.url, VERSION)))
+            tasks.create_task(candidate(world, state, ServerIdentity(self.name, self.url, VERSION)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from keys.model.cluster import CandidateKey, LeaderKey
-from keys.store.kv import OUT_OF_SPACE, Answer, Get, LeaseId, Page, Put, Request, Watched
+from keys.store.kv import OUT_OF_SPACE, Get, KeyPage, LeaseId, Put, Request, TxnAnswer, Watched
 from keys.store.memory import MemoryKv
 from metasrv_base.errors import MetaError, Unavailable, Unknown
 from tests.sim.cluster.message_fates import STORE, Fate, Weather
@@ -21,7 +21,7 @@ BREAKS = 0.01  # the chance of a watch to end with an event, while it storms
 class Ghost(Protocol):
     """Sees what is applied; the world's, not the server's."""
 
-    def applied(self, host: str, request: Request, answer: Answer) -> None: ...
+    def applied(self, host: str, request: Request, answer: TxnAnswer) -> None: ...
 
     def told_nothing(self, host: str, request: Request) -> None: ...
 
@@ -51,8 +51,8 @@ class FaultyStore:
     alter: Callable[[Request], Request] = field(default=lambda request: request)
     """A planted bug: what is sent instead."""
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
-        def work() -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
+        def work() -> TxnAnswer:
             answer = at_once(self.kv.txn(self.alter(request), deadline_ms=deadline_ms))
             self.ghost.applied(self.host, request, answer)
             return answer
@@ -69,8 +69,8 @@ class FaultyStore:
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
-    ) -> Page:
-        def work() -> Page:
+    ) -> KeyPage:
+        def work() -> KeyPage:
             return at_once(self.kv.range(get, deadline_ms=deadline_ms, revision=revision))
 
         return await self._call(work, deadline_ms)

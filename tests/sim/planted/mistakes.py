@@ -6,16 +6,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from dataplane.datanode.membership.heartbeat import Heart
-from dataplane.datanode.regions.regions import Regions
+from dataplane.datanode.membership.heartbeat import HeartbeatLoop
+from dataplane.datanode.regions.regions import NodeRegionSet
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryFile
 from dataplane.region.engine import region
 from dataplane.region.memory.statements import StatementMemory
 from keys.commit.batch import Batch
 from keys.commit.committer import Committer
-from keys.store.kv import Answer, Compare, Request
+from keys.store.kv import Compare, Request, TxnAnswer
 from keys.store.memory import MemoryKv
-from metasrv.nodes.leases import LeaseBook
+from metasrv.nodes.lease_table import LeaseTable
 from metasrv_base.clock import Clock
 from metasrv_base.errors import MetaError, Unavailable, Unknown
 from metasrv_base.wire.node.nodes import HeartbeatAnswer
@@ -62,7 +62,7 @@ def _held(where: object, name: str) -> object:
 class FenceByServer(MemoryKv):
     """Takes the seat for ours if our server sits there, whenever it won it."""
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         compares = tuple(
             Compare(one.key, self._same(one.key, one.mod_revision), one.end)
             for one in request.compares
@@ -84,7 +84,7 @@ def _server(value: bytes) -> str:
     return name
 
 
-async def _unknown_is_failed(self: Committer, batch: Batch) -> tuple[Answer, bool]:
+async def _unknown_is_failed(self: Committer, batch: Batch) -> tuple[TxnAnswer, bool]:
     """What nobody knows is told as not done."""
     try:
         answer = await self._kv.txn(batch.request, deadline_ms=self._deadline_ms)
@@ -93,10 +93,10 @@ async def _unknown_is_failed(self: Committer, batch: Batch) -> tuple[Answer, boo
     return answer, False
 
 
-_TAKE = Heart._take
+_TAKE = HeartbeatLoop._take
 
 
-async def _from_receipt(self: Heart, answer: HeartbeatAnswer, sent_ms: int) -> None:
+async def _from_receipt(self: HeartbeatLoop, answer: HeartbeatAnswer, sent_ms: int) -> None:
     """A node that counts its leases from when the answer came."""
     now = self._world.clock.mono_ms()
     self._world.leases._sent_ms[answer.sequence] = now
@@ -130,11 +130,11 @@ def _not_brought_down(self: MemoryDisk, path: str) -> None:
     """What another process wrote is sealed as it is read, on stable storage or not."""
 
 
-def _always_leased(self: Regions, region_id: int, epoch: int) -> bool:
+def _always_leased(self: NodeRegionSet, region_id: int, epoch: int) -> bool:
     return True
 
 
-def _no_grants(self: LeaseBook, node: str, region_ids: Iterable[str]) -> int:
+def _no_grants(self: LeaseTable, node: str, region_ids: Iterable[str]) -> int:
     """A leader that waits for nobody's lease."""
     return 0
 
@@ -148,17 +148,17 @@ BUGS: Mapping[str, Bugs] = {
     "not resumed": Bugs(patches=(NOT_RESUMED,)),
     "resumed without locks": Bugs(patches=(NOT_LOCKED_AGAIN,)),
     "lock released in finally": Bugs(patches=(RELEASED_IN_FINALLY,)),
-    "lease counted from receipt": Bugs(patches=((Heart, "_take", _from_receipt),)),
+    "lease counted from receipt": Bugs(patches=((HeartbeatLoop, "_take", _from_receipt),)),
     "no wait for leases": Bugs(
         patches=(
-            (LeaseBook, "free_at_ms", _no_grants),
-            (LeaseBook, "node_free_at_ms", lambda self, node: 0),
+            (LeaseTable, "free_at_ms", _no_grants),
+            (LeaseTable, "node_free_at_ms", lambda self, node: 0),
         )
     ),
     "no wait after an election": Bugs(
-        patches=((LeaseBook, "quiet_until_ms", property(lambda self: self.elected_at_ms)),)
+        patches=((LeaseTable, "quiet_until_ms", property(lambda self: self.elected_at_ms)),)
     ),
-    "lease not looked at": Bugs(patches=((Regions, "has_lease", _always_leased),)),
+    "lease not looked at": Bugs(patches=((NodeRegionSet, "has_lease", _always_leased),)),
     "look before the append": Bugs(patches=((region.Region, "_write", _looks_before),)),
     "statement done twice": Bugs(patches=((StatementMemory, "find", _nothing_remembered),)),
     "log not synced": Bugs(patches=((MemoryFile, "sync", _not_synced),)),

@@ -9,8 +9,8 @@ from dataplane.frontend.statements.scans import IndexScan, OpenScan, Place
 from dataplane.region.log.logged_group import LoggedGroup
 from dataplane.region.log.sealed_log import SealedLog
 from keys.store.kv import KeyValue
+from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Command
-from procedures.engine.entry import Entry
 from procedures.kinds.failover import failover_table
 from procedures.scheduling import intake
 from procedures.scheduling.manager import Manager
@@ -42,7 +42,7 @@ def _from_there(self: Scanning, token: str) -> tuple[OpenScan, Place]:
     return opened, opened.scan.start if isinstance(opened.scan, IndexScan) else place
 
 
-async def _told_at_once(self: Manager, entry: Entry, command: Command | None) -> Any:
+async def _told_at_once(self: Manager, entry: ActiveProcedure, command: Command | None) -> Any:
     """A control is answered when it is heard, not when it is stored."""
     if command is None:
         return await _POST(self, entry, command)

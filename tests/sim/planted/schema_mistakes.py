@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataplane.datanode.regions import rows
-from dataplane.frontend.lease.holder import Holder
+from dataplane.frontend.lease.holder import HolderLoop
 from dataplane.frontend.lease.lease import SchemaLease
 from dataplane.frontend.lease.transactions import Transaction, Transactions
 from dataplane.frontend.planning import entries
 from dataplane.frontend.planning.cases import Cases
-from dataplane.frontend.statements.writes import Writes
-from dataplane.frontend.statements.writing import Writing
+from dataplane.frontend.statements.write_api import WriteApi
+from dataplane.frontend.statements.write_executor import WriteExecutor
 from dataplane.log.records import HEADER_BYTES, header_of
 from dataplane.region.compaction import rewrite
 from dataplane.region.disk.disk import Disk
@@ -26,14 +26,14 @@ from dataplane.region.log.sealed_log import SealedLog, seal_segment
 from dataplane.region.manifests.manifest import SealedEntry
 from keys.commit import batch
 from keys.model.tables import TableInfo
-from metasrv.holders.book import HolderBook, HolderEntry, Wait
+from metasrv.holders.holder_registry import HolderEntry, HolderRegistry, Wait
 from metasrv_base.elements.graph import Act, Behaviour
 from metasrv_base.errors import Conflict
 from metasrv_base.rows.split import ABSENT
 from metasrv_base.wire.frontend.holders import Pin
 from procedures.engine import control
 from procedures.kinds.alter import index_kinds
-from procedures.steps import opening as orders
+from procedures.steps import region_orders as orders
 from procedures.steps import transitions
 from tests.crash.enumeration import Patch
 from tests.crash.planted import NO_DELETE_ONLY, NOT_DRAINED, NOT_TOLD
@@ -73,14 +73,14 @@ def _for_ever(self: SchemaLease, now_ms: int) -> bool:
     return self.deadline_ms is not None
 
 
-def _never_over(self: Holder) -> bool:
+def _never_over(self: HolderLoop) -> bool:
     return False
 
 
-_SENT = Writing._sent
+_SENT = WriteExecutor._sent
 
 
-async def _conflict_is_done(self: Writing, at: Any, batch: pa.RecordBatch, call: Any) -> Any:
+async def _conflict_is_done(self: WriteExecutor, at: Any, batch: pa.RecordBatch, call: Any) -> Any:
     """A statement whose rows were changed by another one meanwhile is told as done."""
     try:
         found = await _SENT(self, at, batch, call)
@@ -130,7 +130,7 @@ async def _told_late(at: Any, info: TableInfo, route: Any, *, before: Any = None
     return await _TELL(at, info.model_copy(update={"schema_floor": floor}), route, before=before)
 
 
-def _at_once(self: HolderBook, now_ms: int) -> int:
+def _at_once(self: HolderRegistry, now_ms: int) -> int:
     """A registration goes before the lease is over that was granted with it."""
     return now_ms
 
@@ -164,10 +164,10 @@ def _all_freed(removed: Sequence[tuple[bytes, bytes]], known: Any) -> Any:
         yield key, known[key].version if key in known else ABSENT
 
 
-_WISH = Writes._wish
+_WISH = WriteApi._wish
 
 
-def _let_go(self: Writes, transaction: Transaction, *asked: Any) -> Any:
+def _let_go(self: WriteApi, transaction: Transaction, *asked: Any) -> Any:
     """A holder that tells of transactions until their rows are sent, not until that is answered."""
     wish = _WISH(self, transaction, *asked)
     self.statements.transactions.end(transaction)
@@ -177,7 +177,7 @@ def _let_go(self: Writes, transaction: Transaction, *asked: Any) -> Any:
 _REFUSAL = control._refusal
 
 
-def _cancelled_late(facts: control.Facts, asked: control.Control) -> str | None:
+def _cancelled_late(facts: control.ControlInput, asked: control.Control) -> str | None:
     """What has been published is undone all the same."""
     return _REFUSAL(replace(facts, has_passed=False), asked)
 
@@ -202,12 +202,12 @@ PATCHES: dict[str, Iterable[Patch]] = {
     "pins not looked at": _patched((HolderEntry, "uses_below", _pins_not_looked_at)),
     "only pins looked at": _patched((HolderEntry, "uses_below", _only_pins_looked_at)),
     "schema lease without end": _patched(
-        (SchemaLease, "is_held", _for_ever), (Holder, "is_over", property(_never_over))
+        (SchemaLease, "is_held", _for_ever), (HolderLoop, "is_over", property(_never_over))
     ),
     "old entries stay": _patched((Cases, "where", _never(Act.REMOVE))),
     "no new entries": _patched((Cases, "where", _never(Act.PUT))),
     "uniqueness not looked at": _patched((Cases, "where", _never(Act.CHECK))),
-    "conflict told as done": _patched((Writing, "_sent", _conflict_is_done)),
+    "conflict told as done": _patched((WriteExecutor, "_sent", _conflict_is_done)),
     "origin default forgotten": _patched((conforming, "_default", _nulls)),
     "reorg skipped": _patched((index_kinds, "continue_reorg", _no_reorg)),
     "dead index not told": _patched((transitions, "dead_indexes", _none_dead)),
@@ -215,7 +215,7 @@ PATCHES: dict[str, Iterable[Patch]] = {
         *((module, "check_floor", _any_version) for module in (content, reading, group, rows))
     ),
     "publish before orders": _patched((transitions, "tell", _told_late)),
-    "registration ends early": _patched((HolderBook, "_free_at", _at_once)),
+    "registration ends early": _patched((HolderRegistry, "_free_at", _at_once)),
     "floor not in the open order": _patched(
         *(
             (orders, name, _without_floor(vars(orders)[name]))
@@ -227,7 +227,7 @@ PATCHES: dict[str, Iterable[Patch]] = {
         (rewrite, "_without_tombstones", _without_tombstones)
     ),
     "unique delete without a look": _patched((entries, "_freed", _all_freed)),
-    "pin let go in flight": _patched((Writes, "_wish", _let_go)),
+    "pin let go in flight": _patched((WriteApi, "_wish", _let_go)),
     "cancel after commit": _patched((control, "_refusal", _cancelled_late)),
     "absence taken for not done": _patched((batch, "_effect", _absent_is_not_done)),
     "replay past the seal": _patched((opening, "read_sealed", _beyond_the_seal)),

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from dataplane.datanode.membership.heartbeat import Heart, World
-from dataplane.datanode.membership.membership import Identity, Membership
+from dataplane.datanode.membership.heartbeat import HeartbeatLoop, HeartbeatPorts
+from dataplane.datanode.membership.membership import Membership, NodeIdentity
 from dataplane.datanode.orders.journal import NodeJournal, open_journal
-from dataplane.datanode.orders.orders import OrderDesk
+from dataplane.datanode.orders.orders import OrderExecutor
 from dataplane.datanode.regions.leases import RegionLeases
-from dataplane.datanode.regions.regions import Regions
+from dataplane.datanode.regions.regions import NodeRegionSet
 from dataplane.datanode.regions.store import DiskStore
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from metasrv_base.errors import Conflict, MetaError, NotFound, Refused, Unavailable
@@ -96,8 +96,8 @@ class Bench:
     journal: NodeJournal
     membership: Membership
     leases: RegionLeases
-    heart: Heart
-    regions: Regions
+    heart: HeartbeatLoop
+    regions: NodeRegionSet
 
     async def run(self) -> None:
         with pytest.raises(ScriptEnded):
@@ -119,10 +119,10 @@ def bench_of(
     journal = open_journal(disk, "/n", "dn-1")
     journal.state.cluster_id = cluster_id
     leases = RegionLeases("i1")
-    regions = Regions(DiskStore(disk, clock, "/n"), leases, clock, start_nothing)
-    membership = Membership(Identity("dn-1", "i1", "http://n", "z", "/n"), cluster_id)
-    world = World(leader, FakeMachine(), clock, leases)
-    heart = Heart(membership, OrderDesk(journal, regions), journal, regions, world)
+    regions = NodeRegionSet(DiskStore(disk, clock, "/n"), leases, clock, start_nothing)
+    membership = Membership(NodeIdentity("dn-1", "i1", "http://n", "z", "/n"), cluster_id)
+    world = HeartbeatPorts(leader, FakeMachine(), clock, leases)
+    heart = HeartbeatLoop(membership, OrderExecutor(journal, regions), journal, regions, world)
     return Bench(clock, leader, journal, membership, leases, heart, regions)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from dataplane.datanode.orders.orders import OrderDesk
+from dataplane.datanode.orders.orders import OrderExecutor
 from dataplane.region.disk.memory_disk import MemoryStore
 from metasrv_base.errors import MetaError
 from metasrv_base.wire.node.orders import Order
@@ -32,7 +32,7 @@ class FakeRegions:
         self.renewed.append(order.number)
 
 
-async def told_of_term(desk: OrderDesk, term: int = 1) -> OrderDesk:
+async def told_of_term(desk: OrderExecutor, term: int = 1) -> OrderExecutor:
     await desk.hear_term(term)
     return desk
 

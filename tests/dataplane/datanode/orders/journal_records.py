@@ -6,9 +6,9 @@ from dataplane.datanode.orders.journal_format import (
     Dropped,
     Executed,
     Joined,
-    Opened,
+    JournalError,
+    JournalOpened,
     Record,
-    StoredError,
     TermSeen,
 )
 
@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).parents[3] / "golden" / "node"
 V1 = GOLDEN / "journal.v1.txt"
 REGION = 1024 << 32
 RECORDS: list[Record] = [
-    Opened(node_id="dn-1"),
+    JournalOpened(node_id="dn-1"),
     Joined(cluster_id="c1"),
     TermSeen(term=7),
     Executed(region_id=str(REGION), term=7, number=1, op="schema", floor_version=5 << 20),
@@ -25,7 +25,7 @@ RECORDS: list[Record] = [
         term=7,
         number=2,
         op="open",
-        error=StoredError(code="stale-epoch", facts={"epoch": 3, "found": 2}),
+        error=JournalError(code="stale-epoch", facts={"epoch": 3, "found": 2}),
     ),
     Dropped(region_id=str(REGION + 2)),
 ]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dataplane.datanode.orders.journal_files import JournalFiles
 from dataplane.datanode.orders.journal_format import (
     Dropped,
-    Opened,
+    JournalOpened,
     Record,
     contents_of,
     decode,
@@ -20,14 +20,14 @@ from dataplane.datanode.orders.journal_format import (
 from dataplane.log.records import (
     HEADER_BYTES,
     RECORD_HEADER_BYTES,
-    Position,
+    LogPosition,
     RecordType,
     encode_record,
     salt_of,
     scan_records,
 )
 from dataplane.log.records import Record as Framed
-from dataplane.log.segment import Content, Segment, begin
+from dataplane.log.segment import Segment, SegmentRecords, begin
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from metasrv_base.errors import Corrupt
 from tests.dataplane.datanode.orders.journal_records import GOLDEN, RECORDS, REGION
@@ -118,7 +118,7 @@ def test_given_every_kind_of_record_when_written_then_as_in_the_golden_file() ->
     golden = GOLDEN / "journal.v2.bin"
 
     assert golden.read_bytes() == WHOLE.data
-    assert decode(golden.read_bytes(), 1, "journal-1") == (ALL, Position(1, len(ALL)))
+    assert decode(golden.read_bytes(), 1, "journal-1") == (ALL, LogPosition(1, len(ALL)))
 
 
 def test_given_a_bit_flipped_at_every_byte_then_all_is_there_or_it_is_corrupt() -> None:
@@ -195,7 +195,7 @@ def test_given_pages_of_the_newest_write_in_any_order_then_it_is_torn_and_not_co
 
 def test_given_a_beginning_of_which_any_page_is_lost_then_it_is_corrupt() -> None:
     """It was synced before the file had its name, though nothing is written behind it."""
-    whole = written([], [Opened(node_id="dn-1"), *drops(0, 100)])
+    whole = written([], [JournalOpened(node_id="dn-1"), *drops(0, 100)])
 
     for first in range(0, len(whole.data), PAGE):
         lost = whole.data[first : first + PAGE]
@@ -213,7 +213,7 @@ def test_given_another_file_of_the_journal_then_it_is_corrupt() -> None:
 @pytest.mark.parametrize("type_", [RecordType.GROUP, RecordType.FREEZE, 77])
 def test_given_a_record_of_a_type_that_is_not_known_then_reading_stops_loudly(type_: int) -> None:
     offset = len(WHOLE.data)
-    record = Framed(type_, Position(1, len(ALL) + 1), WHOLE.ends[-1], b"{}")
+    record = Framed(type_, LogPosition(1, len(ALL) + 1), WHOLE.ends[-1], b"{}")
 
     with pytest.raises(Corrupt) as told:
         read(WHOLE.data + encode_record(record, salt_of(header_of(1)), offset))
@@ -229,7 +229,7 @@ def test_given_a_record_that_is_left_out_then_the_next_one_does_not_follow() -> 
 @pytest.mark.parametrize("payload", [b'{"kind":"opened","format":2,"node_id":"dn-1"}', b"{}", b""])
 def test_given_a_record_of_the_future_then_corrupt(payload: bytes) -> None:
     with pytest.raises(Corrupt):
-        read(framed([Content(RecordType.NODE, Position(1, 1), payload)]))
+        read(framed([SegmentRecords(RecordType.NODE, LogPosition(1, 1), payload)]))
 
 
 @pytest.mark.parametrize("count", [0, 1])
@@ -238,7 +238,7 @@ def test_given_no_beginning_then_corrupt(count: int) -> None:
         read(framed(contents_of(RECORDS[1 : 1 + count], 1, 0)))
 
 
-def framed(contents: Sequence[Content]) -> bytes:
+def framed(contents: Sequence[SegmentRecords]) -> bytes:
     store = MemoryStore()
     segment: Segment = begin(MemoryDisk(store).create("/journal-1"), header_of(1))
     assert segment.length == HEADER_BYTES

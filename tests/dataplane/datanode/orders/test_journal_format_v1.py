@@ -2,7 +2,7 @@
 
 import pytest
 
-from dataplane.datanode.orders.journal_format import Executed, Opened, Record
+from dataplane.datanode.orders.journal_format import Executed, JournalOpened, Record
 from dataplane.datanode.orders.journal_format_v1 import decode, is_lines
 from metasrv_base.errors import Corrupt
 from tests.dataplane.datanode.orders.journal_records import GOLDEN, RECORDS, REGION, V1
@@ -55,7 +55,7 @@ def test_given_a_flipped_bit_when_decoded_then_the_records_before_it_or_corrupt(
 
 def test_given_a_record_of_the_future_when_decoded_then_corrupt() -> None:
     line = DATA[: ends()[0]].replace(b'"format":1', b'"format":2')
-    assert read(DATA[: ends()[0]]) == [Opened(node_id="dn-1")]
+    assert read(DATA[: ends()[0]]) == [JournalOpened(node_id="dn-1")]
 
     with pytest.raises(Corrupt):
         read(line)

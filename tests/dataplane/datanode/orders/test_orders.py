@@ -7,7 +7,7 @@ import pytest
 
 from dataplane.datanode.orders.journal import NodeJournal, open_journal
 from dataplane.datanode.orders.journal_format import Joined
-from dataplane.datanode.orders.orders import OrderDesk, waves
+from dataplane.datanode.orders.orders import OrderExecutor, waves
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from metasrv_base.errors import Conflict, MetaError, Unavailable
 from metasrv_base.wire.node.orders import CloseRegion, DropRegion, Order, OrderRequest
@@ -21,7 +21,7 @@ class Bench:
     store: MemoryStore
     journal: NodeJournal
     regions: FakeRegions
-    desk: OrderDesk
+    desk: OrderExecutor
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ async def bench() -> Bench:
     journal = open_journal(MemoryDisk(store), "/n", "dn-1")
     await journal.commit([Joined(cluster_id="c")])
     regions = FakeRegions(store)
-    return Bench(store, journal, regions, await told_of_term(OrderDesk(journal, regions)))
+    return Bench(store, journal, regions, await told_of_term(OrderExecutor(journal, regions)))
 
 
 def close(number: int, region: int = REGION) -> CloseRegion:
@@ -62,7 +62,7 @@ async def test_given_a_restart_when_an_order_is_repeated_then_the_stored_answer(
 
     bench.store.crash()
     regions = FakeRegions(bench.store)
-    desk = OrderDesk(open_journal(MemoryDisk(bench.store), "/n", "dn-1"), regions)
+    desk = OrderExecutor(open_journal(MemoryDisk(bench.store), "/n", "dn-1"), regions)
     again = await desk.execute(request(close(1)))
 
     assert again == first
@@ -160,7 +160,7 @@ async def test_given_many_orders_when_executed_then_two_syncs_at_most(bench: Ben
     journal = open_journal(disk, "/n", "dn-1")
     await journal.commit([Joined(cluster_id="c")])
 
-    desk = await told_of_term(OrderDesk(journal, bench.regions))
+    desk = await told_of_term(OrderExecutor(journal, bench.regions))
     syncs.clear()
     await desk.execute(request(*(close(1, REGION + place) for place in range(100))))
 
@@ -196,7 +196,7 @@ def test_given_a_number_beyond_64_bits_when_ordered_then_it_is_no_order(
 
 async def test_given_no_registration_when_ordered_then_not_ready() -> None:
     store = MemoryStore()
-    desk = OrderDesk(open_journal(MemoryDisk(store), "/n", "dn-1"), FakeRegions(store))
+    desk = OrderExecutor(open_journal(MemoryDisk(store), "/n", "dn-1"), FakeRegions(store))
 
     with pytest.raises(Unavailable):
         await desk.execute(request(close(1)))
@@ -208,7 +208,7 @@ def test_given_orders_when_cut_into_waves_then_one_per_region_in_each() -> None:
     assert [list(wave) for wave in waves(orders)] == [[0, 1], [2], [3]]
 
 
-async def refusal_of(desk: OrderDesk, late: OrderRequest) -> MetaError:
+async def refusal_of(desk: OrderExecutor, late: OrderRequest) -> MetaError:
     with pytest.raises(Conflict) as refused:
         await desk.execute(late)
     return refused.value

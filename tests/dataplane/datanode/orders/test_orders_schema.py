@@ -6,7 +6,7 @@ import pytest
 
 from dataplane.datanode.orders.journal import open_journal
 from dataplane.datanode.orders.journal_format import Joined
-from dataplane.datanode.orders.orders import OrderDesk
+from dataplane.datanode.orders.orders import OrderExecutor
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from metasrv_base.errors import Conflict, Refused, Unavailable
 from metasrv_base.wire.node.orders import (
@@ -106,12 +106,12 @@ async def test_given_a_schema_order_when_repeated_also_after_a_restart_then_the_
         cluster_id="c", node_id="dn-1", term=1, orders=[schema_order(bench, mark="reorg")]
     )
 
-    first = await (await told_of_term(OrderDesk(journal, bench.regions))).execute(told)
+    first = await (await told_of_term(OrderExecutor(journal, bench.regions))).execute(told)
     bench.owner.region.close_mark("reorg")
-    again = await (await told_of_term(OrderDesk(journal, bench.regions))).execute(told)
+    again = await (await told_of_term(OrderExecutor(journal, bench.regions))).execute(told)
     store.crash()
     journal = open_journal(MemoryDisk(store), "/n", "dn-1")
-    later = await (await told_of_term(OrderDesk(journal, bench.regions))).execute(told)
+    later = await (await told_of_term(OrderExecutor(journal, bench.regions))).execute(told)
 
     assert first.results[0].floor_version == bench.owner.region.stats().version
     assert first == again == later

@@ -10,7 +10,7 @@ import orjson
 from benchmarks.load import request_of
 from benchmarks.memory_load import key_of
 from dataplane.datanode.config import DatanodeConfig
-from dataplane.datanode.regions.scan_slots import Reader
+from dataplane.datanode.regions.scan_slots import ReaderKind
 from tests.node_conformance.node import ARROW, TABLE, Node
 
 
@@ -59,18 +59,18 @@ def stalled(node: Node, region: int, call: str, accept: str, **asked: object) ->
         yield connection.recv(64).split(b" ", 2)[1]
 
 
-READS: dict[Reader, tuple[str, str, dict[str, object]]] = {
-    Reader.STREAM: ("scan", ARROW, {}),
-    Reader.PAGE: ("scan", ARROW, {"bytes_max": 64 << 20}),
-    Reader.JSON: ("scan", JSON, {}),
-    Reader.KEYS: ("get", ARROW, {"keys": [key_of(at).hex() for at in range(ROWS)]}),
+READS: dict[ReaderKind, tuple[str, str, dict[str, object]]] = {
+    ReaderKind.STREAM: ("scan", ARROW, {}),
+    ReaderKind.PAGE: ("scan", ARROW, {"bytes_max": 64 << 20}),
+    ReaderKind.JSON: ("scan", JSON, {}),
+    ReaderKind.KEYS: ("get", ARROW, {"keys": [key_of(at).hex() for at in range(ROWS)]}),
 }
 
 
 """Of each kind, one that reads all rows."""
 
 
-def status(node: Node, region: int, kind: Reader) -> int:
+def status(node: Node, region: int, kind: ReaderKind) -> int:
     """Of a reader that receives all of it."""
     call, accept, asked = READS[kind]
     return node.post(region, call, accept, **asked).status_code

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from serving.begin import program
+from serving.launch import program
 
 START_S_MAX = 60
 

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 import pytest
 
 from benchmarks.memory_load import Shape, key_of
-from dataplane.datanode.regions.scan_slots import SLOTS, Reader
+from dataplane.datanode.regions.scan_slots import SLOTS, ReaderKind
 from tests.dataplane.datanode.conftest import StartNode
 from tests.dataplane.datanode.process.loads import READS, ROWS, stalled, status
 from tests.metasrv.playground.waiting import until
@@ -28,9 +28,9 @@ def filled(start_node: StartNode) -> tuple[Node, int]:
     return node, region
 
 
-@pytest.mark.parametrize("kind", [Reader.STREAM, Reader.KEYS])
+@pytest.mark.parametrize("kind", [ReaderKind.STREAM, ReaderKind.KEYS])
 def test_given_readers_that_receive_nothing_when_others_read_then_only_their_kind_waits_for_them(
-    filled: tuple[Node, int], kind: Reader
+    filled: tuple[Node, int], kind: ReaderKind
 ) -> None:
     node, region = filled
     call, accept, asked = READS[kind]
@@ -41,7 +41,7 @@ def test_given_readers_that_receive_nothing_when_others_read_then_only_their_kin
             statuses.append(readers.enter_context(stalled(node, region, call, accept, **asked)))
         assert statuses[-1] == b"503", "their slots and their memory are bounded"
         assert {
-            other: status(node, region, other) for other in set(Reader) - {kind}
-        } == dict.fromkeys(set(Reader) - {kind}, 200)
+            other: status(node, region, other) for other in set(ReaderKind) - {kind}
+        } == dict.fromkeys(set(ReaderKind) - {kind}, 200)
 
         until(lambda: status(node, region, kind) == 200, LIMIT_S)

@@ -20,12 +20,12 @@ import pyarrow as pa
 
 from dataplane.datanode.allocator import share_arenas
 from dataplane.datanode.regions.leases import RegionLeases
-from dataplane.datanode.regions.regions import Regions
-from dataplane.datanode.regions.rows import RowDesk
-from dataplane.datanode.regions.scan_slots import Reader
+from dataplane.datanode.regions.regions import NodeRegionSet
+from dataplane.datanode.regions.rows import RowService
+from dataplane.datanode.regions.scan_slots import ReaderKind
 from dataplane.datanode.regions.store import DiskStore
 from dataplane.region.disk.local_disk import LocalDisk
-from dataplane.region.engine.ingesting import entry_batch
+from dataplane.region.engine.file_ingest import entry_batch
 from dataplane.region.engine.region import Region
 from dataplane.region.files.block_cache import BlockCache
 from dataplane.region.place import RegionLimits
@@ -82,8 +82,8 @@ def key_of(number: int) -> bytes:
 
 @dataclass
 class Desk:
-    rows: RowDesk
-    regions: Regions
+    rows: RowService
+    regions: NodeRegionSet
     shape: Shape
     cache: BlockCache
     counted: int = 0
@@ -177,7 +177,7 @@ async def index(desk: Desk, region_id: int) -> None:
 
 async def as_json(desk: Desk, region_id: int) -> None:
     wanted = ScanRows(**head_of(region_id), limit=10_000)
-    with desk.rows.scanning(region_id, wanted, Reader.JSON) as held:
+    with desk.rows.scanning(region_id, wanted, ReaderKind.JSON) as held:
         found = await desk.rows.scan_json(region_id, wanted, held)
         assert found.model_dump_json().encode()
         desk.note()
@@ -223,7 +223,7 @@ async def desk_over(folder: str, shape: Shape) -> AsyncIterator[Desk]:
     cache = BlockCache(CACHE_BYTES)
     store = DiskStore(LocalDisk(), clock, folder, RegionLimits(), cache)
     async with asyncio.TaskGroup() as group:
-        regions = Regions(store, leases, clock, group.create_task)
+        regions = NodeRegionSet(store, leases, clock, group.create_task)
         for number, region_id in enumerate((REGION_ID, WARM), 1):
             create = CreateRegion(
                 number=number,
@@ -240,7 +240,7 @@ async def desk_over(folder: str, shape: Shape) -> AsyncIterator[Desk]:
             )
             await regions.carry_out(create)
             regions.renew_by(create)
-        yield Desk(RowDesk(regions, GIB, GIB), regions, shape, cache)
+        yield Desk(RowService(regions, GIB, GIB), regions, shape, cache)
         await regions.close_all()
 
 

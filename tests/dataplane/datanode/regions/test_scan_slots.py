@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dataplane.datanode.regions.scan_slots import SLOTS, Reader, ScanSlots
+from dataplane.datanode.regions.scan_slots import SLOTS, ReaderKind, ScanSlots
 from metasrv_base.errors import Unavailable
 from serving.timed_stream import TimedStream
 
@@ -18,7 +18,7 @@ async def test_given_a_reader_that_receives_nothing_when_sent_to_then_its_slot_i
 
     async def parts() -> AsyncGenerator[bytes]:
         try:
-            with slots.slot(Reader.STREAM):
+            with slots.slot(ReaderKind.STREAM):
                 for _ in range(10):
                     yield b"x"
         finally:
@@ -32,13 +32,13 @@ async def test_given_a_reader_that_receives_nothing_when_sent_to_then_its_slot_i
         await TimedStream(parts(), "text/plain", send_s=0.01).stream_response(send)
 
     assert ended == [True]
-    with slots.slot(Reader.STREAM):
+    with slots.slot(ReaderKind.STREAM):
         pass
 
 
-@pytest.mark.parametrize("kind", list(Reader))
+@pytest.mark.parametrize("kind", list(ReaderKind))
 def test_given_one_kind_of_reader_has_all_its_slots_when_another_comes_then_it_is_served(
-    kind: Reader,
+    kind: ReaderKind,
 ) -> None:
     slots = ScanSlots()
     held = [slots.slot(kind) for _ in range(SLOTS[kind])]
@@ -47,7 +47,7 @@ def test_given_one_kind_of_reader_has_all_its_slots_when_another_comes_then_it_i
 
     with pytest.raises(Unavailable, match="too many scans"), slots.slot(kind):
         pass
-    for other in set(Reader) - {kind}:
+    for other in set(ReaderKind) - {kind}:
         with slots.slot(other):
             pass
     held[0].__exit__(None, None, None)

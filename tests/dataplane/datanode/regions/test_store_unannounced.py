@@ -9,9 +9,9 @@ from dataplane.region.disk.local_disk import LocalDisk
 from dataplane.region.engine.region import Region
 from keys.model.tables import RegionRoute, TableRoute
 from metasrv_base.clock import SystemClock
-from procedures.kinds.failover.failover_plan import Wanted, reroute_plan
+from procedures.kinds.failover.failover_plan import DrainTarget, reroute_plan
 from procedures.ports import NodeView
-from procedures.steps.opening import create_order, open_order
+from procedures.steps.region_orders import create_order, open_order
 from tests.dataplane.region.rig import Contents, contents, write
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.tables import table_info, table_route
@@ -52,7 +52,7 @@ def moved(base: Path, region: RegionRoute, target: str) -> RegionRoute:
     """By the plan, when nobody but *target* is left."""
     route = TableRoute(table_id=TABLE, version=1, region_routes=(region,))
     nodes = [NodeView(target, "a", f"{base}/{target}", True, 0, 1 << 40)]
-    (plan,) = reroute_plan(route, nodes, Wanted("dn-1", (region.region_id,)))
+    (plan,) = reroute_plan(route, nodes, DrainTarget("dn-1", (region.region_id,)))
     return plan.region
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from dataplane.datanode.regions.leases import RegionLeases
 from dataplane.datanode.regions.region_owner import RegionOwner
-from dataplane.datanode.regions.regions import Regions
+from dataplane.datanode.regions.regions import NodeRegionSet
 from dataplane.datanode.regions.store import DiskStore
 from dataplane.datanode.upkeep.upkeep import Upkeep
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
@@ -31,7 +31,7 @@ FLUSH_AGE_MS = 5_000
 class Bench:
     store: MemoryStore
     clock: FakeClock
-    regions: Regions
+    regions: NodeRegionSet
     upkeep: Upkeep
 
     @property
@@ -56,7 +56,7 @@ async def bench() -> AsyncIterator[Bench]:
     limits = RegionLimits(flush_age_ms=FLUSH_AGE_MS)
     disk_store = DiskStore(MemoryDisk(store), clock, "/n", limits)
     async with asyncio.TaskGroup() as group:
-        regions = Regions(disk_store, leases, clock, group.create_task)
+        regions = NodeRegionSet(disk_store, leases, clock, group.create_task)
         create = CreateRegion(
             number=1,
             region_id=str(REGION_ID),

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from dataplane.datanode.membership.membership import Identity, Membership
+from dataplane.datanode.membership.membership import Membership, NodeIdentity
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.regions.leases import RegionLeases
-from dataplane.datanode.regions.regions import Regions
+from dataplane.datanode.regions.regions import NodeRegionSet
 from dataplane.datanode.regions.store import DiskStore
 from dataplane.datanode.upkeep.upkeep import LOG_IDLE_MS, Upkeep
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
@@ -30,14 +30,14 @@ __all__ = ["bench"]  # fixtures
 
 
 @pytest.fixture
-async def two() -> AsyncIterator[tuple[Regions, Upkeep, MemoryBudget]]:
+async def two() -> AsyncIterator[tuple[NodeRegionSet, Upkeep, MemoryBudget]]:
     """Two open regions that share a budget of a megabyte."""
     clock, budget = FakeClock(), MemoryBudget(1_000_000)
     leases = RegionLeases("i1")
     leases.sent(1, clock.mono_ms())
     disk_store = DiskStore(MemoryDisk(MemoryStore()), clock, "/n", budget=budget)
     async with asyncio.TaskGroup() as group:
-        regions = Regions(disk_store, leases, clock, group.create_task)
+        regions = NodeRegionSet(disk_store, leases, clock, group.create_task)
         for number in range(2):
             create = CreateRegion(
                 number=number + 1,
@@ -61,7 +61,7 @@ async def two() -> AsyncIterator[tuple[Regions, Upkeep, MemoryBudget]]:
 
 
 async def test_given_little_room_when_looked_after_then_the_largest_region_is_flushed(
-    two: tuple[Regions, Upkeep, MemoryBudget],
+    two: tuple[NodeRegionSet, Upkeep, MemoryBudget],
 ) -> None:
     regions, upkeep, budget = two
     large, small = [slot.owner for slot in regions]
@@ -78,7 +78,7 @@ async def test_given_little_room_when_looked_after_then_the_largest_region_is_fl
 
 
 async def test_given_no_room_when_written_then_it_is_refused_until_there_is(
-    two: tuple[Regions, Upkeep, MemoryBudget],
+    two: tuple[NodeRegionSet, Upkeep, MemoryBudget],
 ) -> None:
     regions, upkeep, budget = two
     owner = next(iter(regions)).owner
@@ -94,7 +94,7 @@ async def test_given_no_room_when_written_then_it_is_refused_until_there_is(
 
 
 async def test_given_too_many_files_to_merge_when_written_then_it_is_refused(
-    two: tuple[Regions, Upkeep, MemoryBudget], monkeypatch: pytest.MonkeyPatch
+    two: tuple[NodeRegionSet, Upkeep, MemoryBudget], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner = next(iter(two[0])).owner
     assert owner is not None
@@ -213,13 +213,13 @@ async def test_given_files_of_a_job_that_nobody_took_when_its_mark_is_closed_the
 
 
 async def test_given_statements_that_are_remembered_when_measured_then_their_bytes_are_told(
-    two: tuple[Regions, Upkeep, MemoryBudget],
+    two: tuple[NodeRegionSet, Upkeep, MemoryBudget],
 ) -> None:
     regions, _, budget = two
     for slot in regions:
         assert slot.owner is not None
         await slot.owner.write(header("s"), batch({b"a": (1, "x")}))
-    node = Membership(Identity("dn-1", "i1", "http://dn-1", "a", "/n"), cluster_id=None)
+    node = Membership(NodeIdentity("dn-1", "i1", "http://dn-1", "a", "/n"), cluster_id=None)
 
     told = NodeMetrics().text(regions, node).decode()
 

@@ -7,17 +7,17 @@ import httpx
 
 from dataplane.frontend.catalog.catalog import LiveCatalog
 from dataplane.frontend.catalog.feed import SILENT_MS, Feed, Servers
-from metasrv_base.wire.frontend.feed import Alive, Goaway, Snapshot, Update
+from metasrv_base.wire.frontend.feed import FeedAlive, Goaway, SnapshotLine, Update
 from tests.dataplane.frontend.catalog.feed_server import URLS, Lines, Script
 from tests.dataplane.frontend.tables import feed_table
 from tests.fakes.chance import SeededRng
 from tests.sim.loop import WORLD, SimClock, SimLoop, run
 
 HANGS = "it says no more"
-FIRST = Snapshot(version=1, tables=(feed_table(),), is_last=True)
+FIRST = SnapshotLine(version=1, tables=(feed_table(),), is_last=True)
 
 
-ALIVE = Alive(version=2, leader=None, is_stale=False)
+ALIVE = FeedAlive(version=2, leader=None, is_stale=False)
 
 
 def update(version: int) -> Update:
@@ -99,7 +99,7 @@ def test_given_a_server_that_does_not_hear_the_store_then_another_is_asked() -> 
 
 
 def test_given_a_gap_or_nonsense_then_it_is_not_passed_over() -> None:
-    for wrong in (update(3), Snapshot(version=0, tables=(), is_last=True)):
+    for wrong in (update(3), SnapshotLine(version=0, tables=(), is_last=True)):
         seen = play([FIRST, wrong], [update(2), HANGS])
 
         assert seen.version == 2
@@ -114,7 +114,7 @@ def test_given_half_a_snapshot_when_the_stream_ends_then_it_never_was() -> None:
 
 
 def test_given_a_reload_when_the_next_line_comes_then_a_snapshot_is_read_elsewhere() -> None:
-    ahead = Snapshot(version=5, tables=(feed_table(schema_version=5),), is_last=True)
+    ahead = SnapshotLine(version=5, tables=(feed_table(schema_version=5),), is_last=True)
     seen = play([FIRST, HANGS], [ahead, HANGS], wait_ms=SILENT_MS - 500, reload=True)
 
     assert seen.version == 5

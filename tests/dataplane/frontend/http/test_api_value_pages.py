@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from dataplane.frontend.http import api
-from dataplane.frontend.planning.given import Op
+from dataplane.frontend.planning.row_input import Op
 from dataplane.region.files import file_writer
 from dataplane.region.format.parts import PartSize
 from dataplane.region.reads import value_scan

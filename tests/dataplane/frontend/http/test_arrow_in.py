@@ -7,7 +7,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from dataplane.frontend.planning.given import Op
+from dataplane.frontend.planning.row_input import Op
 from metasrv_base.errors import Conflict, Refused
 from metasrv_base.rows.arrow_parts import ArrowParts
 from tests.dataplane.frontend.bench import Bench, running

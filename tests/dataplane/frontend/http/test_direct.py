@@ -11,7 +11,7 @@ import pytest
 
 from dataplane.frontend.http import direct
 from dataplane.frontend.http.app import build_app
-from dataplane.frontend.planning.given import Op
+from dataplane.frontend.planning.row_input import Op
 from dataplane.region.engine.region import Region
 from metasrv_base.rows.split import body_of
 from metasrv_base.wire.node.batches import BatchHeader

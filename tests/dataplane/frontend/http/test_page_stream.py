@@ -9,9 +9,9 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from dataplane.frontend.http.answers import Form
+from dataplane.frontend.http.answers import MediaType
 from dataplane.frontend.http.page_stream import PageStream, pages_after
-from dataplane.frontend.planning.given import Op
+from dataplane.frontend.planning.row_input import Op
 from dataplane.frontend.statements.scans import Place
 from tests.dataplane.frontend.bench import Bench, T, running
 from tests.dataplane.frontend.tables import A, B, feed_table
@@ -22,7 +22,7 @@ Send = Callable[[Any], Awaitable[None]]
 
 
 @asynccontextmanager
-async def streaming(bench: Bench, form: Form) -> AsyncIterator[PageStream]:
+async def streaming(bench: Bench, form: MediaType) -> AsyncIterator[PageStream]:
     """Forty-five rows in pages of ten, the first of them read."""
     rows = [{"id": one, "a": one, "b": "x"} for one in range(ROWS)]
     await bench.service.writes.rows(T, Op.INSERT, rows, "fill")
@@ -44,9 +44,9 @@ def asked(bench: Bench) -> asyncio.Semaphore:
     return count
 
 
-@pytest.mark.parametrize("form", [Form.ARROW, Form.LINES])
+@pytest.mark.parametrize("form", [MediaType.ARROW, MediaType.LINES])
 async def test_given_a_page_on_its_way_when_not_taken_yet_then_the_next_is_asked_for(
-    form: Form,
+    form: MediaType,
 ) -> None:
     async with running(feed_table(A, B, regions=1)) as bench, streaming(bench, form) as stream:
         count, bodies = asked(bench), list[bytes]()
@@ -60,7 +60,7 @@ async def test_given_a_page_on_its_way_when_not_taken_yet_then_the_next_is_asked
             await stream.stream_response(send)
 
     whole = b"".join(bodies)
-    if form is Form.ARROW:
+    if form is MediaType.ARROW:
         found = pa.ipc.open_stream(whole).read_all().column("id").to_pylist()
         assert sorted(found) == list(range(ROWS))
     else:
@@ -68,7 +68,10 @@ async def test_given_a_page_on_its_way_when_not_taken_yet_then_the_next_is_asked
 
 
 async def test_given_a_reader_that_takes_nothing_when_streamed_then_one_page_more_is_read() -> None:
-    async with running(feed_table(A, B, regions=1)) as bench, streaming(bench, Form.ARROW) as one:
+    async with (
+        running(feed_table(A, B, regions=1)) as bench,
+        streaming(bench, MediaType.ARROW) as one,
+    ):
         count, stuck = asked(bench), asyncio.Event()
 
         async def send(message: Any) -> None:

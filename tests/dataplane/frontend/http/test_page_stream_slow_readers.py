@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.load import request_of
 from dataplane.frontend.http.app import build_app
-from dataplane.frontend.planning.given import Op
+from dataplane.frontend.planning.row_input import Op
 from metasrv_base.concurrency.reservations import Reservations
 from serving.guard import Bounds
 from tests.dataplane.frontend.bench import T, running

@@ -8,11 +8,11 @@ from itertools import pairwise
 import pytest
 
 from dataplane.frontend.catalog.catalog import LiveCatalog
-from dataplane.frontend.lease.holder import Holder, World
+from dataplane.frontend.lease.holder import HolderLoop, HolderPorts
 from dataplane.frontend.lease.latency import Latency
 from dataplane.frontend.lease.transactions import Transactions
 from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable
-from metasrv_base.wire.frontend.feed import Snapshot, Update
+from metasrv_base.wire.frontend.feed import SnapshotLine, Update
 from tests.dataplane.frontend.leader import ACKNOWLEDGE_MS, LEASE_MS, FakeLeader
 from tests.dataplane.frontend.tables import TABLE_ID, feed_table
 from tests.sim.loop import WORLD, SimClock, SimLoop, run
@@ -26,7 +26,7 @@ class Scene:
     leader: FakeLeader
     catalog: LiveCatalog
     transactions: Transactions
-    holder: Holder
+    holder: HolderLoop
     task: "asyncio.Task[None]"
     feed: "Reloaded"
 
@@ -63,7 +63,7 @@ class Reloaded:
         if self.can:
             version = self.catalog.version or 0
             table = feed_table(schema_version=version)
-            self.catalog.take(Snapshot(version=version, tables=(table,), is_last=True))
+            self.catalog.take(SnapshotLine(version=version, tables=(table,), is_last=True))
 
 
 def play(scenario: Callable[[Scene], Awaitable[None]], *, has_catalog: bool = True) -> None:
@@ -73,10 +73,10 @@ def play(scenario: Callable[[Scene], Awaitable[None]], *, has_catalog: bool = Tr
         catalog = LiveCatalog(lambda: holder.tell())
         transactions = Transactions(lambda table, version: holder.freed(table, version))
         feed = Reloaded(catalog, clock, [])
-        world = World(leader, clock, feed.reload, lambda urls: None)
-        holder = Holder("fe-1", "http://127.0.0.1:2", catalog, transactions, Latency(), world)
+        world = HolderPorts(leader, clock, feed.reload, lambda urls: None)
+        holder = HolderLoop("fe-1", "http://127.0.0.1:2", catalog, transactions, Latency(), world)
         if has_catalog:
-            catalog.take(Snapshot(version=1, tables=(feed_table(),), is_last=True))
+            catalog.take(SnapshotLine(version=1, tables=(feed_table(),), is_last=True))
         task = loop.spawn(WORLD, holder.run())
         await clock.sleep_ms(1)
         await scenario(Scene(clock, leader, catalog, transactions, holder, task, feed))
@@ -104,10 +104,10 @@ def test_given_a_first_snapshot_that_takes_longer_than_a_lease_then_it_registers
     None
 ):
     async def scenario(at: Scene) -> None:
-        at.catalog.take(Snapshot(version=1, tables=(), is_last=False))
+        at.catalog.take(SnapshotLine(version=1, tables=(), is_last=False))
         await at.wait(4 * LEASE_MS)
         before = len(at.leader.registrations)
-        at.catalog.take(Snapshot(version=1, tables=(feed_table(),), is_last=True))
+        at.catalog.take(SnapshotLine(version=1, tables=(feed_table(),), is_last=True))
         await at.wait(LEASE_MS)
 
         assert (before, len(at.leader.registrations)) == (0, 1)

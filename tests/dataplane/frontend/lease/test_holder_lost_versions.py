@@ -8,10 +8,10 @@ import pytest
 
 from dataplane.frontend.catalog.catalog import LiveCatalog
 from dataplane.frontend.catalog.feed import Feed, Servers
-from dataplane.frontend.lease.holder import Holder, World
+from dataplane.frontend.lease.holder import HolderLoop, HolderPorts
 from dataplane.frontend.lease.latency import Latency
 from dataplane.frontend.lease.transactions import Transactions
-from metasrv_base.wire.frontend.feed import ALIVE_MS, Alive, Snapshot
+from metasrv_base.wire.frontend.feed import ALIVE_MS, FeedAlive, SnapshotLine
 from tests.dataplane.frontend.catalog.feed_server import URLS, Lines
 from tests.dataplane.frontend.leader import ACKNOWLEDGE_MS, LEASE_MS, FakeLeader
 from tests.dataplane.frontend.tables import feed_table
@@ -31,7 +31,7 @@ class Stuck(httpx.AsyncByteStream):
             yield line
         while True:
             await self.clock.sleep_ms(ALIVE_MS)
-            async for line in Lines([Alive(version=self.version, leader=None, is_stale=False)]):
+            async for line in Lines([FeedAlive(version=self.version, leader=None, is_stale=False)]):
                 yield line
 
 
@@ -47,8 +47,8 @@ class OneAfterTheOther(httpx.AsyncBaseTransport):
         return httpx.Response(200, stream=Stuck(self.clock, len(self.asked)))
 
 
-def snapshot(version: int) -> Snapshot:
-    return Snapshot(version=version, tables=(feed_table(schema_version=version),), is_last=True)
+def snapshot(version: int) -> SnapshotLine:
+    return SnapshotLine(version=version, tables=(feed_table(schema_version=version),), is_last=True)
 
 
 @pytest.mark.case("online 5")
@@ -58,8 +58,8 @@ def test_given_a_version_that_is_not_streamed_then_it_is_known_a_part_of_a_lease
         leader, servers = FakeLeader(clock), OneAfterTheOther(clock)
         catalog = LiveCatalog(lambda: holder.tell())
         feed = Feed(catalog, Servers(URLS, transport=servers), clock, SeededRng())
-        world = World(leader, clock, feed.reload, lambda urls: None)
-        holder = Holder("fe-1", "http://127.0.0.1:2", catalog, Transactions(), Latency(), world)
+        world = HolderPorts(leader, clock, feed.reload, lambda urls: None)
+        holder = HolderLoop("fe-1", "http://127.0.0.1:2", catalog, Transactions(), Latency(), world)
         tasks = [loop.spawn(WORLD, work) for work in (feed.run(), holder.run())]
         await clock.sleep_ms(ALIVE_MS // 2)
         holder.check()

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from dataplane.frontend.catalog.schema import Schema
-from dataplane.frontend.planning.entries import Entry
-from dataplane.frontend.planning.given import Op
+from dataplane.frontend.planning.entries import ReadEntry
+from dataplane.frontend.planning.row_input import Op
 from keys.model.tables import ConstraintKind, TableInfo
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Conflict, Refused
@@ -60,17 +60,17 @@ class MarkedRegion(ModelRegion):
             said = {name: value for name, value in change.items() if not name.startswith("_")}
             self.rows[key] = (self.version, said)
 
-    def snapshot(self, schema: Schema) -> dict[int, dict[bytes, Entry]]:
+    def snapshot(self, schema: Schema) -> dict[int, dict[bytes, ReadEntry]]:
         """What a backfill makes of the rows as they are: entries with their rows' versions."""
         return {
             index.id: {
-                entry: Entry(self.rows[row][0], row)
+                entry: ReadEntry(self.rows[row][0], row)
                 for entry, row in self.should_have(schema, index.id).items()
             }
             for index in schema.indexes
         }
 
-    def ingest(self, made: Mapping[int, Mapping[bytes, Entry]]) -> None:
+    def ingest(self, made: Mapping[int, Mapping[bytes, ReadEntry]]) -> None:
         """What is newer wins, a tombstone too."""
         for family, entries in made.items():
             held = self.entries.setdefault(family, {})
@@ -94,7 +94,7 @@ class Life:
     """By field; None: there is no row."""
     other: Mapping[str, Any] = field(default_factory=dict)
     """The row that nobody touches, by field."""
-    made: Mapping[int, Mapping[bytes, Entry]] = field(default_factory=dict)
+    made: Mapping[int, Mapping[bytes, ReadEntry]] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
     def copy(self) -> "Life":

@@ -6,11 +6,17 @@ from itertools import pairwise
 from typing import Any
 
 from dataplane.frontend.catalog.schema import Schema
-from keys.catalog.catalog import Table
+from keys.catalog.catalog import CatalogTable
 from keys.model.tables import TableInfo
 from metasrv.service.state.feed_lines import feed_table
 from metasrv_base.elements.states import ElementState
-from procedures.elements.moves import back, moved, over_brink, to_brink, to_end
+from procedures.elements.element_targets import (
+    back,
+    moved,
+    past_no_return,
+    to_end,
+    to_last_undoable,
+)
 from procedures.elements.shifts import shifts
 from procedures.kinds.alter.alter_operations import Operation, drafted, edited
 from tests.procedures.harness.tables import table_route
@@ -23,7 +29,7 @@ class Version:
 
     @classmethod
     def of(cls, info: TableInfo) -> "Version":
-        table = Table(info, table_route(info.table_id, ("dn-1",)), 1)
+        table = CatalogTable(info, table_route(info.table_id, ("dn-1",)), 1)
         return cls(info, Schema.of(feed_table(table)))
 
     @property
@@ -57,7 +63,7 @@ def whole_way(info: TableInfo, operations: tuple[Operation, ...]) -> list[Stage]
     """Every version that a change publishes, to its end."""
     draft, way = drafted(info, operations), _to_brink(info, operations)
     brink = len(way) - 1
-    way.append(edited(moved(way[-1], draft.moves, over_brink), operations))
+    way.append(edited(moved(way[-1], draft.moves, past_no_return), operations))
     way += _on(way[-1], lambda one: moved(one, draft.moves, to_end))
     return list(_stages(way, brink))
 
@@ -74,7 +80,7 @@ def cancelled_way(info: TableInfo, operations: tuple[Operation, ...]) -> list[St
 
 
 def _to_brink(info: TableInfo, operations: tuple[Operation, ...]) -> list[TableInfo]:
-    draft, to = drafted(info, operations), to_brink
+    draft, to = drafted(info, operations), to_last_undoable
     first = moved(draft.entered, draft.moves, to)
     return [info, first, *_on(first, lambda one: moved(one, draft.moves, to))]
 

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from dataplane.frontend.catalog.schema import Schema
-from dataplane.frontend.planning.entries import Entry
-from dataplane.frontend.planning.given import Op, from_rows
-from dataplane.frontend.planning.planning import Known, Statement, reads_rows
+from dataplane.frontend.planning.entries import ReadEntry
+from dataplane.frontend.planning.planning import Known, RegionStatement, reads_rows
+from dataplane.frontend.planning.row_input import Op, from_rows
 from metasrv_base.errors import Conflict
 from metasrv_base.rows.split import ABSENT
 from metasrv_base.schema.entrycodec import encode_entry
@@ -23,13 +23,13 @@ class ModelRegion:
     """`rows`: key -> (version, values by field). `entries`: family -> key -> Entry."""
 
     rows: dict[bytes, tuple[int, dict[str, Any]]] = field(default_factory=dict)
-    entries: dict[int, dict[bytes, Entry]] = field(default_factory=dict)
+    entries: dict[int, dict[bytes, ReadEntry]] = field(default_factory=dict)
     version: int = 0
 
     def run(self, schema: Schema, op: Op, rows: Sequence[Values], *, careful: bool = False) -> None:
         """One statement, as a frontend runs it. Raises what the planner or the region says."""
         given = from_rows(schema.layout, rows, op)
-        statement = Statement(schema, op, given)
+        statement = RegionStatement(schema, op, given)
         found = None
         if careful or reads_rows(schema, op):
             found = self.read(schema, given.keys.to_pylist())
@@ -101,7 +101,7 @@ class ModelRegion:
             held = self.entries.setdefault(family, {})
             held.pop(key, None)
             if not gone:
-                held[key] = Entry(self.version, change["_row"])
+                held[key] = ReadEntry(self.version, change["_row"])
             return
         self.rows.pop(key, None)
         if not gone:

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from dataplane.frontend.planning.entries import Entry
+from dataplane.frontend.planning.entries import ReadEntry
 from keys.model.tables import Column, ConstraintKind, Index, TableInfo
 from procedures.kinds.alter.alter_operations import (
-    AddColumn,
+    AddColumnOperation,
     AddIndex,
-    DropColumn,
+    DropColumnOperation,
     DropIndex,
     Operation,
 )
 from procedures.kinds.alter.constraint_operations import (
     AddCheck,
-    DropConstraint,
+    DropConstraintOperation,
     DropNotNull,
     SetNotNull,
 )
@@ -55,8 +55,8 @@ def required_a() -> TableInfo:
     return BARE.model_copy(update={"columns": (_ID, required, _B)})
 
 
-COMES = AddColumn(name="c", type="int64", nullable=True)
-SEATS = AddColumn(name="c", type="int64", nullable=False, default=100)
+COMES = AddColumnOperation(name="c", type="int64", nullable=True)
+SEATS = AddColumnOperation(name="c", type="int64", nullable=False, default=100)
 KINDS: Mapping[str, tuple[TableInfo, tuple[Operation, ...]]] = {
     "create index": (BARE, (AddIndex(name="by_a", columns=("a",), unique=False),)),
     "create unique index": (BARE, (AddIndex(name="by_a", columns=("a",), unique=True),)),
@@ -65,21 +65,21 @@ KINDS: Mapping[str, tuple[TableInfo, tuple[Operation, ...]]] = {
     "add column": (BARE, (COMES,)),
     "add required column": (BARE, (SEATS,)),
     "add column with a default": (BARE, (COMES.model_copy(update={"default": 100}),)),
-    "drop column": (WIDE, (DropColumn(name="c"),)),
+    "drop column": (WIDE, (DropColumnOperation(name="c"),)),
     "drop column with a default": (
         with_c(default=100, origin_default=100),
-        (DropColumn(name="c"),),
+        (DropColumnOperation(name="c"),),
     ),
-    "drop required column": (with_c(nullable=False), (DropColumn(name="c"),)),
+    "drop required column": (with_c(nullable=False), (DropColumnOperation(name="c"),)),
     "set not null": (BARE, (SetNotNull(name="a"),)),
     "drop not null": (required_a(), (DropNotNull(name="a"),)),
     "add check": (BARE, (AddCheck(name="positive", expression="a > 0"),)),
-    "drop check": (checked(), (DropConstraint(name="positive"),)),
+    "drop check": (checked(), (DropConstraintOperation(name="positive"),)),
     "several at once": (
         with_c(nullable=False),
         (
-            DropColumn(name="c"),
-            AddColumn(name="d", type="int64", default=100),
+            DropColumnOperation(name="c"),
+            AddColumnOperation(name="d", type="int64", default=100),
             SetNotNull(name="a"),
         ),
     ),
@@ -89,8 +89,8 @@ KINDS: Mapping[str, tuple[TableInfo, tuple[Operation, ...]]] = {
 def changes_of(info: TableInfo, operations: tuple[Operation, ...]) -> Mapping[str, Act]:
     """What a check forbids is asked of checks; a change of the column that moves, of columns."""
     nulls = any(isinstance(one, SetNotNull | DropNotNull) for one in operations)
-    checks = any(isinstance(one, AddCheck | DropConstraint) for one in operations)
-    columns = any(isinstance(one, AddColumn | DropColumn) for one in operations)
+    checks = any(isinstance(one, AddCheck | DropConstraintOperation) for one in operations)
+    columns = any(isinstance(one, AddColumnOperation | DropColumnOperation) for one in operations)
     wanted = {
         "changed and changed back": bool(info.indexes) or not (nulls or checks or columns),
         "set to null": nulls,
@@ -125,7 +125,7 @@ def without(stages: Sequence[Stage], number: int) -> list[Stage]:
     return [*met[: number - 1], *met[number:]]
 
 
-def blind(region: MarkedRegion, made: Mapping[int, Mapping[bytes, Entry]]) -> None:
+def blind(region: MarkedRegion, made: Mapping[int, Mapping[bytes, ReadEntry]]) -> None:
     """A backfill that writes whatever it has read."""
     for family, entries in made.items():
         region.entries.setdefault(family, {}).update(entries)

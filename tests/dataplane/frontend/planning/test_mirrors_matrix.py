@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from dataplane.frontend.planning.given import Op
+from dataplane.frontend.planning.row_input import Op
 from metasrv_base.elements.graph import Act, Behaviour
 from metasrv_base.elements.graphs import CHANGED_COLUMN, REPLACED_COLUMN
 from tests.dataplane.frontend.planning.type_changes import ConvertingRegion, Life, TypeChange, cells

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataplane.frontend.catalog.schema import Schema
-from dataplane.frontend.planning.given import Op
+from dataplane.frontend.planning.row_input import Op
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Conflict, Refused
 from tests.dataplane.frontend.planning.model import ModelRegion

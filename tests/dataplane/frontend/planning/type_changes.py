@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from dataplane.frontend.catalog.schema import Schema
-from dataplane.frontend.planning.given import Op
+from dataplane.frontend.planning.row_input import Op
 from keys.model.tables import Column, TableInfo
 from metasrv_base.errors import Conflict, Refused
 from metasrv_base.schema.conversion import conversion_of
 from metasrv_base.schema.types import parse_type
-from procedures.kinds.alter.type_operations import AlterType
+from procedures.kinds.alter.type_operations import AlterTypeOperation
 from tests.dataplane.frontend.planning.dml_matrix import MarkedRegion
 from tests.dataplane.frontend.planning.dml_ways import WAYS, Stage, Version
 from tests.procedures.harness.tables import table_info
@@ -44,7 +44,7 @@ class TypeChange:
         other = Column(id=3, name="b", type="string", nullable=True)
         bare = table_info(1024, "t", 1)
         info = bare.model_copy(update={"columns": (key, column, other), "next_column_id": 4})
-        return WAYS[way](info, (AlterType(name="a", type=self.new),))
+        return WAYS[way](info, (AlterTypeOperation(name="a", type=self.new),))
 
     def given_at(self, version: Version, place: int) -> Iterator[Said | None]:
         """What its users can say, one of the values that both types have; None: nothing."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dataplane.frontend.planning.given import Op
+from dataplane.frontend.planning.row_input import Op
 from dataplane.frontend.statements.query import key_of, range_of
 from dataplane.frontend.statements.reads import PageOf
 from dataplane.frontend.statements.scans import Place

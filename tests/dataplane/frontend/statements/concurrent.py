@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from dataplane.frontend.planning.given import Op
+from dataplane.frontend.planning.row_input import Op
 from dataplane.frontend.statements import statements
 from tests.dataplane.frontend.bench import Bench
 from tests.dataplane.frontend.statements.calls import (

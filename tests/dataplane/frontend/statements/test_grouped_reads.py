@@ -6,7 +6,7 @@ import json
 import httpx
 import pytest
 
-from dataplane.frontend.planning.given import Op
+from dataplane.frontend.planning.row_input import Op
 from dataplane.frontend.statements import regions
 from dataplane.frontend.statements.grouped_reads import GROUP_KEYS, IN_FLIGHT
 from metasrv_base.errors import MetaError

@@ -2,7 +2,7 @@
 
 import httpx
 
-from dataplane.frontend.planning.given import Op
+from dataplane.frontend.planning.row_input import Op
 from dataplane.frontend.statements.query import key_of
 from metasrv_base.wire.node.nodes import RefusedStat
 from tests.dataplane.frontend.bench import T, running

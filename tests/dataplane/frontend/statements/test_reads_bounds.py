@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from dataplane.datanode.regions import rows as node_rows
-from dataplane.frontend.planning.given import Op
+from dataplane.frontend.planning.row_input import Op
 from dataplane.frontend.statements import entry_merge, regions, scans
 from dataplane.frontend.statements.regions import shares_of
 from dataplane.frontend.statements.scans import Place, RowScan

@@ -8,8 +8,8 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from dataplane.frontend.planning.given import Op
-from dataplane.frontend.statements.regions import Call
+from dataplane.frontend.planning.row_input import Op
+from dataplane.frontend.statements.regions import CallBudget
 from dataplane.frontend.statements.scans import Place
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Conflict, NotFound, Refused, Unavailable
@@ -305,7 +305,7 @@ async def test_given_a_region_that_no_node_has_when_time_is_up_then_it_is_not_th
         raise NotFound(what="region", name=region.region_id)
 
     async with running() as bench:
-        now = Call("s", asyncio.get_running_loop().time())
+        now = CallBudget("s", asyncio.get_running_loop().time())
 
         with pytest.raises(Unavailable, match="not-ready"):
             await bench.service.reads.regions._until_final(bench.catalog.named(T), 0, now, nowhere)

@@ -7,7 +7,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from dataplane.frontend.planning.given import Op
+from dataplane.frontend.planning.row_input import Op
 from dataplane.frontend.statements.scans import Place
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import NotFound

@@ -10,7 +10,7 @@ from dataplane.datanode.config import DatanodeConfig
 from dataplane.region.memory.statements import StatementWindow
 from metasrv.demo import traffic
 from metasrv.program.config import ServerConfig
-from metasrv.sdk.rows import rows, through
+from metasrv.sdk.rows import rows, via_frontend
 from metasrv_base.errors import Conflict, Unknown
 from metasrv_base.rows.retry import SENT_MS_MAX
 from metasrv_base.wire.frontend.rows import SENT_MS
@@ -170,7 +170,7 @@ def test_given_the_programs_when_they_send_a_statement_then_regions_remember_it_
     (age_ms_max,) = (one.le for one in ages_ms if hasattr(one, "le"))
     longest_ms = max(
         rows.DEADLINE_MS,
-        through.PAGE_S * 1000,
+        via_frontend.PAGE_S * 1000,
         traffic.STATEMENT_MS,
         age_ms_max,
     )

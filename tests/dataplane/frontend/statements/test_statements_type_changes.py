@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from dataplane.frontend.planning.given import Op
+from dataplane.frontend.planning.row_input import Op
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Refused
 from tests.dataplane.frontend.bench import running

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dataplane.region.format.columns import ColumnDef, OriginColumn
+from dataplane.region.format.columns import ColumnDef, RegionOriginColumn
 from dataplane.region.format.families import ROWS
 from metasrv_base.expressions.check import asked
 from metasrv_base.schema.entrycodec import encode_entry
@@ -28,7 +28,7 @@ from tests.dataplane.region.rig import SPEC
 pytestmark = [pytest.mark.spark, pytest.mark.asyncio(loop_scope="session")]
 
 NARROW = ColumnDef(
-    id=3, type="int32", nullable=False, origin_columns=(OriginColumn(id=1, type="int64"),)
+    id=3, type="int32", nullable=False, origin_columns=(RegionOriginColumn(id=1, type="int64"),)
 )
 POSITIVE_NOW = RowCheck(
     constraint=8,

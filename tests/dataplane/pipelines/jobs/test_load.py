@@ -11,7 +11,7 @@ from metasrv_base.schema.keycodec import encode
 from metasrv_base.schema.partition import RangeRule
 from metasrv_base.schema.types import parse_type
 from metasrv_base.wire.node.jobs import RowCheck
-from metasrv_base.wire.node.offenders import Violation
+from metasrv_base.wire.node.offenders import ViolatingRow
 from tests.dataplane.pipelines.conftest import Warm
 from tests.dataplane.pipelines.load_rig import ID, NOTE, Table, brought, load_job, numbered
 from tests.dataplane.pipelines.rig import Seen
@@ -84,8 +84,8 @@ async def test_given_rows_that_a_table_cannot_have_when_loaded_then_all_kinds_ar
 
     assert (done.repeated, done.repeated_total) == ([key(1), key(2)], 2)
     assert done.violations == [
-        Violation(constraint=0, row_key=key(2), values={"2": None}),
-        Violation(constraint=8, row_key=key(-3), values={"1": -3}),
+        ViolatingRow(constraint=0, row_key=key(2), values={"2": None}),
+        ViolatingRow(constraint=8, row_key=key(-3), values={"1": -3}),
     ]
     assert done.violations_total == 2
     with pytest.raises(Refused) as refusal:

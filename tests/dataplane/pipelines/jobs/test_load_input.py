@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dataplane.pipelines.jobs.load_input import REGION, Reader, files_at, fits, look_at
+from dataplane.pipelines.jobs.load_input import REGION, InputReader, files_at, fits, look_at
 from dataplane.pipelines.jobs.load_plan import (
     FILES_MAX,
     OUTPUT_BYTES,
@@ -40,7 +40,7 @@ def column(type: str, *, nullable: bool = True, otherwise: object = None) -> Loa
 def stored(path: str, *columns: LoadColumn) -> pa.Table:
     job = load_job([path], columns=columns or (ID, NOTE))
     (piece,) = cut_pieces([look_at(job.columns, path)], piece_rows=1 << 30)
-    return pa.concat_tables(Reader(job).rows(piece))
+    return pa.concat_tables(InputReader(job).rows(piece))
 
 
 def key(id: int) -> bytes:
@@ -230,7 +230,7 @@ def test_given_a_file_that_is_another_by_now_when_read_then_it_is_refused(tmp_pa
     (piece,) = cut_pieces([before])
 
     with pytest.raises(Refused):
-        list(Reader(job).rows(piece))
+        list(InputReader(job).rows(piece))
 
     assert digest_of([before]) != digest_of([look_at(job.columns, path)])
 
@@ -248,7 +248,7 @@ def test_given_regions_when_rows_are_read_then_each_goes_where_the_table_says(
     job = load_job([path], partition=rule)
     (piece,) = cut_pieces([look_at(job.columns, path)])
 
-    (found,) = Reader(job).rows(piece)
+    (found,) = InputReader(job).rows(piece)
 
     expected = [router(rule, [INT64]).number((id,)) for id in range(30)]
     assert found.column(REGION).to_pylist() == expected
@@ -260,7 +260,7 @@ def test_given_many_rows_when_sampled_then_each_sample_stands_for_as_many(tmp_pa
     job = load_job([path])
     pieces = cut_pieces([look_at(job.columns, path)], piece_rows=1)
 
-    found = [sample for piece in pieces for sample in Reader(job).samples(piece)]
+    found = [sample for piece in pieces for sample in InputReader(job).samples(piece)]
 
     assert len(pieces) == 3
     assert 40 <= len(found) <= 40 + len(pieces)

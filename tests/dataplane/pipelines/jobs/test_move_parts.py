@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.pipelines.jobs.plan import OUTPUT_FILE_BYTES, SMALL_FILE_BYTES, plan_move
-from dataplane.region.compaction.kept_versions import KeptVersions
+from dataplane.region.compaction.version_retention import KeptVersions
 from dataplane.region.format.columns import DELETE, PUT, file_schema
 from metasrv_base.wire.node.inputs import Borrowed, BorrowedFile, SealedSegment
 from metasrv_base.wire.node.orders import DataFile, RegionColumn

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from dataplane.region.engine.region import Region
-from dataplane.region.format.columns import ColumnDef, OriginColumn
+from dataplane.region.format.columns import ColumnDef, RegionOriginColumn
 from dataplane.region.format.schema import RegionSchema
 from metasrv_base.errors import Refused, Unavailable
 from metasrv_base.expressions.check import asked
 from metasrv_base.schema.types import parse_type
 from metasrv_base.wire.node.jobs import RowCheck, ValidateJob
-from metasrv_base.wire.node.offenders import OFFENDERS_MAX, Violation
+from metasrv_base.wire.node.offenders import OFFENDERS_MAX, ViolatingRow
 from tests.dataplane.pipelines.conftest import Warm
 from tests.dataplane.pipelines.jobs.region_data import MARK, region_of
 from tests.dataplane.pipelines.rig import Cluster, Seen
@@ -26,7 +26,7 @@ POSITIVE = RowCheck(
 )
 GIVEN = RowCheck(constraint=7, kind="not-null", columns=[2])
 SMALL = ColumnDef(
-    id=3, type="int8", nullable=False, origin_columns=(OriginColumn(id=1, type="int64"),)
+    id=3, type="int8", nullable=False, origin_columns=(RegionOriginColumn(id=1, type="int64"),)
 )
 YES_OR_NO = RowCheck(constraint=9, kind="convertible", columns=[3], to_type="boolean")
 
@@ -56,12 +56,12 @@ async def test_given_rows_that_break_constraints_when_validated_then_those_at_th
 
     assert done.rows_in == 4
     assert done.violations == [
-        Violation(constraint=8, row_key="61", values={"1": 0}),
-        Violation(constraint=7, row_key="62", values={"2": None}),
-        Violation(constraint=9, row_key="62", values={"3": 2}),
-        Violation(constraint=8, row_key="63", values={"1": -3}),
-        Violation(constraint=9, row_key="63", values={"3": -3}),
-        Violation(constraint=9, row_key="65", values={"3": 5}),
+        ViolatingRow(constraint=8, row_key="61", values={"1": 0}),
+        ViolatingRow(constraint=7, row_key="62", values={"2": None}),
+        ViolatingRow(constraint=9, row_key="62", values={"3": 2}),
+        ViolatingRow(constraint=8, row_key="63", values={"1": -3}),
+        ViolatingRow(constraint=9, row_key="63", values={"3": -3}),
+        ViolatingRow(constraint=9, row_key="65", values={"3": 5}),
     ]
     assert done.violations_total == 6
     assert seen.reports[-1] == (job.snapshot.rows, job.snapshot.rows, "rows")

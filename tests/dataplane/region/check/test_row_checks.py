@@ -9,7 +9,7 @@ from metasrv_base.errors import Refused
 from metasrv_base.expressions.check import asked
 from metasrv_base.schema.types import parse_type
 from metasrv_base.wire.node.jobs import RowCheck
-from metasrv_base.wire.node.offenders import LISTED_CHARS_MAX, VALUE_CHARS_MAX, Violation
+from metasrv_base.wire.node.offenders import LISTED_CHARS_MAX, VALUE_CHARS_MAX, ViolatingRow
 
 COLUMNS = (
     ColumnDef(id=1, type="int64", nullable=True),
@@ -32,9 +32,9 @@ def test_given_rows_when_judged_then_each_that_breaks_one_is_named_in_order() ->
     found, total = violations(ROWS, judges, 10)
 
     assert found == (
-        Violation(constraint=7, row_key="62", values={"1": None, "2": None}),
-        Violation(constraint=8, row_key="63", values={"1": -1}),
-        Violation(constraint=7, row_key="64", values={"1": 7, "2": None}),
+        ViolatingRow(constraint=7, row_key="62", values={"1": None, "2": None}),
+        ViolatingRow(constraint=8, row_key="63", values={"1": -1}),
+        ViolatingRow(constraint=7, row_key="64", values={"1": 7, "2": None}),
     )
     assert total == 3
 
@@ -60,9 +60,9 @@ def test_given_values_that_do_not_convert_when_judged_then_their_rows_are_named_
     found, total = violations(rows, [Judge.of(check, COLUMNS) for check in (numbers, texts)], 3)
 
     assert found == (
-        Violation(constraint=8, row_key="62", values={"1": 200}),
-        Violation(constraint=7, row_key="63", values={"2": "01"}),
-        Violation(constraint=8, row_key="64", values={"1": -129}),
+        ViolatingRow(constraint=8, row_key="62", values={"1": 200}),
+        ViolatingRow(constraint=7, row_key="63", values={"2": "01"}),
+        ViolatingRow(constraint=8, row_key="64", values={"1": -129}),
     )
     assert total == 4
 

@@ -17,9 +17,9 @@ from dataplane.region.files.file_reader import FileReader
 from dataplane.region.format.columns import VERSION
 from dataplane.region.format.names import attempt_of
 from metasrv_base.errors import MetaError
-from tests.dataplane.region.engine import test_ingesting as test_ingest
+from tests.dataplane.region.engine import test_file_ingest as test_ingest
 from tests.dataplane.region.engine import test_region_model_families as test_model_families
-from tests.dataplane.region.indexes import test_look_again
+from tests.dataplane.region.indexes import test_unique_recheck
 
 pytestmark = pytest.mark.crash
 RUNS = 60
@@ -73,8 +73,8 @@ BESIDE_A_BACKFILL = Histories(
     dict.fromkeys(["before", "during", "behind"], test_ingest.WRITES),
 )
 BESIDE_A_UNIQUE_ONE = Histories(
-    test_look_again.test_given_writers_at_any_time_when_a_unique_index_is_ingested_then_it_is_that_of_the_rows,
-    dict.fromkeys(["before", "during", "prepared", "behind"], test_look_again.DEEDS),
+    test_unique_recheck.test_given_writers_at_any_time_when_a_unique_index_is_ingested_then_it_is_that_of_the_rows,
+    dict.fromkeys(["before", "during", "prepared", "behind"], test_unique_recheck.DEEDS),
 )
 WITH_FLOORS = Histories(
     test_model_families.test_given_any_history_with_indexes_when_read_then_each_family_holds_what_a_dict_would,

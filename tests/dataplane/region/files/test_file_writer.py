@@ -19,7 +19,7 @@ from dataplane.region.format.checksum import digest_as_text
 from dataplane.region.format.key_range import KeyRange
 from dataplane.region.format.parts import PartSize
 from dataplane.region.manifests.manifest import FileEntry
-from dataplane.region.reads.lookup import WINDOW_BYTES, View, merge_sources
+from dataplane.region.reads.lookup import WINDOW_BYTES, LookupView, merge_sources
 from dataplane.region.reads.merge import MergeSource, merge_live
 from metasrv_base.errors import Corrupt, Unavailable
 from tests.dataplane.region.files.stored import key, stored
@@ -154,7 +154,7 @@ def test_given_rows_that_files_hardly_store_when_many_are_read_then_memory_says_
     reader = reader_of(disk, written(disk, wide))
     files = (reader,) * 16
 
-    sources = merge_sources(View((), files), KeyRange(), SPEC.columns)
+    sources = merge_sources(LookupView((), files), KeyRange(), SPEC.columns)
     in_hand = [next(source.open()) for source in sources]
 
     assert reader.entry.bytes < wide.nbytes / 100

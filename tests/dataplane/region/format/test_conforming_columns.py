@@ -18,7 +18,7 @@ from dataplane.region.format.columns import (
     DELETE,
     PUT,
     ColumnDef,
-    OriginColumn,
+    RegionOriginColumn,
     RegionSpec,
     columns_told,
     file_schema,
@@ -228,7 +228,10 @@ def test_given_steps_when_converted_then_each_is_taken_for_itself() -> None:
         id=3,
         type="string",
         nullable=True,
-        origin_columns=(OriginColumn(id=2, type="float64"), OriginColumn(id=1, type="float32")),
+        origin_columns=(
+            RegionOriginColumn(id=2, type="float64"),
+            RegionOriginColumn(id=1, type="float32"),
+        ),
     )
     rows = {"_key": [b"a"], "_version": [1], "_op": pa.array([PUT], pa.uint8())}
 
@@ -257,7 +260,7 @@ def test_given_a_file_of_any_type_when_read_as_another_then_it_is_the_conversion
     disk.make_folder(f"{A}/data")
     old = ColumnDef(id=1, type=source, nullable=True)
     new = ColumnDef(
-        id=2, type=target, nullable=True, origin_columns=(OriginColumn(id=1, type=source),)
+        id=2, type=target, nullable=True, origin_columns=(RegionOriginColumn(id=1, type=source),)
     )
     arrays = [[b"a"], [1], [PUT], pa.array([stored], arrow_type(source))]
     rows = pa.table(arrays, schema=file_schema([old]))
@@ -275,7 +278,7 @@ def test_given_a_file_of_any_type_when_read_as_another_then_it_is_the_conversion
 BOTH: Numbers = {b"file": 7, b"log": -8}
 PLAIN = ColumnDef(id=2, type="string", nullable=False)
 NUMBER = ColumnDef(
-    id=3, type="int8", nullable=False, origin_columns=(OriginColumn(id=2, type="string"),)
+    id=3, type="int8", nullable=False, origin_columns=(RegionOriginColumn(id=2, type="string"),)
 )
 
 

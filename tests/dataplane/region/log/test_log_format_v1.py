@@ -9,7 +9,7 @@ from dataplane.region.disk.memory_disk import Inode, MemoryDisk, MemoryStore
 from dataplane.region.engine.region import Region
 from dataplane.region.format.families import ROWS
 from dataplane.region.log.log_format_v1 import decode_batch, scan_records
-from dataplane.region.log.logged_group import Statement
+from dataplane.region.log.logged_group import LoggedStatement
 from metasrv_base.errors import Corrupt
 from tests.dataplane.region.entries import INDEX, OTHER, entries_of
 from tests.dataplane.region.rig import A, B, contents, order, place, write
@@ -77,7 +77,7 @@ def test_given_the_golden_batches_when_read_then_they_are_understood() -> None:
     plain = decode_batch((GOLDEN / "batch.v1.bin").read_bytes(), "golden")
     mixed = decode_batch((GOLDEN / "batch_with_entries.v1.bin").read_bytes(), "golden")
 
-    assert plain.statements == (Statement("s-1", 7 << 20, 2, schema_version=3),)
+    assert plain.statements == (LoggedStatement("s-1", 7 << 20, 2, schema_version=3),)
     assert plain.parts[0].rows.column("_version").to_pylist() == [7 << 20] * 2
     assert plain.parts[0].rows.column("c1").to_pylist() == [1, None]
     assert [(part.family, part.keys) for part in mixed.parts] == [

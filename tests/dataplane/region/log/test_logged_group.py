@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from dataplane.log.records import (
-    Position,
+    LogPosition,
     Record,
     RecordType,
     SegmentHeader,
@@ -25,7 +25,7 @@ from dataplane.region.log.logged_group import (
     GroupPart,
     LoggedGroup,
     LoggedSchema,
-    Statement,
+    LoggedStatement,
     decode_group,
     encode_group,
     rows_in,
@@ -52,8 +52,8 @@ ROWS_SCHEMA = LoggedSchema.of(log_schema(SPEC.columns))
 ENTRIES_SCHEMA = LoggedSchema.of(log_schema(ENTRY_COLUMNS))
 SCHEMAS = {one.id: one.schema for one in (ROWS_SCHEMA, ENTRIES_SCHEMA)}
 STATEMENTS = (
-    Statement("s-1", 7 << 20, 3, schema_version=3, sent_ms=1_700_000_000_123),
-    Statement("the second", (7 << 20) + 1, 1, schema_version=2),
+    LoggedStatement("s-1", 7 << 20, 3, schema_version=3, sent_ms=1_700_000_000_123),
+    LoggedStatement("the second", (7 << 20) + 1, 1, schema_version=2),
 )
 
 
@@ -208,7 +208,7 @@ def test_given_a_record_of_another_type_when_replayed_then_the_region_does_not_o
     inode = disk.store.live[path]
     salt, length = salt_of(SegmentHeader(REGION_ID, name)), len(inode.data)
     inode.data += encode_record(
-        Record(RecordType.FREEZE, Position(1, 2), length, b"?"), salt, length
+        Record(RecordType.FREEZE, LogPosition(1, 2), length, b"?"), salt, length
     )
 
     with pytest.raises(Corrupt) as damage:

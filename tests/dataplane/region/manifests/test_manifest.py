@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dataplane.region.format.columns import ColumnDef, OriginColumn
+from dataplane.region.format.columns import ColumnDef, RegionOriginColumn
 from dataplane.region.format.names import (
     Numbered,
     Opening,
@@ -40,7 +40,7 @@ REPLACED = ColumnDef(
     type="string",
     nullable=True,
     origin_default="7",
-    origin_columns=(OriginColumn(id=4, type="int64"), OriginColumn(id=3, type="int32")),
+    origin_columns=(RegionOriginColumn(id=4, type="int64"), RegionOriginColumn(id=3, type="int32")),
 )
 MANIFEST = Manifest(
     epoch=3,

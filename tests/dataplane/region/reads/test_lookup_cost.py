@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dataplane.region.engine.region import Region
 from dataplane.region.format.schema import RegionSchema
-from dataplane.region.indexes.look_again import settled
+from dataplane.region.indexes.unique_recheck import settled
 from dataplane.region.manifests.adoption import Ingest
 from dataplane.region.reads.index_scan import ENTRIES_AT_ONCE
 from tests.dataplane.region.rig import SPEC, header, place, write

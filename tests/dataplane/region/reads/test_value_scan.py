@@ -19,7 +19,7 @@ from dataplane.region.format.key_range import KeyRange
 from dataplane.region.format.parts import PartSize
 from dataplane.region.format.schema import RegionSchema
 from dataplane.region.reads import value_scan
-from dataplane.region.reads.value_scan import Values
+from dataplane.region.reads.value_scan import ValueRows
 from tests.dataplane.region.rig import SPEC, Row, place, write
 
 SEATS = ColumnDef(id=7, type="int32", nullable=False, origin_default=100)
@@ -174,7 +174,7 @@ class Counted:
 
     plain_rows: int = 0
     merged_rows: int = 0
-    parts: list[Values] = field(default_factory=list)
+    parts: list[ValueRows] = field(default_factory=list)
 
 
 def counted(region: Region, monkeypatch: pytest.MonkeyPatch) -> Counted:
@@ -237,7 +237,7 @@ def test_given_a_page_that_began_within_a_row_group_when_scanned_then_the_next_a
     region.flush()
     scan = region.scan_values
 
-    def from_within() -> Iterator[Values]:
+    def from_within() -> Iterator[ValueRows]:
         return scan(KeyRange(b"k%08d" % 100))
 
     monkeypatch.setattr(region, "scan_values", from_within)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from keys.store.kv import Answer, Delete, Get, KeyValue, Kv, LeaseId, Put, Request, Watched
+from keys.store.kv import Delete, Get, KeyValue, Kv, LeaseId, Put, Request, TxnAnswer, Watched
 from tests.fakes.clock import FakeClock
 
 DEADLINE_MS = 5_000
@@ -28,7 +28,7 @@ class Store:
     async def put(self, key: bytes, value: bytes = b"v", lease: LeaseId | None = None) -> int:
         return await self.write(Put(key, value, lease))
 
-    async def txn(self, request: Request) -> Answer:
+    async def txn(self, request: Request) -> TxnAnswer:
         return await self.kv.txn(request, deadline_ms=DEADLINE_MS)
 
     async def everything(self) -> tuple[KeyValue, ...]:

@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from keys.model.cluster import Leader
+from keys.model.cluster import LeaderRecord
 from tests.metasrv.api.rig import CLUSTER, TABLES, beat, follower_of, leader, registration, spec
 
 WAIT = {"Prefer": "wait=10"}
@@ -121,7 +121,7 @@ async def test_given_a_silent_leader_when_another_leads_then_it_is_not_waited_fo
 ) -> None:
     async def stopped(_: httpx.Request) -> httpx.Response:
         for server in ("ms-1", "ms-3", "ms-4"):
-            other.state.heard(Leader(server=server, url=f"http://{server}", lease="1"))
+            other.state.heard(LeaderRecord(server=server, url=f"http://{server}", lease="1"))
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -188,7 +188,7 @@ async def test_given_a_leader_whose_lease_may_have_ended_then_it_acts_no_more() 
         beaten = await one.client.put(
             "/internal/v1/nodes/dn-1/heartbeat", json=beat("dn-1", 2).model_dump(mode="json")
         )
-        one.state.heard(Leader(server="ms-9", url="http://ms-9", lease="9"))
+        one.state.heard(LeaderRecord(server="ms-9", url="http://ms-9", lease="9"))
         redirected = await one.client.put(
             "/internal/v1/nodes/dn-1/heartbeat", json=beat("dn-1", 2).model_dump(mode="json")
         )

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from keys.commit.txn import snapshot
-from keys.model.holders import Holder, HolderKey
-from metasrv.nodes.leases import wait_ms
+from keys.model.holders import HolderKey, HolderRecord
+from metasrv.nodes.lease_table import wait_ms
 from metasrv_base.wire.frontend.holders import (
     SchemaLeaseList,
 )
@@ -27,7 +27,7 @@ from tests.metasrv.holders.reader import whole
 from tests.metasrv.holders.samples import acknowledgement, pin, registration
 
 
-async def stored(one: Server, holder_id: str) -> Holder | None:
+async def stored(one: Server, holder_id: str) -> HolderRecord | None:
     key = HolderKey(holder_id)
     return (await snapshot(one.kv, key, deadline_ms=DEADLINE_MS)).get(key)
 

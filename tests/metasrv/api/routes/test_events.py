@@ -10,7 +10,7 @@ import httpx
 import orjson
 import pytest
 
-from keys.model.cluster import Leader
+from keys.model.cluster import LeaderRecord
 from metasrv.service.procedures import procedures
 from metasrv.service.procedures.events import STREAMS_MAX, events
 from metasrv_base.wire.http import sse
@@ -100,7 +100,7 @@ async def passing_on(one: Server) -> AsyncIterator[Server]:
     """A follower that reaches *one* by TCP: in process, an answer is passed on only when whole."""
     async with serving(Bounds(), one.app) as port, httpx.AsyncHTTPTransport() as transport:
         state = state_of("ms-2", one.kv, one.clock)
-        state.heard(Leader(server="ms-1", url=f"http://127.0.0.1:{port}", lease="1"))
+        state.heard(LeaderRecord(server="ms-1", url=f"http://127.0.0.1:{port}", lease="1"))
         yield Server(state, one.kv, one.clock, transport=transport)
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from keys.model.records import Outcome, ProcedureHistory
-from metasrv.settings.settings import Settings, read_settings
+from keys.model.records import ProcedureHistory, ProcedureOutcome
+from metasrv.settings.settings import SettingsStore, read_settings
 from metasrv.settings.tunables import Pause
 from tests.metasrv.api.rig import DEADLINE_MS, TABLES, Server, beat, follower_of, leader, spec
 
@@ -121,7 +121,7 @@ async def test_given_settings_when_another_leads_then_it_has_them_before_it_begi
         await put(other, "flapping_returns", 5)  # passed on to the leader
         told: list[int] = []
 
-        settings = Settings(one.kv, one.term.committer, one.clock, DEADLINE_MS)
+        settings = SettingsStore(one.kv, one.term.committer, one.clock, DEADLINE_MS)
         await settings.load()
         settings.listen(lambda values: told.append(values.flapping_returns))
 
@@ -173,7 +173,7 @@ async def test_given_paused_procedures_then_they_wait_for_maintenance_until_they
         ]
         assert asked == []
         assert isinstance(done, ProcedureHistory)
-        assert done.outcome is Outcome.SUCCEEDED
+        assert done.outcome is ProcedureOutcome.SUCCEEDED
 
 
 def test_given_pauses_then_their_lengths_add_up_and_a_new_reason_begins_none() -> None:

@@ -13,8 +13,8 @@ from keys.model.cluster import (
     NodeKey,
     Sequence,
     SequenceKey,
-    Setting,
     SettingKey,
+    SettingRecord,
 )
 from keys.model.log import CatalogUpdateKey, CatalogVersionKey, TableCreated
 from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
@@ -23,8 +23,8 @@ from keys.model.tables import (
     DatanodeTableKey,
     RegionState,
     TableInfoKey,
-    TableName,
     TableNameKey,
+    TableNameRecord,
     TableRoute,
     TableRouteKey,
 )
@@ -70,7 +70,7 @@ async def setting_of_another_type(at: Cluster) -> str:
 
 
 async def _set(at: Cluster, name: str, value: object) -> str:
-    setting = Setting(name=name, value=value, version=1, changed_by="anna", changed_at_ms=1)
+    setting = SettingRecord(name=name, value=value, version=1, changed_by="anna", changed_at_ms=1)
     await at.put(SettingKey(name), setting)
     return str(SettingKey(name))
 
@@ -124,13 +124,13 @@ async def shared_storage(at: Cluster) -> str:
 
 async def name_of_nothing(at: Cluster) -> str:
     key = TableNameKey("main", "public", "ghosts")
-    await at.put(key, TableName(table_id=1077))
+    await at.put(key, TableNameRecord(table_id=1077))
     return str(key)
 
 
 async def second_name(at: Cluster) -> str:
     key = TableNameKey("main", "public", "alias")
-    await at.put(key, TableName(table_id=FLIGHTS))
+    await at.put(key, TableNameRecord(table_id=FLIGHTS))
     return str(key)
 
 
@@ -140,7 +140,7 @@ async def nameless_table(at: Cluster) -> str:
 
 
 async def name_of_another(at: Cluster) -> set[str]:
-    await at.put(NAME, TableName(table_id=WEATHER))
+    await at.put(NAME, TableNameRecord(table_id=WEATHER))
     return {str(NAME), str(INFO)}
 
 
@@ -201,7 +201,7 @@ async def more_partitions_than_regions(at: Cluster) -> str:
     txn = Txn().expecting(TableInfoKey(1030), 0).expecting(TableRouteKey(1030), 0)
     name = TableNameKey("main", "public", "wide")
     txn = put_route(txn.put(TableInfoKey(1030), wide), None, narrow).expecting(name, 0)
-    txn = txn.put(name, TableName(table_id=1030))
+    txn = txn.put(name, TableNameRecord(table_id=1030))
     await at.commit(txn, TableCreated(info=wide, route=narrow))
     return str(TableRouteKey(1030))
 
@@ -252,7 +252,7 @@ async def half_dropped(at: Cluster) -> str:
 
 async def dropped_under_another_name(at: Cluster) -> str:
     key = RemovedTableNameKey("main", "sales", "trips", DROPPED)
-    await at.put(key, TableName(table_id=DROPPED))
+    await at.put(key, TableNameRecord(table_id=DROPPED))
     return str(key)
 
 

@@ -2,12 +2,12 @@
 
 from keys.model.log import CatalogUpdateKey, CatalogVersionKey, SchemaDropped
 from keys.model.records import (
-    Beat,
     Idempotency,
     IdempotencyKey,
     ProcedureHistory,
     ProcedureHistoryKey,
     ProcedureKey,
+    TimelineEntry,
 )
 from keys.model.tables import DatanodeTableKey, TableInfoKey
 from tests.keys.model.samples import CHILD, DIGEST, PROCEDURE, SAMPLES
@@ -88,7 +88,7 @@ async def one_number_twice(at: Cluster) -> set[str]:
 async def ran_without_its_lock(at: Cluster) -> str:
     """Submitted later, for the same schema, and yet it has committed a step."""
     record = await at.read(LIVING)
-    beats = (Beat(step="create", at_ms=1, ms=1),)
+    beats = (TimelineEntry(step="create", at_ms=1, ms=1),)
     later = {"submission": record.submission + 1, "timeline": beats, "overtakes": ()}
     await at.put(OTHER, record.model_copy(update=later))
     return str(OTHER)

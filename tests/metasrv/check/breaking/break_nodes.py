@@ -2,8 +2,8 @@
 
 import os
 
-from keys.model.holders import Holder, HolderKey
-from metasrv.check.facts import NodeReport, ServerReport
+from keys.model.holders import HolderKey, HolderRecord
+from metasrv.check.check_input import NodeReport, ServerReport
 from procedures.steps.placing import root_under
 from tests.metasrv.check.breaking.breaking import Breakage
 from tests.metasrv.check.cluster import CLUSTER_ID, DROPPED, FLIGHTS, Cluster, reported
@@ -32,8 +32,8 @@ async def holder_of_another_name(at: Cluster) -> str:
     return str(key)
 
 
-def _holder(holder_id: str) -> Holder:
-    return Holder(
+def _holder(holder_id: str) -> HolderRecord:
+    return HolderRecord(
         holder_id=holder_id,
         incarnation="i-1",
         address="http://127.0.0.1:1",

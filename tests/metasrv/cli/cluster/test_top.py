@@ -4,7 +4,7 @@ import re
 from typing import Any
 from urllib.parse import unquote
 
-from keys.model.records import Outcome
+from keys.model.records import ProcedureOutcome
 from metasrv_base.errors import Unavailable
 from tests.metasrv.cli.conftest import Run
 from tests.metasrv.cli.rest import Rest
@@ -110,7 +110,7 @@ def test_given_a_cluster_when_looked_at_once_then_leader_leases_regions_and_wait
     wanted = re.search("state=([a-z_,]+)", asked)
     assert wanted is not None
     assert {"paused", "poisoned", "parked", "queued"} <= set(wanted[1].split(","))
-    assert not set(wanted[1].split(",")) & {outcome.value for outcome in Outcome}
+    assert not set(wanted[1].split(",")) & {outcome.value for outcome in ProcedureOutcome}
 
 
 def test_given_nobody_leads_when_looked_at_then_it_says_so(run: Run, rest: Rest) -> None:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from dataplane.datanode.config import DatanodeConfig
 from dataplane.frontend.config import FrontendConfig
 from metasrv.program.config import ServerConfig
-from serving.begin import program
+from serving.launch import program
 from tests.metasrv.cli.conftest import Run
 
 REQUIRED = {"--server-id", "--data-dir", "--node-id", "--root", "--metasrv", "--frontend-id"}

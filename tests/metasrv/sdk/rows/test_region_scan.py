@@ -13,7 +13,7 @@ from metasrv.sdk.client import AsyncClient
 from metasrv.sdk.rows.region_scan import PAGE_BYTES, RegionScan
 from metasrv.sdk.rows.table import AsyncTable
 from metasrv_base.errors import Conflict, NotFound, Unavailable
-from metasrv_base.rows.nodes import Nodes
+from metasrv_base.rows.nodes import NodePools
 from tests.dataplane.frontend.bench import Bench, running
 from tests.dataplane.frontend.tables import feed_table
 from tests.fakes.chance import SeededRng
@@ -51,7 +51,7 @@ class Field:
 
     def quick(self, page_s: float) -> RegionScan:
         """With less time for a page."""
-        nodes = Nodes(self.bench.way)
+        nodes = NodePools(self.bench.way)
         return RegionScan(self.table.binding, nodes, SeededRng(), page_s)
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from keys.store.kv import Answer, Get, Page, Request
+from keys.store.kv import Get, KeyPage, Request, TxnAnswer
 from keys.store.memory import MemoryKv
 from metasrv.service.catalog.feed import Start, lines
 from metasrv.service.procedures.events import STREAMS_MAX
 from metasrv.service.state.feed_lines import GOAWAY
-from metasrv_base.feed.mirror import Reading
+from metasrv_base.feed.catalog_replica import FeedReader
 from metasrv_base.wire.frontend.feed import MEDIA_TYPE, AddressChange, read_line
 from tests.keys.catalog.logs import World, first_update, update
 from tests.metasrv.api.fakes import ShiftedClock
@@ -59,7 +59,7 @@ async def watching(one: Server) -> AsyncIterator["asyncio.Queue[bytes]"]:
 async def test_given_a_follower_when_watched_then_it_streams_what_the_leader_commits() -> None:
     async with leader() as led, follower_of(led) as other:
         await led.make("a")
-        reading = Reading()
+        reading = FeedReader()
 
         async with watching(other) as told:
             while reading.mirror is None or reading.mirror.find("main", "public", "b") is None:
@@ -167,11 +167,11 @@ class CountedKv(MemoryKv):
 
     calls = 0
 
-    async def range(self, get: Get, **more: Any) -> Page:
+    async def range(self, get: Get, **more: Any) -> KeyPage:
         self.calls += 1
         return await super().range(get, **more)
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         self.calls += 1
         return await super().txn(request, deadline_ms=deadline_ms)
 
@@ -187,7 +187,7 @@ async def test_given_a_hundred_readers_when_versions_come_then_the_store_is_not_
         before = kv.calls
         readers = [Reader.of(state, None if n % 2 else 1) for n in range(100)]
         for reader in readers[::2]:
-            reader.reading = Reading(whole(state.follower))
+            reader.reading = FeedReader(whole(state.follower))
 
         for version in range(2, 40):
             state.follower.offer(update(version, world.entry()), version)

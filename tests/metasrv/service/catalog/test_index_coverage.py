@@ -1,8 +1,8 @@
 """How far an index has come, region by region, as people see it."""
 
-from keys.catalog.catalog import Table
+from keys.catalog.catalog import CatalogTable
 from metasrv.service.catalog.index_coverage import coverage_of
-from procedures.elements.reorg import Made, Taken, surveyed, with_made, with_taken
+from procedures.elements.reorg import BuiltFiles, Taken, surveyed, with_made, with_taken
 from tests.procedures.harness.tables import NODES, table_info, table_route
 
 TABLE = 1024
@@ -11,7 +11,7 @@ TABLE = 1024
 def test_given_a_reorg_half_way_then_each_region_says_where_it_is() -> None:
     route = table_route(TABLE, (*NODES, NODES[0]))
     regions = route.region_routes
-    table = Table(table_info(TABLE, "t", len(regions)), route, catalog_version=1)
+    table = CatalogTable(table_info(TABLE, "t", len(regions)), route, catalog_version=1)
     rows = {region.region_id: 10 for region in regions[1:]}
     first, second, third = (made(region.number) for region in regions[1:4])
     reorg = surveyed(1, regions, rows)
@@ -27,7 +27,7 @@ def test_given_a_reorg_half_way_then_each_region_says_where_it_is() -> None:
     assert found.rows_total == 10 * len(rows)
 
 
-def made(number: int) -> Made:
-    return Made(
+def made(number: int) -> BuiltFiles:
+    return BuiltFiles(
         region=number, epoch=1, attempt="attempts/a", files=(), rows=10, entries=10, bytes=1
     )

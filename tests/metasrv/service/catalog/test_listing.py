@@ -11,7 +11,7 @@ from keys.model.log import CatalogUpdate, CatalogUpdateKey
 from keys.store.scan import scan
 from keys.value import decode
 from metasrv.service.state.feed_lines import FeedLines
-from metasrv_base.feed.mirror import Reading
+from metasrv_base.feed.catalog_replica import FeedReader
 from metasrv_base.wire.frontend.feed import read_line
 from tests.metasrv.api.counted import CountedKv, Counts, with_tables
 from tests.metasrv.api.rig import DEADLINE_MS, TABLES, leader, spec
@@ -69,7 +69,7 @@ async def test_given_many_tables_of_the_same_columns_when_held_then_each_takes_l
             catalog = catalog.apply(decode(CatalogUpdate, value, key="update"), revision)
         server = (_traced() - before) / HELD
         sent = list(FeedLines().snapshot(catalog, None, {}))
-        before, reading = _traced(), Reading()
+        before, reading = _traced(), FeedReader()
         for line in sent:
             reading = reading.heard(read_line(line))
         frontend = (_traced() - before) / HELD

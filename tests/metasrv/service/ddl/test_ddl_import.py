@@ -3,7 +3,7 @@
 import pytest
 
 from metasrv_base.errors import Refused
-from metasrv_base.wire.node.jobs import LoadedRegion, LoadJob, LoadResult
+from metasrv_base.wire.node.jobs import LoadedRegion, LoadJob, LoadJobResult
 from metasrv_base.wire.node.orders import IngestFiles, SetSchema
 from procedures.ports import Progress
 from tests.fakes.datanodes.nodes import data_file
@@ -20,10 +20,10 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[LoadJob]:
     """Those that were asked for; each finds two rows, of the first region."""
     asked: list[LoadJob] = []
 
-    async def load(no_jobs: NoJobs, job: LoadJob, *, progress: Progress) -> LoadResult:
+    async def load(no_jobs: NoJobs, job: LoadJob, *, progress: Progress) -> LoadJobResult:
         asked.append(job)
         files = [data_file(f"{job.attempt}/x.parquet", frozenset({"1", "2"}))]
-        return LoadResult(
+        return LoadJobResult(
             job_id=job.job_id,
             input_digest="d",
             files_in=3,
@@ -72,7 +72,7 @@ async def test_given_files_when_imported_then_regions_prepare_and_take_what_the_
 async def test_given_rows_that_the_table_cannot_have_when_imported_then_they_are_in_the_answer(
     jobs: list[LoadJob], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def load(no_jobs: NoJobs, job: LoadJob, *, progress: Progress) -> LoadResult:
+    async def load(no_jobs: NoJobs, job: LoadJob, *, progress: Progress) -> LoadJobResult:
         found, expected = "a column odd in /in/x", "columns of the table"
         raise Refused("invalid-request", pointer="/paths", found=found, expected=expected)
 

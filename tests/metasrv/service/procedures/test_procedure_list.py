@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from keys.model.records import ProcedureHistory, ProcedureHistoryKey
-from keys.store.kv import PAGE_KEYS_MAX, Get, Page, Put, Request
+from keys.store.kv import PAGE_KEYS_MAX, Get, KeyPage, Put, Request
 from keys.store.memory import MemoryKv
 from metasrv.service.bodies.procedure_shapes import ended_body
 from metasrv.service.procedures import procedure_list
@@ -32,7 +32,7 @@ class Counting:
         self.ranges = 0
         self._range = kv.range
 
-    async def __call__(self, get: Get, *, deadline_ms: int, revision: int = 0) -> Page:
+    async def __call__(self, get: Get, *, deadline_ms: int, revision: int = 0) -> KeyPage:
         self.ranges += 1
         return await self._range(get, deadline_ms=deadline_ms, revision=revision)
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from keys.store.kv import Answer, Request
+from keys.store.kv import Request, TxnAnswer
 from tests.metasrv.api.rig import TABLES, leader, spec
 
 KEY = {"Idempotency-Key": "k-1"}
@@ -123,7 +123,7 @@ async def test_given_a_new_key_when_created_then_the_store_is_written_twice_and_
         sent: list[Request] = []
         sound = one.kv.txn
 
-        async def counted(request: Request, *, deadline_ms: int) -> Answer:
+        async def counted(request: Request, *, deadline_ms: int) -> TxnAnswer:
             sent.append(request)
             return await sound(request, deadline_ms=deadline_ms)
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from keys.model.cluster import NodeKey
-from keys.store.kv import Delete, Get, Page, Put, Request
+from keys.store.kv import Delete, Get, KeyPage, Put, Request
 from keys.store.memory import MemoryKv
 from keys.value import encode
 from metasrv.service.state.addresses import KEPT_MS, Addresses
@@ -24,7 +24,7 @@ class AwayKv(MemoryKv):
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
-    ) -> Page:
+    ) -> KeyPage:
         self.reads += 1
         if self.is_away:
             raise Unavailable

@@ -12,14 +12,14 @@ from keys.model.log import CatalogDropping, SchemaDropping, TableAltered, TableC
 from metasrv.service.state.feed_lines import PART_TABLES
 from metasrv.service.state.state import ServerState
 from metasrv_base.elements.states import ElementState
-from metasrv_base.feed.mirror import Mirror, Reading
-from metasrv_base.wire.frontend.feed import Snapshot, Update
+from metasrv_base.feed.catalog_replica import CatalogReplica, FeedReader
+from metasrv_base.wire.frontend.feed import SnapshotLine, Update
 from tests.keys.catalog.logs import World, update
 from tests.metasrv.holders.reader import Reader, mirror_of, state, whole
 from tests.procedures.harness.tables import table_info, table_route
 
 
-def same(mirror: Mirror, other: Mirror) -> bool:
+def same(mirror: CatalogReplica, other: CatalogReplica) -> bool:
     return (mirror.version, mirror.tables, mirror.names) == (
         other.version,
         other.tables,
@@ -143,12 +143,12 @@ async def test_given_a_version_that_is_kept_no_more_when_asked_from_it_then_a_sn
 
     late, just = Reader.of(one, start=1), Reader.of(one, start=version - VERSIONS_KEPT + 1)
 
-    assert isinstance(await late.next(), Snapshot)
-    just.reading = Reading(mirror_of_version(one, version - VERSIONS_KEPT + 1))
+    assert isinstance(await late.next(), SnapshotLine)
+    just.reading = FeedReader(mirror_of_version(one, version - VERSIONS_KEPT + 1))
     assert isinstance(await just.next(), Update)
 
 
-def mirror_of_version(one: ServerState, version: int) -> Mirror:
+def mirror_of_version(one: ServerState, version: int) -> CatalogReplica:
     catalog = one.follower.at(version)
     assert catalog is not None
     return mirror_of(catalog)
@@ -162,7 +162,7 @@ async def test_given_a_thousand_tables_then_the_snapshot_comes_in_parts_and_is_w
     mirror = await reader.at(1_001)
 
     assert len(mirror.tables) == 1_000
-    parts = [line for line in reader.told if isinstance(line, Snapshot)]
+    parts = [line for line in reader.told if isinstance(line, SnapshotLine)]
     assert [part.is_last for part in parts] == [False] * (len(parts) - 1) + [True]
     assert max(len(part.tables) for part in parts) == PART_TABLES
     found = mirror.find("main", "public", "t999")
@@ -224,7 +224,7 @@ async def test_given_a_reader_ahead_of_this_server_then_it_is_told_nothing_that_
 
     first = await ahead.next()
     grow(one, world, 3)
-    ahead.reading = Reading(mirror_of_version(one, 6))
+    ahead.reading = FeedReader(mirror_of_version(one, 6))
     grow(one, world, 1)
     second = await ahead.next()
 

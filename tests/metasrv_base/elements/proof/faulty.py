@@ -8,9 +8,15 @@ from metasrv_base.elements.graphs import (
     PUBLIC,
     WRITE_ONLY,
 )
-from metasrv_base.elements.proof.database import Database, Fault, Statement, acts_of, perform
+from metasrv_base.elements.proof.database import (
+    Database,
+    ProofFault,
+    ProofStatement,
+    acts_of,
+    perform,
+)
 from metasrv_base.elements.proof.explore import ANY, Exploration, explore
-from metasrv_base.elements.proof.journey import Change, Way
+from metasrv_base.elements.proof.journey import Direction, ProofChange
 from metasrv_base.elements.proof.protocol import Protocol
 from metasrv_base.elements.proof.space import Perform
 
@@ -20,20 +26,20 @@ class Case:
     """One row of the table: what is done, and what an exploration must find."""
 
     graph: Graph
-    way: Way
+    way: Direction
     protocol: Protocol
-    found: Fault | None
+    found: ProofFault | None
     """None: it holds."""
     does: Perform = perform
-    first: Fault | None = None
+    first: ProofFault | None = None
     """The fault that lies even nearer, if that is not `found`."""
     beside: Graph | None = None
     """What goes as this comes."""
 
-    def explored(self, seek: Fault | None = None) -> Exploration:
-        change = Change((self.graph,), (self.way,))
+    def explored(self, seek: ProofFault | None = None) -> Exploration:
+        change = ProofChange((self.graph,), (self.way,))
         if self.beside is not None:
-            change = Change((self.graph, self.beside), (Way.ADD, Way.DROP))
+            change = ProofChange((self.graph, self.beside), (Direction.ADD, Direction.DROP))
         return explore(change, self.protocol, self.does, {seek} if seek else ANY)
 
 
@@ -53,7 +59,7 @@ def always_rewriting() -> Graph:
 
 
 def removing_blindly(
-    graph: Graph, behaviour: Behaviour, db: Database, does: Statement
+    graph: Graph, behaviour: Behaviour, db: Database, does: ProofStatement
 ) -> Database | None:
     """As `perform`, but a unique key is removed whichever row it leads to."""
     after = perform(graph, behaviour, db, does)

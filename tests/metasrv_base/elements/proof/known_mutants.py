@@ -10,14 +10,14 @@ from metasrv_base.elements.graphs import (
     UNIQUE_INDEX,
     WRITE_ONLY,
 )
-from metasrv_base.elements.proof.database import Fault
-from metasrv_base.elements.proof.journey import Way
-from metasrv_base.elements.proof.protocol import WAITS_ALONE, Put
+from metasrv_base.elements.proof.database import ProofFault
+from metasrv_base.elements.proof.journey import Direction
+from metasrv_base.elements.proof.protocol import WAITS_ALONE, EntryPut
 from tests.metasrv_base.elements.proof.faulty import Case, always_rewriting, removing_blindly
 
-ADD, DROP = Way.ADD, Way.DROP
-ORPHAN, MISSING, LEFT_OVER = Fault.ORPHAN, Fault.MISSING, Fault.LEFT_OVER
-SKIP = replace(WAITS_ALONE, put=Put.SKIP)
+ADD, DROP = Direction.ADD, Direction.DROP
+ORPHAN, MISSING, LEFT_OVER = ProofFault.ORPHAN, ProofFault.MISSING, ProofFault.LEFT_OVER
+SKIP = replace(WAITS_ALONE, put=EntryPut.SKIP)
 NO_DELETE_ONLY = replace(INDEX, add=(ABSENT, WRITE_ONLY, PUBLIC), drop=(PUBLIC, WRITE_ONLY, ABSENT))
 NO_WRITE_ONLY = replace(
     INDEX, add=(ABSENT, DELETE_ONLY, PUBLIC), drop=(PUBLIC, DELETE_ONLY, ABSENT)
@@ -31,7 +31,7 @@ KNOWN: dict[str, Case] = {
     "skip on conflict, untouched entries are left": Case(INDEX, ADD, SKIP, MISSING),
     "read again, writers always rewrite": Case(always_rewriting(), ADD, WAITS_ALONE, None),
     "blind put, and so put if absent": Case(
-        INDEX, ADD, replace(WAITS_ALONE, put=Put.BLIND), ORPHAN
+        INDEX, ADD, replace(WAITS_ALONE, put=EntryPut.BLIND), ORPHAN
     ),
     "acknowledged without draining": Case(
         INDEX, ADD, replace(WAITS_ALONE, drains=False), MISSING, first=ORPHAN

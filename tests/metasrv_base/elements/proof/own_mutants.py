@@ -19,16 +19,16 @@ from metasrv_base.elements.graphs import (
     UNIQUE_INDEX,
     WRITE_ONLY,
 )
-from metasrv_base.elements.proof.database import Fault
-from metasrv_base.elements.proof.journey import Way
-from metasrv_base.elements.proof.protocol import WAITS_ALONE, Protocol, Put
+from metasrv_base.elements.proof.database import ProofFault
+from metasrv_base.elements.proof.journey import Direction
+from metasrv_base.elements.proof.protocol import WAITS_ALONE, EntryPut, Protocol
 from metasrv_base.elements.states import ElementState
 from tests.metasrv_base.elements.proof.faulty import Case, behaving
 
-ADD, DROP = Way.ADD, Way.DROP
-ORPHAN, LEFT_OVER, MISSING, BROKEN, LOST = Fault
+ADD, DROP = Direction.ADD, Direction.DROP
+ORPHAN, LEFT_OVER, MISSING, BROKEN, LOST = ProofFault
 FLOOR = replace(WAITS_ALONE, floor=True)
-INGEST = replace(WAITS_ALONE, put=Put.INGEST)
+INGEST = replace(WAITS_ALONE, put=EntryPut.INGEST)
 DIRECT = (ABSENT, PUBLIC)
 SHORT = (ABSENT, DELETE_ONLY, PUBLIC)
 STATEMENTS = ("insert", "update", "update_elsewhere", "delete")
@@ -56,7 +56,7 @@ def writing_only(graph: Graph, **acts: tuple[Act, ...]) -> Graph:
 
 
 def type_change(
-    found: Fault | None,
+    found: ProofFault | None,
     protocol: Protocol = FLOOR,
     *,
     changed: Graph = CHANGED_COLUMN,
@@ -91,10 +91,10 @@ OURS: dict[str, Case] = {
         INDEX, ADD, replace(INGEST, keeps_tombstones=False), ORPHAN
     ),
     "ingest, unique, what lost is not looked at again": Case(
-        UNIQUE_INDEX, ADD, replace(INGEST, put=Put.INGEST_ONCE), MISSING
+        UNIQUE_INDEX, ADD, replace(INGEST, put=EntryPut.INGEST_ONCE), MISSING
     ),
     "ingest, what lost is not looked at again": Case(
-        INDEX, ADD, replace(INGEST, put=Put.INGEST_ONCE), None
+        INDEX, ADD, replace(INGEST, put=EntryPut.INGEST_ONCE), None
     ),
     "write-only is read": Case(
         behaving(INDEX, WRITE_ONLY=INDEX.behaviours[PUBLIC]), ADD, WAITS_ALONE, MISSING

@@ -14,24 +14,24 @@ from metasrv_base.elements.graphs import (
 )
 from metasrv_base.elements.page import changes_of
 from metasrv_base.elements.proof.explore import Exploration, explore
-from metasrv_base.elements.proof.journey import Change, Way, journey
+from metasrv_base.elements.proof.journey import Direction, ProofChange, journey
 from metasrv_base.elements.proof.protocol import PRODUCT, Protocol
 from metasrv_base.elements.proved import PROVED
 
-ADD, DROP = Way.ADD, Way.DROP
+ADD, DROP = Direction.ADD, Direction.DROP
 IN_TIME = replace(PRODUCT, expires=False, lets_go=False)
 
-TOGETHER: dict[str, tuple[Change, Protocol]] = {
+TOGETHER: dict[str, tuple[ProofChange, Protocol]] = {
     "two adds, of which one waits for the other": (
-        Change((INDEX, OPTIONAL_COLUMN), (ADD, ADD)),
+        ProofChange((INDEX, OPTIONAL_COLUMN), (ADD, ADD)),
         IN_TIME,
     ),
-    "two adds with a reorg each": (Change((INDEX, REQUIRED_COLUMN), (ADD, ADD)), IN_TIME),
+    "two adds with a reorg each": (ProofChange((INDEX, REQUIRED_COLUMN), (ADD, ADD)), IN_TIME),
     "an add that may fail, and a drop": (
-        Change((UNIQUE_INDEX, OPTIONAL_COLUMN), (ADD, DROP)),
+        ProofChange((UNIQUE_INDEX, OPTIONAL_COLUMN), (ADD, DROP)),
         IN_TIME,
     ),
-    "two drops": (Change((OPTIONAL_COLUMN, INDEX), (DROP, DROP)), IN_TIME),
+    "two drops": (ProofChange((OPTIONAL_COLUMN, INDEX), (DROP, DROP)), IN_TIME),
 }
 
 
@@ -104,7 +104,7 @@ def test_given_a_unique_index_when_it_is_explored_then_everything_that_may_happe
 
 
 def test_given_an_add_and_a_drop_in_one_change_then_one_version_takes_both_over() -> None:
-    nodes = journey(Change((UNIQUE_INDEX, OPTIONAL_COLUMN), (ADD, DROP)))
+    nodes = journey(ProofChange((UNIQUE_INDEX, OPTIONAL_COLUMN), (ADD, DROP)))
 
     assert [str(node) for node in nodes if node.flips] == [
         "absent+public > delete-only+write-only > write-only+write-only"

@@ -19,7 +19,7 @@ from metasrv_base.elements.graphs import (
     UNIQUE_INDEX,
     WRITE_ONLY,
 )
-from metasrv_base.elements.proof.database import Fault
+from metasrv_base.elements.proof.database import ProofFault
 from metasrv_base.elements.proof.pairs import check_pairs, go_together
 from metasrv_base.elements.states import ElementState
 from tests.metasrv_base.elements.proof.faulty import behaving
@@ -92,16 +92,16 @@ PUT, REMOVE, FILL = Act.PUT, Act.REMOVE, Act.FILL
 
 
 # What is wrong -> the graph, two states that are then not consistent, and how one sees it.
-MUTANTS: dict[str, tuple[Graph, Edge, Fault]] = {
+MUTANTS: dict[str, tuple[Graph, Edge, ProofFault]] = {
     "a value that does not convert is not refused": (
         behaving(CHANGED_COLUMN, WRITE_ONLY=Behaviour()),
         (WRITE_ONLY, PUBLIC),
-        Fault.LOST,
+        ProofFault.LOST,
     ),
     "a replaced column is not maintained": (
         behaving(REPLACED_COLUMN, WRITE_ONLY=Behaviour()),
         (WRITE_ONLY, PUBLIC),
-        Fault.LOST,
+        ProofFault.LOST,
     ),
     "a replaced column keeps what was updated": (
         behaving(
@@ -109,47 +109,47 @@ MUTANTS: dict[str, tuple[Graph, Edge, Fault]] = {
             WRITE_ONLY=replace(REPLACED_COLUMN.behaviours[WRITE_ONLY], update=(Act.KEEP,)),
         ),
         (WRITE_ONLY, PUBLIC),
-        Fault.LOST,
+        ProofFault.LOST,
     ),
     "an update in delete-only leaves the old entry": (
         behaving(INDEX, DELETE_ONLY=Behaviour(delete=(REMOVE,))),
         (DELETE_ONLY, WRITE_ONLY),
-        Fault.ORPHAN,
+        ProofFault.ORPHAN,
     ),
     "a delete in delete-only leaves the old entry": (
         behaving(INDEX, DELETE_ONLY=Behaviour(update=(REMOVE,))),
         (DELETE_ONLY, WRITE_ONLY),
-        Fault.ORPHAN,
+        ProofFault.ORPHAN,
     ),
     "delete-only puts entries": (
         behaving(INDEX, DELETE_ONLY=INDEX.behaviours[WRITE_ONLY]),
         (ABSENT, DELETE_ONLY),
-        Fault.LEFT_OVER,
+        ProofFault.LEFT_OVER,
     ),
     "write-only does not see inserts": (
         behaving(INDEX, WRITE_ONLY=replace(INDEX.behaviours[WRITE_ONLY], insert=())),
         (WRITE_ONLY, PUBLIC),
-        Fault.MISSING,
+        ProofFault.MISSING,
     ),
     "write-only does not see updates": (
         behaving(INDEX, WRITE_ONLY=replace(INDEX.behaviours[WRITE_ONLY], update=())),
         (DELETE_ONLY, WRITE_ONLY),
-        Fault.ORPHAN,
+        ProofFault.ORPHAN,
     ),
     "an update in write-only only removes": (
         behaving(INDEX, WRITE_ONLY=replace(INDEX.behaviours[WRITE_ONLY], update=(REMOVE,))),
         (WRITE_ONLY, PUBLIC),
-        Fault.MISSING,
+        ProofFault.MISSING,
     ),
     "an update in write-only only puts": (
         behaving(INDEX, WRITE_ONLY=replace(INDEX.behaviours[WRITE_ONLY], update=(PUT,))),
         (WRITE_ONLY, PUBLIC),
-        Fault.ORPHAN,
+        ProofFault.ORPHAN,
     ),
     "write-only is read": (
         behaving(INDEX, WRITE_ONLY=INDEX.behaviours[PUBLIC]),
         (DELETE_ONLY, WRITE_ONLY),
-        Fault.MISSING,
+        ProofFault.MISSING,
     ),
     "a unique key is not checked in write-only": (
         behaving(
@@ -157,12 +157,12 @@ MUTANTS: dict[str, tuple[Graph, Edge, Fault]] = {
             WRITE_ONLY=replace(UNIQUE_INDEX.behaviours[WRITE_ONLY], insert=(PUT,)),
         ),
         (WRITE_ONLY, PUBLIC),
-        Fault.MISSING,
+        ProofFault.MISSING,
     ),
     "write-only does not fill a required column": (
         behaving(REQUIRED_COLUMN, WRITE_ONLY=REQUIRED_COLUMN.behaviours[DELETE_ONLY]),
         (WRITE_ONLY, PUBLIC),
-        Fault.MISSING,
+        ProofFault.MISSING,
     ),
     "write-only puts the default in the place of what a user gave": (
         behaving(
@@ -170,7 +170,7 @@ MUTANTS: dict[str, tuple[Graph, Edge, Fault]] = {
             WRITE_ONLY=replace(REQUIRED_COLUMN.behaviours[WRITE_ONLY], update_elsewhere=(FILL,)),
         ),
         (WRITE_ONLY, PUBLIC),
-        Fault.LOST,
+        ProofFault.LOST,
     ),
     "delete-only drops the value when the row is updated": (
         behaving(
@@ -178,12 +178,12 @@ MUTANTS: dict[str, tuple[Graph, Edge, Fault]] = {
             DELETE_ONLY=replace(OPTIONAL_COLUMN.behaviours[DELETE_ONLY], update_elsewhere=()),
         ),
         (DELETE_ONLY, PUBLIC),
-        Fault.LOST,
+        ProofFault.LOST,
     ),
     "a row that belongs to a row of the table stays": (
         behaving(REFERRED_TABLE, DELETE_ONLY=Behaviour()),
         (DELETE_ONLY, PUBLIC),
-        Fault.ORPHAN,
+        ProofFault.ORPHAN,
     ),
 }
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from metasrv_base.elements.proof.database import Fault
+from metasrv_base.elements.proof.database import ProofFault
 from metasrv_base.elements.proof.journey import journey
 from tests.metasrv_base.elements.proof.known_mutants import KNOWN
 from tests.metasrv_base.elements.proof.own_mutants import OURS
@@ -38,7 +38,7 @@ def test_given_a_variant_with_a_nearer_fault_when_one_is_sought_then_that_one_is
 
 
 def test_given_the_variants_then_every_fault_is_found_by_one_of_them() -> None:
-    assert {case.found for case in ALL.values()} == {None, *Fault}
+    assert {case.found for case in ALL.values()} == {None, *ProofFault}
 
 
 def test_given_a_fault_then_its_trace_is_the_shortest_and_can_be_read() -> None:

@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from keys.commit.txn import snapshot
-from keys.model.records import Outcome, ProcedureHistory, Submission
+from keys.model.records import ClientRequirements, ProcedureHistory, ProcedureOutcome
 from keys.model.tables import TableInfo, TableInfoKey
 from keys.store.kv import Compare
+from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Command, Control
-from procedures.engine.entry import Entry
-from procedures.engine.submit import Submission as Wish
-from procedures.kinds.alter.alter_operations import AddColumn, Operation
+from procedures.engine.submit import SubmitRequest as Wish
+from procedures.kinds.alter.alter_operations import AddColumnOperation, Operation
 from procedures.kinds.alter.alter_table import ALTER_TABLE
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.procedures.harness.agree import history_of
@@ -28,7 +28,7 @@ HOLDER = "fe-1"
 WAIT_MS = 600_000
 
 
-REQUIRED = AddColumn(name="seats", type="int32", nullable=False, default=100)
+REQUIRED = AddColumnOperation(name="seats", type="int32", nullable=False, default=100)
 
 
 @dataclass
@@ -42,7 +42,9 @@ class Change:
     async def submit(
         self, *operations: Operation, table_id: int = TABLE, name: str = "t"
     ) -> "Change":
-        client = Submission(submitted_by="anna", request_id="r", statement={}, idempotency=None)
+        client = ClientRequirements(
+            submitted_by="anna", request_id="r", statement={}, idempotency=None
+        )
         update = {"operations": operations, "table_id": table_id, "name": name}
         wish = Wish(self.cluster.ids.procedure_id(), client, "b")
         state = ALTERS.model_copy(update=update)
@@ -50,7 +52,7 @@ class Change:
         made = await manager.submit(ALTER_TABLE, state, wish)
         return Change(self.cluster, self.fence, made.procedure)
 
-    async def control(self, control: Control) -> Entry | ProcedureHistory:
+    async def control(self, control: Control) -> ActiveProcedure | ProcedureHistory:
         manager = self.cluster.leader.manager
         return await manager.control(self.procedure, Command(control, by="ops"))
 
@@ -60,7 +62,7 @@ class Change:
         assert isinstance(found, ProcedureHistory), found.state
         return found
 
-    def entry(self) -> Entry:
+    def entry(self) -> ActiveProcedure:
         found = self.cluster.leader.manager.entry(self.procedure)
         assert found is not None
         return found
@@ -72,7 +74,7 @@ class Change:
     async def settle(self) -> None:
         await self.cluster.clock.sleep_ms(50)
 
-    def judge(self, outcome: Outcome, check: Callable[[End], list[str]]) -> list[str]:
+    def judge(self, outcome: ProcedureOutcome, check: Callable[[End], list[str]]) -> list[str]:
         agreement = history_of(self.cluster.kv._store.log_from(1))
         wrong = [*agreement.wrong, *self.cluster.violations, *self.cluster.plane.violations]
         return wrong + check(End(self.cluster, agreement, outcome))

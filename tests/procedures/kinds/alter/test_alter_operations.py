@@ -6,16 +6,22 @@ from keys.model.tables import Index, TableInfo
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import MetaError
 from metasrv_base.schema.partition import HashRule
-from procedures.elements.moves import back, moved, over_brink, to_brink, to_end
+from procedures.elements.element_targets import (
+    back,
+    moved,
+    past_no_return,
+    to_end,
+    to_last_undoable,
+)
 from procedures.kinds.alter.alter_operations import (
-    AddColumn,
+    AddColumnOperation,
     AddIndex,
-    DropColumn,
+    DropColumnOperation,
     DropIndex,
     DropNotNull,
     Operation,
-    RenameColumn,
-    SetDefault,
+    RenameColumnOperation,
+    SetDefaultOperation,
     drafted,
     edited,
 )
@@ -24,7 +30,7 @@ from tests.procedures.harness.online import ALTERS, wide_info
 from tests.procedures.harness.tables import table_info
 from tests.procedures.kinds.alter.moved import until_end
 
-ADD = AddColumn(name="seats", type="int32", nullable=False, default=1)
+ADD = AddColumnOperation(name="seats", type="int32", nullable=False, default=1)
 INDEXED = wide_info().model_copy(
     update={
         "indexes": (Index(id=1, name="by_note", columns=(2,), unique=False),),
@@ -43,37 +49,44 @@ def states(info: TableInfo) -> dict[str, str]:
     [
         ((ADD, ADD), "/operations/1/column/name", "already-exists"),
         (
-            (DropColumn(name="size"), AddColumn(name="SIZE", type="int8")),
+            (DropColumnOperation(name="size"), AddColumnOperation(name="SIZE", type="int8")),
             "/operations/1/column/name",
             "already-exists",
         ),
         (
-            (RenameColumn(name="note", new_name="n"), AddColumn(name="note", type="int8")),
+            (
+                RenameColumnOperation(name="note", new_name="n"),
+                AddColumnOperation(name="note", type="int8"),
+            ),
             "/operations/1/column/name",
             "already-exists",
         ),
         (
-            (DropColumn(name="size"), RenameColumn(name="note", new_name="size")),
+            (DropColumnOperation(name="size"), RenameColumnOperation(name="note", new_name="size")),
             "/operations/1/new_name",
             "already-exists",
         ),
-        ((DropColumn(name="id"),), "/operations/0/name", "invalid-schema-change"),
-        ((DropColumn(name="no"),), "/operations/0/name", "invalid-schema-change"),
+        ((DropColumnOperation(name="id"),), "/operations/0/name", "invalid-schema-change"),
+        ((DropColumnOperation(name="no"),), "/operations/0/name", "invalid-schema-change"),
         (
-            (DropColumn(name="size"), DropColumn(name="size")),
+            (DropColumnOperation(name="size"), DropColumnOperation(name="size")),
             "/operations/1/name",
             "invalid-schema-change",
         ),
-        ((ADD, DropColumn(name="seats")), "/operations/1/name", "invalid-schema-change"),
+        ((ADD, DropColumnOperation(name="seats")), "/operations/1/name", "invalid-schema-change"),
         ((DropNotNull(name="id"),), "/operations/0/name", "invalid-schema-change"),
         (
-            (ADD, SetDefault(name="seats", default=2)),
+            (ADD, SetDefaultOperation(name="seats", default=2)),
             "/operations/1/name",
             "invalid-schema-change",
         ),
-        ((SetDefault(name="note", default=7),), "/operations/0/default", "invalid-request"),
         (
-            (AddColumn(name="x", type="int8", after="no"),),
+            (SetDefaultOperation(name="note", default=7),),
+            "/operations/0/default",
+            "invalid-request",
+        ),
+        (
+            (AddColumnOperation(name="x", type="int8", after="no"),),
             "/operations/0/after",
             "invalid-schema-change",
         ),
@@ -90,10 +103,10 @@ def test_given_operations_that_cannot_be_then_the_place_is_named(
 
 @pytest.mark.case("online 50")
 def test_given_an_index_over_a_column_when_dropped_then_both_leave_in_the_same_versions() -> None:
-    draft = drafted(INDEXED, (DropColumn(name="note"),))
+    draft = drafted(INDEXED, (DropColumnOperation(name="note"),))
 
-    brink = until_end(draft.entered, draft.moves, to_brink)
-    over = moved(brink[-1], draft.moves, over_brink)
+    brink = until_end(draft.entered, draft.moves, to_last_undoable)
+    over = moved(brink[-1], draft.moves, past_no_return)
     end = until_end(over, draft.moves, to_end)
 
     versions = [*brink, over, *end[1:]]
@@ -135,8 +148,8 @@ def test_given_changes_of_all_sorts_then_each_goes_its_way_and_one_version_makes
 ):
     draft = drafted(wide_info(), ALTERS.operations)
 
-    brink = until_end(draft.entered, draft.moves, to_brink)
-    over = edited(moved(brink[-1], draft.moves, over_brink), ALTERS.operations)
+    brink = until_end(draft.entered, draft.moves, to_last_undoable)
+    over = edited(moved(brink[-1], draft.moves, past_no_return), ALTERS.operations)
     end = until_end(over, draft.moves, to_end)
 
     assert [states(info).get("seats") for info in brink] == ["absent", "delete-only", "write-only"]
@@ -150,9 +163,9 @@ def test_given_changes_of_all_sorts_then_each_goes_its_way_and_one_version_makes
 @pytest.mark.case("online 48")
 def test_given_a_column_without_any_default_when_it_goes_then_others_can_still_insert() -> None:
     """A18: who does not know the column any more writes rows that who knows it must read."""
-    draft = drafted(wide_info(), (DropColumn(name="size"),))
+    draft = drafted(wide_info(), (DropColumnOperation(name="size"),))
 
-    hidden = moved(draft.entered, draft.moves, to_brink)
+    hidden = moved(draft.entered, draft.moves, to_last_undoable)
     again = moved(hidden, draft.moves, back)
 
     (size,) = [column for column in hidden.columns if column.name == "size"]
@@ -163,8 +176,8 @@ def test_given_a_column_without_any_default_when_it_goes_then_others_can_still_i
 def test_given_not_null_when_it_goes_then_it_is_a_constraint_on_its_way() -> None:
     draft = drafted(wide_info(), (DropNotNull(name="code"),))
 
-    hidden = moved(draft.entered, draft.moves, to_brink)
-    gone = moved(hidden, draft.moves, over_brink)
+    hidden = moved(draft.entered, draft.moves, to_last_undoable)
+    gone = moved(hidden, draft.moves, past_no_return)
 
     (constraint,) = hidden.constraints
     assert (constraint.kind, constraint.columns) == ("not-null", (4,))
@@ -178,7 +191,7 @@ def test_given_any_state_when_it_goes_back_then_only_ids_are_taken(steps: int) -
     draft = drafted(wide_info(), ALTERS.operations)
     info = draft.entered
     for _ in range(steps):
-        info = moved(info, draft.moves, to_brink)
+        info = moved(info, draft.moves, to_last_undoable)
 
     rest = until_end(info, draft.moves, back)
 

@@ -6,14 +6,19 @@ import pytest
 
 from keys.commit.routing import change_regions
 from keys.commit.txn import Txn, snapshot
-from keys.model.records import Outcome, Submission
+from keys.model.records import ClientRequirements, ProcedureOutcome
 from keys.model.tables import RegionState, TableRouteKey
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Conflict, Refused
+from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Control, State
-from procedures.engine.entry import Entry
-from procedures.engine.submit import Submission as Wish
-from procedures.kinds.alter.alter_operations import AddColumn, DropColumn, DropNotNull, Operation
+from procedures.engine.submit import SubmitRequest as Wish
+from procedures.kinds.alter.alter_operations import (
+    AddColumnOperation,
+    DropColumnOperation,
+    DropNotNull,
+    Operation,
+)
 from procedures.kinds.alter.index_kinds import CREATE_INDEX
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
 from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
@@ -35,11 +40,11 @@ from tests.sim.loop import SimLoop, run
 
 REFUSED = "a write of a deposed leader was refused"
 
-OPTIONAL = AddColumn(name="extra", type="int64")
+OPTIONAL = AddColumnOperation(name="extra", type="int64")
 EACH: Mapping[str, tuple[tuple[Operation, ...], int]] = {
     "optional column": ((OPTIONAL,), 2),
     "required column": ((REQUIRED,), 3),
-    "dropped column": ((DropColumn(name="size"),), 2),
+    "dropped column": ((DropColumnOperation(name="size"),), 2),
     "no more not null": ((DropNotNull(name="code"),), 2),
     "all at once": (ALTERS.operations, 3),
 }
@@ -61,10 +66,10 @@ def test_given_any_state_before_the_brink_when_cancelled_then_it_is_as_if_never_
         cancelled = await change.control(Control.CANCEL)
         at.cluster.holders.lets_go(HOLDER, TABLE)
 
-        assert isinstance(cancelled, Entry)
+        assert isinstance(cancelled, ActiveProcedure)
         assert seen.schema_version == version
-        assert (await change.end()).outcome is Outcome.CANCELLED
-        assert at.judge(Outcome.CANCELLED, never_altered) == []
+        assert (await change.end()).outcome is ProcedureOutcome.CANCELLED
+        assert at.judge(ProcedureOutcome.CANCELLED, never_altered) == []
 
     online(scenario)
 
@@ -85,8 +90,8 @@ def test_given_the_brink_is_crossed_when_cancelled_then_409_and_it_goes_on(name:
 
         assert seen.schema_version == brink + 1
         assert past.value.code == "past-point-of-no-return"
-        assert (await change.end()).outcome is Outcome.SUCCEEDED
-        assert at.judge(Outcome.SUCCEEDED, lambda end: []) == []
+        assert (await change.end()).outcome is ProcedureOutcome.SUCCEEDED
+        assert at.judge(ProcedureOutcome.SUCCEEDED, lambda end: []) == []
         assert {one.state for one in (await at.info()).columns} == {ElementState.PUBLIC}
 
     online(scenario)
@@ -111,8 +116,8 @@ def test_given_any_state_when_paused_and_led_on_and_resumed_then_it_finishes(ver
         await change.control(Control.RESUME)
 
         assert paused.schema_version == still.schema_version == version
-        assert (await change.end()).outcome is Outcome.SUCCEEDED
-        assert at.judge(Outcome.SUCCEEDED, all_altered) == []
+        assert (await change.end()).outcome is ProcedureOutcome.SUCCEEDED
+        assert at.judge(ProcedureOutcome.SUCCEEDED, all_altered) == []
 
     online(scenario)
 
@@ -124,13 +129,13 @@ def test_given_a_holder_of_an_old_version_then_it_is_waited_for_by_name_and_only
         await at.settle()
         other = await at.submit(OPTIONAL, table_id=OTHER, name="u")
 
-        assert (await other.end()).outcome is Outcome.SUCCEEDED
+        assert (await other.end()).outcome is ProcedureOutcome.SUCCEEDED
         (wait,) = change.entry().live.waits
         assert (wait.kind, wait.holder) == ("schema_lease", HOLDER)
         assert (await at.info()).schema_version == 2
 
         at.cluster.holders.lets_go(HOLDER, TABLE)
-        assert (await change.end()).outcome is Outcome.SUCCEEDED
+        assert (await change.end()).outcome is ProcedureOutcome.SUCCEEDED
 
     online(scenario)
 
@@ -154,8 +159,8 @@ def test_given_a_leader_that_dies_waiting_then_the_next_waits_for_the_published_
 
         assert (seen.schema_version, seen.schema_floor) == (2, 1)
         assert waits == ["schema_lease"]
-        assert (await change.end()).outcome is Outcome.SUCCEEDED
-        assert at.judge(Outcome.SUCCEEDED, lambda end: []) == []
+        assert (await change.end()).outcome is ProcedureOutcome.SUCCEEDED
+        assert at.judge(ProcedureOutcome.SUCCEEDED, lambda end: []) == []
 
     online(scenario)
 
@@ -173,15 +178,17 @@ def test_given_a_node_that_dies_in_between_then_its_region_is_waited_for_and_has
         at.cluster.holders.lets_go(HOLDER, TABLE)
         await at.settle()
         stands = await at.info()
-        client = Submission(submitted_by="ops", request_id="r", statement={}, idempotency=None)
+        client = ClientRequirements(
+            submitted_by="ops", request_id="r", statement={}, idempotency=None
+        )
         wish = Wish(at.cluster.ids.procedure_id(), client, "b")
         moving = MOVED.model_copy(update={"region_ids": region_ids(TABLE, 1)})
         await at.cluster.leader.manager.submit(FAILOVER_TABLE, moving, wish)
 
         assert stands.schema_version == version
-        assert (await change.end()).outcome is Outcome.SUCCEEDED
+        assert (await change.end()).outcome is ProcedureOutcome.SUCCEEDED
         assert await at.cluster.quiet()
-        assert at.judge(Outcome.SUCCEEDED, lambda end: told(end, 5, 5)) == []
+        assert at.judge(ProcedureOutcome.SUCCEEDED, lambda end: told(end, 5, 5)) == []
 
     online(scenario)
 
@@ -219,7 +226,7 @@ def test_given_a_region_that_is_not_open_then_nothing_is_published_and_it_is_sai
         back = await cluster.elect("operator")
         await set_state(Change(cluster, back), RegionState.OPEN)
         await cluster.started("meta-2")
-        assert (await change.end()).outcome is Outcome.SUCCEEDED
+        assert (await change.end()).outcome is ProcedureOutcome.SUCCEEDED
 
     run(main, 1)
 
@@ -246,10 +253,10 @@ def test_given_a_leader_that_sleeps_while_the_next_undoes_when_it_wakes_then_it_
         await old.ended.wait()
 
         assert (seen.schema_version, asleep, refused_before) == (2, True, 0)
-        assert ended.outcome is Outcome.CANCELLED
+        assert ended.outcome is ProcedureOutcome.CANCELLED
         assert at.cluster.sometimes[REFUSED] == 1
         assert await at.info() == undone
-        assert at.judge(Outcome.CANCELLED, never_altered) == []
+        assert at.judge(ProcedureOutcome.CANCELLED, never_altered) == []
 
     online(scenario)
 
@@ -265,7 +272,9 @@ def test_given_an_index_that_is_made_when_its_table_is_dropped_then_one_after_th
         cluster.holders.uses(HOLDER, TABLE, 1)
         index = Change(cluster, fence, cluster.ids.procedure_id())
         drop = Change(cluster, fence, cluster.ids.procedure_id())
-        client = Submission(submitted_by="anna", request_id="r", statement={}, idempotency=None)
+        client = ClientRequirements(
+            submitted_by="anna", request_id="r", statement={}, idempotency=None
+        )
         await manager.submit(CREATE_INDEX, INDEXES, Wish(index.procedure, client, "b"))
         await index.settle()
         table = DropTable(catalog="main", schema_name="public", name="t", table_id=TABLE)
@@ -283,8 +292,8 @@ def test_given_an_index_that_is_made_when_its_table_is_dropped_then_one_after_th
 
         assert meanwhile == [State.RUNNING, State.WAITING]
         assert [one.state for one in half.indexes] == [ElementState.DELETE_ONLY]
-        assert [end.outcome for end in ends] == [Outcome.SUCCEEDED] * 2
-        assert index.judge(Outcome.SUCCEEDED, nothing_left) == []
+        assert [end.outcome for end in ends] == [ProcedureOutcome.SUCCEEDED] * 2
+        assert index.judge(ProcedureOutcome.SUCCEEDED, nothing_left) == []
 
     run(main, 1)
 
@@ -314,9 +323,9 @@ def test_given_several_changes_when_the_last_one_fails_for_ever_then_all_are_und
             ElementState.WRITE_ONLY,
             ElementState.DELETE_ONLY,
         }
-        assert ended.outcome is Outcome.ROLLED_BACK
+        assert ended.outcome is ProcedureOutcome.ROLLED_BACK
         assert ended.last.error is not None
         assert ended.last.error.code == "order-refused"
-        assert at.judge(Outcome.ROLLED_BACK, never_altered) == []
+        assert at.judge(ProcedureOutcome.ROLLED_BACK, never_altered) == []
 
     online(scenario)

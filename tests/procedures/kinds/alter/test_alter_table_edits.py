@@ -2,8 +2,13 @@
 
 import pytest
 
-from keys.model.records import Outcome
-from procedures.kinds.alter.alter_operations import Operation, RenameColumn, SetDefault, SetOptions
+from keys.model.records import ProcedureOutcome
+from procedures.kinds.alter.alter_operations import (
+    Operation,
+    RenameColumnOperation,
+    SetDefaultOperation,
+    SetOptionsOperation,
+)
 from tests.fakes.holders import LEASE_MS
 from tests.procedures.harness.ends import OTHER
 from tests.procedures.kinds.alter.online import HOLDER, Change, online
@@ -12,9 +17,9 @@ from tests.procedures.kinds.alter.online import HOLDER, Change, online
 @pytest.mark.parametrize(
     ("operation", "is_waited_for"),
     [
-        (SetDefault(name="note", default="none"), True),
-        (RenameColumn(name="note", new_name="text"), True),
-        (SetOptions(options={"a": "1"}), False),
+        (SetDefaultOperation(name="note", default="none"), True),
+        (RenameColumnOperation(name="note", new_name="text"), True),
+        (SetOptionsOperation(options={"a": "1"}), False),
     ],
     ids=["set_default", "rename_column", "set_options"],
 )
@@ -31,7 +36,7 @@ def test_given_a_silent_holder_when_statements_depend_on_an_edit_then_it_is_wait
         end = await (await at.submit(operation)).end()
 
         took_ms = at.cluster.clock.mono_ms() - before_ms
-        assert end.outcome is Outcome.SUCCEEDED
+        assert end.outcome is ProcedureOutcome.SUCCEEDED
         assert (await at.info()).schema_version == 1
         assert (took_ms >= LEASE_MS) == is_waited_for
 

@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from keys.model.records import Outcome, Submission
+from keys.model.records import ClientRequirements, ProcedureOutcome
 from keys.model.tables import TableInfo
 from keys.store.kv import Compare
 from metasrv_base.errors import Conflict
 from procedures.engine.control import Control
-from procedures.engine.submit import Submission as Wish
-from procedures.kinds.alter.alter_operations import DropColumn
+from procedures.engine.submit import SubmitRequest as Wish
+from procedures.kinds.alter.alter_operations import DropColumnOperation
 from procedures.kinds.alter.alter_table import ALTER_TABLE, AlterTable
 from procedures.kinds.alter.constraint_operations import AddCheck
 from procedures.kinds.alter.index_kinds import DROP_INDEX
@@ -33,7 +33,7 @@ from tests.sim.loop import SimLoop, run
 GRACE_MS = 20_000
 KEPT = {"grace_ms": GRACE_MS}
 INDEX = UNINDEXES.model_copy(update=KEPT)
-COLUMN = ALTERS.model_copy(update={**KEPT, "operations": (DropColumn(name="size"),)})
+COLUMN = ALTERS.model_copy(update={**KEPT, "operations": (DropColumnOperation(name="size"),)})
 
 
 def dropping(
@@ -48,7 +48,9 @@ def dropping(
         await given(cluster, fence)
         await cluster.started()
         at = Change(cluster, fence, cluster.ids.procedure_id())
-        client = Submission(submitted_by="anna", request_id="r", statement={}, idempotency=None)
+        client = ClientRequirements(
+            submitted_by="anna", request_id="r", statement={}, idempotency=None
+        )
         await cluster.leader.manager.submit(kind, state, Wish(at.procedure, client, "b"))
         await at.settle()
         await scenario(at)
@@ -84,10 +86,10 @@ def test_given_its_grace_time_when_it_is_cancelled_then_what_was_dropped_is_publ
 
         await at.control(Control.CANCEL)
 
-        assert (await at.end()).outcome is Outcome.CANCELLED
+        assert (await at.end()).outcome is ProcedureOutcome.CANCELLED
         assert hidden(seen) == ["write-only"]
         assert (wait.kind, wait.expires_in_ms) == ("grace", GRACE_MS)
-        assert at.judge(Outcome.CANCELLED, check) == []
+        assert at.judge(ProcedureOutcome.CANCELLED, check) == []
 
     dropping(kind, state, given, scenario)
 
@@ -99,9 +101,9 @@ def test_given_a_grace_time_that_is_over_then_it_is_gone_and_cannot_be_undropped
 
         with pytest.raises(Conflict):
             await at.control(Control.CANCEL)
-        assert (seen, ended.outcome) == (["write-only"], Outcome.SUCCEEDED)
+        assert (seen, ended.outcome) == (["write-only"], ProcedureOutcome.SUCCEEDED)
         assert ended.finished_at_ms - ended.last.submitted_at_ms >= GRACE_MS
-        assert at.judge(Outcome.SUCCEEDED, index_gone) == []
+        assert at.judge(ProcedureOutcome.SUCCEEDED, index_gone) == []
 
     dropping(DROP_INDEX, INDEX, with_index, scenario)
 
@@ -119,13 +121,13 @@ def test_given_a_leader_that_dies_in_the_grace_time_then_the_next_waits_for_the_
         took_ms = ended.finished_at_ms - ended.last.submitted_at_ms
         assert seen == ["write-only"]
         assert GRACE_MS <= took_ms < GRACE_MS + GRACE_MS // 2
-        assert at.judge(Outcome.SUCCEEDED, index_gone) == []
+        assert at.judge(ProcedureOutcome.SUCCEEDED, index_gone) == []
 
     dropping(DROP_INDEX, INDEX, with_index, scenario)
 
 
 def test_given_a_check_that_comes_with_a_drop_then_all_wait_for_the_grace_time() -> None:
-    both = (AddCheck(name="c", expression="id > 0"), DropColumn(name="note"))
+    both = (AddCheck(name="c", expression="id > 0"), DropColumnOperation(name="note"))
     state = COLUMN.model_copy(update={"operations": both})
 
     async def scenario(at: Change) -> None:
@@ -133,9 +135,9 @@ def test_given_a_check_that_comes_with_a_drop_then_all_wait_for_the_grace_time()
         seen = await at.info()
         await at.control(Control.CANCEL)
 
-        assert (await at.end()).outcome is Outcome.CANCELLED
+        assert (await at.end()).outcome is ProcedureOutcome.CANCELLED
         assert [one.state for one in seen.constraints] == ["write-only"]
         assert (await at.info(TABLE)).constraints == ()
-        assert at.judge(Outcome.CANCELLED, never_altered) == []
+        assert at.judge(ProcedureOutcome.CANCELLED, never_altered) == []
 
     dropping(ALTER_TABLE, state, with_rows, scenario)

@@ -6,20 +6,31 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from keys.model.records import Outcome, ProcedureHistory
+from keys.model.records import ProcedureHistory, ProcedureOutcome
 from keys.model.tables import TableInfo
 from keys.store.kv import Compare
 from metasrv_base.errors import MetaError
 from metasrv_base.wire.node.jobs import ValidateJob, ValidateResult
-from procedures.elements.moves import back, moved, over_brink, to_brink, to_end
+from procedures.elements.element_targets import (
+    back,
+    moved,
+    past_no_return,
+    to_end,
+    to_last_undoable,
+)
 from procedures.engine.control import Command, Control
-from procedures.kinds.alter.alter_operations import AddColumn, DropColumn, Operation, drafted
+from procedures.kinds.alter.alter_operations import (
+    AddColumnOperation,
+    DropColumnOperation,
+    Operation,
+    drafted,
+)
 from procedures.kinds.alter.constraint_operations import (
     AddCheck,
-    DropConstraint,
+    DropConstraintOperation,
     DropNotNull,
     SetNotNull,
-    ValidateConstraint,
+    ValidateConstraintOperation,
 )
 from procedures.ports import Progress
 from procedures.steps.job_pace import LOOK_MS
@@ -49,8 +60,8 @@ def checked(*operations: Operation) -> TableInfo:
     """Table t after them, all of them over."""
     info = table_info(TABLE, "t", 1)
     draft = drafted(info, operations)
-    brink = until_end(draft.entered, draft.moves, to_brink)
-    over = moved(brink[-1], draft.moves, over_brink)
+    brink = until_end(draft.entered, draft.moves, to_last_undoable)
+    over = moved(brink[-1], draft.moves, past_no_return)
     return until_end(over, draft.moves, to_end)[-1]
 
 
@@ -59,7 +70,7 @@ def checked(*operations: Operation) -> TableInfo:
     [
         ((SetNotNull(name="no"),), "/operations/0/name", "invalid-schema-change"),
         (
-            (AddColumn(name="x", type="int8"), SetNotNull(name="x")),
+            (AddColumnOperation(name="x", type="int8"), SetNotNull(name="x")),
             "/operations/1/name",
             "invalid-schema-change",
         ),
@@ -68,13 +79,13 @@ def checked(*operations: Operation) -> TableInfo:
         ((AddCheck(name="c", expression="size > 1"),), "/operations/0/check", "invalid-request"),
         ((CHECK, CHECK), "/operations/1/name", "already-exists"),
         (
-            (AddColumn(name="x", type="int8"), AddCheck(name="c", expression="x > 1")),
+            (AddColumnOperation(name="x", type="int8"), AddCheck(name="c", expression="x > 1")),
             "/operations/1/check",
             "invalid-schema-change",
         ),
-        ((CHECK, DropColumn(name="note")), "/operations/1/name", "invalid-schema-change"),
-        ((DropConstraint(name="no"),), None, "not-found"),
-        ((CHECK, DropConstraint(name="positive")), None, "not-found"),
+        ((CHECK, DropColumnOperation(name="note")), "/operations/1/name", "invalid-schema-change"),
+        ((DropConstraintOperation(name="no"),), None, "not-found"),
+        ((CHECK, DropConstraintOperation(name="positive")), None, "not-found"),
     ],
 )
 def test_given_constraints_that_cannot_be_then_the_place_is_named(
@@ -89,20 +100,20 @@ def test_given_constraints_that_cannot_be_then_the_place_is_named(
 
 def test_given_a_check_when_it_comes_and_goes_then_rows_are_known_to_satisfy_it_or_not() -> None:
     added = drafted(table_info(TABLE, "t", 1), (CHECK,))
-    coming = moved(added.entered, added.moves, to_brink)
-    public = moved(coming, added.moves, over_brink)
-    dropped = drafted(public, (DropConstraint(name="positive"),))
-    going = moved(dropped.entered, dropped.moves, to_brink)
+    coming = moved(added.entered, added.moves, to_last_undoable)
+    public = moved(coming, added.moves, past_no_return)
+    dropped = drafted(public, (DropConstraintOperation(name="positive"),))
+    going = moved(dropped.entered, dropped.moves, to_last_undoable)
 
     shown = [(one.constraints[0].state, one.constraints[0].holds) for one in (coming, public)]
     assert shown == [("write-only", False), ("public", True)]
     assert [(one.state, one.holds) for one in going.constraints] == [("write-only", True)]
     assert moved(going, dropped.moves, back) == public
-    assert moved(going, dropped.moves, over_brink).constraints == ()
+    assert moved(going, dropped.moves, past_no_return).constraints == ()
 
 
 @pytest.mark.parametrize(
-    "operation", [ValidateConstraint(name="noted"), DropConstraint(name="noted")]
+    "operation", [ValidateConstraintOperation(name="noted"), DropConstraintOperation(name="noted")]
 )
 def test_given_one_that_is_not_valid_when_its_change_goes_back_then_it_stays(
     operation: Operation,
@@ -110,7 +121,7 @@ def test_given_one_that_is_not_valid_when_its_change_goes_back_then_it_stays(
     left = checked(LATER)
     draft = drafted(left, (operation,))
 
-    brink = moved(draft.entered, draft.moves, to_brink)
+    brink = moved(draft.entered, draft.moves, to_last_undoable)
 
     assert [(one.state, one.holds) for one in left.constraints] == [("write-only", False)]
     assert brink == left == moved(brink, draft.moves, back)
@@ -121,11 +132,11 @@ def test_given_a_constraint_and_its_column_when_dropped_then_the_column_goes_beh
     first: str,
 ) -> None:
     noted = checked(AddCheck(name="noted", expression="note is not null"))
-    check, column = DropConstraint(name="noted"), DropColumn(name="note")
+    check, column = DropConstraintOperation(name="noted"), DropColumnOperation(name="note")
     draft = drafted(noted, (check, column) if first == "constraint" else (column, check))
 
-    brink = until_end(draft.entered, draft.moves, to_brink)
-    over = moved(brink[-1], draft.moves, over_brink)
+    brink = until_end(draft.entered, draft.moves, to_last_undoable)
+    over = moved(brink[-1], draft.moves, past_no_return)
     ways = until_end(over, draft.moves, to_end)
 
     def note(info: TableInfo) -> str:
@@ -173,9 +184,9 @@ def test_given_rows_that_break_it_when_asked_for_then_undone_and_they_are_listed
 
         ended = await change.end()
 
-        assert ended.outcome is Outcome.ROLLED_BACK
+        assert ended.outcome is ProcedureOutcome.ROLLED_BACK
         assert keys_of(ended) == [ord(key) for key in NULLS]
-        assert at.judge(Outcome.ROLLED_BACK, not_constrained) == []
+        assert at.judge(ProcedureOutcome.ROLLED_BACK, not_constrained) == []
 
     over_rows(scenario)
 
@@ -186,22 +197,22 @@ def test_given_rows_that_break_it_when_not_valid_then_it_stays_and_holds_once_th
     async def scenario(at: Change) -> None:
         ended = await (await at.submit(LATER)).end()
         left = (await at.info()).constraints
-        refused = await (await at.submit(ValidateConstraint(name="noted"))).end()
+        refused = await (await at.submit(ValidateConstraintOperation(name="noted"))).end()
         still = (await at.info()).constraints
         for folder in at.cluster.plane.storage.folders.values():
             folder.files["file"] = frozenset({"a=here"})
-        held = await (await at.submit(ValidateConstraint(name="noted"))).end()
+        held = await (await at.submit(ValidateConstraintOperation(name="noted"))).end()
 
         assert [one.outcome for one in (ended, refused, held)] == [
-            Outcome.SUCCEEDED,
-            Outcome.ROLLED_BACK,
-            Outcome.SUCCEEDED,
+            ProcedureOutcome.SUCCEEDED,
+            ProcedureOutcome.ROLLED_BACK,
+            ProcedureOutcome.SUCCEEDED,
         ]
         assert keys_of(refused) == [ord(key) for key in NULLS]
         assert still == left
         (check,) = (await at.info()).constraints
         assert (check.state, check.holds) == ("public", True)
-        assert at.judge(Outcome.SUCCEEDED, no_marks) == []
+        assert at.judge(ProcedureOutcome.SUCCEEDED, no_marks) == []
 
     over_rows(scenario)
 
@@ -223,9 +234,9 @@ def test_given_a_constraint_on_its_way_when_cancelled_then_it_is_as_if_never_ask
         await change.control(Control.CANCEL)
         at.cluster.holders.lets_go(HOLDER, TABLE)
 
-        assert (await change.end()).outcome is Outcome.CANCELLED
+        assert (await change.end()).outcome is ProcedureOutcome.CANCELLED
         assert ([one.state for one in seen.constraints], where) == (["write-only"] * 2, step)
-        assert at.judge(Outcome.CANCELLED, not_constrained) == []
+        assert at.judge(ProcedureOutcome.CANCELLED, not_constrained) == []
 
     over_rows(scenario)
 
@@ -250,9 +261,9 @@ def test_given_a_constraint_on_its_way_when_paused_and_led_on_and_resumed_then_i
         paused = await at.info()
         await change.control(Control.RESUME)
 
-        assert (await change.end()).outcome is Outcome.SUCCEEDED
+        assert (await change.end()).outcome is ProcedureOutcome.SUCCEEDED
         assert paused.schema_version == 2
-        assert at.judge(Outcome.SUCCEEDED, constrained) == []
+        assert at.judge(ProcedureOutcome.SUCCEEDED, constrained) == []
 
     over_rows(scenario, with_rows)
 
@@ -263,13 +274,13 @@ def test_given_a_check_when_it_is_dropped_then_it_holds_until_nobody_relies_on_i
         await (await at.submit(CHECK)).end()
         public = (await at.info()).schema_version
         at.cluster.holders.uses(HOLDER, TABLE, public)
-        drop = await at.submit(DropConstraint(name=CHECK.name))
+        drop = await at.submit(DropConstraintOperation(name=CHECK.name))
         await at.settle()
         between = await at.info()
 
         at.cluster.holders.lets_go(HOLDER, TABLE)
 
-        assert (await drop.end()).outcome is Outcome.SUCCEEDED
+        assert (await drop.end()).outcome is ProcedureOutcome.SUCCEEDED
         assert [one.state for one in between.constraints] == ["write-only"]
         assert (await at.info()).constraints == ()
 
@@ -280,10 +291,12 @@ def test_given_a_constraint_and_its_column_when_dropped_in_one_alter_then_both_a
     async def scenario(at: Change) -> None:
         await (await at.submit(CHECK)).end()
 
-        drop = await at.submit(DropColumn(name="note"), DropConstraint(name=CHECK.name))
+        drop = await at.submit(
+            DropColumnOperation(name="note"), DropConstraintOperation(name=CHECK.name)
+        )
 
         ended = await drop.end()
-        assert ended.outcome is Outcome.SUCCEEDED, ended.last.error
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED, ended.last.error
         info = await at.info()
         assert ([one.name for one in info.columns], info.constraints) == (["id"], ())
         shifts = [
@@ -298,7 +311,7 @@ def test_given_a_constraint_and_its_column_when_dropped_in_one_alter_then_both_a
             ("note", "delete-only"),
             ("note", "absent"),
         ]
-        assert at.judge(Outcome.SUCCEEDED, no_marks) == []
+        assert at.judge(ProcedureOutcome.SUCCEEDED, no_marks) == []
 
     over_rows(scenario, with_rows)
 
@@ -336,6 +349,6 @@ def test_given_rows_that_are_looked_at_when_throttled_then_their_jobs_are_told()
 
         assert told == [(job.job_id, 500) for job in jobs.asked]
         assert told
-        assert (await change.end()).outcome is Outcome.SUCCEEDED
+        assert (await change.end()).outcome is ProcedureOutcome.SUCCEEDED
 
     over_rows(scenario, with_held_checks)

@@ -2,26 +2,43 @@
 
 import pytest
 
-from keys.model.records import Outcome
-from keys.model.tables import Column, Constraint, ConstraintKind, Index, OriginColumn, TableInfo
+from keys.model.records import ProcedureOutcome
+from keys.model.tables import (
+    Column,
+    Constraint,
+    ConstraintKind,
+    Index,
+    OriginColumnRecord,
+    TableInfo,
+)
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import MetaError, Refused
 from metasrv_base.schema.partition import HashRule
-from procedures.elements.moves import back, moved, over_brink, to_brink, to_end
+from procedures.elements.element_targets import (
+    back,
+    moved,
+    past_no_return,
+    to_end,
+    to_last_undoable,
+)
 from procedures.kinds.alter.alter_operations import (
-    AddColumn,
-    DropColumn,
+    AddColumnOperation,
+    DropColumnOperation,
     DropIndex,
     Operation,
-    RenameColumn,
-    SetDefault,
+    RenameColumnOperation,
+    SetDefaultOperation,
     drafted,
     edited,
 )
 from procedures.kinds.alter.alter_table import WAIT_MS
-from procedures.kinds.alter.constraint_operations import AddCheck, DropConstraint, SetNotNull
-from procedures.kinds.alter.type_operations import ORIGINS_MAX, AlterType
-from procedures.steps.opening import schema_order
+from procedures.kinds.alter.constraint_operations import (
+    AddCheck,
+    DropConstraintOperation,
+    SetNotNull,
+)
+from procedures.kinds.alter.type_operations import ORIGINS_MAX, AlterTypeOperation
+from procedures.steps.region_orders import schema_order
 from tests.crash.enumeration import life
 from tests.procedures.harness.retyping import RETYPES, not_retyped, with_misfits
 from tests.procedures.harness.scenario import Scenario
@@ -59,8 +76,8 @@ def indexed() -> TableInfo:
     return info().model_copy(update={"indexes": (index,), "next_index_id": 2})
 
 
-def to(name: str, type: str) -> AlterType:
-    return AlterType(name=name, type=type)
+def to(name: str, type: str) -> AlterTypeOperation:
+    return AlterTypeOperation(name=name, type=type)
 
 
 REFUSED: dict[str, tuple[tuple[Operation, ...], str, str]] = {
@@ -83,27 +100,27 @@ REFUSED: dict[str, tuple[tuple[Operation, ...], str, str]] = {
         "something else",
     ),
     "another default": (
-        (SetDefault(name="note", default="x"), to("note", "binary")),
+        (SetDefaultOperation(name="note", default="x"), to("note", "binary")),
         "/operations/1/name",
         "something else",
     ),
     "another default then": (
-        (to("note", "binary"), SetDefault(name="note", default="eA==")),
+        (to("note", "binary"), SetDefaultOperation(name="note", default="eA==")),
         "/operations/1/name",
         "type of column note changes",
     ),
     "renamed": (
-        (RenameColumn(name="note", new_name="n"), to("n", "binary")),
+        (RenameColumnOperation(name="note", new_name="n"), to("n", "binary")),
         "/operations/1/name",
         "something else",
     ),
     "renamed then": (
-        (to("note", "binary"), RenameColumn(name="note", new_name="n")),
+        (to("note", "binary"), RenameColumnOperation(name="note", new_name="n")),
         "/operations/1/name",
         "rename it then",
     ),
     "dropped then": (
-        (to("note", "binary"), DropColumn(name="note")),
+        (to("note", "binary"), DropColumnOperation(name="note")),
         "/operations/1/name",
         "type of column note changes",
     ),
@@ -113,7 +130,7 @@ REFUSED: dict[str, tuple[tuple[Operation, ...], str, str]] = {
         "type of column note changes",
     ),
     "new": (
-        (AddColumn(name="x", type="int8"), to("x", "int16")),
+        (AddColumnOperation(name="x", type="int8"), to("x", "int16")),
         "/operations/1/name",
         "is new",
     ),
@@ -149,7 +166,7 @@ def test_given_a_column_that_has_had_many_types_then_one_more_is_refused_with_a_
     for change in range(ORIGINS_MAX):
         draft = drafted(table, (to("note", types[change % 2]),))
         table = draft.entered
-        for move in (to_brink, over_brink, to_end):
+        for move in (to_last_undoable, past_no_return, to_end):
             table = moved(table, draft.moves, move)
     with pytest.raises(Refused, match="add another column") as refused:
         drafted(table, (to("note", types[ORIGINS_MAX % 2]),))
@@ -160,14 +177,14 @@ def test_given_a_column_that_has_had_many_types_then_one_more_is_refused_with_a_
 def test_given_what_is_over_a_column_when_dropped_in_the_same_alter_then_it_may_change() -> None:
     operations = (
         DropIndex(name="by_size"),
-        DropConstraint(name="paid"),
+        DropConstraintOperation(name="paid"),
         to("size", "int64"),
         to("price", "string"),
     )
     draft = drafted(indexed(), operations)
 
-    brink = until_end(draft.entered, draft.moves, to_brink)[-1]
-    over = moved(brink, draft.moves, over_brink)
+    brink = until_end(draft.entered, draft.moves, to_last_undoable)[-1]
+    over = moved(brink, draft.moves, past_no_return)
     ends = until_end(over, draft.moves, to_end)
 
     for version in (brink, over, *ends):
@@ -181,8 +198,8 @@ def test_given_a_new_type_when_it_goes_its_way_then_both_columns_change_at_once(
     before = info()
     draft = drafted(before, (to("size", "int64"),))
 
-    brink = until_end(draft.entered, draft.moves, to_brink)[-1]
-    over = moved(brink, draft.moves, over_brink)
+    brink = until_end(draft.entered, draft.moves, to_last_undoable)[-1]
+    over = moved(brink, draft.moves, past_no_return)
     (_, end) = until_end(over, draft.moves, to_end)
 
     sizes = [
@@ -198,13 +215,13 @@ def test_given_a_new_type_when_it_goes_its_way_then_both_columns_change_at_once(
     (new,) = (one for one in end.columns if one.id == 8)
     assert (new.default, new.origin_default, new.nullable) == (3, 2, False)
     assert (new.replaces, new.replaced_by) == (None, None)
-    assert new.origin_columns == (OriginColumn(id=4, type="int32"),)
+    assert new.origin_columns == (OriginColumnRecord(id=4, type="int32"),)
 
 
 def test_given_a_change_on_the_brink_when_it_goes_back_then_the_column_is_as_it_was() -> None:
     before = info()
     draft = drafted(before, (to("size", "int64"), to("note", "int8")))
-    brink = until_end(draft.entered, draft.moves, to_brink)[-1]
+    brink = until_end(draft.entered, draft.moves, to_last_undoable)[-1]
 
     end = until_end(brink, draft.moves, back)[-1]
 
@@ -214,7 +231,9 @@ def test_given_a_change_on_the_brink_when_it_goes_back_then_the_column_is_as_it_
 def test_given_a_type_that_changed_when_it_changes_again_then_the_last_one_comes_first() -> None:
     first = drafted(info(), (to("size", "int64"),))
     there = until_end(
-        moved(until_end(first.entered, first.moves, to_brink)[-1], first.moves, over_brink),
+        moved(
+            until_end(first.entered, first.moves, to_last_undoable)[-1], first.moves, past_no_return
+        ),
         first.moves,
         to_end,
     )[-1]
@@ -223,8 +242,8 @@ def test_given_a_type_that_changed_when_it_changes_again_then_the_last_one_comes
 
     (new,) = (one for one in draft.entered.columns if one.replaces == 8)
     assert new.origin_columns == (
-        OriginColumn(id=8, type="int64"),
-        OriginColumn(id=4, type="int32"),
+        OriginColumnRecord(id=8, type="int64"),
+        OriginColumnRecord(id=4, type="int32"),
     )
     assert (new.default, new.origin_default) == ("3", "2")
 
@@ -253,11 +272,11 @@ def test_given_a_type_when_drafted_then_rows_are_looked_at_unless_every_value_fi
 
 
 def test_given_another_column_when_renamed_in_the_same_alter_then_both_are_done() -> None:
-    operations = (to("size", "int64"), RenameColumn(name="note", new_name="text"))
+    operations = (to("size", "int64"), RenameColumnOperation(name="note", new_name="text"))
     draft = drafted(info(), operations)
-    brink = until_end(draft.entered, draft.moves, to_brink)[-1]
+    brink = until_end(draft.entered, draft.moves, to_last_undoable)[-1]
 
-    over = edited(moved(brink, draft.moves, over_brink), operations)
+    over = edited(moved(brink, draft.moves, past_no_return), operations)
 
     public = [one for one in over.columns if one.state is ElementState.PUBLIC]
     assert [(one.id, one.name) for one in public][2:4] == [(3, "text"), (8, "size")]
@@ -265,8 +284,8 @@ def test_given_another_column_when_renamed_in_the_same_alter_then_both_are_done(
 
 def test_given_a_change_under_way_when_regions_are_told_then_a_hidden_column_may_be_null() -> None:
     draft = drafted(info(), (to("size", "int64"),))
-    brink = until_end(draft.entered, draft.moves, to_brink)[-1]
-    over = moved(brink, draft.moves, over_brink)
+    brink = until_end(draft.entered, draft.moves, to_last_undoable)[-1]
+    over = moved(brink, draft.moves, past_no_return)
     (region, *_) = table_route(1024, ("dn-1",)).region_routes
 
     told = [
@@ -284,7 +303,7 @@ def test_given_rows_that_do_not_fit_when_looked_at_then_undone_and_they_are_name
         "alter_table",
         RETYPES,
         with_misfits,
-        {Outcome.ROLLED_BACK: not_retyped},
+        {ProcedureOutcome.ROLLED_BACK: not_retyped},
         deadline_ms=WAIT_MS,
     )
 

@@ -1,7 +1,7 @@
 """Failovers of nodes and tables, started and observed by tests."""
 
-from keys.model.records import Submission
-from procedures.engine.submit import Submission as Wish
+from keys.model.records import ClientRequirements
+from procedures.engine.submit import SubmitRequest as Wish
 from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.registry import KINDS
 from procedures.machine import ProcedureState
@@ -21,7 +21,7 @@ def children_of(cluster: Cluster, parent: str) -> dict[int, str]:
     return {int(one["resource"]["id"]): name for name, one in mine.items()}
 
 
-OPERATOR = Submission(submitted_by="ops", request_id="r-9", statement={})
+OPERATOR = ClientRequirements(submitted_by="ops", request_id="r-9", statement={})
 
 
 async def fail_over(cluster: Cluster, victim: str) -> list[str]:
@@ -32,7 +32,7 @@ async def fail_over(cluster: Cluster, victim: str) -> list[str]:
     return [] if await cluster.quiet() else [f"failover never ends: {cluster.living()}"]
 
 
-CLIENT = Submission(submitted_by="ops", request_id="r", statement={})
+CLIENT = ClientRequirements(submitted_by="ops", request_id="r", statement={})
 
 
 FIRST = region_ids(TABLE, 1)[0]

@@ -1,6 +1,6 @@
 """Children outlive a crash of the leader: they go on, and their parent finds them again."""
 
-from keys.model.records import Outcome, ProcedureHistory
+from keys.model.records import ProcedureHistory, ProcedureOutcome
 from procedures.kinds.failover.failover_node import FailoverNode
 from tests.fakes.cluster import Cluster
 from tests.fakes.datanodes.nodes import FakeNode
@@ -42,7 +42,7 @@ def test_given_children_under_way_when_the_leader_dies_then_they_go_on_where_the
         assert children_of(cluster, parent) == children
         for child in children.values():
             history = await ended(cluster, child)
-            assert (history.outcome, history.last.resumed) == (Outcome.SUCCEEDED, 1)
+            assert (history.outcome, history.last.resumed) == (ProcedureOutcome.SUCCEEDED, 1)
             assert history.last.parent == parent
             steps = [beat.step for beat in history.last.timeline]
             assert steps.count("reroute") == 1, "what it had done before is not done again"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from keys.model.records import Outcome
+from keys.model.records import ProcedureOutcome
 from tests.crash.enumeration import life, submit
 from tests.fakes.cluster import Cluster
 from tests.fakes.datanodes.nodes import Opening
@@ -143,7 +143,7 @@ def _served(cluster: Cluster, agreement: Agreement) -> list[str]:
                 if found != rows_of(region["region_id"]) and not _came_back(cluster, region):
                     wrong.append(f"rows {found} of {region}")
     outcomes = {v["outcome"] for v in agreement.family("__procedure_history").values()}
-    legal = {str(Outcome.SUCCEEDED), str(Outcome.ROLLED_BACK)}
+    legal = {str(ProcedureOutcome.SUCCEEDED), str(ProcedureOutcome.ROLLED_BACK)}
     return wrong if outcomes <= legal else [*wrong, f"outcomes {outcomes}"]
 
 

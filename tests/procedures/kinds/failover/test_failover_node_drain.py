@@ -1,7 +1,7 @@
 """A node is left while it lives: its leases are waited for, and nothing opens before they end."""
 
-from keys.model.records import Outcome, ProcedureHistory, Submission
-from procedures.engine.submit import Submission as Wish
+from keys.model.records import ClientRequirements, ProcedureHistory, ProcedureOutcome
+from procedures.engine.submit import SubmitRequest as Wish
 from procedures.kinds.failover.failover_node import FAILOVER_NODE, FailoverNode
 from tests.fakes.datanodes.plane import LEASE_MS
 from tests.procedures.harness.ends import TABLE
@@ -10,7 +10,7 @@ from tests.procedures.harness.tables import region_ids, rows_of
 from tests.procedures.kinds.runs import begun
 from tests.sim.loop import SimLoop, run
 
-CLIENT = Submission(submitted_by="ops", request_id="r", statement={})
+CLIENT = ClientRequirements(submitted_by="ops", request_id="r", statement={})
 
 
 def test_given_a_living_node_when_drained_then_each_region_opens_once_its_lease_has_ended() -> None:
@@ -30,7 +30,7 @@ def test_given_a_living_node_when_drained_then_each_region_opens_once_its_lease_
 
         assert ("region_lease", "dn-1") in [(wait.kind, wait.holder) for wait in waits]
         assert isinstance(end, ProcedureHistory)
-        assert end.outcome is Outcome.SUCCEEDED
+        assert end.outcome is ProcedureOutcome.SUCCEEDED
         assert cluster.clock.mono_ms() - began_ms >= LEASE_MS
         assert cluster.plane.violations == []
         assert cluster.plane.nodes["dn-1"].alive

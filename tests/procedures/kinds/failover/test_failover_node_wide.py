@@ -4,9 +4,9 @@ import asyncio
 from collections import Counter
 
 from keys.model.families import family_of
-from keys.model.records import Outcome, ProcedureHistory, ProcedureKey
+from keys.model.records import ProcedureHistory, ProcedureKey, ProcedureOutcome
 from keys.model.tables import DatanodeTableKey
-from keys.store.kv import Answer, Compare, Delete, Request
+from keys.store.kv import Compare, Delete, Request, TxnAnswer
 from keys.store.memory import MemoryKv
 from procedures.kinds.failover.failover_node import FailoverNode
 from tests.fakes.cluster import Cluster
@@ -27,7 +27,7 @@ class Halfway(MemoryKv):
     def meet(self) -> None:
         self.moved, self.halfway = 0, asyncio.Event()
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         answer = await super().txn(request, deadline_ms=deadline_ms)
         deleted = (one.key for one in request.writes if isinstance(one, Delete))
         self.moved += sum(family_of(key) is DatanodeTableKey for key in deleted)
@@ -77,7 +77,7 @@ def test_given_a_node_of_many_tables_when_it_dies_then_it_ends_and_no_record_gro
 
         assert moved < TABLES
         assert isinstance(ended, ProcedureHistory)
-        assert ended.outcome is Outcome.SUCCEEDED
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
         assert ended.result == {"node": "dn-1", "moves": TABLES, "left": [], "left_count": 0}
         children = Counter(key.split(b"/")[0] for key in cluster.stored())
         assert children[b"__procedure_history"] == TABLES + 1, "one child for each, and no second"

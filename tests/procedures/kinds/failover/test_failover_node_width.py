@@ -1,7 +1,7 @@
 """A node with many tables: none waits to be opened for the storage, or the moves, of others."""
 
 from keys.store.kv import Compare
-from procedures.engine.submit import Submission as Wish
+from procedures.engine.submit import SubmitRequest as Wish
 from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.registry import KINDS
 from tests.fakes.cluster import LIMITS, Cluster

@@ -4,7 +4,7 @@ import pytest
 
 from keys.model.tables import RegionRoute, RegionState, TableRoute
 from metasrv_base.errors import Unavailable
-from procedures.kinds.failover.failover_plan import Wanted, reroute_plan
+from procedures.kinds.failover.failover_plan import DrainTarget, reroute_plan
 from procedures.ports import NodeView
 from procedures.steps.placing import place
 from tests.procedures.harness.ends import TABLE
@@ -19,7 +19,7 @@ def test_given_a_route_then_only_regions_of_the_source_or_of_dead_nodes_leave() 
     route = table_route(TABLE, ("dn-1", "dn-2", "dn-3"))
     nodes = [view("dn-1"), view("dn-2"), view("dn-3", alive=False)]
 
-    plan = reroute_plan(route, nodes, Wanted("dn-1", region_ids(TABLE, 3)))
+    plan = reroute_plan(route, nodes, DrainTarget("dn-1", region_ids(TABLE, 3)))
 
     assert [one.led_by for one in plan] == ["dn-1", "dn-3"]
     assert {one.region.leader for one in plan} == {"dn-2"}
@@ -32,22 +32,22 @@ def test_given_regions_that_had_left_then_the_source_takes_them_back_if_nobody_e
     ids = region_ids(TABLE, 2)
     nodes = [view("dn-1"), view("dn-2", alive=False)]
 
-    plan = reroute_plan(route, nodes, Wanted("dn-1", ids, (), ids))
-    others = reroute_plan(route, [*nodes, view("dn-3")], Wanted("dn-1", ids, (), ids))
+    plan = reroute_plan(route, nodes, DrainTarget("dn-1", ids, (), ids))
+    others = reroute_plan(route, [*nodes, view("dn-3")], DrainTarget("dn-1", ids, (), ids))
     back = route.with_regions(tuple(one.region for one in plan))
 
     assert {one.region.leader for one in plan} == {"dn-1"}
     assert {one.region.leader for one in others} == {"dn-3"}
-    assert reroute_plan(back, nodes, Wanted("dn-1", ids, (), ids)) == (), "it has come to stay"
+    assert reroute_plan(back, nodes, DrainTarget("dn-1", ids, (), ids)) == (), "it has come to stay"
     for targets, moving in ((("dn-2",), ids), ((), ids[:1])):
         with pytest.raises(Unavailable) as raised:
-            reroute_plan(route, nodes, Wanted("dn-1", ids, targets, moving))
+            reroute_plan(route, nodes, DrainTarget("dn-1", ids, targets, moving))
         assert "excluded" in str(raised.value.facts["reasons"])
 
 
 def test_given_roots_that_were_never_announced_then_the_route_says_so_until_they_are_left() -> None:
     (region,) = table_route(TABLE, ("dn-1",)).region_routes
-    wanted = Wanted("dn-1", (region.region_id,))
+    wanted = DrainTarget("dn-1", (region.region_id,))
 
     second = moved_on(region, "dn-2", wanted)
     third = moved_on(second, "dn-3", wanted)
@@ -61,7 +61,7 @@ def test_given_roots_that_were_never_announced_then_the_route_says_so_until_they
     assert fourth.unannounced == (second.root,)
 
 
-def moved_on(region: RegionRoute, node: str, wanted: Wanted) -> RegionRoute:
+def moved_on(region: RegionRoute, node: str, wanted: DrainTarget) -> RegionRoute:
     """Its leader is gone, and *node* is the only one left."""
     route = TableRoute(table_id=TABLE, version=1, region_routes=(region,))
     (moved,) = reroute_plan(route, [view(node)], wanted)

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from keys.commit.txn import snapshot
-from keys.model.records import Outcome, ProcedureHistory
+from keys.model.records import ProcedureHistory, ProcedureOutcome
 from keys.model.tables import TableRouteKey
 from keys.store.kv import Compare
 from metasrv_base.wire.node.jobs import MoveJob, MoveResult
 from procedures.context import Context, Live
 from procedures.engine.control import Command, Control
-from procedures.engine.submit import Submission as Wish
+from procedures.engine.submit import SubmitRequest as Wish
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
 from procedures.kinds.registry import KINDS
 from procedures.machine import Goto
@@ -87,7 +87,7 @@ def test_given_jobs_that_fail_when_moved_then_another_attempt_is_adopted() -> No
 
         history = await finish(cluster, "failover_table", MOVED, {})
 
-        assert history.outcome is Outcome.SUCCEEDED
+        assert history.outcome is ProcedureOutcome.SUCCEEDED
         assert cluster.plane.rows(FIRST) == rows_of(FIRST)
         assert cluster.plane.violations == []
         assert history.result is not None
@@ -154,7 +154,7 @@ def test_given_two_nodes_that_fail_in_turn_then_who_is_back_serves_what_it_lost(
         ended = await cluster.leader.manager.wait(procedure, deadline_ms=600_000)
 
         assert isinstance(ended, ProcedureHistory)
-        assert ended.outcome is Outcome.SUCCEEDED
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
         assert leaders(cluster) == ["dn-1"] * len(MOVED.region_ids)
         assert cluster.plane.rows(FIRST) == rows_of(FIRST)
         assert cluster.plane.violations == []
@@ -312,7 +312,7 @@ def test_given_another_failover_that_waits_when_a_table_comes_back_then_both_end
         )
 
         assert undropped.last.submission < moved.last.submission
-        assert {undropped.outcome, moved.outcome} == {Outcome.SUCCEEDED}
+        assert {undropped.outcome, moved.outcome} == {ProcedureOutcome.SUCCEEDED}
         assert states(cluster) == ["open", "open", "open"]
         assert cluster.plane.violations == []
 

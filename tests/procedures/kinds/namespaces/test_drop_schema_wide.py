@@ -8,12 +8,12 @@ import pytest
 
 from keys.key import Key
 from keys.model.families import family_of
-from keys.model.records import Outcome, ProcedureHistory, ProcedureKey, Submission
+from keys.model.records import ClientRequirements, ProcedureHistory, ProcedureKey, ProcedureOutcome
 from keys.model.removed import RemovedTableInfoKey
 from keys.model.tables import TableInfoKey, TableNameKey, TableRouteKey
-from keys.store.kv import TXN_OPS_MAX, Answer, Delete, Put, Request
+from keys.store.kv import TXN_OPS_MAX, Delete, Put, Request, TxnAnswer
 from keys.store.memory import MemoryKv
-from procedures.engine.submit import Submission as Wish
+from procedures.engine.submit import SubmitRequest as Wish
 from procedures.kinds.namespaces.drop_schema import DROP_SCHEMA, WIDTH, DropSchema
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.scenarios import with_schema
@@ -34,7 +34,7 @@ class Measuring(MemoryKv):
         self.living: set[bytes] = set()
         self.halfway = asyncio.Event()
 
-    async def txn(self, request: Request, *, deadline_ms: int) -> Answer:
+    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         answer = await super().txn(request, deadline_ms=deadline_ms)
         self.ops = max(self.ops, len(request.writes), len(request.compares))
         for write in request.writes:
@@ -63,7 +63,9 @@ def test_given_a_schema_of_many_tables_when_dropped_then_in_bounded_transactions
         for number in range(TABLES):
             await put_table(cluster, fence, table_info(2_000 + number, f"t{number}", 1), ("dn-1",))
         await cluster.started()
-        client = Submission(submitted_by="anna", request_id="r", statement={}, idempotency=None)
+        client = ClientRequirements(
+            submitted_by="anna", request_id="r", statement={}, idempotency=None
+        )
         wish = Wish(cluster.ids.procedure_id(), client, "b")
         await cluster.leader.manager.submit(DROP_SCHEMA, DROP, wish)
         await store.halfway.wait()
@@ -74,7 +76,7 @@ def test_given_a_schema_of_many_tables_when_dropped_then_in_bounded_transactions
 
         assert 0 < left < TABLES, "the first leader has done some of it"
         assert isinstance(ended, ProcedureHistory)
-        assert ended.outcome is Outcome.SUCCEEDED
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
         assert store.ops <= TXN_OPS_MAX
         assert 1 < store.under_way <= WIDTH + 1
         kept = [count(cluster, one) for one in (TableInfoKey, TableRouteKey, TableNameKey)]
@@ -108,7 +110,9 @@ def written(tables: int) -> Written:
         for number in range(tables):
             await put_table(cluster, fence, table_info(2_000 + number, f"t{number}", 1), ("dn-1",))
         await cluster.started()
-        client = Submission(submitted_by="anna", request_id="r", statement={}, idempotency=None)
+        client = ClientRequirements(
+            submitted_by="anna", request_id="r", statement={}, idempotency=None
+        )
         wish = Wish(cluster.ids.procedure_id(), client, "b")
         await cluster.leader.manager.submit(DROP_SCHEMA, DROP, wish)
         ended = await cluster.leader.manager.wait(wish.procedure, deadline_ms=600_000)

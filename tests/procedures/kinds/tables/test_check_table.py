@@ -1,6 +1,6 @@
 """A table's rows and entries are held against its schema; whoever asks is told what is wrong."""
 
-from keys.model.records import Outcome
+from keys.model.records import ProcedureOutcome
 from keys.store.kv import Compare
 from procedures.engine.control import Control
 from procedures.engine.sizes import ROOM_BYTES
@@ -28,7 +28,7 @@ def test_given_an_index_that_was_filled_when_checked_then_the_table_is_clean() -
 
         ended = await at.go_on()
 
-        assert ended.outcome is Outcome.SUCCEEDED
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
         assert ended.result == {
             "table_id": TABLE,
             "name": "main.public.t",
@@ -38,7 +38,7 @@ def test_given_an_index_that_was_filled_when_checked_then_the_table_is_clean() -
             "totals": {},
             "faults": [],
         }
-        assert at.judge(Outcome.SUCCEEDED, no_marks) == []
+        assert at.judge(ProcedureOutcome.SUCCEEDED, no_marks) == []
 
     filling(scenario)
 
@@ -110,7 +110,7 @@ def test_given_a_round_that_is_over_when_another_leads_then_it_is_not_looked_at_
         assert ended.result is not None
         assert ended.result["rows"] == sum(len(at.cluster.plane.rows(one) or ()) for one in ids(at))
         assert ended.result["totals"] == {"entry-missing": ended.result["rows"]}
-        assert at.judge(Outcome.SUCCEEDED, no_marks) == []
+        assert at.judge(ProcedureOutcome.SUCCEEDED, no_marks) == []
 
     filling(scenario, with_wide_index)
 
@@ -123,8 +123,8 @@ def test_given_a_check_that_reads_when_cancelled_then_no_mark_is_left() -> None:
 
         ended = await at.go_on()
 
-        assert ended.outcome is Outcome.CANCELLED
-        assert at.judge(Outcome.CANCELLED, no_marks) == []
+        assert ended.outcome is ProcedureOutcome.CANCELLED
+        assert at.judge(ProcedureOutcome.CANCELLED, no_marks) == []
 
     filling(scenario, with_wide_index)
 
@@ -146,7 +146,7 @@ def test_given_a_check_that_reads_when_throttled_then_its_jobs_are_told_and_so_a
         assert len({job for job, _ in told}) == REGIONS_AT_ONCE
         assert limit == 500
         assert [job.rows_per_s for job in at.jobs.checked[REGIONS_AT_ONCE:]] == [500]
-        assert ended.outcome is Outcome.SUCCEEDED
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
 
     filling(scenario, with_wide_index)
 

@@ -8,12 +8,12 @@ import pytest
 from keys.commit.routing import change_regions
 from keys.commit.txn import Txn, snapshot
 from keys.model.catalogs import SchemaNameKey
-from keys.model.records import Outcome, ProcedureHistory, Submission
+from keys.model.records import ClientRequirements, ProcedureHistory, ProcedureOutcome
 from keys.model.tables import RegionState, TableInfo, TableRouteKey
 from keys.store.kv import Compare
 from metasrv_base.elements.states import ElementState
 from procedures.engine.control import Control, State
-from procedures.engine.submit import Submission as Wish
+from procedures.engine.submit import SubmitRequest as Wish
 from procedures.kinds.registry import KINDS
 from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
 from procedures.kinds.tables.undrop_table import UndropTable
@@ -25,7 +25,7 @@ from tests.procedures.harness.scenarios import DROP, with_dropped_table, with_ta
 from tests.procedures.kinds.alter.online import HOLDER, Change
 from tests.sim.loop import SimLoop, run
 
-CLIENT = Submission(submitted_by="anna", request_id="r", statement={}, idempotency=None)
+CLIENT = ClientRequirements(submitted_by="anna", request_id="r", statement={}, idempotency=None)
 
 
 @dataclass
@@ -86,7 +86,7 @@ def test_given_a_transaction_when_its_table_is_dropped_then_it_ends_first() -> N
         assert (shift.what, shift.before, shift.after) == ("table", "public", "write-only")
         assert [late.holder for late in one.late] == [HOLDER]
         assert one.drained_at_ms is not None
-        assert at.judge(Outcome.SUCCEEDED, dropped) == []
+        assert at.judge(ProcedureOutcome.SUCCEEDED, dropped) == []
 
     dropping(scenario)
 
@@ -104,7 +104,7 @@ def test_given_a_drop_that_waits_when_cancelled_then_the_table_is_back_and_no_no
         await at.control(Control.CANCEL)
         ended = await at.end()
 
-        assert ended.outcome is Outcome.CANCELLED
+        assert ended.outcome is ProcedureOutcome.CANCELLED
         assert without_version(await at.info()) == without_version(before)
         assert at.cluster.plane.told == []
 
@@ -125,7 +125,7 @@ def test_given_regions_that_cannot_serve_when_dropped_then_it_waits_for_none_of_
 
         ended = await at.end()
 
-        assert ended.outcome is Outcome.SUCCEEDED
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
         assert at.cluster.clock.mono_ms() - began < 1_000
 
     dropping(scenario, state)
@@ -140,7 +140,7 @@ def test_given_a_holder_that_is_dead_when_dropped_then_its_lease_is_waited_for_o
 
         ended = await at.end()
 
-        assert ended.outcome is Outcome.SUCCEEDED
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
         assert LEASE_MS <= at.cluster.clock.mono_ms() - began < LEASE_MS + 1_000
 
     dropping(scenario)
@@ -151,7 +151,7 @@ def test_given_a_table_whose_audit_failed_when_dropped_then_nothing_is_in_its_wa
         at.cluster.holders.unsound.add(TABLE)
         await at.begin()
 
-        assert (await at.end()).outcome is Outcome.SUCCEEDED
+        assert (await at.end()).outcome is ProcedureOutcome.SUCCEEDED
 
     dropping(scenario)
 
@@ -165,8 +165,8 @@ def test_given_a_drop_that_a_server_of_before_began_then_it_ends_as_it_would_hav
         at.cluster.holders.uses(HOLDER, TABLE, 1)
         await at.begin()
 
-        assert (await at.end()).outcome is Outcome.SUCCEEDED
-        assert at.judge(Outcome.SUCCEEDED, lambda end: effects(end, "table.dropped")) == []
+        assert (await at.end()).outcome is ProcedureOutcome.SUCCEEDED
+        assert at.judge(ProcedureOutcome.SUCCEEDED, lambda end: effects(end, "table.dropped")) == []
 
     dropping(scenario, kind=replace(DROP_TABLE, steps=first))
 
@@ -184,8 +184,8 @@ def test_given_a_removal_that_waits_when_the_leader_is_replaced_then_the_next_on
         ended = await at.end()
 
         assert (waiting, step) == (State.RUNNING, "remove")
-        assert ended.outcome is Outcome.SUCCEEDED
-        assert at.judge(Outcome.SUCCEEDED, dropped) == []
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
+        assert at.judge(ProcedureOutcome.SUCCEEDED, dropped) == []
 
     dropping(scenario)
 
@@ -214,7 +214,7 @@ def test_given_another_schema_of_the_same_name_when_undropped_then_it_is_refused
         end = await server.manager.wait(wish.procedure, deadline_ms=60_000)
 
         assert isinstance(end, ProcedureHistory)
-        assert (end.outcome is Outcome.SUCCEEDED) == is_same
+        assert (end.outcome is ProcedureOutcome.SUCCEEDED) == is_same
         assert is_same or (end.last.error and end.last.error.code == "schema-conflict")
 
     run(main, 1)

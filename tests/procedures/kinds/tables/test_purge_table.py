@@ -7,7 +7,7 @@ import pytest
 
 from keys.commit.routing import change_regions
 from keys.commit.txn import Txn, snapshot
-from keys.model.records import Outcome
+from keys.model.records import ProcedureOutcome
 from keys.model.tables import TableRouteKey
 from keys.store.kv import Compare
 from metasrv_base.errors import Refused
@@ -53,7 +53,10 @@ def test_given_an_undrop_and_a_purge_at_once_then_one_wins_and_the_other_finds_n
         )
 
         assert first.last.submission < second.last.submission
-        assert (first.outcome, second.outcome) == (Outcome.SUCCEEDED, Outcome.FAILED)
+        assert (first.outcome, second.outcome) == (
+            ProcedureOutcome.SUCCEEDED,
+            ProcedureOutcome.FAILED,
+        )
         assert second.last.error is not None
         assert second.last.error.code == "table-not-found"
         is_back = kinds[0] == "undrop_table"
@@ -113,7 +116,7 @@ def test_given_a_node_that_is_away_when_purged_then_its_folders_are_told_of() ->
 
         history = await finish(cluster, "purge_table", PURGE, {})
 
-        assert history.outcome is Outcome.SUCCEEDED
+        assert history.outcome is ProcedureOutcome.SUCCEEDED
         roots = [f"/disks/dn-1/regions/{region}-1" for region in region_ids(TABLE, 2)]
         assert left_behind(history.result) == roots
         assert sorted(cluster.plane.storage.folders) == roots
@@ -128,7 +131,7 @@ def test_given_a_node_that_will_not_delete_when_purged_then_its_folders_are_told
 
         history = await finish(cluster, "purge_table", PURGE, {})
 
-        assert history.outcome is Outcome.SUCCEEDED
+        assert history.outcome is ProcedureOutcome.SUCCEEDED
         roots = [f"/disks/dn-1/regions/{region}-1" for region in region_ids(TABLE, 2)]
         assert left_behind(history.result) == roots
 

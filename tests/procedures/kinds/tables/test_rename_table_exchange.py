@@ -2,7 +2,7 @@
 
 import pytest
 
-from keys.model.records import Outcome
+from keys.model.records import ProcedureOutcome
 from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.ends import OTHER
 from tests.procedures.harness.scenarios import with_two_tables
@@ -26,7 +26,7 @@ def test_given_another_bearer_by_now_when_exchanged_then_refused_and_nothing_cha
 
         after = history_of(cluster.kv._store.log_from(1))
         assert history.last.error is not None
-        assert (history.outcome, history.last.error.code) == (Outcome.FAILED, code)
+        assert (history.outcome, history.last.error.code) == (ProcedureOutcome.FAILED, code)
         assert (after.wrong, after.logged) == ([], before.logged)
 
     run(main, 1)

@@ -1,0 +1,159 @@
+"""Rows as a request has them, in the table's exact types: what it says of each column. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metasrv_base.errors import Refused
+from metasrv_base.rows.convert import array_of, cast_column
+from metasrv_base.rows.layout import Layout, LayoutColumn
+from metasrv_base.rows.limited import check_keys
+from metasrv_base.schema.keybatch import encode_batch
+from metasrv_base.schema.values import Value, from_json
+
+
+class Op(StrEnum):
+    """What a statement does with its rows."""
+
+    INSERT = "insert"
+    UPSERT = "upsert"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+NEEDS_KEY_ONLY = frozenset({Op.UPDATE, Op.DELETE})
+JsonRows: TypeAlias = "Sequence[Mapping[str, object]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Of one column: values, and in which rows the request names it."""
+
+    values: pa.Array
+    named: pa.BooleanArray
+
+    def taken(self, places: pa.Array) -> "Said":
+        return Said(self.values.take(places), self.named.take(places))
+
+
+@dataclass(frozen=True, slots=True)
+class RowInput:
+    """The rows of one statement, or those of one region."""
+
+    keys: pa.BinaryArray
+    """Encoded, each once."""
+    columns: Mapping[int, Said]
+    """By column id; those of the key are among them, and of others those that a row names."""
+    places: pa.Int64Array
+    """The place of each row in the request; 0 is the first."""
+
+    @property
+    def count(self) -> int:
+        return len(self.keys)
+
+    def taken(self, places: pa.Array) -> "RowInput":
+        columns = {id: one.taken(places) for id, one in self.columns.items()}
+        return RowInput(self.keys.take(places), columns, self.places.take(places))
+
+    def place(self, row: int) -> int:
+        """In the request, of one of these rows."""
+        found: int = self.places[row].as_py()
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class RegionRows:
+    """What falls in one region, where it is atomic."""
+
+    number: int
+    given: RowInput
+
+
+def from_rows(layout: Layout, rows: JsonRows, op: Op) -> RowInput:
+    """Rows as JSON has them. Raises Refused with a pointer into the body."""
+    for place, row in enumerate(rows):
+        for name in row:
+            _must_fit(layout, name, op, f"/rows/{place}")
+    named = dict.fromkeys(name for row in rows for name in row)
+    wanted = [*layout.key, *(layout.named[name] for name in named)]
+    columns = {one.id: _said(one, rows) for one in dict.fromkeys(wanted)}
+    return _keyed(layout, columns)
+
+
+def from_arrow(layout: Layout, rows: pa.RecordBatch, op: Op) -> RowInput:
+    """Columns by name; what a batch has of a column it names in every row. Raises Refused."""
+    names = rows.schema.names
+    for name in names:
+        _must_fit(layout, name, op, "/rows")
+    if len(set(names)) < len(names):
+        raise Refused("invalid-request", pointer="/rows", reason="a column stands twice")
+    every = pa.repeat(pa.scalar(True), rows.num_rows)
+    columns = {
+        layout.named[name].id: Said(cast_column(layout.named[name], rows.column(name)), every)
+        for name in names
+    }
+    return _keyed(layout, columns)
+
+
+def by_region(layout: Layout, given: RowInput) -> list[RegionRows]:
+    """In order of region."""
+    if not given.count:
+        return []
+    if layout.router.regions == 1:
+        return [RegionRows(0, given)]
+    numbers = layout.router.numbers([given.columns[one.id].values for one in layout.routed_by])
+    present = sorted(pc.unique(numbers).to_pylist())
+    if len(present) == 1:
+        return [RegionRows(present[0], given)]
+    places = _in_order(given.count)
+    return [
+        RegionRows(number, given.taken(places.filter(pc.equal(numbers, number))))
+        for number in present
+    ]
+
+
+def _must_fit(layout: Layout, name: str, op: Op, pointer: str) -> None:
+    layout.must_know(name, pointer)
+    if op is Op.DELETE and layout.named[name] not in layout.key:
+        expected = "columns of the primary key: a delete names nothing else"
+        raise Refused("invalid-request", pointer=pointer, found=name, expected=expected)
+
+
+def _said(column: LayoutColumn, rows: JsonRows) -> Said:
+    values = [_value(column, row, place) for place, row in enumerate(rows)]
+    named = pa.array([column.name in row for row in rows], pa.bool_())
+    return Said(array_of(column, values), named)
+
+
+def _value(column: LayoutColumn, row: Mapping[str, object], place: int) -> Value | None:
+    value = row.get(column.name)
+    return None if value is None else from_json(column.type, value, f"/rows/{place}/{column.name}")
+
+
+def _keyed(layout: Layout, columns: Mapping[int, Said]) -> RowInput:
+    """Raises Refused for a row without its whole key, and for a key that stands twice."""
+    for column in layout.key:
+        said = columns.get(column.id)
+        values = pa.nulls(1) if said is None else said.values
+        if values.null_count:
+            place = pc.index(values.is_null(), True).as_py()
+            raise Refused(
+                "invalid-request",
+                pointer=f"/rows/{place}/{column.name}",
+                found="null",
+                expected=f"a value: {column.name} is part of the primary key",
+            )
+    keys = encode_batch(layout.key_types, [columns[one.id].values for one in layout.key])
+    check_keys(keys)
+    if len(keys.unique()) < len(keys):
+        raise Refused("invalid-request", pointer="/rows", reason="a key stands twice in the rows")
+    return RowInput(keys, columns, _in_order(len(keys)))
+
+
+def _in_order(count: int) -> pa.Int64Array:
+    return pa.array(np.arange(count))

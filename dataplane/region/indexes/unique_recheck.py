@@ -1,0 +1,118 @@
+"""Entries of a unique index that meet others of their key: whose row still has the values?
+
+An entry that a job has made of a row at a mark loses to whatever is newer. For an index that is
+not unique that is all there is to it, since a key is of one row. A unique key is of whichever row
+has the values, and what is newer may speak of another one: a tombstone of a row that is gone, while
+the row of the older entry lives; or an entry of a row that came while the older one was in no
+index. So every key that stands twice, among the job's entries and those of the region, is settled
+by the rows as they are.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dataplane.region.files.file_reader import FileReader
+from dataplane.region.format.columns import KEY, OP, PUT, VERSION
+from dataplane.region.format.families import ENTRY_COLUMNS, ROW
+from dataplane.region.format.key_range import KeyRange
+from dataplane.region.indexes.index_entries import IndexDef, duplicate, entry_keys, repeated, whole
+from dataplane.region.memory.memtable import sorted_by_key
+from dataplane.region.reads.lookup import LookupView, live_rows, merge_sources, newest_rows
+from dataplane.region.reads.merge import merge_versions
+from metasrv_base.errors import Refused
+from metasrv_base.wire.node.offenders import OFFENDERS_MAX, Duplicate, Offenders
+
+KEYS_AT_ONCE = 1024
+OFFENDERS_BYTES_MAX = 256 << 10
+"""Of an answer, which the node keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Entries and rows of a region at one moment, and what a job has made beside them."""
+
+    entries: LookupView
+    rows: LookupView
+    made: tuple[FileReader, ...]
+    index: IndexDef
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A key that would be wrong once the job's entries are taken: it must lead to its one row, or
+    more rows than one have it."""
+
+    key: bytes
+    rows: tuple[bytes, ...]
+
+
+def contested(seen: Seen) -> Iterator[bytes]:
+    """Keys that would be wrong. Looks at every entry: it may go on beside writers, if what they
+    write meanwhile is looked at behind."""
+    both = LookupView(seen.entries.memtables, (*seen.made, *seen.entries.files), seen.entries.guard)
+    for window in merge_versions(merge_sources(both, KeyRange(), ENTRY_COLUMNS)):
+        for entries in repeated([window]):
+            yield from (one.key for one in judged(entries, seen))
+
+
+def written_since(entries: LookupView, version: int) -> Iterator[bytes]:
+    """Keys of entries that were put or deleted behind that row version."""
+    files = tuple(file for file in entries.files if file.entry.max_version > version)
+    newer = LookupView(entries.memtables, files, entries.guard)
+    for window in merge_versions(merge_sources(newer, KeyRange(), ENTRY_COLUMNS)):
+        recent = window.filter(pc.greater(window.column(VERSION), pa.scalar(version, pa.int64())))
+        yield from recent.column(KEY).to_pylist()
+
+
+def settled(keys: Iterable[bytes], seen: Seen) -> list[tuple[bytes, bytes]]:
+    """Of those keys, the entries that must be put, each with its row. Nobody writes meanwhile.
+
+    Raises Refused `unique-violation` with the facts of an `Offenders` if a key has more rows.
+    """
+    puts: list[tuple[bytes, bytes]] = []
+    found: list[Duplicate] = []
+    ordered, total, room = sorted(set(keys)), 0, OFFENDERS_BYTES_MAX
+    for first in range(0, len(ordered), KEYS_AT_ONCE):
+        some = ordered[first : first + KEYS_AT_ONCE]
+        tables = [reader.rows_of(some, ENTRY_COLUMNS) for reader in seen.made]
+        tables.append(newest_rows(seen.entries, some, ENTRY_COLUMNS, as_seen=True))
+        for one in judged(sorted_by_key(pa.concat_tables(tables)), seen):
+            if len(one.rows) == 1:
+                puts.append((one.key, one.rows[0]))
+                continue
+            total += 1
+            named = duplicate(seen.index, one.key, one.rows)
+            room -= len(named.model_dump_json())
+            if room > 0 and len(found) < OFFENDERS_MAX:
+                found.append(named)
+    if total:
+        offenders = Offenders(index=seen.index.family, duplicates=found, total=total)
+        raise Refused("unique-violation", **offenders.model_dump())
+    return puts
+
+
+def judged(entries: pa.Table, seen: Seen) -> Iterator[Wrong]:
+    """*entries*: all that stand with some keys, the job's too, by key and newest first."""
+    puts = entries.filter(pc.equal(entries.column(OP), pa.scalar(PUT, pa.uint8())))
+    key_of = _keys_of_rows(pc.unique(whole(puts.column(ROW))).to_pylist(), seen)
+    columns = (entries.column(name).to_pylist() for name in (KEY, OP, ROW))
+    for key, group in groupby(zip(*columns, strict=True), key=lambda one: one[0]):
+        standing = [row if op == PUT else None for _, op, row in group]
+        living = {row: None for row in standing if row is not None and key_of.get(row) == key}
+        if len(living) > 1 or (living and standing[0] not in living):
+            yield Wrong(key, tuple(living))
+
+
+def _keys_of_rows(rows: list[bytes], seen: Seen) -> dict[bytes, bytes]:
+    """The entries that rows have as they are; those that are gone are left out."""
+    found: dict[bytes, bytes] = {}
+    for first in range(0, len(rows), KEYS_AT_ONCE):
+        some = rows[first : first + KEYS_AT_ONCE]
+        living = live_rows(seen.rows, some, seen.index.columns, as_seen=True)
+        keys = entry_keys(living, seen.index).to_pylist()
+        found |= zip(living.column(KEY).to_pylist(), keys, strict=True)
+    return found

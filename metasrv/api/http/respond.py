@@ -1,0 +1,207 @@
+"""A change as an answer: 202 with the procedure, or its end as a client that waited wants it."""
+
+from collections.abc import Mapping
+
+from fastapi import Response
+
+from keys.catalog.catalog import CatalogTable
+from keys.model.catalogs import CatalogInfo
+from keys.model.records import ProcedureHistory, ProcedureRecord
+from metasrv.api.http.answers import VERSION_HEADER, answer
+from metasrv.service.bodies.plan_shapes import plan_body
+from metasrv.service.bodies.procedure_shapes import ended_body, living_body
+from metasrv.service.bodies.shapes import catalog_body, schema_body, table_body, table_etag
+from metasrv.service.catalog import tables
+from metasrv.service.catalog.index_coverage import FILLING, duplicates_of
+from metasrv.service.cluster.failovers import FailoverPlan
+from metasrv.service.ends import error_of
+from metasrv.service.requests.ddl_request import AlreadySatisfied, FullSchemaName
+from metasrv.service.requests.request_context import RequestContext
+from metasrv.service.requests.standing import stood_at
+from metasrv.service.requests.submit_ddl import AcceptedChange, PlannedChange
+from metasrv.service.state.state import ServerState
+from metasrv_base.errors import NotFound
+from metasrv_base.wire.api.imports import ImportBody
+from metasrv_base.wire.api.plans import PlanBody, PlansBody
+from metasrv_base.wire.api.procedures import FailoverBody, ProcedureBody, ResourceBody
+from metasrv_base.wire.api.tables import IndexBody, TableBody
+from metasrv_base.wire.model import WireModel
+from metasrv_base.wire.node.checks import TableCheckBody
+from procedures.kinds.namespaces.create_catalog import CREATE_CATALOG
+from procedures.kinds.namespaces.create_schema import CREATE_SCHEMA
+from procedures.kinds.registry import KINDS
+from procedures.kinds.tables.check_table import CHECK_TABLE
+from procedures.kinds.tables.import_table import IMPORT_TABLE
+
+RETRY_AFTER_S = 1  # an ordinary DDL is over by then
+
+Headers = dict[str, str]
+
+FOUND: Mapping[str, type[WireModel]] = {
+    CHECK_TABLE.name: TableCheckBody,
+    IMPORT_TABLE.name: ImportBody,
+}
+"""Kinds that are answered what they came to, and not the table."""
+
+
+async def changed(
+    state: ServerState,
+    asked: RequestContext,
+    done: AcceptedChange | PlannedChange | AlreadySatisfied,
+) -> Response:
+    """Raises what the procedure ended with, if it did not succeed and the client waited."""
+    if isinstance(done, PlannedChange):
+        return _plan(done)
+    if isinstance(done, AlreadySatisfied):
+        return await _stands(state, done)
+    headers = _headers(asked, [done])
+    if not isinstance(done.found, ProcedureHistory):
+        return _accepted(state, done, headers)
+    if asked.wait_ms is None and stood_at(done.found) is None:
+        return _accepted(state, done, headers)
+    error = error_of(done.procedure, done.found)
+    if error is not None:
+        raise error
+    return await _ended(state, done.found, headers)
+
+
+def failed_over(
+    state: ServerState, asked: RequestContext, done: tuple[AcceptedChange, ...] | FailoverPlan
+) -> Response:
+    """One procedure: that one. Several: all of them, 200 once every one is over."""
+    if isinstance(done, FailoverPlan):
+        plans = [plan_body(plan, done.catalog_version) for plan in done.plans]
+        body = plans[0] if len(plans) == 1 else PlansBody(plans=tuple(plans))
+        return answer(body)
+    headers = _headers(asked, done)
+    waited = asked.wait_ms is not None
+    over = waited and all(isinstance(one.found, ProcedureHistory) for one in done)
+    if len(done) > 1:
+        listed = FailoverBody(procedures=tuple(procedure_body(state, one) for one in done))
+        return answer(listed, 200 if over else 202, headers)
+    (only,) = done
+    if not over or not isinstance(only.found, ProcedureHistory):
+        return _accepted(state, only, headers)
+    error = error_of(only.procedure, only.found)
+    if error is not None:
+        raise error
+    return answer(procedure_body(state, only), 200, headers | _version(only.found))
+
+
+def procedure_body(state: ServerState, done: AcceptedChange) -> ProcedureBody:
+    if isinstance(done.found, ProcedureHistory):
+        return ended_body(done.procedure, done.found)
+    return living_body(done.procedure, done.found, state.clock.wall_ms())
+
+
+def preference_applied(wait_ms: int | None) -> Headers:
+    return {} if wait_ms is None else {"Preference-Applied": f"wait={wait_ms // 1000}"}
+
+
+def location(procedure: str) -> str:
+    return f"/v1/procedures/{procedure}"
+
+
+def _headers(
+    asked: RequestContext, done: list[AcceptedChange] | tuple[AcceptedChange, ...]
+) -> Headers:
+    headers = preference_applied(asked.wait_ms)
+    if done[0].replayed:
+        headers["Idempotency-Replayed"] = "true"
+    return headers
+
+
+def _accepted(state: ServerState, done: AcceptedChange, headers: Mapping[str, str]) -> Response:
+    body = procedure_body(state, done)
+    more = {"Location": location(done.procedure)}
+    if not body.done:
+        more["Retry-After"] = str(RETRY_AFTER_S)
+    return answer(body, 202, {**headers, **more})
+
+
+async def _ended(state: ServerState, history: ProcedureHistory, headers: Headers) -> Response:
+    record = history.last
+    headers = headers | _version(history)
+    status = KINDS[record.kind].success
+    if status == 204:
+        return Response(status_code=204, headers=headers)
+    version = history.catalog_version or stood_at(history)
+    if history.catalog_version is None and (status == 201 or version is not None):
+        status = 200  # `if_not_exists`, and somebody else had made it when its turn came
+        headers[VERSION_HEADER] = str(tables.left_by(state, version).version)
+    if record.kind == CREATE_CATALOG.name:
+        name = record.resource.name
+        if status == 201:
+            headers["Location"] = f"/v1/catalogs/{name}"
+        return answer(tables.made_catalog(state, name, version), status, headers)
+    if record.kind == CREATE_SCHEMA.name:
+        catalog, schema = record.resource.name.split(".")
+        within = FullSchemaName(catalog, schema)
+        if status == 201:
+            headers["Location"] = f"/v1/catalogs/{catalog}/schemas/{schema}"
+        return answer(tables.made_schema(state, within, version), status, headers)
+    if record.kind in FOUND:
+        return answer(FOUND[record.kind].model_validate(history.result), status, headers)
+    table_id = _table_id(history, record)
+    body = await tables.made_table(state, table_id, version)
+    if record.kind in FILLING:
+        return _index_made(body, history, status, headers)
+    headers["ETag"] = table_etag(body.id, body.version)
+    if status == 201:
+        headers["Location"] = f"/v1/tables/{table_id}"
+    return answer(body, status, headers)
+
+
+def _index_made(
+    table: TableBody, history: ProcedureHistory, status: int, headers: Headers
+) -> Response:
+    """Raises NotFound if it has been dropped since."""
+    (operation,) = history.last.state["operations"]
+    made = _index_of(table, operation["name"])
+    made = made.model_copy(update={"duplicates": duplicates_of(history)})
+    if status != 201:
+        return answer(made, status, headers)
+    within = f"/v1/catalogs/{table.catalog}/schemas/{table.schema_name}/tables/{table.name}"
+    return answer(made, 201, {**headers, "Location": f"{within}/indexes/{made.name}"})
+
+
+def _index_of(table: TableBody, name: str) -> IndexBody:
+    made = next((one for one in table.indexes if one.name == name), None)
+    if made is None:
+        raise NotFound(what="index", name=name)
+    return made
+
+
+def _table_id(history: ProcedureHistory, record: ProcedureRecord) -> int:
+    found = (history.result or {}).get("table_id", record.resource.id)
+    return int(found)
+
+
+def _version(history: ProcedureHistory) -> Headers:
+    version = history.catalog_version
+    return {} if version is None else {VERSION_HEADER: str(version)}
+
+
+async def _stands(state: ServerState, done: AlreadySatisfied) -> Response:
+    version = state.follower.catalog.version
+    headers = {VERSION_HEADER: str(version)}
+    if isinstance(done.found, CatalogTable):
+        body = table_body(done.found, version, await state.addresses.known())
+        if done.index is not None:
+            return answer(_index_of(body, done.index), 200, headers)
+        return answer(body, 200, {**headers, "ETag": table_etag(body.id, body.version)})
+    if isinstance(done.found, CatalogInfo):
+        return answer(catalog_body(done.found, version), 200, headers)
+    return answer(schema_body(done.found, version), 200, headers)
+
+
+def _plan(done: PlannedChange) -> Response:
+    if isinstance(done.plan, AlreadySatisfied):
+        resource = _resource_of(done.plan)
+        return answer(PlanBody(kind=None, resource=resource, catalog_version=done.catalog_version))
+    return answer(plan_body(done.plan, done.catalog_version))
+
+
+def _resource_of(stands: AlreadySatisfied) -> ResourceBody:
+    found = stands.resource
+    return ResourceBody(type=found.type, id=found.id, name=found.name)

@@ -1,0 +1,237 @@
+"""What is judged: every key at one revision, the log folded, the nodes' reports, their files.
+
+Frozen and complete: a rule reads nothing else, so a world that a rule judges can be made in a test.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict
+
+from keys.catalog.catalog import Catalog
+from keys.key import Key
+from keys.model.families import parse_any
+from keys.model.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion, CatalogVersionKey
+from keys.model.records import ProcedureKey, ProcedureRecord
+from keys.model.removed import RemovedTableInfo, RemovedTableInfoKey, RemovedTableRouteKey
+from keys.model.tables import (
+    RegionRoute,
+    RegionState,
+    TableInfo,
+    TableInfoKey,
+    TableRoute,
+    TableRouteKey,
+)
+from keys.store.kv import KeyValue
+from keys.value import NewerFormat, StoredModel, decode
+from metasrv_base.errors import Corrupt
+from metasrv_base.ids import RegionId, table_of
+from metasrv_base.wire.node.inspect import InspectedRoot
+from metasrv_base.wire.node.nodes import RegionStat
+
+V = TypeVar("V", bound=StoredModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One key as stored. `key` None: no family has it; `value` None: it could not be decoded."""
+
+    raw: KeyValue
+    key: Key[Any] | None
+    value: StoredModel | None
+    error: str | None = None
+    """What does not decode, or does not parse."""
+    is_newer: bool = False
+    """Written in a format newer than this program knows."""
+
+    @property
+    def name(self) -> str:
+        return self.raw.key.decode("utf-8", "backslashreplace")
+
+
+class NodeRegion(BaseModel):
+    """One region in a node's answer to `GET /node/v1/regions`; what else it says is not judged."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    stat: RegionStat
+    root: str
+
+
+class NodeReport(BaseModel):
+    """A node's answer to `GET /node/v1/regions`."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    node_id: str
+    cluster_id: str | None
+    regions: tuple[NodeRegion, ...]
+
+
+class ServerReport(BaseModel):
+    """A metasrv's answer to `GET /v1/cluster`."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    cluster_id: str | None
+    catalog_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """What was learned beside the store. A node that is missing was not asked, or did not answer:
+    nothing is concluded from that."""
+
+    reports: Mapping[str, NodeReport] = field(default_factory=dict)
+    """Node -> what it says it has open."""
+    roots: Mapping[str, InspectedRoot] = field(default_factory=dict)
+    """Root of a region -> what lies there."""
+    folders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Node -> every folder of a region under its storage root."""
+    servers: Mapping[str, ServerReport] = field(default_factory=dict)
+    """URL -> what a metasrv says."""
+    unseen: Mapping[str, str] = field(default_factory=dict)
+    """What could not be looked at -> why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The catalog that the log tells; None if it cannot be told. `broken_at`: an update that is
+    there and in its place, and cannot follow."""
+
+    catalog: Catalog | None
+    broken_at: CatalogUpdateKey | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckInput:
+    revision: int
+    items: tuple[Item, ...]
+    by_name: Mapping[str, Item]
+    fold: Fold
+    world: Observations = field(default_factory=Observations)
+
+    def of(self, key_type: type[Key[V]]) -> dict[Key[V], V]:
+        """Every key of a family whose value could be read, in key order."""
+        return {
+            item.key: cast("V", item.value)
+            for item in self.items
+            if isinstance(item.key, key_type) and item.value is not None
+        }
+
+    def get(self, key: Key[V]) -> V | None:
+        item = self.by_name.get(str(key))
+        return None if item is None else cast("V | None", item.value)
+
+    def has(self, key: Key[Any]) -> bool:
+        """Whether it is stored, readable or not."""
+        return str(key) in self.by_name
+
+    def infos(self) -> dict[int, TableInfo]:
+        return {cast("TableInfoKey", key).table_id: v for key, v in self.of(TableInfoKey).items()}
+
+    def routes(self) -> dict[int, TableRoute]:
+        return {cast("TableRouteKey", key).table_id: v for key, v in self.of(TableRouteKey).items()}
+
+    def records(self) -> dict[str, ProcedureRecord]:
+        """Procedures that are not over."""
+        found = self.of(ProcedureKey).items()
+        return {cast("ProcedureKey", key).procedure: value for key, value in found}
+
+    def log(self) -> dict[int, CatalogUpdate]:
+        found = self.of(CatalogUpdateKey).items()
+        return {cast("CatalogUpdateKey", key).version: value for key, value in found}
+
+    def version(self) -> CatalogVersion | None:
+        return self.get(CatalogVersionKey())
+
+    def busy(self) -> frozenset[int]:
+        """Tables that a living procedure may be changing: their nodes may be on the way."""
+        held = [lock.key for record in self.records().values() for lock in record.locks]
+        for item in self.items:
+            if isinstance(item.key, ProcedureKey) and item.value is None:
+                held += _locks_in(item.raw.value)
+        return frozenset(table for key in held if (table := _table_of_lock(key)) is not None)
+
+    def settled(self) -> Iterable[tuple[TableRoute, RegionRoute]]:
+        """Regions of living tables that no procedure touches; a root that several name, never."""
+        busy = self.busy()
+        routes = [(table, one) for table in self.routes().values() for one in table.region_routes]
+        named = Counter(region.root for _, region in routes)
+        for route, region in routes:
+            if route.table_id not in busy and named[region.root] == 1:
+                yield route, region
+
+    def kept(self) -> Iterable[tuple[RemovedTableInfo | None, RegionRoute]]:
+        """Regions of dropped tables, which undrop would open again."""
+        busy = self.busy()
+        for key, removed in self.of(RemovedTableRouteKey).items():
+            table_id = cast("RemovedTableRouteKey", key).table_id
+            if table_id not in busy:
+                info = self.get(RemovedTableInfoKey(table_id))
+                yield from ((info, region) for region in removed.route.region_routes)
+
+    def looked_at(self) -> Iterable[tuple[RegionRoute, InspectedRoot]]:
+        """Regions whose files were read. Of a lost one it is known that they cannot be."""
+        regions = [*(one for _, one in self.settled()), *(one for _, one in self.kept())]
+        for region in regions:
+            if region.state is not RegionState.LOST and region.root in self.world.roots:
+                yield region, self.world.roots[region.root]
+
+    def with_world(self, world: Observations) -> "CheckInput":
+        return replace(self, world=world)
+
+
+def read_facts(stored: Iterable[KeyValue], revision: int) -> CheckInput:
+    """*stored*: every key under the prefix, as it was at *revision*."""
+    items = tuple(_item(raw) for raw in stored)
+    return CheckInput(revision, items, {item.name: item for item in items}, _fold(items))
+
+
+def _item(raw: KeyValue) -> Item:
+    try:
+        key = parse_any(raw.key)
+    except Corrupt as error:
+        return Item(raw, None, None, str(error))
+    try:
+        return Item(raw, key, decode(key.value_type, raw.value, key=str(key)))
+    except NewerFormat as error:
+        return Item(raw, key, None, str(error), is_newer=True)
+    except Corrupt as error:
+        return Item(raw, key, None, str(error))
+
+
+def _fold(items: Iterable[Item]) -> Fold:
+    catalog = Catalog()
+    for item in items:
+        if not isinstance(item.key, CatalogUpdateKey):
+            continue
+        if item.value is None or item.key.version != catalog.version + 1:
+            return Fold(None)  # unreadable, or behind a gap: other rules say so
+        assert isinstance(item.value, CatalogUpdate)
+        try:
+            catalog = catalog.apply(item.value, item.raw.mod_revision)
+        except (Corrupt, KeyError, AssertionError) as error:
+            return Fold(None, item.key, str(error))
+    return Fold(catalog)
+
+
+def _locks_in(raw: bytes) -> list[str]:
+    """Of a record that this program cannot read, as far as it is understood: they are kept too."""
+    try:
+        return [str(lock["key"]) for lock in json.loads(raw)["locks"]]
+    except (ValueError, LookupError, TypeError):
+        return []
+
+
+def _table_of_lock(key: str) -> int | None:
+    kind, _, name = key.partition(":")
+    if not name.isdecimal():
+        return None
+    if kind == "region":
+        return table_of(RegionId(int(name)))
+    return int(name) if kind in ("table", "route") else None

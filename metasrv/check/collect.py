@@ -1,0 +1,144 @@
+"""The shell of `check`: gathers the facts, judges them, and looks twice before it blames a node."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from keys.key import Range
+from keys.model.cluster import NodeKey, NodeRecord
+from keys.model.tables import RegionRoute, TableInfo
+from keys.store.kv import Kv
+from keys.store.scan import scan
+from metasrv.check.check_input import CheckInput, NodeReport, Observations, ServerReport, read_facts
+from metasrv.check.rule import Scope, Violation, judge
+from metasrv.check.rules import RULES
+from metasrv_base.clock import Clock
+from metasrv_base.concurrency.fanout import fan_out
+from metasrv_base.errors import Unavailable
+from metasrv_base.wire.node.inspect import (
+    InspectedRoot,
+    Inspection,
+    InspectRequest,
+    KeyShape,
+    WantedRegion,
+)
+
+STORE_DEADLINE_MS = 10_000  # of one page
+SECOND_LOOK_MS = 5_000  # after the first: two heartbeats, in which a node is told what to do
+LOOKS_AT_ONCE = 4  # nodes; each inspector is a process that reads as fast as the disk gives
+EVERYTHING = Range(b"", b"\0")
+
+
+class Inspector(Protocol):
+    """What looks beyond the store. Raises Unavailable for what cannot be looked at."""
+
+    async def report(self, node: NodeRecord) -> NodeReport: ...
+
+    async def inspect(self, node: NodeRecord, request: InspectRequest) -> Inspection:
+        """What lies under the node's root. Unavailable: it is on another host."""
+        ...
+
+    async def servers(self) -> Mapping[str, ServerReport | str]:
+        """Each metasrv that is known, and what it says, or why it could not be asked."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a check came to."""
+
+    facts: CheckInput
+    violations: tuple[Violation, ...]
+
+
+async def check(kv: Kv, eyes: Inspector, clock: Clock, *, deep: bool = False) -> Checked:
+    """Raises Unavailable where there is nothing to look at, or the store does not answer."""
+    facts = await collect(kv, eyes, deep=deep)
+    found = judge(RULES, facts)
+    if not any(one.is_blame for one in found):
+        return Checked(facts, found)
+    await clock.sleep_ms(SECOND_LOOK_MS)
+    facts = await collect(kv, eyes, deep=deep)
+    return Checked(facts, confirmed(found, judge(RULES, facts)))
+
+
+def confirmed(first: Sequence[Violation], second: Sequence[Violation]) -> tuple[Violation, ...]:
+    """Of the second look all that the store alone proves, and what was seen at the first too: a
+    node that was on its way then has had the time to arrive."""
+    before = {(one.rule, one.subject) for one in first}
+    return tuple(
+        one for one in second if one.scope is Scope.STORE or (one.rule, one.subject) in before
+    )
+
+
+async def collect(kv: Kv, eyes: Inspector, *, deep: bool) -> CheckInput:
+    stored, revision = await scan(kv, EVERYTHING, deadline_ms=STORE_DEADLINE_MS)
+    if not stored:
+        raise Unavailable(what="cluster", reason="there is not one key under this prefix")
+    facts = read_facts(stored, revision)
+    return facts.with_world(await _world(facts, eyes, deep))
+
+
+async def _world(facts: CheckInput, eyes: Inspector, deep: bool) -> Observations:
+    reports: dict[str, NodeReport] = {}
+    roots: dict[str, InspectedRoot] = {}
+    folders: dict[str, tuple[str, ...]] = {}
+    unseen: dict[str, str] = {}
+
+    async def look_at(node: NodeRecord) -> None:
+        """Asked first, then read: the files hold at least what it had acknowledged when asked."""
+        try:
+            reports[node.node_id] = await eyes.report(node)
+        except Unavailable as error:
+            unseen[f"node {node.node_id}"] = f"not asked: {error}"
+        try:
+            seen = await eyes.inspect(node, InspectRequest(deep=deep, regions=wanted(facts, node)))
+        except Unavailable as error:
+            unseen[f"files of {node.node_id}"] = f"not read: {error}"
+        else:
+            roots.update({one.root: one for one in seen.regions})
+            folders[node.node_id] = tuple(seen.folders)
+
+    looks = [partial(look_at, node) for node in facts.of(NodeKey).values()]
+    await fan_out(looks, at_once=LOOKS_AT_ONCE)
+    answers = await eyes.servers()
+    return Observations(
+        reports=reports,
+        roots=roots,
+        folders=folders,
+        servers={url: one for url, one in answers.items() if isinstance(one, ServerReport)},
+        unseen=unseen | {url: one for url, one in answers.items() if isinstance(one, str)},
+    )
+
+
+def wanted(facts: CheckInput, node: NodeRecord) -> tuple[WantedRegion, ...]:
+    """The regions that the node leads, or kept of dropped tables, and how their keys are made."""
+    infos = facts.infos()
+    regions: list[tuple[TableInfo | None, RegionRoute]] = [
+        (infos.get(route.table_id), region) for route, region in facts.settled()
+    ]
+    regions += [(gone.info if gone else None, region) for gone, region in facts.kept()]
+    return tuple(
+        WantedRegion(
+            region_id=region.region_id,
+            root=region.root,
+            key=key_shape(info, region.number) if info else None,
+        )
+        for info, region in regions
+        if region.leader == node.node_id
+    )
+
+
+def key_shape(info: TableInfo, number: int) -> KeyShape | None:
+    """None: the table's columns do not make a key, which another rule says."""
+    types = {column.id: column.type for column in info.columns}
+    key = info.primary_key
+    if not set(key) <= types.keys() or not set(info.partition.columns) <= set(key):
+        return None
+    return KeyShape(
+        types=tuple(types[column] for column in key),
+        partition_at=tuple(key.index(column) for column in info.partition.columns),
+        rule=info.partition,
+        number=number,
+    )

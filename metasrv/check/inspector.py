@@ -1,0 +1,97 @@
+"""Looking at a real cluster: nodes and servers over HTTP, files by an inspector on this host."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ValidationError
+
+from keys.model.cluster import NodeRecord
+from metasrv.check.check_input import NodeReport, ServerReport
+from metasrv_base.errors import MetaError, Unavailable
+from metasrv_base.token import LOOPBACK
+from metasrv_base.wire.http.client import HttpClient
+from metasrv_base.wire.node.inspect import Inspection, InspectRequest
+
+M = TypeVar("M", bound=BaseModel)
+
+ASK_DEADLINE_MS = 5_000
+INSPECT_S_MAX = 1_800  # of one node: every byte under its root is read, with --deep every value
+INSPECTOR = "dataplane.region.check.inspect"  # a program of the data plane, started by its name
+INSTALLED_IN = Path(__file__).resolve().parents[2]
+
+
+class RealEyes:
+    """Implements metasrv.check.collect.Inspector. *urls*: metasrv servers to ask; may be none."""
+
+    def __init__(self, urls: Sequence[str], token: str | None = None) -> None:
+        self._urls = tuple(urls)
+        self._token = token
+
+    async def report(self, node: NodeRecord) -> NodeReport:
+        return await self._ask(node.address, "/node/v1/regions", NodeReport)
+
+    async def servers(self) -> Mapping[str, ServerReport | str]:
+        found: dict[str, ServerReport | str] = {}
+        for url in self._urls:
+            try:
+                found[url] = await self._ask(url, "/v1/cluster", ServerReport)
+            except Unavailable as error:
+                found[url] = f"not asked: {error}"
+        return found
+
+    async def inspect(self, node: NodeRecord, request: InspectRequest) -> Inspection:
+        host = urlsplit(node.address).hostname
+        is_here = host in LOOPBACK or await asyncio.to_thread(Path(node.root).is_dir)
+        if not is_here:
+            raise Unavailable(what=node.root, reason="it is not on this host")
+        said = await _inspector(node.root, request.model_dump_json().encode())
+        try:
+            return Inspection.model_validate_json(said)
+        except ValidationError as error:
+            raise Unavailable(what=node.root, reason="its inspector made no sense") from error
+
+    async def _ask(self, url: str, path: str, model: type[M]) -> M:
+        """Whatever keeps it from answering well makes it a thing that could not be looked at."""
+        try:
+            async with HttpClient([url], token=self._token) as client:
+                answer = await client.request("GET", path, deadline_ms=ASK_DEADLINE_MS)
+            return answer.body(model)
+        except MetaError as error:
+            raise Unavailable(what=url, reason=error.code) from error
+
+
+async def _inspector(root: str, request: bytes) -> bytes:
+    async with _started(root) as process:
+        try:
+            async with asyncio.timeout(INSPECT_S_MAX):
+                said, complaint = await process.communicate(request)
+        except TimeoutError as error:
+            raise Unavailable(what=root, reason=f"not read in {INSPECT_S_MAX} s") from error
+    if process.returncode != 0:
+        last = complaint.decode(errors="replace").strip().rpartition("\n")[2]
+        raise Unavailable(what=root, reason=f"its inspector ended: {last}")
+    return said
+
+
+@asynccontextmanager
+async def _started(root: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Ended with the block, however that ends."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", INSPECTOR, root),
+        cwd=INSTALLED_IN,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()

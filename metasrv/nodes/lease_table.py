@@ -1,0 +1,68 @@
+"""Who may still believe that it holds a region: the leader's side of region leases (P4).
+
+Pure: times are arguments, in monotonic milliseconds of this server. A node counts its lease from
+before it sent a heartbeat; we count from when we send the answer, which is later. So a lease that
+we take for ended has ended there too, even with clocks that drift apart by DRIFT.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from metasrv_base.concurrency.turns import Turns
+
+DRIFT = 0.05  # clock rates differ by less; docs/guarantees.md: W = 1.05 L + 1 s
+SLACK_MS = 1_000
+
+
+def wait_ms(lease_ms: int) -> int:
+    """W: after this long without a grant, nobody holds a lease of *lease_ms*."""
+    return int(lease_ms * (1 + DRIFT)) + SLACK_MS
+
+
+@dataclass(slots=True)
+class LeaseTable:
+    """The grants of one term. What an earlier leader granted is unknown: it counts as granted by
+    us until election TTL + W after our election."""
+
+    lease_ms: int
+    election_ttl_ms: int
+    elected_at_ms: int
+    _granted: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Node -> region id -> when an answer that grants it was last sent."""
+    _last: dict[str, int] = field(default_factory=dict)
+    """Node -> when one that grants it anything was."""
+
+    @property
+    def quiet_until_ms(self) -> int:
+        """Before this moment a predecessor's grants may be alive: nothing is taken over (G33)."""
+        return self.elected_at_ms + self.election_ttl_ms + wait_ms(self.lease_ms)
+
+    def granted(self, node: str, region_ids: Sequence[str], now_ms: int) -> None:
+        """Call before the answer is sent."""
+        if region_ids:
+            self._granted.setdefault(node, {}).update(dict.fromkeys(region_ids, now_ms))
+            self._last[node] = now_ms
+
+    def free_at_ms(self, node: str, region_ids: Sequence[str]) -> int:
+        """When no lease of *node* on any of *region_ids* can be alive any more."""
+        granted = self._granted.get(node, {})
+        last = [granted.get(region_id) for region_id in region_ids]
+        ends = [sent + wait_ms(self.lease_ms) for sent in last if sent is not None]
+        return max([self.quiet_until_ms, *ends])
+
+    def node_free_at_ms(self, node: str) -> int:
+        """When no lease of *node* at all can be alive. Every tick asks: it looks at no region."""
+        last = self._last.get(node)
+        ends = [] if last is None else [last + wait_ms(self.lease_ms)]
+        return max([self.quiet_until_ms, *ends])
+
+    def forget(self, now_ms: int) -> Turns[None]:
+        """Drops what has ended, so that the book stays as small as the cluster: one node a turn."""
+        ended = now_ms - wait_ms(self.lease_ms)
+        for node in tuple(self._granted):
+            left = {region: sent for region, sent in self._granted[node].items() if sent > ended}
+            if left:
+                self._granted[node] = left
+            else:
+                del self._granted[node]
+            yield

@@ -1,0 +1,331 @@
+"""The nodes as this term knows them: registrations in the store, reports in memory."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from keys.catalog.follower import Follower
+from keys.commit.committer import Committer
+from keys.model.cluster import (
+    Candidate,
+    CandidateKey,
+    Cordon,
+    NodeRecord,
+    Removal,
+    RemovedNode,
+)
+from keys.store.kv import Kv
+from keys.store.readable import Tell, readable, untold
+from keys.store.scan import scan
+from metasrv.nodes.detector import PhiConfig, PhiDetector
+from metasrv.nodes.lease_table import LeaseTable
+from metasrv.nodes.reconcile import reconcile
+from metasrv.nodes.registry import NodeRegistry, must_speak_for
+from metasrv.nodes.status import (
+    GONE,
+    HeldBack,
+    NodeEntry,
+    NodeStatus,
+    state_at,
+    status_of,
+    status_of_removed,
+)
+from metasrv.settings.settings import SettingsStore
+from metasrv_base.clock import Clock
+from metasrv_base.concurrency.turns import Turns, at_once
+from metasrv_base.errors import Conflict, NotFound
+from metasrv_base.wire.node.nodes import (
+    Grant,
+    HeartbeatAnswer,
+    HeartbeatRequest,
+    RegisterAnswer,
+    RegisterRequest,
+)
+from metasrv_base.wire.node.orders import Order
+from procedures.dry_run.estimates import RegionSize
+from procedures.ports import NodeView
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatTiming:
+    """Settings of one cluster, in ms; their relations are checked at start
+    (metasrv/program/config.py).
+    """
+
+    heartbeat_ms: int
+    lease_ms: int
+    store_deadline_ms: int
+
+
+@dataclass(slots=True)
+class NodeLiveness:
+    cluster_id: str
+    kv: Kv
+    committer: Committer
+    follower: Follower
+    clock: Clock
+    leases: LeaseTable
+    settings: SettingsStore
+    timing: HeartbeatTiming
+    phi: PhiConfig
+    next_order: Callable[[], int]
+    """Order numbers, rising within the term."""
+    is_busy: Callable[[int], bool]
+    """Whether a living procedure holds the locks of a table id."""
+    held: Mapping[str, HeldBack] = field(default_factory=dict)
+    """Dead nodes whose failover is held back, by id; the supervisor says so."""
+    _entries: dict[str, NodeEntry] = field(default_factory=dict)
+    _removed: dict[str, RemovedNode] = field(default_factory=dict)
+    _registry: NodeRegistry = field(init=False)
+
+    def __post_init__(self) -> None:
+        deadline_ms = self.timing.store_deadline_ms
+        self._registry = NodeRegistry(self.kv, self.committer, self.clock, deadline_ms)
+
+    async def load(self, tell: Tell = untold) -> None:
+        """Loads the registered and the removed nodes, except those that cannot be read.
+
+        Every node counts as alive at first: nothing has had time yet to tell this leader otherwise.
+        """
+        for node in await self._registry.nodes(tell):
+            self._entries[node.node_id] = self._fresh(node)
+        for removed in await self._registry.removed(tell):
+            self._removed[removed.node.node_id] = removed
+
+    # Registration and heartbeats ----------------------------------------------------------------
+
+    async def register(self, request: RegisterRequest, by: str | None = None) -> RegisterAnswer:
+        """Durable when it returns. Of two processes with one id the newest registered is heard.
+
+        *by*: as in `must_speak_for`. Raises Conflict("node-removed") to a process whose node was
+        removed while it ran, Refused("node-bound").
+        """
+        self._same_cluster(request.cluster_id or self.cluster_id)
+        known = self._entries.get(request.node_id)
+        if known is not None:
+            must_speak_for(known.node, by)
+        if known is None or known.node.incarnation != request.incarnation:
+            await self._store(request, by)
+        return RegisterAnswer(
+            cluster_id=self.cluster_id,
+            term=self.committer.term,
+            heartbeat_ms=self.timing.heartbeat_ms,
+            lease_ms=self.timing.lease_ms,
+            settings_version=self.settings.version,
+            metasrvs=await self._metasrvs(),
+        )
+
+    async def _metasrvs(self) -> list[str]:
+        items, _ = await scan(
+            self.kv, CandidateKey.under(), deadline_ms=self.timing.store_deadline_ms
+        )
+        return [row.value.url for row in readable(CandidateKey, Candidate, items, untold)]
+
+    async def _store(self, request: RegisterRequest, by: str | None) -> None:
+        stored = await self._registry.enrol(request, by)
+        if self._removed.pop(request.node_id, None) is not None:
+            assert stored.returned is not None
+            folders = stored.returned.folder_count
+            log.warning("node_returned", node=request.node_id, folders=folders)
+        entry = self._fresh(stored)
+        entry.resources = request.resources
+        before = self._entries.get(request.node_id)
+        self._entries[request.node_id] = entry
+        if before is not None:
+            entry.returns = before.returns
+            self._came_back(entry)
+        log.info("node_registered", node=request.node_id, incarnation=request.incarnation)
+
+    async def remove(self, node_id: str, removal: Removal, *, must_be_empty: bool) -> None:
+        """Raises as `NodeRegistry.remove`."""
+        removed = await self._registry.remove(node_id, removal, must_be_empty=must_be_empty)
+        self._entries.pop(node_id, None)
+        self._removed[node_id] = removed
+        log.warning(
+            "node_removed", node=node_id, by=removal.by, reason=removal.reason, lost=removal.lost
+        )
+
+    async def set_dead_since(self, node_id: str, at_ms: int | None) -> None:
+        """Durable when it returns. Raises NotFound, and as `NodeRegistry.write`."""
+        await self._change(node_id, {"dead_since_ms": at_ms})
+
+    async def set_cordon(self, node_id: str, cordon: Cordon | None) -> None:
+        """Durable when it returns. Raises NotFound, and as `NodeRegistry.write`."""
+
+        await self._change(node_id, {"cordon": cordon})
+        log.info("node_cordon_changed", node=node_id, is_cordoned=cordon is not None)
+
+    async def set_principal(self, node_id: str, principal: str) -> None:
+        """Durable when it returns. Raises NotFound, and as `NodeRegistry.write`."""
+        await self._change(node_id, {"principal": principal})
+        log.warning("node_rebound", node=node_id, principal=principal)
+
+    async def _change(self, node_id: str, update: Mapping[str, object]) -> None:
+        def changed(old: NodeRecord | None, removed: RemovedNode | None) -> NodeRecord:
+            if old is None:
+                raise NotFound(what="node", name=node_id)
+            return old.model_copy(update=update)
+
+        node = await self._registry.write(node_id, changed)
+        self.entry(node_id).node = node
+
+    def heartbeat(self, request: HeartbeatRequest, by: str | None = None) -> HeartbeatAnswer:
+        """As `hear`, at once."""
+        return at_once(self.hear(request, by))
+
+    def hear(self, request: HeartbeatRequest, by: str | None = None) -> Turns[HeartbeatAnswer]:
+        """Grants leases and says what is to be done. One that is not newer is ignored (G41), also
+        when the newer one comes between two turns.
+
+        A lease is counted from the turn that grants it, which is after the node sent this and at
+        the catalog of that moment: a failover that begins later waits for its end.
+        *by*: as in `must_speak_for`. Raises NotFound, Conflict("stale-incarnation"),
+        Refused("node-bound").
+        """
+        self._same_cluster(request.cluster_id)
+        entry = self._entries.get(request.node_id)
+        if entry is None:
+            raise NotFound(what="node", name=request.node_id)
+        must_speak_for(entry.node, by)
+        if entry.node.incarnation != request.incarnation:
+            raise Conflict("stale-incarnation", node=request.node_id)
+        if request.sequence <= entry.sequence:
+            return self._answer(request.sequence, (), ())
+        now = self.clock.mono_ms()
+        if entry.heard_ms is not None and entry.detector.is_dead(now):
+            self._came_back(entry)
+        entry.detector.heard(now)
+        entry.sequence, entry.heard_ms = request.sequence, now
+        entry.resources = request.resources
+        entry.regions = {stat.region_id: stat for stat in request.regions}
+        entry.refused = request.refused
+        grants: list[Grant] = []
+        orders: list[Order] = []
+        for said in reconcile(
+            lambda: self.follower.catalog,
+            request.node_id,
+            entry.regions,
+            self.is_busy,
+            may_drop=entry.node.returned is None,
+        ):
+            granted = [grant.region_id for grant in said.grants]
+            self.leases.granted(request.node_id, granted, self.clock.mono_ms())
+            grants += said.grants
+            orders += (
+                order.model_copy(update={"number": self.next_order()})
+                for order in said.instructions
+            )
+            yield
+            if (
+                self._entries.get(request.node_id) is not entry
+                or entry.sequence != request.sequence
+            ):
+                return self._answer(request.sequence, (), ())
+        return self._answer(request.sequence, grants, orders)
+
+    def _answer(
+        self, sequence: int, grants: Sequence[Grant], orders: Sequence[Order]
+    ) -> HeartbeatAnswer:
+        return HeartbeatAnswer(
+            sequence=sequence,
+            term=self.committer.term,
+            lease_ms=self.timing.lease_ms,
+            settings_version=self.settings.version,
+            catalog_version=self.follower.catalog.version,
+            grants=list(grants),
+            instructions=list(orders),
+        )
+
+    def _came_back(self, entry: NodeEntry) -> None:
+        tuned = self.settings.values
+        window_ms, limit = tuned.flapping_window_ms, tuned.flapping_returns
+        if entry.returns.came_back(self.clock.mono_ms(), window_ms=window_ms, limit=limit):
+            node = entry.node.node_id
+            log.warning("node_flapping", node=node, returns=limit, window_ms=window_ms)
+
+    def _same_cluster(self, cluster_id: str) -> None:
+        if cluster_id != self.cluster_id:
+            raise Conflict("wrong-cluster", expected=self.cluster_id, found=cluster_id)
+
+    def _fresh(self, node: NodeRecord) -> NodeEntry:
+        return NodeEntry(node, PhiDetector(self.phi, self.clock.mono_ms()))
+
+    # Asking -------------------------------------------------------------------------------------
+
+    def registered(self) -> tuple[NodeRecord, ...]:
+        return tuple(self._entries[node].node for node in sorted(self._entries))
+
+    def entry(self, node_id: str) -> NodeEntry:
+        """Raises NotFound for a node that never registered."""
+        entry = self._entries.get(node_id)
+        if entry is None:
+            raise NotFound(what="node", name=node_id)
+        return entry
+
+    def node(self, node_id: str) -> NodeStatus:
+        """A removed one too. Raises NotFound."""
+        if node_id not in self._entries and node_id in self._removed:
+            return status_of_removed(self._removed[node_id])
+        now = self.clock.mono_ms()
+        entry = self.entry(node_id)
+        status = status_of(entry, self.leases.node_free_at_ms(node_id), now)
+        held = self.held.get(node_id)
+        return status if held is None else replace(status, held=held)
+
+    def statuses(self) -> tuple[NodeStatus, ...]:
+        return tuple(self.node(node_id) for node_id in sorted(self._entries))
+
+    def nodes(self) -> tuple[NodeView, ...]:
+        """The Placement port. Every change is judged by it, so it looks at no region."""
+        now, catalog = self.clock.mono_ms(), self.follower.catalog
+        return tuple(
+            NodeView(
+                node_id=node_id,
+                zone=entry.node.zone,
+                root=entry.node.root,
+                alive=state_at(entry, now) not in GONE,
+                regions=catalog.led_by(node_id),
+                disk_free_bytes=_disk_free(entry),
+                cordoned=entry.node.cordon is not None,
+            )
+            for node_id, entry in sorted(self._entries.items())
+        )
+
+    def size_of(self, node: str, region_id: str) -> RegionSize | None:
+        """As *node* last reported it; None: it has not, to this leader."""
+        entry = self._entries.get(node)
+        stat = entry and entry.regions.get(region_id)
+        return RegionSize(stat.rows, stat.bytes) if stat else None
+
+    def refused(self) -> Mapping[tuple[int, str | None], int]:
+        """By table id and holder: what regions refused as below their floors, as all nodes last
+        reported it."""
+        found = Counter[tuple[int, str | None]]()
+        for entry in self._entries.values():
+            found.update({(one.table_id, one.holder_id): one.count for one in entry.refused})
+        return found
+
+    def free_in_ms(self, node: str, region_ids: Sequence[str]) -> int:
+        """The Leases port."""
+        return max(0, self.leases.free_at_ms(node, region_ids) - self.clock.mono_ms())
+
+    def suspect_from(self, threshold: float) -> None:
+        """Another phi from which on nodes count as dead."""
+        self.phi = replace(self.phi, threshold=threshold)
+        for entry in self._entries.values():
+            entry.detector.config = self.phi
+
+    def forgive(self, stalled_ms: int) -> None:
+        """This server did not run for *stalled_ms*: that is no node's fault (G35)."""
+        for entry in self._entries.values():
+            entry.detector.forgive(stalled_ms)
+
+
+def _disk_free(entry: NodeEntry) -> int:
+    """As last reported; before the first report of this term, what it had in all."""
+    known = entry.resources
+    return known.disk_free_bytes if known else entry.node.resources.disk_bytes

@@ -1,0 +1,180 @@
+"""A wish is a change that can be judged, again and again, while the catalog moves."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from immutables import Map
+
+from keys.catalog.catalog import Catalog, CatalogTable
+from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.records import Lock, ProcedurePhase, Resource
+from metasrv.service.nearby import hint
+from metasrv.service.requests.request_context import RequestContext
+from metasrv_base.errors import Conflict, NotFound, Refused
+from metasrv_base.ids import is_identifier
+from procedures.engine.active_procedure import ActiveProcedure
+from procedures.kinds.namespaces.drop_catalog import DROP_CATALOG
+from procedures.kinds.namespaces.drop_schema import DROP_SCHEMA
+from procedures.machine import Kind, ProcedureState
+from procedures.ports import NodeView
+from procedures.scheduling.manager import Manager
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFacts:
+    """What a wish is judged by: all of one moment."""
+
+    catalog: Catalog
+    nodes: tuple[NodeView, ...]
+    now_ms: int
+    """Wall clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedureToSubmit:
+    """A wish that is right: the procedure to submit."""
+
+    kind: Kind[Any]
+    state: ProcedureState
+    table_id: int | None = None
+    """The table its name resolved to; compared again under the locks (docs/protocols.md P1)."""
+    sequence: str | None = None
+    """The id in `state` is a placeholder: take one from this sequence, and ask `numbered`."""
+    numbered: Callable[[int], ProcedureState] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadySatisfied:
+    """A wish that is fulfilled already (`if_not_exists`)."""
+
+    kind: Kind[Any]
+    """The kind of procedure that would have fulfilled the wish."""
+    found: CatalogTable | SchemaInfo | CatalogInfo
+    index: str | None = None
+    """Of the table, if that is what was wished for."""
+
+    @property
+    def resource(self) -> Resource:
+        found = self.found
+        if isinstance(found, CatalogTable):
+            return Resource.table(found.info.table_id, found.info.full_name)
+        if isinstance(found, CatalogInfo):
+            return Resource(type="catalog", id=str(found.catalog_id), name=found.name)
+        name = f"{found.catalog}.{found.name}"
+        return Resource(type="schema", id=str(found.schema_id), name=name)
+
+
+@dataclass(frozen=True, slots=True)
+class DdlRequest:
+    asked: RequestContext
+    wants: Callable[[Catalog], tuple[Lock, ...]]
+    """The locks it needs, as far as the catalog tells. Who holds one may change the judgement."""
+    judge: Callable[[RequestFacts], ProcedureToSubmit | AlreadySatisfied]
+    """Pure. Raises what is to be answered: NotFound, Conflict, Refused."""
+    joins: str | None = None
+    """A kind of procedure that, when it makes this wish's judgement wait, does what it asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class FullSchemaName:
+    catalog: str
+    schema: str
+
+    def __post_init__(self) -> None:
+        must_be_identifiers(self.catalog, self.schema)
+
+    @property
+    def full(self) -> str:
+        return f"{self.catalog}.{self.schema}"
+
+
+@dataclass(frozen=True, slots=True)
+class FullTableName:
+    catalog: str
+    schema: str
+    table: str
+
+    def __post_init__(self) -> None:
+        must_be_identifiers(self.catalog, self.schema, self.table)
+
+    @property
+    def full(self) -> str:
+        return f"{self.catalog}.{self.schema}.{self.table}"
+
+
+def must_be_identifiers(*names: str) -> None:
+    """Raises Refused("invalid-identifier") for the first that could name nothing."""
+    for name in names:
+        if not is_identifier(name):
+            raise Refused("invalid-identifier", name=name)
+
+
+def table_named(catalog: Catalog, name: FullTableName) -> CatalogTable:
+    """Raises NotFound, saying which part does not exist, and what comes close."""
+    schema_named(catalog, FullSchemaName(name.catalog, name.schema))
+    found = catalog.find(name.catalog, name.schema, name.table)
+    if found is None:
+        others = catalog.names.get((name.catalog, name.schema), Map[str, int]())
+        raise NotFound("table-not-found", name=name.full, **hint(name.table, others))
+    return found
+
+
+def schema_named(catalog: Catalog, name: FullSchemaName) -> SchemaInfo:
+    """Raises NotFound, as `table_named`."""
+    must_have_catalog(catalog, name.catalog)
+    found = catalog.schemas.get((name.catalog, name.schema))
+    if found is None:
+        others = {schema for tenant, schema in catalog.schemas if tenant == name.catalog}
+        close = hint(name.schema, others)
+        raise NotFound("not-found", what="schema", name=name.full, **close)
+    return found
+
+
+def must_have_catalog(catalog: Catalog, name: str) -> None:
+    if name not in catalog.catalogs:
+        close = hint(name, catalog.catalogs)
+        raise NotFound("not-found", what="catalog", name=name, **close)
+
+
+_DROPS = (DROP_SCHEMA.name, DROP_CATALOG.name)
+Blockers = tuple[tuple[str, ActiveProcedure], ...]
+"""Procedures, by id, oldest first."""
+
+
+def in_the_way(locks: Iterable[Lock], manager: Manager) -> Blockers:
+    """Procedures that hold, or wait for, what *locks* cannot share with them."""
+    found = dict.fromkeys(procedure for procedure, _ in manager.locks.conflicts(locks))
+    entries = ((procedure, manager.entry(procedure)) for procedure in found)
+    return tuple((procedure, entry) for procedure, entry in entries if entry is not None)
+
+
+def refuse_if_being_dropped(blockers: Blockers) -> None:
+    """Nobody queues behind the drop of a schema or catalog only to be told that it is gone."""
+    for procedure, entry in blockers:
+        record = entry.held.record
+        if record.kind in _DROPS and record.phase is ProcedurePhase.FORWARD:
+            raise Conflict("being-dropped", name=record.resource.name, procedure_id=procedure)
+
+
+def refuse_if_poisoned(blockers: Blockers) -> None:
+    """Nobody queues behind what only a person can end."""
+    for procedure, entry in blockers:
+        record = entry.held.record
+        if record.poisoned:
+            raise Conflict("table-poisoned", resource=record.resource.name, procedure_id=procedure)
+
+
+def locked(blockers: Blockers) -> Conflict:
+    """409 `object-locked`, with who holds what. There is at least one."""
+    holders = [
+        {"procedure_id": procedure, "kind": entry.held.record.kind} for procedure, entry in blockers
+    ]
+    first, entry = blockers[0]
+    return Conflict(
+        "object-locked",
+        resource=entry.held.record.resource.name,
+        holder=first,
+        procedure_id=first,
+        blocked_by=holders,
+    )

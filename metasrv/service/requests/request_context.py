@@ -1,0 +1,143 @@
+"""A change as a client asks for it, beside its body: who, under which key, on what conditions."""
+
+import json
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from keys.model.records import ClientRequirements
+from metasrv.service.bodies.shapes import table_etag
+from metasrv_base.errors import Conflict, Refused
+
+ANONYMOUS = "anonymous"  # the principal where no tokens are asked for
+WAIT_S_MAX = 60
+_KEY = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?")
+_TABLE_TAG = re.compile(r'"t([1-9][0-9]{0,15})-([1-9][0-9]{0,15})"')
+_ANY_TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e]*"')
+_PREFERENCE = re.compile(r"wait=(?:\"([0-9]{1,9})\"|([0-9]{1,9}))")
+
+
+class TableTag(NamedTuple):
+    """A table at one of its versions, as an ETag names it."""
+
+    table_id: int
+    version: int
+
+    def __str__(self) -> str:
+        return table_etag(self.table_id, self.version)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """One request for a change."""
+
+    method: str
+    path: str
+    body: Any
+    """As it was parsed; None: it had none."""
+    request_id: str
+    body_bytes: int | None = None
+    """Its length as it was sent; None: not known."""
+    principal: str = ANONYMOUS
+    key: str | None = None
+    """Idempotency-Key."""
+    if_match: TableTag | None = None
+    """If-Match, as a table at one of its versions."""
+    wait_ms: int | None = None
+    """Prefer: wait; None: answer as soon as it is stored."""
+    queue: bool = True
+    """False (`on_conflict=fail`): refused instead of waiting for another change's locks."""
+    dry_run: bool = False
+    cascade: bool = False
+    """Of a drop: with all that is inside."""
+    grace_s: int = 0
+    """Of the drop of a part of a table: how long it can be undropped."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Of method, path and canonical body: an equal request has an equal one.
+
+        Not by orjson, which refuses the integers beyond 64 bits that a default may hold.
+        """
+        body = json.dumps(self.body, sort_keys=True, separators=(",", ":"))
+        more = [b"cascade"] if self.cascade else []
+        more += [b"grace %d" % self.grace_s] if self.grace_s else []
+        return _digest(self.method.encode(), self.path.encode(), body.encode(), *more)
+
+    def digest(self, part: int = 0) -> str | None:
+        """The name of its idempotency key; *part* of a request that makes several procedures."""
+        if self.key is None:
+            return None
+        parts = [self.principal.encode(), self.key.encode()]
+        return _digest(*parts, *([str(part).encode()] if part else []))
+
+    def client(
+        self,
+        *,
+        part: int = 0,
+        table_id: int | None = None,
+        expected_epoch: int | None = None,
+    ) -> ClientRequirements:
+        """What the procedure's record keeps of it."""
+        return ClientRequirements(
+            submitted_by=self.principal,
+            request_id=self.request_id,
+            statement={"method": self.method, "path": self.path, "body": self.body},
+            idempotency=self.digest(part),
+            if_version=self.if_match.version if self.if_match else None,
+            table_id=table_id,
+            expected_epoch=expected_epoch,
+        )
+
+    def require_version(self, name: str, found: TableTag) -> None:
+        """Raises Conflict("version-mismatch") unless If-Match names this table and version."""
+        if self.if_match not in (None, found):
+            raise Conflict(
+                "version-mismatch", name=name, expected=str(self.if_match), found=str(found)
+            )
+
+    def require_no_version(self) -> None:
+        """If-Match where no table stands matches nothing (RFC 9110, 13.1.1)."""
+        if self.if_match is not None:
+            raise Conflict("version-mismatch", expected=str(self.if_match), found="no table")
+
+
+def _digest(*parts: bytes) -> str:
+    """Of *parts* with their lengths, so that no two lists of parts run together."""
+    whole = sha256()
+    for part in parts:
+        whole.update(b"%d:" % len(part) + part)
+    return whole.hexdigest()
+
+
+def idempotency_key(key: str | None) -> str | None:
+    """Raises Refused("bad-idempotency-key")."""
+    if key is not None and not _KEY.fullmatch(key):
+        raise Refused("bad-idempotency-key")
+    return key
+
+
+def if_match(header: str | None) -> TableTag | None:
+    """The table and version that If-Match requires; None: none, or `*`.
+
+    A tag that is no table's matches nothing: Conflict. What is no tag at all: Refused.
+    """
+    text = "*" if header is None else header.strip()
+    if text == "*":
+        return None
+    if found := _TABLE_TAG.fullmatch(text):
+        return TableTag(int(found[1]), int(found[2]))
+    if _ANY_TAG.fullmatch(text):
+        raise Conflict("version-mismatch", expected=text, reason="no table has such an ETag")
+    raise Refused("invalid-request", expected="If-Match: one ETag, as GET answers it")
+
+
+def prefer_wait(header: str | None) -> int | None:
+    """`Prefer: wait=N` in ms, at most 60 s; preferences that are not understood are ignored
+    (RFC 7240)."""
+    for part in (header or "").split(","):
+        found = _PREFERENCE.fullmatch(part.partition(";")[0].strip().lower())
+        if found:
+            return min(int(found[1] or found[2]), WAIT_S_MAX) * 1000
+    return None

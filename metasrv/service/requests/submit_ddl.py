@@ -1,0 +1,272 @@
+"""One wish from request to answer: replayed, judged, submitted, and waited for if asked to."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from keys.commit.committer import StaleRead
+from keys.commit.txn import snapshot
+from keys.model.records import Idempotency, IdempotencyKey, ProcedureHistory, ProcedurePhase
+from metasrv.leadership.term import Term
+from metasrv.service.requests.ddl_request import (
+    AlreadySatisfied,
+    DdlRequest,
+    ProcedureToSubmit,
+    RequestFacts,
+    in_the_way,
+    locked,
+    refuse_if_being_dropped,
+    refuse_if_poisoned,
+)
+from metasrv.service.requests.planning import plan_of
+from metasrv.service.requests.request_context import RequestContext
+from metasrv.service.requests.standing import keep
+from metasrv.service.state.state import ServerState
+from metasrv_base.errors import MetaError, NotFound, NotLeader, Refused, Unavailable, Unknown
+from procedures.dry_run.plan import Plan
+from procedures.engine.active_procedure import ActiveProcedure
+from procedures.engine.submit import SubmitRequest, Submitted
+from procedures.machine import Kind, ProcedureState
+
+SILENT_DEADLINES = 4  # of one request to the store, until a client hears that nothing is known
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedChange:
+    """A wish that is a procedure now: over, or as it stood when the client's patience ended."""
+
+    procedure: str
+    found: ActiveProcedure | ProcedureHistory
+    replayed: bool
+    """The idempotency key was known: this is the procedure of the first request."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRequest:
+    """What a wish comes to."""
+
+    change: ProcedureToSubmit | AlreadySatisfied
+    catalog_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """A dry run. `plan`: what would be done; or what stands already."""
+
+    plan: Plan | AlreadySatisfied
+    catalog_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a client waits for its answer."""
+
+    state: ServerState
+    until_ms: int
+    """Monotonic."""
+
+    @classmethod
+    def of(cls, state: ServerState, asked: RequestContext) -> "Patience":
+        return cls(state, state.clock.mono_ms() + (asked.wait_ms or 0))
+
+    @property
+    def left_ms(self) -> int:
+        return max(0, self.until_ms - self.state.clock.mono_ms())
+
+
+async def execute(
+    state: ServerState, wish: DdlRequest
+) -> AcceptedChange | PlannedChange | AlreadySatisfied:
+    """Durable when it returns `AcceptedChange`.
+
+    Raises the error that the request is refused with; Unavailable where nobody leads; Unknown where
+    the term ended before the store answered.
+    """
+    asked = wish.asked
+    patience = Patience.of(state, asked)
+    with only_the_leader():
+        term = await state.leading()
+        known = await _known_or_judged(state, term, wish, patience)
+        if isinstance(known, PlannedRequest):
+            if asked.dry_run:
+                return await _planned(term, asked, known)
+            if isinstance(known.change, AlreadySatisfied):
+                return await _kept(state, term, asked, known.change, patience)
+            known = await _submit(state, term, asked, known.change)
+        return await waited(term, known, patience)
+
+
+async def _kept(
+    state: ServerState,
+    term: Term,
+    asked: RequestContext,
+    stands: AlreadySatisfied,
+    patience: Patience,
+) -> AcceptedChange | AlreadySatisfied:
+    """Returns *stands*; or the result of a request with the same key, if that one was faster."""
+    silent_ms = SILENT_DEADLINES * state.facts.store_deadline_ms
+    try:
+        await keep(state, term, asked, stands, deadline_ms=silent_ms)
+    except StaleRead:
+        known = await replayed(term, asked)
+        if known is None:  # it has just expired
+            return await _kept(state, term, asked, stands, patience)
+        return await waited(term, known, patience)
+    return stands
+
+
+@contextmanager
+def only_the_leader() -> Iterator[None]:
+    """A term that ends before anything was sent: not attempted, and soon another leads."""
+    try:
+        yield
+    except NotLeader as error:
+        raise Unavailable("no-leader") from error
+
+
+async def _known_or_judged(
+    state: ServerState, term: Term, wish: DdlRequest, patience: Patience
+) -> Submitted | PlannedRequest:
+    """The store is asked for the key only where no submission follows: that one compares the
+    absence of the key itself. What the key's procedure did may be the very reason of a refusal."""
+    try:
+        judged = await _judge(state, term, wish, patience)
+    except MetaError:
+        known = await replayed(term, wish.asked)
+        if known is None:
+            raise
+        return known
+    if isinstance(judged, Submitted) or isinstance(judged.change, ProcedureToSubmit):
+        return judged
+    return await replayed(term, wish.asked) or judged
+
+
+async def replayed(term: Term, asked: RequestContext, part: int = 0) -> Submitted | None:
+    """The procedure that this key belongs to already; None: it is new, or there is none.
+
+    Raises Refused("idempotency-key-reused").
+    """
+    digest = asked.digest(part)
+    if digest is None or asked.dry_run:
+        return None
+    key = IdempotencyKey(digest)
+    seen = await snapshot(term.ports.kv, key, deadline_ms=term.ports.deadline_ms)
+    known: Idempotency | None = seen.get(key)
+    if known is None:
+        return None
+    if known.fingerprint != asked.fingerprint:
+        raise Refused("idempotency-key-reused", procedure_id=known.procedure)
+    return Submitted(known.procedure, replayed=True)
+
+
+async def _judge(
+    state: ServerState, term: Term, wish: DdlRequest, patience: Patience
+) -> Submitted | PlannedRequest:
+    """By the catalog as it stands. A refusal that a living procedure could still make untrue is
+    not given: its end is waited for, as long as the client waits; unless it is what the wish asks
+    for, as a second drop of one table, which is answered as the first is."""
+    while True:
+        facts = RequestFacts(
+            state.follower.catalog, term.ports.placement.nodes(), state.clock.wall_ms()
+        )
+        refusal: MetaError | None = None
+        try:
+            judged = wish.judge(facts)
+        except MetaError as error:
+            refusal, judged = error, None
+        if isinstance(judged, ProcedureToSubmit):
+            blockers = in_the_way(judged.kind.locks(judged.state), term.manager)
+            refuse_if_being_dropped(blockers)
+            refuse_if_poisoned(blockers)
+            if blockers and not wish.asked.queue and not wish.asked.dry_run:
+                raise locked(blockers)
+            return PlannedRequest(judged, facts.catalog.version)
+        blockers = in_the_way(wish.wants(facts.catalog), term.manager)
+        refuse_if_poisoned(blockers)
+        if not blockers and judged is not None:
+            return PlannedRequest(judged, facts.catalog.version)
+        if not blockers and refusal is not None:
+            raise refusal
+        if _is_joined(wish, blockers[0][1], refusal):
+            return Submitted(blockers[0][0], replayed=False)
+        if not await _is_over(term, blockers[0][0], patience):
+            raise locked(blockers)
+
+
+def _is_joined(wish: DdlRequest, first: ActiveProcedure, refusal: MetaError | None) -> bool:
+    record = first.held.record
+    is_same = record.kind == wish.joins and record.phase is ProcedurePhase.FORWARD
+    may_queue = wish.asked.queue and not wish.asked.dry_run
+    return is_same and may_queue and isinstance(refusal, NotFound)
+
+
+async def _is_over(term: Term, procedure: str, patience: Patience) -> bool:
+    if patience.left_ms == 0:
+        return False
+    try:
+        async with patience.state.while_serving():
+            found = await term.manager.wait(procedure, deadline_ms=patience.left_ms)
+    except NotFound:
+        return True
+    except TimeoutError as error:
+        raise Unavailable("no-leader") from error
+    return isinstance(found, ProcedureHistory)
+
+
+async def _planned(term: Term, asked: RequestContext, judged: PlannedRequest) -> PlannedChange:
+    change = judged.change
+    if isinstance(change, AlreadySatisfied):
+        return PlannedChange(change, judged.catalog_version)
+    procedure = change.state
+    if change.sequence is not None:
+        assert change.numbered is not None
+        procedure = change.numbered(await term.sequences.peek(change.sequence))
+    client = asked.client(table_id=change.table_id)
+    return PlannedChange(
+        await plan_of(term, change.kind, procedure, client), judged.catalog_version
+    )
+
+
+async def _submit(
+    state: ServerState, term: Term, asked: RequestContext, change: ProcedureToSubmit
+) -> Submitted:
+    procedure = change.state
+    if change.sequence is not None:
+        assert change.numbered is not None
+        term.committer.must_have_space()
+        procedure = change.numbered(await term.sequences.next(change.sequence))
+    client = asked.client(table_id=change.table_id)
+    wish = SubmitRequest(state.ids.procedure_id(), client, asked.fingerprint)
+    return await stored(state, term, change.kind, procedure, wish)
+
+
+async def stored(
+    state: ServerState, term: Term, kind: Kind[Any], procedure: ProcedureState, wish: SubmitRequest
+) -> Submitted:
+    """Durable when it returns. Raises Unavailable("storage-full"): nothing was sent; Unknown: the
+    store has been silent for long, and the submission is on its way all the same."""
+    term.committer.must_have_space()
+    try:
+        async with asyncio.timeout(SILENT_DEADLINES * state.facts.store_deadline_ms / 1000):
+            return await term.manager.submit(kind, procedure, wish)
+    except TimeoutError as error:
+        raise Unknown("outcome-unknown", reason="the store has not answered") from error
+
+
+async def waited(term: Term, known: Submitted, patience: Patience) -> AcceptedChange:
+    """Its procedure, over or as it stands when patience ends."""
+    found = await until_over(patience.state, term, known.procedure, patience.left_ms)
+    return AcceptedChange(known.procedure, found, known.replayed)
+
+
+async def until_over(
+    state: ServerState, term: Term, procedure: str, deadline_ms: int
+) -> ActiveProcedure | ProcedureHistory:
+    """Over; or as it stands, once *deadline_ms* have passed or this server is told to end."""
+    try:
+        async with state.while_serving():
+            return await term.manager.wait(procedure, deadline_ms=deadline_ms)
+    except TimeoutError:
+        return await term.manager.find(procedure)

@@ -1,0 +1,157 @@
+"""The catalog as a reader of the feed knows it: an immutable value that lines move forward. Pure.
+
+`FeedReader` takes the lines of one stream; what it gives is a Mirror, or None while the parts of a
+first snapshot are still coming. A mirror never goes back, and no version is passed over.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from immutables import Map
+
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import Corrupt
+from metasrv_base.intern_fields import Shapes, intern_fields
+from metasrv_base.wire.frontend.feed import (
+    AddressChange,
+    FeedAlive,
+    FeedColumn,
+    FeedLine,
+    FeedTable,
+    Goaway,
+    SnapshotLine,
+    Update,
+)
+
+FullName = tuple[str, str, str]
+"""Catalog, schema, table."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogReplica:
+    """The tables at one version of the catalog."""
+
+    version: int
+    tables: Map[int, FeedTable] = field(default_factory=Map)
+    names: Map[FullName, int] = field(default_factory=Map)
+    """Of the tables that statements may find."""
+    addresses: Map[str, str] = field(default_factory=Map)
+    """Node id -> base URL. Not of the version: as last heard."""
+    shapes: Shapes[FeedColumn] = field(default_factory=Shapes, compare=False)
+    """Columns that tables share in memory."""
+
+    def find(self, catalog: str, schema: str, name: str) -> FeedTable | None:
+        table_id = self.names.get((catalog, schema, name))
+        return None if table_id is None else self.tables[table_id]
+
+    def address_of(self, node: str | None) -> str | None:
+        return None if node is None else self.addresses.get(node)
+
+    def updated(self, update: Update) -> "CatalogReplica":
+        """The next version; a repeat changes nothing. Raises Corrupt for a gap."""
+        if update.version <= self.version:
+            return self
+        if update.version != self.version + 1:
+            raise Corrupt(log="gap", expected=self.version + 1, found=update.version)
+        changed = {table.id for table in update.tables}
+        hidden = tuple(_hidden(self.tables[one]) for one in update.hidden if one in self.tables)
+        left = self._without(*changed, *update.hidden, *update.gone)
+        return replace(left._with((*update.tables, *hidden)), version=update.version)
+
+    def is_waited_for(self, update: Update) -> bool:
+        """Whether a holder at this mirror tells of *update* at once: a table that it has is gone
+        or hidden, or comes at another schema version, under another name, or with other names or
+        defaults of columns. A floor, a route or a new table can wait."""
+        if any(table_id in self.tables for table_id in (*update.gone, *update.hidden)):
+            return True
+        found = ((self.tables.get(new.id), new) for new in update.tables)
+        return any(old and _is_other(old, new) for old, new in found)
+
+    def moved(self, change: AddressChange) -> "CatalogReplica":
+        if change.address is None:
+            known = change.node in self.addresses
+            addresses = self.addresses.delete(change.node) if known else self.addresses
+        else:
+            addresses = self.addresses.set(change.node, change.address)
+        return replace(self, addresses=addresses)
+
+    def _without(self, *table_ids: int) -> "CatalogReplica":
+        """A name is taken away only from who bears it: two tables may exchange theirs."""
+        tables, names = self.tables, self.names
+        for table_id in table_ids:
+            table = tables.get(table_id)
+            if table is not None:
+                tables = tables.delete(table_id)
+                if _is_found(table):
+                    names = names.delete(_name_of(table))
+        return replace(self, tables=tables, names=names)
+
+    def _with(self, changed: tuple[FeedTable, ...]) -> "CatalogReplica":
+        tables, names, shapes = self.tables, self.names, self.shapes
+        for table in changed:
+            intern_fields(
+                table, table.partition, *table.indexes, *table.constraints, *table.regions
+            )
+            shapes, vars(table)["columns"] = shapes.met(tuple(table.columns))  # equal ones
+            tables = tables.set(table.id, table)
+            if _is_found(table):
+                names = names.set(_name_of(table), table.id)
+        return replace(self, tables=tables, names=names, shapes=shapes)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedReader:
+    """A reader in the middle of a stream, or between two."""
+
+    mirror: CatalogReplica | None = None
+    _coming: CatalogReplica | None = None
+    """Of a snapshot whose last part has not come yet."""
+
+    def ended(self) -> "FeedReader":
+        """The stream is gone: a snapshot that was not whole never was."""
+        return FeedReader(self.mirror)
+
+    def heard(self, line: FeedLine) -> "FeedReader":
+        """After *line*. Raises Corrupt for one that cannot follow."""
+        match line:
+            case SnapshotLine():
+                return self._heard_part(line)
+            case Update():
+                return replace(self, mirror=self._known(line.type).updated(line))
+            case AddressChange():
+                return replace(self, mirror=self._known(line.type).moved(line))
+            case FeedAlive() | Goaway():
+                return self
+
+    def _known(self, line: str) -> CatalogReplica:
+        if self.mirror is None or self._coming is not None:
+            raise Corrupt(log="a line before the snapshot is whole", line=line)
+        return self.mirror
+
+    def _heard_part(self, part: SnapshotLine) -> "FeedReader":
+        """An older snapshot than what is known is Corrupt: a reader asks from what it has."""
+        coming = self._coming or CatalogReplica(part.version)
+        if coming.version != part.version:
+            raise Corrupt(log="torn", expected=coming.version, found=part.version)
+        coming = coming._with(tuple(part.tables))
+        if not part.is_last:
+            return replace(self, _coming=coming)
+        if self.mirror is not None and part.version < self.mirror.version:
+            raise Corrupt(log="back", known=self.mirror.version, found=part.version)
+        return FeedReader(replace(coming, addresses=Map(part.addresses)))
+
+
+def _is_other(old: FeedTable, new: FeedTable) -> bool:
+    is_same = (old.schema_version, old.columns) == (new.schema_version, new.columns)
+    return not (is_same and _name_of(old) == _name_of(new) and _is_found(new))
+
+
+def _is_found(table: FeedTable) -> bool:
+    return table.state is ElementState.PUBLIC
+
+
+def _hidden(table: FeedTable) -> FeedTable:
+    return table.model_copy(update={"state": ElementState.WRITE_ONLY})
+
+
+def _name_of(table: FeedTable) -> FullName:
+    return table.catalog, table.schema_name, table.name

@@ -1,0 +1,146 @@
+"""A dry run: the runner drives the very steps of the kind over a draft of the store.
+
+So the plan cannot differ from the run but by what moves in between: both are what the steps return.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from keys.commit.txn import Stamp
+from keys.model.families import family_of
+from keys.model.records import ClientRequirements as Client
+from keys.model.records import ProcedureHistoryKey, ProcedureKey
+from metasrv_base.errors import MetaError
+from procedures.context import Context, Live, Ports
+from procedures.dry_run.dry_run_ports import AheadClock, DryRunPorts, StageChildren
+from procedures.dry_run.estimates import UNKNOWN, Estimates
+from procedures.dry_run.notes import Notes
+from procedures.dry_run.overlay_store import OverlayStore
+from procedures.dry_run.plan import Blocker, Obstacle, Plan, PlannedStep, PlannedVersion
+from procedures.elements.transition_notes import Passages
+from procedures.engine import record_transitions
+from procedures.engine.retry import is_passing, must_finish
+from procedures.engine.runner import Runner, StoredRecord
+from procedures.machine import Kind, ProcedureState
+
+STEPS_MAX = 1_024  # commits of one plan with its children: a dry run is a read, not a day's work
+BOOKKEEPING = (ProcedureKey, ProcedureHistoryKey)  # under an id that no client has heard of
+
+
+@dataclass
+class Rehearsal:
+    """One dry run, with all children."""
+
+    kinds: Mapping[str, Kind[Any]]
+    real: Ports
+    draft: OverlayStore
+    clock: AheadClock
+    client: Client
+    estimates: Estimates
+    steps_left: int = STEPS_MAX
+
+    async def of(
+        self, procedure: str, kind: Kind[Any], state: ProcedureState, parent: str | None = None
+    ) -> Plan:
+        plan = Plan(
+            kind=kind.name,
+            resource=kind.resource(state),
+            locks=kind.locks(state),
+            last_cancellable_step=kind.no_return,
+            rate=self.estimates.rate,
+        )
+        stage = DryRunPorts.of(self.real, self.draft, self.clock, self.estimates.size_of)
+        stamp = Stamp(None, 0, self.clock.wall_ms())
+        record = record_transitions.begin(kind, state, self.client, stamp, parent=parent)
+        runner = Runner(stage.ports, self.draft)
+        children = StageChildren(partial(self._child, procedure, plan), stage.notes)
+        held = StoredRecord(procedure, record, 0)
+        while not plan.ends:
+            if self.steps_left == 0:
+                plan.blockers.append(Blocker(Obstacle.TOO_LONG, f"more than {STEPS_MAX} steps"))
+                return plan
+            self.steps_left -= 1
+            step = held.record.step
+            notes = stage.notes.clear()
+            client = held.record.client
+            context = Context(stage.ports, children, procedure, step, client, Live())
+            try:
+                after = await runner.advance(kind, held, context)
+            except MetaError as error:
+                self.draft.must_be_readable()
+                waits = must_finish(kind, held.record) or is_passing(error)
+                refusal = Blocker(Obstacle.REFUSED, error.code, waits=waits)
+                plan.blockers += notes.waits or [refusal]
+                return plan
+            planned = self._committed(step, notes, context.passages)
+            planned.cancellable = not kind.has_passed(tuple(one.step for one in plan.steps))
+            plan.steps.append(planned)
+            plan.blockers += notes.waits
+            if isinstance(after, StoredRecord):
+                held = after
+            else:
+                plan.ends = True
+        if kind.no_return not in {one.step for one in plan.steps}:
+            plan.last_cancellable_step = step  # it is over before it gets there
+        return plan
+
+    async def _child(
+        self, parent: str, of: Plan, procedure: str, kind: str, state: dict[str, object]
+    ) -> Plan:
+        model = self.kinds[kind].state.model_validate(state)
+        plan = await self.of(procedure, self.kinds[kind], model, parent)
+        of.children.append(plan)
+        return plan
+
+    def _committed(self, step: str, notes: Notes, passages: Passages) -> PlannedStep:
+        drafted = self.draft.commits[-1]
+        shown = {
+            k.decode(): v for k, v in drafted.writes.items() if family_of(k) not in BOOKKEEPING
+        }
+        return PlannedStep(
+            step=step,
+            puts=tuple(sorted(key for key, value in shown.items() if value is not None)),
+            deletes=tuple(sorted(key for key, value in shown.items() if value is None)),
+            log=drafted.log,
+            edits=drafted.edits,
+            orders=list(notes.orders),
+            scans=list(notes.scans),
+            publishes=tuple(
+                PlannedVersion(one.table_id, one.schema_version, one.shifts)
+                for one in passages.published
+            ),
+            drains=list(notes.drains),
+            eta_ms=self._eta_ms(notes),
+        )
+
+    def _eta_ms(self, notes: Notes) -> int:
+        """Whoever is in the way is waited for at once; all jobs together read at one rate."""
+        waits = [one.expires_in_ms or 0 for one in notes.waits]
+        rows = sum(scan.rows or 0 for scan in notes.scans)
+        return max(waits, default=0) + rows * 1000 // self.estimates.rate.rows_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunRequest:
+    """What is asked for, and by whom."""
+
+    kind: Kind[Any]
+    state: ProcedureState
+    client: Client
+
+
+async def dry_run(
+    kinds: Mapping[str, Kind[Any]],
+    wish: DryRunRequest,
+    ports: Ports,
+    estimates: Estimates = UNKNOWN,
+) -> Plan:
+    """The plan of *wish* as things are now; nothing is stored, no node hears of it.
+
+    Raises Unavailable where the store cannot be read.
+    """
+    clock = AheadClock(ports.clock)
+    one = Rehearsal(kinds, ports, OverlayStore(ports.kv, clock), clock, wish.client, estimates)
+    return await one.of(ports.ids.procedure_id(), wish.kind, wish.state)

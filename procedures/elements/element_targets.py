@@ -1,0 +1,190 @@
+"""The elements of one table on their way in and out: which states are next. Pure.
+
+Every function takes the table as one version has it and returns it as the next one has it; who
+publishes that, and what must be waited for before, is in procedures/steps/transitions.py.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import TypeAlias, assert_never
+
+from keys.model.elements import Element, graph_of
+from keys.model.tables import Column, Constraint, ConstraintKind, Index, TableInfo
+from keys.value import StoredPart
+from metasrv_base.elements.graph import Path
+from metasrv_base.elements.states import ElementState
+from metasrv_base.schema.types import parse_type
+from metasrv_base.schema.zeros import zero_of
+
+ABSENT, WRITE_ONLY, PUBLIC = ElementState.ABSENT, ElementState.WRITE_ONLY, ElementState.PUBLIC
+
+
+class What(StrEnum):
+    COLUMN = "column"
+    INDEX = "index"
+    CONSTRAINT = "constraint"
+
+
+class ElementTarget(StoredPart):
+    """One element of one table, and where it is to come."""
+
+    what: What
+    id: int
+    to: ElementState
+    """PUBLIC or ABSENT; WRITE_ONLY: a constraint that is left there, its rows not looked at."""
+    was: ElementState = ElementState.PUBLIC
+    """Where it was before, and is again if it stays."""
+    generated: bool = False
+    """Its origin default is made on its way out, and goes again if it stays."""
+    lossy: bool = False
+    """It comes in the place of a column of which not every value fits: the rows are looked at."""
+    behind: bool = False
+    """It goes behind the constraints over it, which the same change drops: while one of them is
+    checked, every statement must know the column's value."""
+
+    @property
+    def adds(self) -> bool:
+        return self.to is not ABSENT
+
+
+Next: TypeAlias = Callable[[ElementTarget, Element], ElementState | None]
+"""The state that an element takes next on one leg of its way; None: it has come to the end."""
+
+
+def element_of(info: TableInfo, move: ElementTarget) -> Element | None:
+    """None: it is absent."""
+    return next((one for one in _all(info, move.what) if one.id == move.id), None)
+
+
+def moved(info: TableInfo, moves: Iterable[ElementTarget], following: Next) -> TableInfo:
+    """Each element one step on; the same value if none has a step left."""
+    for move in moves:
+        element = element_of(info, move)
+        state = None if element is None else following(move, element)
+        if element is not None and state is not None:
+            info = _placed(info, move, element, state)
+    return _settled(info)
+
+
+# The legs of the way ------------------------------------------------------------------------------
+
+
+def to_last_undoable(move: ElementTarget, element: Element) -> ElementState | None:
+    """Up to the last state from which the whole can still be undone."""
+    if move.behind:
+        return None
+    graph = graph_of(element)
+    if move.adds:
+        end, path = graph.cancel_limit, graph.add
+    else:
+        end, path = graph.undrop_limit, graph.drop
+    return None if element.state is end else graph.after(element.state, path)
+
+
+def past_no_return(move: ElementTarget, element: Element) -> ElementState | None:
+    """The one step after which there is no way back."""
+    if element.state is move.to or move.behind:
+        return None
+    graph = graph_of(element)
+    return graph.after(element.state, graph.add if move.adds else graph.drop)
+
+
+def to_end(move: ElementTarget, element: Element) -> ElementState | None:
+    """What is dropped, until it is gone."""
+    return None if move.adds else graph_of(element).after(element.state, graph_of(element).drop)
+
+
+def back(move: ElementTarget, element: Element) -> ElementState | None:
+    """As if it had never been asked for: what was to come goes as if it were dropped, what was to
+    go is public again, and what was in between stays there."""
+    if element.state is move.was:
+        return None
+    if not move.adds:
+        return PUBLIC
+    rest: Path = graph_of(element).cancel(element.state)
+    return rest[0]
+
+
+# What it makes of the table -----------------------------------------------------------------------
+
+
+def _all(info: TableInfo, what: What) -> Sequence[Element]:
+    match what:
+        case What.COLUMN:
+            return info.columns
+        case What.INDEX:
+            return info.indexes
+        case What.CONSTRAINT:
+            return info.constraints
+        case _:
+            assert_never(what)
+
+
+def _placed(
+    info: TableInfo, move: ElementTarget, element: Element, state: ElementState
+) -> TableInfo:
+    """*info* with that element in that state."""
+    new = element.model_copy(update={"state": state})
+    if isinstance(new, Constraint) and state is PUBLIC:
+        new = new.model_copy(update={"holds": True})
+    if move.generated and isinstance(element, Column) and not move.adds:
+        new = new.model_copy(
+            update={"origin_default": None if state is PUBLIC else _origin(element)}
+        )
+    match new:
+        case Column():
+            columns = tuple(new if one.id == new.id else one for one in info.columns)
+            return info.model_copy(update={"columns": columns})
+        case Index():
+            indexes = tuple(new if one.id == new.id else one for one in info.indexes)
+            return info.model_copy(update={"indexes": indexes})
+        case Constraint():
+            constraints = tuple(new if one.id == new.id else one for one in info.constraints)
+            return info.model_copy(update={"constraints": constraints})
+        case _:
+            assert_never(new)
+
+
+def _origin(column: Column) -> object:
+    """So that a holder that does not know the column any more can still insert rows that those who
+    know it can read."""
+    return zero_of(parse_type(column.type))
+
+
+def _settled(info: TableInfo) -> TableInfo:
+    """What is absent is not stored, nor what one column has to do with another that is not there;
+    that no value is null is a constraint only on its way."""
+    nullable = {
+        column: constraint.state is not PUBLIC
+        for constraint in info.constraints
+        if constraint.kind is ConstraintKind.NOT_NULL
+        for column in constraint.columns
+    }
+    columns = [
+        one.model_copy(update={"nullable": nullable[one.id]})
+        if nullable.get(one.id, one.nullable) != one.nullable
+        else one
+        for one in info.columns
+    ]
+    return info.model_copy(
+        update={
+            "columns": tuple(_alone([one for one in columns if one.state is not ABSENT])),
+            "indexes": tuple(one for one in info.indexes if one.state is not ABSENT),
+            "constraints": tuple(one for one in info.constraints if not _is_said_elsewhere(one)),
+        }
+    )
+
+
+def _alone(columns: Sequence[Column]) -> Iterator[Column]:
+    """What has replaced another, or was to be replaced, is a column like any other afterwards."""
+    ids = {None, *(one.id for one in columns)}
+    for one in columns:
+        if one.replaces in ids and one.replaced_by in ids:
+            yield one
+            continue
+        yield one.model_copy(update={"replaces": None, "replaced_by": None})
+
+
+def _is_said_elsewhere(constraint: Constraint) -> bool:
+    held = constraint.kind is ConstraintKind.NOT_NULL and constraint.state is PUBLIC
+    return held or constraint.state is ABSENT

@@ -1,0 +1,168 @@
+"""Who is here, who holds which lock, and who waits for what: the leader's memory, without I/O."""
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+from keys.model.records import Lock
+from procedures.engine.active_procedure import ActiveProcedure
+from procedures.engine.steering import has_expired
+from procedures.locking.holding import LockTable
+from procedures.machine import AdmissionLane
+from procedures.scheduling.admission import Limits, WaitingProcedure, WaitingRoom
+
+LOOKS_AT_ONCE = 256  # claims looked at between two yields of the event loop
+
+
+@dataclass(slots=True)
+class ActiveProcedures:
+    """Every procedure of one term that is not over. A change looks only at those it concerns."""
+
+    entries: dict[str, ActiveProcedure] = field(default_factory=dict)
+    """In order of submission."""
+    running: dict[str, ActiveProcedure] = field(default_factory=dict)
+    locks: LockTable = field(default_factory=LockTable)
+    arriving: dict[str, tuple[Lock, ...]] = field(default_factory=dict)
+    """Submissions on their way to the store; they count for the queue."""
+    announced: int = 0
+    """The number of all submissions announced since the term began."""
+    _held_back: Counter[str] = field(default_factory=Counter)
+    """Not started now: somebody that goes before them is on its way to the store."""
+    _room: WaitingRoom = field(default_factory=WaitingRoom)
+    _queued: int = 0
+    """DDL procedures that are not over."""
+    _newest: int = 0
+    """The highest submission number that was taken in."""
+    _deadlines: list[tuple[int, str]] = field(default_factory=list)
+    """A heap: by when who waits must have begun. It may since have begun, moved, or ended."""
+
+    def is_full(self, limits: Limits) -> bool:
+        return len(self.arriving) + self._queued >= limits.queue_max
+
+    def free_places(self, lane: AdmissionLane, limits: Limits) -> int:
+        """None of them: who comes now stands behind all that wait for one."""
+        running = (_running(entry) for entry in self.running.values())
+        taken = sum(one.lane is lane and not one.only_waits for one in running)
+        return max(0, limits.running_max[lane] - taken)
+
+    # Coming and going --------------------------------------------------------------------------
+
+    def announce(self, procedure: str, locks: tuple[Lock, ...]) -> frozenset[str]:
+        """It is on its way to the store, before those that are returned; until it has `arrived`
+        none of them is started."""
+        self.announced += 1
+        overtakes = self.locks.overtaken_by(locks, self.arriving)
+        self.arriving[procedure] = locks
+        self._held_back.update(overtakes)
+        return overtakes
+
+    def arrived(self, procedure: str, overtakes: frozenset[str]) -> None:
+        """It is here, or will not come."""
+        self.arriving.pop(procedure, None)
+        self._held_back -= Counter(overtakes)
+        for overtaken in overtakes & self.entries.keys():
+            self.offer(self.entries[overtaken])
+
+    def take_in(self, entry: ActiveProcedure) -> None:
+        procedure, submission = entry.held.procedure, entry.held.record.submission
+        self.entries[procedure] = entry
+        if submission < self._newest:  # it turned up late
+            by_age = sorted(self.entries.items(), key=lambda one: one[1].held.record.submission)
+            self.entries = dict(by_age)
+        self._newest = max(submission, self._newest)
+        self._queued += entry.is_ddl
+        entry.blockers = partial(self.locks.blocked, procedure)
+        self.expect(entry)
+        self._see(self.locks.add(entry.claim))
+
+    def forget(self, entry: ActiveProcedure) -> None:
+        """Removes a procedure and its locks. `look_again` finds those that waited for it."""
+        procedure = entry.held.procedure
+        self.locks.remove(procedure)
+        del self.entries[procedure]
+        entry.blockers = tuple  # who looks at it still waits for nobody
+        self._queued -= entry.is_ddl
+
+    def claim_again(self, entry: ActiveProcedure) -> None:
+        """Its record says another claim than before."""
+        self._see(self.locks.replace(entry.claim))
+
+    def look_again(self) -> bool:
+        """At some of those whose locks may have become free. Whether there are more of them."""
+        if self.locks.is_due:
+            self._see(self.locks.look_again(LOOKS_AT_ONCE))
+        return self.locks.is_due
+
+    def _see(self, changed: Iterable[str]) -> None:
+        """Updates and offers the procedures that hold all their locks now, or no longer do."""
+        entries = [self.entries[procedure] for procedure in changed]
+        for entry in sorted(entries, key=lambda one: one.held.record.submission):
+            entry.waits = not self.locks.holds(entry.held.procedure)
+            self.offer(entry)
+
+    # Starting ----------------------------------------------------------------------------------
+
+    def offer(self, entry: ActiveProcedure) -> None:
+        """To the waiting room, if it only lacks a place."""
+        if self._may_start(entry.held.procedure):
+            self._room.enter(_candidate(entry))
+
+    def admit(self, limits: Limits) -> tuple[ActiveProcedure, ...]:
+        """Who starts now."""
+        if self._room.is_empty:
+            return ()
+        running = [_running(entry) for entry in self.running.values()]
+        started = self._room.admit(running, limits, self._may_start)
+        return tuple(self.entries[procedure] for procedure in started)
+
+    def start(self, entry: ActiveProcedure) -> None:
+        """It was admitted."""
+        entry.drives, entry.rests, entry.wants_place = True, False, False
+        self.running[entry.held.procedure] = entry
+
+    def rest(self, entry: ActiveProcedure) -> None:
+        """Nobody runs it any more."""
+        entry.drives, entry.rests, entry.wants_place = False, False, False
+        entry.task = entry.bell = None
+        self.running.pop(entry.held.procedure, None)
+
+    def _may_start(self, procedure: str) -> bool:
+        entry = self.entries.get(procedure)
+        if entry is None or entry.is_at_rest or procedure in self._held_back:
+            return False
+        return entry.wants_place if entry.drives else entry.task is None and not entry.waits
+
+    # Waiting -----------------------------------------------------------------------------------
+
+    def expect(self, entry: ActiveProcedure) -> None:
+        """To begin until its deadline."""
+        heapq.heappush(self._deadlines, (entry.held.record.due_ms, entry.held.procedure))
+
+    def expired(self, now_ms: int) -> list[ActiveProcedure]:
+        """Those that still wait though their deadline has come, at *now_ms* by `Gate.worked_ms`:
+        each is told once, unless it is `expect`ed again."""
+        found = []
+        while self._deadlines and self._deadlines[0][0] <= now_ms:
+            _, procedure = heapq.heappop(self._deadlines)
+            entry = self.entries.get(procedure)
+            if entry is not None and has_expired(entry, now_ms):
+                found.append(entry)
+        return found
+
+
+def _candidate(entry: ActiveProcedure) -> WaitingProcedure:
+    """As it enters the waiting room: one that has rested wants a place again."""
+    return _as_one(entry, entry.takes_none if entry.wants_place else entry.only_waits)
+
+
+def _running(entry: ActiveProcedure) -> WaitingProcedure:
+    """As it runs: one that rests has no place, also while it wants one."""
+    return _as_one(entry, entry.only_waits)
+
+
+def _as_one(entry: ActiveProcedure, only_waits: bool) -> WaitingProcedure:
+    assert entry.kind is not None
+    submission = entry.held.record.submission
+    return WaitingProcedure(entry.held.procedure, submission, entry.kind.lane, only_waits)

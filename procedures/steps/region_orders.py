@@ -1,0 +1,211 @@
+"""Regions and the orders that make, open, close and drop them: one request per node."""
+
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from keys.model.tables import Column, ConstraintKind, RegionRoute, TableInfo
+from metasrv_base.concurrency.fanout import fan_out
+from metasrv_base.elements.states import ElementState
+from metasrv_base.errors import MetaError, Unavailable, Unknown
+from metasrv_base.wire.node.orders import (
+    CloseRegion,
+    CreateRegion,
+    DiscardRoot,
+    DropRegion,
+    OpenRegion,
+    Order,
+    OrderResult,
+    OriginColumn,
+    RegionColumn,
+    SetSchema,
+)
+from metasrv_base.wire.problem.problems import is_refusal, told
+from procedures.context import Context
+
+NODES_AT_ONCE_MAX = 32  # requests of one step in flight
+UNNUMBERED = 0  # the Nodes adapter gives orders their numbers
+
+
+def create_order(
+    info: TableInfo, region: RegionRoute, replaces: Sequence[str] = ()
+) -> CreateRegion:
+    return CreateRegion(
+        number=UNNUMBERED,
+        region_id=region.region_id,
+        epoch=region.epoch,
+        root=region.root,
+        table_id=info.table_id,
+        schema_version=info.schema_version,
+        schema_floor=info.schema_floor,
+        columns=_columns(info),
+        key_columns=list(info.primary_key),
+        indexes=_indexes(info),
+        replaces=list(replaces),
+    )
+
+
+def open_order(info: TableInfo, region: RegionRoute) -> OpenRegion:
+    return OpenRegion(
+        number=UNNUMBERED,
+        region_id=region.region_id,
+        epoch=region.epoch,
+        root=region.root,
+        table_id=info.table_id,
+        schema_version=info.schema_version,
+        schema_floor=info.schema_floor,
+        columns=_columns(info),
+        key_columns=list(info.primary_key),
+        indexes=_indexes(info),
+        borrows=list(region.borrows),
+        unannounced=list(region.unannounced),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What an order of a schema does to the marks of a region."""
+
+    opens: str | None = None
+    closes: tuple[str, ...] = ()
+
+
+NO_MARKS = Marks()
+
+
+def schema_order(
+    info: TableInfo,
+    region: RegionRoute,
+    dead_indexes: Sequence[int] = (),
+    marks: Marks = NO_MARKS,
+) -> SetSchema:
+    return SetSchema(
+        number=UNNUMBERED,
+        region_id=region.region_id,
+        epoch=region.epoch,
+        schema_version=info.schema_version,
+        schema_floor=info.schema_floor,
+        columns=_columns(info),
+        indexes=_indexes(info),
+        dead_indexes=list(dead_indexes),
+        mark=marks.opens,
+        close_marks=list(marks.closes),
+    )
+
+
+def _columns(info: TableInfo) -> list[RegionColumn]:
+    """That a value is never null holds as long as anybody is promised so."""
+    never_null = {
+        column
+        for constraint in info.constraints
+        if constraint.kind is ConstraintKind.NOT_NULL and constraint.holds
+        for column in constraint.columns
+    }
+    return [
+        RegionColumn(
+            id=column.id,
+            type=column.type,
+            nullable=_may_be_null(column, never_null),
+            origin_default=column.origin_default,
+            origin_columns=[
+                OriginColumn(id=one.id, type=one.type) for one in column.origin_columns
+            ],
+        )
+        for column in info.columns
+    ]
+
+
+def _may_be_null(column: Column, never_null: Container[int]) -> bool:
+    """While a type changes, a hidden column is null where a value has no form in its type."""
+    changes = column.replaces is not None or column.replaced_by is not None
+    if changes and column.state is not ElementState.PUBLIC:
+        return True
+    return column.nullable and column.id not in never_null
+
+
+def _indexes(info: TableInfo) -> list[int]:
+    return [index.id for index in info.indexes]
+
+
+def close_order(info: TableInfo, region: RegionRoute) -> CloseRegion:
+    return CloseRegion(number=UNNUMBERED, region_id=region.region_id, epoch=region.epoch)
+
+
+def drop_order(info: TableInfo, region: RegionRoute) -> DropRegion:
+    return DropRegion(
+        number=UNNUMBERED, region_id=region.region_id, epoch=region.epoch, root=region.root
+    )
+
+
+def discard_order(info: TableInfo, region: RegionRoute) -> DiscardRoot:
+    """*region* with the root that goes."""
+    return DiscardRoot(
+        number=UNNUMBERED, region_id=region.region_id, epoch=region.epoch, root=region.root
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OrderAnswers:
+    """What the nodes said to one round of orders, by region id."""
+
+    results: Mapping[str, OrderResult]
+    silent: Mapping[str, MetaError]
+    """Nodes that could not be reached, with what happened."""
+
+    def failed(self) -> dict[str, str]:
+        """Region id -> code of the error it answered with."""
+        return {region: r.error.code for region, r in self.results.items() if r.error is not None}
+
+    def kept(self) -> set[str]:
+        """Ids of regions whose node will not delete the folder: it is below none that it may delete
+        in, or holds what no region makes. Asking again is no use; a person must look."""
+        return {region for region, code in self.failed().items() if code == "invalid-request"}
+
+    def without(self, regions: Collection[str]) -> "OrderAnswers":
+        rest = {region: r for region, r in self.results.items() if region not in regions}
+        return OrderAnswers(rest, self.silent)
+
+    def must_all_succeed(self) -> None:
+        """Raises Unavailable with every region that failed and every node that was silent:
+        `order-refused` if a region will not do it, `region-lost` if it cannot be read."""
+        failed = self.failed()
+        if "region-lost" in failed.values():
+            raise Unavailable("region-lost", regions=sorted(failed))
+        if any(is_refusal(code) for code in failed.values()):
+            raise Unavailable("order-refused", regions=failed)
+        if failed or self.silent:
+            raise Unavailable(regions=failed, nodes=sorted(self.silent))
+
+
+MakeOrder = Callable[[TableInfo, RegionRoute], Order]
+
+
+async def order_all(
+    at: Context, info: TableInfo, regions: Iterable[RegionRoute], make: MakeOrder
+) -> OrderAnswers:
+    """One request to each leader of *regions*, all at once. Conflict (a newer term) is raised."""
+    by_node: dict[str, list[RegionRoute]] = {}
+    for region in regions:
+        by_node.setdefault(region.leader, []).append(region)
+    results: dict[str, OrderResult] = {}
+    silent: dict[str, MetaError] = {}
+
+    async def ask(node: str) -> None:
+        orders = [make(info, region) for region in by_node[node]]
+        with at.waiting_for("node", node):
+            try:
+                answers = await at.ports.nodes.send(node, orders, sender=at.sender)
+            except (Unavailable, Unknown) as error:
+                silent[node] = error.with_traceback(None)  # whose frames hold it: a cycle
+                return
+        results.update({answer.region_id: answer for answer in answers})
+
+    await fan_out([partial(ask, node) for node in sorted(by_node)], at_once=NODES_AT_ONCE_MAX)
+    return OrderAnswers(results, silent)
+
+
+async def order_one(at: Context, node: str, order: Order) -> None:
+    """One order to one node. Raises the error that the node answered it with."""
+    (result,) = await at.ports.nodes.send(node, [order], sender=at.sender)
+    if result.error is not None:
+        raise told(result.error.code, result.error.facts)

@@ -1,0 +1,88 @@
+"""One word, one thing: no two classes of the product share a name, and no new vague names."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from scripts.references import PACKAGES
+from tests.house.vague_names import allowed, bindings, counted, lowered
+
+ROOT = Path(__file__).parents[2]
+GLOSSARY = ROOT / "docs" / "glossary.md"
+SECTION = "## Names of several classes"
+ROW = re.compile(r"^- `(\w+)` \((\d+)\):", re.MULTILINE)
+SHARED_MAX = 4
+"""Names in the glossary's list. It only falls."""
+
+
+def listed() -> dict[str, int]:
+    """Name -> how many classes have it, as the glossary says."""
+    section = GLOSSARY.read_text().partition(SECTION)[2].partition("\n## ")[0]
+    return {name: int(count) for name, count in ROW.findall(section)}
+
+
+def classes(sources: Mapping[str, str]) -> dict[str, list[str]]:
+    """Name -> the files that define a class of that name, one for each definition."""
+    defined: dict[str, list[str]] = defaultdict(list)
+    for file, source in sources.items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ClassDef):
+                defined[node.name].append(file)
+    return defined
+
+
+def shared(sources: Mapping[str, str]) -> dict[str, list[str]]:
+    return {name: files for name, files in classes(sources).items() if len(files) > 1}
+
+
+def product() -> dict[str, str]:
+    files = [file for top in PACKAGES for file in sorted((ROOT / top).rglob("*.py"))]
+    return {file.relative_to(ROOT).as_posix(): file.read_text() for file in files}
+
+
+def test_given_the_product_then_no_two_classes_share_a_name_but_those_listed() -> None:
+    sharing = shared(product())
+
+    assert {name: len(files) for name, files in sharing.items()} == listed(), sharing
+    assert len(sharing) <= SHARED_MAX
+
+
+def test_given_a_class_in_two_files_then_both_are_named() -> None:
+    sources = {"a.py": "class Line: ...", "b.py": "def f():\n    class Line: ...", "c.py": "x = 1"}
+
+    assert shared(sources) == {"Line": ["a.py", "b.py"]}
+
+
+def test_given_a_file_of_the_product_then_it_binds_no_more_vague_names_than_before() -> None:
+    limits = allowed()
+    more = {
+        file: (count, limits.get(file, 0))
+        for file, count in counted().items()
+        if count > limits.get(file, 0)
+    }
+
+    assert more == {}, "name what the value is; file: (bindings, allowed)"
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("found = 1", 1),
+        ("for one in rows: print(one)", 1),
+        ("def f(at, *, seen): return at", 2),
+        ("lambda place: place", 1),
+        ("record = found", 0),
+    ],
+)
+def test_given_a_source_then_bindings_of_vague_names_are_counted(source: str, count: int) -> None:
+    assert bindings(source) == count
+
+
+def test_given_fewer_bindings_then_fewer_are_allowed_and_never_more() -> None:
+    limits = {"fewer.py": 3, "more.py": 1, "none.py": 2}
+
+    assert lowered(limits, {"fewer.py": 2, "more.py": 5}) == {"fewer.py": 2, "more.py": 1}

@@ -1,0 +1,63 @@
+"""A cluster in order gives no violation, whatever it holds and however deep the look."""
+
+import shutil
+
+import pytest
+
+from keys.model.log import CatalogVersionKey
+from metasrv.check.collect import check
+from metasrv.cli.tools.check import CLEAN, exit_code
+from tests.metasrv.check.cluster import DROPPED, Cluster
+
+
+@pytest.mark.parametrize("deep", [False, True])
+async def test_given_a_cluster_in_order_when_checked_then_nothing_is_found(
+    cluster: Cluster, deep: bool
+) -> None:
+    checked = await check(cluster.kv, cluster, cluster.clock, deep=deep)
+
+    assert [one.line for one in checked.violations] == []
+    assert exit_code(checked) == CLEAN
+    assert cluster.looks == 2, "one look at each of two nodes"
+
+
+async def test_given_a_time_that_was_closed_when_checked_then_nothing_is_found(
+    cluster: Cluster,
+) -> None:
+    await cluster.edit(CatalogVersionKey(), at_ms=cluster.clock.wall_ms() + 3_600_000)
+
+    checked = await check(cluster.kv, cluster, cluster.clock, deep=False)
+
+    assert [one.line for one in checked.violations] == []
+
+
+async def test_given_rows_in_files_segments_and_borrowed_roots_when_deep_then_all_are_counted(
+    cluster: Cluster,
+) -> None:
+    checked = await check(cluster.kv, cluster, cluster.clock, deep=True)
+
+    live = {root.region_id: root.live for root in checked.facts.world.roots.values()}
+    rows = {region: found.rows for region, found in live.items() if found}
+    served = {region: one.digest() for region, one in cluster.regions.items()}
+    assert sum(rows.values()) == 200 + 180
+    assert {region: (digest.rows, digest.hex) for region, digest in served.items()} == {
+        region: (found.rows, found.checksum)
+        for region, found in live.items()
+        if found and region in served
+    }
+
+
+async def test_given_a_purged_table_when_checked_then_only_the_folders_it_left_are_named(
+    cluster: Cluster,
+) -> None:
+    folders = await cluster.purge_table(DROPPED)
+    left = await check(cluster.kv, cluster, cluster.clock, deep=False)
+    for folder in folders:
+        shutil.rmtree(folder)
+    gone = await check(cluster.kv, cluster, cluster.clock, deep=False)
+
+    assert [(one.rule, one.subject) for one in left.violations] == [
+        ("folder-orphan", folder) for folder in folders
+    ]
+    assert folders
+    assert gone.violations == ()

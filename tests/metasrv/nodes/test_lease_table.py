@@ -1,0 +1,64 @@
+"""Lease arithmetic: what the leader takes for ended has ended at the node, whatever the clocks."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metasrv.nodes.lease_table import DRIFT, LeaseTable, wait_ms
+from metasrv_base.concurrency.turns import at_once
+
+LEASE_MS = 10_000
+
+
+def test_the_wait_of_the_default_lease_is_the_published_one() -> None:
+    assert wait_ms(LEASE_MS) == 11_500
+
+
+@given(
+    sent=st.integers(0, 10**6),
+    travel=st.integers(0, 60_000),
+    rate=st.floats(1 - DRIFT / 3, 1 + DRIFT / 3),
+)
+def test_given_any_drift_in_bounds_when_free_here_then_ended_at_the_node(
+    sent: int, travel: int, rate: float
+) -> None:
+    answered = sent + travel
+    book = LeaseTable(LEASE_MS, 5_000, elected_at_ms=-(10**6))
+    book.granted("dn-1", ["7"], answered)
+
+    node_deadline = sent + LEASE_MS / rate  # counted from before the heartbeat was sent
+
+    assert book.free_at_ms("dn-1", ["7"]) >= node_deadline
+
+
+def test_given_a_new_leader_when_nothing_was_granted_by_it_then_its_predecessor_counts() -> None:
+    book = LeaseTable(LEASE_MS, 5_000, elected_at_ms=1_000)
+
+    assert book.free_at_ms("dn-1", ["7"]) == 1_000 + 5_000 + 11_500
+
+
+def test_given_grants_to_others_when_asked_for_one_region_then_only_its_own_count() -> None:
+    book = LeaseTable(LEASE_MS, 5_000, elected_at_ms=0)
+    book.granted("dn-1", ["7"], 100_000)
+
+    assert book.free_at_ms("dn-1", ["8"]) == book.quiet_until_ms
+    assert book.free_at_ms("dn-1", ["7", "8"]) == 111_500
+
+
+def test_given_an_ended_grant_when_forgotten_then_a_living_one_stays() -> None:
+    book = LeaseTable(LEASE_MS, 5_000, elected_at_ms=0)
+    book.granted("dn-1", ["7"], 100_000)
+    book.granted("dn-1", ["8"], 105_000)
+
+    at_once(book.forget(112_000))
+
+    assert book.free_at_ms("dn-1", ["7"]) == book.quiet_until_ms
+    assert book.free_at_ms("dn-1", ["8"]) == 116_500
+
+
+def test_given_grants_of_a_node_when_asked_for_all_then_its_last_one_counts() -> None:
+    book = LeaseTable(LEASE_MS, 5_000, elected_at_ms=0)
+    book.granted("dn-1", ["7"], 100_000)
+    book.granted("dn-1", [], 105_000)
+
+    assert book.node_free_at_ms("dn-1") == book.free_at_ms("dn-1", ["7"]) == 111_500
+    assert book.node_free_at_ms("dn-2") == book.quiet_until_ms

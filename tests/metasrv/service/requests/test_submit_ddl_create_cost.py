@@ -1,0 +1,112 @@
+"""A create costs so many calls of our functions, tasks and requests to the store, and no more.
+
+Counted, not timed: no load of the machine changes it. docs/speed.md says where the time goes.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keys.value import encode
+from metasrv.service.ddl.ddl_create import TableToCreate, table_info, table_route
+from metasrv.service.ddl.sizes import COPIES, OTHER_BYTES, at_most
+from metasrv.service.requests.ddl_request import FullTableName
+from metasrv.service.requests.request_context import RequestContext
+from metasrv_base.wire.api.tables import TableSpec
+from procedures.ports import NodeView
+from tests.metasrv.api.counted import CountedKv
+from tests.metasrv.api.rig import TABLES, leader, spec
+
+OURS = tuple(f"{Path(__file__).parents[4]}/{part}/" for part in ("base", "keys", "procedures"))
+OURS += (f"{Path(__file__).parents[4]}/metasrv/",)
+CREATES = 20
+CALLS_MAX = 1_080  # of our functions, the store's in memory too: what was counted, and a twentieth
+TASKS_MAX = 3  # of the submission, of the procedure, and of its step
+STORE_CALLS = 2  # submit and commit
+OTHER_CALLS = 2  # of the store in all: what a leader asks it for by the clock
+
+
+@dataclass
+class Spent:
+    calls: int = 0
+    tasks: int = 0
+
+
+@contextmanager
+def counted() -> Iterator[Spent]:
+    """Calls of functions of our packages, in this thread, and tasks of this loop."""
+    spent, loop = Spent(), asyncio.get_running_loop()
+    is_ours: dict[CodeType, bool] = {}
+
+    def look(frame: FrameType, event: str, _arg: Any) -> None:
+        if event == "call":
+            code = frame.f_code
+            if code not in is_ours:
+                is_ours[code] = code.co_filename.startswith(OURS)
+            spent.calls += is_ours[code]
+
+    def begin(loop: Any, work: Any, **more: Any) -> "asyncio.Task[Any]":
+        spent.tasks += 1
+        return asyncio.Task(work, loop=loop, **more)
+
+    before = loop.get_task_factory()
+    loop.set_task_factory(begin)
+    sys.setprofile(look)
+    try:
+        yield spent
+    finally:
+        sys.setprofile(None)
+        loop.set_task_factory(before)
+
+
+async def test_given_a_leader_when_tables_are_created_then_each_costs_so_much_at_most() -> None:
+    async with leader(make_kv=CountedKv) as one:
+        assert isinstance(one.kv, CountedKv)
+        headers = {"prefer": "wait=10"}
+        for number in range(5):
+            await one.make(f"warm{number}")
+        before = one.kv.counts.calls
+        with counted() as spent:
+            for number in range(CREATES):
+                await one.client.post(TABLES, json=spec(f"t{number}"), headers=headers)
+
+        assert one.kv.counts.calls - before <= STORE_CALLS * CREATES + OTHER_CALLS
+        assert spent.tasks <= TASKS_MAX * CREATES
+        assert spent.calls <= CALLS_MAX * CREATES
+
+
+texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=40)
+names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,60}", fullmatch=True)
+numbers = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(-9, 9))
+columns = st.lists(st.tuples(names, st.one_of(texts, numbers, st.none())), max_size=12)
+
+
+@given(columns=columns, options=st.dictionaries(names, texts, max_size=4), root=names)
+def test_given_any_table_when_bounded_then_it_is_not_larger(
+    columns: list[tuple[str, Any]], options: dict[str, str], root: str
+) -> None:
+    key = [{"name": "id", "type": "int64", "nullable": False}]
+    more = [{"name": n, "type": "string", "default": default} for n, default in columns]
+    body = {"name": "t", "columns": [*key, *more], "primary_key": ["id"], "options": options}
+    raw = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    made = TableToCreate(FullTableName("main", "public", "t"), TableSpec.model_validate(body))
+    info = table_info(made, 2**31 - 1, 1)
+    node = NodeView(
+        node_id="dn-1", zone="a", root=f"/{root}", alive=True, regions=0, disk_free_bytes=1
+    )
+    route = table_route(2**31 - 1, (node,))
+    asked = RequestContext("POST", TABLES, body, "r", body_bytes=len(raw))
+
+    said = len(asked.client().model_dump_json())
+    exact = COPIES * (len(encode(info)) + len(encode(route))) + said + OTHER_BYTES
+
+    assert at_most(info, route, len(raw)) >= exact
