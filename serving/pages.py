@@ -1,4 +1,5 @@
-"""Pages of a program about itself: `/` with its links, `/docs` with Swagger UI, `/openapi.json`.
+"""Pages of a program about itself: `/` with its links, `/docs` with Swagger UI, `/openapi.json`,
+and a page for each problem code.
 
 Swagger UI comes from an installed package (docs/decisions/0182), its addresses are relative, and a
 content policy forbids the browser to load anything from another host.
@@ -17,8 +18,8 @@ from fastapi.responses import FileResponse
 from pydantic import BaseModel
 
 from metasrv_base.errors import NotFound
+from serving.problem_pages import HTML, add_problem_pages
 
-HTML = "text/html; charset=utf-8"
 ASSETS: Mapping[str, str] = {
     "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
     "swagger-ui.css": "text/css; charset=utf-8",
@@ -116,6 +117,7 @@ def pages_router(
         found = await asyncio.to_thread(document, request)
         return Response(orjson.dumps(found), media_type="application/json")
 
+    add_problem_pages(router)
     return router
 
 

@@ -7,6 +7,8 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
+from metasrv_base.wire.problem.problems import KINDS, page_of
+
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 LOADS = {"src", "href", "action", "data", "poster", "srcset", "formaction", "background"}
 LOCAL = {"'none'", "'self'", "'unsafe-inline'", "data:"}
@@ -73,6 +75,22 @@ async def check_docs(client: Client) -> None:
     assert b"SwaggerUIBundle" in bundle.content
     for name in ("consts.py", "..%2Fcore.py", "swagger-ui.js"):
         assert (await client.get(f"/docs/{name}", headers={})).status_code in (400, 404)
+
+
+async def check_problems(client: Client) -> None:
+    """The `type` of an error answer, resolved against its address, answers its page."""
+    unknown = await client.get("/problems/no-such-code", headers={})
+    for kind in KINDS.values():
+        address = urljoin("/v1/anything", f"/problems/{kind.code}")
+        text = await client.get(address, headers={})
+        assert (text.status_code, text.text) == (200, page_of(kind)), kind.code
+    own = await client.get(unknown.json()["type"], headers=BROWSER)
+
+    assert unknown.status_code == 404
+    assert text.headers["content-type"] == "text/markdown; charset=utf-8"
+    assert own.headers["content-type"] == "text/html; charset=utf-8"
+    assert Page(own.text).tags == {"html", "head", "meta", "title", "body", "h1", "h2", "p"}
+    assert KINDS["not-found"].title in own.text
 
 
 def _check_policy(answer: httpx.Response) -> None:

@@ -205,11 +205,12 @@ def pages() -> dict[str, str]:
     head = "# Problems\n\nEvery error answer has one of these codes. Generated.\n\n"
     return {
         "docs/problems/README.md": head + "\n".join(index) + "\n",
-        **{f"docs/problems/{kind.code}.md": _page(kind) for kind in _sorted()},
+        **{f"docs/problems/{kind.code}.md": page_of(kind) for kind in _sorted()},
     }
 
 
-def _page(kind: ProblemKind) -> str:
+def page_of(kind: ProblemKind) -> str:
+    """The page about one problem, as Markdown: headings and paragraphs."""
     again = (
         f"Sending it again may help, after {kind.retry_after_s} s unless the answer says otherwise."
         if kind.retryable

@@ -5,7 +5,7 @@ import httpx
 from dataplane.frontend.http.app import build_app
 from dataplane.frontend.http.openapi import document
 from tests.dataplane.frontend.bench import Bench, running
-from tests.serving.page_reader import check_docs, check_start
+from tests.serving.page_reader import check_docs, check_problems, check_start
 
 
 def client_of(bench: Bench) -> httpx.AsyncClient:
@@ -26,3 +26,8 @@ async def test_given_the_page_of_routes_then_it_loads_nothing_from_elsewhere() -
 async def test_given_the_document_then_it_is_the_one_that_is_checked_in() -> None:
     async with running() as bench, client_of(bench) as client:
         assert (await client.get("/openapi.json")).json() == document()
+
+
+async def test_given_a_problem_code_then_its_type_answers_its_page() -> None:
+    async with running() as bench, client_of(bench) as client:
+        await check_problems(client)
