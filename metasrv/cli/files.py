@@ -11,15 +11,14 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
+from metasrv.cli.file_faults import PLAIN, Dialect, faulty
+from metasrv.cli.problem_words import FILE
 from metasrv_base.errors import Refused
 from metasrv_base.rows.layout import spelled
 
 BLOCK_BYTES = 8 << 20
 """Read at once; the first block of a text file decides the types of columns nobody has said."""
 PARQUET_ROWS = 20_000
-FILE = "/file"
-"""Pointer of what is wrong with a file."""
-UTF_8 = "utf-8"
 ENDINGS = (".parquet", ".csv", ".ndjson", ".jsonl")
 
 
@@ -31,18 +30,6 @@ class RowFile:
     batches: Iterator[pa.RecordBatch]
     rows: int | None
     """None: a text file does not say."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """The encoding of a CSV file and its spellings of null."""
-
-    nulls: tuple[str, ...] = ()
-    """Fields that are null besides the empty one; a field in quotes never is."""
-    encoding: str = UTF_8
-
-
-PLAIN = Dialect()
 
 
 @contextmanager
@@ -92,7 +79,7 @@ def _refusing(path: Path, dialect: Dialect) -> Iterator[None]:
         yield
     except (OSError, UnicodeError, pa.ArrowException) as error:
         _must_be_encoded(path, dialect)
-        reason = str(error).partition("\n")[0]
+        reason = faulty(path, str(error), dialect)
         raise Refused("invalid-request", pointer=FILE, path=str(path), reason=reason) from error
 
 
@@ -134,8 +121,9 @@ def _csv(path: Path, known: pa.Schema | None, dialect: Dialect) -> pa.RecordBatc
     """An empty field is null, and "" is an empty text: as PostgreSQL reads and we write."""
     read = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, encoding=dialect.encoding)
     types = guidance(known)
+    parse = pyarrow.csv.ParseOptions(delimiter=dialect.delimiter)
     if types:
-        with pyarrow.csv.open_csv(path, read_options=read) as reader:
+        with pyarrow.csv.open_csv(path, read_options=read, parse_options=parse) as reader:
             header = reader.schema.names
         types = {one: types[spelled(one, types)] for one in header if spelled(one, types) in types}
     convert = pyarrow.csv.ConvertOptions(
@@ -144,7 +132,9 @@ def _csv(path: Path, known: pa.Schema | None, dialect: Dialect) -> pa.RecordBatc
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
-    return pyarrow.csv.open_csv(path, read_options=read, convert_options=convert)
+    return pyarrow.csv.open_csv(
+        path, read_options=read, parse_options=parse, convert_options=convert
+    )
 
 
 def _ndjson(path: Path, known: pa.Schema | None) -> pa.RecordBatchReader:

@@ -8,12 +8,13 @@ COMMANDS.
 import importlib
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
 from metasrv.cli.extras import install, lacking
+from metasrv.program.version import VERSION
 
 # Command -> (its module, what it does).
 COMMANDS: tuple[tuple[str, str, str], ...] = (
@@ -38,7 +39,9 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("schema", "metasrv.cli.catalog.schema", "Make, look at and drop schemas."),
     ("index", "metasrv.cli.catalog.index", "Make, look at and drop indexes."),
     ("import", "metasrv.cli.rows.import_rows", "Load a Parquet, CSV or NDJSON file into a table."),
+    ("export", "metasrv.cli.rows.export", "Write a table to a Parquet, CSV or NDJSON file."),
     ("scan", "metasrv.cli.rows.scan", "Read the rows of a table."),
+    ("row", "metasrv.cli.rows.row", "Look up, insert, change or delete one row."),
     ("count", "metasrv.cli.rows.count", "Count the rows of a table, with a checksum."),
     (
         "explain",
@@ -69,7 +72,13 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
 )
 
 
+COMPLETING = "_METASRV_COMPLETE"
+"""Set by the shell that asks for completions."""
 EXIT_NEEDS = 2
+EXIT_CODES = (
+    "Exit codes: 0 done, or accepted with --wait 0; 1 refused; 2 wrong usage, or no service "
+    "answered; 3 a wait ran out and the change goes on; 130 interrupted."
+)
 ANY_WORDS: dict[str, Any] = {
     "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True},
     "add_help_option": False,
@@ -78,7 +87,8 @@ ANY_WORDS: dict[str, Any] = {
 
 def main(argv: Sequence[str] | None = None) -> None:
     args = list(sys.argv[1:] if argv is None else argv)
-    wanted = [name for name, _, _ in COMMANDS if _completing() or args[:1] == [name]]
+    first = _completed_command(os.environ) if COMPLETING in os.environ else args[:1]
+    wanted = [name for name, _, _ in COMMANDS if first == [name]]
     application(wanted)(args, prog_name="metasrv")
 
 
@@ -86,10 +96,12 @@ def application(wanted: Collection[str]) -> typer.Typer:
     """Every command by name and help; only the wanted ones are imported."""
     app = typer.Typer(
         help="The control plane of a distributed table store.",
+        epilog=EXIT_CODES,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
     )
-    app.callback()(_nothing)  # keeps the name of the command when there is only one
+    app.callback(invoke_without_command=True)(_root)
     for name, path, summary in COMMANDS:
         extras = lacking(name) if name in wanted else ()
         if extras:
@@ -105,8 +117,10 @@ def application(wanted: Collection[str]) -> typer.Typer:
     return app
 
 
-def _completing() -> bool:
-    return "_METASRV_COMPLETE" in os.environ  # set by the shell that asks
+def _completed_command(environment: Mapping[str, str]) -> list[str]:
+    """The command of the line that the shell completes; none while it is being written."""
+    line = environment.get("COMP_WORDS") or environment.get("_TYPER_COMPLETE_ARGS") or ""
+    return line.split()[1:2]
 
 
 def _needs(name: str, extras: tuple[str, ...]) -> Callable[[], None]:
@@ -121,6 +135,15 @@ def _needs(name: str, extras: tuple[str, ...]) -> Callable[[], None]:
 
 def _nothing() -> None:
     return None
+
+
+def _root(
+    version: Annotated[bool, typer.Option("--version", "-V", help="Show the version.")] = False,
+) -> None:
+    """Runs before every command, so that a single one keeps its name."""
+    if version:
+        typer.echo(f"metasrv {VERSION}")
+        raise typer.Exit
 
 
 if __name__ == "__main__":

@@ -6,31 +6,27 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from metasrv.cli.complete import table_names
 from metasrv.cli.output import show_json
-from metasrv.cli.plan import show_plans
-from metasrv.cli.problem_words import is_unreachable, words
-from metasrv.sdk.client import urls_of
-from metasrv.sdk.connections import connect
-from metasrv.sdk.control.planned import Planned
-from metasrv.sdk.sync import Client
+from metasrv.cli.places import NO_PLACES, Places
 from metasrv_base.errors import MetaError, Refused, Unknown
-from metasrv_base.token import optional_token
-from metasrv_base.wire.api.changes import GRACE_S_MAX
-from metasrv_base.wire.problem.problems import problem_of
+
+if TYPE_CHECKING:
+    from metasrv.sdk.sync import Client
 
 TOKEN = "METASRV_TOKEN"
 TOKEN_FILE = "METASRV_TOKEN_FILE"
 EXIT_REFUSED = 1
 EXIT_USAGE = 2
-EXIT_UNREACHABLE = 3
-EXIT_STILL_RUNNING = 4
-"""A wait ran out; with `--wait 0` nobody waited, and that is no fault."""
-EXIT_INTERRUPTED = 130
-"""128 and the number of SIGINT, as shells have it."""
+"""The command makes no sense, or no service answered it."""
+EXIT_WAIT_RAN_OUT = 3
+"""The change goes on. `--wait 0` does not wait, so it ends with 0."""
+GRACE_S_MAX = 1_800
+"""As in metasrv_base/wire/api/changes.py, whose models a TAB need not import."""
 PATIENCE_MS = 5_000
 """A person waits less for a service that is silent than a program does."""
 
@@ -66,28 +62,46 @@ DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Change nothing; show the plan and what is in its way.")
 ]
 TableArg = Annotated[
-    str, typer.Argument(metavar="TABLE", help="`t`, `public.t` or `main.public.t`")
+    str,
+    typer.Argument(
+        metavar="TABLE", help="`t`, `public.t` or `main.public.t`", autocompletion=table_names
+    ),
 ]
 WAIT_S = 300.0
 
 
 @contextmanager
-def service(url: str | None, as_json: bool) -> Iterator[Client]:
-    """A client of the service. Errors end the command: said for people, with the exit code."""
+def service(url: str | None, as_json: bool, places: Places = NO_PLACES) -> Iterator["Client"]:
+    """A client of the service. Errors end the command: said for people, with the exit code.
+    *places*: of what the command sends."""
+    from metasrv.sdk.client import urls_of
+    from metasrv.sdk.connections import connect
+
     if not url:
         raise typer.BadParameter("say where the service is: --metasrv URL, or METASRV_URL")
     try:
-        urls = urls_of(url)
+        urls = urls_of(with_scheme(url))
     except Refused as error:
-        raise typer.BadParameter(f"{url} is no URL: as http://127.0.0.1:4000") from error
+        raise typer.BadParameter(f"{url} is not a URL; one is http://127.0.0.1:4620") from error
     token = token_of(os.environ)
-    with told(as_json), connect(urls, patience_ms=PATIENCE_MS, token=token) as client:
+    with (
+        told(as_json, ", ".join(urls), places),
+        connect(urls, patience_ms=PATIENCE_MS, token=token) as client,
+    ):
         yield client
+
+
+def with_scheme(url: str) -> str:
+    """URLs with commas between, in which `HOST:PORT` means `http://HOST:PORT`."""
+    parts = [part.strip() for part in url.split(",")]
+    return ",".join(f"http://{part}" if part and "://" not in part else part for part in parts)
 
 
 def token_of(environment: Mapping[str, str]) -> str | None:
     """METASRV_TOKEN, or the first line of the file METASRV_TOKEN_FILE. Never a flag: flags are
     seen by whoever lists processes."""
+    from metasrv_base.token import optional_token
+
     if TOKEN in environment:
         return environment[TOKEN]
     path = environment.get(TOKEN_FILE)
@@ -98,29 +112,43 @@ def token_of(environment: Mapping[str, str]) -> str | None:
 
 
 @contextmanager
-def told(as_json: bool) -> Iterator[None]:
-    """Our errors as words on stderr (JSON: the problem), and an exit code. A plan: shown."""
+def told(as_json: bool, urls: str = "the URL", places: Places = NO_PLACES) -> Iterator[None]:
+    """Shows our errors as words on stderr (JSON: the problem) and ends with an exit code; shows a
+    plan. *urls*: of the service that is asked."""
     try:
         yield
-    except Planned as planned:
-        show_plans(planned.plans, as_json)
-        raise typer.Exit from planned
     except MetaError as error:
+        from metasrv.cli.problem_words import words
+        from metasrv.cli.unreachable import is_unreachable
+        from metasrv_base.wire.problem.problems import problem_of
+
         if isinstance(error, Unknown) and {"procedure_id", "state"} <= error.facts.keys():
             raise typer.Exit(_left(error, as_json)) from error
         if as_json:
             print(json.dumps(problem_of(error, "", "")[2]), file=sys.stderr)
         else:
-            print("\n".join(words(error)), file=sys.stderr)
-        code = EXIT_UNREACHABLE if is_unreachable(error) else EXIT_REFUSED
+            print("\n".join(words(error, urls, places)), file=sys.stderr)
+        code = EXIT_USAGE if is_unreachable(error) else EXIT_REFUSED
         raise typer.Exit(code) from error
+    except Exception as outcome:
+        from metasrv.cli.plan import show_plans
+        from metasrv.sdk.control.planned import Planned
+
+        if not isinstance(outcome, Planned):
+            raise
+        show_plans(outcome.plans, as_json)
+        raise typer.Exit from outcome
 
 
 def _left(error: Unknown, as_json: bool) -> int:
-    """Says that nobody waits for a procedure any more, which goes on; the exit code."""
-    id, state = error.facts["procedure_id"], error.facts["state"]
+    """Says that the command no longer waits for a procedure, which goes on. Returns the exit
+    code."""
+    id, state, waited_s = (error.facts.get(name) for name in ("procedure_id", "state", "waited_s"))
+    follow = f"follow with `metasrv procedure watch {id}`"
     if as_json:
         show_json({"id": id, "state": state, "done": False})
+    elif waited_s == 0:
+        typer.echo(f"started {id}; {follow}")
     else:
-        typer.echo(f"started {id}: it is {state}; follow with `metasrv procedure watch {id}`")
-    return 0 if error.facts.get("waited_s") == 0 else EXIT_STILL_RUNNING
+        typer.echo(f"{id} is {state} and goes on; {follow}")
+    return 0 if waited_s == 0 else EXIT_WAIT_RAN_OUT

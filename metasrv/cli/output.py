@@ -1,15 +1,14 @@
 """Answers as a table for people or as JSON for programs: the only two forms."""
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import typer
-from pydantic import BaseModel
 
-PIPE_WIDTH = 1_000
-"""Columns of a table that nobody looks at: a program that reads it wants one line per row."""
+from metasrv.cli.columns import printable, record_lines, table_lines
 
 
 def show(found: object, as_json: bool, for_people: Callable[[], None]) -> None:
@@ -26,25 +25,22 @@ def show_json(found: object) -> None:
 
 
 def show_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for place, name in enumerate(head):
-        table.add_column(name, overflow="fold", no_wrap=place == 0)
-    for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row))
-    width = None if sys.stdout.isatty() else PIPE_WIDTH
-    Console(width=width, soft_wrap=False).print(table)
+    """A row to a line; as wide as it is in a pipe, no wider than a terminal."""
+    cells = [[printable(_cell(value)) for value in row] for row in rows]
+    for line in table_lines(head, cells, terminal_width()):
+        typer.echo(line)
 
 
 def show_facts(facts: Mapping[str, object]) -> None:
     """A line for each that is not None."""
-    width = max(map(len, facts), default=0)
-    for name, value in facts.items():
-        if value is not None:
-            typer.echo(f"{name:{width}}  {_cell(value)}")
+    shown = {name: printable(_cell(value)) for name, value in facts.items() if value is not None}
+    for line in record_lines(list(shown), [list(shown.values())], terminal_width()):
+        typer.echo(line)
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal on stdout; None: stdout is no terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def said(value: object) -> str:
@@ -68,7 +64,7 @@ def _inner(value: object) -> str:
 
 
 def _plain(found: object) -> Any:
-    if isinstance(found, BaseModel):
+    if hasattr(found, "model_dump"):  # a model of pydantic, which is not imported for a table
         return found.model_dump(mode="json")
     if isinstance(found, list | tuple):
         return [_plain(one) for one in found]

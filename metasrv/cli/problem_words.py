@@ -2,27 +2,34 @@
 
 from collections.abc import Iterator, Mapping
 
-from metasrv.cli.files import FILE
+from metasrv.cli.advice import BY_CODE
 from metasrv.cli.output import said
-from metasrv_base.errors import MetaError, Unavailable, Unknown
+from metasrv.cli.places import NO_PLACES, Places, in_words, place_of
+from metasrv.cli.unreachable import is_unreachable, reason_of
+from metasrv_base.errors import MetaError, Unknown
 from metasrv_base.wire.problem.problems import kind_of, problem_of
 
 LISTED = ("keys", "regions", "waits_for", "told")
 ROWS_SHOWN_MAX = 10
+FILE = "/file"
+"""Pointer of what is wrong with a file of rows."""
 
 
-def is_unreachable(error: MetaError) -> bool:
-    """Whether no server has said anything: what servers say has a detail, a proxy's a status."""
-    if not isinstance(error, Unavailable | Unknown):
-        return False
-    return not {"detail", "status", "procedure_id", "regions", "reason"} & error.facts.keys()
-
-
-def words(error: MetaError) -> Iterator[str]:
-    """Lines, most important first."""
+def words(error: MetaError, urls: str = "the URL", places: Places = NO_PLACES) -> Iterator[str]:
+    """Lines, most important first. *urls*: of the service that was asked, for an error without an
+    answer. *places*: of what the command sent."""
+    if is_unreachable(error):
+        reason, advice = reason_of(error, urls)
+        yield f"error: {reason}"
+        if isinstance(error, Unknown):
+            yield "  The request was sent; it may have been done. Look before you repeat it."
+        yield f"  to do: {advice}"
+        return
     kind = kind_of(error)
     yield f"error: {kind.title} ({kind.code})"
-    yield from _faults(error)
+    yield from _faults(error, places)
+    if (close := error.facts.get("did_you_mean")) is not None:
+        yield f"  did you mean {close}?"
     for name in LISTED:
         value = error.facts.get(name)
         for entry in value if isinstance(value, list) else [value] if value else []:
@@ -33,15 +40,17 @@ def words(error: MetaError) -> Iterator[str]:
         yield f"  procedure: {procedure}  (metasrv procedure get {procedure})"
 
 
-def _faults(error: MetaError) -> Iterator[str]:
+def _faults(error: MetaError, places: Places) -> Iterator[str]:
     problem = problem_of(error, "", "")[2]
     errors = problem.get("errors")
     if not errors:
-        yield f"  {error.facts.get('detail') or problem['detail']}"
+        detail = str(error.facts.get("detail") or problem["detail"])
+        yield f"  {in_words(detail, error.facts.get('pointer'), places)}"
     for one in errors if isinstance(errors, list) else []:
         if isinstance(one, dict):
-            where = f"{one['pointer']}: " if one["pointer"] else ""
-            yield f"  {where}{one['detail']}"
+            pointer = str(one["pointer"])
+            where = f"{place_of(pointer, places)}: " if pointer else ""
+            yield f"  {where}{in_words(str(one['detail']), pointer, places)}"
 
 
 def _rows(error: MetaError) -> Iterator[str]:
@@ -77,10 +86,8 @@ def _advice(error: MetaError) -> str:
     kind = kind_of(error)
     if error.facts.get("pointer") == FILE:
         return "mend the file, or say how it is written: `metasrv import --help`"
-    if is_unreachable(error):
-        return "check the URL and whether the service runs"
     if error.facts.get("state") == "cancelled":
         return "ask for it again if it is wanted still"
     if isinstance(error.facts.get("rows"), int) and kind.code == "invalid-request":
         return "mend the file, then load it again from its start"
-    return kind.advice
+    return BY_CODE.get(kind.code, kind.advice)

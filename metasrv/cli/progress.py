@@ -1,39 +1,92 @@
-"""Progress bars on stderr, which come up only when something takes longer than a second."""
+"""Progress on stderr of what takes longer than a second: a bar on a terminal, lines in a pipe."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event
+from typing import TYPE_CHECKING, Any, Protocol
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+import typer
 
 from metasrv_base.clock import SystemClock
-from metasrv_base.wire.api.procedures import ProcedureBody
+
+if TYPE_CHECKING:
+    from metasrv_base.wire.api.procedures import ProcedureBody
 
 AFTER_MS = 1_000
+LINE_MS = 10_000
+"""Between two lines that differ in their count only."""
+EXIT_INTERRUPTED = 130
+"""128 and the number of SIGINT, as shells have it."""
+
+
+class Display(Protocol):
+    """Shows the progress once it has taken long enough."""
+
+    def show(self, words: str, done: int, total: int | None) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Screen:
+    """A bar of rich, on a terminal. It is gone when it is closed."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[count]}", markup=False),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=None, count="")
+        self._progress.start()
+
+    def show(self, words: str, done: int, total: int | None) -> None:
+        change: dict[str, Any] = {"completed": done, "total": total, "count": counted(done, total)}
+        self._progress.update(self._task, description=words, **change)
+
+    def close(self) -> None:
+        self._progress.stop()
+
+
+class Lines:
+    """A line when the words change and every ten seconds, for logs and pipes."""
+
+    def __init__(self) -> None:
+        self._clock = SystemClock()
+        self._words = ""
+        self._shown_ms = 0
+
+    def show(self, words: str, done: int, total: int | None) -> None:
+        now_ms = self._clock.mono_ms()
+        if words == self._words and now_ms - self._shown_ms < LINE_MS:
+            return
+        self._words, self._shown_ms = words, now_ms
+        typer.echo(": ".join(part for part in (words, counted(done, total)) if part), err=True)
+
+    def close(self) -> None:
+        return
 
 
 class ProgressBar:
-    """One bar. `total` None: it is not known how far there is to go."""
+    """The progress of one command. `total` None: the end is not known."""
 
-    def __init__(self, progress: Progress, words: str, after_ms: int) -> None:
-        self._progress = progress
+    def __init__(self, words: str, after_ms: int) -> None:
         self._clock = SystemClock()
         self._begun_ms = self._clock.mono_ms()
         self._after_ms = after_ms
-        self._is_shown = self._closed = False
-        self._task = progress.add_task(words, total=None)
+        self._display: Display | None = None
+        self._is_closed = False
+        self._last: tuple[str, int, int | None] = (words, 0, None)
 
     def tell(self, words: str, done: int, total: int | None) -> None:
-        self._progress.update(self._task, description=words, completed=done, total=total)
+        self._last = (words, done, total)
         self.look()
 
     def wait(self, seconds: float) -> None:
@@ -42,32 +95,23 @@ class ProgressBar:
         self.look()
 
     def close(self) -> None:
-        self._closed = True
-        if self._is_shown:  # rich ends a bar that never began with an empty line
-            self._progress.stop()
+        self._is_closed = True
+        if self._display is not None:
+            self._display.close()
 
     def look(self) -> None:
-        if self._closed or self._is_shown:
+        """Shows the last state, if it has taken long enough."""
+        if self._is_closed or self._clock.mono_ms() - self._begun_ms < self._after_ms:
             return
-        if self._clock.mono_ms() - self._begun_ms >= self._after_ms:
-            self._is_shown = True
-            self._progress.start()
+        if self._display is None:
+            self._display = Screen() if sys.stderr.isatty() else Lines()
+        self._display.show(*self._last)
 
 
 @contextmanager
 def bar(words: str, *, at_once: bool = False) -> Iterator[ProgressBar]:
     """`at_once`: it is known that it takes longer than a second. Gone when the block ends."""
-    progress = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    found = ProgressBar(progress, words, 0 if at_once else AFTER_MS)
+    found = ProgressBar(words, 0 if at_once else AFTER_MS)
     try:
         found.look()
         yield found
@@ -76,19 +120,46 @@ def bar(words: str, *, at_once: bool = False) -> Iterator[ProgressBar]:
 
 
 @contextmanager
-def procedure_bar(words: str) -> Iterator[Callable[[ProcedureBody], None]]:
-    """For `on_progress`: step, progress, and what it is waiting for."""
+def procedure_bar(words: str) -> Iterator[Callable[["ProcedureBody"], None]]:
+    """For `on_progress`: step, progress, and what it is waiting for. Ctrl-C ends the command with
+    130 and says that the change goes on."""
+    last: ProcedureBody | None = None
     with bar(words) as shown:
 
-        def tell(procedure: ProcedureBody) -> None:
+        def tell(procedure: "ProcedureBody") -> None:
+            nonlocal last
+            last = procedure
             progress = procedure.progress
             done, total = (progress.done, progress.total) if progress else (0, None)
             shown.tell(described(procedure), done, total)
 
-        yield tell
+        try:
+            yield tell
+        except KeyboardInterrupt:
+            shown.close()
+            typer.echo("\n".join(interrupted(last)), err=True)
+            raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def described(procedure: ProcedureBody) -> str:
+def interrupted(last: "ProcedureBody | None") -> Iterator[str]:
+    """Lines for a command that was interrupted, with the procedure as it was seen last."""
+    if last is None:
+        yield "interrupted before the service answered: the change may have begun"
+        yield "  to see it: metasrv procedure list"
+        return
+    yield f"interrupted; {last.kind} goes on as {last.id}"
+    yield f"  to follow it: metasrv procedure watch {last.id}"
+    yield f"  to stop it: metasrv procedure cancel {last.id}"
+
+
+def counted(done: int, total: int | None) -> str:
+    """`420,000 of 1,000,000`; without a total only what is done, and nothing for 0."""
+    if total is not None:
+        return f"{done:,} of {total:,}"
+    return f"{done:,}" if done else ""
+
+
+def described(procedure: "ProcedureBody") -> str:
     """In one line."""
     text = f"{procedure.kind} {procedure.resource.name}: {procedure.state}, {procedure.step}"
     waiting = [f"{one.kind} of {one.holder}" for one in procedure.waiting_for]

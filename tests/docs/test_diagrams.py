@@ -22,7 +22,8 @@ def edges_under(head: str) -> set[tuple[str, str]]:
 def imports_of(package: str) -> set[str]:
     """Our other packages that *package* imports. The command line starts every program, so it
     may import the data plane (pyproject.toml), and says nothing about layers."""
-    files = [file for file in (ROOT / package).rglob("*.py") if "cli" not in file.parts]
+    paths = (file.relative_to(ROOT) for file in (ROOT / package).rglob("*.py"))
+    files = [ROOT / path for path in paths if "cli" not in path.parts]
     nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text()))]
     froms = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
     plain = {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}

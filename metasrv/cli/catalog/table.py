@@ -1,24 +1,30 @@
 """`metasrv table`: made, looked at, renamed, altered, emptied, dropped and brought back."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from metasrv.cli.catalog.column_text import TYPES
 from metasrv.cli.catalog.purge import purge
+from metasrv.cli.catalog.table_body import show_table_body
 from metasrv.cli.catalog.table_words import (
     column_operations,
     constraint_operations,
     pair,
+    places_of,
     read_operations,
     read_spec,
     spec_of,
 )
 from metasrv.cli.options import WAIT_S, AsJson, DryRun, GraceS, TableArg, Url, WaitS, service, told
-from metasrv.cli.output import show, show_facts, show_json, show_table
+from metasrv.cli.output import show, show_json, show_table
+from metasrv.cli.places import columns_and_key
 from metasrv.cli.progress import procedure_bar
 from metasrv.sdk.control.names import TableName
-from metasrv_base.wire.api.tables import RouteBody, TableBody
+
+if TYPE_CHECKING:
+    from metasrv_base.wire.api.tables import RouteBody, TableBody
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -34,7 +40,8 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
         Path | None, typer.Option(help="A TableSpec as JSON; `-` is stdin.", allow_dash=True)
     ] = None,
     column: Annotated[
-        Pairs | None, typer.Option(help="NAME:TYPE, with ! at the end: not nullable. Repeated.")
+        Pairs | None,
+        typer.Option(help=f"NAME:TYPE, then ! for not null, then =DEFAULT. Repeated. {TYPES}"),
     ] = None,
     key: Annotated[
         Pairs | None, typer.Option(help="A column of the primary key, in order.")
@@ -61,7 +68,8 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
         spec = spec_of(within.table, column or [], key or [], partitions)
         spec["options"] = dict(pair(one, "=") for one in option or [])
     spec["if_not_exists"] = if_not_exists or spec.get("if_not_exists", False)
-    with service(metasrv, as_json) as client, procedure_bar("create") as tell:
+    places = columns_and_key(column or [], key or [], option or [])
+    with service(metasrv, as_json, places) as client, procedure_bar("create") as tell:
         body = client.tables.create(spec, schema, wait_s=wait, on_progress=tell, dry_run=dry_run)
     _done(body, as_json, "created")
 
@@ -74,23 +82,7 @@ def get(name: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
     if as_json:
         show_json(body)
         return
-    show_facts(
-        {
-            "table": f"{body.catalog}.{body.schema_name}.{body.name}",
-            "id": body.id,
-            "version": body.version,
-            "primary key": body.primary_key,
-            "partition": body.partition.model_dump(mode="json") if body.partition else None,
-            "options": body.options or None,
-            "created": body.created_at,
-            "regions": len(body.regions),
-        }
-    )
-    typer.echo()
-    rows = [
-        (one.id, one.name, one.type, one.nullable, one.default, one.state) for one in body.columns
-    ]
-    show_table(("id", "column", "type", "nullable", "default", "state"), rows)
+    show_table_body(body)
 
 
 @app.command("list")
@@ -145,7 +137,8 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     ] = None,
     rename_column: Annotated[Pairs | None, typer.Option(help="OLD:NEW. Repeated.")] = None,
     add_column: Annotated[
-        Pairs | None, typer.Option(help="NAME:TYPE, nullable; or NAME:TYPE!=DEFAULT. Repeated.")
+        Pairs | None,
+        typer.Option(help="NAME:TYPE, then ! for not null, then =DEFAULT. Repeated."),
     ] = None,
     drop_column: Annotated[Pairs | None, typer.Option(help="NAME, with its values.")] = None,
     alter_type: Annotated[Pairs | None, typer.Option(help="NAME:TYPE, with its values.")] = None,
@@ -176,6 +169,7 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
 ) -> None:
     """Change a table: all of it or nothing, in the order file, columns, constraints, options."""
     operations: list[dict[str, Any]] = read_operations(file) if file is not None else []
+    from_file = len(operations)
     operations += column_operations(rename_column, add_column, drop_column, alter_type, set_default)
     operations += [{"op": "set_nullable", "name": n, "nullable": True} for n in drop_not_null or []]
     operations += constraint_operations(
@@ -187,7 +181,8 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
         operations.append({"op": "set_options", "options": options})
     if not operations:
         raise typer.BadParameter("nothing to change")
-    with service(metasrv, as_json) as client, procedure_bar("alter") as tell:
+    places = places_of(operations, from_file)
+    with service(metasrv, as_json, places) as client, procedure_bar("alter") as tell:
         body = client.tables.alter(
             name, operations, grace, wait_s=wait, on_progress=tell, dry_run=dry_run
         )
@@ -268,7 +263,7 @@ def route(name: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
     show(body, as_json, lambda: show_route(body))
 
 
-def show_route(body: RouteBody) -> None:
+def show_route(body: "RouteBody") -> None:
     rows = [
         (one.number, one.region_id, one.leader, one.epoch, one.state, one.address, one.borrows)
         for one in body.regions
@@ -276,7 +271,7 @@ def show_route(body: RouteBody) -> None:
     show_table(("number", "region", "leader", "epoch", "state", "address", "borrows"), rows)
 
 
-def _done(body: TableBody, as_json: bool, what: str) -> None:
+def _done(body: "TableBody", as_json: bool, what: str) -> None:
     name = f"{body.catalog}.{body.schema_name}.{body.name}"
     said = f"{name} {what}: id {body.id}, {len(body.regions)} regions, version {body.version}"
     show(body, as_json, lambda: typer.echo(said))

@@ -2,11 +2,15 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
 import typer
+
+from metasrv.cli.catalog.column_text import column_of, type_of
+from metasrv.cli.places import Places
 
 
 def spec_of(
@@ -15,11 +19,9 @@ def spec_of(
     """A TableSpec from flags. Columns of the key are never nullable."""
     if not columns or not key:
         raise typer.BadParameter("a table has a --column or more, and a --key")
-    found = []
-    for text in columns:
-        column, type = pair(text.removesuffix("!"), ":")
-        nullable = not text.endswith("!") and column not in key
-        found.append({"name": column, "type": type, "nullable": nullable})
+    found = [column_of(text, "--column") for text in columns]
+    for one in found:
+        one["nullable"] = one["nullable"] and one["name"] not in key
     partition = {"by": "hash", "columns": list(key), "count": partitions}
     return {
         "name": name,
@@ -27,17 +29,6 @@ def spec_of(
         "primary_key": list(key),
         "partition": partition if partitions > 1 else None,
     }
-
-
-def _column_of(text: str) -> dict[str, Any]:
-    """A column to add: `NAME:TYPE`, nullable; `NAME:TYPE=DEFAULT`; `NAME:TYPE!=DEFAULT`, never
-    null."""
-    left, has_default, default = text.partition("=")
-    name, type = pair(left.removesuffix("!"), ":")
-    column: dict[str, Any] = {"name": name, "type": type, "nullable": not left.endswith("!")}
-    if has_default:
-        column["default"] = json_or_word(default)
-    return column
 
 
 def column_operations(
@@ -53,9 +44,12 @@ def column_operations(
     values = (pair(one, "=") for one in defaults or ())
     return [
         *({"op": "rename_column", "name": old, "new_name": new} for old, new in names),
-        *({"op": "add_column", "column": _column_of(one)} for one in added or ()),
+        *({"op": "add_column", "column": column_of(one, "--add-column")} for one in added or ()),
         *({"op": "drop_column", "name": name} for name in dropped or ()),
-        *({"op": "alter_type", "name": name, "type": type} for name, type in types),
+        *(
+            {"op": "alter_type", "name": name, "type": type_of(type, f"--alter-type {name}").text}
+            for name, type in types
+        ),
         *(
             {"op": "set_default", "name": name, "default": json_or_word(value)}
             for name, value in values
@@ -81,6 +75,29 @@ def constraint_operations(
         *({"op": "validate_constraint", "name": name} for name in validated),
         *({"op": "drop_constraint", "name": name} for name in dropped),
     ]
+
+
+def places_of(operations: Sequence[Mapping[str, Any]], first: int) -> Places:
+    """The option behind each operation of an alter from number *first* on; those before it are of
+    a file."""
+    made = enumerate(operations[first:], first)
+    return {f"/operations/{number}": _option(operation) for number, operation in made}
+
+
+def _option(operation: Mapping[str, Any]) -> str:
+    op, name = operation["op"], operation.get("name", "")
+    match op:
+        case "set_nullable":
+            return f"--{'drop' if operation['nullable'] else 'set'}-not-null {name}"
+        case "add_column":
+            return f"--add-column {operation['column']['name']}"
+        case "add_constraint":
+            return f"--check {name}"
+        case "validate_constraint":
+            return f"--validate {name}"
+        case "set_options":
+            return "--set-option"
+    return f"--{op.replace('_', '-')} {name}"
 
 
 def json_or_word(text: str) -> Any:
@@ -112,7 +129,10 @@ def _read_json(path: Path) -> Any:
     try:
         return json.loads(sys.stdin.read() if str(path) == "-" else path.read_text())
     except (OSError, ValueError) as error:
-        raise typer.BadParameter(f"{path}: {error}") from error
+        where = (
+            f"{path}:{error.lineno}:{error.colno}" if isinstance(error, JSONDecodeError) else path
+        )
+        raise typer.BadParameter(f"{where}: {getattr(error, 'msg', error)}") from error
 
 
 def pair(text: str, mark: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from metasrv.cli.cluster.node import held_lines
-from metasrv.cli.cluster.procedure import show_procedures
+from metasrv.cli.cluster.procedure_text import show_procedures
 from metasrv.cli.options import WAIT_S, AsJson, DryRun, Url, WaitS, service
 from metasrv.cli.output import show_json
 from metasrv.cli.progress import procedure_bar

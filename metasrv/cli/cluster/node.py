@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from metasrv.cli.cluster.procedure import show_procedures
+from metasrv.cli.cluster.procedure_text import show_procedures
+from metasrv.cli.complete import node_ids
 from metasrv.cli.options import WAIT_S, AsJson, DryRun, Url, WaitS, service
 from metasrv.cli.output import show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
@@ -14,7 +15,7 @@ from metasrv_base.wire.api.cluster import NodeBody
 app = typer.Typer(no_args_is_help=True)
 
 
-NodeArg = Annotated[str, typer.Argument(metavar="NODE")]
+NodeArg = Annotated[str, typer.Argument(metavar="NODE", autocompletion=node_ids)]
 Reason = Annotated[str, typer.Option(help="Kept, and shown to everybody.")]
 
 

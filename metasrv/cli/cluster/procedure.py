@@ -1,26 +1,46 @@
 """`metasrv procedure`: what changes, how far it is, and what it waits for."""
 
+import re
 from getpass import getuser
-from typing import Annotated, cast
+from typing import Annotated, cast, get_args
 
 import typer
 
+from metasrv.cli.cluster.procedure_text import (
+    ID_LENGTH,
+    TRANSITIONS,
+    facts_of,
+    show_findings,
+    show_procedures,
+    transition_row,
+)
+from metasrv.cli.complete import procedure_ids
+from metasrv.cli.near import must_be_among
 from metasrv.cli.options import WAIT_S, AsJson, Url, WaitS, service
-from metasrv.cli.output import said, show, show_facts, show_json, show_table
-from metasrv.cli.problem_words import offending_rows
+from metasrv.cli.output import show, show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
 from metasrv.sdk.control.operations import ProcedureFilters
+from metasrv.sdk.sync import Client
+from metasrv_base.errors import Refused
 from metasrv_base.wire.api.control import PERCENT_MAX, ThrottleRequest
-from metasrv_base.wire.api.procedures import ProcedureBody, ProgressBody, WaitingBody
-from metasrv_base.wire.api.transitions import TransitionBody
-from metasrv_base.wire.node.checks import TableCheckBody
+from metasrv_base.wire.api.procedures import ProcedureState
 
 app = typer.Typer(no_args_is_help=True)
-IdArg = Annotated[str, typer.Argument(metavar="ID")]
+IdArg = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="Or its first characters, as `list` shows them.",
+        autocompletion=procedure_ids,
+    ),
+]
 Reason = Annotated[str | None, typer.Option(help="Kept in its history.")]
 By = Annotated[str, typer.Option(help="Who says so; kept in its history.")]
 USER = getuser()
-CHECK = "check_table"  # the kind whose result lists faults
+SEARCHED_MAX = 1_000
+"""Procedures among which the beginning of an id is looked up, newest first."""
+SHOWN_MAX = 5
+_BEGINNING = re.compile(r"[0-9a-f]{4}[0-9a-f-]*")
 
 
 @app.command("list")
@@ -39,6 +59,8 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """Newest first."""
+    for one in filter(None, state.split(",")):
+        must_be_among(one, get_args(ProcedureState), "--state", "state")
     given = {
         "state": state,
         "kind": kind,
@@ -59,7 +81,7 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
 def get(id: IdArg, metasrv: Url = None, as_json: AsJson = False) -> None:
     """One procedure, with its timeline."""
     with service(metasrv, as_json) as client:
-        found = client.procedures.get(id)
+        found = client.procedures.get(full_id(client, id))
     if as_json:
         show_json(found)
         return
@@ -77,12 +99,23 @@ def get(id: IdArg, metasrv: Url = None, as_json: AsJson = False) -> None:
 def watch(id: IdArg, wait: WaitS = WAIT_S, metasrv: Url = None, as_json: AsJson = False) -> None:
     """Follow it to its end. Exit 0: it succeeded."""
     with service(metasrv, as_json) as client, procedure_bar(id) as tell:
-        found = client.procedures.wait(id, wait, tell)
+        found = client.procedures.wait(full_id(client, id), wait, tell)
     if as_json:
         show_json(found)
         return
     show_facts(facts_of(found))
     show_findings(found)
+
+
+def full_id(client: Client, text: str) -> str:
+    """The id that begins with *text*. Raises Refused if several do."""
+    if len(text) >= ID_LENGTH or _BEGINNING.fullmatch(text) is None:
+        return text
+    found = [one.id for one in client.procedures.list(SEARCHED_MAX) if one.id.startswith(text)]
+    if len(found) > 1:
+        several = ", ".join(found[:SHOWN_MAX])
+        raise Refused("invalid-request", pointer="ID", found=text, expected=f"one of {several}")
+    return found[0] if found else text
 
 
 def _control(
@@ -94,7 +127,7 @@ def _control(
 ) -> None:
     by, reason, throttle = said
     with service(url, as_json) as client:
-        found = client.procedures.control(id, action, by, reason, throttle)
+        found = client.procedures.control(full_id(client, id), action, by, reason, throttle)
     show(found, as_json, lambda: typer.echo(f"{found.id}: {found.state}"))
 
 
@@ -190,92 +223,3 @@ def clear(
     with service(metasrv, as_json) as client:
         found = client.procedures.clear_poison(resource, reason, by)
     show(found, as_json, lambda: typer.echo(f"{found.id}: {found.state}"))
-
-
-TRANSITIONS = ("schema", "published", "what", "regions", "drained after", "holders", "late")
-
-
-def transition_row(one: TransitionBody) -> tuple[object, ...]:
-    """One version of a schema: what moved, and when every holder was there."""
-    what = [f"{shift.name} {shift.before} -> {shift.after}" for shift in one.shifts]
-    late = [
-        f"{who.holder} {who.went} after {who.waited_ms} ms"
-        + ("" if who.transaction is None else f" ({who.transaction})")
-        for who in one.late
-    ]
-    drained = None if one.drain_ms is None else f"{one.drain_ms} ms"
-    regions = f"{one.regions} in {one.told_ms} ms"
-    return (one.schema_version, one.published_at, what, regions, drained, one.holders, late)
-
-
-def show_procedures(found: list[ProcedureBody]) -> None:
-    rows = [
-        (one.id, one.kind, one.resource.name, one.state, one.step, one.submitted_at)
-        for one in found
-    ]
-    show_table(("id", "kind", "resource", "state", "step", "submitted"), rows)
-
-
-def wait_words(wait: WaitingBody) -> str:
-    """`schema_lease of fe-2 since ..., at version 16 of 17, for t-9 (2.5 s old), 8 s at most`"""
-    words = [f"{wait.kind} of {wait.holder} since {wait.since}"]
-    if wait.need is not None:
-        words.append(f"at version {'-' if wait.have is None else wait.have} of {wait.need}")
-    if wait.transaction is not None:
-        words.append(f"for {wait.transaction} ({(wait.transaction_age_ms or 0) / 1000:.1f} s old)")
-    if wait.expires_in_s is not None:
-        words.append(f"{wait.expires_in_s} s at most")
-    return ", ".join(words)
-
-
-def progress_words(progress: ProgressBody) -> str:
-    """`420,000 of 1,000,000 rows, 35,000 a second, 17 s left`"""
-    words = [f"{progress.done:,} of {progress.total:,} {progress.unit}"]
-    if progress.rate_per_s:
-        words.append(f"{progress.rate_per_s:,.0f} a second")
-    if progress.eta_s is not None:
-        words.append(f"{progress.eta_s} s left")
-    return ", ".join(words)
-
-
-def statement_words(statement: dict[str, object] | None) -> str | None:
-    """`POST /v1/...`; of what the cluster did by itself: why."""
-    if statement is None:
-        return None
-    if "method" in statement:
-        return f"{statement['method']} {statement['path']}"
-    return ", ".join(f"{name} {value}" for name, value in statement.items())
-
-
-def show_findings(one: ProcedureBody) -> None:
-    """The rows that are in the way of a change, or the faults that a check found."""
-    lines = list(offending_rows(one.error.facts)) if one.error else []
-    if one.kind == CHECK and one.result is not None:
-        for fault in TableCheckBody.model_validate(one.result).faults:
-            facts = fault.model_dump(mode="json", exclude={"rule"}).items()
-            told = {name: fact for name, fact in facts if fact}
-            lines.append(f"  {fault.rule}: {said(told)}")
-    if lines:
-        typer.echo("\n" + "\n".join(lines))
-
-
-def facts_of(one: ProcedureBody) -> dict[str, object]:
-    progress = one.progress
-    return {
-        "id": one.id,
-        "kind": one.kind,
-        "resource": f"{one.resource.type} {one.resource.name} ({one.resource.id})",
-        "state": f"{one.state}{', stalled' if one.stalled else ''}",
-        "step": f"{one.step}, attempt {one.attempt}",
-        "progress": progress_words(progress) if progress else None,
-        "waits for": [wait_words(wait) for wait in one.waiting_for] or None,
-        "asked": [f"{c.action} by {c.by} at {c.at}" for c in one.controls] or None,
-        "actions": one.allowed_actions or None,
-        "statement": statement_words(one.statement),
-        "submitted": f"{one.submitted_at} by {one.submitted_by}",
-        "started": one.started_at,
-        "finished": one.finished_at,
-        "catalog version": one.catalog_version,
-        "error": f"{one.error.code}: {one.error.detail}" if one.error else None,
-        "children": one.children or None,
-    }

@@ -5,13 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
+from metasrv.cli.complete import setting_names
 from metasrv.cli.options import AsJson, Url, service
 from metasrv.cli.output import show_facts, show_json, show_table
 from metasrv_base.wire.node.nodes import SettingBody
 
 app = typer.Typer(no_args_is_help=True)
 
-NameArg = Annotated[str, typer.Argument(metavar="NAME")]
+NameArg = Annotated[str, typer.Argument(metavar="NAME", autocompletion=setting_names)]
 
 
 @app.command("list")

@@ -11,12 +11,13 @@ from rich.live import Live
 
 from metasrv.cli.cluster.top_view import Look, page
 from metasrv.cli.options import Url, service
-from metasrv.cli.output import PIPE_WIDTH
 from metasrv.sdk.sync import Client
 from metasrv_base.errors import MetaError
 from metasrv_base.wire.api.procedures import NO_ENDS
 
 PROCEDURES_MAX = 500  # asked for; the page shows the newest
+PIPE_WIDTH = 1_000
+"""Columns of a page that goes to a pipe, where no line is broken."""
 
 
 def command(
@@ -28,7 +29,9 @@ def command(
     console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
     with service(metasrv, as_json=False) as client:
         if once:
-            console.print(page(look(client)))
+            with console.capture() as capture:
+                console.print(page(look(client)))
+            typer.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
             return
         with suppress(KeyboardInterrupt), Live(page(look(client)), console=console) as live:
             while not Event().wait(every):

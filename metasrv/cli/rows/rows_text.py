@@ -3,7 +3,7 @@
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from metasrv_base.wire.api.tables import TableBody
 
 
 def json_rows(
-    batch: pa.RecordBatch, types: dict[str, ColumnType]
+    batch: pa.RecordBatch, types: Mapping[str, ColumnType]
 ) -> Iterator[dict[str, JsonScalar | None]]:
     """By column name."""
     names = batch.schema.names

@@ -1,23 +1,26 @@
 """`metasrv scan T`: rows to look at, or a stream of them for another program."""
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Annotated, BinaryIO
+from itertools import chain
+from typing import Annotated
 
 import pyarrow as pa
-import pyarrow.csv
 import typer
 
 from metasrv.cli.options import TableArg, Url, service
 from metasrv.cli.output import show_json, show_table
 from metasrv.cli.progress import bar
+from metasrv.cli.rows.row_values import lookup
+from metasrv.cli.rows.row_writers import RowFormat, row_writer
 from metasrv.cli.rows.rows_text import bound_of, entry_of, json_rows, types_of
+from metasrv.sdk.sync import Table
 from metasrv_base.rows.layout import spelled
 from metasrv_base.schema.types import ColumnType
+from metasrv_base.schema.values import Value
 
 TABLE_ROWS = 100
 """Of the format for people, unless --limit says another number."""
@@ -45,6 +48,13 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         str | None, typer.Option("--from", help="First key, or its first values: 5, '[5, \"a\"]'.")
     ] = None,
     to: Annotated[str | None, typer.Option(help="The key before which to end.")] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=VALUE",
+            help="Rows with that value, by the key or by an index that begins with it. Repeated.",
+        ),
+    ] = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help=f"Rows. Default: {TABLE_ROWS} for table, else all.")
     ] = None,
@@ -54,6 +64,8 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     """Live rows, region by region, in key order within each; or in the order of an index."""
     if eq is not None and index is None:
         raise typer.BadParameter("--eq goes with --index")
+    if where and (index is not None or from_ is not None or to is not None):
+        raise typer.BadParameter("--where goes without --index, --from and --to")
     with service(metasrv, as_json) as client, _unless_nobody_reads():
         table, body = client.table(name), client.tables.get(name)
         if format is Format.TABLE and limit is None:
@@ -61,7 +73,9 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         known = [column.name for column in body.columns]
         wanted = None if columns is None else [spelled(one, known) for one in columns.split(",")]
         schema = table.schema() if wanted is None else None
-        if index is None:
+        if where:
+            found = _found(table, *lookup(body, where), wanted, limit)
+        elif index is None:
             bounds = bound_of(body, from_, "--from"), bound_of(body, to, "--to")
             found = table.scan(wanted, bounds[0], bounds[1])
         else:
@@ -78,6 +92,24 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
             write(batches, format, types_of(body), schema)
 
 
+def _found(
+    table: Table,
+    index: str | None,
+    values: tuple[Value | None, ...],
+    columns: list[str] | None,
+    limit: int | None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows with those values of *index*; None: the row with that key."""
+    if index is not None:
+        pages = table.find(index, values, limit=limit or sys.maxsize)
+        yield from (page.select(columns or page.schema.names) for page in pages)
+        return
+    row = table.get(values)
+    whole = table.schema()
+    batch = pa.RecordBatch.from_pylist([] if row is None else [row], schema=whole)
+    yield batch.select(columns or whole.names)
+
+
 def write(
     batches: Iterator[pa.RecordBatch],
     format: Format,
@@ -85,22 +117,17 @@ def write(
     schema: pa.Schema | None,
 ) -> None:
     """To stdout. `schema`: of the stream if there are no rows at all."""
-    out = sys.stdout.buffer
-    if format in (Format.TABLE, Format.NDJSON):
-        rows = (row for batch in batches for row in json_rows(batch, types))
-        if format is Format.NDJSON:
-            out.writelines(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
-        else:
-            found = list(rows)
-            show_table(list(found[0]) if found else ["no rows"], [list(r.values()) for r in found])
+    if format is Format.TABLE:
+        rows = [row for batch in batches for row in json_rows(batch, types)]
+        show_table(list(rows[0]) if rows else ["no rows"], [list(row.values()) for row in rows])
         return
     first = next(batches, None)
     schema = first.schema if first is not None else schema
     if schema is None:
         return
-    with _writer(format, out, schema) as writer:
-        for batch in (first, *batches) if first is not None else ():
-            writer.write_batch(batch)
+    with row_writer(sys.stdout.buffer, RowFormat(format), schema, types) as write_batch:
+        for batch in chain((first,) if first is not None else (), batches):
+            write_batch(batch)
 
 
 def counted(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
@@ -126,12 +153,6 @@ def _limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[p
         left -= batch.num_rows
         if left <= 0:
             return
-
-
-def _writer(format: Format, out: BinaryIO, schema: pa.Schema) -> pa.ipc.RecordBatchStreamWriter:
-    if format is Format.CSV:
-        return pyarrow.csv.CSVWriter(out, schema)
-    return pa.ipc.new_stream(out, schema)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """A REST service in a thread that answers what it was told, and remembers what it was asked."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,10 +31,13 @@ class Rest:
     """By method and path without its query."""
     asked: list[Asked] = field(default_factory=list)
     """But for what every client asks first: which servers there are."""
+    on_request: Callable[[str, str], None] = lambda method, path: None
+    """Called with method and path before the answer is sent."""
 
     def answer(
         self, method: str, path: str, body: bytes, bearer: str | None = None
     ) -> tuple[int, bytes]:
+        self.on_request(method, path)
         if path != LEARN:
             self.asked.append(Asked(method, path, orjson.loads(body) if body else None, bearer))
         said = self.answers.get((method, path.partition("?")[0]), NotFound(what="route", name=path))

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from metasrv.cli.files import Dialect, row_file
+from metasrv.cli.file_faults import Dialect
+from metasrv.cli.files import row_file
 from metasrv.cli.rows.rows_text import bound_of, json_rows, types_of
 from metasrv.sdk.control.infer import infer_spec
 from metasrv_base.errors import Refused

@@ -1,6 +1,8 @@
 """Errors as people read them, and changes that nobody waits for."""
 
 import json
+import signal
+import threading
 
 import pytest
 
@@ -22,9 +24,15 @@ def test_given_a_load_that_stopped_half_way_then_nobody_is_told_that_nothing_cha
 RUNNING = {"id": "p-7", "state": "running", "done": False}
 
 
-@pytest.mark.parametrize(("wait", "code"), [("0", 0), ("0.01", 4)])
+@pytest.mark.parametrize(
+    ("wait", "code", "said"),
+    [
+        ("0", 0, "started p-7; follow with `metasrv procedure watch p-7`\n"),
+        ("0.01", 3, "p-7 is running and goes on; follow with `metasrv procedure watch p-7`\n"),
+    ],
+)
 def test_given_a_change_that_is_not_waited_for_then_it_says_how_to_follow_it(
-    run: Run, rest: Rest, wait: str, code: int
+    run: Run, rest: Rest, wait: str, code: int, said: str
 ) -> None:
     """`--wait 0` asks for no more than that; a wait that runs out has an exit code of its own."""
     rest.answers[("DELETE", f"{TABLES}/t")] = (202, procedure(**RUNNING))
@@ -34,9 +42,26 @@ def test_given_a_change_that_is_not_waited_for_then_it_says_how_to_follow_it(
     shown, as_json = run(*words), run(*words, "--json")
 
     assert (shown.exit_code, as_json.exit_code) == (code, code)
-    followed = "started p-7: it is running; follow with `metasrv procedure watch p-7`\n"
-    assert (shown.stdout, shown.stderr) == (followed, "")
+    assert (shown.stdout, shown.stderr) == (said, "")
     assert json.loads(as_json.stdout) == RUNNING
+
+
+def test_given_a_change_when_interrupted_then_it_says_what_goes_on_and_how_to_stop_it(
+    run: Run, rest: Rest
+) -> None:
+    main = threading.main_thread().ident
+    assert main is not None
+    rest.answers[("DELETE", f"{TABLES}/t")] = (202, procedure(**RUNNING))
+    rest.answers[("GET", "/v1/procedures/p-7")] = (200, procedure(**RUNNING))
+    rest.on_request = lambda method, path: (
+        signal.pthread_kill(main, signal.SIGINT) if path.startswith("/v1/procedures") else None
+    )
+
+    shown = run("table", "drop", "t", "--metasrv", rest.url)
+
+    assert shown.exit_code == 130
+    assert "goes on as p-7" in shown.stderr
+    assert "metasrv procedure cancel p-7" in shown.stderr
 
 
 def test_given_rows_that_break_a_constraint_when_refused_then_they_are_shown() -> None:

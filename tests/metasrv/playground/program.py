@@ -9,6 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from typer.testing import CliRunner
+
+from metasrv.cli.main import application
 from tests.metasrv.playground.waiting import until
 
 START_S_MAX = 90
@@ -68,3 +71,11 @@ def pids_of(document: dict[str, Any]) -> list[int]:
     own = [] if pids["etcd"] is None else [pids["etcd"]]
     roles = ("metasrv", "datanode", "frontend")
     return [*own, *(pid for role in roles for pid in pids[role].values())]
+
+
+def cli(document: dict[str, Any], *words: str, exit_code: int = 0) -> str:
+    """What the command says on stdout; on stderr when it is to fail."""
+    urls = ",".join(document["metasrv"])
+    done = CliRunner().invoke(application([words[0]]), list(words), env={"METASRV_URL": urls})
+    assert done.exit_code == exit_code, done.output
+    return done.stderr if exit_code else done.stdout

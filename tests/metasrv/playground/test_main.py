@@ -5,16 +5,13 @@ import os
 import signal
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from metasrv.cli.main import application
 from metasrv_base.wire.problem.problems import KINDS
-from tests.metasrv.playground.program import PlaygroundProcess, pids_of
+from tests.metasrv.playground.program import PlaygroundProcess, cli, pids_of
 from tests.metasrv.playground.waiting import until
 from tests.processes import is_running
 
@@ -23,14 +20,6 @@ pytestmark = pytest.mark.process
 SMALL = ("--datanodes", "1", "--frontends", "0")
 GONE_S_MAX = 60
 AGAIN_S_MAX = 60
-
-
-def cli(document: dict[str, Any], *words: str, exit_code: int = 0) -> str:
-    """What the command says on stdout; on stderr when it is to fail."""
-    urls = ",".join(document["metasrv"])
-    done = CliRunner().invoke(application([words[0]]), list(words), env={"METASRV_URL": urls})
-    assert done.exit_code == exit_code, done.output
-    return done.stderr if exit_code else done.stdout
 
 
 def test_given_a_playground_when_used_from_the_command_line_then_a_table_lives_its_life(

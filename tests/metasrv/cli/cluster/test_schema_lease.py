@@ -120,7 +120,7 @@ def test_given_a_change_with_transitions_when_shown_then_each_says_who_was_late_
         "rate_per_s": 35_000,
         "eta_s": 17,
     }
-    sent = {"method": "POST", "path": "/v1/x/indexes", "body": {}}
+    sent = {"method": "POST", "path": "/v1/x/indexes", "body": {"name": "by_a"}}
     found = procedure(transitions=[transition], progress=progress, statement=sent)
     rest.answers["GET", f"/v1/procedures/{found['id']}"] = (200, found)
 
@@ -131,7 +131,7 @@ def test_given_a_change_with_transitions_when_shown_then_each_says_who_was_late_
         "by_a absent -> delete-only",
         "3 in 12 ms",
         "fe-2 removed after 8001 ms (t-9)",
-        "POST /v1/x/indexes",
+        "name=by_a",
         "420,000 of 1,000,000 rows, 35,000 a second, 17 s left",
     ):
         assert said in shown.output

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from metasrv_base.errors import NotFound
 from tests.metasrv.cli.conftest import Run
 from tests.metasrv.cli.rest import Rest
 from tests.metasrv.sdk.samples import small
@@ -57,6 +58,7 @@ def test_given_an_import_that_fails_when_it_made_the_table_then_the_table_goes_a
     run: Run, rest: Rest, folder: Path
 ) -> None:
     """Nobody finds the table that was made, so no row is loaded."""
+    rest.answers[("GET", f"{TABLES}/t")] = NotFound("table-not-found", name="t")
     rest.answers[("POST", TABLES)] = (201, MADE)
     rest.answers[("DELETE", f"{TABLES}/t")] = (204, None)
     words = ["import", "t", str(folder / "x.parquet"), "--create", "--key", "id"]

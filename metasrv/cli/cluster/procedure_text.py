@@ -1,0 +1,137 @@
+"""A procedure as people read it: what was asked, how far it is, what it waits for."""
+
+from collections.abc import Sequence
+
+import typer
+
+from metasrv.cli.output import said, show_table
+from metasrv.cli.problem_words import offending_rows
+from metasrv_base.wire.api.procedures import ControlBody, ProcedureBody, ProgressBody, WaitingBody
+from metasrv_base.wire.api.transitions import TransitionBody
+from metasrv_base.wire.node.checks import TableCheckBody
+
+CHECK = "check_table"
+"""The kind whose result lists faults."""
+SHORT = 13
+"""Characters of an id that tell its millisecond."""
+ID_LENGTH = 36
+PAUSED = "paused"
+TRANSITIONS = ("schema", "published", "what", "regions", "drained after", "holders", "late")
+
+
+def transition_row(one: TransitionBody) -> tuple[object, ...]:
+    """One version of a schema: what moved, and when every holder was there."""
+    what = [f"{shift.name} {shift.before} -> {shift.after}" for shift in one.shifts]
+    late = [
+        f"{who.holder} {who.went} after {who.waited_ms} ms"
+        + ("" if who.transaction is None else f" ({who.transaction})")
+        for who in one.late
+    ]
+    drained = None if one.drain_ms is None else f"{one.drain_ms} ms"
+    regions = f"{one.regions} in {one.told_ms} ms"
+    return (one.schema_version, one.published_at, what, regions, drained, one.holders, late)
+
+
+def show_procedures(found: list[ProcedureBody]) -> None:
+    """A line for each, with the shortest ids that `procedure get` takes for these."""
+    ids = short_ids([one.id for one in found])
+    rows = [
+        (id, one.kind, one.resource.name, one.state, one.step, one.submitted_at, one.submitted_by)
+        for id, one in zip(ids, found, strict=True)
+    ]
+    show_table(("id", "kind", "resource", "state", "step", "submitted", "by"), rows)
+
+
+def short_ids(ids: Sequence[str]) -> list[str]:
+    """The shortest prefixes of one length that differ, 13 characters or more."""
+    length = SHORT
+    while length < ID_LENGTH and len({id[:length] for id in ids}) < len(set(ids)):
+        length += 1
+    return [id[:length].rstrip("-") for id in ids]
+
+
+def wait_words(wait: WaitingBody) -> str:
+    """`schema_lease of fe-2 since ..., at version 16 of 17, for t-9 (2.5 s old), 8 s at most`"""
+    words = [f"{wait.kind} of {wait.holder} since {wait.since}"]
+    if wait.need is not None:
+        words.append(f"at version {'-' if wait.have is None else wait.have} of {wait.need}")
+    if wait.transaction is not None:
+        words.append(f"for {wait.transaction} ({(wait.transaction_age_ms or 0) / 1000:.1f} s old)")
+    if wait.expires_in_s is not None:
+        words.append(f"{wait.expires_in_s} s at most")
+    return ", ".join(words)
+
+
+def progress_words(progress: ProgressBody, state: str) -> str:
+    """`420,000 of 1,000,000 rows, 35,000 a second, 17 s left`; while paused, only how far."""
+    words = [f"{progress.done:,} of {progress.total:,} {progress.unit}"]
+    if state == PAUSED:
+        return words[0]
+    if progress.rate_per_s:
+        words.append(f"{progress.rate_per_s:,.0f} a second")
+    if progress.eta_s is not None:
+        words.append(f"{progress.eta_s} s left")
+    return ", ".join(words)
+
+
+def request_words(statement: dict[str, object] | None) -> str | None:
+    """The body of the request, without what it left open; of a procedure that the cluster began
+    by itself, the reason."""
+    if statement is None:
+        return None
+    asked = statement["body"] if "method" in statement else statement
+    if not isinstance(asked, dict):
+        return None if asked is None else said(asked)
+    chosen = {name: value for name, value in asked.items() if value not in (None, False, [], {})}
+    return said(chosen) if chosen else None
+
+
+def control_words(one: ControlBody) -> str:
+    """`pause by ada at ...: disk is full`"""
+    reason = f": {one.reason}" if one.reason else ""
+    return f"{one.action} by {one.by} at {one.at}{reason}"
+
+
+def throttle_words(one: ProcedureBody) -> str | None:
+    """`rests 50 % of the time, 2,000 rows a second at most`; None: no throttle."""
+    words = []
+    if one.throttle_percent:
+        words.append(f"rests {one.throttle_percent} % of the time")
+    if one.throttle_rows_per_s is not None:
+        words.append(f"{one.throttle_rows_per_s:,} rows a second at most")
+    return ", ".join(words) or None
+
+
+def show_findings(one: ProcedureBody) -> None:
+    """The rows that are in the way of a change, or the faults that a check found."""
+    lines = list(offending_rows(one.error.facts)) if one.error else []
+    if one.kind == CHECK and one.result is not None:
+        for fault in TableCheckBody.model_validate(one.result).faults:
+            facts = fault.model_dump(mode="json", exclude={"rule"}).items()
+            told = {name: fact for name, fact in facts if fact}
+            lines.append(f"  {fault.rule}: {said(told)}")
+    if lines:
+        typer.echo("\n" + "\n".join(lines))
+
+
+def facts_of(one: ProcedureBody) -> dict[str, object]:
+    progress = one.progress
+    return {
+        "id": one.id,
+        "kind": one.kind,
+        "resource": f"{one.resource.type} {one.resource.name} ({one.resource.id})",
+        "state": f"{one.state}{', stalled' if one.stalled else ''}",
+        "step": f"{one.step}, attempt {one.attempt}",
+        "progress": progress_words(progress, one.state) if progress else None,
+        "waits for": [wait_words(wait) for wait in one.waiting_for] or None,
+        "throttle": throttle_words(one),
+        "request": request_words(one.statement),
+        "controls": "; ".join(map(control_words, one.controls)) or None,
+        "actions": one.allowed_actions or None,
+        "submitted": f"{one.submitted_at} by {one.submitted_by}",
+        "started": one.started_at,
+        "finished": one.finished_at,
+        "catalog version": one.catalog_version,
+        "error": f"{one.error.code}: {one.error.detail}" if one.error else None,
+        "children": one.children or None,
+    }

@@ -1,0 +1,82 @@
+"""`metasrv row`: one row looked up, inserted, changed or deleted."""
+
+from typing import Annotated
+
+import typer
+
+from metasrv.cli.options import AsJson, TableArg, Url, service
+from metasrv.cli.output import show, show_facts
+from metasrv.cli.rows.row_values import json_row, key_of, row_of
+from metasrv.sdk.sync import Client
+from metasrv_base.errors import NotFound
+
+app = typer.Typer(no_args_is_help=True)
+KeyArg = Annotated[
+    list[str],
+    typer.Argument(metavar="KEY...", help="A value for each column of the primary key, in order."),
+]
+ValuesArg = Annotated[
+    list[str],
+    typer.Argument(metavar="COLUMN=VALUE...", help="As note=hello price=1.5 seen=null."),
+]
+VERBS = {"insert": "inserted", "upsert": "written", "update": "updated"}
+
+
+@app.command("get")
+def get(name: TableArg, key: KeyArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+    """Show one row. Exit 1: there is none."""
+    with service(metasrv, as_json) as client:
+        body = client.tables.get(name)
+        found = client.table(name).get(key_of(body, key))
+        if found is None:
+            raise NotFound(what="row", name=f"{' '.join(key)} in {name}")
+        row = json_row(body, found)
+    show(row, as_json, lambda: show_facts({name: _shown(row[name]) for name in row}))
+
+
+@app.command("insert")
+def insert(name: TableArg, values: ValuesArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+    """Insert a row. Exit 1: its key is there."""
+    _write(name, values, "insert", metasrv, as_json)
+
+
+@app.command("upsert")
+def upsert(name: TableArg, values: ValuesArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+    """Write a row, in the place of one with its key if there is one."""
+    _write(name, values, "upsert", metasrv, as_json)
+
+
+@app.command("update")
+def update(name: TableArg, values: ValuesArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+    """Change columns of the row whose key is among the values. Exit 1: it is not there."""
+    _write(name, values, "update", metasrv, as_json)
+
+
+@app.command("delete")
+def delete(name: TableArg, key: KeyArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+    """Delete a row; a key without a row is no error."""
+    with service(metasrv, as_json) as client:
+        client.table(name).delete([key_of(client.tables.get(name), key)])
+    done = {"table": name, "key": key, "deleted": True}
+    show(done, as_json, lambda: typer.echo(f"row {' '.join(key)} of {name} deleted"))
+
+
+def _write(name: str, values: list[str], op: str, url: str | None, as_json: bool) -> None:
+    with service(url, as_json) as client:
+        written = _written(client, name, values, op)
+    done = {"table": name, "rows": written}
+    show(done, as_json, lambda: typer.echo(f"{written} row {VERBS[op]} in {name}"))
+
+
+def _written(client: Client, name: str, values: list[str], op: str) -> int:
+    table, rows = client.table(name), [row_of(client.tables.get(name), values)]
+    match op:
+        case "insert":
+            return table.insert(rows).rows
+        case "upsert":
+            return table.upsert(rows).rows
+    return table.update(rows).rows
+
+
+def _shown(value: object) -> object:
+    return "null" if value is None else value

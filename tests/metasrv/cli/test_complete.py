@@ -1,0 +1,95 @@
+"""A TAB: names from the service, and nothing imported that it does not need."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from metasrv.cli.catalog.column_text import TYPE_NAMES
+from metasrv.cli.complete import node_ids, procedure_ids, setting_names, table_names
+from metasrv.cli.main import application
+from metasrv.cli.options import GRACE_S_MAX
+from metasrv.program.version import VERSION
+from metasrv_base.schema import types
+from metasrv_base.wire.api import changes
+from tests.metasrv.cli.rest import Rest
+
+SLOW = ("pyarrow", "numpy", "pydantic", "httpx", "fastapi", "starlette", "rich.console")
+TABLES = "/v1/catalogs/main/schemas/public/tables"
+
+
+@pytest.fixture
+def service(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> Rest:
+    monkeypatch.setenv("METASRV_URL", rest.url)
+    return rest
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("", ["flights", "fleet"]),
+        ("fl", ["flights", "fleet"]),
+        ("public.fli", ["public.flights"]),
+        ("main.public.", ["main.public.flights", "main.public.fleet"]),
+    ],
+)
+def test_given_tables_when_a_name_is_begun_then_those_that_begin_so_are_offered(
+    service: Rest, typed: str, completed: list[str]
+) -> None:
+    service.answers[("GET", TABLES)] = (200, {"tables": [{"name": "flights"}, {"name": "fleet"}]})
+
+    assert table_names(typed) == completed
+
+
+def test_given_nodes_settings_and_procedures_then_their_names_are_offered(service: Rest) -> None:
+    service.answers[("GET", "/v1/nodes")] = (200, {"nodes": [{"id": "dn-1"}, {"id": "x"}]})
+    service.answers[("GET", "/v1/settings")] = (200, {"settings": [{"name": "phi_threshold"}]})
+    service.answers[("GET", "/v1/procedures")] = (200, {"procedures": [{"id": "018f"}]})
+
+    assert node_ids("dn") == ["dn-1"]
+    assert setting_names("phi") == ["phi_threshold"]
+    assert procedure_ids("018") == ["018f"]
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "", "http://[", "ftp://x"])
+def test_given_no_service_then_nothing_is_offered(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("METASRV_URL", url)
+
+    assert table_names("t") == []
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("command", ["table"])
+def test_given_a_command_when_completed_then_no_slow_package_is_imported(command: str) -> None:
+    program = (
+        "import json, sys; from metasrv.cli.main import application; "
+        f"application([{command!r}]); print(json.dumps(list(sys.modules)))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+    assert [name for name in json.loads(done.stdout) if name in SLOW] == []
+
+
+def test_given_what_the_options_repeat_to_import_less_then_it_is_what_the_wire_says() -> None:
+    assert TYPE_NAMES == types.TYPE_NAMES
+    assert GRACE_S_MAX == changes.GRACE_S_MAX
+
+
+@pytest.mark.parametrize("flags", [["--version"], ["-V"]])
+def test_given_the_flag_then_the_version_is_shown(flags: list[str]) -> None:
+    shown = CliRunner().invoke(application([]), flags)
+
+    assert (shown.exit_code, shown.stdout) == (0, f"metasrv {VERSION}\n")
+
+
+@pytest.mark.parametrize("words", [["-h"], ["table", "-h"], ["table", "list", "-h"]])
+def test_given_a_short_flag_then_help_is_shown(words: list[str]) -> None:
+    shown = CliRunner().invoke(application(["table"]), words)
+
+    assert shown.exit_code == 0
+    assert "Usage" in shown.stdout

@@ -1,0 +1,89 @@
+"""A service that is not there, and servers that are not a metasrv: each told apart."""
+
+import json
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.metasrv.cli.conftest import Run
+from tests.metasrv.cli.rest import Rest
+
+VERSIONS = {
+    "an etcd": {"etcdserver": "3.4.23", "etcdcluster": "3.4.0"},
+    "a frontend": {"name": "frontend", "frontend_id": "fe-1"},
+    "a datanode": {"name": "datanode", "node_id": "dn-1"},
+}
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """A port that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("words", [["table", "list"], ["count", "t"], ["cluster", "get"]])
+def test_given_a_port_without_a_program_then_it_says_so_with_exit_code_2(
+    run: Run, words: list[str]
+) -> None:
+    shown = run(*words, "--metasrv", "http://127.0.0.1:1")
+
+    assert shown.exit_code == 2
+    assert "http://127.0.0.1:1 refuses connections" in shown.stderr
+
+
+def test_given_a_host_that_has_no_address_then_the_name_is_what_it_says(run: Run) -> None:
+    shown = run("table", "list", "--metasrv", "http://nowhere.invalid:4620")
+
+    assert shown.exit_code == 2
+    assert "no host of that name: http://nowhere.invalid:4620" in shown.stderr
+
+
+def test_given_a_server_that_is_silent_then_it_says_that_no_answer_came(
+    run: Run, silent: str
+) -> None:
+    shown = run("table", "list", "--metasrv", silent)
+
+    assert shown.exit_code == 2
+    assert f"{silent} gave no answer in time" in shown.stderr
+
+
+def test_given_https_when_the_server_has_no_tls_then_it_says_tls(run: Run, rest: Rest) -> None:
+    shown = run("table", "list", "--metasrv", rest.url.replace("http:", "https:"))
+
+    assert shown.exit_code == 2
+    assert "TLS with https://" in shown.stderr
+    assert "write http://" in shown.stderr
+
+
+@pytest.mark.parametrize("kind", VERSIONS)
+def test_given_another_server_of_the_cluster_then_it_is_recognised(
+    run: Run, rest: Rest, kind: str
+) -> None:
+    rest.answers[("GET", "/version")] = (200, VERSIONS[kind])
+
+    shown = run("table", "list", "--metasrv", rest.url)
+
+    assert shown.exit_code == 2
+    assert f"{rest.url} is {kind}, not a metasrv." in shown.stderr
+    assert "--metasrv or METASRV_URL" in shown.stderr
+
+
+def test_given_a_metasrv_of_another_version_then_its_version_is_said(run: Run, rest: Rest) -> None:
+    rest.answers[("GET", "/version")] = (200, {"name": "metasrv", "server_id": "m", "version": "9"})
+
+    shown = run("table", "list", "--metasrv", rest.url)
+
+    assert "is a metasrv of version 9, which does not know this command" in shown.stderr
+
+
+def test_given_an_address_without_a_scheme_then_http_is_meant(run: Run, rest: Rest) -> None:
+    rest.answers[("GET", "/v1/catalogs/main/schemas/public/tables")] = (
+        200,
+        {"tables": [], "catalog_version": 1, "next_page_token": None},
+    )
+
+    shown = run("table", "list", "--json", "--metasrv", rest.url.removeprefix("http://"))
+
+    assert (shown.exit_code, json.loads(shown.stdout)) == (0, [])
