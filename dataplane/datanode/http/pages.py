@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi import Request
 
-from serving.pages import StartPage, pages_router
+from serving.pages.program_pages import StartPage, pages_router
 
 TITLE = "metasrv datanode"
 START = StartPage.of(

@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import Request
 
 from dataplane.frontend.http.documents import completed
-from serving.pages import StartPage, pages_router
+from serving.pages.program_pages import StartPage, pages_router
 
 TITLE = "metasrv frontend"
 START = StartPage.of(

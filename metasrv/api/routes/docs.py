@@ -6,7 +6,7 @@ from fastapi import Request
 
 from metasrv.api.documents.documented import problems
 from metasrv.api.documents.openapi_fixups import shaped
-from serving.pages import StartPage, pages_router
+from serving.pages.program_pages import StartPage, pages_router
 
 START = StartPage.of(
     "metasrv",

@@ -18,7 +18,7 @@ from fastapi.responses import FileResponse
 from pydantic import BaseModel
 
 from metasrv_base.errors import NotFound
-from serving.problem_pages import HTML, add_problem_pages
+from serving.pages.problem_pages import HTML, add_problem_pages
 
 ASSETS: Mapping[str, str] = {
     "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
