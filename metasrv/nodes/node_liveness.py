@@ -202,6 +202,7 @@ class NodeLiveness:
         entry.sequence, entry.heard_ms = request.sequence, now
         entry.resources = request.resources
         entry.regions = {stat.region_id: stat for stat in request.regions}
+        entry.reported = Counter(stat.state for stat in request.regions)
         entry.refused = request.refused
         grants: list[Grant] = []
         orders: list[Order] = []

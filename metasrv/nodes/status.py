@@ -37,6 +37,8 @@ class NodeEntry:
     heard_ms: int | None = None
     resources: NodeResources | None = None
     regions: Mapping[str, RegionStat] = field(default_factory=dict)
+    reported: Mapping[str, int] = field(default_factory=dict)
+    """Counts of these regions, by state: kept, so that a list of nodes looks at no region."""
     refused: Sequence[RefusedStat] = ()
     """By its regions, as last reported: since it started."""
     returns: Returns = field(default_factory=Returns)
@@ -78,6 +80,8 @@ class NodeStatus:
     resources: NodeResources | None
     regions: Mapping[str, RegionStat]
     """As last reported, by region id."""
+    reported: Mapping[str, int] = field(default_factory=dict)
+    """Counts of these regions, by state."""
     held: HeldBack | None = None
     """Its failover is due, and held back."""
     removal: Removal | None = None
@@ -100,6 +104,7 @@ def status_of(entry: NodeEntry, lease_free_at_ms: int, now_ms: int) -> NodeStatu
         lease_left_ms=max(0, lease_free_at_ms - now_ms),
         resources=entry.resources,
         regions=entry.regions,
+        reported=entry.reported,
     )
 
 

@@ -22,6 +22,7 @@ from metasrv_base.wire.api.cluster import (
     ClusterBody,
     MaintenanceBody,
     NodeBody,
+    NodeDetailBody,
     PauseBody,
     RegionBody,
 )
@@ -264,7 +265,7 @@ class SyncNodes:
         self._call = portal.call
         self._nodes = nodes
 
-    def get(self, node_id: str) -> NodeBody:
+    def get(self, node_id: str) -> NodeDetailBody:
         return self._call(self._nodes.get(node_id))
 
     def list(self) -> builtins.list[NodeBody]:

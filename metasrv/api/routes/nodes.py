@@ -27,6 +27,7 @@ from metasrv_base.wire.api.cluster import (
     DecommissionRequest,
     DrainRequest,
     NodeBody,
+    NodeDetailBody,
     NodeList,
     RebindRequest,
     RegionBody,
@@ -49,15 +50,17 @@ router = APIRouter(prefix="/v1", tags=["nodes"])
 
 @router.get("/nodes", response_model=NodeList, responses=problems(*OF_LEADER, "invalid-request"))
 async def list_nodes(state: Server, query: Annotated[NoQuery, Query()]) -> Response:
-    """Every registered node, by id."""
+    """Every registered node, by id, with counts of its regions."""
     return answer(await nodes.nodes(state))
 
 
 @router.get(
-    "/nodes/{node}", response_model=NodeBody, responses=problems(*OF_LEADER, "invalid-request")
+    "/nodes/{node}",
+    response_model=NodeDetailBody,
+    responses=problems(*OF_LEADER, "invalid-request"),
 )
 async def get_node(state: Server, node: str, query: Annotated[NoQuery, Query()]) -> Response:
-    """One node."""
+    """One node, with regions that it reports."""
     return answer(await nodes.node(state, node))
 
 

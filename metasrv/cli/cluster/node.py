@@ -48,7 +48,7 @@ def get(
     if as_json:
         show_json(found)
         return
-    hidden = {"regions", "resources", "heard_ms_ago", "quarantined"}
+    hidden = {"regions", "reported", "resources", "heard_ms_ago", "quarantined"}
     facts = found.model_dump(mode="json", exclude=hidden)
     show_facts({**facts, "heard": _heard(found)})
     if found.quarantined:
@@ -59,6 +59,9 @@ def get(
         typer.echo()
         rows = [(one.region_id, one.epoch, one.state, one.rows, one.bytes) for one in found.regions]
         show_table(("region", "epoch", "state", "rows", "bytes"), rows)
+        more = sum(found.reported.values()) - len(rows)
+        if more > 0:
+            typer.echo(f"and {more} more")
 
 
 @app.command("cordon")

@@ -1,6 +1,5 @@
 """One look at a cluster as `metasrv top` shows it: pure, from answers to lines and tables."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -69,8 +68,7 @@ def _nodes(look: Look) -> Table:
 
 def regions_of(one: NodeBody) -> str:
     """As it last reported them, by state."""
-    states = Counter(region.state for region in one.regions)
-    return ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "-"
+    return ", ".join(f"{count} {state}" for state, count in sorted(one.reported.items())) or "-"
 
 
 def _procedures(look: Look) -> RenderableType:

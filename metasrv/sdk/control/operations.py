@@ -16,6 +16,7 @@ from metasrv_base.wire.api.cluster import (
     MaintenanceBody,
     MaintenanceRequest,
     NodeBody,
+    NodeDetailBody,
     NodeList,
     PauseBody,
     PauseRequest,
@@ -144,8 +145,8 @@ class NodeBook:
     def __init__(self, service: ControlService) -> None:
         self._service = service
 
-    async def get(self, node_id: str) -> NodeBody:
-        return await self._service.read(NodeBody, f"/v1/nodes/{node_id}")
+    async def get(self, node_id: str) -> NodeDetailBody:
+        return await self._service.read(NodeDetailBody, f"/v1/nodes/{node_id}")
 
     async def list(self) -> list[NodeBody]:
         return list((await self._service.read(NodeList, "/v1/nodes")).nodes)

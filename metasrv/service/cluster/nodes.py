@@ -11,7 +11,7 @@ from metasrv.nodes.status import HeldBack, NodeStatus
 from metasrv.service.bodies.shapes import Addresses, region_body, time_of
 from metasrv.service.catalog.listing import ListRequest, list_name, next_token
 from metasrv.service.catalog.reading import CatalogView, Freshness, page_view, view
-from metasrv.service.named import find_region, is_node_id
+from metasrv.service.named import find_region, is_node_id, is_region_id
 from metasrv.service.pages import page_of
 from metasrv.service.state.state import ServerState
 from metasrv_base.concurrency.turns import Turns, by_turns, slices
@@ -21,6 +21,7 @@ from metasrv_base.wire.api.cluster import (
     CordonBody,
     FailoverHeldBody,
     NodeBody,
+    NodeDetailBody,
     NodeList,
     RegionBody,
     RegionList,
@@ -28,6 +29,7 @@ from metasrv_base.wire.api.cluster import (
 )
 from metasrv_base.wire.node.nodes import RegionStat
 
+REGIONS_TOLD_MAX = 1_000  # of one node; others are in pages of /v1/regions
 LOOKED_AT_ONCE = 4_096  # tables, some 8 ms; for each slice as many are put in order as a page has
 Reports = Mapping[str, Mapping[str, RegionStat]]
 """Node -> region id -> what the node last said of it."""
@@ -45,15 +47,21 @@ async def nodes(state: ServerState) -> NodeList:
     return NodeList(nodes=tuple(node_body(one, catalog) for one in term.nodes.statuses()))
 
 
-async def node(state: ServerState, node_id: str) -> NodeBody:
+async def node(state: ServerState, node_id: str) -> NodeDetailBody:
     """Raises NotFound for a node that never registered."""
     term = await state.leading()
     if not is_node_id(node_id):
         raise NotFound("not-found", what="node", name=node_id)
-    return node_body(term.nodes.node(node_id), state.follower.catalog)
+    status = term.nodes.node(node_id)
+    shown = nsmallest(REGIONS_TOLD_MAX, status.regions)
+    return NodeDetailBody(
+        **dict(node_body(status, state.follower.catalog)),
+        regions=tuple(status.regions[region] for region in shown),
+    )
 
 
 def node_body(status: NodeStatus, catalog: Catalog) -> NodeBody:
+    """Looks at no region, except at those that a removed node brought back."""
     node = status.node
     return NodeBody(
         id=node.node_id,
@@ -76,7 +84,7 @@ def node_body(status: NodeStatus, catalog: Catalog) -> NodeBody:
         principal=node.principal,
         resources=status.resources,
         leads=catalog.led_by(node.node_id),
-        regions=tuple(status.regions[region] for region in sorted(status.regions)),
+        reported=status.reported,
     )
 
 
@@ -100,9 +108,17 @@ def _quarantined(node: NodeRecord, catalog: Catalog) -> tuple[str, ...]:
     """Returns the folders that a returned node brought back, except those of regions it leads."""
     if node.returned is None:
         return ()
-    routes = (table.route.region_routes for table in catalog.on_node(node.node_id))
-    led = {region.root for regions in routes for region in regions}
-    return tuple(one for one in node.returned.folders if f"{node.root}/regions/{one}" not in led)
+    return tuple(one for one in node.returned.folders if not _is_led(one, node, catalog))
+
+
+def _is_led(folder: str, node: NodeRecord, catalog: Catalog) -> bool:
+    region_id = folder.rpartition("-")[0]
+    if not is_region_id(region_id):
+        return False
+    table = catalog.tables.get(table_of(RegionId(int(region_id))))
+    regions = table.route.region_routes if table else ()
+    root = f"{node.root}/regions/{folder}"
+    return any(one.leader == node.node_id and one.root == root for one in regions)
 
 
 def _held_body(held: HeldBack | None) -> FailoverHeldBody | None:

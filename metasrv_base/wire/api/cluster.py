@@ -1,5 +1,6 @@
 """The cluster as clients see it: who leads, the nodes and their regions, maintenance, health."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field
@@ -191,8 +192,15 @@ class NodeBody(WireModel):
     """As last reported."""
     leads: Int64
     """Regions it leads, by the catalog."""
+    reported: Mapping[str, Int64] = {}
+    """Counts of the regions that it last reported, by state."""
+
+
+class NodeDetailBody(NodeBody):
+    """A node, with regions that it reports."""
+
     regions: Listed[RegionStat]
-    """As last reported, by id."""
+    """As last reported, by id; the first thousand. `GET /v1/regions?node=` has all it leads."""
 
 
 class NodeList(WireModel):

@@ -23,7 +23,6 @@ NODE: dict[str, Any] = {
     "cordon": None,
     "resources": None,
     "leads": 0,
-    "regions": [],
 }
 PATH = "/v1/nodes/dn-2/decommission"
 

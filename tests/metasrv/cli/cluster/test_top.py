@@ -18,16 +18,6 @@ CLUSTER: dict[str, Any] = {
     "stale": False,
     "version": "0",
 }
-STAT = {
-    "region_id": "4398046511104",
-    "epoch": 1,
-    "state": "open",
-    "rows": 0,
-    "bytes": 0,
-    "wal_bytes": 0,
-    "files": 0,
-    "version": 0,
-}
 NODE: dict[str, Any] = {
     "id": "dn-1",
     "role": "datanode",
@@ -44,7 +34,7 @@ NODE: dict[str, Any] = {
     "cordon": {"reason": "disk", "by": "anna", "at": "2026-01-01T00:00:00.000Z"},
     "resources": None,
     "leads": 3,
-    "regions": [STAT, {**STAT, "state": "lost"}, STAT],
+    "reported": {"open": 2, "lost": 1},
 }
 PROCEDURE: dict[str, Any] = {
     "id": "019aa5d3-1c00-7abc-8def-0123456789ab",
