@@ -15,7 +15,9 @@ from keys.model.records import Lock, Resource
 from metasrv_base.elements.graph import Graph
 from metasrv_base.elements.proofs import is_proved
 from metasrv_base.elements.proved import PROVED
+from metasrv_base.wire.model import WireModel
 from procedures.context import Context
+from procedures.elements.reorg import IndexReorg
 
 
 class ProcedureState(BaseModel):
@@ -81,6 +83,20 @@ class Step(Generic[S]):
     """It moves data, over and over: a throttle makes it rest before it runs again."""
 
 
+@dataclass(frozen=True, slots=True)
+class IndexOf(Generic[S]):
+    """The index that a kind builds."""
+
+    name: Callable[[Mapping[str, Any]], str]
+    """From a state as it is stored."""
+    reorg: Callable[[S], IndexReorg | None]
+    """Its entries so far; None: there are none yet."""
+
+
+def _no_children(stored: Mapping[str, Any]) -> tuple[str, ...]:
+    return ()
+
+
 class AdmissionLane(StrEnum):
     """Which places a kind runs in: repair never waits behind DDL, and is never answered 429."""
 
@@ -107,6 +123,16 @@ class Kind(Generic[S]):
     lane: AdmissionLane = AdmissionLane.DDL
     graphs: tuple[Graph, ...] = ()
     """Of the elements whose states it publishes. There is no kind with one that is not proved."""
+    report: type[WireModel] | None = None
+    """Model of the result, where the result is the answer to a client that waited. None: the answer
+    is the catalog, schema or table, as the procedure left it."""
+    index: "IndexOf[S] | None" = None
+    """For a kind that builds an index, which is then the answer in place of its table."""
+    removes_contents: bool = False
+    """Whether a request for something below its resource is refused (`being-dropped`) while it goes
+    forward, instead of waiting for its locks."""
+    shown_children: Callable[[Mapping[str, Any]], tuple[str, ...]] = _no_children
+    """Ids of the children that a stored state names, which are shown also once they are over."""
 
     def __post_init__(self) -> None:
         assert self.no_return in self.steps

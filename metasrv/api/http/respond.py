@@ -12,7 +12,7 @@ from metasrv.service.bodies.plan_shapes import plan_body
 from metasrv.service.bodies.procedure_shapes import ended_body, living_body
 from metasrv.service.bodies.shapes import catalog_body, schema_body, table_body, table_etag
 from metasrv.service.catalog import tables
-from metasrv.service.catalog.index_coverage import FILLING, duplicates_of
+from metasrv.service.catalog.index_coverage import duplicates_of
 from metasrv.service.cluster.failovers import FailoverPlan
 from metasrv.service.ends import error_of
 from metasrv.service.requests.ddl_request import AlreadySatisfied, FullSchemaName
@@ -21,27 +21,14 @@ from metasrv.service.requests.standing import stood_at
 from metasrv.service.requests.submit_ddl import AcceptedChange, PlannedChange
 from metasrv.service.state.state import ServerState
 from metasrv_base.errors import NotFound
-from metasrv_base.wire.api.imports import ImportBody
 from metasrv_base.wire.api.plans import PlanBody, PlansBody
 from metasrv_base.wire.api.procedures import FailoverBody, ProcedureBody, ResourceBody
-from metasrv_base.wire.api.tables import IndexBody, TableBody
-from metasrv_base.wire.model import WireModel
-from metasrv_base.wire.node.checks import TableCheckBody
-from procedures.kinds.namespaces.create_catalog import CREATE_CATALOG
-from procedures.kinds.namespaces.create_schema import CREATE_SCHEMA
+from metasrv_base.wire.api.tables import CatalogBody, IndexBody, SchemaBody, TableBody
 from procedures.kinds.registry import KINDS
-from procedures.kinds.tables.check_table import CHECK_TABLE
-from procedures.kinds.tables.import_table import IMPORT_TABLE
 
 RETRY_AFTER_S = 1  # an ordinary DDL is over by then
 
 Headers = dict[str, str]
-
-FOUND: Mapping[str, type[WireModel]] = {
-    CHECK_TABLE.name: TableCheckBody,
-    IMPORT_TABLE.name: ImportBody,
-}
-"""Kinds that are answered what they came to, and not the table."""
 
 
 async def changed(
@@ -120,49 +107,42 @@ def _accepted(state: ServerState, done: AcceptedChange, headers: Mapping[str, st
 
 
 async def _ended(state: ServerState, history: ProcedureHistory, headers: Headers) -> Response:
-    record = history.last
-    headers = headers | _version(history)
-    status = KINDS[record.kind].success
+    """The report of its kind; the index that it built; else its resource, as it was left."""
+    kind, record = KINDS[history.last.kind], history.last
+    headers, status = headers | _version(history), kind.success
     if status == 204:
         return Response(status_code=204, headers=headers)
     version = history.catalog_version or stood_at(history)
     if history.catalog_version is None and (status == 201 or version is not None):
         status = 200  # `if_not_exists`, and somebody else had made it when its turn came
         headers[VERSION_HEADER] = str(tables.left_by(state, version).version)
-    if record.kind == CREATE_CATALOG.name:
-        name = record.resource.name
-        if status == 201:
-            headers["Location"] = f"/v1/catalogs/{name}"
-        return answer(tables.made_catalog(state, name, version), status, headers)
-    if record.kind == CREATE_SCHEMA.name:
-        catalog, schema = record.resource.name.split(".")
-        within = FullSchemaName(catalog, schema)
-        if status == 201:
-            headers["Location"] = f"/v1/catalogs/{catalog}/schemas/{schema}"
-        return answer(tables.made_schema(state, within, version), status, headers)
-    if record.kind in FOUND:
-        return answer(FOUND[record.kind].model_validate(history.result), status, headers)
-    table_id = _table_id(history, record)
-    body = await tables.made_table(state, table_id, version)
-    if record.kind in FILLING:
-        return _index_made(body, history, status, headers)
-    headers["ETag"] = table_etag(body.id, body.version)
+    if kind.report is not None:
+        return answer(kind.report.model_validate(history.result), status, headers)
+    body: TableBody | SchemaBody | CatalogBody | IndexBody
+    if record.resource.type == "catalog":
+        body = tables.made_catalog(state, record.resource.name, version)
+        path = f"/v1/catalogs/{body.name}"
+    elif record.resource.type == "schema":
+        name = FullSchemaName(*record.resource.name.split("."))
+        body = tables.made_schema(state, name, version)
+        path = f"/v1/catalogs/{name.catalog}/schemas/{name.schema}"
+    else:
+        body = await tables.made_table(state, _table_id(history, record), version)
+        path = f"/v1/tables/{body.id}"
+        if kind.index is None:
+            headers["ETag"] = table_etag(body.id, body.version)
+        else:
+            body, path = _index_made(body, kind.index.name(record.state), history)
     if status == 201:
-        headers["Location"] = f"/v1/tables/{table_id}"
+        headers["Location"] = path
     return answer(body, status, headers)
 
 
-def _index_made(
-    table: TableBody, history: ProcedureHistory, status: int, headers: Headers
-) -> Response:
-    """Raises NotFound if it has been dropped since."""
-    (operation,) = history.last.state["operations"]
-    made = _index_of(table, operation["name"])
-    made = made.model_copy(update={"duplicates": duplicates_of(history)})
-    if status != 201:
-        return answer(made, status, headers)
+def _index_made(table: TableBody, name: str, history: ProcedureHistory) -> tuple[IndexBody, str]:
+    """The index, and its path. Raises NotFound if it has been dropped since."""
+    made = _index_of(table, name).model_copy(update={"duplicates": duplicates_of(history)})
     within = f"/v1/catalogs/{table.catalog}/schemas/{table.schema_name}/tables/{table.name}"
-    return answer(made, 201, {**headers, "Location": f"{within}/indexes/{made.name}"})
+    return made, f"{within}/indexes/{made.name}"
 
 
 def _index_of(table: TableBody, name: str) -> IndexBody:

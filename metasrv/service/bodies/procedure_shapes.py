@@ -19,7 +19,7 @@ from metasrv_base.wire.problem.problems import KINDS, detail_of, safe
 from procedures.context import Live
 from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Control, State, allowed
-from procedures.kinds.tables.undrop_table import UNDROP_TABLE
+from procedures.kinds.registry import KINDS as PROCEDURES
 
 
 def living_body(
@@ -194,7 +194,6 @@ def _error(code: str, facts: Mapping[str, object]) -> ProcedureError:
 def _children(record: ProcedureRecord, living: Iterable[str]) -> tuple[str, ...]:
     """Those that its record names, and those under way that name it. The others that are over are
     listed by their parent."""
-    named = (
-        tuple(record.state.get("moves", {}).values()) if record.kind == UNDROP_TABLE.name else ()
-    )
+    kind = PROCEDURES.get(record.kind)
+    named = () if kind is None else kind.shown_children(record.state)
     return tuple(dict.fromkeys((*named, *living)))

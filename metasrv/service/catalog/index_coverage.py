@@ -7,10 +7,7 @@ from keys.store.scan import scan
 from metasrv.service.state.state import ServerState
 from metasrv_base.wire.api.coverage import IndexCoverage, IndexDuplicates, RegionCoverage
 from procedures.elements.reorg import IndexReorg, stage_of
-from procedures.kinds.alter.alter_table import AlterTable
-from procedures.kinds.alter.index_kinds import CREATE_INDEX, VALIDATE_INDEX
-
-FILLING = frozenset({CREATE_INDEX.name, VALIDATE_INDEX.name})
+from procedures.kinds.registry import KINDS
 
 
 async def coverages(state: ServerState, table: CatalogTable) -> dict[int, IndexCoverage]:
@@ -18,12 +15,17 @@ async def coverages(state: ServerState, table: CatalogTable) -> dict[int, IndexC
     found, _ = await scan(state.kv, ProcedureKey.under(), deadline_ms=state.facts.store_deadline_ms)
     covered = {}
     for row in readable(ProcedureKey, ProcedureRecord, found, untold):
-        record = row.value
-        if record.kind in FILLING and record.resource.id == str(table.info.table_id):
-            reorg = AlterTable.model_validate(record.state).reorg
-            if reorg is not None:
-                covered[reorg.index] = coverage_of(row.key.procedure, reorg, table)
+        reorg = _reorg_of(row.value, table)
+        if reorg is not None:
+            covered[reorg.index] = coverage_of(row.key.procedure, reorg, table)
     return covered
+
+
+def _reorg_of(record: ProcedureRecord, table: CatalogTable) -> IndexReorg | None:
+    kind = KINDS.get(record.kind)
+    if kind is None or kind.index is None or record.resource.id != str(table.info.table_id):
+        return None
+    return kind.index.reorg(kind.state.model_validate(record.state))
 
 
 def coverage_of(procedure: str, reorg: IndexReorg, table: CatalogTable) -> IndexCoverage:

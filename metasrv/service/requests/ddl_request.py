@@ -14,8 +14,7 @@ from metasrv.service.requests.request_context import RequestContext
 from metasrv_base.errors import Conflict, NotFound, Refused
 from metasrv_base.ids import is_identifier
 from procedures.engine.active_procedure import ActiveProcedure
-from procedures.kinds.namespaces.drop_catalog import DROP_CATALOG
-from procedures.kinds.namespaces.drop_schema import DROP_SCHEMA
+from procedures.kinds.registry import KINDS
 from procedures.machine import Kind, ProcedureState
 from procedures.ports import NodeView
 from procedures.scheduling.manager import Manager
@@ -137,7 +136,6 @@ def must_have_catalog(catalog: Catalog, name: str) -> None:
         raise NotFound("not-found", what="catalog", name=name, **close)
 
 
-_DROPS = (DROP_SCHEMA.name, DROP_CATALOG.name)
 Blockers = tuple[tuple[str, ActiveProcedure], ...]
 """Procedures, by id, oldest first."""
 
@@ -153,7 +151,9 @@ def refuse_if_being_dropped(blockers: Blockers) -> None:
     """Nobody queues behind the drop of a schema or catalog only to be told that it is gone."""
     for procedure, entry in blockers:
         record = entry.held.record
-        if record.kind in _DROPS and record.phase is ProcedurePhase.FORWARD:
+        kind = KINDS.get(record.kind)
+        is_drop = kind is not None and kind.removes_contents
+        if is_drop and record.phase is ProcedurePhase.FORWARD:
             raise Conflict("being-dropped", name=record.resource.name, procedure_id=procedure)
 
 

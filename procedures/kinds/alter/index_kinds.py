@@ -6,7 +6,9 @@ whoever is answered may read by it (G28). One that may not be public yet, for ro
 twice, can be left write-only; `validate_index` makes it public when they are mended.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from procedures.context import Context
 from procedures.elements.reorg import IndexReorg
@@ -23,7 +25,7 @@ from procedures.kinds.alter.alter_table import (
     judged,
     result_of,
 )
-from procedures.machine import Done, Goto, Outcome, Step
+from procedures.machine import Done, Goto, IndexOf, Outcome, Step
 from procedures.steps.marks import close_marks
 from procedures.steps.reorg_steps import IndexToFill, begin_reorg, continue_reorg, violation
 from procedures.steps.transitions import is_settled, read_table, settle
@@ -93,6 +95,15 @@ async def _filled(
     return Done(state, result_of(state, table.info))
 
 
+def _name(stored: Mapping[str, Any]) -> str:
+    (operation,) = stored["operations"]
+    return str(operation["name"])
+
+
+def _reorg(state: AlterTable) -> IndexReorg | None:
+    return state.reorg
+
+
 _FILLING = {
     "mark": Step(mark, to=frozenset({"fill"}), undo=unmark, waits=True),
     "fill": Step(fill, to=frozenset({"fill", "commit"}), ends=True, waits=True, paced=True),
@@ -109,6 +120,7 @@ CREATE_INDEX = replace(
     },
     success=201,
     deadline_ms=REORG_MS,
+    index=IndexOf(_name, _reorg),
 )
 VALIDATE_INDEX = replace(
     CREATE_INDEX,

@@ -112,4 +112,5 @@ DROP_CATALOG = Kind(
     locks=locks,
     resource=resource,
     success=204,
+    removes_contents=True,
 )

@@ -134,4 +134,5 @@ DROP_SCHEMA = Kind(
     locks=locks,
     resource=resource,
     success=204,
+    removes_contents=True,
 )

@@ -230,4 +230,5 @@ CHECK_TABLE = Kind(
     resource=resource,
     success=200,
     deadline_ms=CHECK_MS,
+    report=TableCheckBody,
 )

@@ -173,4 +173,5 @@ IMPORT_TABLE = Kind(
     resource=resource,
     success=200,
     deadline_ms=IMPORT_MS,
+    report=ImportBody,
 )

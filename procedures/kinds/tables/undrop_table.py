@@ -3,7 +3,8 @@
 Regions whose node is gone go through failover before the table is said to be there.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -164,6 +165,10 @@ def resource(state: UndropTable) -> Resource:
     return Resource.table(state.table_id, state.catalog, state.schema_name, state.new_name)
 
 
+def failovers(stored: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(stored.get("moves", {}).values())
+
+
 UNDROP_TABLE = Kind(
     name="undrop_table",
     state=UndropTable,
@@ -177,4 +182,5 @@ UNDROP_TABLE = Kind(
     locks=locks,
     resource=resource,
     success=200,
+    shown_children=failovers,
 )
