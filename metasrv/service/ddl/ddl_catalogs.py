@@ -21,6 +21,7 @@ from metasrv_base.wire.problem.problems import refuse
 from procedures.kinds.namespaces.create_catalog import CREATE_CATALOG, CreateCatalog
 from procedures.kinds.namespaces.drop_catalog import DROP_CATALOG, DropCatalog
 from procedures.locking.locks import catalog_key, exclusive
+from procedures.steps.existing import alike
 
 PLACEHOLDER_ID = 0
 
@@ -44,14 +45,6 @@ def _wants(name: str, catalog: Catalog) -> tuple[Lock, ...]:
 def plan_create_catalog(
     spec: CatalogSpec, facts: RequestFacts
 ) -> ProcedureToSubmit | AlreadySatisfied:
-    existing = facts.catalog.catalogs.get(spec.name)
-    if existing is not None:
-        if not spec.if_not_exists:
-            raise Conflict("already-exists", what="catalog", name=spec.name)
-        if existing.options != spec.options:
-            raise Conflict("schema-conflict", name=spec.name)
-        return AlreadySatisfied(CREATE_CATALOG, existing)
-
     def numbered(catalog_id: int) -> CreateCatalog:
         info = CatalogInfo(
             catalog_id=catalog_id,
@@ -61,9 +54,12 @@ def plan_create_catalog(
         )
         return CreateCatalog(info=info, if_not_exists=spec.if_not_exists)
 
-    return ProcedureToSubmit(
-        CREATE_CATALOG, numbered(PLACEHOLDER_ID), sequence="catalog_id", numbered=numbered
-    )
+    draft = numbered(PLACEHOLDER_ID)
+    existing = facts.catalog.catalogs.get(spec.name)
+    existing = alike(draft.info, existing, if_not_exists=spec.if_not_exists)
+    if existing is not None:
+        return AlreadySatisfied(CREATE_CATALOG, existing)
+    return ProcedureToSubmit(CREATE_CATALOG, draft, sequence="catalog_id", numbered=numbered)
 
 
 def plan_drop_catalog(name: str, cascade: bool, facts: RequestFacts) -> ProcedureToSubmit:

@@ -21,9 +21,10 @@ from metasrv_base.ids import TableId, region_id
 from metasrv_base.wire.api.table_rules import rule_of, validate_spec
 from metasrv_base.wire.api.tables import TableSpec
 from metasrv_base.wire.problem.problems import refuse
-from procedures.kinds.tables.create_table import CREATE_TABLE, CreateTable, is_like
+from procedures.kinds.tables.create_table import CREATE_TABLE, CreateTable
 from procedures.locking.locks import catalog_key, exclusive, name_key, schema_key, shared
 from procedures.ports import NodeView
+from procedures.steps.existing import alike
 from procedures.steps.placing import place, region_root
 
 FIRST_EPOCH = 1
@@ -62,10 +63,7 @@ def plan_create_table(
     info = table_info(wanted, PLACEHOLDER_ID, facts.now_ms)
     existing = facts.catalog.find(name.catalog, name.schema, name.table)
     if existing is not None:
-        if not spec.if_not_exists:
-            raise Conflict("already-exists", what="table", name=name.full)
-        if not is_like(existing.info, info):
-            raise Conflict("schema-conflict", name=name.full, table_id=existing.info.table_id)
+        alike(info, existing.info, if_not_exists=spec.if_not_exists)
         return AlreadySatisfied(CREATE_TABLE, existing)
     nodes = _place(facts.nodes, info.partition.regions)
     route = table_route(PLACEHOLDER_ID, nodes)

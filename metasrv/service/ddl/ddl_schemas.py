@@ -22,6 +22,7 @@ from metasrv_base.wire.problem.problems import refuse
 from procedures.kinds.namespaces.create_schema import CREATE_SCHEMA, CreateSchema
 from procedures.kinds.namespaces.drop_schema import DROP_SCHEMA, DropSchema
 from procedures.locking.locks import catalog_key, exclusive, schema_key, shared
+from procedures.steps.existing import alike
 
 PLACEHOLDER_ID = 0
 
@@ -47,13 +48,6 @@ def plan_create_schema(
     name: FullSchemaName, spec: SchemaSpec, facts: RequestFacts
 ) -> ProcedureToSubmit | AlreadySatisfied:
     must_have_catalog(facts.catalog, name.catalog)
-    existing = facts.catalog.schemas.get((name.catalog, name.schema))
-    if existing is not None:
-        if not spec.if_not_exists:
-            raise Conflict("already-exists", what="schema", name=name.full)
-        if existing.options != spec.options:
-            raise Conflict("schema-conflict", name=name.full)
-        return AlreadySatisfied(CREATE_SCHEMA, existing)
 
     def numbered(schema_id: int) -> CreateSchema:
         return CreateSchema(
@@ -67,9 +61,12 @@ def plan_create_schema(
             if_not_exists=spec.if_not_exists,
         )
 
-    return ProcedureToSubmit(
-        CREATE_SCHEMA, numbered(PLACEHOLDER_ID), sequence="schema_id", numbered=numbered
-    )
+    draft = numbered(PLACEHOLDER_ID)
+    existing = facts.catalog.schemas.get((name.catalog, name.schema))
+    existing = alike(draft.info, existing, if_not_exists=spec.if_not_exists)
+    if existing is not None:
+        return AlreadySatisfied(CREATE_SCHEMA, existing)
+    return ProcedureToSubmit(CREATE_SCHEMA, draft, sequence="schema_id", numbered=numbered)
 
 
 def plan_drop_schema(name: FullSchemaName, cascade: bool, facts: RequestFacts) -> ProcedureToSubmit:

@@ -42,6 +42,7 @@ from procedures.locking.locks import (
     shared,
     table_key,
 )
+from procedures.steps.existing import must_be_free
 
 
 def drop_table(asked: RequestContext, name: FullTableName) -> DdlRequest:
@@ -134,8 +135,8 @@ def plan_rename_table(
         raise Refused("invalid-schema-change", name=name.full, reason="that is its name already")
     facts.catalog.schema(target.catalog, target.schema)
     other = table_named(facts.catalog, target) if exchange else None
-    if other is None and facts.catalog.find(target.catalog, target.schema, target.table):
-        raise Conflict("already-exists", what="table", name=target.full)
+    if other is None:
+        _must_be_free(target, facts.catalog)
     state = RenameTable(
         catalog=name.catalog,
         schema_name=name.schema,
@@ -224,8 +225,7 @@ def plan_undrop_table(
     schema = facts.catalog.schema(name.catalog, name.schema)
     dropped = dropped_table(name, table_id, facts.catalog)
     asked.require_version(name.full, _tag(dropped))
-    if facts.catalog.find(target.catalog, target.schema, target.table) is not None:
-        raise Conflict("already-exists", what="table", name=target.full)
+    _must_be_free(target, facts.catalog)
     state = UndropTable(
         table_id=dropped.info.table_id,
         catalog=name.catalog,
@@ -235,6 +235,10 @@ def plan_undrop_table(
         schema_id=schema.schema_id,
     )
     return ProcedureToSubmit(UNDROP_TABLE, state, dropped.info.table_id)
+
+
+def _must_be_free(name: FullTableName, catalog: Catalog) -> None:
+    must_be_free("table", name.full, catalog.find(name.catalog, name.schema, name.table))
 
 
 def dropped_table(name: FullTableName, table_id: int | None, catalog: Catalog) -> CatalogTable:

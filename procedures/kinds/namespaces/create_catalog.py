@@ -4,10 +4,10 @@ from keys.commit.txn import Txn
 from keys.model.catalogs import CatalogInfo, CatalogNameKey
 from keys.model.log import CatalogCreated
 from keys.model.records import Lock, Resource
-from metasrv_base.errors import Conflict
 from procedures.context import Context
 from procedures.locking.locks import catalog_key, exclusive
 from procedures.machine import Done, Kind, Outcome, ProcedureState, Step
+from procedures.steps.existing import alike
 
 
 class CreateCatalog(ProcedureState):
@@ -20,12 +20,8 @@ async def create(state: CreateCatalog, at: Context) -> Outcome[CreateCatalog]:
     info = state.info
     key = CatalogNameKey(info.name)
     seen = await at.snapshot(key)
-    existing = seen.get(key)
+    existing = alike(info, seen.get(key), if_not_exists=state.if_not_exists)
     if existing is not None:
-        if not state.if_not_exists:
-            raise Conflict("already-exists", what="catalog", name=info.name)
-        if existing.options != info.options:
-            raise Conflict("schema-conflict", name=info.name)
         return Done(state, {"catalog_id": existing.catalog_id, "name": info.name})
     txn = Txn.on(seen).put(key, info).log(CatalogCreated(info=info))
     return Done(state, {"catalog_id": info.catalog_id, "name": info.name}, txn)

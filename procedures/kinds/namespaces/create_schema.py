@@ -4,10 +4,11 @@ from keys.commit.txn import Txn
 from keys.model.catalogs import CatalogNameKey, SchemaInfo, SchemaNameKey
 from keys.model.log import SchemaCreated
 from keys.model.records import Lock, Resource
-from metasrv_base.errors import Conflict, NotFound
+from metasrv_base.errors import NotFound
 from procedures.context import Context
 from procedures.locking.locks import catalog_key, exclusive, schema_key, shared
 from procedures.machine import Done, Kind, Outcome, ProcedureState, Step
+from procedures.steps.existing import alike
 
 
 class CreateSchema(ProcedureState):
@@ -23,12 +24,8 @@ async def create(state: CreateSchema, at: Context) -> Outcome[CreateSchema]:
     if seen.get(catalog) is None:
         raise NotFound(what="catalog", name=info.catalog)
     full = f"{info.catalog}.{info.name}"
-    existing = seen.get(key)
+    existing = alike(info, seen.get(key), if_not_exists=state.if_not_exists)
     if existing is not None:
-        if not state.if_not_exists:
-            raise Conflict("already-exists", what="schema", name=full)
-        if existing.options != info.options:
-            raise Conflict("schema-conflict", name=full)
         return Done(state, {"schema_id": existing.schema_id, "name": full})
     txn = Txn.on(seen).put(key, info).log(SchemaCreated(info=info))
     return Done(state, {"schema_id": info.schema_id, "name": full}, txn)

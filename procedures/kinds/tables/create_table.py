@@ -18,11 +18,11 @@ from keys.model.tables import (
     TableRouteKey,
 )
 from metasrv_base.elements.graphs import TABLE
-from metasrv_base.errors import Conflict, NotFound
-from metasrv_base.wire.api.table_rules import partition_of
+from metasrv_base.errors import NotFound
 from procedures.context import Context
 from procedures.locking.locks import whole_table
 from procedures.machine import Done, Kind, Outcome, ProcedureState, Step
+from procedures.steps.existing import alike
 from procedures.steps.region_orders import create_order, drop_order, order_all
 
 
@@ -55,26 +55,10 @@ async def create(state: CreateTable, at: Context) -> Outcome[CreateTable]:
 
 async def _stands(state: CreateTable, table_id: int, at: Context) -> Outcome[CreateTable]:
     """The name is taken, and was when this procedure got its lock: no region has been made."""
-    if not state.if_not_exists:
-        raise Conflict("already-exists", what="table", name=state.info.full_name)
     key = TableInfoKey(table_id)
-    found = (await at.snapshot(key)).must(key)
-    if not is_like(found, state.info):
-        raise Conflict("schema-conflict", name=found.full_name, table_id=table_id)
-    return Done(state, {"table_id": table_id, "name": found.full_name})
-
-
-def is_like(info: TableInfo, other: TableInfo) -> bool:
-    """Whether both are what one spec would make, whatever their ids and their past."""
-    return _definition(info) == _definition(other)
-
-
-def _definition(info: TableInfo) -> tuple[object, ...]:
-    """By names: a column that was renamed, or dropped and made again, has an id of its own."""
-    names = {column.id: column.name for column in info.columns}
-    columns = [(c.name, c.type, c.nullable, c.default) for c in info.public_columns]
-    key = [names[column] for column in info.primary_key]
-    return columns, key, partition_of(info.partition, names), info.options, info.replicas
+    existing = (await at.snapshot(key)).must(key)
+    alike(state.info, existing, if_not_exists=state.if_not_exists)
+    return Done(state, {"table_id": table_id, "name": existing.full_name})
 
 
 async def drop_regions(state: CreateTable, at: Context) -> None:

@@ -13,6 +13,7 @@ from metasrv_base.errors import Conflict, NotFound
 from procedures.context import Context
 from procedures.locking.locks import distinct, exclusive, in_schema, name_key, table_key
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.steps.existing import must_be_free
 from procedures.steps.requirements import require_same_table, require_version
 
 
@@ -45,18 +46,13 @@ async def rename(state: RenameTable, at: Context) -> Outcome[RenameTable]:
         .put(new, TableNameRecord(table_id=state.table_id))
     )
     if state.other_id is None:
-        _must_be_free(new, seen)
+        must_be_free("table", _full(new), seen.get(new))
         txn = txn.delete(old).log(TableRenamed(info=_named(info, new)))
     else:
         other = _named(_bearer(state.other_id, new, seen), old)
         txn = txn.put(other_key, other).put(old, TableNameRecord(table_id=state.other_id))
         txn = txn.log(TablesExchanged(first=_named(info, new), second=other))
     return Goto("finish", state, txn)
-
-
-def _must_be_free(name: TableNameKey, seen: Snapshot) -> None:
-    if seen.get(name) is not None:
-        raise Conflict("already-exists", what="table", name=_full(name))
 
 
 def _bearer(table_id: int, name: TableNameKey, seen: Snapshot) -> TableInfo:

@@ -30,6 +30,7 @@ from procedures.context import Context
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.locking.locks import whole_table
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.steps.existing import must_be_free
 from procedures.steps.open_and_publish import grant, open_and_announce
 from procedures.steps.paged_children import rest_before_again
 
@@ -63,9 +64,8 @@ async def publish(state: UndropTable, at: Context) -> Outcome[UndropTable]:
     if removed is None or removed_route is None:
         raise NotFound("table-not-found", table_id=state.table_id)
     _require_schema(state, seen.get(schema))
-    if seen.get(name) is not None:
-        full = f"{state.catalog}.{state.schema_name}.{state.new_name}"
-        raise Conflict("already-exists", what="table", name=full)
+    full = f"{state.catalog}.{state.schema_name}.{state.new_name}"
+    must_be_free("table", full, seen.get(name))
     info = _back(removed.info, state)
     route = _reopening(removed_route.route)
     txn = Txn.on(seen).delete(old_info).delete(old_route).delete(old_name)

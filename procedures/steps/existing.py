@@ -1,0 +1,57 @@
+"""Judges a name that is taken: at submit, in a dry run, and in the step, under the locks. Pure."""
+
+from typing import TypeVar
+
+from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.tables import TableInfo
+from metasrv_base.errors import Conflict
+from metasrv_base.wire.api.table_rules import partition_of
+
+NamedObject = TableInfo | SchemaInfo | CatalogInfo
+T = TypeVar("T", bound=NamedObject)
+
+
+def alike(wanted: T, existing: T | None, *, if_not_exists: bool) -> T | None:
+    """Returns *existing*, which bears the name, if it is what a create of *wanted* would make.
+    None: the name is free.
+
+    Raises Conflict: `already-exists` without *if_not_exists*; `schema-conflict` where *existing*
+    has another definition.
+    """
+    if existing is None:
+        return None
+    what, name = _named(existing)
+    if not if_not_exists:
+        must_be_free(what, name, existing)
+    if _definition(existing) != _definition(wanted):
+        more = {"table_id": existing.table_id} if isinstance(existing, TableInfo) else {}
+        raise Conflict("schema-conflict", name=name, **more)
+    return existing
+
+
+def must_be_free(what: str, name: str, existing: object | None) -> None:
+    """Raises Conflict("already-exists") where an object bears the name."""
+    if existing is not None:
+        raise Conflict("already-exists", what=what, name=name)
+
+
+def _named(existing: NamedObject) -> tuple[str, str]:
+    """What it is, and its full name."""
+    match existing:
+        case TableInfo():
+            return "table", existing.full_name
+        case SchemaInfo():
+            return "schema", f"{existing.catalog}.{existing.name}"
+        case CatalogInfo():
+            return "catalog", existing.name
+
+
+def _definition(info: NamedObject) -> object:
+    """Equal for two that one request would make, whatever their ids and their past. Columns go by
+    their names: one that was renamed, or dropped and made again, has an id of its own."""
+    if not isinstance(info, TableInfo):
+        return info.options
+    names = {column.id: column.name for column in info.columns}
+    columns = [(c.name, c.type, c.nullable, c.default) for c in info.public_columns]
+    key = [names[column] for column in info.primary_key]
+    return columns, key, partition_of(info.partition, names), info.options, info.replicas
