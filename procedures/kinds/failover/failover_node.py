@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import model_validator
 
+from keys.model.catalogs import CatalogNameKey, SchemaNameKey
 from keys.model.records import Lock, Resource
 from keys.model.records import ProcedureOutcome as Ended
 from keys.model.tables import DatanodeTableKey, TableInfoKey, TableRouteKey
@@ -84,21 +85,25 @@ async def _result(state: FailoverNode, at: Context) -> dict[str, Any]:
 
 async def submit(state: FailoverNode, at: Context) -> Outcome[FailoverNode]:
     """The children of one page of tables."""
+    hidden: dict[tuple[str, str], bool] = {}
     return await submit_page(
         state,
         at,
         ChildPlan(
             inside=DatanodeTableKey.under(state.node),
-            begin=partial(_begin, state, at),
+            begin=partial(_begin, state, at, hidden),
             is_spared=partial(_is_spared, state, at),
             width=state.max_parallel,
         ),
     )
 
 
-async def _begin(state: FailoverNode, at: Context, item: KeyValue) -> None:
+async def _begin(
+    state: FailoverNode, at: Context, hidden: dict[tuple[str, str], bool], item: KeyValue
+) -> None:
+    """*hidden*: schemas looked up so far, and whether they are being dropped."""
     table = DatanodeTableKey.parse(item.key).table_id
-    move = None if await _is_spared(state, at, item) else await _move_of(state, table, at)
+    move = None if await _is_spared(state, at, item) else await _move_of(state, table, at, hidden)
     if move is not None:
         child = child_id(at.procedure, state.rounds, table)
         await at.children.submit(child, FAILOVER_TABLE.name, move.model_dump(mode="json"))
@@ -116,15 +121,18 @@ async def _is_spared(state: FailoverNode, at: Context, item: KeyValue) -> bool:
     return False
 
 
-async def _move_of(state: FailoverNode, table: int, at: Context) -> FailoverTable | None:
-    """None: the table has been dropped, or has left the node, meanwhile."""
+async def _move_of(
+    state: FailoverNode, table: int, at: Context, hidden: dict[tuple[str, str], bool]
+) -> FailoverTable | None:
+    """None: the table has been dropped, or has left the node, meanwhile; or it is being dropped
+    with its schema: its rows would be moved for nobody, and its drop would wait for that."""
     info_key, key = TableInfoKey(table), TableRouteKey(table)
     seen = await at.snapshot(info_key, key)
     info, route = seen.get(info_key), seen.get(key)
     if info is None or route is None:
         return None
     led = tuple(r.region_id for r in route.region_routes if r.leader == state.node)
-    if not led:
+    if not led or await _is_hidden((info.catalog, info.schema_name), at, hidden):
         return None
     return FailoverTable(
         table_id=table,
@@ -135,6 +143,18 @@ async def _move_of(state: FailoverNode, table: int, at: Context) -> FailoverTabl
         force=state.force,
         targets=state.targets,
     )
+
+
+async def _is_hidden(
+    schema: tuple[str, str], at: Context, known: dict[tuple[str, str], bool]
+) -> bool:
+    """Whether *schema* is being dropped with all its tables, which nothing undoes."""
+    if schema not in known:
+        catalog_key, schema_key = CatalogNameKey(schema[0]), SchemaNameKey(*schema)
+        seen = await at.snapshot(catalog_key, schema_key)
+        above = (seen.get(catalog_key), seen.get(schema_key))
+        known[schema] = any(one is not None and one.dropping is not None for one in above)
+    return known[schema]
 
 
 async def gather(state: FailoverNode, at: Context) -> Outcome[FailoverNode]:

@@ -2,13 +2,23 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
 
+from keys.model.catalogs import SchemaInfo, SchemaNameKey
 from keys.model.families import family_of
-from keys.model.records import ProcedureHistory, ProcedureKey, ProcedureOutcome
+from keys.model.records import (
+    ProcedureHistory,
+    ProcedureHistoryKey,
+    ProcedureKey,
+    ProcedureOutcome,
+    ProcedureRecord,
+)
 from keys.model.tables import DatanodeTableKey
 from keys.store.kv import Compare, Delete, Request, TxnAnswer
 from keys.store.memory import MemoryKv
+from keys.value import decode
 from procedures.kinds.failover.failover_node import FailoverNode
+from procedures.kinds.namespaces.drop_schema import DropSchema
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.scenarios import with_schema
 from tests.procedures.harness.tables import put_table, table_info
@@ -88,3 +98,40 @@ def test_given_a_node_of_many_tables_when_it_dies_then_it_ends_and_no_record_gro
         assert len(ended.last.trail) <= 3
 
     run(main, 1)
+
+
+def test_given_a_schema_that_is_being_dropped_when_its_node_dies_then_no_table_is_moved() -> None:
+    """A move would bring rows to another node only for the drop that waits for it."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = Cluster(loop)
+        await with_wide_node(cluster, await cluster.bootstrap())
+        await cluster.started()
+        drop = DropSchema(catalog="main", name="public", schema_id=1024, cascade=True)
+        dropped = await start(cluster, "drop_schema", drop)
+        while not is_hidden(cluster):
+            await cluster.clock.sleep_ms(1)
+        moved = await start(cluster, "failover_node", FailoverNode(node="dn-1", reason="test"))
+
+        assert await cluster.quiet()
+
+        ends = [await cluster.leader.manager.find(one) for one in (dropped, moved)]
+        assert [one.outcome for one in ends if isinstance(one, ProcedureHistory)] == [
+            ProcedureOutcome.SUCCEEDED,
+            ProcedureOutcome.SUCCEEDED,
+        ]
+        kinds = Counter(record.kind for record in histories(cluster))
+        assert kinds == {"drop_schema": 1, "drop_table": TABLES, "failover_node": 1}
+
+    run(main, 1)
+
+
+def is_hidden(cluster: Cluster) -> bool:
+    raw = cluster.stored()[bytes(SchemaNameKey("main", "public"))]
+    return decode(SchemaInfo, raw, key="schema").dropping is not None
+
+
+def histories(cluster: Cluster) -> Iterator[ProcedureRecord]:
+    for key, raw in cluster.stored().items():
+        if family_of(key) is ProcedureHistoryKey:
+            yield decode(ProcedureHistory, raw, key=key.decode()).last
