@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -105,7 +106,9 @@ async def one_round(scene: Scene, rounds: Rounds, *, is_cold: bool) -> None:
     assert region.leader is not None
     root = scene.up.datanode_roots[region.leader] / "regions"
     files = root / f"{region.region_id}-{region.epoch}"
-    rounds.add(await asyncio.to_thread(baselines, files, scene.folder, is_cold), rounds.moves)
+    linked = linked_files(files, scene.folder / "linked")
+    rounds.add(await asyncio.to_thread(baselines, linked, scene.folder, is_cold), rounds.moves)
+    shutil.rmtree(linked)
     killed_wall, killed = scene.clock.wall_ms(), scene.clock.mono_ms()
     await scene.up.kill(region.leader)
     if is_cold:
@@ -143,6 +146,16 @@ def parts(ended: ProcedureBody, killed_wall: int, writable: int) -> dict[str, fl
 
 
 # What the machine can do -------------------------------------------------------------------------
+
+
+def linked_files(files: Path, folder: Path) -> Path:
+    """The same files under other names: the node goes on, and deletes what it has merged."""
+    for path in [path for path in everything(files) if path.is_file()]:
+        target = folder / path.relative_to(files)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            target.hardlink_to(path)
+    return folder
 
 
 def baselines(files: Path, folder: Path, is_cold: bool) -> dict[str, float]:
