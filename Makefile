@@ -3,10 +3,11 @@
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: setup demo test test-fast check bench chaos search sim kills generate lock clean
+.PHONY: setup demo test test-fast test-long check bench chaos search sim kills generate lock clean
 
 demo: ; @exec $(PYTHON) scripts/bootstrap.py demo $(ARGS)
 test: ; @exec $(PYTHON) scripts/bootstrap.py test $(ARGS)
+test-long: ; @exec $(PYTHON) scripts/bootstrap.py test-long
 test-fast: ; @exec $(PYTHON) scripts/bootstrap.py test-fast
 check: ; @exec $(PYTHON) scripts/bootstrap.py check
 setup: ; @exec $(PYTHON) scripts/bootstrap.py setup

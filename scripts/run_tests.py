@@ -12,8 +12,9 @@ from metasrv.host.toolchain import read_toolchain
 from metasrv_base.clock import SystemClock
 from scripts import children, lanes
 from scripts.parts import (
-    IN_MEMORY,
+    GIVING_WAY,
     LANES,
+    LONG_LANES,
     MARKS,
     NOT_BUILT,
     PARTS,
@@ -29,8 +30,8 @@ REPORTS = ROOT / ".run" / "reports"
 LOGS = ROOT / ".run" / "logs"
 NEW_SEED = "NEW_SEED"
 SEEDS = 1 << 31
-GIVING_WAY = ("nice", "-n", "10")
-GIVING_WAY_TEST_S = 1_100  # what takes minutes alone may take many beside others
+NICE = ("nice", "-n", "10")
+NICE_TEST_S = 1_100  # what takes minutes alone may take many beside others
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,9 @@ def main(args: Sequence[str]) -> int:
     if strange:
         print(f"no such part: {', '.join(strange)}; there are {', '.join(names)}")
         return 2
-    wanted = [[part for part in lane if not args or part.name in args] for lane in LANES]
-    chosen = [lane for lane in wanted if lane]
+    lanes_of_all = [[*short, *long] for short, long in zip(LANES, LONG_LANES, strict=True)]
+    wanted = [[part for part in lane if part.name in args] for lane in lanes_of_all]
+    chosen = [lane for lane in wanted if lane] if args else LANES
     run = Run(is_alone=len(chosen) == 1)
     lanes.run_lanes(run.lane(parts) for parts in chosen)
     ended = [run.ended[name] for name in names if name in run.ended]
@@ -107,7 +109,8 @@ class Run:
         argv = [sys.executable, "-m", "pytest", "-m", selection(part.name)]
         argv += [f"--junitxml={report}", "-o", "junit_family=xunit2"]
         argv += ["-o", f"cache_dir=.run/pytest-{part.name}"]  # another lane writes there meanwhile
-        argv += [f"--timeout={GIVING_WAY_TEST_S}"] if self._gives_way(part) else []
+        argv += [f"--timeout={NICE_TEST_S}"] if self._gives_way(part) else []
+        argv += split(part)
         code = yield from self._child(part, [*argv, *map(str, files)])
         if code == children.OUT_OF_TIME:
             return Count(0, 1), f"not finished after {part.limit_s} s"
@@ -121,12 +124,12 @@ class Run:
             return Count(0, 0), "not built yet"
         program = str(Path(sys.executable).with_name(command[0]))
         words = [word.format(seed=self._seed) for word in command[1:]]
-        code = yield from self._child(part, [program, *words])
+        code = yield from self._child(part, [program, *words, *split(part)])
         return (Count(0, 1), f"ended with {code}") if code else (Count(1, 0), "")
 
     def _child(self, part: Part, argv: Sequence[str]) -> Generator[None, None, int]:
         return lanes.run(
-            [*GIVING_WAY, *argv] if self._gives_way(part) else argv,
+            [*NICE, *argv] if self._gives_way(part) else argv,
             cwd=ROOT,
             log=None if self._is_alone else _log_of(part),
             env=self._environment,
@@ -135,7 +138,12 @@ class Run:
 
     def _gives_way(self, part: Part) -> bool:
         """What computes, to what lives in real time."""
-        return not self._is_alone and part.name in {one.name for one in IN_MEMORY}
+        return not self._is_alone and part.name in GIVING_WAY
+
+
+def split(part: Part) -> list[str]:
+    """The options of pytest that share its tests out among processes, one for each core."""
+    return [f"--numprocesses={os.cpu_count()}", "--dist=worksteal"] if part.is_split else []
 
 
 def _log_of(part: Part) -> Path:

@@ -29,11 +29,13 @@ SEARCH = (
     "tests/keys/store/differential/test_differential.py",
 )
 KILLS = ("--timeout=0", "tests/killed/test_killed_servers.py")
+LONG_FORMS = ("sim", "drawn", "long")
 TARGETS = {
     "setup": Target(environment.RUN_LOCK, ()),
     "demo": Target(environment.RUN_LOCK, ("metasrv", "demo")),
     "test": Target(environment.DEV_LOCK, ("python", "-m", "scripts.run_tests")),
     "test-fast": Target(environment.DEV_LOCK, ("python", "-m", "scripts.run_tests", "fast")),
+    "test-long": Target(environment.DEV_LOCK, ("python", "-m", "scripts.run_tests", *LONG_FORMS)),
     "check": Target(environment.DEV_LOCK, ("python", "-m", "scripts.check")),
     "chaos": Target(environment.DEV_LOCK, ("python", "-m", "scripts.chaos")),
     "search": Target(environment.DEV_LOCK, ("pytest", *SEARCH)),

@@ -7,9 +7,20 @@ import pytest
 
 from metasrv.cli.main import COMMANDS
 from scripts.lanes import run_lanes
-from scripts.parts import MARKS, NOT_BUILT, PARTS, Part, files_of, selection
+from scripts.parts import (
+    GIVING_WAY,
+    LANES,
+    MARKS,
+    NOT_BUILT,
+    PARTS,
+    Part,
+    files_of,
+    property_tests,
+    selection,
+)
 from scripts.report import Took, table
 from scripts.run_tests import Count, Run, read_report
+from scripts.setup import LONG_FORMS
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,7 +43,8 @@ def holds(expression: str, names: dict[str, bool]) -> bool:
         ({"etcd"}, "etcd"),
         ({"etcd", "process"}, "process"),
         ({"etcd", "process", "spark"}, "spark"),
-        (set(MARKS), "demo"),
+        (set(MARKS) - {"long"}, "demo"),
+        ({"process", "long"}, "long"),
     ],
 )
 def test_given_marks_when_selected_then_exactly_one_part_runs_the_test(
@@ -47,6 +59,27 @@ def test_given_the_marks_then_each_is_declared_and_has_a_part() -> None:
 
     assert set(MARKS) == declared - {"case(name)"}
     assert set(MARKS) < {part.name for part in PARTS}
+
+
+def test_given_the_parts_then_make_test_and_make_test_long_run_each_once() -> None:
+    short = [part.name for lane in LANES for part in lane]
+
+    assert sorted([*short, *LONG_FORMS]) == sorted(part.name for part in PARTS)
+
+
+@pytest.mark.parametrize(
+    ("marks", "is_drawn"), [({"slow"}, True), (set(), True), ({"crash"}, False)]
+)
+def test_given_a_property_test_when_seeds_are_drawn_then_a_slow_one_runs_too(
+    marks: set[str], is_drawn: bool
+) -> None:
+    names = {mark: mark in marks for mark in MARKS}
+
+    assert holds(property_tests(), {**names, "hypothesis": True}) is is_drawn
+
+
+def test_given_a_part_that_is_split_then_one_in_real_time_is_not() -> None:
+    assert {part.name for part in PARTS if part.is_split} < GIVING_WAY
 
 
 def test_given_files_when_a_part_looks_then_it_takes_those_that_write_its_mark(

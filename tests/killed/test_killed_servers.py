@@ -38,7 +38,7 @@ RARE = {
     "no space",
 }
 
-pytestmark = [pytest.mark.etcd, pytest.mark.timeout(LIMIT_S)]
+pytestmark = [pytest.mark.long, pytest.mark.etcd, pytest.mark.timeout(LIMIT_S)]
 
 Drawn = tuple[str, Cell]
 """A scenario's name, and one of its cells."""

@@ -58,6 +58,7 @@ def test_given_a_paused_procedure_when_cancelled_then_its_undo_waits_too() -> No
 PAUSE_MS = 3_600_000  # longer than any deadline of the office
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("led_by_another", [False, True])
 def test_given_a_pause_longer_than_the_deadlines_when_over_then_nothing_has_expired(
     led_by_another: bool,

@@ -22,6 +22,7 @@ INDEXES: Mapping[str, Mapping[str, object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", INDEXES)
 @pytest.mark.case("online 30")
 def test_given_a_hot_row_in_each_region_when_an_index_is_filled_then_each_is_read_once(
@@ -60,6 +61,7 @@ def test_given_a_hot_row_in_each_region_when_a_type_changes_then_each_is_read_on
     hot(scenario)
 
 
+@pytest.mark.slow
 @pytest.mark.case("online 30")
 def test_given_a_region_that_takes_nothing_while_it_is_written_then_the_others_go_on_and_it_ends(
     monkeypatch: pytest.MonkeyPatch,

@@ -22,6 +22,7 @@ print(os.nice(0), group.read_text().split()[-1] if group.exists() else 0)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own_session", [True, False])
 def test_given_a_driver_when_it_begins_then_its_process_and_its_own_session_stand_back(
     own_session: bool,

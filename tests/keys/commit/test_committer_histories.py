@@ -70,6 +70,7 @@ def in_memory(case: Case, *, blind: bool = False) -> Judged:
     return asyncio.run(lived(MemoryKv(FakeClock()), case, blind=blind))
 
 
+@pytest.mark.slow
 def test_given_any_weather_when_many_commit_then_everybody_is_told_the_truth() -> None:
     seen: Counter[str] = Counter()
 

@@ -46,7 +46,7 @@ async def write_keys(one: Server, count: int, at_ms: int) -> None:
         await one.kv.txn(Request(writes=tuple(puts)), deadline_ms=DEADLINE_MS)
 
 
-@pytest.mark.parametrize("count", [2_000, 20_000])
+@pytest.mark.parametrize("count", [2_000, pytest.param(20_000, marks=pytest.mark.slow)])
 async def test_given_many_keys_that_lead_to_nothing_then_each_look_holds_a_page_and_all_go(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

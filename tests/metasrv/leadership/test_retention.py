@@ -108,6 +108,7 @@ async def test_given_many_that_are_due_when_tidied_then_many_go_in_each_transact
         assert max(kv_of(one).pages) <= COUNTED_ROWS_MAX
 
 
+@pytest.mark.slow
 async def test_given_wide_histories_when_tidied_then_pages_have_fewer_of_them() -> None:
     async with leader(nodes=0, make_kv=CountingKv) as one:
         await put_histories(one, 60, hours=24 * 8, statement_bytes=200_000)
@@ -120,6 +121,7 @@ async def test_given_wide_histories_when_tidied_then_pages_have_fewer_of_them() 
         assert histories(one) == {}
 
 
+@pytest.mark.slow
 async def test_given_more_bytes_than_allowed_then_the_oldest_go_after_a_day() -> None:
     async with leader(nodes=0, make_kv=CountingKv) as one:
         old = await put_histories(one, 300, hours=30, statement_bytes=10_000)

@@ -285,6 +285,7 @@ async def test_given_no_frontend_then_nothing_is_sent_to_nodes_until_one_is_regi
     assert frontends.told == ["fe-1.test"]
 
 
+@pytest.mark.slow
 async def test_given_nobody_who_knows_the_frontends_then_nothing_is_done_and_it_is_said() -> None:
     async with scene() as (frontends, table):
         frontends.holders = None

@@ -54,6 +54,7 @@ def test_given_a_full_collection_then_garbage_of_before_is_freed_by_it() -> None
     assert Node.freed == 100
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("collecting")
 def test_given_many_objects_that_stay_then_no_pass_looks_through_more_than_the_thresholds_say() -> (
     None

@@ -139,6 +139,7 @@ TABLES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.graph.name)
 def test_given_any_database_when_a_statement_runs_then_a_frontend_does_what_the_checker_explores(
     table: Table,

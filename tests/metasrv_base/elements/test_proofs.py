@@ -93,6 +93,7 @@ def test_given_a_graph_that_is_not_consistent_when_proved_then_it_fails_with_the
         prove(changed)
 
 
+@pytest.mark.slow
 def test_given_a_graph_whose_reorg_is_left_out_when_proved_then_it_fails_with_the_trace() -> None:
     changed = CHANGES["no reorg"](INDEX)
 

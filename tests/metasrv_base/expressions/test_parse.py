@@ -176,6 +176,7 @@ rows = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(conditions, st.lists(rows, min_size=1, max_size=5))
 def test_given_any_condition_and_rows_then_a_walk_of_the_tree_says_the_same(

@@ -1,6 +1,7 @@
 """Parts of a load: each row in the region of its key, and bodies that a region takes."""
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ def keys_of(table: Layout, rows: pa.RecordBatch) -> pa.Array:
     return encode_batch(table.key_types, [rows.column("c1")])
 
 
+@pytest.mark.slow
 @given(st.sets(st.integers(-(2**63), 2**63 - 1), min_size=1), st.integers(1, 7))
 def test_given_rows_when_split_then_each_is_once_in_the_region_of_its_key(
     ids: set[int], regions: int

@@ -274,6 +274,7 @@ def test_given_1000_claims_when_they_end_one_by_one_then_each_change_looks_at_fe
 WAITERS = 10_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cancelled", [0, 3])
 def test_given_10000_waiters_on_one_key_when_holders_end_then_only_the_next_is_looked_at(
     cancelled: int,

@@ -22,6 +22,7 @@ MANY = 1_000
 PLACES = Limits(running_max={AdmissionLane.DDL: 64, AdmissionLane.REPAIR: 8}, queue_max=MANY)
 
 
+@pytest.mark.slow
 def test_given_1000_queued_when_the_leader_dies_then_few_reads_find_all_and_all_end() -> None:
     async def scenario(at: Office) -> None:
         names = [f"p{number}" for number in range(MANY)]

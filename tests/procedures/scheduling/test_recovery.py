@@ -182,6 +182,7 @@ def test_given_a_record_that_was_deleted_by_hand_when_counted_twice_then_it_is_t
     office(scenario)
 
 
+@pytest.mark.slow
 def test_given_procedures_that_come_and_go_when_counted_then_nothing_differs() -> None:
     async def scenario(at: Office) -> None:
         for number in range(3 * AUDIT_MS // 500):

@@ -114,7 +114,7 @@ REQUESTS = [
     ("GET", "/main/public/t/rows?key=x"),
     ("GET", "/main/public/t/rows"),
     ("GET", "/main/public/t/rows?index=none&eq=1"),
-    ("GET", "/main/public/none/rows?key=3"),
+    pytest.param("GET", "/main/public/none/rows?key=3", marks=pytest.mark.slow),  # it waits 2 s
     ("GET", "/none/rows?key=3"),
     ("GET", "/main/public/t/scan?apart=true&limit=4"),
     ("GET", "/main/public/t/scan?limit=0"),

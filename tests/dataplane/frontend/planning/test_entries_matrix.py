@@ -100,6 +100,7 @@ def changes_of(info: TableInfo, operations: tuple[Operation, ...]) -> Mapping[st
     return {what: act for what, act in CHANGES.items() if wanted.get(what, True)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.case("online 23-29", "online 44-46", "online 52", "online 55")

@@ -118,6 +118,7 @@ def test_given_a_mark_when_opened_then_later_rows_are_above_it() -> None:
     assert write(region, "s", {b"a": (2, None)}).version > first + 1_000_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_given_random_work_and_marks_when_merged_then_every_mark_reads_as_it_was(seed: int) -> None:
     rng = random.Random(seed)

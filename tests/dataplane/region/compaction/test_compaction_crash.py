@@ -68,6 +68,7 @@ def power_losses(device: str) -> int:
         assert len(again.place.disk.list(f"{A}/data")) == len(again.manifest.files)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "device",
     [pytest.param(device, marks=pytest.mark.crash) for device in DEVICES if device != FAST]
@@ -129,6 +130,7 @@ def run_rivals(case: str, stop: int) -> int:
     return len(one.operations)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_given_another_leader_anywhere_in_a_merge_when_it_opens_then_no_file_it_needs_is_gone(
     case: str,

@@ -260,6 +260,7 @@ class Writers:
             self.rows[key] = value.encode()
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(before=WRITES, during=WRITES, behind=WRITES)
 @pytest.mark.case("online 27-29")

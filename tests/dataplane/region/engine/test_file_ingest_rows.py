@@ -326,6 +326,7 @@ class Model:
         assert by_key(self.region, b"a", b"b", b"c", b"d") == self.rows
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(*[st.lists(ACTIONS, max_size=6)] * 3)
 def test_given_any_writes_around_it_when_rows_are_taken_then_the_region_is_as_the_model(

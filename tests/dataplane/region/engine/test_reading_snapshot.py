@@ -202,6 +202,7 @@ def lived(region: Region, deeds: list[dict[bytes, Row | None] | str], name: str)
     return region
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(before=DEEDS, behind=DEEDS, low=KEYS)
 def test_given_any_history_when_read_at_a_mark_then_the_rows_are_those_of_that_moment(

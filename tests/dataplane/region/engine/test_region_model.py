@@ -1,5 +1,6 @@
 """A region against a dict, through any sequence of writes, flushes, openings and failovers."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ ACTIONS: st.SearchStrategy[Action] = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(ACTIONS, max_size=25))
 def test_given_any_history_when_read_then_the_region_holds_what_a_dict_would(

@@ -146,6 +146,7 @@ class World:
         assert isinstance(answer, Conflict)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.lists(ACTIONS, max_size=25))
 def test_given_any_history_with_indexes_when_read_then_each_family_holds_what_a_dict_would(

@@ -130,6 +130,7 @@ def check(old: Leader, new: Leader, third: Contents) -> None:
             assert key == SHARED or higher.last_read.get(key) == row, "the successor must read it"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [case if case in FAST else crash(case) for case in CASES])
 def test_given_two_leaders_when_the_old_one_stops_anywhere_then_nothing_acknowledged_is_lost(
     case: str,
@@ -140,6 +141,7 @@ def test_given_two_leaders_when_the_old_one_stops_anywhere_then_nothing_acknowle
         run_case(case, (stop, NEVER))
 
 
+@pytest.mark.slow
 def test_given_a_leader_that_makes_its_root_while_a_newer_opens_then_it_is_no_lost_one() -> None:
     """It begins between the newer one's first look and its fences."""
     for new_stop in range(1, 21):

@@ -54,6 +54,7 @@ PROGRAMS: dict[str, tuple[Callable[[Life], None], ...]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "device",
     [pytest.param(device, marks=pytest.mark.crash) for device in DEVICES if device != FAST]

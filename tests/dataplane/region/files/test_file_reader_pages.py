@@ -93,6 +93,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookup, "_ROWS_AT_ONCE_MIN", 2)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tiny")
 @settings(max_examples=80)
 @given(st.lists(CHANGES, max_size=8), st.lists(CHANGES, max_size=12), st.integers(1, 9))

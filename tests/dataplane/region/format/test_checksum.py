@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,6 +76,7 @@ def test_given_a_checksum_of_before_when_compared_then_it_is_made_as_it_was() ->
     assert text_as(stored_text(new), digest_as(stored_text(new), rows)) == stored_text(new)
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.binary(max_size=3), st.tuples(st.integers(0, 9), st.text(max_size=9))),
     st.randoms(use_true_random=False),

@@ -92,6 +92,7 @@ class Changing:
                 self.model[key] = number
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(ACTIONS, min_size=5, max_size=25))
 def test_given_any_history_when_a_type_changes_twice_then_rows_say_what_they_said(
@@ -139,6 +140,7 @@ def test_given_files_of_every_stage_when_merged_then_one_has_the_last_column_alo
     assert {"c4"} in named
 
 
+@pytest.mark.slow
 def test_given_power_loss_at_any_operation_of_a_change_then_every_row_says_what_it_said() -> None:
     def change(life: Life) -> None:
         region = Region.open(place(life.disk), order(1))

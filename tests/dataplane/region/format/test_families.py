@@ -183,6 +183,7 @@ def test_given_files_of_families_when_merged_then_each_family_is_merged_for_itse
     assert len(by_index(region)) == 4
 
 
+@pytest.mark.slow
 def test_given_little_memory_when_entries_come_then_all_families_are_bounded_together() -> None:
     region = new_region(limits=RegionLimits(memtable_bytes=4_000))
     for number in range(100):

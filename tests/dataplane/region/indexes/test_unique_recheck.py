@@ -131,6 +131,7 @@ DEEDS = st.lists(
 Deeds = list[tuple[bytes | str, str | None]]
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(before=DEEDS, during=DEEDS, prepared=DEEDS, behind=DEEDS)
 def test_given_writers_at_any_time_when_a_unique_index_is_ingested_then_it_is_that_of_the_rows(

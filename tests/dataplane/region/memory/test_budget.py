@@ -135,6 +135,7 @@ print(json.dumps({"taken": resident() - before, "counted": memory.bytes}))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("columns", "group", "rows"), [(2, 64, 24_000), (50, 64, 8_000), (10, 1, 4_000)]
 )

@@ -39,6 +39,7 @@ def others(region: Region, count: int, at_once: int = 1_000) -> None:
         region.apply(group)
 
 
+@pytest.mark.slow
 def test_given_a_lost_answer_when_many_others_follow_then_its_copy_has_no_effect() -> None:
     region = Region.create(place(), SPEC, 1)
     write(region, "insert", {b"k": (1, "old")})
@@ -192,6 +193,7 @@ def len_and_text(name: str) -> tuple[int, str]:
     return len(name), name
 
 
+@pytest.mark.slow
 def test_given_many_statements_when_flushed_then_a_flush_writes_the_new_ones_alone() -> None:
     disk = MemoryDisk(MemoryStore())
     region = Region.create(place(disk), SPEC, 1)
@@ -292,6 +294,7 @@ def test_given_a_clock_that_leaps_ahead_when_it_is_set_right_then_statements_are
     assert refused.value.facts["is_forgotten"] is True
 
 
+@pytest.mark.slow
 def test_given_many_ids_when_remembered_then_none_takes_more_than_its_bytes() -> None:
     memory, count = StatementMemory(WINDOW), 200_000
     tracemalloc.start()

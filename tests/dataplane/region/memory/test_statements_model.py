@@ -15,6 +15,7 @@ def seeds() -> list[int]:
     return [*range(SEEDS), *([] if drawn is None else [drawn])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_wild", [False, True], ids=["within the allowance", "wild"])
 def test_given_any_clocks_when_copies_come_then_none_is_applied_twice_or_refused_early(
     is_wild: bool,

@@ -75,8 +75,11 @@ def test_given_an_import_that_fails_when_it_made_the_table_then_the_table_goes_a
 def test_given_a_table_that_is_there_when_an_import_fails_then_it_stays(
     run: Run, rest: Rest, folder: Path
 ) -> None:
+    pq.write_table(
+        pq.read_table(folder / "x.parquet").append_column("no", [[1]]), folder / "y.parquet"
+    )
     rest.answers[("GET", f"{TABLES}/t")] = (200, MADE)
-    words = ["import", "t", str(folder / "x.parquet"), "--create", "--key", "id"]
+    words = ["import", "t", str(folder / "y.parquet"), "--create", "--key", "id"]
 
     shown = run(*words, "--metasrv", rest.url)
 

@@ -21,6 +21,7 @@ PROGRAMS: dict[str, type[BaseModel]] = {
 }
 
 
+@pytest.mark.slow
 def test_given_the_models_then_each_setting_is_told_with_its_meaning(run: Run) -> None:
     told = json.loads(run("config", "--format", "json").stdout)
 
@@ -38,6 +39,7 @@ def test_given_the_models_then_each_setting_is_told_with_its_meaning(run: Run) -
     )
 
 
+@pytest.mark.slow
 def test_given_a_file_and_the_environment_then_values_have_their_source(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,6 +69,7 @@ def test_given_a_person_then_a_table_of_flags_and_variables(run: Run) -> None:
         assert word in text
 
 
+@pytest.mark.slow
 def test_given_the_flags_that_are_told_then_the_programs_take_them(run: Run) -> None:
     told = json.loads(run("config", "--format", "json").stdout)
 

@@ -59,6 +59,7 @@ async def test_given_many_tables_when_one_changes_then_the_store_is_asked_no_mor
         assert now.size_bytes <= before.size_bytes * 1.02, name  # versions and ids have more digits
 
 
+@pytest.mark.slow
 @pytest.mark.case("online 79")
 async def test_given_many_tables_of_the_same_columns_when_held_then_each_takes_little() -> None:
     raw = await _log()

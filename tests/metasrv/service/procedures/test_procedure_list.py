@@ -69,6 +69,7 @@ async def test_given_many_that_are_over_when_listed_in_pages_then_each_is_once_n
     assert over == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", SPREADS)
 async def test_given_ten_times_as_many_when_the_first_page_is_read_then_it_takes_no_more_reads(
     spread: str, monkeypatch: pytest.MonkeyPatch

@@ -60,6 +60,7 @@ async def test_given_calls_that_fail_then_nothing_is_left_of_them() -> None:
     assert left_to_gc() == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("uncollected")
 async def test_given_a_step_that_fails_again_and_again_then_nothing_is_left_of_its_attempts(
     monkeypatch: pytest.MonkeyPatch,

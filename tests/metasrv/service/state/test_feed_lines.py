@@ -88,6 +88,7 @@ async def test_given_a_reader_that_was_away_when_it_comes_back_then_it_is_told_w
     assert same(again.mirror, whole(one.follower))
 
 
+@pytest.mark.slow
 @pytest.mark.case("online 15")
 async def test_given_a_reader_that_falls_far_behind_then_a_snapshot_and_no_queue() -> None:
     one = state()
@@ -104,6 +105,7 @@ async def test_given_a_reader_that_falls_far_behind_then_a_snapshot_and_no_queue
     assert same(reader.mirror, whole(one.follower))
 
 
+@pytest.mark.slow
 @pytest.mark.case("online 79")
 async def test_given_many_versions_while_a_snapshot_is_read_then_they_follow_it() -> None:
     one = state()

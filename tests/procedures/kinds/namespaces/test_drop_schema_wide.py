@@ -49,6 +49,7 @@ class Measuring(MemoryKv):
         return answer
 
 
+@pytest.mark.slow
 @pytest.mark.case("online 66")
 def test_given_a_schema_of_many_tables_when_dropped_then_in_bounded_transactions_to_its_end() -> (
     None
@@ -86,6 +87,7 @@ def test_given_a_schema_of_many_tables_when_dropped_then_in_bounded_transactions
     run(main, 1)
 
 
+@pytest.mark.slow
 def test_given_twice_as_many_tables_when_dropped_then_twice_the_bytes_at_most() -> None:
     small, large = written(40), written(80)
 
