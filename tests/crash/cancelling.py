@@ -18,8 +18,16 @@ from tests.fakes.cluster import Cluster
 from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.ends import End
 from tests.procedures.harness.scenario import Scenario
+from tests.procedures.harness.scenarios import SCENARIOS
 from tests.sim.loop import SimLoop, run
 
+SOUND = [
+    one
+    for one in SCENARIOS
+    if ProcedureOutcome.SUCCEEDED in one.ends and one.cancel_after_ms is None
+]
+ONLY_ONE = 2
+"""Commits of what is done by one step: it is submitted, and it is over."""
 Moment = Literal["before", "behind"]
 Kinds: TypeAlias = Mapping[str, Kind[Any]]
 TURNS = 50  # of the loop, in which a wish that was sent has surely arrived

@@ -10,19 +10,11 @@ import pytest
 from keys.model.records import ProcedureOutcome
 from procedures.engine import control
 from procedures.kinds.registry import KINDS
-from tests.crash.cancelling import lived
+from tests.crash.cancelling import ONLY_ONE, SOUND, lived
 from tests.crash.planted import with_step
 from tests.procedures.harness.scenario import Scenario
-from tests.procedures.harness.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.crash
-SOUND = [
-    one
-    for one in SCENARIOS
-    if ProcedureOutcome.SUCCEEDED in one.ends and one.cancel_after_ms is None
-]
-ONLY_ONE = 2
-"""Commits of what is done by one step: it is submitted, and it is over."""
 
 
 def is_over_at_once(scenario: Scenario) -> bool:

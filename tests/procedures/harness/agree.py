@@ -10,6 +10,7 @@ from typing import Any
 
 from keys.store.kv import Event, Watched
 from tests.keys.model.plain import plain
+from tests.procedures.engine import pauses
 from tests.procedures.harness import transitions
 
 Parts = tuple[str, ...]
@@ -76,6 +77,8 @@ class Agreement:
 
     def _changed(self, head: str, where: Parts, value: Any) -> None:
         old = self.family(head).get(where)
+        if head == "__procedure" and old is not None and value is not None:
+            self.wrong += [f"procedure {where[0]}: {text}" for text in pauses.faults(old, value)]
         if head == "__procedure_history" and value is not None:
             self.endings[where[0]] = self.endings.get(where[0], 0) + 1
         if head in ("__table_info", "__table_route") and old is not None and value is not None:

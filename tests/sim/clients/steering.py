@@ -1,9 +1,12 @@
 """What becomes of a change on its way: operators cancel it, let it stand for a while, slow it down,
 and bring back what it was about to drop. Some ask while a commit of it is in doubt."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from metasrv_base.errors import MetaError
 from metasrv_base.wire.api.control import ThrottleRequest
@@ -21,6 +24,8 @@ IN_DOUBT = 0.6
 DOUBT_MS = (1, 50, 600, 2_500)
 """Until when it is asked behind such a commit, which is sent again after two seconds."""
 RACED = "a control beside a commit whose answer was lost"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,10 @@ class Steering:
         elif drawn < 0.55:
             await session.think(session.random.choice(CANCEL_MS) + 1)
             await self._beside(procedure, "cancel", self._cancel)
+        elif drawn < 0.7 and self.doubt is not None:
+            async with asyncio.TaskGroup() as asking:
+                asking.create_task(self._try(self._pause, procedure))
+                await self._try(partial(self._beside, procedure, "resume"), self._resume)
         elif drawn < 0.8:
             await self._beside(procedure, "pause", self._pause)
             await session.think(PAUSE_MS)
@@ -101,6 +110,11 @@ class Steering:
             session.count(RACED)
             session.count(f"{what} beside a commit whose answer was lost")
         await ask(procedure)
+
+    async def _try(self, ask: Callable[[T], Awaitable[object]], what: T) -> None:
+        """Asks; a refusal, or no answer, is fine."""
+        with suppress(MetaError):
+            await ask(what)
 
     # ---- controls
 
