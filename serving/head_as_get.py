@@ -1,25 +1,19 @@
-"""Answers HEAD as GET, without the body (RFC 9110, section 9.3.2). Pure ASGI, around the door."""
+"""Answers HEAD as GET, without the body (RFC 9110, section 9.3.2). Pure ASGI."""
 
 import asyncio
 
 from metasrv_base.wire.http.asgi import App, Message, Receive, Scope, Send
 
 
-class HeadAsGet:
-    def __init__(self, app: App) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "HEAD":
-            await self._app(scope, receive, send)
-            return
-        bodiless = _Bodiless(send)
-        try:
-            async with bodiless.cut:
-                await self._app({**scope, "method": "GET"}, receive, bodiless.send)
-        except TimeoutError:
-            if not bodiless.cut.expired():
-                raise
+async def head_as_get(app: App, scope: Scope, receive: Receive, send: Send) -> None:
+    """The head of what *app* answers to GET."""
+    bodiless = _Bodiless(send)
+    try:
+        async with bodiless.cut:
+            await app({**scope, "method": "GET"}, receive, bodiless.send)
+    except TimeoutError:
+        if not bodiless.cut.expired():
+            raise
 
 
 class _Bodiless:

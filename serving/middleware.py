@@ -1,20 +1,20 @@
-"""The door of a program of the data plane: sizes, paths, JSON and time limits, before any route.
+"""The door of a program: request ids, bounds, error answers and counts, around all of its routes.
 
-Pure ASGI. What is refused here is answered as problem+json. Arrow bodies pass: their routes read
-them within bounds of their own.
+Pure ASGI. What is refused here is answered as problem+json. A request that is asked often goes to
+its route at once, past the framework's search for it (docs/decisions/0164).
 """
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import structlog
+from fastapi import Response
 from prometheus_client import Counter, Histogram
 
 from metasrv_base.clock import Clock
-from metasrv_base.errors import Corrupt, MetaError, Refused
+from metasrv_base.errors import Corrupt, MetaError
 from metasrv_base.log import lines_of_request
-from metasrv_base.wire.http import strict_json
 from metasrv_base.wire.http.asgi import (
     Answering,
     App,
@@ -24,56 +24,77 @@ from metasrv_base.wire.http.asgi import (
     check_head,
     given_id,
     new_id,
-    read_body,
-    replaying,
 )
+from serving.head_as_get import head_as_get
 
-PARSED_AT_ONCE_BYTES = 64 << 10
-"""A larger body is parsed in a thread: it would hold up heartbeats."""
+NOT_ALLOWED = "method-not-allowed"
 
 log = structlog.get_logger()
+
+Count: TypeAlias = Callable[[Scope, int, float], None]
+"""Counts an answer: the request, the status, and the seconds that it took."""
+Direct: TypeAlias = Callable[[Scope, Receive], Awaitable[Response | None] | None]
+"""Calls the route of a request. None, at once or as the result: the framework finds the route."""
+
+
+async def admit_all(scope: Scope, receive: Receive) -> Receive:
+    """Leaves query and body to the routes."""
+    return receive
+
+
+def find_route(scope: Scope, receive: Receive) -> Awaitable[Response | None] | None:
+    """Every request goes through the framework."""
+    return None
+
+
+def as_it_is(error: MetaError, path: str) -> MetaError:
+    return error
 
 
 @dataclass(frozen=True, slots=True)
 class MiddlewareDeps:
-    """What the door stands in."""
+    """What differs between programs."""
 
     clock: Clock
-    requests: Counter
-    """By `call` and `status`."""
-    request_seconds: Histogram
-    """By `call`."""
-    call_of: Callable[[str], str]
-    """What a path is counted as."""
-    json_bytes_max: Callable[[Scope], int | None]
-    """Of a body that must be strict JSON; None: the route takes the body as it comes."""
+    count: Count
+    admit: Callable[[Scope, Receive], Awaitable[Receive]] = admit_all
+    """Judges the route, query and body of a request. Returns the body for its route. Raises
+    MetaError."""
+    direct: Direct = find_route
+    shown: Callable[[MetaError, str], MetaError] = as_it_is
+    """An error as the clients of a path may see it."""
+    new_id: Callable[[], str] = new_id
 
 
 class ServingMiddleware:
-    def __init__(
-        self, app: App, doorway: MiddlewareDeps, new_request_id: Callable[[], str] = new_id
-    ) -> None:
+    def __init__(self, app: App, doorway: MiddlewareDeps) -> None:
         self._app = app
         self._at = doorway
-        self._new_id = new_request_id
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-            return
-        request_id = given_id(scope) or self._new_id()
+        elif scope["method"] == "HEAD":
+            await head_as_get(self._serve, scope, receive, send)
+        else:
+            await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request_id = given_id(scope) or self._at.new_id()
         scope.setdefault("state", {})["request_id"] = request_id
         answering = Answering(send, request_id)
-        started_ms = self._at.clock.mono_ms()
+        began_ms = self._at.clock.mono_ms()
         try:
             check_head(scope)
-            limit = self._at.json_bytes_max(scope)
-            if limit is not None:
-                receive = await _checked_body(scope, receive, limit)
+            receive = await self._at.admit(scope, receive)
             with lines_of_request(request_id):
-                await self._app(scope, receive, answering)
+                called = self._at.direct(scope, receive)
+                answer = None if called is None else await called
+                await (self._app if answer is None else answer)(scope, receive, answering)
         except MetaError as error:
-            await answering.refuse(error, scope["path"])
+            allowed = error.facts.get("allowed") if error.code == NOT_ALLOWED else None
+            more = [(b"allow", str(allowed).encode())] if allowed is not None else []
+            await answering.refuse(self._at.shown(error, scope["path"]), scope["path"], more)
         except Exception:
             with lines_of_request(request_id):
                 log.exception("request_failed", path=scope["path"])
@@ -81,26 +102,16 @@ class ServingMiddleware:
                 raise
             await answering.refuse(Corrupt("internal"), scope["path"])
         finally:
-            call = self._at.call_of(scope["path"]) if answering.status != 404 else "unknown"
-            self._at.requests.labels(call, str(answering.status)).inc()
-            seconds = (self._at.clock.mono_ms() - started_ms) / 1000
-            self._at.request_seconds.labels(call).observe(seconds)
+            seconds = (self._at.clock.mono_ms() - began_ms) / 1000
+            self._at.count(scope, answering.status, seconds)
 
 
-async def _checked_body(scope: Scope, receive: Receive, limit_bytes: int) -> Receive:
-    """The whole body, once it is known to be strict JSON of a bounded size."""
-    media = media_type(scope)
-    body = await read_body(receive, limit_bytes)
-    if body and media != "application/json":
-        raise Refused("unsupported-media-type", found=media)
-    if len(body) > PARSED_AT_ONCE_BYTES:
-        await asyncio.to_thread(strict_json.parse, body)
-    elif body:
-        strict_json.parse(body)
-    return replaying(body, receive)
+def counted(requests: Counter, took: Histogram, call_of: Callable[[str], str]) -> Count:
+    """Counts by call and status. *call_of*: the name of a path among the calls."""
 
+    def count(scope: Scope, status: int, seconds: float) -> None:
+        call = call_of(scope["path"]) if status != 404 else "unknown"
+        requests.labels(call, str(status)).inc()
+        took.labels(call).observe(seconds)
 
-def media_type(scope: Scope) -> str:
-    """Of the body, in small letters, without parameters."""
-    given: bytes = dict(scope["headers"]).get(b"content-type", b"")
-    return given.partition(b";")[0].strip().lower().decode("latin-1")
+    return count

@@ -2,16 +2,17 @@
 
 The framework takes longer to find a route and to fill its parameters than such an answer takes.
 Only plain requests go this way: with a query, or a body that is not right, they go the long one,
-which judges them. Pure ASGI, inside the door, which has judged the path and parsed the body.
+which judges them. The door calls it (serving/middleware.py) once it has judged the path and parsed
+the body.
 """
 
 import re
+from collections.abc import Awaitable
 from typing import Any
 
 from fastapi import Request, Response
 from pydantic import TypeAdapter, ValidationError
 from starlette.routing import compile_path
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from metasrv.api.http.query import Query, ReadQuery
 from metasrv.api.http.request_context import holder_of, plainly_asked
@@ -22,6 +23,7 @@ from metasrv.service.state.state import ServerState
 from metasrv_base.concurrency.turns import TURN, Turns, by_turns, slices
 from metasrv_base.wire.api.tables import TableSpec
 from metasrv_base.wire.frontend.holders import AcknowledgeRequest
+from metasrv_base.wire.http.asgi import Receive, Scope
 from metasrv_base.wire.node.nodes import HEARTBEAT_REGIONS_MAX, HeartbeatRequest, RegionStat
 
 AS_IT_IS = ReadQuery()
@@ -54,51 +56,56 @@ def _beat_of(said: Any) -> Turns[HeartbeatRequest]:
 
 
 class DirectApi:
-    def __init__(self, app: ASGIApp, state: ServerState) -> None:
-        self._app = app
+    def __init__(self, state: ServerState) -> None:
         self._state = state
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_plain = scope["type"] == "http" and not scope["query_string"]
-        response = await self._answer(scope) if is_plain else None
-        await (response or self._app)(scope, receive, send)
-
-    async def _answer(self, scope: Scope) -> Response | None:
-        """None: the long way."""
+    def called(self, scope: Scope, receive: Receive) -> Awaitable[Response | None] | None:
+        """The answer of the route. None: the framework finds the route."""
         method, path = scope["method"], scope["path"]
-        if method == "GET":
-            if found := TABLE.match(path):
-                name = FullTableName(**found.groupdict())
-                return await tables.get_table(Request(scope), self._state, name, AS_IT_IS)
-            if found := ROUTE.match(path):
-                name = FullTableName(**found.groupdict())
-                return await tables.get_route(Request(scope), self._state, name, AS_IT_IS)
-        elif method == "POST" and self._state.leads and (found := TABLES.match(path)):
-            return await self._create(Request(scope), found.groupdict())
-        elif method == "PUT":
-            return await self._heard(Request(scope))
-        return None
-
-    async def _heard(self, request: Request) -> Response | None:
-        """Of nodes and holders."""
-        path, said = request.scope["path"], request.state.json
-        try:
-            if found := HEARTBEAT.match(path):
-                beat = await by_turns(_beat_of(said))
-                by = holder_of(request)
-                return await internal.heartbeat(self._state, found["node_id"], NO_QUERY, beat, by)
-            if found := ACKNOWLEDGE.match(path):
-                seen = AcknowledgeRequest.model_validate(said)
-                return await holders.acknowledge(self._state, found["holder_id"], NO_QUERY, seen)
-        except ValidationError:
+        if scope["query_string"]:
             return None
+        if method == "GET":
+            return self._table(scope, path)
+        if method == "POST" and self._state.leads and (found := TABLES.match(path)):
+            return self._create(Request(scope), found.groupdict())
+        if method == "PUT":
+            return self._report(Request(scope), path)
         return None
 
-    async def _create(self, request: Request, schema: dict[str, str]) -> Response | None:
+    def _table(self, scope: Scope, path: str) -> Awaitable[Response] | None:
+        if found := TABLE.match(path):
+            name = FullTableName(**found.groupdict())
+            return tables.get_table(Request(scope), self._state, name, AS_IT_IS)
+        if found := ROUTE.match(path):
+            name = FullTableName(**found.groupdict())
+            return tables.get_route(Request(scope), self._state, name, AS_IT_IS)
+        return None
+
+    def _create(self, request: Request, schema: dict[str, str]) -> Awaitable[Response] | None:
         """Where this server leads; elsewhere it is passed on."""
         try:
             spec = TableSpec.model_validate(request.state.json)
         except ValidationError:
             return None
         asked = plainly_asked(request)
-        return await tables.create_table(self._state, asked, FullSchemaName(**schema), spec)
+        return tables.create_table(self._state, asked, FullSchemaName(**schema), spec)
+
+    def _report(self, request: Request, path: str) -> Awaitable[Response | None] | None:
+        """Of nodes and holders."""
+        if found := HEARTBEAT.match(path):
+            return self._heartbeat(request, found["node_id"])
+        if found := ACKNOWLEDGE.match(path):
+            try:
+                seen = AcknowledgeRequest.model_validate(request.state.json)
+            except ValidationError:
+                return None
+            return holders.acknowledge(self._state, found["holder_id"], NO_QUERY, seen)
+        return None
+
+    async def _heartbeat(self, request: Request, node_id: str) -> Response | None:
+        try:
+            beat = await by_turns(_beat_of(request.state.json))
+        except ValidationError:
+            return None
+        by = holder_of(request)
+        return await internal.heartbeat(self._state, node_id, NO_QUERY, beat, by)

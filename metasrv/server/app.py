@@ -1,18 +1,20 @@
 """The ASGI app as a function of a server's state. It opens nothing and starts no task."""
 
+from functools import partial
+
 import httpx
 from fastapi import FastAPI
 
 from metasrv.api.direct import DirectApi
+from metasrv.api.http.answers import told
 from metasrv.api.http.body import BodyLimits
 from metasrv.api.http.forward import Forward
 from metasrv.api.http.metrics import ServerMetrics
-from metasrv.api.http.middleware import ApiMiddleware, ApiMiddlewareDeps
+from metasrv.api.http.middleware import Admission, count
 from metasrv.api.http.route_table import RouteTable
 from metasrv.api.routes.routes import ROUTERS, bare_app
 from metasrv.service.state.state import ServerState
-from metasrv_base.wire.http.asgi import new_id
-from serving.head_as_get import HeadAsGet
+from serving.middleware import MiddlewareDeps, ServingMiddleware
 
 
 def build_app(
@@ -29,17 +31,15 @@ def build_app(
     app.state.metrics = metrics
     state.on_term.append(lambda term: term.manager.on_end(metrics.ended))
     state.on_term.append(lambda term: term.holders.on_drained(metrics.holders.drained))
-    doorway = ApiMiddlewareDeps(
-        routes=RouteTable(ROUTERS),
-        metrics=metrics,
-        clock=state.clock,
-        new_id=new_id,
-        limits=limits or BodyLimits(),
+    doorway = MiddlewareDeps(
+        state.clock,
+        count=partial(count, metrics),
+        admit=Admission(RouteTable(ROUTERS), limits or BodyLimits()).admit,
+        direct=DirectApi(state).called,
+        shown=told,
     )
     app.add_middleware(Forward, state=state, transport=transport)
-    app.add_middleware(DirectApi, state=state)
-    app.add_middleware(ApiMiddleware, doorway=doorway)
-    app.add_middleware(HeadAsGet)  # the last one added is met first
+    app.add_middleware(ServingMiddleware, doorway=doorway)  # the last one added is met first
     return app
 
 

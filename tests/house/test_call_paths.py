@@ -24,9 +24,9 @@ from tests.metasrv.api.fakes import FakeNodes
 from tests.metasrv.api.raw import JSON, Sent, send
 from tests.metasrv.api.rig import leader
 
-CREATE_FILES_MAX = 22
+CREATE_FILES_MAX = 20
 """The aim is 18."""
-ROWS_FILES_MAX = 21
+ROWS_FILES_MAX = 18
 """The aim is 14."""
 
 

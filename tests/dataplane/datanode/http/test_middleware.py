@@ -4,6 +4,7 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -189,7 +190,7 @@ async def test_given_a_route_that_breaks_when_asked_then_500_and_it_counts_as_su
         raise KeyError(scope["path"])
 
     metrics = NodeMetrics()
-    door = ServingMiddleware(broken, doorway(metrics, SystemClock()), lambda: "r-1")
+    door = ServingMiddleware(broken, replace(doorway(metrics, SystemClock()), new_id=lambda: "r-1"))
 
     got = await send(door, Sent("GET", "/node/v1/regions", {}, ()))
 
