@@ -50,12 +50,12 @@ def inflated(raw: bytes, dictionary: bytes) -> bytes:
 def _read(reader: Any, raw: bytes) -> tuple[bytes, bytes]:
     """What *raw* inflates to, and the bytes behind it."""
     try:
-        found = reader.decompress(raw, JSON_BYTES_MAX)
+        inflated = reader.decompress(raw, JSON_BYTES_MAX)
     except zlib.error as error:
         raise ValueError("not deflated by this program") from error
     if not reader.eof:
         raise ValueError("cut off, or too long")
-    return found, reader.unused_data
+    return inflated, reader.unused_data
 
 
 @dataclass(frozen=True)

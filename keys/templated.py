@@ -90,21 +90,21 @@ def restore(text: bytes, aside: bytes, own: Own, bytes_max: int) -> bytes:
     if len(text) + numbers * len(own.number) + names * len(own.name) > bytes_max:
         raise ValueError("too long")
     text = text.replace(NUMBER, own.number.encode()).replace(NAME, own.name.encode())
-    table, at = own.table, 0
+    table, offset = own.table, 0
 
     def word(match: re.Match[bytes]) -> bytes:
-        nonlocal at
+        nonlocal offset
         code, number = match.groups()
         if code == TIME:
             return b"%d" % (own.at_ms + int(number))
         if code == REGION:
             return b"%d" % (table << REGION_BITS | int(number))
-        raw = aside[at : at + BYTES[code]]
-        at += BYTES[code]
+        raw = aside[offset : offset + BYTES[code]]
+        offset += BYTES[code]
         digits = str(uuid.UUID(bytes=raw)) if code == UUID else raw.hex()
         return digits.encode() + number
 
-    found = CODES.sub(word, text)
-    if at != len(aside):
+    restored = CODES.sub(word, text)
+    if offset != len(aside):
         raise ValueError("bytes set aside are missing, or too many")
-    return found
+    return restored

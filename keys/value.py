@@ -69,7 +69,7 @@ def decode(value_type: type[M], raw: bytes, *, key: str) -> M:
     try:
         return value_type.model_validate_json(value_type.unpack(raw), strict=True)
     except ValidationError as error:
-        newer = [found["ctx"] for found in error.errors() if found["type"] == NEWER]
+        newer = [detail["ctx"] for detail in error.errors() if detail["type"] == NEWER]
         if newer:
             raise NewerFormat(key=key, **newer[0]) from error
         raise Corrupt(key=key, errors=error.error_count(), value=raw[:200]) from error

@@ -31,8 +31,8 @@ async def _answer(request: Request, error: Exception) -> Response:
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    found = [{**one, "loc": one["loc"][1:]} for one in error.errors()]
-    refused = Refused("invalid-request", errors=field_errors(found, error.body))
+    details = [{**detail, "loc": detail["loc"][1:]} for detail in error.errors()]
+    refused = Refused("invalid-request", errors=field_errors(details, error.body))
     return await _answer(request, refused)
 
 

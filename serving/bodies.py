@@ -51,19 +51,19 @@ class RequestBody:
 
         Raises Refused `malformed-request`.
         """
-        at = 0
-        while at < len(data) and not self.is_over:
+        offset = 0
+        while offset < len(data) and not self.is_over:
             if self._data:
-                step = min(self._data, len(data) - at)
+                step = min(self._data, len(data) - offset)
                 self._data -= step
-                at += step
+                offset += step
             else:
-                at = self._read_line(data, at)
-        return at
+                offset = self._read_line(data, offset)
+        return offset
 
-    def _read_line(self, data: bytes, at: int) -> int:
-        end = data.find(b"\n", at) + 1
-        self._begun += data[at : end or len(data)]
+    def _read_line(self, data: bytes, offset: int) -> int:
+        end = data.find(b"\n", offset) + 1
+        self._begun += data[offset : end or len(data)]
         if len(self._begun) > LINE_BYTES_MAX:
             raise _malformed()
         if not end:
@@ -74,10 +74,10 @@ class RequestBody:
 
     def _follow(self, line: bytes) -> None:
         if self._line is ChunkLine.SIZE:
-            found = _SIZE.fullmatch(line)
-            if found is None:
+            match = _SIZE.fullmatch(line)
+            if match is None:
                 raise _malformed()
-            self._data = int(found[1], 16)
+            self._data = int(match[1], 16)
             self._line = NEXT[ChunkLine.SIZE] if self._data else ChunkLine.LAST
         elif line != b"\r\n":
             raise _malformed()

@@ -107,8 +107,8 @@ class ProgramConfig(BaseModel):
     @classmethod
     def told(cls, environment: Mapping[str, str], toml: Path | None) -> list[SettingFlag]:
         """Every setting as it is for a program that is started without flags."""
-        known = settings_of(cls, cls.env_prefix)
-        return in_effect(known, table_of(toml, cls.program), environment)
+        settings = settings_of(cls, cls.env_prefix)
+        return in_effect(settings, table_of(toml, cls.program), environment)
 
     @classmethod
     def flags(cls, argv: Sequence[str], about: str | None) -> dict[str, Any]:
@@ -120,8 +120,8 @@ class ProgramConfig(BaseModel):
             kind = int if field.annotation is int else str
             flag = f"--{name.replace('_', '-')}"
             parser.add_argument(flag, type=kind, help=field.description)
-        found = vars(parser.parse_args(argv))
-        return {name: value for name, value in found.items() if value is not None}
+        arguments = vars(parser.parse_args(argv))
+        return {name: value for name, value in arguments.items() if value is not None}
 
 
 def checked_name(value: str) -> str:

@@ -35,16 +35,16 @@ def body_bytes(head: bytes, hosts: Collection[str] | None) -> int:
     """
     if head.count(b"\r\n") > HEADERS_MAX + 2:
         raise Refused("headers-too-large", reason=f"there are more than {HEADERS_MAX}")
-    found = _HEAD.fullmatch(head)
-    if found is None:
+    match = _HEAD.fullmatch(head)
+    if match is None:
         raise _malformed("its head is not that of an HTTP/1.1 request")
-    _check_target(found["target"])
+    _check_target(match["target"])
     fields: dict[bytes, bytes] = {}
     for name, value in _FRAMING.findall(head):
         if name.lower() in fields:
             raise _malformed(f"it has more than one {name.decode()}")
         fields[name.lower()] = value.rstrip(b" \t")
-    old = found["minor"] == b"0"
+    old = match["minor"] == b"0"
     _check_host(fields.get(b"host"), old, hosts)
     return _framing(fields.get(b"content-length"), fields.get(b"transfer-encoding"), old)
 
@@ -79,10 +79,10 @@ def _check_host(host: bytes | None, old: bool, hosts: Collection[str] | None) ->
         if not old:
             raise _malformed("it has no Host")
         return
-    found = _HOST.fullmatch(host)
-    if found is None:
+    match = _HOST.fullmatch(host)
+    if match is None:
         raise _malformed("its Host is not a name or an address")
-    if hosts is not None and found[1].decode().lower() not in hosts:
+    if hosts is not None and match[1].decode().lower() not in hosts:
         raise _malformed("its Host is not one of this server's")
 
 

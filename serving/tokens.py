@@ -178,13 +178,13 @@ def secrets_of(files: SecretFiles) -> tuple[TokenBook | None, OwnToken]:
 
 
 def _reload(secrets: Sequence[TokenBook | OwnToken]) -> None:
-    for one in secrets:
+    for secret in secrets:
         try:
-            one.reload()
+            secret.reload()
         except ValueError as error:
             log.error("tokens_not_reloaded", error=str(error), runbook=_PAGE)  # noqa: TRY400
         else:
-            log.info("tokens_reloaded", what=type(one).__name__)
+            log.info("tokens_reloaded", what=type(secret).__name__)
 
 
 def count_nothing(status: int) -> None:

@@ -112,10 +112,10 @@ class Catalog:
     def table(self, catalog: str, schema: str, name: str) -> CatalogTable:
         """Raises NotFound, saying which part of the name does not exist."""
         self.schema(catalog, schema)
-        found = self.find(catalog, schema, name)
-        if found is None:
+        table = self.find(catalog, schema, name)
+        if table is None:
             raise NotFound("table-not-found", table=f"{catalog}.{schema}.{name}")
-        return found
+        return table
 
     def schema(self, catalog: str, schema: str) -> SchemaInfo:
         if catalog not in self.catalogs:
@@ -135,7 +135,9 @@ class Catalog:
     def dropped(self, catalog: str, schema: str, name: str | None = None) -> Iterator[CatalogTable]:
         """Dropped tables that bore that name, oldest first."""
         gone = self.gone.get((catalog, schema), Map())
-        for table_id in sorted(one for one, bore in gone.items() if name in (None, bore)):
+        for table_id in sorted(
+            table_id_of_name for table_id_of_name, bore in gone.items() if name in (None, bore)
+        ):
             yield self.tables[table_id]
 
     def all_dropped(self) -> Iterator[CatalogTable]:
@@ -327,8 +329,8 @@ class Catalog:
         )
 
 
-def without(known: Map[K, V], key: K) -> Map[K, V]:
-    return known.delete(key) if key in known else known
+def without(collection: Map[K, V], key: K) -> Map[K, V]:
+    return collection.delete(key) if key in collection else collection
 
 
 def _counted(states: Map[RegionState, int], route: TableRoute, by: int) -> Map[RegionState, int]:
@@ -337,9 +339,9 @@ def _counted(states: Map[RegionState, int], route: TableRoute, by: int) -> Map[R
     return states
 
 
-def _kept(known: Map[K, V], key: K, value: V) -> Map[K, V]:
-    """*known* with *value*; a collection in which nothing is left is not kept."""
-    return known.set(key, value) if value else known.delete(key)
+def _kept(collection: Map[K, V], key: K, value: V) -> Map[K, V]:
+    """*collection* with *value*; a collection in which nothing is left is not kept."""
+    return collection.set(key, value) if value else collection.delete(key)
 
 
 _Apply = Callable[[Catalog, Any, int], Catalog]

@@ -169,9 +169,9 @@ class Follower:
         before = self._clock.mono_ms()
         page = await self._kv.range(Get(VERSION_KEY), deadline_ms=self._deadline_ms)
         if page.items:
-            (found,) = page.items
-            self._newest_revision = found.mod_revision
-            stored = _version_in(found.value)
+            (item,) = page.items
+            self._newest_revision = item.mod_revision
+            stored = _version_in(item.value)
             await self.wait_for(stored.version, deadline_ms=self._deadline_ms)
             self.close(stored.at_ms)
         self.heard_at_ms = before

@@ -35,35 +35,35 @@ class Names:
 
     def starting(self, low: str) -> Iterator[str]:
         """From *low* on, itself included."""
-        at = self._group_of(low)
-        for group in islice(self.groups, at, None):
+        group_index = self._group_of(low)
+        for group in islice(self.groups, group_index, None):
             for chunk in islice(group, _chunk_of(group, low), None):
                 yield from islice(chunk, bisect_left(chunk, low), None)
 
     def added(self, name: str) -> "Names":
         if not self.groups:
             return Names((((name,),),))
-        at = self._group_of(name)
-        group = self.groups[at]
+        group_index = self._group_of(name)
+        group = self.groups[group_index]
         within = _chunk_of(group, name)
         chunk = group[within]
-        place = bisect_left(chunk, name)
-        assert chunk[place : place + 1] != (name,), name
-        is_last = at == len(self.groups) - 1 and within == len(group) - 1
-        grown = _split(_with(chunk, place, place, (name,)), is_last=is_last)
+        position = bisect_left(chunk, name)
+        assert chunk[position : position + 1] != (name,), name
+        is_last = group_index == len(self.groups) - 1 and within == len(group) - 1
+        grown = _split(_with(chunk, position, position, (name,)), is_last=is_last)
         groups = _split(_with(group, within, within + 1, grown), is_last=is_last)
-        return Names(_with(self.groups, at, at + 1, groups))
+        return Names(_with(self.groups, group_index, group_index + 1, groups))
 
     def without(self, name: str) -> "Names":
-        at = self._group_of(name)
-        group = self.groups[at]
+        group_index = self._group_of(name)
+        group = self.groups[group_index]
         within = _chunk_of(group, name)
         chunk = group[within]
-        place = bisect_left(chunk, name)
-        assert chunk[place] == name, name
-        left = _with(chunk, place, place + 1, ())
+        position = bisect_left(chunk, name)
+        assert chunk[position] == name, name
+        left = _with(chunk, position, position + 1, ())
         rest = _with(group, within, within + 1, (left,) if left else ())
-        return Names(_with(self.groups, at, at + 1, (rest,) if rest else ()))
+        return Names(_with(self.groups, group_index, group_index + 1, (rest,) if rest else ()))
 
     def _group_of(self, name: str) -> int:
         """Of the only group that may hold it."""
@@ -74,14 +74,14 @@ def _chunk_of(group: Group, name: str) -> int:
     return max(0, bisect_right(group, name, key=lambda chunk: chunk[0]) - 1)
 
 
-def _with(known: tuple[T, ...], first: int, behind: int, instead: tuple[T, ...]) -> tuple[T, ...]:
-    """*known* with others in the place of those from *first* on and before *behind*."""
-    return known[:first] + instead + known[behind:]
+def _with(items: tuple[T, ...], first: int, behind: int, instead: tuple[T, ...]) -> tuple[T, ...]:
+    """*items* with others in the place of those from *first* on and before *behind*."""
+    return items[:first] + instead + items[behind:]
 
 
-def _split(known: tuple[T, ...], *, is_last: bool) -> tuple[tuple[T, ...], ...]:
+def _split(names: tuple[T, ...], *, is_last: bool) -> tuple[tuple[T, ...], ...]:
     """Names that come in rising order fill their chunks; others leave halves to grow in."""
-    if len(known) <= CHUNK_MAX:
-        return (known,)
+    if len(names) <= CHUNK_MAX:
+        return (names,)
     cut = CHUNK_MAX if is_last else CHUNK_MAX // 2
-    return known[:cut], known[cut:]
+    return names[:cut], names[cut:]

@@ -67,9 +67,11 @@ class StampedTxn:
 
         To delete what was not there changes nothing, so such a key is no witness.
         """
-        seen = {compare.key: compare.mod_revision for compare in self.compares if not compare.end}
+        revisions = {
+            compare.key: compare.mod_revision for compare in self.compares if not compare.end
+        }
         for write in self.writes:
-            if write.key in seen and (isinstance(write, Put) or seen[write.key]):
+            if write.key in revisions and (isinstance(write, Put) or revisions[write.key]):
                 yield write.key
 
 
@@ -91,7 +93,7 @@ def share(line: LogHead, member: PendingTxn, now_ms: int) -> tuple[StampedTxn, L
         at_ms = stamp.at_ms
     number = line.version if version is None else version
     after = LogHead(line.fence, number, line.version_revision, at_ms, stamp.submission)
-    compares = [Compare(key, seen) for key, seen in txn.expect.items()]
+    compares = [Compare(key, revision) for key, revision in txn.expect.items()]
     compares += [Compare(start, 0, end) for start, end in txn.empty]
     writes = tuple(Delete(k) if v is None else Put(k, v) for k, v in made.items())
     closing = member.closes_ms is not None
@@ -151,9 +153,9 @@ def _witness(before: LogHead, after: LogHead, shares: Sequence[StampedTxn]) -> b
     if _has_moved(before, after):
         return VERSION_KEY
     put = {write.key for each in shares for write in each.writes if isinstance(write, Put)}
-    found = sorted((key not in put, key) for each in shares for key in each.witnesses())
-    assert found, "a transaction must change a key that it compares"
-    return found[0][1]
+    candidates = sorted((key not in put, key) for each in shares for key in each.witnesses())
+    assert candidates, "a transaction must change a key that it compares"
+    return candidates[0][1]
 
 
 class BatchVerdict(Enum):
@@ -184,23 +186,23 @@ def judge(batch: Batch, answer: TxnAnswer, *, in_doubt: bool) -> Judgement:
     """
     if answer.succeeded:
         return Judgement(BatchVerdict.DONE, answer.revision)
-    found = dict(zip(batch.request.compares, answer.ranges, strict=True))
+    items_by_compare = dict(zip(batch.request.compares, answer.ranges, strict=True))
     failed = {
         compare: items[0].mod_revision if items else 0
-        for compare, items in found.items()
+        for compare, items in items_by_compare.items()
         if (items[0].mod_revision if items else 0) != compare.mod_revision
     }
     assert failed, "refused, yet every compare holds"
     if batch.before.fence in failed:
         return Judgement(BatchVerdict.FENCED)
-    if in_doubt and (witness := _effect(batch.request, failed, found)) is not None:
+    if in_doubt and (witness := _effect(batch.request, failed, items_by_compare)) is not None:
         return Judgement(BatchVerdict.DONE, witness[0].mod_revision if witness else answer.revision)
     stale = {}
-    for place, each in enumerate(batch.shares):
+    for position, each in enumerate(batch.shares):
         first = next((compare for compare in each.compares if compare in failed), None)
         if first is not None:
             facts = {"expected": first.mod_revision, "found": failed[first]}
-            stale[place] = {"key": first.key.decode(), **facts}
+            stale[position] = {"key": first.key.decode(), **facts}
     moved = batch.before.version_compare in failed
     return Judgement(BatchVerdict.REFUSED, stale=stale, has_version_moved=moved)
 
@@ -208,12 +210,12 @@ def judge(batch: Batch, answer: TxnAnswer, *, in_doubt: bool) -> Judgement:
 def _effect(
     request: Request,
     failed: Mapping[Compare, int],
-    found: Mapping[Compare, tuple[KeyValue, ...]],
+    items_by_compare: Mapping[Compare, tuple[KeyValue, ...]],
 ) -> tuple[KeyValue, ...] | None:
     """The witness, if it has moved and stands as *request* leaves it: under one fence only we
     write. Empty: it is gone, as it should be. None: it does not tell of this request."""
     reads = zip(request.compares, request.on_refusal, strict=True)
     witness = next(compare for compare, get in reads if not get.keys_only)
-    items = found[witness]
+    items = items_by_compare[witness]
     stands = Put(witness.key, items[0].value) if items else Delete(witness.key)
     return items if witness in failed and stands in request.writes else None

@@ -109,10 +109,10 @@ class Committer:
         if self._ended:
             raise NotLeader(term=self.term)
         answer: asyncio.Future[Committed] = asyncio.get_running_loop().create_future()
-        asked = _PendingCommit(member, answer)
-        await self._arriving.put(asked)
+        pending = _PendingCommit(member, answer)
+        await self._arriving.put(pending)
         if self._ended:  # while it waited for room
-            asked.fail(NotLeader(term=self.term))
+            pending.fail(NotLeader(term=self.term))
         return await answer
 
     async def run(self) -> None:
@@ -126,8 +126,8 @@ class Committer:
             raise
         finally:
             self._ended = True
-            for asked in self._in_flight:
-                asked.fail(Unknown(term=self.term))
+            for pending in self._in_flight:
+                pending.fail(Unknown(term=self.term))
             while not self._arriving.empty():
                 self._waiting.append(self._arriving.get_nowait())
             self._fail_waiting(NotLeader(term=self.term))
@@ -137,14 +137,14 @@ class Committer:
         while True:
             while len(self._waiting) < LOOKED_AT_MAX and not self._arriving.empty():
                 self._waiting.append(self._arriving.get_nowait())
-            self._waiting = deque(one for one in self._waiting if not one.answer.done())
+            self._waiting = deque(pending for pending in self._waiting if not pending.answer.done())
             if self._waiting:
                 return
             self._waiting.append(await self._arriving.get())
 
     async def _commit_next(self) -> None:
         """One batch, sent until it is answered, and what its members are told."""
-        members = [asked.member for asked in self._waiting]
+        members = [pending.member for pending in self._waiting]
         try:
             filled = pack(self._line, members, self._clock.wall_ms(), members_max=self._members_max)
         except Refused as error:
@@ -161,8 +161,10 @@ class Committer:
     def _take(self, places: Iterable[int]) -> Sequence[_PendingCommit]:
         taken = dict.fromkeys(places)
         waiting = list(self._waiting)
-        self._waiting = deque(one for place, one in enumerate(waiting) if place not in taken)
-        return [waiting[place] for place in taken]
+        self._waiting = deque(
+            pending for position, pending in enumerate(waiting) if position not in taken
+        )
+        return [waiting[position] for position in taken]
 
     async def _send(self, batch: Batch) -> tuple[TxnAnswer, bool]:
         """The answer, and whether a copy was sent before that never was answered.
@@ -191,8 +193,8 @@ class Committer:
             self._members_max = len(members) // 2
             self._waiting.extendleft(reversed(members))
             return
-        for asked in members:
-            asked.fail(error)
+        for pending in members:
+            pending.fail(error)
 
     async def _tell(self, batch: Batch, judged: Judgement, in_doubt: bool) -> None:
         match judged.verdict:
@@ -215,19 +217,19 @@ class Committer:
             for listener in self._listeners:
                 listener(update, revision)
         members, self._in_flight = self._in_flight, ()
-        for asked, share in zip(members, batch.shares, strict=True):
-            if not asked.answer.done():
-                asked.answer.set_result(Committed(revision, share.stamp))
+        for pending, share in zip(members, batch.shares, strict=True):
+            if not pending.answer.done():
+                pending.answer.set_result(Committed(revision, share.stamp))
 
     def _refused(self, judged: Judgement) -> None:
         """Whose own compares failed is told; the others are numbered anew, and go first."""
         members, self._in_flight = self._in_flight, ()
         left = []
-        for place, asked in enumerate(members):
-            if place in judged.stale:
-                asked.fail(StaleRead(**judged.stale[place]))
+        for position, pending in enumerate(members):
+            if position in judged.stale:
+                pending.fail(StaleRead(**judged.stale[position]))
             else:
-                left.append(asked)
+                left.append(pending)
         self._waiting.extendleft(reversed(left))
 
     async def _read_line_again(self) -> None:
@@ -242,12 +244,12 @@ class Committer:
                 await self._clock.sleep_ms(RESEND_MS)
         if not answer.succeeded:
             raise NotLeader(term=self.term)
-        (found,) = answer.ranges[0]
-        value = decode(CatalogVersion, found.value, key=str(key))
+        (item,) = answer.ranges[0]
+        value = decode(CatalogVersion, item.value, key=str(key))
         if value.version != self._line.version:
             raise Corrupt(key=str(key), expected=self._line.version, found=value.version)
         at_ms = max(self._line.at_ms, value.at_ms)
-        self._line = replace(self._line, version_revision=found.mod_revision, at_ms=at_ms)
+        self._line = replace(self._line, version_revision=item.mod_revision, at_ms=at_ms)
 
     def _fail_waiting(self, error: MetaError) -> None:
         while self._waiting:

@@ -27,8 +27,8 @@ async def read_log_head(kv: Kv, fence: Compare, *, deadline_ms: int) -> LogHead:
         raise NotLeader(term=fence.mod_revision)
     if not answer.ranges[0]:
         raise Corrupt(key=str(key), reason="missing")
-    found = answer.ranges[0][0]
-    version = decode(CatalogVersion, found.value, key=str(key))
+    item = answer.ranges[0][0]
+    version = decode(CatalogVersion, item.value, key=str(key))
     submission, records = fence.mod_revision, ProcedureKey.under()
     async for page in pages(
         kv, records, deadline_ms=deadline_ms, revision=answer.revision, like=SLICE
@@ -39,7 +39,7 @@ async def read_log_head(kv: Kv, fence: Compare, *, deadline_ms: int) -> LogHead:
     return LogHead(
         fence=fence,
         version=version.version,
-        version_revision=found.mod_revision,
+        version_revision=item.mod_revision,
         at_ms=version.at_ms,
         submission=submission,
     )

@@ -34,7 +34,7 @@ class Footprint:
         Two that saw one key differently would only refuse the batch: one of them is stale.
         """
         return (
-            any(self.reads.get(key, seen) != seen for key, seen in txn.expect.items())
+            any(self.reads.get(key, revision) != revision for key, revision in txn.expect.items())
             or not self.written.isdisjoint(txn.expect)
             or not self.written.isdisjoint(txn.writes)
             or not self.reads.keys().isdisjoint(txn.writes)
@@ -43,8 +43,8 @@ class Footprint:
         )
 
     def add(self, txn: Txn) -> None:
-        for key, seen in txn.expect.items():
-            self.reads.setdefault(key, seen)
+        for key, revision in txn.expect.items():
+            self.reads.setdefault(key, revision)
         self.empty |= txn.empty
         self.written |= txn.writes.keys()
 
@@ -69,9 +69,9 @@ class BatchRoom:
         """Whether it may fit, told before it is stamped: most of those that do not, do not here."""
         return self.writes + len(txn.writes) + bool(txn.entries) <= TXN_OPS_MAX
 
-    def takes(self, one: StampedTxn) -> bool:
-        """Whether there is room for *one*; if so, it is taken."""
-        new, writes, size_bytes = self.needs(one)
+    def takes(self, txn: StampedTxn) -> bool:
+        """Whether there is room for *txn*; if so, it is taken."""
+        new, writes, size_bytes = self.needs(txn)
         compares = len(self.compares) + len(new)
         if max(compares, writes) > TXN_OPS_MAX or size_bytes > TXN_BYTES_MAX:
             return False
@@ -79,12 +79,12 @@ class BatchRoom:
         self.writes, self.size_bytes = writes, size_bytes
         return True
 
-    def needs(self, one: StampedTxn) -> tuple[set[Compare], int, int]:
-        """The compares that *one* adds, and all writes and bytes once it is in."""
-        new = {*one.compares, *([self.version] if one.moves_line else [])} - self.compares
-        writes, size_bytes = self.writes + len(one.writes), self.size_bytes
+    def needs(self, txn: StampedTxn) -> tuple[set[Compare], int, int]:
+        """The compares that *txn* adds, and all writes and bytes once it is in."""
+        new = {*txn.compares, *([self.version] if txn.moves_line else [])} - self.compares
+        writes, size_bytes = self.writes + len(txn.writes), self.size_bytes
         size_bytes += sum(map(_sent_bytes, new))
-        for write in one.writes:
+        for write in txn.writes:
             size_bytes += len(write.key) + (len(write.value) if isinstance(write, Put) else 0)
         if self.version in new:
             writes, size_bytes = writes + 1, size_bytes + len(VERSION_KEY) + VERSION_BYTES_MAX
@@ -113,25 +113,25 @@ def pack(
     met, room, behind = Footprint(), BatchRoom.of(line), line
     shares: list[StampedTxn] = []
     taken: list[int] = []
-    for place, member in enumerate(waiting):
+    for position, member in enumerate(waiting):
         if len(taken) == members_max:
             break
         clashes = met.clashes(member.txn)
         met.add(member.txn)
         if clashes or (taken and not room.has_operations_for(member.txn)):
             continue
-        one, after = share(behind, member, now_ms)
-        if room.takes(one):
-            shares.append(one)
-            taken.append(place)
+        stamped, after = share(behind, member, now_ms)
+        if room.takes(stamped):
+            shares.append(stamped)
+            taken.append(position)
             behind = after
-        elif place == 0:
-            raise _too_large(room, one)
+        elif position == 0:
+            raise _too_large(room, stamped)
     return PackedBatch(seal(line, behind, shares), tuple(taken))
 
 
-def _too_large(empty: BatchRoom, one: StampedTxn) -> Refused:
-    new, writes, size_bytes = empty.needs(one)
+def _too_large(empty: BatchRoom, txn: StampedTxn) -> Refused:
+    new, writes, size_bytes = empty.needs(txn)
     return Refused(
         "ddl-too-large",
         compares=len(empty.compares) + len(new),

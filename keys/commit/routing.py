@@ -16,18 +16,18 @@ def put_route(txn: Txn, before: TableRoute | None, after: TableRoute | None) -> 
 
     *before* None: it is new; *after* None: it goes away.
     """
-    known = before or after
-    assert known is not None
-    key = TableRouteKey(known.table_id)
+    either = before or after
+    assert either is not None
+    key = TableRouteKey(either.table_id)
     txn = txn.delete(key) if after is None else txn.put(key, after)
     old = before.numbers_by_node() if before else {}
     new = after.numbers_by_node() if after else {}
     for node in old.keys() - new.keys():
-        txn = txn.delete(DatanodeTableKey(node, known.table_id), derived_from=key)
+        txn = txn.delete(DatanodeTableKey(node, either.table_id), derived_from=key)
     for node, numbers in new.items():
         assert after is not None
-        value = DatanodeTable(table_id=known.table_id, version=after.version, regions=numbers)
-        txn = txn.put(DatanodeTableKey(node, known.table_id), value, derived_from=key)
+        value = DatanodeTable(table_id=either.table_id, version=after.version, regions=numbers)
+        txn = txn.put(DatanodeTableKey(node, either.table_id), value, derived_from=key)
     return txn
 
 

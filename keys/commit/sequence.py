@@ -76,11 +76,11 @@ class Sequences:
 
     async def _reserve(self, name: str, block: _Block) -> None:
         key = SequenceKey(name)
-        seen = await snapshot(self.kv, key, deadline_ms=self.deadline_ms)
-        stored = seen.get(key)
+        read = await snapshot(self.kv, key, deadline_ms=self.deadline_ms)
+        stored = read.get(key)
         first = stored.next if stored else FIRST[name]
         try:
-            await self.committer.commit(Txn.on(seen).put(key, Sequence(next=first + BLOCK)))
+            await self.committer.commit(Txn.on(read).put(key, Sequence(next=first + BLOCK)))
         except StaleRead:
             return  # what was read is old: the next look tells
         block.next, block.end = first, first + BLOCK

@@ -46,9 +46,9 @@ async def snapshot(kv: ReadableStore, *keys: Key[Any], deadline_ms: int) -> Snap
     gets = tuple(Get(bytes(key)) for key in keys)
     answer = await kv.txn(Request(reads=gets), deadline_ms=deadline_ms)
     reads = {}
-    for key, found in zip(keys, answer.ranges, strict=True):
-        value = decode(key.value_type, found[0].value, key=str(key)) if found else None
-        reads[bytes(key)] = Read(value, found[0].mod_revision if found else 0)
+    for key, items in zip(keys, answer.ranges, strict=True):
+        value = decode(key.value_type, items[0].value, key=str(key)) if items else None
+        reads[bytes(key)] = Read(value, items[0].mod_revision if items else 0)
     return Snapshot(answer.revision, reads)
 
 
@@ -81,8 +81,8 @@ class Txn:
     """What the catalog log says about this change; none: it is no metadata."""
 
     @classmethod
-    def on(cls, seen: Snapshot) -> "Txn":
-        return cls({key: read.mod_revision for key, read in seen.reads.items()})
+    def on(cls, read_set: Snapshot) -> "Txn":
+        return cls({key: read.mod_revision for key, read in read_set.reads.items()})
 
     def expecting(self, key: Key[Any], mod_revision: int) -> "Txn":
         raw = bytes(key)
@@ -111,7 +111,11 @@ class Txn:
 
     def also(self, other: "Txn") -> "Txn":
         """Both or neither. Raises Conflict if the two read one key at different revisions."""
-        torn = [key for key, seen in other.expect.items() if self.expect.get(key, seen) != seen]
+        torn = [
+            key
+            for key, revision in other.expect.items()
+            if self.expect.get(key, revision) != revision
+        ]
         if torn:
             raise Conflict(stale=[key.decode() for key in sorted(torn)])
         assert not self.writes.keys() & other.writes.keys(), "two writes to one key"

@@ -94,14 +94,14 @@ def _type_text(kind: Any) -> str:
     return str(kind.__name__)
 
 
-def _parts_of(kind: Any, seen: set[Any]) -> dict[str, type[BaseModel]]:
+def _parts_of(kind: Any, visited: set[Any]) -> dict[str, type[BaseModel]]:
     """Every model that is reached from *kind*."""
-    found: dict[str, type[BaseModel]] = {}
-    if isinstance(kind, type) and issubclass(kind, BaseModel) and kind not in seen:
-        seen.add(kind)
-        found[kind.__name__] = kind
+    models: dict[str, type[BaseModel]] = {}
+    if isinstance(kind, type) and issubclass(kind, BaseModel) and kind not in visited:
+        visited.add(kind)
+        models[kind.__name__] = kind
         for field in kind.model_fields.values():
-            found |= _parts_of(field.annotation, seen)
+            models |= _parts_of(field.annotation, visited)
     for arg in get_args(kind):
-        found |= _parts_of(arg, seen)
-    return found
+        models |= _parts_of(arg, visited)
+    return models

@@ -48,12 +48,12 @@ def salvaged(key: ProcedureKey, raw: bytes) -> ProcedureRecord:
 
 def number_in(raw: bytes) -> int:
     """The submission number; 0 if none can be read: it then goes before all others."""
-    found = _NUMBER.search(raw)
-    return int(found[1]) if found else 0
+    match = _NUMBER.search(raw)
+    return int(match[1]) if match else 0
 
 
 def _damaged(key: ProcedureKey, raw: bytes) -> ProcedureRecord:
-    locks = {found[1].decode(): found[2] for found in _LOCK.finditer(raw)}
+    locks = {match[1].decode(): match[2] for match in _LOCK.finditer(raw)}
     return ProcedureRecord(
         kind=UNREADABLE,
         kind_format=1,

@@ -179,11 +179,11 @@ class TableRoute(StoredModel):
 
     def numbers_by_node(self) -> dict[str, tuple[int, ...]]:
         """Node -> region numbers of which it has a copy: what its DatanodeTable must say."""
-        found: dict[str, list[int]] = {}
+        numbers_of: dict[str, list[int]] = {}
         for region in self.region_routes:
             for node in (region.leader, *region.followers):
-                found.setdefault(node, []).append(region.number)
-        return {node: tuple(numbers) for node, numbers in found.items()}
+                numbers_of.setdefault(node, []).append(region.number)
+        return {node: tuple(numbers) for node, numbers in numbers_of.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,8 @@ class EtcdKv:
         sent.serializable = serializable
         call = Outgoing("range", self._kv.Range, sent, writes=False)
         answer = await self._caller.ask(call, deadline_ms=deadline_ms)
-        at = revision or answer.header.revision
-        return KeyPage(self._items(answer.kvs), at, answer.more, answer.count)
+        read_revision = revision or answer.header.revision
+        return KeyPage(self._items(answer.kvs), read_revision, answer.more, answer.count)
 
     async def watch(
         self, key: bytes, end: bytes, *, start_revision: int
@@ -89,8 +89,8 @@ class EtcdKv:
         assert start_revision > 0, "watch from a revision that was read"
         watched = WatchedRange(self._prefix + key or LOWEST_KEY, self._end(end), self._prefix)
         source = WatchSource(self._watch, self._caller, watched)
-        async with aclosing(follow(source, start_revision)) as found:
-            async for each in found:
+        async with aclosing(follow(source, start_revision)) as changes:
+            async for each in changes:
                 yield each
 
     async def grant(self, ttl_ms: int, *, deadline_ms: int) -> LeaseId:
@@ -177,9 +177,9 @@ class EtcdKv:
         if write.lease is not None:
             put.lease = write.lease
 
-    def _items(self, found: Iterable[Any]) -> tuple[KeyValue, ...]:
+    def _items(self, kvs: Iterable[Any]) -> tuple[KeyValue, ...]:
         cut = len(self._prefix)
         return tuple(
             KeyValue(kv.key[cut:], kv.value, kv.create_revision, kv.mod_revision, kv.lease)
-            for kv in found
+            for kv in kvs
         )

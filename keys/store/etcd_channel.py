@@ -66,6 +66,6 @@ async def _target(endpoints: Sequence[str]) -> str:
     addresses: list[str] = []
     for endpoint in endpoints:
         host, _, port = endpoint.rpartition(":")
-        found = await loop.getaddrinfo(host, int(port), family=socket.AF_INET)
-        addresses += [f"{address[0]!s}:{port}" for *_, address in found[:1]]
+        resolved = await loop.getaddrinfo(host, int(port), family=socket.AF_INET)
+        addresses += [f"{address[0]!s}:{port}" for *_, address in resolved[:1]]
     return "ipv4:" + ",".join(addresses)

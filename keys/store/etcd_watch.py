@@ -73,14 +73,14 @@ class Assembler:
     def _whole_revisions(self) -> list[Watched]:
         fresh = [event for event in self._held if event.mod_revision >= self.next_revision]
         self._held = []
-        found = [
+        whole = [
             Watched(revision, tuple(events))
             for revision, events in groupby(fresh, key=lambda event: event.mod_revision)
         ]
-        revisions = [watched.revision for watched in found]
+        revisions = [watched.revision for watched in whole]
         assert revisions == sorted(set(revisions)), "etcd sent revisions out of order"
         self.next_revision = max([self.next_revision, *(number + 1 for number in revisions)])
-        return found
+        return whole
 
     def _progress(self, revision: int) -> list[Watched]:
         if revision < self.next_revision:
@@ -103,9 +103,9 @@ async def follow(source: WatchSource, start_revision: int) -> AsyncGenerator[Wat
         try:
             metadata = await source.caller.metadata(deadline_ms=TOKEN_MS)
             async with aclosing(_one_stream(source, metadata, assembler)) as stream:
-                async for found in stream:
-                    next_revision, has_new_token = found.revision + 1, False
-                    yield found
+                async for watched in stream:
+                    next_revision, has_new_token = watched.revision + 1, False
+                    yield watched
         except TokenRefused:
             source.caller.forget(metadata)
         except Unavailable as error:
@@ -140,8 +140,8 @@ async def _one_stream(
         with Translated("watch", writes=False):
             await call.write(rpc.WatchRequest(create_request=create))
         while True:
-            for found in assembler.feed(await _next_response(call)):
-                yield found
+            for watched in assembler.feed(await _next_response(call)):
+                yield watched
     finally:
         call.cancel()
 

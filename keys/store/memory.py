@@ -70,21 +70,21 @@ class MemoryKv:
         self._check_leases(request)
         self._write(request.writes)
         self._quota.spend(cost_bytes)
-        found = tuple(self._store.read(get) for get in request.reads)
-        return TxnAnswer(True, self._store.revision, found)
+        ranges = tuple(self._store.read(get) for get in request.reads)
+        return TxnAnswer(True, self._store.revision, ranges)
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
     ) -> KeyPage:
         self.tick()
-        at = revision or self._store.revision
-        self._store.check_readable(at)
-        found = list(self._store.scan(get.key, get.end, at))
+        read_revision = revision or self._store.revision
+        self._store.check_readable(read_revision)
+        items = list(self._store.scan(get.key, get.end, read_revision))
         if get.count_only:
-            return KeyPage((), at, more=False, count=len(found))
-        kept = found[: get.limit] if get.limit else found
+            return KeyPage((), read_revision, more=False, count=len(items))
+        kept = items[: get.limit] if get.limit else items
         shown_items = tuple(shown(item, get) for item in kept)
-        return KeyPage(shown_items, at, len(kept) < len(found), len(found))
+        return KeyPage(shown_items, read_revision, len(kept) < len(items), len(items))
 
     async def watch(
         self, key: bytes, end: bytes, *, start_revision: int

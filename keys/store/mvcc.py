@@ -28,17 +28,17 @@ class Mvcc:
 
     def holds(self, compare: Compare) -> bool:
         """As etcd: a range without keys compares as one key that does not exist."""
-        found = list(self.scan(compare.key, compare.end))
-        return {item.mod_revision for item in found} <= {compare.mod_revision} and (
-            bool(found) or compare.mod_revision == 0
+        items = list(self.scan(compare.key, compare.end))
+        return {item.mod_revision for item in items} <= {compare.mod_revision} and (
+            bool(items) or compare.mod_revision == 0
         )
 
     def read(self, get: Get) -> tuple[KeyValue, ...]:
         """No items where only their count is asked for."""
         if get.count_only:
             return ()
-        found = tuple(shown(item, get) for item in self.scan(get.key, get.end))
-        return found[: get.limit] if get.limit else found
+        items = tuple(shown(item, get) for item in self.scan(get.key, get.end))
+        return items[: get.limit] if get.limit else items
 
     def get(self, key: bytes) -> KeyValue | None:
         return self._at(key, self.revision)
@@ -107,9 +107,9 @@ class Mvcc:
 
     def _at(self, key: bytes, revision: int) -> KeyValue | None:
         versions = self._versions.get(key, [])
-        known = [item for number, item in versions[-1:] if number <= revision]
-        if known:
-            return known[0]
+        newest = [item for number, item in versions[-1:] if number <= revision]
+        if newest:
+            return newest[0]
         older = bisect_left(versions, revision + 1, key=lambda version: version[0])
         return versions[older - 1][1] if older else None
 

@@ -48,9 +48,9 @@ class MergedReads:
         if request.compares or request.writes or self._ended:
             return await self._kv.txn(request, deadline_ms=deadline_ms)
         if self._in_flight:
-            asked = _PendingRead(request.reads, deadline_ms)
-            self._waiting.append(asked)
-            return await asked.answer
+            pending = _PendingRead(request.reads, deadline_ms)
+            self._waiting.append(pending)
+            return await pending.answer
         self._in_flight = True
         try:
             return await self._kv.txn(request, deadline_ms=deadline_ms)
@@ -73,8 +73,8 @@ class MergedReads:
                 await self._send(self._take())
         finally:
             self._ended = True
-            for asked in self._waiting:
-                asked.fail(Unavailable(reason=OVER))
+            for pending in self._waiting:
+                pending.fail(Unavailable(reason=OVER))
 
     def _landed(self) -> None:
         """Nothing is on its way but, if somebody waits, what `run` sends next."""
@@ -82,22 +82,24 @@ class MergedReads:
         if self._in_flight:
             self._due.set()
 
-    async def _send(self, asked: list[_PendingRead]) -> None:
+    async def _send(self, group: list[_PendingRead]) -> None:
         """One transaction, and what each is told: its own keys, or what happened to all."""
-        reads = tuple(dict.fromkeys(get for one in asked for get in one.reads))
+        reads = tuple(dict.fromkeys(get for pending in group for get in pending.reads))
         failure: MetaError = Unavailable(reason=OVER)
         try:
-            if asked:
-                deadline_ms = max(one.deadline_ms for one in asked)
+            if group:
+                deadline_ms = max(pending.deadline_ms for pending in group)
                 answer = await self._kv.txn(Request(reads=reads), deadline_ms=deadline_ms)
-                found = dict(zip(reads, answer.ranges, strict=True))
-                for one in asked:
-                    one.succeed(replace(answer, ranges=tuple(found[get] for get in one.reads)))
+                items_by_get = dict(zip(reads, answer.ranges, strict=True))
+                for pending in group:
+                    pending.succeed(
+                        replace(answer, ranges=tuple(items_by_get[get] for get in pending.reads))
+                    )
         except MetaError as error:
             failure = error
         finally:
-            for one in asked:
-                one.fail(failure)
+            for pending in group:
+                pending.fail(failure)
             self._landed()
 
     def _take(self) -> list[_PendingRead]:
@@ -108,7 +110,7 @@ class MergedReads:
             reads.update(self._waiting[0].reads)
             if taken and len(reads) > TXN_OPS_MAX:
                 break
-            asked = self._waiting.popleft()
-            if not asked.answer.done():
-                taken.append(asked)
+            pending = self._waiting.popleft()
+            if not pending.answer.done():
+                taken.append(pending)
         return taken

@@ -16,12 +16,12 @@ async def scan(
     The deadline is that of each page. Raises Conflict("history-expired") when the revision is
     compacted before the last page: scan again.
     """
-    found: list[KeyValue] = []
-    at = revision
+    items: list[KeyValue] = []
+    read_revision = revision
     async for page in pages(kv, keys, deadline_ms=deadline_ms, revision=revision):
-        found += page.items
-        at = page.revision
-    return tuple(found), at
+        items += page.items
+        read_revision = page.revision
+    return tuple(items), read_revision
 
 
 async def pages(
@@ -37,11 +37,11 @@ async def pages(
     *like*: keys of one page, fewer where each takes long to decode; and whether their values are
     read.
     """
-    start, at, more = keys.start, revision, True
+    start, read_revision, more = keys.start, revision, True
     while more:
         get = like._replace(key=start, end=keys.end)
-        page = await kv.range(get, deadline_ms=deadline_ms, revision=at)
+        page = await kv.range(get, deadline_ms=deadline_ms, revision=read_revision)
         yield page
-        at, more = page.revision, page.more
+        read_revision, more = page.revision, page.more
         start = page.items[-1].key + b"\0" if page.items else start
         assert page.items or not more, "a page without keys says that there are more"

@@ -71,8 +71,8 @@ class StartPage(BaseModel):
             "/openapi.json": "The same as an OpenAPI document",
             **links,
         }
-        found = (PageLink(path=path, about=about) for path, about in every.items())
-        return cls(title=title, links=tuple(found))
+        page_links = (PageLink(path=path, about=about) for path, about in every.items())
+        return cls(title=title, links=tuple(page_links))
 
 
 def pages_router(
@@ -114,8 +114,8 @@ def pages_router(
     )
     async def openapi_document(request: Request) -> Response:
         """The OpenAPI document of this program."""
-        found = await asyncio.to_thread(document, request)
-        return Response(orjson.dumps(found), media_type="application/json")
+        text = await asyncio.to_thread(document, request)
+        return Response(orjson.dumps(text), media_type="application/json")
 
     add_problem_pages(router)
     return router
