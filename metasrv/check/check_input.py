@@ -139,12 +139,12 @@ class CheckInput:
 
     def records(self) -> dict[str, ProcedureRecord]:
         """Procedures that are not over."""
-        found = self.of(ProcedureKey).items()
-        return {cast("ProcedureKey", key).procedure: value for key, value in found}
+        values = self.of(ProcedureKey).items()
+        return {cast("ProcedureKey", key).procedure: value for key, value in values}
 
     def log(self) -> dict[int, CatalogUpdate]:
-        found = self.of(CatalogUpdateKey).items()
-        return {cast("CatalogUpdateKey", key).version: value for key, value in found}
+        values = self.of(CatalogUpdateKey).items()
+        return {cast("CatalogUpdateKey", key).version: value for key, value in values}
 
     def version(self) -> CatalogVersion | None:
         return self.get(CatalogVersionKey())
@@ -160,7 +160,9 @@ class CheckInput:
     def settled(self) -> Iterable[tuple[TableRoute, RegionRoute]]:
         """Regions of living tables that no procedure touches; a root that several name, never."""
         busy = self.busy()
-        routes = [(table, one) for table in self.routes().values() for one in table.region_routes]
+        routes = [
+            (table, region) for table in self.routes().values() for region in table.region_routes
+        ]
         named = Counter(region.root for _, region in routes)
         for route, region in routes:
             if route.table_id not in busy and named[region.root] == 1:
@@ -177,7 +179,10 @@ class CheckInput:
 
     def looked_at(self) -> Iterable[tuple[RegionRoute, InspectedRoot]]:
         """Regions whose files were read. Of a lost one it is known that they cannot be."""
-        regions = [*(one for _, one in self.settled()), *(one for _, one in self.kept())]
+        regions = [
+            *(region for _, region in self.settled()),
+            *(region for _, region in self.kept()),
+        ]
         for region in regions:
             if region.state is not RegionState.LOST and region.root in self.world.roots:
                 yield region, self.world.roots[region.root]

@@ -55,20 +55,22 @@ class Checked:
 async def check(kv: Kv, eyes: Inspector, clock: Clock, *, deep: bool = False) -> Checked:
     """Raises Unavailable where there is nothing to look at, or the store does not answer."""
     facts = await collect(kv, eyes, deep=deep)
-    found = judge(RULES, facts)
-    if not any(one.is_blame for one in found):
-        return Checked(facts, found)
+    violations = judge(RULES, facts)
+    if not any(violation.is_blame for violation in violations):
+        return Checked(facts, violations)
     await clock.sleep_ms(SECOND_LOOK_MS)
     facts = await collect(kv, eyes, deep=deep)
-    return Checked(facts, confirmed(found, judge(RULES, facts)))
+    return Checked(facts, confirmed(violations, judge(RULES, facts)))
 
 
 def confirmed(first: Sequence[Violation], second: Sequence[Violation]) -> tuple[Violation, ...]:
     """Of the second look all that the store alone proves, and what was seen at the first too: a
     node that was on its way then has had the time to arrive."""
-    before = {(one.rule, one.subject) for one in first}
+    before = {(violation.rule, violation.subject) for violation in first}
     return tuple(
-        one for one in second if one.scope is Scope.STORE or (one.rule, one.subject) in before
+        violation
+        for violation in second
+        if violation.scope is Scope.STORE or (violation.rule, violation.subject) in before
     )
 
 
@@ -93,12 +95,14 @@ async def _world(facts: CheckInput, eyes: Inspector, deep: bool) -> Observations
         except Unavailable as error:
             unseen[f"node {node.node_id}"] = f"not asked: {error}"
         try:
-            seen = await eyes.inspect(node, InspectRequest(deep=deep, regions=wanted(facts, node)))
+            inspected = await eyes.inspect(
+                node, InspectRequest(deep=deep, regions=wanted(facts, node))
+            )
         except Unavailable as error:
             unseen[f"files of {node.node_id}"] = f"not read: {error}"
         else:
-            roots.update({one.root: one for one in seen.regions})
-            folders[node.node_id] = tuple(seen.folders)
+            roots.update({root.root: root for root in inspected.regions})
+            folders[node.node_id] = tuple(inspected.folders)
 
     looks = [partial(look_at, node) for node in facts.of(NodeKey).values()]
     await fan_out(looks, at_once=LOOKS_AT_ONCE)
@@ -107,8 +111,10 @@ async def _world(facts: CheckInput, eyes: Inspector, deep: bool) -> Observations
         reports=reports,
         roots=roots,
         folders=folders,
-        servers={url: one for url, one in answers.items() if isinstance(one, ServerReport)},
-        unseen=unseen | {url: one for url, one in answers.items() if isinstance(one, str)},
+        servers={
+            url: answer for url, answer in answers.items() if isinstance(answer, ServerReport)
+        },
+        unseen=unseen | {url: answer for url, answer in answers.items() if isinstance(answer, str)},
     )
 
 

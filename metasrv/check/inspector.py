@@ -36,13 +36,13 @@ class RealEyes:
         return await self._ask(node.address, "/node/v1/regions", NodeReport)
 
     async def servers(self) -> Mapping[str, ServerReport | str]:
-        found: dict[str, ServerReport | str] = {}
+        answers: dict[str, ServerReport | str] = {}
         for url in self._urls:
             try:
-                found[url] = await self._ask(url, "/v1/cluster", ServerReport)
+                answers[url] = await self._ask(url, "/v1/cluster", ServerReport)
             except Unavailable as error:
-                found[url] = f"not asked: {error}"
-        return found
+                answers[url] = f"not asked: {error}"
+        return answers
 
     async def inspect(self, node: NodeRecord, request: InspectRequest) -> Inspection:
         host = urlsplit(node.address).hostname

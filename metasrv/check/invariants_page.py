@@ -216,13 +216,13 @@ def pages() -> Mapping[str, str]:
 
 
 def _invariants() -> Iterator[str]:
-    for number, one in enumerate(INVARIANTS, start=1):
+    for number, invariant in enumerate(INVARIANTS, start=1):
         yield ""
-        yield f"**I{number}.** {one.holds}"
+        yield f"**I{number}.** {invariant.holds}"
         yield ""
-        yield f"- Held by {_quoted(one.held_by)}."
-        yield f"- Seen by {_quoted(one.seen_by)}."
-        yield f"- Broken by {_quoted(one.broken_by)}."
+        yield f"- Held by {_quoted(invariant.held_by)}."
+        yield f"- Seen by {_quoted(invariant.seen_by)}."
+        yield f"- Broken by {_quoted(invariant.broken_by)}."
 
 
 def _quoted(names: tuple[str, ...]) -> str:
@@ -235,19 +235,19 @@ def _rules() -> Iterator[str]:
     yield "| rule | what holds | promise | invariant | looks at | severity |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for rule in RULES:
-        seen = ", ".join(f"I{number}" for number in numbers[rule.id])
+        seen_by = ", ".join(f"I{number}" for number in numbers[rule.id])
         where = f"{rule.scope}, with `--deep`" if rule.deep else str(rule.scope)
-        cells = (f"`{rule.id}`", _title(rule), str(rule.promise), seen, where, _severity(rule))
+        cells = (f"`{rule.id}`", _title(rule), str(rule.promise), seen_by, where, _severity(rule))
         yield f"| {' | '.join(cells)} |"
 
 
 def numbers_of_rules() -> dict[str, list[int]]:
     """Rule -> the invariants that it sees."""
-    found: dict[str, list[int]] = {rule.id: [] for rule in RULES}
-    for number, one in enumerate(INVARIANTS, start=1):
-        for rule in one.seen_by:
-            found[rule].append(number)
-    return found
+    numbers_by_rule: dict[str, list[int]] = {rule.id: [] for rule in RULES}
+    for number, invariant in enumerate(INVARIANTS, start=1):
+        for rule in invariant.seen_by:
+            numbers_by_rule[rule].append(number)
+    return numbers_by_rule
 
 
 def _title(rule: CheckRule) -> str:

@@ -75,12 +75,12 @@ def judge(rules: Sequence[CheckRule], facts: CheckInput) -> tuple[Violation, ...
     been named is not reported as another one.
     """
     named: set[str] = set()
-    found: list[Violation] = []
+    violations: list[Violation] = []
     for rule in rules:
         faults = [fault for fault in rule.run(facts) if fault.subject not in named]
-        found += [
+        violations += [
             Violation(rule.id, rule.severity, rule.scope, fault.subject, fault.found, fault.right)
             for fault in faults
         ]
         named |= {fault.subject for fault in faults}
-    return tuple(found)
+    return tuple(violations)

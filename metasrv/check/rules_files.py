@@ -9,52 +9,52 @@ from metasrv_base.wire.node.inspect import FileContent, InspectedFile, Inspected
 
 
 def roots(facts: CheckInput) -> Iterator[CheckFault]:
-    for region, seen in facts.looked_at():
-        if not seen.exists:
-            found = f"missing, the root of region {region.region_id}"
-            yield CheckFault(seen.root, found, "the folder with its rows")
+    for region, root in facts.looked_at():
+        if not root.exists:
+            state = f"missing, the root of region {region.region_id}"
+            yield CheckFault(root.root, state, "the folder with its rows")
 
 
 def fences(facts: CheckInput) -> Iterator[CheckFault]:
     """No fence is raised to an epoch that the route has not shown (P5)."""
-    for region, seen in facts.looked_at():
-        if not seen.exists:
+    for region, root in facts.looked_at():
+        if not root.exists:
             continue
-        if not seen.fences:
-            yield CheckFault(f"{seen.root}/fence", "missing", f"a fence of epoch {region.epoch}")
+        if not root.fences:
+            yield CheckFault(f"{root.root}/fence", "missing", f"a fence of epoch {region.epoch}")
             continue
-        highest = seen.fences[-1]
+        highest = root.fences[-1]
         serves = region.state is RegionState.OPEN
         if highest.epoch > region.epoch or (serves and highest.epoch < region.epoch):
-            found = f"the highest fence, and the route is at epoch {region.epoch}"
+            state = f"the highest fence, and the route is at epoch {region.epoch}"
             yield CheckFault(
-                f"{seen.root}/{highest.name}", found, f"a fence of epoch {region.epoch}"
+                f"{root.root}/{highest.name}", state, f"a fence of epoch {region.epoch}"
             )
 
 
 def manifests(facts: CheckInput) -> Iterator[CheckFault]:
-    for region, seen in facts.looked_at():
-        if not seen.exists:
+    for region, root in facts.looked_at():
+        if not root.exists:
             continue
-        if seen.manifest is None:
-            found = seen.error or "there is none"
-            yield CheckFault(f"{seen.root}/manifest", found, f"one of region {region.region_id}")
-        elif region.state is RegionState.OPEN and seen.manifest.epoch != region.epoch:
-            found = f"the current one, and the route is at epoch {region.epoch}"
-            path = f"{seen.root}/{seen.manifest.name}"
-            yield CheckFault(path, found, f"one of epoch {region.epoch}")
+        if root.manifest is None:
+            state = root.error or "there is none"
+            yield CheckFault(f"{root.root}/manifest", state, f"one of region {region.region_id}")
+        elif region.state is RegionState.OPEN and root.manifest.epoch != region.epoch:
+            state = f"the current one, and the route is at epoch {region.epoch}"
+            path = f"{root.root}/{root.manifest.name}"
+            yield CheckFault(path, state, f"one of epoch {region.epoch}")
 
 
 def _files(facts: CheckInput) -> Iterator[InspectedFile]:
     """Of rows, of entries and of statements: of the last only bytes are listed."""
-    return (file for _, seen in facts.looked_at() for file in (*seen.files, *seen.statements))
+    return (file for _, root in facts.looked_at() for file in (*root.files, *root.statements))
 
 
 def present(facts: CheckInput) -> Iterator[CheckFault]:
     for file in _files(facts):
         if file.found is None:
-            found = file.error or "missing, and the manifest lists it"
-            yield CheckFault(file.path, found, _size(file.listed))
+            state = file.error or "missing, and the manifest lists it"
+            yield CheckFault(file.path, state, _size(file.listed))
 
 
 def _size(content: FileContent) -> str:
@@ -70,9 +70,9 @@ def intact(facts: CheckInput) -> Iterator[CheckFault]:
     for file in _files(facts):
         if file.found is None:
             continue
-        found, listed = file.found, file.listed
-        if (found.bytes, found.crc32) != (listed.bytes, listed.crc32):
-            yield CheckFault(file.path, _said(found), _said(listed))
+        actual, listed = file.found, file.listed
+        if (actual.bytes, actual.crc32) != (listed.bytes, listed.crc32):
+            yield CheckFault(file.path, _said(actual), _said(listed))
         elif file.error is not None:
             yield CheckFault(file.path, file.error, "a file that can be decoded")
 
@@ -86,21 +86,21 @@ def content(facts: CheckInput) -> Iterator[CheckFault]:
         if file.found is None:
             continue
         for name in _CONTENT:
-            found, listed = getattr(file.found, name), getattr(file.listed, name)
-            if found is not None and found != listed:
-                yield CheckFault(file.path, f"{name} {found}", f"{name} {listed}, by the manifest")
+            actual, listed = getattr(file.found, name), getattr(file.listed, name)
+            if actual is not None and actual != listed:
+                yield CheckFault(file.path, f"{name} {actual}", f"{name} {listed}, by the manifest")
 
 
 def order(facts: CheckInput) -> Iterator[CheckFault]:
     """Reads search files by key: a key out of order is not found, one that is twice is two rows."""
     for file in _files(facts):
         if file.unsorted_at is not None:
-            found = f"row {file.unsorted_at} does not follow the one before it"
-            yield CheckFault(file.path, found, "keys that rise, and of one key the newest first")
+            state = f"row {file.unsorted_at} does not follow the one before it"
+            yield CheckFault(file.path, state, "keys that rise, and of one key the newest first")
 
 
 def _segments(facts: CheckInput) -> Iterator[InspectedSegment]:
-    return (segment for _, seen in facts.looked_at() for segment in seen.segments)
+    return (segment for _, root in facts.looked_at() for segment in root.segments)
 
 
 def sealed(facts: CheckInput) -> Iterator[CheckFault]:
@@ -109,8 +109,8 @@ def sealed(facts: CheckInput) -> Iterator[CheckFault]:
         right = segment.sealed
         if right is None or segment.found == right:
             continue
-        found = segment.error or (f"{segment.found}" if segment.found else "missing")
-        yield CheckFault(segment.path, found, f"{right}, as it was sealed")
+        actual = segment.error or (f"{segment.found}" if segment.found else "missing")
+        yield CheckFault(segment.path, actual, f"{right}, as it was sealed")
 
 
 def growing(facts: CheckInput) -> Iterator[CheckFault]:
@@ -118,31 +118,31 @@ def growing(facts: CheckInput) -> Iterator[CheckFault]:
     for segment in _segments(facts):
         if segment.sealed is None and segment.error is not None:
             yield CheckFault(segment.path, segment.error, "whole records up to its end")
-    for _, seen in facts.looked_at():
-        if seen.manifest is not None and seen.error is not None:
+    for _, root in facts.looked_at():
+        if root.manifest is not None and root.error is not None:
             right = "every segment in turn, and versions that rise"
-            yield CheckFault(f"{seen.root}/wal", seen.error, right)
+            yield CheckFault(f"{root.root}/wal", root.error, right)
 
 
 def borrows(facts: CheckInput) -> Iterator[CheckFault]:
     """A root that the route does not claim may be deleted under its reader."""
-    for region, seen in facts.looked_at():
-        if region.state is not RegionState.OPEN or seen.manifest is None:
+    for region, root in facts.looked_at():
+        if region.state is not RegionState.OPEN or root.manifest is None:
             continue
-        found = sorted({*seen.manifest.borrowed_roots} - {*region.unannounced})
+        actual = sorted({*root.manifest.borrowed_roots} - {*region.unannounced})
         right = sorted({*region.borrows} - {*region.unannounced})
-        if found != right:
-            path = f"{seen.root}/{seen.manifest.name}"
-            yield CheckFault(path, f"it reads from {found}", f"{right}, as the route says")
+        if actual != right:
+            path = f"{root.root}/{root.manifest.name}"
+            yield CheckFault(path, f"it reads from {actual}", f"{right}, as the route says")
 
 
 def placed(facts: CheckInput) -> Iterator[CheckFault]:
     """Reads look for a row in one region alone; so a key is unique in its table, too."""
-    for region, seen in facts.looked_at():
-        if seen.live is not None and seen.live.strays:
-            found = f"{seen.live.strays} keys of other regions, as {seen.live.first_stray}"
+    for region, root in facts.looked_at():
+        if root.live is not None and root.live.strays:
+            state = f"{root.live.strays} keys of other regions, as {root.live.first_stray}"
             subject = f"rows of region {region.region_id}"
-            yield CheckFault(subject, found, "rows that the partition rule sends here")
+            yield CheckFault(subject, state, "rows that the partition rule sends here")
 
 
 def _world(id: str, promise: int, title: str, run: Judgement) -> CheckRule:

@@ -120,8 +120,8 @@ def holders(facts: CheckInput) -> Iterator[CheckFault]:
     """A schema change would go on while the holder still uses the version before."""
     for item in facts.items:
         if isinstance(item.key, HolderKey) and item.raw.lease != 0:
-            found = f"it stands under lease {item.raw.lease}, and may end early"
-            yield CheckFault(item.name, found, "a key that ends by a decision alone")
+            state = f"it stands under lease {item.raw.lease}, and may end early"
+            yield CheckFault(item.name, state, "a key that ends by a decision alone")
 
 
 def node_roots(facts: CheckInput) -> Iterator[CheckFault]:

@@ -49,8 +49,8 @@ def dense(facts: CheckInput) -> Iterator[CheckFault]:
     for missing in sorted(set(range(1, max(stored, default=0) + 1)) - stored):
         yield CheckFault(str(CatalogUpdateKey(missing)), "missing", f"each of 1 to {last}")
     if version and max(stored, default=0) != last:
-        found = f"version {last}, and the last update is {max(stored, default=0)}"
-        yield CheckFault(str(CatalogVersionKey()), found, "the version of the last update")
+        state = f"version {last}, and the last update is {max(stored, default=0)}"
+        yield CheckFault(str(CatalogVersionKey()), state, "the version of the last update")
 
 
 def times(facts: CheckInput) -> Iterator[CheckFault]:
@@ -85,8 +85,8 @@ def same_story(facts: CheckInput) -> Iterator[CheckFault]:
         if name not in stored:
             yield CheckFault(name, "missing", f"as the log says: {_shown(value)}")
         elif stored[name].value is not None and stored[name].value != value:
-            found = stored[name].raw.value.decode("utf-8", "backslashreplace")
-            yield CheckFault(name, found, f"as the log says: {_shown(value)}")
+            actual = stored[name].raw.value.decode("utf-8", "backslashreplace")
+            yield CheckFault(name, actual, f"as the log says: {_shown(value)}")
     for name in stored.keys() - told.keys():
         yield CheckFault(name, "the log never told of it, or told of its end", "no such key")
 
@@ -121,8 +121,8 @@ def written_once(facts: CheckInput) -> Iterator[CheckFault]:
         if isinstance(item.key, CatalogUpdateKey):
             created, changed = item.raw.create_revision, item.raw.mod_revision
             if created != changed:
-                found = f"written at revision {created}, and again at {changed}"
-                yield CheckFault(item.name, found, "written once, in the transaction it tells of")
+                state = f"written at revision {created}, and again at {changed}"
+                yield CheckFault(item.name, state, "written once, in the transaction it tells of")
 
 
 def one_transaction(facts: CheckInput) -> Iterator[CheckFault]:
@@ -140,10 +140,10 @@ def one_transaction(facts: CheckInput) -> Iterator[CheckFault]:
             continue
         if isinstance(item.key, CatalogVersionKey) and _is_closed(facts):
             continue
-        at = item.raw.mod_revision
-        if at not in commits:
-            found = f"last written at revision {at}, at which the log was not"
-            yield CheckFault(item.name, found, "written together with an update of the log")
+        revision = item.raw.mod_revision
+        if revision not in commits:
+            state = f"last written at revision {revision}, at which the log was not"
+            yield CheckFault(item.name, state, "written together with an update of the log")
 
 
 def _is_closed(facts: CheckInput) -> bool:

@@ -17,7 +17,7 @@ _FOLDER = re.compile(r".*/([0-9]{1,20})-[0-9]{1,20}")  # procedures/steps/placin
 def _reported(facts: CheckInput) -> Iterator[tuple[str, NodeRegion, RegionRoute | None]]:
     """Each region that a node has, and its route; those that a procedure touches are left out."""
     busy = facts.busy()
-    routes = {r.region_id: r for one in facts.routes().values() for r in one.region_routes}
+    routes = {r.region_id: r for table in facts.routes().values() for r in table.region_routes}
     for node, report in facts.world.reports.items():
         for region in report.regions:
             region_id = region.stat.region_id
@@ -31,25 +31,25 @@ def one_leader(facts: CheckInput) -> Iterator[CheckFault]:
         if route is None or stat.state == "lost":
             continue
         if stat.epoch > route.epoch or (stat.epoch == route.epoch and node != route.leader):
-            found = f"{stat.state} at epoch {stat.epoch}"
+            state = f"{stat.state} at epoch {stat.epoch}"
             right = f"led by {route.leader} at epoch {route.epoch}"
-            yield CheckFault(f"region {stat.region_id} at {node}", found, right)
+            yield CheckFault(f"region {stat.region_id} at {node}", state, right)
 
 
 def claimed(facts: CheckInput) -> Iterator[CheckFault]:
     """A node that serves a dropped table would go on taking rows for it."""
     for node, region, route in _reported(facts):
         if route is None:
-            found = f"{region.stat.state}, and no table has it"
-            yield CheckFault(f"region {region.stat.region_id} at {node}", found, "closed")
+            state = f"{region.stat.state}, and no table has it"
+            yield CheckFault(f"region {region.stat.region_id} at {node}", state, "closed")
 
 
 def reported_lost(facts: CheckInput) -> Iterator[CheckFault]:
     for node, region, route in _reported(facts):
         if region.stat.state == "lost" and route is not None and route.leader == node:
-            found = f"{node} cannot read {region.root}"
+            state = f"{node} cannot read {region.root}"
             subject = f"region {region.stat.region_id} at {node}"
-            yield CheckFault(subject, found, "its storage back in its place")
+            yield CheckFault(subject, state, "its storage back in its place")
 
 
 def serving(facts: CheckInput) -> Iterator[CheckFault]:
@@ -57,14 +57,20 @@ def serving(facts: CheckInput) -> Iterator[CheckFault]:
         report = facts.world.reports.get(route.leader)
         if route.state is not RegionState.OPEN or report is None:
             continue
-        has = [one for one in report.regions if one.stat.region_id == route.region_id]
+        has = [
+            reported for reported in report.regions if reported.stat.region_id == route.region_id
+        ]
         serves = [
-            one
-            for one in has
-            if (one.stat.epoch, one.stat.state, one.root) == (route.epoch, "open", route.root)
+            reported
+            for reported in has
+            if (reported.stat.epoch, reported.stat.state, reported.root)
+            == (route.epoch, "open", route.root)
         ]
         if not serves:
-            states = [f"{one.stat.state} at epoch {one.stat.epoch} in {one.root}" for one in has]
+            states = [
+                f"{reported.stat.state} at epoch {reported.stat.epoch} in {reported.root}"
+                for reported in has
+            ]
             right = f"open at epoch {route.epoch} in {route.root}"
             subject = f"region {route.region_id} at {route.leader}"
             yield CheckFault(subject, ", ".join(states) or "not there", right)
@@ -74,21 +80,21 @@ def acknowledged(facts: CheckInput) -> Iterator[CheckFault]:
     """A leader was asked before its files were read, so they hold what it had acknowledged. From
     the file alone a damaged end of a log cannot be told from one that a crash cut off."""
     for _, route in facts.settled():
-        report, seen = facts.world.reports.get(route.leader), facts.world.roots.get(route.root)
-        if report is None or seen is None or not _is_read(seen, route):
+        report, root = facts.world.reports.get(route.leader), facts.world.roots.get(route.root)
+        if report is None or root is None or not _is_read(root, route):
             continue
-        for one in report.regions:
-            is_it = (one.stat.region_id, one.root) == (route.region_id, route.root)
-            if is_it and one.stat.version > seen.version:
-                last = seen.segments[-1].path if seen.segments else f"{seen.root}/wal"
-                right = f"{one.stat.version}, which {route.leader} has acknowledged"
-                yield CheckFault(last, f"row versions up to {seen.version}", right)
+        for reported in report.regions:
+            is_it = (reported.stat.region_id, reported.root) == (route.region_id, route.root)
+            if is_it and reported.stat.version > root.version:
+                last = root.segments[-1].path if root.segments else f"{root.root}/wal"
+                right = f"{reported.stat.version}, which {route.leader} has acknowledged"
+                yield CheckFault(last, f"row versions up to {root.version}", right)
 
 
-def _is_read(seen: InspectedRoot, route: RegionRoute) -> bool:
+def _is_read(root: InspectedRoot, route: RegionRoute) -> bool:
     """Whether all could be read that the region consists of; if not, other rules say so."""
-    is_current = seen.manifest is not None and seen.manifest.epoch == route.epoch
-    return is_current and seen.error is None and all(one.found for one in seen.segments)
+    is_current = root.manifest is not None and root.manifest.epoch == route.epoch
+    return is_current and root.error is None and all(segment.found for segment in root.segments)
 
 
 def one_cluster(facts: CheckInput) -> Iterator[CheckFault]:
@@ -107,21 +113,21 @@ def servers(facts: CheckInput) -> Iterator[CheckFault]:
     version = facts.version()
     for url, server in facts.world.servers.items():
         if version is not None and server.catalog_version < version.version:
-            found = f"at catalog version {server.catalog_version}"
-            yield CheckFault(url, found, f"version {version.version} or later")
+            state = f"at catalog version {server.catalog_version}"
+            yield CheckFault(url, state, f"version {version.version} or later")
 
 
 def orphans(facts: CheckInput) -> Iterator[CheckFault]:
     """Left by a failover or a purge whose node was away, or by a create that was undone."""
-    routes = [region for one in facts.routes().values() for region in one.region_routes]
+    routes = [region for table in facts.routes().values() for region in table.region_routes]
     for removed in facts.of(RemovedTableRouteKey).values():
         routes += removed.route.region_routes
-    known = {root for region in routes for root in (region.root, *region.borrows)}
+    claimed_roots = {root for region in routes for root in (region.root, *region.borrows)}
     for root in facts.world.roots.values():
-        known |= set(root.manifest.borrowed_roots) if root.manifest else set()
+        claimed_roots |= set(root.manifest.borrowed_roots) if root.manifest else set()
     busy = facts.busy()
     for node, folders in facts.world.folders.items():
-        for folder in sorted(set(folders) - known):
+        for folder in sorted(set(folders) - claimed_roots):
             name = _FOLDER.fullmatch(folder)
             if name is None or table_of(RegionId(int(name[1]))) not in busy:
                 yield CheckFault(folder, f"on {node}, and no route claims it", "no such folder")

@@ -41,8 +41,8 @@ def runnable(facts: CheckInput) -> Iterator[CheckFault]:
         try:
             kind.state.model_validate(record.state)
         except ValidationError as error:
-            found = f"a state with {error.error_count()} errors"
-            yield CheckFault(key, found, f"the state of a {record.kind}")
+            state = f"a state with {error.error_count()} errors"
+            yield CheckFault(key, state, f"the state of a {record.kind}")
 
 
 def locks(facts: CheckInput) -> Iterator[CheckFault]:
@@ -52,8 +52,8 @@ def locks(facts: CheckInput) -> Iterator[CheckFault]:
     for procedure, blocks in holders(claims).items():
         record = records[procedure]
         if blocks and (record.trail or record.timeline):
-            found = f"it has run, and {blocks[0].by} holds {blocks[0].key} before it"
-            yield CheckFault(str(ProcedureKey(procedure)), found, "waiting until that one is over")
+            state = f"it has run, and {blocks[0].by} holds {blocks[0].key} before it"
+            yield CheckFault(str(ProcedureKey(procedure)), state, "waiting until that one is over")
 
 
 def submissions(facts: CheckInput) -> Iterator[CheckFault]:
@@ -62,8 +62,8 @@ def submissions(facts: CheckInput) -> Iterator[CheckFault]:
     numbers = Counter(record.submission for record in records.values())
     for procedure, record in records.items():
         if numbers[record.submission] > 1:
-            found = f"submission {record.submission}, as another procedure has"
-            yield CheckFault(str(ProcedureKey(procedure)), found, "a number of its own")
+            state = f"submission {record.submission}, as another procedure has"
+            yield CheckFault(str(ProcedureKey(procedure)), state, "a number of its own")
 
 
 def parents(facts: CheckInput) -> Iterator[CheckFault]:
@@ -84,16 +84,16 @@ def ended_once(facts: CheckInput) -> Iterator[CheckFault]:
     """A record and its history change places in one transaction."""
     for procedure in facts.records():
         if facts.has(ProcedureHistoryKey(procedure)):
-            found = "there is a history of it too, so it is over"
-            yield CheckFault(str(ProcedureKey(procedure)), found, "no such key")
+            state = "there is a history of it too, so it is over"
+            yield CheckFault(str(ProcedureKey(procedure)), state, "no such key")
 
 
 def idempotency(facts: CheckInput) -> Iterator[CheckFault]:
     """A client that asks by its key must find what it started (G11)."""
     for key, value in facts.of(IdempotencyKey).items():
         if not _is_known(facts, value.procedure):
-            found = f"procedure {value.procedure}, of which there is neither record nor history"
-            yield CheckFault(str(key), found, "a procedure that is known")
+            state = f"procedure {value.procedure}, of which there is neither record nor history"
+            yield CheckFault(str(key), state, "a procedure that is known")
 
 
 RULES = (

@@ -21,13 +21,13 @@ from metasrv.check.rule import CheckFault, CheckRule
 
 
 def removed_infos(facts: CheckInput) -> dict[int, RemovedTableInfo]:
-    found = facts.of(RemovedTableInfoKey).items()
-    return {cast("RemovedTableInfoKey", key).table_id: value for key, value in found}
+    values = facts.of(RemovedTableInfoKey).items()
+    return {cast("RemovedTableInfoKey", key).table_id: value for key, value in values}
 
 
 def removed_routes(facts: CheckInput) -> dict[int, RemovedTableRoute]:
-    found = facts.of(RemovedTableRouteKey).items()
-    return {cast("RemovedTableRouteKey", key).table_id: value for key, value in found}
+    values = facts.of(RemovedTableRouteKey).items()
+    return {cast("RemovedTableRouteKey", key).table_id: value for key, value in values}
 
 
 def _name_of(removed: RemovedTableInfo) -> RemovedTableNameKey:
@@ -55,9 +55,9 @@ def whole(facts: CheckInput) -> Iterator[CheckFault]:
     for table_id in sorted(infos.keys() & routes.keys()):
         by_info, by_route = infos[table_id], routes[table_id]
         right = f"{by_info.dropped_by} at {by_info.dropped_at_ms}"
-        found = f"{by_route.dropped_by} at {by_route.dropped_at_ms}"
-        if found != right:
-            yield CheckFault(str(RemovedTableRouteKey(table_id)), f"dropped by {found}", right)
+        actual = f"{by_route.dropped_by} at {by_route.dropped_at_ms}"
+        if actual != right:
+            yield CheckFault(str(RemovedTableRouteKey(table_id)), f"dropped by {actual}", right)
 
 
 def living_too(facts: CheckInput) -> Iterator[CheckFault]:
@@ -90,8 +90,8 @@ def below_sequence(facts: CheckInput) -> Iterator[CheckFault]:
     for name, ids in used.items():
         sequence = facts.get(SequenceKey(name))
         if sequence is not None and ids and max(ids) >= sequence.next:
-            found = f"next is {sequence.next}, and {max(ids)} is taken"
-            yield CheckFault(str(SequenceKey(name)), found, f"above {max(ids)}")
+            state = f"next is {sequence.next}, and {max(ids)} is taken"
+            yield CheckFault(str(SequenceKey(name)), state, f"above {max(ids)}")
 
 
 def _created(facts: CheckInput) -> dict[str, list[int]]:
@@ -115,31 +115,31 @@ def _ids_of(entry: object) -> Iterator[tuple[str, int]]:
 
 def never_again(facts: CheckInput) -> Iterator[CheckFault]:
     """An id that came twice would lead an old order, file or cache to a new table (G7)."""
-    seen: set[tuple[str, int]] = set()
+    used: set[tuple[str, int]] = set()
     for version, update in sorted(facts.log().items()):
-        for one in (one for entry in update.entries for one in _ids_of(entry)):
-            if one in seen:
-                found = f"{one[0]} {one[1]} is made a second time"
-                yield CheckFault(str(CatalogUpdateKey(version)), found, "an id that was never used")
-            seen.add(one)
+        for new_id in (new_id for entry in update.entries for new_id in _ids_of(entry)):
+            if new_id in used:
+                state = f"{new_id[0]} {new_id[1]} is made a second time"
+                yield CheckFault(str(CatalogUpdateKey(version)), state, "an id that was never used")
+            used.add(new_id)
     schemas = facts.of(SchemaNameKey)
     uses = Counter(info.schema_id for info in schemas.values())
     for key, info in schemas.items():
         if uses[info.schema_id] > 1:
-            found = f"schema id {info.schema_id}, as another schema has"
-            yield CheckFault(str(key), found, "an id of its own")
+            state = f"schema id {info.schema_id}, as another schema has"
+            yield CheckFault(str(key), state, "an id of its own")
 
 
 def removed_regions(facts: CheckInput) -> Iterator[CheckFault]:
     """A dropped table keeps its claim on its folders."""
-    living = {r.root: r.region_id for one in facts.routes().values() for r in one.region_routes}
+    living = {r.root: r.region_id for table in facts.routes().values() for r in table.region_routes}
     for table_id, removed in removed_routes(facts).items():
         for region in removed.route.region_routes:
             other = living.get(region.root)
             if other is not None and other != region.region_id:
-                found = f"{region.root} is the root of region {other} too"
+                state = f"{region.root} is the root of region {other} too"
                 yield CheckFault(
-                    str(RemovedTableRouteKey(table_id)), found, "claimed by one of them"
+                    str(RemovedTableRouteKey(table_id)), state, "claimed by one of them"
                 )
 
 

@@ -40,8 +40,8 @@ def names(facts: CheckInput) -> Iterator[CheckFault]:
         if not facts.has(_name(info)):
             yield CheckFault(str(_name(info)), "missing", f"table {table_id}, whose name it is")
         elif holder is not None and holder.table_id != table_id:
-            found = f"named {info.full_name}, as table {holder.table_id} is"
-            yield CheckFault(str(TableInfoKey(table_id)), found, "a name of its own")
+            state = f"named {info.full_name}, as table {holder.table_id} is"
+            yield CheckFault(str(TableInfoKey(table_id)), state, "a name of its own")
 
 
 def _stands(facts: CheckInput, table_id: int) -> bool:
@@ -69,11 +69,11 @@ def reverse_index(facts: CheckInput) -> Iterator[CheckFault]:
         for node, numbers in route.numbers_by_node().items():
             key = DatanodeTableKey(node, table_id)
             right = DatanodeTable(table_id=table_id, version=route.version, regions=numbers)
-            found = stored.get(key)
-            if found is None and not facts.has(key):
+            actual = stored.get(key)
+            if actual is None and not facts.has(key):
                 yield CheckFault(str(key), "missing", _said(right))
-            elif found is not None and found != right:
-                yield CheckFault(str(key), _said(found), _said(right))
+            elif actual is not None and actual != right:
+                yield CheckFault(str(key), _said(actual), _said(right))
     for key, value in stored.items():
         kept = routes.get(key.table_id)
         if kept is None and _stands(facts, key.table_id):
@@ -98,19 +98,21 @@ def region_ids(facts: CheckInput) -> Iterator[CheckFault]:
     infos = facts.infos()
     for table_id, route in facts.routes().items():
         key, info = str(TableRouteKey(table_id)), infos.get(table_id)
-        found = [region.region_id for region in route.region_routes]
-        count = info.partition.regions if info else len(found)
+        actual = [region.region_id for region in route.region_routes]
+        count = info.partition.regions if info else len(actual)
         right = [str(region_id(TableId(table_id), number)) for number in range(count)]
-        if found != right:
-            yield CheckFault(key, f"regions {found}", f"{right}, as many as the partition rule has")
+        if actual != right:
+            yield CheckFault(
+                key, f"regions {actual}", f"{right}, as many as the partition rule has"
+            )
 
 
 def epochs(facts: CheckInput) -> Iterator[CheckFault]:
     for table_id, route in facts.routes().items():
         for region in route.region_routes:
             if region.epoch < 1:
-                found = f"region {region.region_id} at epoch {region.epoch}"
-                yield CheckFault(str(TableRouteKey(table_id)), found, "epochs from 1")
+                state = f"region {region.region_id} at epoch {region.epoch}"
+                yield CheckFault(str(TableRouteKey(table_id)), state, "epochs from 1")
 
 
 def region_roots(facts: CheckInput) -> Iterator[CheckFault]:
@@ -120,19 +122,19 @@ def region_roots(facts: CheckInput) -> Iterator[CheckFault]:
         key = str(TableRouteKey(table_id))
         for region in route.region_routes:
             if used[region.root] > 1:
-                found = f"{region.root} is the root of {used[region.root]} regions"
-                yield CheckFault(key, found, "a folder for each region")
+                state = f"{region.root} is the root of {used[region.root]} regions"
+                yield CheckFault(key, state, "a folder for each region")
             if region.root in region.borrows:
-                found = f"region {region.region_id} borrows {region.root}"
-                yield CheckFault(key, found, "the roots of earlier leaders, not its own")
+                state = f"region {region.region_id} borrows {region.root}"
+                yield CheckFault(key, state, "the roots of earlier leaders, not its own")
 
 
 def announcements(facts: CheckInput) -> Iterator[CheckFault]:
     for table_id, route in facts.routes().items():
         for region in route.region_routes:
             if region.state is RegionState.OPEN and not region.announced:
-                found = f"region {region.region_id} is open and not announced"
-                yield CheckFault(str(TableRouteKey(table_id)), found, "announced when it opens")
+                state = f"region {region.region_id} is open and not announced"
+                yield CheckFault(str(TableRouteKey(table_id)), state, "announced when it opens")
 
 
 def schemas(facts: CheckInput) -> Iterator[CheckFault]:
@@ -150,8 +152,8 @@ def schemas(facts: CheckInput) -> Iterator[CheckFault]:
 
 def elements(facts: CheckInput) -> Iterator[CheckFault]:
     for table_id, info in facts.infos().items():
-        for found, right in _own_faults(info):
-            yield CheckFault(str(TableInfoKey(table_id)), found, right)
+        for state, right in _own_faults(info):
+            yield CheckFault(str(TableInfoKey(table_id)), state, right)
 
 
 def _own_faults(info: TableInfo) -> Iterator[tuple[str, str]]:
@@ -167,14 +169,14 @@ def _own_faults(info: TableInfo) -> Iterator[tuple[str, str]]:
     if not set(info.partition.columns) <= set(info.primary_key):
         yield f"partition columns {list(info.partition.columns)}", "part of the primary key"
     if not 0 <= info.schema_floor <= info.schema_version or info.version < 1:
-        found = f"floor {info.schema_floor}, schema version {info.schema_version}"
-        yield f"{found}, version {info.version}", "a floor not above the version, versions from 1"
+        state = f"floor {info.schema_floor}, schema version {info.schema_version}"
+        yield f"{state}, version {info.version}", "a floor not above the version, versions from 1"
 
 
 def online(facts: CheckInput) -> Iterator[CheckFault]:
     for table_id, info in facts.infos().items():
-        for found, right in _online_faults(info):
-            yield CheckFault(str(TableInfoKey(table_id)), found, right)
+        for state, right in _online_faults(info):
+            yield CheckFault(str(TableInfoKey(table_id)), state, right)
 
 
 def _online_faults(info: TableInfo) -> Iterator[tuple[str, str]]:
@@ -188,7 +190,7 @@ def _online_faults(info: TableInfo) -> Iterator[tuple[str, str]]:
         spelled = [element.name.lower() for element in elements]
         if len(set(ids)) < len(ids) or len(set(spelled)) < len(spelled):
             yield f"{what} {ids} named {spelled}", "each id and each name once"
-        if not all(1 <= one < following for one in ids):
+        if not all(1 <= element_id < following for element_id in ids):
             yield f"{what} {ids}, next {following}", "ids from 1, below the next"
         for element in elements:
             if not element.columns or not set(element.columns) <= columns:
@@ -197,17 +199,17 @@ def _online_faults(info: TableInfo) -> Iterator[tuple[str, str]]:
                     f"columns of {sorted(columns)}",
                 )
     every: tuple[Element, ...] = (*info.columns, *info.indexes, *info.constraints)
-    for one in every:
-        if one.state is ElementState.ABSENT or one.state not in graph_of(one).behaviours:
-            yield f"{one.name} is {one.state}", f"a state of a {graph_of(one).name}"
+    for marked in every:
+        if marked.state is ElementState.ABSENT or marked.state not in graph_of(marked).behaviours:
+            yield f"{marked.name} is {marked.state}", f"a state of a {graph_of(marked).name}"
 
 
 def opening(facts: CheckInput) -> Iterator[CheckFault]:
     """Otherwise nobody would ever open it (G9)."""
     for _, region in facts.settled():
         if region.state is RegionState.OPENING:
-            found = f"opening at {region.leader}, and no procedure lives that opens it"
-            yield CheckFault(f"region {region.region_id}", found, "open, or opened by a procedure")
+            state = f"opening at {region.leader}, and no procedure lives that opens it"
+            yield CheckFault(f"region {region.region_id}", state, "open, or opened by a procedure")
 
 
 def leaving(facts: CheckInput) -> Iterator[CheckFault]:
@@ -217,8 +219,8 @@ def leaving(facts: CheckInput) -> Iterator[CheckFault]:
     marked |= {str(key): value.dropping for key, value in facts.of(SchemaNameKey).items()}
     for key, procedure in marked.items():
         if procedure is not None and procedure not in records:
-            found = f"being dropped by {procedure}, which does not live"
-            yield CheckFault(key, found, "dropped by a living procedure")
+            state = f"being dropped by {procedure}, which does not live"
+            yield CheckFault(key, state, "dropped by a living procedure")
 
 
 def lost(facts: CheckInput) -> Iterator[CheckFault]:

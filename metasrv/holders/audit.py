@@ -43,37 +43,41 @@ class SchemaAudit:
         self, holder: str, before: Mapping[int, Pin], now: Iterable[Pin], floor_of: FloorOf
     ) -> tuple[AuditViolation, ...]:
         """The new ones in what *holder* says *now*, which has said *before* until then."""
-        found = []
+        violations = []
         for pin in now:
             self.checks += 1
             floor = floor_of(pin.table_id)
-            known = before.get(pin.table_id)
-            was_there = known is not None and known.schema_version <= pin.schema_version
+            earlier = before.get(pin.table_id)
+            was_there = earlier is not None and earlier.schema_version <= pin.schema_version
             if floor is not None and pin.schema_version < floor and not was_there:
-                found.append(
+                violations.append(
                     AuditViolation(holder, pin.table_id, pin.schema_version, floor, pin.transaction)
                 )
-        self._standing.update({(one.holder, one.table_id): one for one in found})
-        self.found += len(found)
-        return tuple(found)
+        self._standing.update(
+            {(violation.holder, violation.table_id): violation for violation in violations}
+        )
+        self.found += len(violations)
+        return tuple(violations)
 
     def gone(self, holder: str) -> None:
         """Its registration has ended, or is another process's now."""
-        self._standing = {key: one for key, one in self._standing.items() if key[0] != holder}
+        self._standing = {
+            key: violation for key, violation in self._standing.items() if key[0] != holder
+        }
 
     def standing(self) -> tuple[AuditViolation, ...]:
         return tuple(self._standing.values())
 
     def must_hold(self, table_id: int) -> None:
         """Raises Unavailable while a violation on that table stands."""
-        for one in self._standing.values():
-            if one.table_id == table_id:
+        for violation in self._standing.values():
+            if violation.table_id == table_id:
                 raise Unavailable(
                     "schema-audit-failed",
-                    holder=one.holder,
-                    transaction=one.transaction,
-                    schema_version=one.schema_version,
-                    floor=one.floor,
+                    holder=violation.holder,
+                    transaction=violation.transaction,
+                    schema_version=violation.schema_version,
+                    floor=violation.floor,
                 )
 
 

@@ -97,11 +97,11 @@ class HolderRegistry:
         which declared an older version. Raises Conflict("stale-incarnation") for one that is being
         removed.
         """
-        known = self._entries.get(holder.holder_id)
-        if known is not None and known.holder.incarnation == holder.incarnation:
-            if known.is_leaving:
+        entry_before = self._entries.get(holder.holder_id)
+        if entry_before is not None and entry_before.holder.incarnation == holder.incarnation:
+            if entry_before.is_leaving:
                 raise Conflict("stale-incarnation", node=holder.holder_id)
-            known.free_at_ms = max(known.free_at_ms, self._free_at(now_ms))
+            entry_before.free_at_ms = max(entry_before.free_at_ms, self._free_at(now_ms))
             return
         entry = self._entries[holder.holder_id] = HolderEntry(
             holder,
@@ -177,8 +177,8 @@ class HolderRegistry:
 
     def waiting(self, table_id: int, schema_version: int) -> Wait | None:
         """The wait for that version that began first, of those that have not ended."""
-        asked = (table_id, schema_version)
-        return next((w for w in self._waits if (w.table_id, w.schema_version) == asked), None)
+        version = (table_id, schema_version)
+        return next((w for w in self._waits if (w.table_id, w.schema_version) == version), None)
 
     @property
     def waits(self) -> int:

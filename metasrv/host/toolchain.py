@@ -50,10 +50,10 @@ class Toolchain:
 
     def environment(self, path: str) -> dict[str, str]:
         """Variables for a program that starts etcd or Spark; `path` is the PATH it would have."""
-        found = [str(Path(self.java_home) / "bin")] if self.java_home else []
-        found += [str(Path(self.etcd.path).parent)] if self.etcd else []
+        folders = [str(Path(self.java_home) / "bin")] if self.java_home else []
+        folders += [str(Path(self.etcd.path).parent)] if self.etcd else []
         return {
-            "PATH": os.pathsep.join([*found, path]),
+            "PATH": os.pathsep.join([*folders, path]),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
             **({"JAVA_HOME": self.java_home} if self.java_home else {}),
@@ -65,12 +65,14 @@ class Toolchain:
     @classmethod
     def from_json(cls, text: str) -> "Toolchain":
         """Raises ValueError where the text is not of this format: the bootstrap writes it anew."""
-        found = json.loads(text)
-        if not isinstance(found, dict) or found.pop("format", None) != FORMAT:
+        fields = json.loads(text)
+        if not isinstance(fields, dict) or fields.pop("format", None) != FORMAT:
             raise ValueError("not a toolchain file of format 1")
         try:
-            java, etcd = (Tool(**found[name]) if found[name] else None for name in ("java", "etcd"))
-            return cls(found["java_home"], java, etcd, found["etcdctl"])
+            java, etcd = (
+                Tool(**fields[name]) if fields[name] else None for name in ("java", "etcd")
+            )
+            return cls(fields["java_home"], java, etcd, fields["etcdctl"])
         except (KeyError, TypeError) as error:
             raise ValueError("a toolchain file with missing or strange fields") from error
 
@@ -92,21 +94,21 @@ def read_toolchain(root: Path) -> Toolchain | None:
 
 def java_version(said: str) -> Version | None:
     """From `java -XshowSettings:properties -version`, or plain `java -version`."""
-    found = re.search(r'(?:java\.version = |version ")(\d+(?:\.\d+)*)', said)
-    if not found:
+    match = re.search(r'(?:java\.version = |version ")(\d+(?:\.\d+)*)', said)
+    if not match:
         return None
-    version = _version(found[1])
+    version = _version(match[1])
     return version[1:] if version[0] == 1 else version  # 1.8.0 is Java 8
 
 
 def java_home(said: str) -> str | None:
-    found = re.search(r"^\s*java\.home = (.+?)\s*$", said, re.MULTILINE)
-    return found[1] if found else None
+    match = re.search(r"^\s*java\.home = (.+?)\s*$", said, re.MULTILINE)
+    return match[1] if match else None
 
 
 def etcd_version(said: str) -> Version | None:
-    found = re.search(r"etcd(?:ctl)? [Vv]ersion: (\d+\.\d+\.\d+)", said)
-    return _version(found[1]) if found else None
+    match = re.search(r"etcd(?:ctl)? [Vv]ersion: (\d+\.\d+\.\d+)", said)
+    return _version(match[1]) if match else None
 
 
 def etcd_flaw(version: Version) -> str:
@@ -119,26 +121,38 @@ def etcd_flaw(version: Version) -> str:
     return ""
 
 
-def choose_java(found: Iterable[FoundProgram]) -> Tool | None:
+def choose_java(candidates: Iterable[FoundProgram]) -> Tool | None:
     """The first that is new enough; the order of candidates is the order of preference."""
     passed_over: list[str] = []
-    for one in found:
-        version = java_version(one.said)
+    for candidate in candidates:
+        version = java_version(candidate.said)
         if version and version[0] >= JAVA_OLDEST:
-            return Tool(one.path, _text(version), one.source, _why(one.source, passed_over))
-        passed_over.append(f"{one.source}: {_shown(version)}, need {JAVA_OLDEST}")
+            return Tool(
+                candidate.path,
+                _text(version),
+                candidate.source,
+                _why(candidate.source, passed_over),
+            )
+        passed_over.append(f"{candidate.source}: {_shown(version)}, need {JAVA_OLDEST}")
     return None
 
 
-def choose_etcd(found: Iterable[FoundProgram], *, last_resort: FoundProgram | None) -> Tool | None:
+def choose_etcd(
+    candidates: Iterable[FoundProgram], *, last_resort: FoundProgram | None
+) -> Tool | None:
     """The first without a flaw; else the wheel, which is good enough for a demo and says so."""
     passed_over: list[str] = []
-    for one in found:
-        version = etcd_version(one.said)
+    for candidate in candidates:
+        version = etcd_version(candidate.said)
         flaw = etcd_flaw(version) if version else "says no version"
         if version and not flaw:
-            return Tool(one.path, _text(version), one.source, _why(one.source, passed_over))
-        passed_over.append(f"{one.source}: {_shown(version)} {flaw}")
+            return Tool(
+                candidate.path,
+                _text(version),
+                candidate.source,
+                _why(candidate.source, passed_over),
+            )
+        passed_over.append(f"{candidate.source}: {_shown(version)} {flaw}")
     if last_resort is None:
         return None
     version = etcd_version(last_resort.said)

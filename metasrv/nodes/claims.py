@@ -46,21 +46,23 @@ class Claims:
     def without_disk(self) -> "Claims":
         """The claims that remain if the node's disk is gone: only a region that is not known to be
         lost still keeps the node."""
-        return Claims(leads=tuple(one for one in self.leads if one not in self.lost))
+        return Claims(
+            leads=tuple(region_id for region_id in self.leads if region_id not in self.lost)
+        )
 
     def lines(self) -> Iterator[str]:
         """For people: `leads 2 regions: 4398046511104, 4398046511105`."""
-        dropped = [f"{one.name} ({one.table_id})" for one in self.dropped]
+        dropped = [f"{table.name} ({table.table_id})" for table in self.dropped]
         sorts = {
             "leads {} regions": self.leads,
             "holds {} dropped tables": dropped,
             "is read from by {} regions": self.borrowed,
             "is named by {} procedures": self.procedures,
         }
-        for text, found in sorts.items():
-            if found:
-                more = ", ..." if len(found) > TOLD_MAX else ""
-                yield f"{text.format(len(found))}: {', '.join(found[:TOLD_MAX])}{more}"
+        for text, names in sorts.items():
+            if names:
+                more = ", ..." if len(names) > TOLD_MAX else ""
+                yield f"{text.format(len(names))}: {', '.join(names[:TOLD_MAX])}{more}"
 
 
 def claims_on(
@@ -75,20 +77,20 @@ def claims_on(
     for tables in slices(catalog.tables.values()):
         for table in tables:
             regions = table.route.region_routes
-            here = [one for one in regions if name in (one.leader, *one.followers)]
-            reading = [one for one in regions if _reads_from(one, node)]
+            here = [region for region in regions if name in (region.leader, *region.followers)]
+            reading = [region for region in regions if _reads_from(region, node)]
             if table.dropped_at_ms is not None:
                 dropped += [_dropped(table, table.dropped_at_ms)] if here or reading else []
             else:
                 leads += here
-                borrowed += [one.region_id for one in reading]
+                borrowed += [region.region_id for region in reading]
         yield
     for records in slices(living):
-        procedures += [one for one, record in records if _names(record.state, name)]
+        procedures += [procedure for procedure, record in records if _names(record.state, name)]
         yield
     return Claims(
-        leads=tuple(one.region_id for one in leads),
-        lost=tuple(one.region_id for one in leads if one.state is RegionState.LOST),
+        leads=tuple(region.region_id for region in leads),
+        lost=tuple(region.region_id for region in leads if region.state is RegionState.LOST),
         dropped=tuple(dropped),
         borrowed=tuple(borrowed),
         procedures=tuple(procedures),
@@ -106,7 +108,7 @@ def _reads_from(region: RegionRoute, node: NodeRecord) -> bool:
 def _names(value: Any, node: str) -> bool:
     """Whether it stands anywhere in the state of a procedure: chosen before it was submitted."""
     if isinstance(value, dict):
-        return any(_names(one, node) for pair in value.items() for one in pair)
+        return any(_names(item, node) for pair in value.items() for item in pair)
     if isinstance(value, list | tuple):
-        return any(_names(one, node) for one in value)
+        return any(_names(item, node) for item in value)
     return bool(value == node)

@@ -73,14 +73,14 @@ class PhiDetector:
         return max(self._deviation(), float(self.config.deviation_ms_min))
 
     def _mean(self) -> float:
-        known = len(self._intervals)
-        return self._sum / known if known else self.config.first_interval_ms
+        count = len(self._intervals)
+        return self._sum / count if count else self.config.first_interval_ms
 
     def _deviation(self) -> float:
-        known = len(self._intervals)
-        if not known:
+        count = len(self._intervals)
+        if not count:
             return self.config.first_interval_ms / 4
-        return math.sqrt(known * self._squares - self._sum**2) / known
+        return math.sqrt(count * self._squares - self._sum**2) / count
 
 
 @cache

@@ -16,7 +16,7 @@ class Returns:
         """Whether this return makes it *limit* in the window; then counting begins anew, so that
         a node which goes on like that is reported again, and not at every return."""
         self._at_ms.append(now_ms)
-        recent = sum(at > now_ms - window_ms for at in self._at_ms)
+        recent = sum(at_ms > now_ms - window_ms for at_ms in self._at_ms)
         if recent < limit:
             return False
         self._at_ms.clear()

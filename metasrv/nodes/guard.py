@@ -27,16 +27,18 @@ class Census:
 
 def census(statuses: Iterable[NodeStatus], leading: Collection[str]) -> Census:
     """*leading*: nodes that lead a region, by the catalog."""
-    counted = [one for one in statuses if one.state not in GONE or one.node.node_id in leading]
-    return Census(sum(one.state in GONE for one in counted), len(counted))
+    counted = [
+        status for status in statuses if status.state not in GONE or status.node.node_id in leading
+    ]
+    return Census(sum(status.state in GONE for status in counted), len(counted))
 
 
 def guard(statuses: Collection[NodeStatus], leading: Collection[str]) -> Hold | None:
     """None: the dead ones are believed to be dead."""
-    found = census(statuses, leading)
-    if not found.is_doubtful:
+    counts = census(statuses, leading)
+    if not counts.is_doubtful:
         return None
     return Hold(
-        f"{found.dead} of {found.nodes} nodes look dead: is it this server?",
-        f"no more than {found.dead_max} of them look dead",
+        f"{counts.dead} of {counts.nodes} nodes look dead: is it this server?",
+        f"no more than {counts.dead_max} of them look dead",
     )

@@ -105,10 +105,10 @@ class NodeLiveness:
         removed while it ran, Refused("node-bound").
         """
         self._same_cluster(request.cluster_id or self.cluster_id)
-        known = self._entries.get(request.node_id)
-        if known is not None:
-            must_speak_for(known.node, by)
-        if known is None or known.node.incarnation != request.incarnation:
+        entry = self._entries.get(request.node_id)
+        if entry is not None:
+            must_speak_for(entry.node, by)
+        if entry is None or entry.node.incarnation != request.incarnation:
             await self._store(request, by)
         return RegisterAnswer(
             cluster_id=self.cluster_id,
@@ -305,10 +305,12 @@ class NodeLiveness:
     def refused(self) -> Mapping[tuple[int, str | None], int]:
         """By table id and holder: what regions refused as below their floors, as all nodes last
         reported it."""
-        found = Counter[tuple[int, str | None]]()
+        counts = Counter[tuple[int, str | None]]()
         for entry in self._entries.values():
-            found.update({(one.table_id, one.holder_id): one.count for one in entry.refused})
-        return found
+            counts.update(
+                {(refusal.table_id, refusal.holder_id): refusal.count for refusal in entry.refused}
+            )
+        return counts
 
     def free_in_ms(self, node: str, region_ids: Sequence[str]) -> int:
         """The Leases port."""
@@ -328,5 +330,5 @@ class NodeLiveness:
 
 def _disk_free(entry: NodeEntry) -> int:
     """As last reported; before the first report of this term, what it had in all."""
-    known = entry.resources
-    return known.disk_free_bytes if known else entry.node.resources.disk_bytes
+    reported = entry.resources
+    return reported.disk_free_bytes if reported else entry.node.resources.disk_bytes

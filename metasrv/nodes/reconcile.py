@@ -42,7 +42,7 @@ def reconcile(
     """
     for table_ids in slices(current().nodes.get(node, ())):
         catalog = current()
-        led = [one for table_id in table_ids for one in _led(catalog, node, table_id)]
+        led = [region for table_id in table_ids for region in _led(catalog, node, table_id)]
         yield _granted(led, report)
     for stats in slices(report.values()):
         yield Reconciled((), tuple(_surplus(current(), node, stats, is_busy, may_drop)))
@@ -80,7 +80,7 @@ def _surplus(
 ) -> Iterator[Order]:
     """Orders for those that the node should not have."""
     table_ids = {table_of(RegionId(int(stat.region_id))) for stat in stats}
-    led = {one.region_id for table in table_ids for _, one in _led(catalog, node, table)}
+    led = {region.region_id for table in table_ids for _, region in _led(catalog, node, table)}
     for stat in stats:
         if stat.region_id in led:  # at this epoch, or not yet at it
             continue

@@ -74,12 +74,12 @@ class NodeRegistry:
         """
         key, gone = NodeKey(DATANODE, node_id), RemovedNodeKey(DATANODE, node_id)
         self.committer.must_have_space()
-        seen = await snapshot(self.kv, key, gone, deadline_ms=self.store_deadline_ms)
-        node = seen.get(key)
+        read = await snapshot(self.kv, key, gone, deadline_ms=self.store_deadline_ms)
+        node = read.get(key)
         if node is None:
             raise NotFound(what="node", name=node_id)
         removed = RemovedNode(node=node, removal=removal)
-        txn = Txn.on(seen).delete(key).put(gone, removed)
+        txn = Txn.on(read).delete(key).put(gone, removed)
         if must_be_empty:
             txn = txn.while_empty(DatanodeTableKey.under(node_id))
         try:
@@ -100,11 +100,11 @@ class NodeRegistry:
         self.committer.must_have_space()
         key, gone = NodeKey(DATANODE, node_id), RemovedNodeKey(DATANODE, node_id)
         for _ in range(RACES_MAX):
-            seen = await snapshot(self.kv, key, gone, deadline_ms=self.store_deadline_ms)
-            node = change(seen.get(key), seen.get(gone))
-            txn = Txn.on(seen).put(key, node)
+            read = await snapshot(self.kv, key, gone, deadline_ms=self.store_deadline_ms)
+            node = change(read.get(key), read.get(gone))
+            txn = Txn.on(read).put(key, node)
             try:
-                await self.committer.commit(txn.delete(gone) if seen.get(gone) else txn)
+                await self.committer.commit(txn.delete(gone) if read.get(gone) else txn)
             except StaleRead:
                 continue
             return node

@@ -42,8 +42,8 @@ class StoredSettings:
     def changed(self, setting: SettingRecord) -> "StoredSettings":
         """Raises Corrupt for a value that this version cannot read. A setting that it does not
         know is kept, and has no effect; one that is older than what is known changes nothing."""
-        known = self.changes.get(setting.name)
-        if known is not None and known.version >= setting.version:
+        stored = self.changes.get(setting.name)
+        if stored is not None and stored.version >= setting.version:
             return self
         values = self.values
         if setting.name in Tunables.model_fields:
@@ -64,7 +64,7 @@ class StoredSettings:
 async def read_settings(kv: Kv, *, deadline_ms: int, tell: Tell = untold) -> StoredSettings:
     """As any server reads them. *tell* hears of those that cannot be read."""
     items, _ = await scan(kv, SettingKey.under(), deadline_ms=deadline_ms)
-    found = StoredSettings()
+    settings = StoredSettings()
     lost: list[KeyValue] = []
 
     def skip(item: KeyValue, error: Corrupt) -> None:
@@ -74,12 +74,14 @@ async def read_settings(kv: Kv, *, deadline_ms: int, tell: Tell = untold) -> Sto
     by_key = {item.key: item for item in items}
     for row in readable(SettingKey, SettingRecord, items, skip):
         try:
-            found = found.changed(row.value)
+            settings = settings.changed(row.value)
         except Corrupt as error:
             skip(by_key[bytes(row.key)], error)
     for item in lost:
-        found = found.without(item.key.removeprefix(SettingKey.under().start).decode("latin-1"))
-    return found
+        settings = settings.without(
+            item.key.removeprefix(SettingKey.under().start).decode("latin-1")
+        )
+    return settings
 
 
 Listener = Callable[[Tunables], None]
@@ -131,11 +133,11 @@ class SettingsStore:
         Unavailable("storage-full").
         """
         for _ in range(RACES_MAX):
-            seen, new = await self._judged(name, value, by, expected_version)
-            if new == seen.get(SettingKey(name)):
+            read, new = await self._judged(name, value, by, expected_version)
+            if new == read.get(SettingKey(name)):
                 return
             try:
-                await self.committer.commit(Txn.on(seen).put(SettingKey(name), new))
+                await self.committer.commit(Txn.on(read).put(SettingKey(name), new))
             except StaleRead:
                 continue
             self._take(self.stored.changed(new))
@@ -160,26 +162,26 @@ class SettingsStore:
         if name == PROCEDURES:
             pause = values.procedures.after(self.values.procedures, self.clock.wall_ms())
             values = values.model_copy(update={name: pause})
-        wanted = values.plain(name)
+        plain = values.plain(name)
         key = SettingKey(name)
-        seen = await snapshot(self.kv, key, deadline_ms=self.deadline_ms)
-        old = seen.get(key)
+        read = await snapshot(self.kv, key, deadline_ms=self.deadline_ms)
+        old = read.get(key)
         version = old.version if old else 0
         if expected_version not in (None, version):
             expected = f"version {expected_version}"
             raise Conflict(
                 "version-mismatch", name=name, expected=expected, found=f"version {version}"
             )
-        if old is not None and old.value == wanted:
-            return seen, old
+        if old is not None and old.value == plain:
+            return read, old
         new = SettingRecord(
             name=name,
-            value=wanted,
+            value=plain,
             version=version + 1,
             changed_by=by,
             changed_at_ms=self.clock.wall_ms(),
         )
-        return seen, new
+        return read, new
 
     def _take(self, stored: StoredSettings) -> None:
         self.stored = stored

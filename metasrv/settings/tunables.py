@@ -96,8 +96,14 @@ class Tunables(_Strict):
         try:
             new = type(self).model_validate({name: value})
         except ValidationError as error:
-            told = field_errors([{**one, "loc": one["loc"][1:]} for one in error.errors()], value)
-            errors = tuple(_under_value(one) for one in told)
+            told = field_errors(
+                [
+                    {**error_detail, "loc": error_detail["loc"][1:]}
+                    for error_detail in error.errors()
+                ],
+                value,
+            )
+            errors = tuple(_under_value(error_detail) for error_detail in told)
             raise Refused("invalid-request", errors=errors) from error
         return self.model_copy(update={name: getattr(new, name)})
 
@@ -106,8 +112,8 @@ class Tunables(_Strict):
         return self.model_dump(mode="json", include={name})[name]
 
 
-def _under_value(one: FieldError) -> FieldError:
-    return one.model_copy(update={"pointer": f"/value{one.pointer}"})
+def _under_value(field_error: FieldError) -> FieldError:
+    return field_error.model_copy(update={"pointer": f"/value{field_error.pointer}"})
 
 
 DEFAULTS = Tunables()
