@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from scripts.parts import MARKS, files_of
-from serving.no_pandas import leave_out_pandas
+from serving.left_out import leave_out_pandas
 from tests.etcd.process import EtcdProcess
 
 # The same examples each time, fifty where a test does not say: a longer search is a run of its own.

@@ -35,7 +35,7 @@ from metasrv_base.rows.nodes import NodePools
 from metasrv_base.token import OwnToken
 from metasrv_base.wire.http.addresses import own_url
 from metasrv_base.wire.http.client import HttpClient
-from serving.no_pandas import leave_out_pandas
+from serving.left_out import leave_out_pandas
 from serving.open_files import raise_open_files
 from serving.server import Server
 from serving.tokens import guarded, secrets_of

@@ -11,8 +11,8 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
+from metasrv.cli.errors.places import FILE
 from metasrv.cli.file_faults import PLAIN, Dialect, faulty
-from metasrv.cli.problem_words import FILE
 from metasrv_base.errors import Refused
 from metasrv_base.rows.layout import spelled
 

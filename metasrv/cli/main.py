@@ -15,6 +15,7 @@ import typer
 
 from metasrv.cli.extras import install, lacking
 from metasrv.program.version import VERSION
+from serving.left_out import leave_out_httpx_command
 
 # Command -> (its module, what it does).
 COMMANDS: tuple[tuple[str, str, str], ...] = (
@@ -86,6 +87,7 @@ ANY_WORDS: dict[str, Any] = {
 
 
 def main(argv: Sequence[str] | None = None) -> None:
+    leave_out_httpx_command()
     args = list(sys.argv[1:] if argv is None else argv)
     first = _completed_command(os.environ) if COMPLETING in os.environ else args[:1]
     wanted = [name for name, _, _ in COMMANDS if first == [name]]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from metasrv.cli.complete import table_names
+from metasrv.cli.errors.places import NO_PLACES, Places
 from metasrv.cli.output import show_json
-from metasrv.cli.places import NO_PLACES, Places
 from metasrv_base.errors import MetaError, Refused, Unknown
 
 if TYPE_CHECKING:
@@ -118,8 +118,8 @@ def told(as_json: bool, urls: str = "the URL", places: Places = NO_PLACES) -> It
     try:
         yield
     except MetaError as error:
-        from metasrv.cli.problem_words import words
-        from metasrv.cli.unreachable import is_unreachable
+        from metasrv.cli.errors.problem_words import words
+        from metasrv.cli.errors.unreachable import is_unreachable
         from metasrv_base.wire.problem.problems import problem_of
 
         if isinstance(error, Unknown) and {"procedure_id", "state"} <= error.facts.keys():

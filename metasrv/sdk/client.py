@@ -1,30 +1,34 @@
-"""The SDK's one implementation, asynchronous: resources of the control plane, tables of rows."""
+"""The SDK's one implementation, asynchronous: resources of the control plane, tables of rows.
+
+A resource imports its models when it is first used: a command that lists tables needs neither Arrow
+nor the models of nodes.
+"""
 
 from collections.abc import Sequence
+from functools import cached_property
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import httpx
 
-from metasrv.sdk.control.names import TableName
-from metasrv.sdk.control.operations import (
-    Cluster,
-    Failovers,
-    NodeBook,
-    Procedures,
-    Regions,
-    Settings,
-)
 from metasrv.sdk.control.service import ControlService
-from metasrv.sdk.control.tables import Catalogs, Indexes, Schemas, Tables
-from metasrv.sdk.rows.binding import Binding
-from metasrv.sdk.rows.frontends import Frontends
-from metasrv.sdk.rows.table import AsyncTable
 from metasrv_base.clock import Clock, SystemClock
 from metasrv_base.errors import Refused
 from metasrv_base.rng import SystemRng
-from metasrv_base.rows.nodes import NodePools
 from metasrv_base.wire.http.client import HttpClient
+
+if TYPE_CHECKING:
+    from metasrv.sdk.control.operations import (
+        Cluster,
+        Failovers,
+        NodeBook,
+        Procedures,
+        Regions,
+        Settings,
+    )
+    from metasrv.sdk.control.tables import Catalogs, Indexes, Schemas, Tables
+    from metasrv.sdk.rows.access import RowAccess
+    from metasrv.sdk.rows.table import AsyncTable
 
 PATIENCE_MS = 15_000
 """How long a request waits for a service that does not answer: an election takes less."""
@@ -49,28 +53,83 @@ class AsyncClient:
         self.clock: Clock = SystemClock()
         """Says when a statement of a table made from now on was made."""
         self._service = ControlService(self._http, self._rng, patience_ms=patience_ms)
-        self._nodes = NodePools(transport, token, urls)
-        self._frontends = Frontends(self._service, self._rng, transport, token)
-        self.tables = Tables(self._service)
-        self.indexes = Indexes(self._service)
-        self.catalogs = Catalogs(self._service)
-        self.schemas = Schemas(self._service)
-        self.procedures = Procedures(self._service)
-        self.failovers = Failovers(self._service)
-        self.nodes = NodeBook(self._service)
-        self.regions = Regions(self._service)
-        self.cluster = Cluster(self._service)
-        self.settings = Settings(self._service)
+        self._transport, self._token = transport, token
+        self._named_by = tuple(urls)
 
     @property
     def urls(self) -> tuple[str, ...]:
         """Of the service, the one that answered last first."""
         return self._http.urls
 
-    def table(self, name: str) -> AsyncTable:
+    @cached_property
+    def tables(self) -> "Tables":
+        from metasrv.sdk.control.tables import Tables
+
+        return Tables(self._service)
+
+    @cached_property
+    def indexes(self) -> "Indexes":
+        from metasrv.sdk.control.tables import Indexes
+
+        return Indexes(self._service)
+
+    @cached_property
+    def catalogs(self) -> "Catalogs":
+        from metasrv.sdk.control.tables import Catalogs
+
+        return Catalogs(self._service)
+
+    @cached_property
+    def schemas(self) -> "Schemas":
+        from metasrv.sdk.control.tables import Schemas
+
+        return Schemas(self._service)
+
+    @cached_property
+    def procedures(self) -> "Procedures":
+        from metasrv.sdk.control.operations import Procedures
+
+        return Procedures(self._service)
+
+    @cached_property
+    def failovers(self) -> "Failovers":
+        from metasrv.sdk.control.operations import Failovers
+
+        return Failovers(self._service)
+
+    @cached_property
+    def nodes(self) -> "NodeBook":
+        from metasrv.sdk.control.operations import NodeBook
+
+        return NodeBook(self._service)
+
+    @cached_property
+    def regions(self) -> "Regions":
+        from metasrv.sdk.control.operations import Regions
+
+        return Regions(self._service)
+
+    @cached_property
+    def cluster(self) -> "Cluster":
+        from metasrv.sdk.control.operations import Cluster
+
+        return Cluster(self._service)
+
+    @cached_property
+    def settings(self) -> "Settings":
+        from metasrv.sdk.control.operations import Settings
+
+        return Settings(self._service)
+
+    @cached_property
+    def _rows(self) -> "RowAccess":
+        from metasrv.sdk.rows.access import RowAccess
+
+        return RowAccess(self._service, self._rng, self._transport, self._token, self._named_by)
+
+    def table(self, name: str) -> "AsyncTable":
         """A handle; asks nothing yet. Keep it: it remembers where the regions are."""
-        binding = Binding(self._service, TableName.parse(name))
-        return AsyncTable(binding, self._frontends, self._nodes, self._rng, self.clock)
+        return self._rows.table(name, self.clock)
 
     async def __aenter__(self) -> Self:
         if self._learns:
@@ -86,8 +145,8 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        await self._nodes.close()
-        await self._frontends.close()
+        if "_rows" in self.__dict__:
+            await self._rows.close()
         await self._http.close()
 
 

@@ -1,31 +1,16 @@
 """The client for plain code: the asynchronous one, called through a private loop. No logic here."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from types import TracebackType
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self
 
-import pyarrow as pa
-
+from metasrv.sdk import sync_resources as sync
 from metasrv.sdk.client import AsyncClient
 from metasrv.sdk.portal import Portal
-from metasrv.sdk.rows.loader import LoadOp, LoadResult, OnRows, Source
-from metasrv.sdk.rows.rows import FIND_ROWS, StatementOptions, TableChecksum
-from metasrv.sdk.rows.table import AsyncTable
-from metasrv.sdk.sync_resources import (
-    SyncCatalogs,
-    SyncCluster,
-    SyncFailovers,
-    SyncIndexes,
-    SyncNodes,
-    SyncProcedures,
-    SyncRegions,
-    SyncSchemas,
-    SyncSettings,
-    SyncTables,
-)
-from metasrv_base.rows.convert import Rows
-from metasrv_base.rows.layout import KeyLike
-from metasrv_base.rows.outcome import WriteResult
+
+if TYPE_CHECKING:
+    from metasrv.sdk.sync_table import Table
 
 
 class Client:
@@ -34,23 +19,55 @@ class Client:
     def __init__(self, urls: Sequence[str], *, patience_ms: int, token: str | None = None) -> None:
         self._portal = Portal()
         self._client = self._portal.call(_opened(urls, patience_ms, token))
-        self.tables = SyncTables(self._portal, self._client.tables)
-        self.indexes = SyncIndexes(self._portal, self._client.indexes)
-        self.catalogs = SyncCatalogs(self._portal, self._client.catalogs)
-        self.schemas = SyncSchemas(self._portal, self._client.schemas)
-        self.procedures = SyncProcedures(self._portal, self._client.procedures)
-        self.failovers = SyncFailovers(self._portal, self._client.failovers)
-        self.nodes = SyncNodes(self._portal, self._client.nodes)
-        self.regions = SyncRegions(self._portal, self._client.regions)
-        self.cluster = SyncCluster(self._portal, self._client.cluster)
-        self.settings = SyncSettings(self._portal, self._client.settings)
 
     @property
     def urls(self) -> tuple[str, ...]:
         return self._client.urls
 
+    @cached_property
+    def tables(self) -> sync.SyncTables:
+        return sync.SyncTables(self._portal, self._client.tables)
+
+    @cached_property
+    def indexes(self) -> sync.SyncIndexes:
+        return sync.SyncIndexes(self._portal, self._client.indexes)
+
+    @cached_property
+    def catalogs(self) -> sync.SyncCatalogs:
+        return sync.SyncCatalogs(self._portal, self._client.catalogs)
+
+    @cached_property
+    def schemas(self) -> sync.SyncSchemas:
+        return sync.SyncSchemas(self._portal, self._client.schemas)
+
+    @cached_property
+    def procedures(self) -> sync.SyncProcedures:
+        return sync.SyncProcedures(self._portal, self._client.procedures)
+
+    @cached_property
+    def failovers(self) -> sync.SyncFailovers:
+        return sync.SyncFailovers(self._portal, self._client.failovers)
+
+    @cached_property
+    def nodes(self) -> sync.SyncNodes:
+        return sync.SyncNodes(self._portal, self._client.nodes)
+
+    @cached_property
+    def regions(self) -> sync.SyncRegions:
+        return sync.SyncRegions(self._portal, self._client.regions)
+
+    @cached_property
+    def cluster(self) -> sync.SyncCluster:
+        return sync.SyncCluster(self._portal, self._client.cluster)
+
+    @cached_property
+    def settings(self) -> sync.SyncSettings:
+        return sync.SyncSettings(self._portal, self._client.settings)
+
     def table(self, name: str) -> "Table":
         """A handle; asks nothing yet. Keep it: it remembers where the regions are."""
+        from metasrv.sdk.sync_table import Table
+
         return Table(self._portal, self._client.table(name))
 
     def __enter__(self) -> Self:
@@ -67,86 +84,6 @@ class Client:
     def close(self) -> None:
         self._portal.call(self._client.close())
         self._portal.close()
-
-
-class Table:
-    """What each method does is said in metasrv/sdk/rows/rows.py and table.py."""
-
-    def __init__(self, portal: Portal, table: AsyncTable) -> None:
-        self._portal = portal
-        self._table = table
-
-    @property
-    def name(self) -> str:
-        return self._table.name
-
-    def schema(self) -> pa.Schema:
-        return self._portal.call(self._table.schema())
-
-    def regions(self) -> list[int]:
-        return self._portal.call(self._table.regions())
-
-    def insert(self, rows: Rows, **options: Unpack[StatementOptions]) -> WriteResult:
-        return self._portal.call(self._table.insert(rows, **options))
-
-    def upsert(self, rows: Rows, **options: Unpack[StatementOptions]) -> WriteResult:
-        return self._portal.call(self._table.upsert(rows, **options))
-
-    def update(self, rows: Rows, **options: Unpack[StatementOptions]) -> WriteResult:
-        return self._portal.call(self._table.update(rows, **options))
-
-    def delete(self, keys: Iterable[KeyLike], **options: Unpack[StatementOptions]) -> WriteResult:
-        return self._portal.call(self._table.delete(keys, **options))
-
-    def get(self, key: KeyLike, **options: Unpack[StatementOptions]) -> dict[str, object] | None:
-        return self._portal.call(self._table.get(key, **options))
-
-    def get_many(
-        self, keys: Iterable[KeyLike], **options: Unpack[StatementOptions]
-    ) -> list[dict[str, object]]:
-        return self._portal.call(self._table.get_many(keys, **options))
-
-    def find(
-        self,
-        index: str,
-        eq: object = None,
-        from_: object = None,
-        to: object = None,
-        limit: int = FIND_ROWS,
-    ) -> Iterator[pa.RecordBatch]:
-        return self._portal.each(self._table.find(index, eq, from_, to, limit))
-
-    def scan(
-        self,
-        columns: Sequence[str] | None = None,
-        from_: KeyLike | None = None,
-        to: KeyLike | None = None,
-        regions: Sequence[int] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        return self._portal.each(self._table.scan(columns, from_, to, regions))
-
-    def scan_regions(
-        self, regions: Sequence[int], columns: Sequence[str] | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        return self._portal.each(self._table.scan_regions(regions, columns))
-
-    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
-        return self._portal.call(self._table.to_arrow(columns))
-
-    def count(self, **options: Unpack[StatementOptions]) -> int:
-        return self._portal.call(self._table.count(**options))
-
-    def checksum(self, **options: Unpack[StatementOptions]) -> TableChecksum:
-        return self._portal.call(self._table.checksum(**options))
-
-    def load(
-        self,
-        source: Source,
-        batch_rows: int = 5000,
-        on_progress: OnRows | None = None,
-        op: LoadOp = "upsert",
-    ) -> LoadResult:
-        return self._portal.call(self._table.load(source, batch_rows, on_progress, op))
 
 
 async def _opened(urls: Sequence[str], patience_ms: int, token: str | None) -> AsyncClient:

@@ -1,46 +1,51 @@
 """The resources of `Client`, each the asynchronous one called through its loop. No logic here."""
 
-import builtins
-from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from __future__ import annotations
 
-from metasrv.sdk.control.operations import (
-    Cluster,
-    Failovers,
-    NodeBook,
-    ProcedureFilters,
-    Procedures,
-    Regions,
-    Settings,
-)
-from metasrv.sdk.control.procedure import OnProgress
-from metasrv.sdk.control.service import ChangeOptions
-from metasrv.sdk.control.tables import Catalogs, Indexes, Schemas, Spec, Tables
-from metasrv.sdk.portal import Portal
-from metasrv_base.wire.api.changes import AlterOperation
-from metasrv_base.wire.api.cluster import (
-    ClusterBody,
-    MaintenanceBody,
-    NodeBody,
-    NodeDetailBody,
-    PauseBody,
-    RegionBody,
-)
-from metasrv_base.wire.api.control import LockBody, PoisonBody, ThrottleRequest
-from metasrv_base.wire.api.imports import ImportBody
-from metasrv_base.wire.api.procedures import FailoverRequest, ProcedureBody
-from metasrv_base.wire.api.tables import (
-    CatalogBody,
-    IndexBody,
-    IndexSpec,
-    RouteBody,
-    SchemaBody,
-    TableBody,
-    TableSummary,
-)
-from metasrv_base.wire.frontend.holders import SchemaLeaseBody
-from metasrv_base.wire.node.checks import TableCheckBody
-from metasrv_base.wire.node.nodes import SettingBody
+import builtins
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Unpack
+
+    from metasrv.sdk.control.operations import (
+        Cluster,
+        Failovers,
+        NodeBook,
+        ProcedureFilters,
+        Procedures,
+        Regions,
+        Settings,
+    )
+    from metasrv.sdk.control.procedure import OnProgress
+    from metasrv.sdk.control.service import ChangeOptions
+    from metasrv.sdk.control.tables import Catalogs, Indexes, Schemas, Spec, Tables
+    from metasrv.sdk.portal import Portal
+    from metasrv_base.wire.api.changes import AlterOperation
+    from metasrv_base.wire.api.cluster import (
+        ClusterBody,
+        MaintenanceBody,
+        NodeBody,
+        NodeDetailBody,
+        PauseBody,
+        RegionBody,
+    )
+    from metasrv_base.wire.api.control import LockBody, PoisonBody, ThrottleRequest
+    from metasrv_base.wire.api.imports import ImportBody
+    from metasrv_base.wire.api.procedures import FailoverRequest, ProcedureBody
+    from metasrv_base.wire.api.tables import (
+        CatalogBody,
+        IndexBody,
+        IndexSpec,
+        RouteBody,
+        SchemaBody,
+        TableBody,
+        TableSummary,
+    )
+    from metasrv_base.wire.frontend.holders import SchemaLeaseBody
+    from metasrv_base.wire.node.checks import TableCheckBody
+    from metasrv_base.wire.node.nodes import SettingBody
 
 
 class SyncTables:

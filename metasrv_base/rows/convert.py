@@ -10,8 +10,9 @@ from metasrv_base.errors import Refused
 from metasrv_base.rows.exact import exactly
 from metasrv_base.rows.layout import Layout, LayoutColumn
 from metasrv_base.schema.arrays import arrow_array, has_nameless
+from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.schema.types import ColumnType
-from metasrv_base.schema.values import JsonScalar, to_json
+from metasrv_base.schema.values import to_json
 
 Row = Mapping[str, object]
 Rows: TypeAlias = "Sequence[Row] | pa.Table | pa.RecordBatch"

@@ -21,10 +21,10 @@ from metasrv_base.described import Described
 from metasrv_base.errors import Refused
 from metasrv_base.schema.keybatch import encode_batch
 from metasrv_base.schema.keycodec import encode
+from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.schema.types import ColumnType
-from metasrv_base.schema.values import JsonScalar, Value, from_json
+from metasrv_base.schema.values import Value, from_json
 
-PARTITIONS_MAX = 1024  # a route of more regions outgrows 256 KiB (docs/protocols.md P1)
 DIGEST_BYTES = 8
 
 

@@ -11,6 +11,7 @@ from decimal import Decimal
 
 from metasrv_base.errors import Refused
 from metasrv_base.schema.instants import in_range, instant_text, parse_instant
+from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.schema.types import FLOATS, INTEGER_BITS, PER_SECOND, ColumnType
 
 type_of = type  # `type` is the word of this project's field everywhere below
@@ -19,8 +20,6 @@ Value = bool | int | float | Decimal | str | bytes | date
 """boolean: bool. int*: int. float*: float. decimal: Decimal with exactly `scale` places.
 string: str. binary: bytes. date: datetime.date. timestamp: int, units since the Unix epoch (a
 datetime has no nanoseconds)."""
-
-JsonScalar = bool | int | float | str
 
 _DECIMAL_TEXT = re.compile(r"-?\d{1,38}(?:\.\d{1,38})?", re.ASCII)
 _DATE_TEXT = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.schema.types import ColumnType
-from metasrv_base.schema.values import JsonScalar
 
 _ZEROS: Mapping[str, JsonScalar] = {
     "boolean": False,

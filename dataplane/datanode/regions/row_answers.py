@@ -8,8 +8,8 @@ from dataplane.region.format.columns import ColumnDef
 from dataplane.region.reads.index_scan import ENTRY
 from metasrv_base.rows.arrow_parts import ArrowParts
 from metasrv_base.rows.convert import json_column
+from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.schema.types import parse_type
-from metasrv_base.schema.values import JsonScalar
 from metasrv_base.wire.node.batches import Row
 
 JSON_BYTES_MAX = 4 << 20

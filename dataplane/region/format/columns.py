@@ -7,8 +7,8 @@ from functools import lru_cache
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
+from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.schema.types import arrow_type
-from metasrv_base.schema.values import JsonScalar
 from metasrv_base.wire.node.orders import RegionColumn
 
 KEY = "_key"

@@ -1,15 +1,18 @@
 """`metasrv index`: made, looked at and dropped while rows are written."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from metasrv.cli.options import WAIT_S, AsJson, DryRun, GraceS, TableArg, Url, WaitS, service
 from metasrv.cli.output import show, show_table
 from metasrv.cli.progress import procedure_bar
-from metasrv.sdk.control.tables import model_of
-from metasrv_base.wire.api.tables import IndexBody, IndexSpec
+
+if TYPE_CHECKING:
+    from metasrv_base.wire.api.tables import IndexBody
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -32,6 +35,9 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """Make an index, while rows are written. It is public when this returns."""
+    from metasrv.sdk.control.tables import model_of
+    from metasrv_base.wire.api.tables import IndexSpec
+
     asked = {"name": index, "columns": column, "unique": unique}
     spec = model_of(IndexSpec, {**asked, "not_valid": not_valid, "if_not_exists": if_not_exists})
     with service(metasrv, as_json) as client, procedure_bar("create") as tell:

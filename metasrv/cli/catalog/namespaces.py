@@ -2,28 +2,32 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Protocol, Unpack
+from typing import TYPE_CHECKING, Annotated, Protocol, Unpack
 
 import typer
 
 from metasrv.cli.options import WAIT_S, AsJson, Cascade, DryRun, Url, WaitS, service
 from metasrv.cli.output import show, show_facts
 from metasrv.cli.progress import procedure_bar
-from metasrv.sdk.control.service import ChangeOptions
-from metasrv.sdk.sync import Client
-from metasrv_base.wire.api.tables import CatalogBody, SchemaBody
+
+if TYPE_CHECKING:
+    from metasrv.sdk.control.service import ChangeOptions
+    from metasrv.sdk.sync import Client
+    from metasrv_base.wire.api.tables import CatalogBody, SchemaBody
 
 
 class NamespaceClient(Protocol):
     """As much of the SDK as is asked."""
 
     def create(
-        self, name: str, if_not_exists: bool = False, **options: Unpack[ChangeOptions]
-    ) -> CatalogBody | SchemaBody: ...
+        self, name: str, if_not_exists: bool = False, **options: "Unpack[ChangeOptions]"
+    ) -> "CatalogBody | SchemaBody": ...
 
-    def get(self, name: str) -> CatalogBody | SchemaBody: ...
+    def get(self, name: str) -> "CatalogBody | SchemaBody": ...
 
-    def drop(self, name: str, cascade: bool = False, **options: Unpack[ChangeOptions]) -> None: ...
+    def drop(
+        self, name: str, cascade: bool = False, **options: "Unpack[ChangeOptions]"
+    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,7 @@ class Namespace:
     """What a drop without --cascade asks to be gone, as `schema`."""
     argument: str
     """Help of its name."""
-    of: Callable[[Client], NamespaceClient]
+    of: Callable[["Client"], NamespaceClient]
 
 
 def commands(one: Namespace) -> typer.Typer:
@@ -93,5 +97,7 @@ def _argument(one: Namespace) -> typer.models.ArgumentInfo:
     return found
 
 
-def _full_name(body: CatalogBody | SchemaBody) -> str:
+def _full_name(body: "CatalogBody | SchemaBody") -> str:
+    from metasrv_base.wire.api.tables import CatalogBody
+
     return body.name if isinstance(body, CatalogBody) else f"{body.catalog}.{body.name}"

@@ -17,9 +17,9 @@ from metasrv.cli.catalog.table_words import (
     read_spec,
     spec_of,
 )
+from metasrv.cli.errors.places import columns_and_key
 from metasrv.cli.options import WAIT_S, AsJson, DryRun, GraceS, TableArg, Url, WaitS, service, told
 from metasrv.cli.output import show, show_json, show_table
-from metasrv.cli.places import columns_and_key
 from metasrv.cli.progress import procedure_bar
 from metasrv.sdk.control.names import TableName
 

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from metasrv.cli.catalog.column_text import column_of, type_of
-from metasrv.cli.places import Places
+from metasrv.cli.errors.places import Places
 
 
 def spec_of(

@@ -1,13 +1,17 @@
 """`metasrv cluster`: who leads, and whether it is under maintenance."""
 
+from __future__ import annotations
+
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from metasrv.cli.options import AsJson, Url, service
 from metasrv.cli.output import show_facts, show_json
-from metasrv_base.wire.api.cluster import MaintenanceBody, PauseBody
+
+if TYPE_CHECKING:
+    from metasrv_base.wire.api.cluster import MaintenanceBody, PauseBody
 
 app = typer.Typer(no_args_is_help=True)
 

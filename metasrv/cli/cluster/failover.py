@@ -1,6 +1,8 @@
 """`metasrv failover`: open a node's regions elsewhere, now."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,8 +11,10 @@ from metasrv.cli.cluster.procedure_text import show_procedures
 from metasrv.cli.options import WAIT_S, AsJson, DryRun, Url, WaitS, service
 from metasrv.cli.output import show_json
 from metasrv.cli.progress import procedure_bar
-from metasrv.sdk.sync import Client
-from metasrv_base.wire.api.procedures import FailoverRequest, ProcedureBody
+
+if TYPE_CHECKING:
+    from metasrv.sdk.sync import Client
+    from metasrv_base.wire.api.procedures import ProcedureBody
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -32,6 +36,8 @@ def run(  # noqa: PLR0913  # a parameter is an option of the command
     """Fail over a NODE, or the regions of --region; waits for the end."""
     if (node is None) == (not region):
         raise typer.BadParameter("either a NODE or --region")
+    from metasrv_base.wire.api.procedures import FailoverRequest
+
     request = FailoverRequest(
         node_id=node,
         region_ids=tuple(region) if region else None,

@@ -1,7 +1,9 @@
 """`metasrv node`: who is alive, and what they hold."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,7 +12,9 @@ from metasrv.cli.complete import node_ids
 from metasrv.cli.options import WAIT_S, AsJson, DryRun, Url, WaitS, service
 from metasrv.cli.output import show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
-from metasrv_base.wire.api.cluster import NodeBody
+
+if TYPE_CHECKING:
+    from metasrv_base.wire.api.cluster import NodeBody
 
 app = typer.Typer(no_args_is_help=True)
 

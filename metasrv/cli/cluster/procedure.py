@@ -1,8 +1,10 @@
 """`metasrv procedure`: what changes, how far it is, and what it waits for."""
 
+from __future__ import annotations
+
 import re
 from getpass import getuser
-from typing import Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
@@ -19,11 +21,12 @@ from metasrv.cli.near import must_be_among
 from metasrv.cli.options import WAIT_S, AsJson, Url, WaitS, service
 from metasrv.cli.output import show, show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
-from metasrv.sdk.control.operations import ProcedureFilters
-from metasrv.sdk.sync import Client
 from metasrv_base.errors import Refused
-from metasrv_base.wire.api.control import PERCENT_MAX, ThrottleRequest
-from metasrv_base.wire.api.procedures import ProcedureState
+
+if TYPE_CHECKING:
+    from metasrv.sdk.control.operations import ProcedureFilters
+    from metasrv.sdk.sync import Client
+    from metasrv_base.wire.api.control import ThrottleRequest
 
 app = typer.Typer(no_args_is_help=True)
 IdArg = Annotated[
@@ -40,6 +43,8 @@ USER = getuser()
 SEARCHED_MAX = 1_000
 """Procedures among which the beginning of an id is looked up, newest first."""
 SHOWN_MAX = 5
+PERCENT_MAX = 95
+"""As in metasrv_base/wire/api/control.py."""
 _BEGINNING = re.compile(r"[0-9a-f]{4}[0-9a-f-]*")
 
 
@@ -59,6 +64,8 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """Newest first."""
+    from metasrv_base.wire.api.procedures import ProcedureState
+
     for one in filter(None, state.split(",")):
         must_be_among(one, get_args(ProcedureState), "--state", "state")
     given = {
@@ -71,7 +78,7 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
         "stalled": stalled,
     }
     asked = {name: value for name, value in given.items() if value not in ("", None)}
-    only = cast(ProcedureFilters, asked)
+    only = cast("ProcedureFilters", asked)
     with service(metasrv, as_json) as client:
         found = client.procedures.list(limit, **only)
     show(found, as_json, lambda: show_procedures(found))
@@ -175,6 +182,8 @@ def throttle(  # noqa: PLR0913  # a parameter is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """The share of time that the steps which move data rest; 0: none."""
+    from metasrv_base.wire.api.control import ThrottleRequest
+
     request = ThrottleRequest(percent=percent, rows_per_s=rows_per_s)
     _control(id, "throttle", (by, None, request), metasrv, as_json)
 

@@ -1,14 +1,23 @@
 """A procedure as people read it: what was asked, how far it is, what it waits for."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
+from metasrv.cli.errors.offenders import offending_rows
 from metasrv.cli.output import said, show_table
-from metasrv.cli.problem_words import offending_rows
-from metasrv_base.wire.api.procedures import ControlBody, ProcedureBody, ProgressBody, WaitingBody
-from metasrv_base.wire.api.transitions import TransitionBody
-from metasrv_base.wire.node.checks import TableCheckBody
+
+if TYPE_CHECKING:
+    from metasrv_base.wire.api.procedures import (
+        ControlBody,
+        ProcedureBody,
+        ProgressBody,
+        WaitingBody,
+    )
+    from metasrv_base.wire.api.transitions import TransitionBody
 
 CHECK = "check_table"
 """The kind whose result lists faults."""
@@ -106,6 +115,8 @@ def show_findings(one: ProcedureBody) -> None:
     """The rows that are in the way of a change, or the faults that a check found."""
     lines = list(offending_rows(one.error.facts)) if one.error else []
     if one.kind == CHECK and one.result is not None:
+        from metasrv_base.wire.node.checks import TableCheckBody
+
         for fault in TableCheckBody.model_validate(one.result).faults:
             facts = fault.model_dump(mode="json", exclude={"rule"}).items()
             told = {name: fact for name, fact in facts if fact}

@@ -1,12 +1,16 @@
 """`metasrv schema-lease`: who computes statements from the catalog, and at which version."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from metasrv.cli.options import AsJson, Url, service
 from metasrv.cli.output import show_json, show_table
-from metasrv_base.wire.frontend.holders import PinBody
+
+if TYPE_CHECKING:
+    from metasrv_base.wire.frontend.holders import PinBody
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -1,14 +1,18 @@
 """`metasrv setting`: what operators change while the service runs."""
 
+from __future__ import annotations
+
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from metasrv.cli.complete import setting_names
 from metasrv.cli.options import AsJson, Url, service
 from metasrv.cli.output import show_facts, show_json, show_table
-from metasrv_base.wire.node.nodes import SettingBody
+
+if TYPE_CHECKING:
+    from metasrv_base.wire.node.nodes import SettingBody
 
 app = typer.Typer(no_args_is_help=True)
 

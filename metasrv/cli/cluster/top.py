@@ -3,17 +3,16 @@
 import sys
 from contextlib import suppress
 from threading import Event
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.live import Live
 
-from metasrv.cli.cluster.top_view import Look, page
 from metasrv.cli.options import Url, service
-from metasrv.sdk.sync import Client
 from metasrv_base.errors import MetaError
-from metasrv_base.wire.api.procedures import NO_ENDS
+
+if TYPE_CHECKING:
+    from metasrv.cli.cluster.top_view import Look
+    from metasrv.sdk.sync import Client
 
 PROCEDURES_MAX = 500  # asked for; the page shows the newest
 PIPE_WIDTH = 1_000
@@ -26,6 +25,11 @@ def command(
     metasrv: Url = None,
 ) -> None:
     """Who leads, the nodes and their leases, what runs and what it waits for. Ends with ^C."""
+    from rich.console import Console
+    from rich.live import Live
+
+    from metasrv.cli.cluster.top_view import page
+
     console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
     with service(metasrv, as_json=False) as client:
         if once:
@@ -38,8 +42,11 @@ def command(
                 live.update(page(look(client)))
 
 
-def look(client: Client) -> Look:
+def look(client: "Client") -> "Look":
     """What the leader says; while nobody leads, what any server knows."""
+    from metasrv.cli.cluster.top_view import Look
+    from metasrv_base.wire.api.procedures import NO_ENDS
+
     cluster = client.cluster.get()
     if cluster.leader is None:
         return Look(cluster)

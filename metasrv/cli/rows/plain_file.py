@@ -9,11 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
-from metasrv.cli.problem_words import FILE
+from metasrv.cli.errors.places import FILE
+from metasrv.cli.rows.row_format import GZIP, STDIN
 from metasrv_base.errors import Refused
-
-GZIP = ".gz"
-STDIN = "-"
 
 
 @contextmanager

@@ -1,14 +1,17 @@
 """`metasrv row`: one row looked up, inserted, changed or deleted."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from metasrv.cli.options import AsJson, TableArg, Url, service
 from metasrv.cli.output import show, show_facts
-from metasrv.cli.rows.row_values import json_row, key_of, row_of
-from metasrv.sdk.sync import Client
 from metasrv_base.errors import NotFound
+
+if TYPE_CHECKING:
+    from metasrv.sdk.sync import Client
 
 app = typer.Typer(no_args_is_help=True)
 KeyArg = Annotated[
@@ -25,6 +28,8 @@ VERBS = {"insert": "inserted", "upsert": "written", "update": "updated"}
 @app.command("get")
 def get(name: TableArg, key: KeyArg, metasrv: Url = None, as_json: AsJson = False) -> None:
     """Show one row. Exit 1: there is none."""
+    from metasrv.cli.rows.row_values import json_row, key_of
+
     with service(metasrv, as_json) as client:
         body = client.tables.get(name)
         found = client.table(name).get(key_of(body, key))
@@ -55,6 +60,8 @@ def update(name: TableArg, values: ValuesArg, metasrv: Url = None, as_json: AsJs
 @app.command("delete")
 def delete(name: TableArg, key: KeyArg, metasrv: Url = None, as_json: AsJson = False) -> None:
     """Delete a row; a key without a row is no error."""
+    from metasrv.cli.rows.row_values import key_of
+
     with service(metasrv, as_json) as client:
         client.table(name).delete([key_of(client.tables.get(name), key)])
     done = {"table": name, "key": key, "deleted": True}
@@ -69,6 +76,8 @@ def _write(name: str, values: list[str], op: str, url: str | None, as_json: bool
 
 
 def _written(client: Client, name: str, values: list[str], op: str) -> int:
+    from metasrv.cli.rows.row_values import row_of
+
     table, rows = client.table(name), [row_of(client.tables.get(name), values)]
     match op:
         case "insert":

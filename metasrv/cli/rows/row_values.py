@@ -7,8 +7,9 @@ import typer
 from metasrv.cli.catalog.column_text import default_of
 from metasrv.cli.near import must_be_among
 from metasrv.cli.rows.rows_text import types_of
+from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.schema.types import ColumnType
-from metasrv_base.schema.values import JsonScalar, Value, from_json, from_python, to_json
+from metasrv_base.schema.values import Value, from_json, from_python, to_json
 from metasrv_base.wire.api.tables import TableBody
 
 PUBLIC = "public"

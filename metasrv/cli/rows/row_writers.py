@@ -3,24 +3,17 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from enum import StrEnum
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from metasrv.cli.rows.row_format import RowFormat
 from metasrv.cli.rows.rows_text import json_rows
 from metasrv_base.schema.types import ColumnType
 
 WriteBatch = Callable[[pa.RecordBatch], None]
-
-
-class RowFormat(StrEnum):
-    PARQUET = "parquet"
-    CSV = "csv"
-    NDJSON = "ndjson"
-    ARROW = "arrow"
 
 
 @contextmanager

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from metasrv_base.errors import NotFound, Refused
+from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.schema.types import ColumnType, parse_type
-from metasrv_base.schema.values import JsonScalar, Value, from_json, to_json
+from metasrv_base.schema.values import Value, from_json, to_json
 from metasrv_base.wire.api.tables import TableBody
 
 

@@ -1,19 +1,22 @@
 """What became of a procedure, as an error or none. Pure."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from metasrv_base.errors import Conflict, MetaError
-from metasrv_base.wire.api.procedures import ProcedureBody
 from metasrv_base.wire.problem.problems import KINDS
+
+if TYPE_CHECKING:
+    from metasrv_base.wire.api.procedures import ProcedureBody
 
 STUCK = frozenset({"poisoned", "parked"})
 """States that are no end and that only a person ends."""
 
-OnProgress = Callable[[ProcedureBody], None]
+OnProgress = Callable[["ProcedureBody"], None]
 """Called with each state that was seen."""
 
 
-def fault_of(procedure: ProcedureBody) -> MetaError | None:
+def fault_of(procedure: "ProcedureBody") -> MetaError | None:
     """Why it did not succeed, with `procedure_id`; None while it runs and when it did."""
     if procedure.state == "succeeded" or not (procedure.done or procedure.state in STUCK):
         return None
@@ -32,7 +35,7 @@ def fault_of(procedure: ProcedureBody) -> MetaError | None:
     return kind.error(kind.code, **facts)
 
 
-def _by_whom(procedure: ProcedureBody) -> dict[str, str]:
+def _by_whom(procedure: "ProcedureBody") -> dict[str, str]:
     """The request that cancelled it, as the reason."""
     asked = [one for one in procedure.controls if one.action == "cancel"]
     if procedure.state != "cancelled" or not asked:

@@ -8,23 +8,26 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from pydantic import BaseModel
 
-from metasrv.sdk.control.planned import Planned
 from metasrv.sdk.control.procedure import OnProgress, fault_of
 from metasrv_base.errors import MetaError, Unknown
 from metasrv_base.rng import Rng
 from metasrv_base.rows.retry import SERVICE_BACKOFF, attempts, may_ask_again
-from metasrv_base.wire.api.cluster import ClusterBody, RegionList
-from metasrv_base.wire.api.control import LockList
-from metasrv_base.wire.api.procedures import ProcedureBody, ProcedureList
-from metasrv_base.wire.api.tables import CatalogList, SchemaList, TableList
 from metasrv_base.wire.http.client import HttpAnswer, HttpClient
 
+if TYPE_CHECKING:
+    from metasrv_base.wire.api.cluster import RegionList
+    from metasrv_base.wire.api.control import LockList
+    from metasrv_base.wire.api.procedures import ProcedureBody, ProcedureList
+    from metasrv_base.wire.api.tables import CatalogList, SchemaList, TableList
+
 M = TypeVar("M", bound=BaseModel)
-P = TypeVar("P", CatalogList, SchemaList, TableList, RegionList, ProcedureList, LockList)
+P = TypeVar(
+    "P", "CatalogList", "SchemaList", "TableList", "RegionList", "ProcedureList", "LockList"
+)
 PAGE = 500
 """Items of one answer of a list."""
 LEARN_MS_MAX = 1_000
@@ -75,7 +78,7 @@ class DoneChange:
 
     document: Any
     """The body of the answer; None: there was none, or a procedure was followed."""
-    procedure: ProcedureBody | None
+    procedure: "ProcedureBody | None"
     """The one that was followed; None: the answer was final."""
 
 
@@ -96,7 +99,7 @@ class ControlService:
         """The other servers, from whichever answers; none does: those we were given must do."""
         try:
             answer = await self._http.request("GET", "/v1/cluster", deadline_ms=LEARN_MS_MAX)
-            self._http.learn(server.url for server in answer.body(ClusterBody).metasrvs)
+            self._http.learn(_urls_in(answer.json()))
         except MetaError:
             return
 
@@ -137,6 +140,8 @@ class ControlService:
         answer = await self._send(asked, until, options)
         if answer.status != 202:
             return DoneChange(self._noted(answer.json()) if answer.content else None, None)
+        from metasrv_base.wire.api.procedures import ProcedureBody
+
         procedure = answer.body(ProcedureBody)
         followed = await self._follow(procedure, until, options)
         return DoneChange(None, followed)
@@ -155,8 +160,10 @@ class ControlService:
 
     async def follow(
         self, procedure_id: str, wait_s: float, on_progress: OnProgress | None = None
-    ) -> ProcedureBody:
+    ) -> "ProcedureBody":
         """Until it ends. Raises what ended it; Unknown: it has not ended yet."""
+        from metasrv_base.wire.api.procedures import ProcedureBody
+
         until = asyncio.get_running_loop().time() + wait_s
         procedure = await self.read(ProcedureBody, f"/v1/procedures/{procedure_id}")
         options = ChangeOptions(wait_s=wait_s)
@@ -216,12 +223,14 @@ class ControlService:
                 )
         assert answer is not None
         if dry_run:
+            from metasrv.sdk.control.planned import Planned
+
             raise Planned.of(answer)
         return answer
 
     async def _follow(
-        self, procedure: ProcedureBody, until: float, options: ChangeOptions
-    ) -> ProcedureBody:
+        self, procedure: "ProcedureBody", until: float, options: ChangeOptions
+    ) -> "ProcedureBody":
         loop, on_progress = asyncio.get_running_loop(), options.get("on_progress")
         most_s = WATCH_S if on_progress is not None else WAIT_S_MAX
         etag = ""
@@ -246,7 +255,7 @@ class ControlService:
             etag = answer.headers.get("etag", "")
             known = procedure
             if answer.status != 304:
-                procedure = answer.body(ProcedureBody)
+                procedure = answer.body(type(procedure))
             if procedure == known:
                 await asyncio.sleep(SETTLE_S)
 
@@ -255,3 +264,11 @@ class ControlService:
         if isinstance(version, int):
             self._seen_version = max(self._seen_version, version)
         return document
+
+
+def _urls_in(document: object) -> list[str]:
+    """The URLs of the servers in an answer of `GET /v1/cluster`; its model would import those of
+    nodes and regions."""
+    servers = document.get("metasrvs", []) if isinstance(document, dict) else []
+    urls = [server.get("url") for server in servers if isinstance(server, dict)]
+    return [url for url in urls if isinstance(url, str)]

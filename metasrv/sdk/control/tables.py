@@ -1,23 +1,14 @@
 """Tables and schemas as resources: made, read, changed and dropped through metasrv."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from metasrv.sdk.control.names import SchemaName, TableName
 from metasrv.sdk.control.service import ChangeOptions, ControlService, DoneChange
 from metasrv_base.errors import Refused
-from metasrv_base.wire.api.changes import (
-    AlterOperation,
-    AlterRequest,
-    PurgeRequest,
-    RenameRequest,
-    UndropRequest,
-)
 from metasrv_base.wire.api.coverage import IndexDuplicates
-from metasrv_base.wire.api.imports import ImportBody, ImportRequest
-from metasrv_base.wire.api.procedures import ProcedureBody
 from metasrv_base.wire.api.tables import (
     CatalogBody,
     CatalogList,
@@ -34,8 +25,13 @@ from metasrv_base.wire.api.tables import (
     TableSpec,
     TableSummary,
 )
-from metasrv_base.wire.node.checks import TableCheckBody
 from metasrv_base.wire.problem.problems import field_errors
+
+if TYPE_CHECKING:
+    from metasrv_base.wire.api.changes import AlterOperation
+    from metasrv_base.wire.api.imports import ImportBody
+    from metasrv_base.wire.api.procedures import ProcedureBody
+    from metasrv_base.wire.node.checks import TableCheckBody
 
 M = TypeVar("M", bound=BaseModel)
 Spec = TableSpec | Mapping[str, Any]
@@ -86,6 +82,8 @@ class Tables:
     ) -> TableBody:
         """`new_schema`: of the same catalog; None: it stays in its schema. *exchange*: the table
         that bears the new name takes the old one, in the same moment."""
+        from metasrv_base.wire.api.changes import RenameRequest
+
         old = TableName.parse(name)
         asked = {"new_name": new_name, "new_schema": new_schema, "exchange": exchange}
         wanted = model_of(RenameRequest, asked)
@@ -95,12 +93,14 @@ class Tables:
     async def alter(
         self,
         name: str,
-        operations: Sequence[AlterOperation | Mapping[str, Any]],
+        operations: "Sequence[AlterOperation | Mapping[str, Any]]",
         grace_s: int = 0,
         **options: Unpack[ChangeOptions],
     ) -> TableBody:
         """All of them or none. As `{"op": "rename_column", "name": "a", "new_name": "b"}`. What is
         dropped can be undropped for *grace_s*: as long this waits, and the table with it."""
+        from metasrv_base.wire.api.changes import AlterRequest
+
         table = TableName.parse(name)
         asked = [one.model_dump() if isinstance(one, BaseModel) else one for one in operations]
         wanted = model_of(AlterRequest, {"operations": asked, "grace_s": grace_s})
@@ -118,6 +118,8 @@ class Tables:
         new_name: str | None = None,
         **options: Unpack[ChangeOptions],
     ) -> TableBody:
+        from metasrv_base.wire.api.changes import UndropRequest
+
         table = TableName.parse(name)
         wanted = model_of(UndropRequest, {"table_id": table_id, "new_name": new_name})
         done = await self._service.change("POST", f"{table.path}/undrop", wanted, **options)
@@ -133,6 +135,8 @@ class Tables:
         **options: Unpack[ChangeOptions],
     ) -> None:
         """Deletes a dropped table for good, by its full name, its id, or both."""
+        from metasrv_base.wire.api.changes import PurgeRequest
+
         table = None if name is None else TableName.parse(name)
         full = table and f"{table.catalog}.{table.schema}.{table.table}"
         wanted = model_of(PurgeRequest, {"table": full, "table_id": table_id, "reason": reason})
@@ -140,9 +144,11 @@ class Tables:
 
     async def undrop_column(
         self, table: str, name: str, **options: Unpack[ChangeOptions]
-    ) -> ProcedureBody:
+    ) -> "ProcedureBody":
         """Cancels the alter that drops it, in its grace time: all of it. NotFound: there is none.
         Conflict `past-point-of-no-return`: it is over."""
+        from metasrv_base.wire.api.procedures import ProcedureBody
+
         path = f"{TableName.parse(table).path}/columns/{name}/undrop"
         return (await self._service.ask("POST", path, **options)).body(ProcedureBody)
 
@@ -152,8 +158,10 @@ class Tables:
         done = await self._service.change("POST", f"{table.path}/truncate", **options)
         return await self._after(done, table)
 
-    async def check(self, name: str, **options: Unpack[ChangeOptions]) -> TableCheckBody:
+    async def check(self, name: str, **options: Unpack[ChangeOptions]) -> "TableCheckBody":
         """All its rows and entries held against its schema. Faults are the answer, no error."""
+        from metasrv_base.wire.node.checks import TableCheckBody
+
         path = f"{TableName.parse(name).path}/check"
         done = await self._service.change("POST", path, **options)
         result = done.procedure.result if done.procedure is not None else done.document
@@ -161,9 +169,11 @@ class Tables:
 
     async def import_files(
         self, name: str, paths: Sequence[str], **options: Unpack[ChangeOptions]
-    ) -> ImportBody:
+    ) -> "ImportBody":
         """All rows of Parquet files, or of folders of them, or none: read by the servers' Spark, so
         the paths are absolute, and where it runs."""
+        from metasrv_base.wire.api.imports import ImportBody, ImportRequest
+
         wanted = model_of(ImportRequest, {"paths": list(paths)})
         path = f"{TableName.parse(name).path}/import"
         done = await self._service.change("POST", path, wanted, **options)
@@ -242,8 +252,10 @@ class Indexes:
 
     async def undrop(
         self, table: str, name: str, **options: Unpack[ChangeOptions]
-    ) -> ProcedureBody:
+    ) -> "ProcedureBody":
         """Cancels its drop, in its grace time: it is public again. Raises as `undrop_column`."""
+        from metasrv_base.wire.api.procedures import ProcedureBody
+
         path = f"{indexes_path(table)}/{name}/undrop"
         return (await self._service.ask("POST", path, **options)).body(ProcedureBody)
 

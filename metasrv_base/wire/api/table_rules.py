@@ -10,8 +10,9 @@ from metasrv_base.errors import Refused
 from metasrv_base.ids import is_identifier
 from metasrv_base.schema.instants import instant_text
 from metasrv_base.schema.partition import HashRule, PartitionRule, RangeRule, encode_bounds
+from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.schema.types import PER_SECOND, ColumnType, parse_type
-from metasrv_base.schema.values import JsonScalar, from_json, to_json
+from metasrv_base.schema.values import from_json, to_json
 from metasrv_base.wire.api.changes import (
     AddColumn,
     AddConstraint,

@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, JsonValue, Strict
 
 from metasrv_base.elements import states
-from metasrv_base.schema.partition import PARTITIONS_MAX
-from metasrv_base.schema.values import JsonScalar
+from metasrv_base.schema.scalars import PARTITIONS_MAX, JsonScalar
 from metasrv_base.wire.api.coverage import IndexCoverage, IndexDuplicates
 from metasrv_base.wire.model import Int64, Listed, PositiveInt64, WireModel
 

@@ -25,7 +25,7 @@ from dataplane.region.memory.budget import MemoryBudget
 from dataplane.region.place import OpenOrder, RegionPlace
 from metasrv_base.clock import SystemClock
 from metasrv_base.errors import MetaError
-from serving.no_pandas import leave_out_pandas
+from serving.left_out import leave_out_pandas
 from tests.dataplane.region.rig import REGION_ID, header
 
 ROWS = 40_000

@@ -8,15 +8,24 @@ import pytest
 from typer.testing import CliRunner
 
 from metasrv.cli.catalog.column_text import TYPE_NAMES
+from metasrv.cli.cluster.procedure import PERCENT_MAX
 from metasrv.cli.complete import node_ids, procedure_ids, setting_names, table_names
-from metasrv.cli.main import application
+from metasrv.cli.main import COMMANDS, application
 from metasrv.cli.options import GRACE_S_MAX
 from metasrv.program.version import VERSION
 from metasrv_base.schema import types
-from metasrv_base.wire.api import changes
-from tests.metasrv.cli.rest import Rest
+from metasrv_base.wire.api import changes, control
+from tests.metasrv.cli.rest import LEARN, Rest
 
 SLOW = ("pyarrow", "numpy", "pydantic", "httpx", "fastapi", "starlette", "rich.console")
+UNUSED = (
+    *("pyarrow", "numpy", "fastapi", "starlette", "rich", "pygments", "click", "httpx._main"),
+    *("metasrv_base.wire.api.cluster", "metasrv_base.wire.api.procedures"),
+    *("metasrv_base.wire.api.changes", "metasrv.sdk.control.operations"),
+)
+"""Of no use for a list of tables."""
+PROGRAMS = {"demo", "check", "playground", "doctor", "config", "server", "datanode", "frontend"}
+QUICK = [name for name, _, _ in COMMANDS if name not in PROGRAMS]
 TABLES = "/v1/catalogs/main/schemas/public/tables"
 
 
@@ -63,10 +72,10 @@ def test_given_no_service_then_nothing_is_offered(
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("command", ["table"])
+@pytest.mark.parametrize("command", QUICK)
 def test_given_a_command_when_completed_then_no_slow_package_is_imported(command: str) -> None:
     program = (
-        "import json, sys; from metasrv.cli.main import application; "
+        "import json, sys; from metasrv.cli.main import COMMANDS, application; "
         f"application([{command!r}]); print(json.dumps(list(sys.modules)))"
     )
 
@@ -75,9 +84,29 @@ def test_given_a_command_when_completed_then_no_slow_package_is_imported(command
     assert [name for name in json.loads(done.stdout) if name in SLOW] == []
 
 
+@pytest.mark.process
+def test_given_tables_when_listed_then_neither_arrow_nor_models_of_nodes_are_imported(
+    service: Rest,
+) -> None:
+    service.answers[("GET", LEARN)] = (200, {"metasrvs": [{"url": service.url}]})
+    table = {"id": 1024, "name": "flights", "version": 1, "created_at": "2026-01-01T00:00:00Z"}
+    service.answers[("GET", TABLES)] = (200, {"tables": [table], "catalog_version": 7})
+    program = (
+        "import atexit, json, sys; from metasrv.cli.main import main; "
+        "atexit.register(lambda: print(json.dumps(list(sys.modules)), file=sys.stderr)); "
+        "main(['table', 'list'])"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+    assert b"flights" in done.stdout
+    assert [name for name in json.loads(done.stderr) if name in UNUSED] == []
+
+
 def test_given_what_the_options_repeat_to_import_less_then_it_is_what_the_wire_says() -> None:
     assert TYPE_NAMES == types.TYPE_NAMES
     assert GRACE_S_MAX == changes.GRACE_S_MAX
+    assert PERCENT_MAX == control.PERCENT_MAX
 
 
 @pytest.mark.parametrize("flags", [["--version"], ["-V"]])

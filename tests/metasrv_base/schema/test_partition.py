@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 
 from metasrv_base.errors import Refused
 from metasrv_base.schema.partition import HashRule, PartitionRule, RangeRule, region_number, router
+from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.schema.types import parse_type
-from metasrv_base.schema.values import JsonScalar
 from tests.metasrv_base.schema import golden
 
 INT64, STRING, AT = parse_type("int64"), parse_type("string"), parse_type("timestamp(ms)")

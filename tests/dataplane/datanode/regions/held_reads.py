@@ -34,7 +34,7 @@ from metasrv_base.errors import MetaError
 from metasrv_base.ids import RegionId, table_of
 from metasrv_base.wire.node.batches import BatchHeader, GetRows, ScanRows
 from metasrv_base.wire.node.orders import CreateRegion, LeaseGrant, RegionColumn
-from serving.no_pandas import leave_out_pandas
+from serving.left_out import leave_out_pandas
 from tests.dataplane.region.held_memory import GIB, memory_of, peaked, settled
 from tests.dataplane.region.rig import REGION_ID
 

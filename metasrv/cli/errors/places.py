@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 Places = Mapping[str, str]
 """A JSON pointer into the request -> the option that made what it points to."""
 NO_PLACES: Places = {}
+FILE = "/file"
+"""Pointer of what is wrong with a file of rows."""
 
 
 def place_of(pointer: str, places: Places) -> str:

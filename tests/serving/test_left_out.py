@@ -5,7 +5,7 @@ from importlib import import_module
 
 import pytest
 
-from serving.no_pandas import leave_out_pandas
+from serving.left_out import leave_out_httpx_command, leave_out_pandas
 
 
 def test_given_a_program_without_pandas_when_imported_then_it_is_as_if_not_installed(
@@ -20,3 +20,16 @@ def test_given_a_program_without_pandas_when_imported_then_it_is_as_if_not_insta
     with pytest.raises(ModuleNotFoundError):
         import_module("pandas")
     assert import_module("colorsys").__name__ == "colorsys"
+
+
+def test_given_a_program_without_the_command_of_httpx_then_only_that_is_not_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    monkeypatch.delitem(sys.modules, "httpx._main", raising=False)
+
+    leave_out_httpx_command()
+
+    with pytest.raises(ModuleNotFoundError):
+        import_module("httpx._main")
+    assert import_module("httpx").get.__name__ == "get"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from metasrv.cli.places import field_of, place_of
-from metasrv.cli.problem_words import words
+from metasrv.cli.errors.places import field_of, place_of
+from metasrv.cli.errors.problem_words import words
 from metasrv_base.errors import NotFound, Refused
 from metasrv_base.wire.problem.problems import KINDS, FieldError
 from tests.metasrv.cli.answers import TABLES

@@ -1,18 +1,16 @@
 """An error as a person at a terminal reads it: what happened, what is wrong, what to do."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from metasrv.cli.advice import BY_CODE
+from metasrv.cli.errors.advice import BY_CODE
+from metasrv.cli.errors.offenders import offending_rows
+from metasrv.cli.errors.places import FILE, NO_PLACES, Places, in_words, place_of
+from metasrv.cli.errors.unreachable import is_unreachable, reason_of
 from metasrv.cli.output import said
-from metasrv.cli.places import NO_PLACES, Places, in_words, place_of
-from metasrv.cli.unreachable import is_unreachable, reason_of
 from metasrv_base.errors import MetaError, Unknown
 from metasrv_base.wire.problem.problems import kind_of, problem_of
 
 LISTED = ("keys", "regions", "waits_for", "told")
-ROWS_SHOWN_MAX = 10
-FILE = "/file"
-"""Pointer of what is wrong with a file of rows."""
 
 
 def words(error: MetaError, urls: str = "the URL", places: Places = NO_PLACES) -> Iterator[str]:
@@ -59,27 +57,6 @@ def _rows(error: MetaError) -> Iterator[str]:
     for name, verb in (("rows", "loaded"), ("rows_applied", "written")):
         if isinstance(count := error.facts.get(name), int) and count:
             yield f"  {count} rows were {verb} before that"
-
-
-def offending_rows(facts: Mapping[str, object]) -> Iterator[str]:
-    """Lines for the rows that the facts of an error list."""
-    for name in ("violations", "duplicates", "repeated"):
-        found = facts.get(name)
-        yield from offenders(name, found if isinstance(found, list) else [])
-
-
-def offenders(name: str, found: list[object]) -> Iterator[str]:
-    """One line each for the first rows that a constraint or an index cannot have."""
-    for one in found[:ROWS_SHOWN_MAX]:
-        if not isinstance(one, Mapping) or not {"key", "rows"} & one.keys():
-            yield f"  {name}: {said(one)}"
-        elif "rows" in one:
-            rows = "; ".join(map(said, one["rows"]))
-            yield f"  {said(one['values'])} stands in the rows {rows}"
-        else:
-            yield f"  row {said(one['key'])} breaks {one['constraint']}: {said(one['values'])}"
-    if len(found) > ROWS_SHOWN_MAX:
-        yield f"  and {len(found) - ROWS_SHOWN_MAX} more"
 
 
 def _advice(error: MetaError) -> str:

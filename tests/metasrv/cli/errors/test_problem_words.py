@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from metasrv.cli.problem_words import words
+from metasrv.cli.errors.problem_words import words
 from metasrv_base.errors import Conflict, Refused
 from tests.metasrv.cli.answers import TABLES
 from tests.metasrv.cli.conftest import Run

@@ -1,0 +1,91 @@
+"""Rows of a table into a file, one page of them held at a time.
+
+The file appears under its name once it is whole.
+"""
+
+import gzip
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+import typer
+
+from metasrv.cli.progress import EXIT_INTERRUPTED, bar
+from metasrv.cli.rows.row_format import GZIP, STDIN, RowFormat
+from metasrv.cli.rows.row_writers import row_writer
+from metasrv.cli.rows.rows_text import bound_of, types_of
+from metasrv.sdk.sync import Client
+from metasrv_base.rows.layout import spelled
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """Options of the command, as the user wrote them."""
+
+    file: Path
+    format: RowFormat
+    columns: str | None
+    from_: str | None
+    to: str | None
+
+
+def export(client: Client, name: str, asked: Export) -> int:
+    """Returns the rows written. Raises BadParameter, Refused, NotFound."""
+    table, body = client.table(name), client.tables.get(name)
+    known = [column.name for column in body.columns]
+    columns = asked.columns
+    names = None if columns is None else [spelled(one, known) for one in columns.split(",")]
+    bounds = bound_of(body, asked.from_, "--from"), bound_of(body, asked.to, "--to")
+    whole = table.schema()
+    schema = whole if names is None else pa.schema([whole.field(one) for one in names])
+    must_hold(asked.format, schema)
+    words, rows = f"export {name}", 0
+    with (
+        opened(asked.file) as out,
+        bar(words) as shown,
+        row_writer(out, asked.format, schema, types_of(body)) as write,
+    ):
+        for batch in table.scan(names, *bounds):
+            write(batch)
+            rows += batch.num_rows
+            shown.tell(words, rows, None)
+    return rows
+
+
+def must_hold(format: RowFormat, schema: pa.Schema) -> None:
+    """Raises BadParameter for columns that the format cannot hold."""
+    binary = [field.name for field in schema if pa.types.is_binary(field.type)]
+    if format is RowFormat.CSV and binary:
+        names = ", ".join(binary)
+        raise typer.BadParameter(f"CSV holds no binary column ({names}); export to Parquet")
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[BinaryIO]:
+    """The file to write, beside its place until it is whole. Raises BadParameter; an interrupt
+    leaves no file and ends the command."""
+    if str(file) == STDIN:
+        yield sys.stdout.buffer
+        sys.stdout.flush()
+        return
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as plain:
+            if file.suffix == GZIP:
+                with gzip.open(plain, "wb") as packed:
+                    yield cast(BinaryIO, packed)
+            else:
+                yield plain
+        part.replace(file)
+    except OSError as error:
+        raise typer.BadParameter(f"FILE {file}: {error.strerror or error}") from error
+    except KeyboardInterrupt:
+        typer.echo(f"interrupted; {file} was not written", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,178 @@
+"""A file of rows on its way into a table: judged, loaded as statements, or by the servers."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from metasrv.cli.file_faults import Dialect
+from metasrv.cli.files import row_file
+from metasrv.cli.options import WAIT_S
+from metasrv.cli.output import show, show_json
+from metasrv.cli.progress import EXIT_INTERRUPTED, bar, procedure_bar
+from metasrv.cli.rows.plain_file import plain_file
+from metasrv.sdk.control.infer import infer_spec
+from metasrv.sdk.control.names import TableName
+from metasrv.sdk.rows.loader import LoadOp, LoadResult
+from metasrv.sdk.sync import Client
+from metasrv.sdk.sync_table import Table
+from metasrv_base.errors import NotFound, Refused
+from metasrv_base.rows.layout import Layout
+from metasrv_base.rows.named import named_batch
+from metasrv_base.wire.api.tables import TableSpec
+
+IMPORT_S = 86_400.0  # of files of any size
+Creation = tuple[Sequence[str], int]
+"""The columns of the primary key, and the number of regions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """Options of the command."""
+
+    file: Path
+    ending: str | None
+    """Of the format, where it is not that of the name of the file."""
+    dialect: Dialect
+    create: Creation | None
+    """Of the table to be made; None: it is there."""
+    op: LoadOp
+    is_bulk: bool
+    is_dry_run: bool
+    batch_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImportFile:
+    file: Path
+    dialect: Dialect
+
+
+def run(client: Client, name: str, asked: Import, *, as_json: bool) -> None:
+    """Raises Refused, BadParameter, NotFound."""
+    with plain_file(asked.file, asked.ending) as path:
+        source = ImportFile(path, asked.dialect)
+        if asked.is_dry_run:
+            _judge(client, name, source, asked.create, as_json)
+            return
+        given = asked.create
+        is_made = given is not None and _create(client, name, source, given, as_json)
+        with _undone(client, name) if is_made else nullcontext():
+            if asked.is_bulk:
+                _import(client, name, asked.file, as_json)
+                return
+            table = client.table(name)
+            result = _load(table, source, asked.batch_rows, asked.op)
+        kept = table.count() if is_made else None
+    _say(name, result, kept, as_json)
+
+
+def _say(name: str, result: LoadResult, kept: int | None, as_json: bool) -> None:
+    """*kept*: rows in a table that was made for the load."""
+    replaced = result.replaced if kept is None else result.read - kept
+    if as_json:
+        done = {"read": result.read, "rows": result.rows, "batches": result.batches}
+        show_json({"table": name, **done, "replaced": replaced})
+        return
+    typer.echo(f"{result.rows} rows loaded into {name} in {result.batches} batches")
+    if replaced:
+        said = f"{result.read} rows were read; {replaced} of them were replaced"
+        typer.echo(f"{said} by later ones with the same key")
+
+
+def _judge(
+    client: Client, name: str, source: ImportFile, create: Creation | None, as_json: bool
+) -> None:
+    """Reads every row as a load would, and sends none. *create*: of the table to be made."""
+    if create is not None:
+        spec = infer(name, source, *create)
+        with row_file(source.file, None, source.dialect) as found:
+            rows = sum(batch.num_rows for batch in found.batches)
+        typer.echo(spec.model_dump_json(indent=2, exclude_defaults=True), err=as_json)
+    else:
+        layout = Layout.of(client.tables.get(name))
+        with row_file(source.file, client.table(name).schema(), source.dialect) as found:
+            rows = 0
+            for batch in found.batches:
+                rows += named_batch(layout, batch, fills=True).num_rows
+    done = {"table": name, "read": rows, "rows": 0}
+    show(done, as_json, lambda: typer.echo(f"{rows} rows can be loaded into {name}; none was"))
+
+
+def infer(name: str, source: ImportFile, key: Sequence[str], partitions: int) -> TableSpec:
+    """Raises Refused."""
+    with row_file(first_of(source.file), None, source.dialect) as found:
+        return infer_spec(TableName.parse(name).table, found.schema, key, partitions)
+
+
+def first_of(file: Path) -> Path:
+    """The file, or the first one below the folder. Raises Refused."""
+    if not file.is_dir():
+        return file
+    found = min(file.rglob("*.parquet"), default=None)
+    if found is None:
+        expected = "files whose names end in .parquet"
+        raise Refused("invalid-request", pointer="/file", found=str(file), expected=expected)
+    return found
+
+
+def _import(client: Client, name: str, file: Path, as_json: bool) -> None:
+    with procedure_bar("import") as tell:
+        paths = [str(file.absolute())]
+        found = client.tables.import_files(name, paths, wait_s=IMPORT_S, on_progress=tell)
+    if as_json:
+        show_json(found.model_dump(mode="json"))
+    else:
+        typer.echo(f"{found.rows} rows of {found.files} files imported into {name}")
+
+
+def _create(client: Client, name: str, source: ImportFile, given: Creation, as_json: bool) -> bool:
+    """Whether it was made: one of that name that is there is loaded into as it is."""
+    spec = infer(name, source, *given)
+    try:
+        client.tables.get(name)
+    except NotFound:
+        pass
+    else:
+        return False
+    if not as_json:
+        typer.echo(spec.model_dump_json(indent=2, exclude_defaults=True))
+    within = str(TableName.parse(name).within)
+    with procedure_bar("create") as tell:
+        client.tables.create(spec, within, wait_s=WAIT_S, on_progress=tell)
+    return True
+
+
+@contextmanager
+def _undone(client: Client, name: str) -> Iterator[None]:
+    """Drops the table *name*, which was made for a load, if the load ends without success.
+
+    Any exception counts, an interrupt included. The table can be undropped.
+    """
+    is_loaded = False
+    try:
+        yield
+        is_loaded = True
+    finally:
+        if not is_loaded:
+            client.tables.drop(name, wait_s=WAIT_S)
+            said = f"{name} was made for this import and is dropped again"
+            typer.echo(f"{said} (metasrv table undrop {name} brings it back)", err=True)
+
+
+def _load(table: Table, source: ImportFile, batch_rows: int, op: LoadOp) -> LoadResult:
+    words, done = f"import {source.file.name}", 0
+    with row_file(source.file, table.schema(), source.dialect) as found, bar(words) as shown:
+
+        def tell(rows: int) -> None:
+            nonlocal done
+            done = rows
+            shown.tell(words, rows, found.rows)
+
+        try:
+            return table.load(found.batches, batch_rows, tell, op)
+        except KeyboardInterrupt:
+            typer.echo(f"interrupted: {done} rows or more were loaded before that", err=True)
+            raise typer.Exit(EXIT_INTERRUPTED) from None

@@ -1,0 +1,145 @@
+"""The rows that `metasrv scan` shows, in one of its formats."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+
+import pyarrow as pa
+
+from metasrv.cli.output import show_json, show_table
+from metasrv.cli.progress import bar
+from metasrv.cli.rows.row_format import RowFormat
+from metasrv.cli.rows.row_values import lookup
+from metasrv.cli.rows.row_writers import row_writer
+from metasrv.cli.rows.rows_text import bound_of, entry_of, json_rows, types_of
+from metasrv.sdk.sync import Client
+from metasrv.sdk.sync_table import Table
+from metasrv_base.rows.layout import spelled
+from metasrv_base.schema.types import ColumnType
+from metasrv_base.schema.values import Value
+from metasrv_base.wire.api.tables import TableBody
+
+TABLE = "table"
+JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Options of the command, as the user wrote them."""
+
+    columns: str | None
+    index: str | None
+    eq: str | None
+    from_: str | None
+    to: str | None
+    where: tuple[str, ...]
+    limit: int | None
+    """Rows; None: all."""
+
+
+def scan(client: Client, name: str, asked: Scan, format: str) -> None:
+    """Writes the rows to stdout. *format*: `table`, `json`, or a RowFormat. Raises Refused,
+    NotFound."""
+    with _unless_nobody_reads():
+        table, body = client.table(name), client.tables.get(name)
+        known = [column.name for column in body.columns]
+        columns = asked.columns
+        wanted = None if columns is None else [spelled(one, known) for one in columns.split(",")]
+        schema = table.schema() if wanted is None else None
+        batches = counted(_limited(_pages(table, body, asked, wanted), asked.limit), name)
+        if format == JSON:
+            show_json([row for one in batches for row in json_rows(one, types_of(body))])
+        else:
+            write(batches, format, types_of(body), schema)
+
+
+def _pages(
+    table: Table, body: TableBody, asked: Scan, wanted: list[str] | None
+) -> Iterator[pa.RecordBatch]:
+    if asked.where:
+        return _found(table, *lookup(body, asked.where), wanted, asked.limit)
+    if asked.index is None:
+        bounds = bound_of(body, asked.from_, "--from"), bound_of(body, asked.to, "--to")
+        return table.scan(wanted, *bounds)
+    values, first, end = (
+        entry_of(body, asked.index, text, option)
+        for text, option in ((asked.eq, "--eq"), (asked.from_, "--from"), (asked.to, "--to"))
+    )
+    pages = table.find(asked.index, values, first, end, asked.limit or sys.maxsize)
+    return (page.select(wanted or page.schema.names) for page in pages)
+
+
+def _found(
+    table: Table,
+    index: str | None,
+    values: tuple[Value | None, ...],
+    columns: list[str] | None,
+    limit: int | None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows with those values of *index*; None: the row with that key."""
+    if index is not None:
+        pages = table.find(index, values, limit=limit or sys.maxsize)
+        yield from (page.select(columns or page.schema.names) for page in pages)
+        return
+    row = table.get(values)
+    whole = table.schema()
+    batch = pa.RecordBatch.from_pylist([] if row is None else [row], schema=whole)
+    yield batch.select(columns or whole.names)
+
+
+def write(
+    batches: Iterator[pa.RecordBatch],
+    format: str,
+    types: dict[str, ColumnType],
+    schema: pa.Schema | None,
+) -> None:
+    """To stdout. `schema`: of the stream if there are no rows at all."""
+    if format == TABLE:
+        rows = [row for batch in batches for row in json_rows(batch, types)]
+        show_table(list(rows[0]) if rows else ["no rows"], [list(row.values()) for row in rows])
+        return
+    first = next(batches, None)
+    schema = first.schema if first is not None else schema
+    if schema is None:
+        return
+    with row_writer(sys.stdout.buffer, RowFormat(format), schema, types) as write_batch:
+        for batch in chain((first,) if first is not None else (), batches):
+            write_batch(batch)
+
+
+def counted(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
+    """With a bar on stderr, unless the rows themselves go to the same screen."""
+    if sys.stdout.isatty():
+        yield from batches
+        return
+    rows = 0
+    with bar(f"scan {name}") as shown:
+        for batch in batches:
+            yield batch
+            rows += batch.num_rows
+            shown.tell(f"scan {name}", rows, None)
+
+
+def _limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    if limit is None:
+        yield from batches
+        return
+    left = limit
+    for batch in batches:
+        yield batch.slice(0, left)
+        left -= batch.num_rows
+        if left <= 0:
+            return
+
+
+@contextmanager
+def _unless_nobody_reads() -> Iterator[None]:
+    """`metasrv scan t --format ndjson | head` is no error."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
