@@ -131,7 +131,7 @@ async def loaded(jobs: SparkJobs, region: Region, folder: Path, figures: Figures
     done = await jobs.load(job, progress=lambda *_: None)
     (brought,) = done.regions
     source = Ingest("bench", LOADED, ROWS_FAMILY, MARK, brought.files)
-    await asyncio.to_thread(region.ingest, source)
+    await asyncio.to_thread(region.file_ingest.ingest, source)
     figures.add("the load, until it is in the region", figures.clock.mono_ms() - began_ms)
     region.set_schema(known, close=[MARK])
     assert done.rows_in == figures.rows == region.stats().rows
@@ -155,7 +155,7 @@ async def backfilled(jobs: SparkJobs, region: Region, index: int, figures: Figur
     done = await jobs.backfill(job, progress=lambda *_: None)
     figures.add("Spark, the job", figures.clock.mono_ms() - began_ms)
     source = Ingest("bench", attempt, index, snapshot.mark, done.files)
-    await asyncio.to_thread(region.ingest, source)
+    await asyncio.to_thread(region.file_ingest.ingest, source)
     figures.add("Spark, until it is in the region", figures.clock.mono_ms() - began_ms)
     assert done.entries == figures.rows
 

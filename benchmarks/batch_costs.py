@@ -93,7 +93,8 @@ def follow(steps: Steps, known: Schema, region: Bench, number: int) -> None:
     body = steps.take("frontend: encode for the region", lambda: body_of(batch, header))
     header, batch = steps.take("node: judge, decode, validate", lambda: read_batch(body))
     (answer,) = steps.take(
-        "region: check, log, fsync, look, memtable", lambda: region.region.apply([(header, batch)])
+        "region: check, log, fsync, look, memtable",
+        lambda: region.region.writer.apply([(header, batch)]),
     )
     if isinstance(answer, Exception):
         raise answer

@@ -91,7 +91,7 @@ class Bench:
     def apply_all(self, groups: Iterable[Sequence[Batch]]) -> None:
         """Each group shares an fsync."""
         for group in groups:
-            for answer in self.region.apply(group):
+            for answer in self.region.writer.apply(group):
                 assert not isinstance(answer, MetaError), answer
 
     def statements(self, count: int) -> Iterator[list[Batch]]:
@@ -144,7 +144,7 @@ def expected_absent(bench: Bench) -> dict[str, float]:
     """New keys between those of eight files, each expected to have no row."""
     for number in range(FILES):
         bench.load(range(number, FILES * FILE_ROWS * 2, FILES * 2))
-        bench.region.flush()
+        bench.region.maintenance.flush()
     span = FILES * FILE_ROWS * 2
     new = [range(8 + 16 * start, span, span // 1_000) for start in range(8)]
     batches = [bench.batch(list(numbers), absent=True) for numbers in new]
@@ -157,9 +157,9 @@ def flush_and_merge(bench: Bench) -> dict[str, float]:
     spent = written = 0.0
     for number in range(FILES // 2):
         bench.load(range(number, MERGED_ROWS, FILES // 2))
-        spent += spent_us(bench.region.flush)
+        spent += spent_us(bench.region.maintenance.flush)
         written += MERGED_ROWS / (FILES // 2)
-    merged = spent_us(lambda: all(iter(bench.region.compact, False)))
+    merged = spent_us(lambda: all(iter(bench.region.maintenance.compact, False)))
     return {"flush and merge, us a row written": (spent + merged) / (written + MERGED_ROWS)}
 
 
@@ -167,7 +167,7 @@ def origin_default(bench: Bench) -> dict[str, float]:
     """Time in us that a column with an origin default, absent from the files, adds to each row of a
     scan."""
     bench.load(range(MERGED_ROWS))
-    bench.region.flush()
+    bench.region.maintenance.flush()
     added = ColumnDef(id=3, type="int64", nullable=False, origin_default=7)
     without = _scan_us(bench)
     bench.reopen(added)
@@ -176,7 +176,7 @@ def origin_default(bench: Bench) -> dict[str, float]:
 
 def _scan_us(bench: Bench) -> float:
     def scan() -> None:
-        assert sum(part.num_rows for part in bench.region.scan()) == MERGED_ROWS
+        assert sum(part.num_rows for part in bench.region.reader.scan()) == MERGED_ROWS
 
     scan()
     return min(spent_us(scan) for _ in range(3)) / MERGED_ROWS

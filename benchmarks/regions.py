@@ -78,11 +78,11 @@ def load(root: str, rows: int) -> dict[str, float]:
     begun, merged_ms = clock.mono_ms(), 0
     for number, batch in enumerate(batches(rows)):
         header = BatchHeader(table_id=1024, schema_version=1, epoch=1, statement_id=f"s-{number}")
-        region.apply([(header, batch)])
-        if region.needs_flush():
-            region.flush()
+        region.writer.apply([(header, batch)])
+        if region.maintenance.needs_flush():
+            region.maintenance.flush()
             at = clock.mono_ms()
-            while region.compact():
+            while region.maintenance.compact():
                 pass
             merged_ms += clock.mono_ms() - at
     region.close()
@@ -98,11 +98,11 @@ def read(root: str, rows: int) -> dict[str, float]:
         opened.append(clock.mono_ms() - begun)
     begun, disk.reads, disk.bytes_read = clock.mono_ms(), 0, 0
     step = max(rows // POINTS, 1)
-    found = sum(region.get([key(at)]).num_rows for at in range(0, rows, step))
+    found = sum(region.reader.get([key(at)]).num_rows for at in range(0, rows, step))
     points_ms = (clock.mono_ms() - begun) / found
     point_reads, point_kib = disk.reads / found, disk.bytes_read / found / 1024
     begun = clock.mono_ms()
-    scanned = sum(part.num_rows for part in region.scan())
+    scanned = sum(part.num_rows for part in region.reader.scan())
     assert scanned == rows
     return {
         "open_ms": statistics.median(opened),

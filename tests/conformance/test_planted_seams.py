@@ -163,7 +163,7 @@ def rows_read(is_faulty: bool) -> list[str]:
             desk, region_id = RowService(bench.node), int(placed.region_id)
             region = bench.node.serving(region_id).owner.region  # type: ignore[union-attr]
             until = bench.node.serving(region_id)
-            get = region.get
+            get = region.reader.get
 
             def slow(*asked: Any) -> pa.Table:
                 found = get(*asked)
@@ -171,7 +171,7 @@ def rows_read(is_faulty: bool) -> list[str]:
                     bench.clock.advance(10**9)  # as long as its lease
                 return found
 
-            region.get = slow  # type: ignore[method-assign]
+            region.reader.get = slow  # type: ignore[method-assign]
             wanted = GetRows(
                 table_id=bench.table.id, schema_version=1, epoch=until.epoch, keys=["00"]
             )

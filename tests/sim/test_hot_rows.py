@@ -69,10 +69,11 @@ def test_given_a_region_that_takes_nothing_while_it_is_written_then_the_others_g
     """No region is like that: it is planted."""
     taken: list[int] = []
 
-    def ingest(region: FileIngest, source: Ingest, prepared: Prepared | None = None) -> bool:
-        if region.stats().version > region.manifest.marks[0].version:
+    def ingest(part: FileIngest, source: Ingest, prepared: Prepared | None = None) -> bool:
+        manifest = part._manifest.value
+        if part._content.version > manifest.marks[0].version:
             raise Conflict("version-mismatch", reason="a row was written since")
-        taken.append(region.spec.region_id & 0xFF)
+        taken.append(manifest.spec.region_id & 0xFF)
         return True
 
     async def scenario(table: HotTable) -> None:

@@ -271,9 +271,9 @@ def is_here(order: ServeOrder, again: ServeOrder) -> bool:
 
 
 def adopt(region: Region, order: AdoptFiles) -> None:
-    region.adopt(order.procedure, order.attempt, order.files)
+    region.file_ingest.adopt(order.procedure, order.attempt, order.files)
     if not region.manifest.borrowed_roots:
-        region.collect()
+        region.maintenance.collect()
 
 
 def ingest_of(order: IngestFiles) -> Ingest:
@@ -292,12 +292,12 @@ async def ingest(owner: RegionOwner, order: IngestFiles) -> None:
     region, source = owner.region, ingest_of(order)
     prepared = None
     if order.prepares or source.unique_columns:
-        prepared = await asyncio.to_thread(region.prepare, source)
+        prepared = await asyncio.to_thread(region.file_ingest.prepare, source)
     while not order.prepares and prepared is not None and not prepared.is_whole:
-        await owner.change(partial(region.settle, source, prepared))
-        prepared = await asyncio.to_thread(region.prepare, source)
+        await owner.change(partial(region.file_ingest.settle, source, prepared))
+        prepared = await asyncio.to_thread(region.file_ingest.prepare, source)
     if not order.prepares:
-        await owner.change(lambda: region.ingest(source, prepared))
+        await owner.change(lambda: region.file_ingest.ingest(source, prepared))
 
 
 def _cause(error: MetaError) -> dict[str, object]:

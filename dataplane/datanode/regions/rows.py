@@ -145,7 +145,7 @@ class RowService:
         _check_columns(region, wanted.columns)
         if len(keys) <= FEW_KEYS and wanted.index is None:
             room = LookupRoom(min(FEW_BYTES, wanted.bytes_max or FEW_BYTES))
-            there = region.get_resident(keys, wanted.columns, wanted.schema_version, room)
+            there = region.reader.get_resident(keys, wanted.columns, wanted.schema_version, room)
             if there is not None:
                 held.grow(there.nbytes)
                 return there, False
@@ -207,7 +207,7 @@ class RowService:
         room, rows = wanted.bytes_max, wanted.limit
         kind = ReaderKind.STREAM if room is None else ReaderKind.PAGE
         with self.scanning(region_id, wanted, kind) as held:
-            found = region.scan_values(
+            found = region.reader.scan_values(
                 keys, wanted.columns, rows_at_once(rows), wanted.schema_version, held.grow
             )
             while (part := await asyncio.to_thread(next, found, None)) is not None:
@@ -226,14 +226,16 @@ class RowService:
     async def checksum(self, region_id: int, wanted: ChecksumRequest) -> ChecksumResult:
         slot, region = self._readable(region_id, wanted)
         async with self._checksums:
-            found = await asyncio.to_thread(region.digest, wanted.schema_version, wanted.index)
+            found = await asyncio.to_thread(
+                region.reader.digest, wanted.schema_version, wanted.index
+            )
         self._regions.must_have_lease(slot)
         return ChecksumResult(region_id=str(region_id), rows=found.rows, checksum=found.hex)
 
     async def flush(self, region_id: int) -> None:
         owner = self._regions.serving(region_id).owner
         assert owner is not None
-        await asyncio.to_thread(owner.region.flush)
+        await asyncio.to_thread(owner.region.maintenance.flush)
 
     async def borrowed(self, region_id: int) -> Borrowed:
         """For jobs, which hold no lease: inputs never change once they are borrowed."""
@@ -317,11 +319,11 @@ def scanned(
     their memory cannot be reserved."""
     version = wanted.schema_version
     if wanted.index is None:
-        return region.scan(keys, wanted.columns, limit, version, reserve)
+        return region.reader.scan(keys, wanted.columns, limit, version, reserve)
     if wanted.entries_only:
-        return region.scan_entries(wanted.index, keys, limit, version, reserve)
+        return region.reader.scan_entries(wanted.index, keys, limit, version, reserve)
     bounds = ScanBounds(limit, reserve)
-    return region.scan_index(wanted.index, keys, wanted.columns, version, bounds)
+    return region.reader.scan_index(wanted.index, keys, wanted.columns, version, bounds)
 
 
 def answer_schema(wanted: ScanRows, columns: Sequence[ColumnDef]) -> pa.Schema:
@@ -339,8 +341,8 @@ def get_bounded(
 
     def get(some: list[bytes], room: LookupRoom | None = None) -> pa.Table:
         if wanted.index is not None:
-            return region.get_entries(wanted.index, some, wanted.schema_version, room)
-        return region.get(some, wanted.columns, wanted.schema_version, room)
+            return region.reader.get_entries(wanted.index, some, wanted.schema_version, room)
+        return region.reader.get(some, wanted.columns, wanted.schema_version, room)
 
     held.grow(DECODED_BYTES * min(len(keys), DECODED_AT_ONCE))
     before, part_bytes = held.bytes, FIRST_BYTES

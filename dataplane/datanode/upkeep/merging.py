@@ -75,6 +75,6 @@ class Merging:
 
 
 def _merge(owner: RegionOwner) -> Merged | None:
-    done = owner.region.compact()
+    done = owner.region.maintenance.compact()
     pa.default_memory_pool().release_unused()  # else it keeps what one merge needed
     return done

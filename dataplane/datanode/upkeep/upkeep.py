@@ -39,7 +39,7 @@ class Upkeep:
         """Once, all regions."""
         owned = [(slot, slot.owner) for slot in self._regions if slot.owner is not None]
         for _, owner in owned:
-            owner.region.forget_statements()
+            owner.region.maintenance.forget_statements()
         large = self._largest([owner for _, owner in owned])
         await asyncio.gather(*(self._relieve(owner) for owner in large))
         due = [(slot, owner) for slot, owner in owned if self._has_work(owner)]
@@ -59,7 +59,7 @@ class Upkeep:
     async def _relieve(self, owner: RegionOwner) -> None:
         try:
             async with self._places:
-                await asyncio.to_thread(owner.region.flush)
+                await asyncio.to_thread(owner.region.maintenance.flush)
         except MetaError as error:
             log.warning("region_upkeep_failed", region_id=owner.region_id, code=error.code)
             if owner.region.stopped is not None:
@@ -68,8 +68,8 @@ class Upkeep:
     def _has_work(self, owner: RegionOwner) -> bool:
         return (
             owner.stopped_by is not None
-            or owner.region.needs_flush()
-            or owner.region.has_unread_files()
+            or owner.region.maintenance.needs_flush()
+            or owner.region.maintenance.has_unread_files()
             or _is_untidy(owner)
             or self._is_log_idle(owner)
         )
@@ -88,16 +88,18 @@ class Upkeep:
 
     async def _do_what_is_due(self, owner: RegionOwner) -> None:
         if _is_untidy(owner):
-            await asyncio.to_thread(owner.region.collect)  # with nothing borrowed no job runs
+            await asyncio.to_thread(
+                owner.region.maintenance.collect
+            )  # with nothing borrowed no job runs
             owner.is_tidy = True
-        if owner.region.needs_flush():
+        if owner.region.maintenance.needs_flush():
             async with self._places:
-                await asyncio.to_thread(owner.region.flush)
-        if owner.region.has_unread_files():
-            await asyncio.to_thread(owner.region.sweep)
+                await asyncio.to_thread(owner.region.maintenance.flush)
+        if owner.region.maintenance.has_unread_files():
+            await asyncio.to_thread(owner.region.maintenance.sweep)
         if self._is_log_idle(owner):
             owner.written_ms = None
-            await asyncio.to_thread(owner.region.close_log)
+            await asyncio.to_thread(owner.region.maintenance.close_log)
 
     def _is_log_idle(self, owner: RegionOwner) -> bool:
         written_ms = owner.written_ms

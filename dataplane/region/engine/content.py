@@ -1,7 +1,7 @@
-"""What a region holds in memory and in files at this moment, and what of it a reader is given."""
+"""The rows of an open region in memory and in files, and consistent views of them for readers."""
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from dataplane.region.compaction.flush import Frozen
@@ -9,10 +9,11 @@ from dataplane.region.engine.opening import OpenedRegion
 from dataplane.region.files.file_reader import FileReader
 from dataplane.region.files.open_files import OpenFiles
 from dataplane.region.format.columns import ColumnDef
+from dataplane.region.format.names import Numbered
 from dataplane.region.format.schema import RegionSchema
 from dataplane.region.log.logged_group import LoggedGroup
 from dataplane.region.manifests.floor import check_floor
-from dataplane.region.manifests.manifest import Manifest
+from dataplane.region.manifests.manifest import FileEntry, Manifest
 from dataplane.region.memory.memory import Memory
 from dataplane.region.memory.statement_table import StatementTable
 from dataplane.region.memory.statements import remember
@@ -21,11 +22,13 @@ from dataplane.region.reads.lookup import Counted, LookupView
 
 
 class RegionContent:
-    """Safe for threads: `lock` guards whatever changes, and is never held during I/O."""
+    """Safe for threads: a lock guards whatever changes. It is never held during I/O, and no other
+    lock is taken under it. Attributes may be read without it, and are of one moment each.
+    """
 
     def __init__(self, place: RegionPlace, opened: OpenedRegion) -> None:
-        self.lock = threading.Lock()
-        self.files = OpenFiles(
+        self._lock = threading.Lock()
+        self._files = OpenFiles(
             place.files, opened.mine, opened.files_written, opened.manifest.files
         )
         self.memory: Memory = opened.memory
@@ -36,9 +39,17 @@ class RegionContent:
         """Files that are kept for whoever reads as of an open mark, by its name."""
         self.schema = opened.manifest.table_schema
         self.version, self.sequence = opened.manifest.version, opened.manifest.sequence
+        """The highest row version given, and the position of the newest group in the log."""
         self._share, self._statement_share = opened.share, opened.statement_share
         self._is_given_up = False
         self._count()
+
+    @property
+    def columns(self) -> tuple[ColumnDef, ...]:
+        """Those of the table by the current schema. The same object until they change."""
+        columns = self.schema.columns
+        assert columns is not None, "every manifest has columns"
+        return columns
 
     def _count(self) -> None:
         if not self._is_given_up:
@@ -47,20 +58,30 @@ class RegionContent:
 
     def give_up(self) -> None:
         """Nobody reads or writes here any more."""
-        with self.lock:
+        with self._lock:
             self._is_given_up = True
             self._share.set(0)
             self._statement_share.set(0)
 
     def forget_statements(self, now_ms: int) -> None:
-        with self.lock:
+        with self._lock:
             if self.statements.forget(now_ms):
                 self._count()
 
     def remembered(self) -> tuple[int, tuple[StatementTable, ...]]:
-        """The time of the latest statement that is forgotten, and those that are remembered. The
-        lock is held."""
-        return self.statements.forgotten_ms, self.statements.tables
+        """The time of the latest statement that is forgotten, and those that are remembered."""
+        with self._lock:
+            return self.statements.forgotten_ms, self.statements.tables
+
+    def readable_version(self) -> int:
+        """The highest row version given. All rows up to it are in memory or in files."""
+        with self._lock:
+            return self.version
+
+    def raise_version(self, version: int) -> None:
+        """No row gets *version* or a lower one from now on. Nobody writes meanwhile."""
+        with self._lock:
+            self.version = max(self.version, version)
 
     @property
     def memories(self) -> list[Memory]:
@@ -77,31 +98,31 @@ class RegionContent:
 
         None: a reader whom no floor concerns. Raises Conflict `schema-version-stale`.
         """
-        with self.lock:
+        with self._lock:
             if schema_version is not None:
                 check_floor(self.schema, schema_version)
             views = {family: self._view_of(family) for family in families}
         try:
             yield views
         finally:
-            with self.lock:
+            with self._lock:
                 for view in views.values():
-                    self.files.give_back(view.files)
+                    self._files.give_back(view.files)
                 self._count()  # a scan leaves sorted copies
 
     def resident(self, family: int, schema_version: int) -> LookupView | None:
         """A view for one thread that must not wait: of what is in memory. None: somebody has the
         lock. Raises Conflict `schema-version-stale`."""
-        if not self.lock.acquire(blocking=False):
+        if not self._lock.acquire(blocking=False):
             return None
         try:
             check_floor(self.schema, schema_version)
-            return LookupView(self._counted(family), self.files.resident(family), self.lock)
+            return LookupView(self._counted(family), self._files.resident(family), self._lock)
         finally:
-            self.lock.release()
+            self._lock.release()
 
     def _view_of(self, family: int) -> LookupView:
-        return LookupView(self._counted(family), self.files.take(family), self.lock)
+        return LookupView(self._counted(family), self._files.take(family), self._lock)
 
     def _counted(self, family: int) -> Counted:
         found = (memory.of(family) for memory in self.memories)
@@ -109,26 +130,57 @@ class RegionContent:
 
     def families(self) -> set[int]:
         """Those of which there is anything in memory."""
-        with self.lock:
+        with self._lock:
             return {family for memory in self.memories for family in memory.families}
 
     def has_in_memory(self, families: Collection[int], version: int) -> bool:
         """Whether a batch of that version or an older one is in no file yet."""
-        with self.lock:
+        with self._lock:
             found = [memory.of(family) for memory in self.memories for family in families]
         firsts = [one.first_version for one in found if one is not None]
         return any(first is not None and first <= version for first in firsts)
 
+    @contextmanager
+    def new_file(self) -> Iterator[Numbered]:
+        """The name of a file that is about to be written. Within the block it is no leaving."""
+        with self._lock:
+            name = self._files.begin()
+        try:
+            yield name
+        finally:
+            with self._lock:
+                self._files.end(name)
+
+    def let_go(self, entries: Iterable[FileEntry]) -> None:
+        """Own files that no manifest names any more: they go when nobody reads them."""
+        with self._lock:
+            self._files.let_go(entries)
+
+    def unread(self) -> list[str]:
+        """Names of files that were let go and that nobody reads any more."""
+        with self._lock:
+            return self._files.unread()
+
+    def removed(self, names: Collection[str]) -> None:
+        """Files of `unread` that are no longer on disk."""
+        with self._lock:
+            self._files.removed(names)
+
+    def unnamed_files(self) -> frozenset[str]:
+        """Files that no manifest names, since they are being written or were let go."""
+        with self._lock:
+            return self._files.unnamed
+
     def hold(self, mark: str, families: Collection[int]) -> None:
         """Until that mark is closed or held anew, the files of now stay."""
-        with self.lock:
-            taken = [reader for family in families for reader in self.files.take(family)]
-            self.files.give_back(self._held.pop(mark, []))
+        with self._lock:
+            taken = [reader for family in families for reader in self._files.take(family)]
+            self._files.give_back(self._held.pop(mark, []))
             self._held[mark] = taken
 
     def add(self, group: LoggedGroup, wall_ms: int) -> None:
         """A group that is durable."""
-        with self.lock:
+        with self._lock:
             self.memory.add(group.parts, wall_ms)
             self.version = group.version
             self.sequence += 1
@@ -137,19 +189,25 @@ class RegionContent:
 
     def freeze(self, log_from: int, closed_bytes: int, columns: Sequence[ColumnDef]) -> None:
         """From now on rows go to new memtables. Nobody writes meanwhile."""
-        with self.lock:
+        with self._lock:
             self.frozen = Frozen(self.memory, log_from, self.sequence, closed_bytes)
             self.memory = Memory(columns)
 
-    def follow(self, manifest: Manifest, flushed: Frozen | None) -> None:
-        """The manifest is current; `flushed`: rows that its files hold."""
-        with self.lock:
-            self.files.follow(manifest.files)
+    def follow(
+        self, manifest: Manifest, flushed: Frozen | None, replaced: Iterable[FileEntry]
+    ) -> None:
+        """The manifest is current. `flushed`: rows that its files hold; `replaced`: files that
+        are let go unless it names them."""
+        named = frozenset(manifest.files)
+        unnamed = [entry for entry in replaced if entry not in named]
+        with self._lock:
+            self._files.follow(manifest.files)
             self._take_schema(manifest.table_schema)
             if flushed is not None:
                 self.frozen = None
             for closed in self._held.keys() - {mark.name for mark in manifest.marks}:
-                self.files.give_back(self._held.pop(closed))
+                self._files.give_back(self._held.pop(closed))
+            self._files.let_go(unnamed)
             self._count()
 
     def _take_schema(self, schema: RegionSchema) -> None:

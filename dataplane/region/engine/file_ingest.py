@@ -1,25 +1,27 @@
-"""How a region takes what a job has made: entries of its rows, or rows from elsewhere."""
+"""Takes files that a job has made: entries of the region's rows, or rows from elsewhere."""
 
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from dataplane.region.engine.group import Applied
-from dataplane.region.engine.maintenance import Maintained
-from dataplane.region.engine.reading import ReadableRegion
+from dataplane.region.engine.content import RegionContent
+from dataplane.region.engine.current_manifest import CurrentManifest
+from dataplane.region.engine.reading import RegionReader
+from dataplane.region.engine.serving import Serving
+from dataplane.region.engine.writer import RegionWriter
 from dataplane.region.files.file_reader import FileReader
 from dataplane.region.format.columns import KEY, OP, PUT
 from dataplane.region.format.families import FAMILY, ROW, ROWS
 from dataplane.region.indexes.index_entries import IndexDef
 from dataplane.region.indexes.unique_recheck import Seen, contested, settled, written_since
-from dataplane.region.manifests.adoption import Ingest, entry_of, ingested, sync_attempt
+from dataplane.region.manifests.adoption import Ingest, adopted, entry_of, ingested, sync_attempt
 from dataplane.region.manifests.manifest import Manifest
 from metasrv_base.errors import MetaError
 from metasrv_base.ids import RegionId, table_of
 from metasrv_base.wire.node.batches import BatchHeader
+from metasrv_base.wire.node.orders import DataFile
 
 PUTS_AT_ONCE = 8_192
 PREPARED_BYTES_MAX = 8 << 20
@@ -38,19 +40,44 @@ class Prepared:
     """False: there are more keys. Once these are settled, it must be prepared again."""
 
 
-class FileIngest(ReadableRegion, Maintained):
-    """Both calls may be repeated, also by another opening: what was put again is not put twice."""
+class FileIngest:
+    """Each call may be repeated, also by another opening: what was put again is not put twice.
 
-    @abstractmethod
-    def apply(
-        self, batches: Sequence[tuple[BatchHeader, pa.RecordBatch]]
-    ) -> list[Applied | MetaError]: ...
+    It has no lock of its own: files are taken in a change of the manifest, entries are put as a
+    batch of the writer.
+    """
+
+    def __init__(
+        self,
+        serving: Serving,
+        manifest: CurrentManifest,
+        content: RegionContent,
+        reader: RegionReader,
+        writer: RegionWriter,
+    ) -> None:
+        self._place = serving.place
+        self._manifest = manifest
+        self._content = content
+        self._reader = reader
+        self._writer = writer
+
+    def adopt(self, procedure: str, attempt: str, files: Sequence[DataFile]) -> bool:
+        """Exchanges all borrowed inputs for `files`, in one manifest that names the procedure.
+
+        False: that manifest exists; it was done before. `attempt` is `attempts/{name}`.
+        """
+        with self._manifest.changing() as manifest:
+            if procedure in manifest.adopted:
+                return False
+            news = adopted(manifest, procedure, attempt, files)
+            sync_attempt(self._place.disk, self._place.root, attempt, files)
+            self._manifest.publish(news, replaced=map(entry_of, files))
+            return True
 
     def prepare(self, source: Ingest) -> Prepared:
         """The long part of an ingest: the files are durable then, and what stands in the way of
         entries of a unique index is known. It may go on beside writers."""
-        with self._content.lock:
-            version = self._content.version
+        version = self._content.readable_version()
         if not self._may_take(source) or not source.unique_columns:
             return Prepared(version, frozenset())
         keys: set[bytes] = set()
@@ -82,25 +109,21 @@ class FileIngest(ReadableRegion, Maintained):
             while not prepared.is_whole:
                 prepared = self.prepare(source)
                 self._put_again(source, prepared)
-        with self._publishing:
-            self._serving.check()
-            self._publish(self._ingested(source))
+        with self._manifest.changing() as manifest:
+            self._manifest.publish(self._ingested(manifest, source))
             return True
 
     def _may_take(self, source: Ingest) -> bool:
         """False: it was taken before. Raises what is wrong with it; its files are durable then."""
-        with self._publishing:
-            self._serving.check()
-            if source.name in self._manifest.adopted:
+        with self._manifest.changing() as manifest:
+            if source.name in manifest.adopted:
                 return False
-            self._ingested(source)
-            sync_attempt(self.place.disk, self.place.root, source.attempt, source.files)
+            self._ingested(manifest, source)
+            sync_attempt(self._place.disk, self._place.root, source.attempt, source.files)
             return True
 
-    def _ingested(self, source: Ingest) -> Manifest:
-        with self._content.lock:
-            version = self._content.version
-        return ingested(self._manifest, source, version)
+    def _ingested(self, manifest: Manifest, source: Ingest) -> Manifest:
+        return ingested(manifest, source, self._content.readable_version())
 
     def _put_again(self, source: Ingest, prepared: Prepared) -> None:
         """Entries that would lose to what speaks of another row."""
@@ -109,27 +132,27 @@ class FileIngest(ReadableRegion, Maintained):
             puts = settled({*prepared.keys, *since}, seen)
         for first in range(0, len(puts), PUTS_AT_ONCE):
             batch = entry_batch(source.index, puts[first : first + PUTS_AT_ONCE])
-            (answer,) = self.apply([(self._header(source.index), batch)])
+            (answer,) = self._writer.apply([(self._header(source.index), batch)])
             if isinstance(answer, MetaError):
                 raise answer
 
     def _header(self, index: int) -> BatchHeader:
         """No other batch has its statement id: none was given these versions."""
-        with self._content.lock:
-            version = self._content.version
+        version = self._content.readable_version()
+        manifest = self._manifest.value
         return BatchHeader(
-            table_id=table_of(RegionId(self.spec.region_id)),
-            schema_version=self.schema.version,
-            epoch=self.opening.epoch,
+            table_id=table_of(RegionId(manifest.spec.region_id)),
+            schema_version=self._content.schema.version,
+            epoch=manifest.epoch,
             statement_id=f"look-again/{index}/{version}",
             maintains_indexes=True,
         )
 
     @contextmanager
     def _seen(self, source: Ingest) -> Iterator[Seen]:
-        index = IndexDef.of(source.index, source.unique_columns, self.spec.columns, unique=True)
-        made = tuple(FileReader(self.place.files, entry_of(file)) for file in source.files)
-        with self._view([ROWS, source.index]) as views:
+        index = IndexDef.of(source.index, source.unique_columns, self._content.columns, unique=True)
+        made = tuple(FileReader(self._place.files, entry_of(file)) for file in source.files)
+        with self._reader.view([ROWS, source.index]) as views:
             yield Seen(views[source.index], views[ROWS], made, index)
 
 

@@ -1,4 +1,4 @@
-"""What an open region answers: rows by key and by range, their checksum, and its size."""
+"""Reads of an open region: rows and entries by key and by range, and their checksum."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -7,8 +7,8 @@ from itertools import chain
 
 import pyarrow as pa
 
-from dataplane.region.engine.core import Core
-from dataplane.region.engine.region_stats import RegionStats, stats_of
+from dataplane.region.engine.content import RegionContent
+from dataplane.region.engine.serving import Serving
 from dataplane.region.files.block_cache import NotResidentError
 from dataplane.region.files.file_reader import SCAN
 from dataplane.region.format.checksum import RowsDigest, digest_rows
@@ -50,12 +50,16 @@ class ScanBounds:
     reserve: Reserve = _unbounded
 
 
-class ReadableRegion(Core):
-    """Readers take no lock while they read files.
+class RegionReader:
+    """Safe for threads. Readers take no lock while they read files.
 
     `schema_version` is the reader's; None: one whom no floor concerns. Raises Conflict
     `schema-version-stale` if the floor took hold before what is read was settled.
     """
+
+    def __init__(self, serving: Serving, content: RegionContent) -> None:
+        self._serving = serving
+        self._content = content
 
     def get(
         self,
@@ -66,11 +70,11 @@ class ReadableRegion(Core):
     ) -> pa.Table:
         """The live rows of those keys, by key: `_key`, `_version`, `c{id}` in order of id. Raises
         NoRoomError where *room* has not enough for them."""
-        with self._view([ROWS], schema_version) as views:
-            columns = chosen(self.spec.columns, column_ids)
+        with self.view([ROWS], schema_version) as views:
+            columns = chosen(self._content.columns, column_ids)
             found = live_rows(views[ROWS], keys, columns, room=room)
         if schema_version is not None:  # rows came in behind the view
-            check_floor(self.schema, schema_version)
+            check_floor(self._content.schema, schema_version)
         return found
 
     def get_resident(
@@ -87,7 +91,7 @@ class ReadableRegion(Core):
         if view is None:
             return None
         try:
-            columns = chosen(self.spec.columns, column_ids)
+            columns = chosen(self._content.columns, column_ids)
             return live_rows(view, keys, columns, as_seen=True, room=room)
         except (NotResidentError, NoRoomError):
             return None
@@ -101,11 +105,11 @@ class ReadableRegion(Core):
     ) -> pa.Table:
         """The live entries with those keys, by key: `_entry`, `_key` of the row, and the entry's
         `_version`. Raises NoRoomError where *room* has not enough for them."""
-        with self._view([index], schema_version) as views:
-            check_index(self.schema, index, schema_version or 0)
+        with self.view([index], schema_version) as views:
+            check_index(self._content.schema, index, schema_version or 0)
             found = live_rows(views[index], keys, ENTRY_COLUMNS, room=room)
         if schema_version is not None:  # entries came in behind the view
-            check_floor(self.schema, schema_version)
+            check_floor(self._content.schema, schema_version)
         return as_answered(found)
 
     def scan(
@@ -121,8 +125,8 @@ class ReadableRegion(Core):
         Columns as in `get`. Streams: at most a row group of each file in its window is in memory.
         *reserve* is told the bytes that the scan will take, before it takes them.
         """
-        with self._view([ROWS], schema_version) as views:
-            columns = chosen(self.spec.columns, column_ids)
+        with self.view([ROWS], schema_version) as views:
+            columns = chosen(self._content.columns, column_ids)
             reserve(scan_bytes(views[ROWS], keys or KeyRange(), columns))
             at_once = rows_at_once(limit)
             sources = merge_sources(views[ROWS], keys or KeyRange(), columns, at_once)
@@ -138,8 +142,8 @@ class ReadableRegion(Core):
     ) -> Iterator[ValueRows]:
         """The rows of `scan` without keys and versions, in parts of about a MiB: where nothing is
         to be merged, keys are not decoded."""
-        with self._view([ROWS], schema_version) as views:
-            columns = chosen(self.spec.columns, column_ids)
+        with self.view([ROWS], schema_version) as views:
+            columns = chosen(self._content.columns, column_ids)
             reserve(scan_bytes(views[ROWS], keys or KeyRange(), columns))
             yield from scan_values(views[ROWS], keys or KeyRange(), columns, rows_at_once)
 
@@ -156,9 +160,9 @@ class ReadableRegion(Core):
         `keys` is a range of entries. Columns: `_entry`, the key of the entry, and as in `get`; the
         last entry's continues. Raises as `floor.check_index`.
         """
-        with self._view([ROWS, index], schema_version) as views:
-            check_index(self.schema, index, schema_version or 0)
-            columns = chosen(self.spec.columns, column_ids)
+        with self.view([ROWS, index], schema_version) as views:
+            check_index(self._content.schema, index, schema_version or 0)
+            columns = chosen(self._content.columns, column_ids)
             at_once = ENTRIES_AT_ONCE
             if bounds.limit is not None:
                 at_once = replace(at_once, rows=min(bounds.limit, at_once.rows))
@@ -178,8 +182,8 @@ class ReadableRegion(Core):
     ) -> Iterator[pa.RecordBatch]:
         """Live entries alone, whether or not there are rows: `_entry`, `_key` of the row, and the
         entry's `_version`."""
-        with self._view([index], schema_version) as views:
-            check_index(self.schema, index, schema_version or 0)
+        with self.view([index], schema_version) as views:
+            check_index(self._content.schema, index, schema_version or 0)
             reserve(scan_bytes(views[index], keys or KeyRange(), ENTRY_COLUMNS))
             found = live_entries(views[index], keys or KeyRange(), rows_at_once(limit))
             yield from batches_of(limited(found, limit))
@@ -193,21 +197,16 @@ class ReadableRegion(Core):
             found = map(as_stored, self.scan_entries(index, schema_version=schema_version))
         return sum(map(digest_rows, found), RowsDigest())
 
-    def stats(self) -> RegionStats:
-        """Waits for nothing: heartbeats ask for it on the event loop. Figures beside a write or a
-        flush may be of before or after it."""
-        content, log = self._content, self._log
-        return stats_of(
-            self._manifest, content.memories, log.size_bytes, content.version, content.sequence
-        )
-
     @contextmanager
-    def _view(
+    def view(
         self, families: Collection[int], schema_version: int | None = None
     ) -> Iterator[Mapping[int, LookupView]]:
-        """A successor may merge the files away meanwhile: then it is its fence that is told."""
+        """The rows of each family, all as of one moment; their files stay within the block.
+
+        A successor may merge the files away meanwhile: then it is its fence that is told.
+        """
         self._serving.check()
-        with self._stale_first(), self._content.view(families, schema_version) as views:
+        with self._serving.stale_first(), self._content.view(families, schema_version) as views:
             yield views
 
 

@@ -1,17 +1,33 @@
-"""Whether an opening still serves. What leaves its files in doubt stops it for good."""
+"""One opening of a region, and whether it still serves. Files in doubt stop it for good."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
+from dataplane.region.format.names import Opening
+from dataplane.region.manifests.fence import look, stale_before_wrong
+from dataplane.region.place import RegionPlace
 from metasrv_base.errors import Conflict, MetaError, Unavailable, Unknown
 
 
 class Serving:
-    """Set once: who asks afterwards is told the first reason."""
+    """Safe for threads without a lock: the reason is set once, and everybody who asks afterwards
+    is told the first."""
 
-    def __init__(self) -> None:
+    def __init__(self, region_place: RegionPlace, opening: Opening) -> None:
+        self.place = region_place
+        self.opening = opening
         self.stopped: MetaError | None = None
         """None: it serves."""
+
+    def look(self) -> None:
+        """Reads the fence: after a write, and before anything is acknowledged or deleted. Raises
+        Conflict `stale-epoch` behind a higher one (P5)."""
+        look(self.place.disk, self.place.root, self.opening)
+
+    def stale_first(self) -> AbstractContextManager[None]:
+        """Looks at the fence when the block fails, since a successor may have tidied up: then it
+        is the fence that is reported."""
+        return stale_before_wrong(self.place.disk, self.place.root, self.opening)
 
     def stop(self, error: MetaError) -> None:
         self.stopped = self.stopped or error

@@ -1,6 +1,7 @@
 """One opening's log: segments made at the first write, one append and one fsync for each group."""
 
 import posixpath
+import threading
 from collections.abc import Sequence
 
 from dataplane.log.records import LogPosition, RecordType, SegmentHeader
@@ -11,9 +12,13 @@ from dataplane.region.log.logged_group import LoggedSchema
 
 
 class LogWriter:
-    """Not safe for two threads. After an error it must not be used: what is on disk is unknown."""
+    """Not safe for two threads: whoever calls a method holds `writing`. After an error it must not
+    be used: what is on disk is unknown."""
 
     def __init__(self, disk: Disk, root: str, region_id: int, opening: Opening) -> None:
+        self.writing = threading.Lock()
+        """Whoever holds it is the only writer of the region, from the choice of a row version to
+        the memtable; held without a write, it keeps all versions as they are."""
         self._disk = disk
         self._root = root
         self._region_id = region_id
@@ -22,7 +27,7 @@ class LogWriter:
         self._begun: AppendFile | None = None  # created, and without a header as yet
         self._schemas: set[bytes] = set()
         """Ids of those that the current segment has."""
-        self.number = 0
+        self._number = 0
         """The newest segment's; 0: none yet."""
         self.closed_bytes = 0
         """In finished segments that may still be needed."""
@@ -34,7 +39,7 @@ class LogWriter:
     @property
     def next_segment(self) -> int:
         """The lowest number whose segment has no record yet, if nothing is written meanwhile."""
-        return self.number + 1
+        return self._number + 1
 
     def append(self, group: bytes, schemas: Sequence[LoggedSchema], sequence: int) -> None:
         """Writes a group durably, behind those of its schemas that the segment does not have.
@@ -52,6 +57,10 @@ class LogWriter:
         self._segment.sync()
         self._schemas.update(schema.id for schema in missing)
 
+    def cut(self, size_bytes: int) -> None:
+        """So many bytes of finished segments are no longer needed: a manifest has let them go."""
+        self.closed_bytes -= size_bytes
+
     def rotate(self) -> None:
         """Closes the current segment, when its rows are to be flushed or nobody writes.
 
@@ -67,10 +76,10 @@ class LogWriter:
             self._schemas.clear()
 
     def _new_segment(self) -> Segment:
-        name = Numbered(*self._opening, self.number + 1 if self._begun is None else self.number)
+        name = Numbered(*self._opening, self._number + 1 if self._begun is None else self._number)
         if self._begun is None:
             self._begun = self._disk.create(posixpath.join(self._root, segment_name(name)))
-            self.number = name.number
+            self._number = name.number
         segment = begin(self._begun, SegmentHeader(self._region_id, name))
         self._disk.sync_folder(self._root)
         self._begun = None

@@ -36,7 +36,7 @@ async def test_given_a_region_of_four_heaps_when_moved_then_it_is_the_same(
         rows = big_rows(number * FILE_ROWS // 2, number, FILE_ROWS, row_bytes=ROW_BYTES)
         cluster.write(region, rows)
         if number < FILES:
-            region.flush()
+            region.maintenance.flush()
     region.close()
     limits = RegionLimits(memtable_bytes=2 << 30)
     successor = Region.open(

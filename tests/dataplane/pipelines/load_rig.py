@@ -84,13 +84,13 @@ class Table:
     def take(self, loaded: Sequence[LoadedRegion]) -> None:
         for one in loaded:
             source = Ingest(PROCEDURE, "attempts/a1", ROWS, PROCEDURE, one.files)
-            assert self.regions[one.number].ingest(source)
+            assert self.regions[one.number].file_ingest.ingest(source)
 
     def notes(self) -> dict[int, str | None]:
         """Of all rows; an id stands in one region alone."""
         found: dict[int, str | None] = {}
         for region in self.regions:
-            for batch in region.scan():
+            for batch in region.reader.scan():
                 columns = batch.to_pydict()
                 assert not found.keys() & set(columns["c1"])
                 found |= zip(columns["c1"], columns["c2"], strict=True)

@@ -70,11 +70,11 @@ def dead_region(cluster: Cluster) -> None:
     """Two big files, a small one, and a log; each overwrites and deletes rows of the one before."""
     region = cluster.create()
     cluster.write(region, big_rows(0))
-    region.flush()
+    region.maintenance.flush()
     cluster.write(region, big_rows(BIG_ROWS // 2, seed=2))
-    region.flush()
+    region.maintenance.flush()
     cluster.write(region, {b"%08d" % number: None for number in range(0, 600, 2)})
-    region.flush()
+    region.maintenance.flush()
     cluster.write(region, {b"%08d" % number: (number, "logged") for number in range(0, 400, 4)})
     cluster.write(region, {b"%08d" % number: None for number in range(0, 100, 4)})
     region.close()
@@ -91,10 +91,10 @@ def move_job(region: Region, attempt: str = "one") -> MoveJob:
 
 async def move_and_adopt(jobs: SparkJobs, region: Region, attempt: str = "one") -> MoveResult:
     """Also checks that the region is the same before and after."""
-    before = region.digest()
+    before = region.reader.digest()
     job = move_job(region, attempt)
     result = await jobs.move(job, progress=Seen())
-    assert region.adopt(job.procedure, job.attempt, result.files)
+    assert region.file_ingest.adopt(job.procedure, job.attempt, result.files)
     assert region.manifest.borrowed_roots == ()
-    assert region.digest() == before
+    assert region.reader.digest() == before
     return result

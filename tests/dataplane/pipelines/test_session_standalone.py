@@ -38,7 +38,7 @@ async def test_given_two_workers_when_one_is_killed_in_a_job_then_the_region_mov
             tasks.create_task(jobs.run())
             result = await jobs.move(job, progress=Seen(then=kill_half_way))
             await jobs.close()
-    assert region.adopt(job.procedure, job.attempt, result.files)
+    assert region.file_ingest.adopt(job.procedure, job.attempt, result.files)
     region.close()
     shutil.rmtree(cluster.old_root)
 

@@ -71,7 +71,7 @@ def write_mixed(
 ) -> Applied:
     """Raises what the region answers, if it is an error."""
     head = header(statement, region.opening.epoch, 2)
-    (answer,) = region.apply([(head, mixed(values, expect))])
+    (answer,) = region.writer.apply([(head, mixed(values, expect))])
     if isinstance(answer, MetaError):
         raise answer
     return answer
@@ -79,7 +79,7 @@ def write_mixed(
 
 def entries_of(region: Region, index: int = INDEX) -> Entries:
     found: Entries = {}
-    for part in region.scan_entries(index):
+    for part in region.reader.scan_entries(index):
         keys = part.column("_entry").to_pylist()
         assert keys == sorted(set(keys)), "entries come once each and in order"
         found.update(zip(keys, part.column("_key").to_pylist(), strict=True))
@@ -91,7 +91,7 @@ def by_index(
 ) -> list[tuple[bytes, bytes, Row]]:
     """Entry, row's key, and row, in the order of the entries."""
     found = []
-    for part in region.scan_index(INDEX, keys, bounds=ScanBounds(limit)):
+    for part in region.reader.scan_index(INDEX, keys, bounds=ScanBounds(limit)):
         table = part.to_pydict()
         rows = zip(table["c1"], table["c2"], strict=True)
         found += list(zip(table["_entry"], table["_key"], rows, strict=True))
@@ -101,15 +101,15 @@ def by_index(
 def version_in(region: Region, place: Place) -> int:
     family, key = place
     if family == ROWS:
-        versions = region.get([key]).column("_version").to_pylist()
+        versions = region.reader.get([key]).column("_version").to_pylist()
     else:
-        found = region.scan_entries(family, KeyRange(key, key + b"\x00"))
+        found = region.reader.scan_entries(family, KeyRange(key, key + b"\x00"))
         versions = [version for part in found for version in part.column("_version").to_pylist()]
     return versions[0] if versions else 0
 
 
 def refusal(region: Region, rows: pa.RecordBatch, schema_version: int = 2) -> MetaError:
     """What a batch that must not be taken is answered."""
-    (answer,) = region.apply([(header("wrong", region.opening.epoch, schema_version), rows)])
+    (answer,) = region.writer.apply([(header("wrong", region.opening.epoch, schema_version), rows)])
     assert isinstance(answer, MetaError)
     return answer

@@ -67,14 +67,14 @@ class Bench:
         starts = iter(range(first, first + rows, group))
         while some := [at for _, at in zip(range(64), starts, strict=False)]:
             batches = [(header(f"s-{at}"), batch(range(at, at + group))) for at in some]
-            for answer in self.region.apply(batches):
+            for answer in self.region.writer.apply(batches):
                 assert not isinstance(answer, MetaError), answer
 
     def files(self, count: int) -> None:
         """With rows of all keys in each."""
         for number in range(count):
             self.write(number * ROWS, ROWS, 1_000)
-            self.region.flush()
+            self.region.maintenance.flush()
 
     def readers(self) -> Iterator[FileReader]:
         return (FileReader(self.place.files, one) for one in self.region.manifest.files)
@@ -96,11 +96,11 @@ def memtable(bench: Bench) -> tuple[int, int]:
 
 def sorted_copy(bench: Bench) -> tuple[int, int]:
     bench.write(0, WARM, 1_000)
-    for _ in bench.region.scan():
+    for _ in bench.region.reader.scan():
         pass
     bench.write(WARM, ROWS, 1_000)
     counted, before = bench.budget.bytes, settled()
-    for _ in bench.region.scan():
+    for _ in bench.region.reader.scan():
         pass
     return bench.budget.bytes - counted, settled() - before
 
@@ -109,7 +109,9 @@ def blocks(bench: Bench) -> tuple[int, int]:
     bench.files(2)
     before = settled()
     for at in range(0, 2 * ROWS, 200):
-        assert bench.region.get([batch(range(at, at + 1)).column("_key")[0].as_py()]).num_rows
+        assert bench.region.reader.get(
+            [batch(range(at, at + 1)).column("_key")[0].as_py()]
+        ).num_rows
     return bench.cache.bytes, settled() - before
 
 

@@ -42,7 +42,7 @@ class World:
             case "expect":
                 self._expect(rows)
             case "flush":
-                self.region.flush()
+                self.region.maintenance.flush()
             case "adopt":
                 self._adopt()
             case "move":
@@ -79,7 +79,7 @@ class World:
         if self.region.borrowed().files or self.region.borrowed().segments:
             self.statements += 1
             files = bring(self.disk, self.region, attempt)
-            self.region.adopt(f"p-{self.statements}", attempt, files)
+            self.region.file_ingest.adopt(f"p-{self.statements}", attempt, files)
             for root in self.roots[:-1]:
                 self.disk.remove_tree(root)
             self.roots = self.roots[-1:]
@@ -93,9 +93,9 @@ class World:
         assert contents(self.region) == self.model
         assert by_key(self.region, *self.model, b"nothing") == self.model
         for key in [*self.model, b"nothing"]:
-            resident = self.region.get_resident([key], None, 1)
+            resident = self.region.reader.get_resident([key], None, 1)
             assert resident is not None, "it was read a moment ago"
-            assert resident.equals(self.region.get([key]))
-        middle = self.region.scan(KeyRange(b"\x01", b"b"), [1])
+            assert resident.equals(self.region.reader.get([key]))
+        middle = self.region.reader.scan(KeyRange(b"\x01", b"b"), [1])
         keys = [key for part in middle for key in part.column("_key").to_pylist()]
         assert keys == sorted(key for key in self.model if b"\x01" <= key < b"b")

@@ -51,7 +51,7 @@ def put(
 ) -> None:
     """Raises what the region answers, if it is an error."""
     rows_put = retyped_batch(rows, columns)
-    (answer,) = region.apply([(header(statement, region.opening.epoch, 0), rows_put)])
+    (answer,) = region.writer.apply([(header(statement, region.opening.epoch, 0), rows_put)])
     if isinstance(answer, MetaError):
         raise answer
 
@@ -71,9 +71,9 @@ def numbers_of(rows: pa.Table | pa.RecordBatch) -> Numbers:
 def numbers(region: Region) -> Numbers:
     """Read whole, by points, and in each column alone."""
     found: Numbers = {}
-    for part in region.scan():
+    for part in region.reader.scan():
         found |= numbers_of(part)
-    assert numbers_of(region.get(sorted(found))) == found
+    assert numbers_of(region.reader.get(sorted(found))) == found
     for column in region.spec.columns:
-        assert numbers_of(region.get(sorted(found), [column.id])) == found
+        assert numbers_of(region.reader.get(sorted(found), [column.id])) == found
     return found

@@ -87,7 +87,7 @@ def write(
 ) -> Applied:
     """Raises what the region answers, if it is an error."""
     head = header(statement, region.opening.epoch, sent_ms=sent_ms)
-    (answer,) = region.apply([(head, batch(rows, expect))])
+    (answer,) = region.writer.apply([(head, batch(rows, expect))])
     if isinstance(answer, MetaError):
         raise answer
     return answer
@@ -96,7 +96,7 @@ def write(
 def contents(region: Region) -> Contents:
     found: Contents = {}
     last = b""
-    for part in region.scan():
+    for part in region.reader.scan():
         keys = part.column("_key").to_pylist()
         assert keys == sorted(set(keys)), "keys come once each and in order"
         assert last < keys[0], "and so do batches"
@@ -107,10 +107,10 @@ def contents(region: Region) -> Contents:
 
 
 def by_key(region: Region, *keys: bytes) -> Contents:
-    rows = region.get(keys).to_pydict()
+    rows = region.reader.get(keys).to_pydict()
     return {key: (c1, c2) for key, c1, c2 in zip(rows["_key"], rows["c1"], rows["c2"], strict=True)}
 
 
 def version_of(region: Region, key: bytes) -> int:
-    versions: list[int] = region.get([key]).column("_version").to_pylist()
+    versions: list[int] = region.reader.get([key]).column("_version").to_pylist()
     return versions[0] if versions else 0

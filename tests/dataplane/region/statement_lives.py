@@ -101,10 +101,10 @@ class StatementWorld:
         self.true.advance(ms)
         self.clock.advance(ms)
         if self.random.random() < 0.5:
-            self.region.forget_statements()
+            self.region.maintenance.forget_statements()
 
     def flush(self) -> None:
-        self.region.flush()
+        self.region.maintenance.flush()
 
     def leap(self) -> None:
         """The node's clock is set."""
@@ -131,7 +131,7 @@ class StatementWorld:
         if not self.region.manifest.borrowed_roots:
             return
         attempt = f"attempts/{self.epoch}-{len(self.made)}"
-        self.region.adopt(attempt, attempt, bring(self.disk, self.region, attempt))
+        self.region.file_ingest.adopt(attempt, attempt, bring(self.disk, self.region, attempt))
         for root in self.roots[:-1]:
             self.disk.remove_tree(root)
         self.roots = self.roots[-1:]

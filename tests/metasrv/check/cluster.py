@@ -307,7 +307,7 @@ class Cluster:
                 "c2": pa.array([f"row {n}" for n in numbers], pa.string()),
             }
         )
-        served.apply([(header, batch)])
+        served.writer.apply([(header, batch)])
 
     def reopen(self, region: str) -> None:
         """The same epoch again, as after a restart: what was in the log is sealed."""

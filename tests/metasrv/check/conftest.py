@@ -72,7 +72,7 @@ def _fill(cluster: Cluster) -> None:
     for info, name in ((flights, "f"), (weather, "w")):
         cluster.write(info, range(100), f"{name}1")
         for number in range(info.partition.regions):
-            cluster.regions[str(info.table_id << 32 | number)].flush()
+            cluster.regions[str(info.table_id << 32 | number)].maintenance.flush()
         cluster.write(info, range(90, 150), f"{name}2")
     cluster.reopen(str(FLIGHTS << 32))
     cluster.write(flights, range(150, 200), "f3")

@@ -131,7 +131,7 @@ class Publishing(LocalDisk):
         if self.is_due:
             self.is_due = False
             self.cluster.write(tables()[0], range(300, 330), "meanwhile")
-            self.cluster.regions[self.region].flush()
+            self.cluster.regions[self.region].maintenance.flush()
         return super().size(path)
 
 
@@ -144,7 +144,7 @@ async def test_given_a_leader_that_publishes_meanwhile_when_inspected_then_it_lo
 
     said = inspect_root(Publishing(cluster, region.region_id), region, deep=True)
 
-    served = cluster.regions[region.region_id].digest()
+    served = cluster.regions[region.region_id].reader.digest()
     assert said.error is None
     assert all(file.found is not None and file.error is None for file in said.files)
     assert all(segment.error is None for segment in said.segments)

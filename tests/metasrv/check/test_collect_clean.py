@@ -38,7 +38,7 @@ async def test_given_rows_in_files_segments_and_borrowed_roots_when_deep_then_al
 
     live = {root.region_id: root.live for root in checked.facts.world.roots.values()}
     rows = {region: found.rows for region, found in live.items() if found}
-    served = {region: one.digest() for region, one in cluster.regions.items()}
+    served = {region: one.reader.digest() for region, one in cluster.regions.items()}
     assert sum(rows.values()) == 200 + 180
     assert {region: (digest.rows, digest.hex) for region, digest in served.items()} == {
         region: (found.rows, found.checksum)

@@ -104,14 +104,14 @@ class ShapeGhost:
 
 def index_faults(region: Region, info: TableInfo) -> Iterator[str]:
     """Of every index that the region has heard of, at this moment."""
-    parts = list(region.scan())
+    parts = list(region.reader.scan())
     rows = pa.Table.from_batches(parts) if parts else None
     for index in info.indexes:
         if index.id not in region.schema.indexes:
             continue
         found = {
             (entry, row)
-            for batch in region.scan_entries(index.id)
+            for batch in region.reader.scan_entries(index.id)
             for entry, row in zip(
                 batch.column("_entry").to_pylist(), batch.column("_key").to_pylist(), strict=True
             )

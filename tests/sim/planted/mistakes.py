@@ -9,7 +9,8 @@ from typing import Any
 from dataplane.datanode.membership.heartbeat import HeartbeatLoop
 from dataplane.datanode.regions.regions import NodeRegionSet
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryFile
-from dataplane.region.engine import region
+from dataplane.region.engine import serving
+from dataplane.region.engine.writer import RegionWriter
 from dataplane.region.memory.statements import StatementMemory
 from keys.commit.batch import Batch
 from keys.commit.committer import Committer
@@ -103,19 +104,19 @@ async def _from_receipt(self: HeartbeatLoop, answer: HeartbeatAnswer, sent_ms: i
     await _TAKE(self, answer, now)
 
 
-_WRITE = region.Region._write
+_WRITE = RegionWriter._write
 
 
-def _looks_before(self: region.Region, group: Any) -> MetaError | None:
+def _looks_before(self: RegionWriter, group: Any) -> MetaError | None:
     """A leader that looks at the fence first, and then writes and acknowledges."""
-    look = vars(region)["look"]
+    look = vars(serving)["look"]
     with self._serving.in_doubt():
-        look(self.place.disk, self.place.root, self.opening)
-    vars(region)["look"] = lambda *_: None
+        self._serving.look()
+    vars(serving)["look"] = lambda *_: None
     try:
         return _WRITE(self, group)
     finally:
-        vars(region)["look"] = look
+        vars(serving)["look"] = look
 
 
 def _nothing_remembered(self: StatementMemory, statement_id: str) -> None:
@@ -159,7 +160,7 @@ BUGS: Mapping[str, Bugs] = {
         patches=((LeaseTable, "quiet_until_ms", property(lambda self: self.elected_at_ms)),)
     ),
     "lease not looked at": Bugs(patches=((NodeRegionSet, "has_lease", _always_leased),)),
-    "look before the append": Bugs(patches=((region.Region, "_write", _looks_before),)),
+    "look before the append": Bugs(patches=((RegionWriter, "_write", _looks_before),)),
     "statement done twice": Bugs(patches=((StatementMemory, "find", _nothing_remembered),)),
     "log not synced": Bugs(patches=((MemoryFile, "sync", _not_synced),)),
     "sealed without a sync": Bugs(patches=((MemoryDisk, "sync_file", _not_brought_down),)),

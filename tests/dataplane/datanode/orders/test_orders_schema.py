@@ -79,7 +79,7 @@ async def test_given_an_order_with_a_column_in_the_place_of_another_then_rows_co
     await bench.owner.write(header("s2"), batch({b"unaware": (8, None)}).drop_columns(["c2"]))
 
     region = bench.owner.region
-    assert region.get([b"before", b"unaware"]).column("c3").to_pylist() == ["7", "8"]
+    assert region.reader.get([b"before", b"unaware"]).column("c3").to_pylist() == ["7", "8"]
     assert region.snapshot("reorg").columns == [text]
 
 

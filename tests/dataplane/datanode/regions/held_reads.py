@@ -96,7 +96,7 @@ class Desk:
         assert owner is not None
         for number in range(shape.files):
             write(owner.region, shape, range(number * shape.rows, (number + 1) * shape.rows))
-            owner.region.flush()
+            owner.region.maintenance.flush()
         first = shape.files * shape.rows
         write(owner.region, shape, range(first, first + shape.in_memory))
 
@@ -124,7 +124,7 @@ def write(region: Region, shape: Shape, numbers: range) -> None:
         statements = [(header(region, f"s-{start}"), rows)]
         if shape.is_indexed:
             statements.append((header(region, f"e-{start}"), entries_of(keys)))
-        for answer in region.apply(statements):
+        for answer in region.writer.apply(statements):
             assert not isinstance(answer, MetaError), answer
 
 

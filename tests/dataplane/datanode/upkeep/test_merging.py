@@ -10,7 +10,7 @@ __all__ = ["bench"]  # the fixture
 async def four_files(bench: Bench) -> None:
     for number in range(4):
         await bench.write(f"s-{number}")
-        bench.owner.region.flush()
+        bench.owner.region.maintenance.flush()
 
 
 async def test_given_small_files_when_merged_then_one_is_left_and_nothing_is_due(
@@ -23,14 +23,14 @@ async def test_given_small_files_when_merged_then_one_is_left_and_nothing_is_due
     assert not await merging.merge_next()
 
     assert len(bench.names("data/")) == 1
-    assert bench.owner.region.digest().rows == 4
+    assert bench.owner.region.reader.digest().rows == 4
 
 
 async def test_given_a_scan_when_files_were_merged_then_upkeep_removes_them_after_it(
     bench: Bench,
 ) -> None:
     await four_files(bench)
-    scan = bench.owner.region.scan()
+    scan = bench.owner.region.reader.scan()
     next(scan)
     await Merging(bench.regions, bench.clock, NodeMetrics()).merge_next()
     await bench.upkeep.look_after()
@@ -57,4 +57,4 @@ async def test_given_a_merge_that_fails_when_due_then_it_waits_and_the_region_se
     bench.store.live[path].data[50] ^= 1
     bench.clock.advance(RETRY_MS)
     assert await merging.merge_next()
-    assert bench.owner.region.digest().rows == 5
+    assert bench.owner.region.reader.digest().rows == 5

@@ -101,7 +101,7 @@ async def test_given_too_many_files_to_merge_when_written_then_it_is_refused(
     monkeypatch.setattr("dataplane.datanode.regions.region_owner.FILES_MAX", 2)
     for number in range(2):
         await owner.write(header(f"s-{number}"), batch({b"%d" % number: (1, "x")}))
-        await asyncio.to_thread(owner.region.flush)
+        await asyncio.to_thread(owner.region.maintenance.flush)
 
     with pytest.raises(Unavailable) as refusal:
         await owner.write(header("s-2"), batch({b"b": (1, "x")}))

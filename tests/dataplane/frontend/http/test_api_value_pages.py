@@ -34,7 +34,7 @@ async def _filled(bench: Bench) -> None:
         await bench.service.writes.rows(T, Op.INSERT, rows, f"fill-{start}")
         for slot in bench.node:
             assert slot.owner is not None
-            slot.owner.region.flush()
+            slot.owner.region.maintenance.flush()
     changed = [{"id": one, "a": -one, "b": None} for one in range(0, ROWS, 30)]
     await bench.service.writes.rows(T, Op.UPSERT, changed, "change")
     await bench.service.writes.rows(T, Op.DELETE, [{"id": 17}, {"id": 60}], "delete")

@@ -40,7 +40,11 @@ def _region(bench: Bench) -> Region:
 
 
 def _keys(bench: Bench) -> list[str]:
-    return [key.hex() for part in _region(bench).scan() for key in part.column("_key").to_pylist()]
+    return [
+        key.hex()
+        for part in _region(bench).reader.scan()
+        for key in part.column("_key").to_pylist()
+    ]
 
 
 BODIES: Mapping[str, Mapping[str, object]] = {
@@ -154,7 +158,7 @@ async def test_given_rows_in_files_when_they_are_in_memory_then_no_thread_looks_
     async with running(feed_table(A, B, regions=1)) as bench:
         rows = [{"id": one, "a": one, "b": "x"} for one in range(20)]
         await bench.service.writes.rows(T, Op.INSERT, rows, "fill")
-        _region(bench).flush()
+        _region(bench).maintenance.flush()
         threads = list[object]()
         to_thread = asyncio.to_thread
 
@@ -183,9 +187,9 @@ async def test_given_a_lock_that_is_held_when_asked_on_the_loop_then_it_is_not_w
         await bench.service.writes.rows(T, Op.INSERT, rows, "fill")
         region, (key,) = _region(bench), map(bytes.fromhex, _keys(bench))
 
-        there = region.get_resident([key], None, 1)
-        with region._content.lock:
-            waiting = region.get_resident([key], None, 1)
+        there = region.reader.get_resident([key], None, 1)
+        with region._content._lock:
+            waiting = region.reader.get_resident([key], None, 1)
 
         assert there is not None
         assert there.num_rows == 1

@@ -54,7 +54,7 @@ async def test_given_wide_rows_when_scanned_then_every_page_is_bounded_and_all_c
         if flushed:
             for slot in bench.node:
                 assert slot.owner is not None
-                slot.owner.region.flush()
+                slot.owner.region.maintenance.flush()
         opened = await bench.service.scans.begin_rows(T, None)
         place: Place | None = Place()
         found: list[int] = []

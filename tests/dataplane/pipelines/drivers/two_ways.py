@@ -198,7 +198,7 @@ def measure(way: str, folder: Path) -> dict[str, Any]:
             result = move(session, move_job(region, f"a{number}"), Uncounted())
             jobs_ms.append(CLOCK.mono_ms() - began_ms)
         rss_bytes = resident_bytes()
-    assert region.adopt("p1", f"attempts/a{JOBS}", result.files)
+    assert region.file_ingest.adopt("p1", f"attempts/a{JOBS}", result.files)
     return {
         "start_s": start_ms / 1000,
         "job_s": statistics.median(jobs_ms[1:]) / 1000,

@@ -38,7 +38,7 @@ def sound_region(cluster: Cluster) -> Region:
             values |= row_and_entry(number)
         write_mixed(region, f"s{part}", dict(sorted(values.items())))
         if part < 2:
-            region.flush()
+            region.maintenance.flush()
     return region
 
 

@@ -24,7 +24,7 @@ def region_of(cluster: Cluster, *batches: Mapping[bytes, Row | None]) -> Region:
     """Each batch in a file of its own but for the last, which is in the log; the mark is open."""
     region = cluster.create()
     for batch in batches:
-        region.flush()
+        region.maintenance.flush()
         cluster.write(region, dict(batch))
     region.set_schema(SCHEMA, MARK)
     return region

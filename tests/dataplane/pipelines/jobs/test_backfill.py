@@ -40,7 +40,7 @@ BATCH = 2_000
 def entries_at_mark(region: Region, columns: Sequence[int]) -> dict[bytes, bytes]:
     """Of the rows as they are now, by the code that a region looks again with."""
     index = IndexDef.of(INDEX, columns, SPEC.columns, unique=False)
-    parts = [entries_of(pa.Table.from_batches([part]), index) for part in region.scan()]
+    parts = [entries_of(pa.Table.from_batches([part]), index) for part in region.reader.scan()]
     found: dict[bytes, bytes] = {}
     for part in parts:
         found |= zip(part.column(KEY).to_pylist(), part.column(ROW).to_pylist(), strict=True)
@@ -48,7 +48,7 @@ def entries_at_mark(region: Region, columns: Sequence[int]) -> dict[bytes, bytes
 
 
 def ingested(region: Region, job: BackfillJob, done: BackfillResult) -> dict[bytes, bytes]:
-    assert region.ingest(Ingest(job.procedure, job.attempt, INDEX, MARK, done.files))
+    assert region.file_ingest.ingest(Ingest(job.procedure, job.attempt, INDEX, MARK, done.files))
     return stored_entries(region, INDEX)
 
 
@@ -227,5 +227,5 @@ async def test_given_a_driver_that_is_killed_in_a_backfill_when_tried_again_then
     assert ingested(region, again, done) == expected
     assert files_of(cluster, "one"), "nobody touches what another attempt has left"
     region.set_schema(SCHEMA, close=[MARK])
-    region.collect()
+    region.maintenance.collect()
     assert files_of(cluster, "one") == set()

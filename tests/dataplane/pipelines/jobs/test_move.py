@@ -85,9 +85,9 @@ async def test_given_rows_written_after_the_takeover_when_adopted_then_they_win(
     cluster.write(region, {first: (7, "new"), gone: None})
 
     result = await spark.jobs.move(job, progress=Seen())
-    region.flush()
+    region.maintenance.flush()
     cluster.write(region, {second: (8, "newer")})
-    region.adopt("p1", job.attempt, result.files)
+    region.file_ingest.adopt("p1", job.attempt, result.files)
 
     assert by_key(region, first, second, gone) == {first: (7, "new"), second: (8, "newer")}
 
@@ -99,7 +99,7 @@ async def test_given_files_and_a_log_of_another_type_when_moved_then_rows_say_wh
     for number in range(3):
         put(died, f"s{number}", {b"all": number, b"%d" % number: -number}, STAGES[0])
         if number < 2:
-            died.flush()
+            died.maintenance.flush()
     died.close()
     region = cluster.take_over()
     come_to(region, 2)
@@ -167,7 +167,7 @@ async def test_given_a_log_with_no_batch_when_moved_then_the_files_are_moved_alo
 ) -> None:
     region = cluster.create()
     cluster.write(region, big_rows(0))
-    region.flush()
+    region.maintenance.flush()
     cluster.write(region, {b"torn": (1, None)})
     region.close()
     tear_first_record(cluster)
@@ -210,7 +210,7 @@ async def test_given_every_type_when_moved_then_not_a_bit_has_changed(
     values = [[b"a", b"b", b"c"], [PUT, PUT, PUT], *EVERY_TYPE.values()]
     arrays = [pa.array(v, f.type) for v, f in zip(values, schema, strict=True)]
     rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    (answer,) = region.apply([(header("s"), rows)])
+    (answer,) = region.writer.apply([(header("s"), rows)])
     region.close()
 
     result = await move_and_adopt(spark.jobs, cluster.take_over())
@@ -278,7 +278,7 @@ async def test_given_a_killed_driver_when_the_job_is_tried_again_then_the_first_
     assert not group_is_running(killed)
     assert left, "the first try wrote something"
     assert snapshot_of(Path(cluster.new_root, "attempts/one")) == left, "and nobody touched it"
-    assert region.collect() == 1
+    assert region.maintenance.collect() == 1
     assert os.listdir(f"{cluster.new_root}/attempts") == ["two"]
 
 

@@ -32,7 +32,7 @@ def dead_with_indexes(cluster: Cluster) -> None:
     values |= {(INDEX, b"i%02d" % (50 - n)): b"%02d" % n for n in range(20)}
     values |= {(OTHER, b"o%02d" % n): b"%02d" % n for n in range(20)}
     write_mixed(region, "s-1", values)
-    region.flush()
+    region.maintenance.flush()
     write_mixed(region, "s-2", {(INDEX, b"i50"): None, (INDEX, b"a"): b"00", (OTHER, b"o99"): b"x"})
     write_mixed(region, "s-3", {(ROWS, b"99"): (99, None), (INDEX, b"b"): b"99"})
     region.close()

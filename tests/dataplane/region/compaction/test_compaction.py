@@ -29,7 +29,7 @@ def flushed(region: Region, *groups: Mapping[bytes, Row | None]) -> list[int]:
     for rows in groups:
         statement = f"s-{region.stats().sequence}"
         versions.append(write(region, statement, rows).version)
-        region.flush()
+        region.maintenance.flush()
     return versions
 
 
@@ -62,11 +62,11 @@ def test_given_overwritten_and_deleted_rows_when_merged_then_one_file_has_the_li
     region = fresh()
     flushed(region, {b"a": (1, "x"), b"b": (1, "x")}, {b"a": (2, "y")}, {b"b": None}, {b"c": None})
 
-    assert region.compact()
+    assert region.maintenance.compact()
 
     assert contents(region) == {b"a": (2, "y")}
     assert [file.rows for file in region.manifest.files] == [1]
-    assert not region.compact()
+    assert not region.maintenance.compact()
     assert contents(Region.open(region.place, order(1))) == {b"a": (2, "y")}
 
 
@@ -74,7 +74,7 @@ def test_given_only_deleted_rows_when_merged_then_no_file_is_left() -> None:
     region = fresh()
     flushed(region, {b"a": (1, None)}, {b"b": (1, None)}, {b"a": None}, {b"b": None})
 
-    assert region.compact()
+    assert region.maintenance.compact()
 
     assert region.manifest.files == ()
     assert region.place.disk.list(f"{A}/data") == []
@@ -88,7 +88,7 @@ def test_given_a_mark_when_flushed_and_merged_then_rows_can_be_read_as_of_it() -
     write(region, "in one memtable", {b"a": (2, "middle")})
     flushed(region, {b"a": (3, "new")}, {b"b": None}, {b"c": (4, None)})
 
-    assert region.compact()
+    assert region.maintenance.compact()
 
     assert as_of(region, first) == {b"a": (1, "old"), b"b": (1, None)}
     assert contents(region) == {b"a": (3, "new"), b"c": (4, None)}
@@ -97,7 +97,7 @@ def test_given_a_mark_when_flushed_and_merged_then_rows_can_be_read_as_of_it() -
     assert again.borrowed().marks == [first]
     assert again.close_mark("freeze")
     flushed(again, {b"e": (1, None)}, {b"f": (1, None)}, {b"g": (1, None)})
-    assert again.compact()
+    assert again.maintenance.compact()
     assert ops(again) == [0, 0, 0, 0, 0]
 
 
@@ -135,13 +135,13 @@ def test_given_random_work_and_marks_when_merged_then_every_mark_reads_as_it_was
         now = {key: row for key, row in (now | rows).items() if row is not None}
         match rng.randrange(6):
             case 0:
-                region.flush()
+                region.maintenance.flush()
             case 1:
-                region.flush()
+                region.maintenance.flush()
                 region.open_mark(f"m-{step}", version)
                 then[version] = dict(now)
             case 2:
-                region.compact()
+                region.maintenance.compact()
             case 3 if then:
                 closed = rng.choice(list(then))
                 (name,) = (m.name for m in region.manifest.marks if m.version == closed)
@@ -153,8 +153,8 @@ def test_given_random_work_and_marks_when_merged_then_every_mark_reads_as_it_was
                 continue
         assert contents(region) == now, step
 
-    region.flush()
-    while region.compact():
+    region.maintenance.flush()
+    while region.maintenance.compact():
         pass
     assert contents(region) == now
     assert {version: as_of(region, version) for version in then} == then
@@ -169,12 +169,12 @@ def test_given_borrowed_rows_when_deleted_and_merged_then_they_do_not_come_back(
     region = Region.open(place(disk, B), order(2, A))
     flushed(region, {b"a": None}, {b"b": None}, {b"c": None}, {b"d": (2, None)})
 
-    assert region.compact()
+    assert region.maintenance.compact()
 
     assert contents(region) == {b"d": (2, None)}
     assert {file.root for file in region.manifest.files} == {None, A}
     assert ops(region).count(DELETE) == 3
-    assert Region.open(place(disk, B), order(2, A)).digest() == region.digest()
+    assert Region.open(place(disk, B), order(2, A)).reader.digest() == region.reader.digest()
 
 
 # Beside readers and writers -----------------------------------------------------------------------
@@ -208,7 +208,7 @@ def test_given_a_merge_under_way_when_rows_are_written_and_flushed_then_nobody_w
     region = four_files(disk)
     disk.meanwhile = lambda: flushed(region, {b"k0": (9, None)}, {b"k5": (5, None)})
 
-    assert region.compact()
+    assert region.maintenance.compact()
 
     expected: Contents = {f"k{n}".encode(): (n, None) for n in (1, 2, 3, 5)}
     assert contents(region) == expected | {b"k0": (9, None)}
@@ -217,28 +217,28 @@ def test_given_a_merge_under_way_when_rows_are_written_and_flushed_then_nobody_w
 
 def test_given_a_scan_under_way_when_files_are_merged_then_it_reads_on_and_they_go_after() -> None:
     region = four_files(MemoryDisk(MemoryStore()))
-    scan = region.scan()
+    scan = region.reader.scan()
     seen = next(scan).num_rows
 
-    assert region.compact()
-    assert region.sweep() == 0
+    assert region.maintenance.compact()
+    assert region.maintenance.sweep() == 0
     seen += sum(part.num_rows for part in scan)
 
     assert seen == 4
-    assert region.has_unread_files()
-    assert region.sweep() == 4
+    assert region.maintenance.has_unread_files()
+    assert region.maintenance.sweep() == 4
     assert len(region.place.disk.list(f"{A}/data")) == 1
 
 
 def test_given_a_scan_that_was_given_up_when_swept_then_it_holds_nothing() -> None:
     region = four_files(MemoryDisk(MemoryStore()))
-    scan = region.scan()
+    scan = region.reader.scan()
     next(scan)
-    region.compact()
+    region.maintenance.compact()
 
     del scan
 
-    assert region.sweep() == 4
+    assert region.maintenance.sweep() == 4
 
 
 def test_given_a_merge_under_way_when_leavings_are_collected_then_its_output_is_none() -> None:
@@ -246,9 +246,9 @@ def test_given_a_merge_under_way_when_leavings_are_collected_then_its_output_is_
     region = four_files(disk)
     disk.create(f"{A}/data/1-1-99.parquet")
     collected: list[int] = []
-    disk.meanwhile = lambda: collected.append(region.collect())
+    disk.meanwhile = lambda: collected.append(region.maintenance.collect())
 
-    assert region.compact()
+    assert region.maintenance.compact()
 
     assert collected == [1]
     assert len(contents(region)) == 4
@@ -265,7 +265,7 @@ def test_given_a_region_that_is_closed_when_merging_then_the_merge_ends_and_noth
 
     disk.meanwhile = close
     with pytest.raises(Unavailable):
-        region.compact()
+        region.maintenance.compact()
 
     closing.join()
     assert len(disk.list(f"{A}/data")) == 4
@@ -284,11 +284,11 @@ def test_given_a_full_disk_when_merged_then_its_room_is_given_back_and_the_regio
     full = True
 
     with pytest.raises(Unavailable):
-        region.compact()
+        region.maintenance.compact()
 
     assert len(disk.list(f"{A}/data")) == 4
     full = False
-    assert region.compact()
+    assert region.maintenance.compact()
     assert len(contents(region)) == 4
 
 

@@ -11,7 +11,7 @@ import pytest
 from dataplane.region.compaction import compaction
 from dataplane.region.disk.disk import Disk
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.engine import core
+from dataplane.region.engine import current_manifest
 from dataplane.region.engine.region import Region
 from dataplane.region.format.names import Opening
 from dataplane.region.manifests import housekeeping
@@ -39,7 +39,7 @@ def made() -> MemoryStore:
     ]
     for number, rows in enumerate(groups):
         write(region, f"s-{number}", rows)
-        region.flush()
+        region.maintenance.flush()
     write(region, "s-9", {b"logged": (4, None)})
     return store
 
@@ -55,15 +55,15 @@ def power_losses(device: str) -> int:
         store = copy.deepcopy(MADE)
         life = Life(store, end_at)
         try:
-            Region.open(place(life.disk), order(1)).compact()
+            Region.open(place(life.disk), order(1)).maintenance.compact()
         except PowerLoss:
             store.crash(*DEVICES[device])
         else:
             return end_at
         again = Region.open(place(MemoryDisk(store)), order(1))
         assert contents(again) == EXPECTED, end_at
-        again.compact()
-        again.collect()
+        again.maintenance.compact()
+        again.maintenance.collect()
         assert contents(again) == EXPECTED, end_at
         assert len(again.place.disk.list(f"{A}/data")) == len(again.manifest.files)
 
@@ -91,7 +91,7 @@ class Merger:
     def run(self, disk: MemoryDisk) -> None:
         try:
             region = Region.open(place(disk, self.root), self.how)
-            region.compact()
+            region.maintenance.compact()
             key = self.name.encode()
             write(region, self.name, {key: (7, self.name)})
             self.acknowledged[key] = (7, self.name)
@@ -144,7 +144,7 @@ def test_given_a_higher_fence_when_merged_then_no_file_is_deleted() -> None:
     Region.open(place(MemoryDisk(store), B), order(3, A))
 
     with pytest.raises(Conflict):
-        old.compact()
+        old.maintenance.compact()
 
     assert {f"{A}/{file.name}" for file in old.manifest.files} <= store.live.keys()
 
@@ -205,17 +205,17 @@ def deleted(*, moves: bool) -> None:
     ]
     for number, rows in enumerate(groups):
         write(region, f"s-{number}", rows)
-        region.flush()
-    region.compact()
+        region.maintenance.flush()
+    region.maintenance.compact()
     if moves:
-        region.adopt("procedure", "attempts/p", bring(disk, region, "attempts/p"))
+        region.file_ingest.adopt("procedure", "attempts/p", bring(disk, region, "attempts/p"))
     assert contents(region) == {b"d": (2, None)}, "a deleted row came back"
 
 
 Plant = tuple[object, str, object, Callable[[], object]]
 PLANTED: dict[str, Plant] = {
     "inputs are deleted before the manifest is published": (
-        core,
+        current_manifest,
         "publish_manifest",
         removed_first,
         lambda: power_losses(FAST),
@@ -244,7 +244,7 @@ PLANTED: dict[str, Plant] = {
 def undisturbed() -> None:
     """No power is lost, and nobody else opens the region."""
     region = Region.open(place(MemoryDisk(copy.deepcopy(MADE))), order(1))
-    region.compact()
+    region.maintenance.compact()
     assert contents(region) == EXPECTED
 
 

@@ -59,7 +59,7 @@ def built(region: Region, rows: dict[bytes, tuple[bytes, int]], family: int = IN
 def values_of(region: Region) -> dict[bytes, tuple[bytes, int]]:
     """Value and version of each row now."""
     found: dict[bytes, tuple[bytes, int]] = {}
-    for part in region.scan():
+    for part in region.reader.scan():
         table = part.to_pydict()
         pairs = zip(table["c2"], table["_version"], strict=True)
         found |= {
@@ -78,7 +78,7 @@ def region() -> Region:
 def made_region(disk: MemoryDisk) -> Region:
     region = new_region(disk)
     write_mixed(region, "s-1", {(ROWS, b"a"): (1, "x"), (ROWS, b"b"): (2, "y")})
-    region.flush()
+    region.maintenance.flush()
     write_mixed(region, "s-2", {(ROWS, b"c"): (3, "z")})
     region.set_schema(SCHEMA, MARK)
     return region
@@ -89,13 +89,13 @@ def test_given_files_of_a_backfill_when_ingested_then_every_row_has_its_entry(
 ) -> None:
     source = built(region, values_of(region))
 
-    assert region.ingest(source)
-    assert not region.ingest(source), "once"
+    assert region.file_ingest.ingest(source)
+    assert not region.file_ingest.ingest(source), "once"
 
     assert [key for _, key, _ in by_index(region)] == [b"a", b"b", b"c"]
     again = Region.open(region.place, order(2))
     assert by_index(again) == by_index(region)
-    assert not again.ingest(source)
+    assert not again.file_ingest.ingest(source)
 
 
 @pytest.mark.parametrize("flushes", [False, True])
@@ -111,18 +111,18 @@ def test_given_entries_that_changed_behind_the_mark_when_ingested_then_the_newer
     }
     write_mixed(region, "s-4", moved)
     if flushes:
-        region.flush()
+        region.maintenance.flush()
         for number in range(4):
             write_mixed(region, f"t-{number}", {(INDEX, b"t"): None})
-            region.flush()
-        region.compact()
+            region.maintenance.flush()
+        region.maintenance.compact()
 
-    region.ingest(source)
+    region.file_ingest.ingest(source)
     region.set_schema(SCHEMA, close=[MARK])
 
     assert entries_of(region) == {b"n-b": b"b", b"z-c": b"c"}
-    region.flush()
-    while region.compact():
+    region.maintenance.flush()
+    while region.maintenance.compact():
         pass
     assert entries_of(region) == {b"n-b": b"b", b"z-c": b"c"}
     with pytest.raises(Conflict):
@@ -139,7 +139,7 @@ def test_given_another_column_that_changed_before_the_backfill_when_ingested_the
     write_mixed(region, "s-3", {(ROWS, b"a"): (9, "x")})
     before = entries_of(region)
 
-    region.ingest(source)
+    region.file_ingest.ingest(source)
     region.set_schema(SCHEMA, close=[MARK])
 
     entries = [(b"x-a", b"a", (9, "x")), (b"y-b", b"b", (2, "y")), (b"z-c", b"c", (3, "z"))]
@@ -161,12 +161,12 @@ def test_given_files_that_are_not_of_the_index_or_its_mark_when_ingested_then_re
 
     for files in (newer, other, gone, elsewhere):
         with pytest.raises(Refused):
-            region.ingest(Ingest("p", ATTEMPT, INDEX, MARK, files))
+            region.file_ingest.ingest(Ingest("p", ATTEMPT, INDEX, MARK, files))
     with pytest.raises(Conflict):
-        region.ingest(Ingest("p", ATTEMPT, INDEX, "closed", source.files))
+        region.file_ingest.ingest(Ingest("p", ATTEMPT, INDEX, "closed", source.files))
     region.set_schema(RegionSchema(3, 1, SPEC.columns, frozenset(), frozenset({INDEX})))
     with pytest.raises(Refused):
-        region.ingest(source)
+        region.file_ingest.ingest(source)
 
     assert region.manifest.files == before.files
 
@@ -177,10 +177,10 @@ def test_given_an_attempt_when_leavings_are_collected_then_it_stays_until_its_ma
     built(region, values_of(region))
     disk = region.place.disk
 
-    region.collect()
+    region.maintenance.collect()
     assert disk.list(f"{A}/{ATTEMPT}") == ["1.parquet"]
     region.set_schema(SCHEMA, close=[MARK, "never opened"])
-    region.collect()
+    region.maintenance.collect()
 
     assert disk.list(f"{A}/attempts") == []
 
@@ -191,7 +191,7 @@ SOURCE = built(made_region(MemoryDisk(MADE)), {b"a": (b"x", 1), b"b": (b"y", 1),
 
 def ingest_once(life: Life) -> None:
     region = Region.open(place(life.disk), order(1))
-    life.floors.append(int(region.ingest(SOURCE)))
+    life.floors.append(int(region.file_ingest.ingest(SOURCE)))
 
 
 @pytest.mark.parametrize(
@@ -241,8 +241,8 @@ class Writers:
             if isinstance(key, bytes):
                 self._write(key, value, keeps_index)
             elif key == "flush":
-                self.region.flush()
-                self.region.compact()
+                self.region.maintenance.flush()
+                self.region.maintenance.compact()
             else:
                 self.region = Region.open(self.region.place, order(1))
 
@@ -278,7 +278,7 @@ def test_given_writers_before_during_and_behind_a_backfill_then_the_index_is_tha
         seen = values_of(writers.region)
 
         writers.run(during, keeps_index=True)
-        assert writers.region.ingest(built(writers.region, seen))
+        assert writers.region.file_ingest.ingest(built(writers.region, seen))
         writers.region.set_schema(SCHEMA, close=[MARK])
         writers.run(behind, keeps_index=True)
 

@@ -68,7 +68,7 @@ def made_region(disk: MemoryDisk, limits: RegionLimits | None = None) -> Region:
     """Rows in a file and in memory, and the version that a job's rows are to bear."""
     region = Region.create(place(disk, limits=limits), SPEC, epoch=1)
     write(region, "s-1", {b"a": (1, "old"), b"b": (2, "old")})
-    region.flush()
+    region.maintenance.flush()
     write(region, "s-2", {b"c": (3, "old"), b"b": (2, "older")})
     reserved(region)
     return region
@@ -86,14 +86,14 @@ def test_given_rows_of_a_job_when_taken_then_they_replace_what_was_there_before(
     source = brought(region, BROUGHT)
     assert contents(region) == before, "nothing shows before it is taken"
 
-    assert region.ingest(source)
-    assert not region.ingest(source), "once"
+    assert region.file_ingest.ingest(source)
+    assert not region.file_ingest.ingest(source), "once"
 
     assert contents(region) == before | BROUGHT
     assert by_key(region, b"b", b"d") == {b"b": (20, "new"), b"d": (40, "new")}
     again = Region.open(region.place, order(2))
     assert contents(again) == before | BROUGHT
-    assert not again.ingest(source)
+    assert not again.file_ingest.ingest(source)
 
 
 @pytest.mark.parametrize("flushes", [False, True])
@@ -103,19 +103,19 @@ def test_given_rows_written_behind_the_version_when_taken_then_those_stay(
     source = brought(region, BROUGHT)
     write(region, "s-3", {b"a": (5, "newer"), b"b": None, b"d": None, b"e": (6, None)})
     if flushes:
-        region.flush()
+        region.maintenance.flush()
         for number in range(4):
             write(region, f"t-{number}", {b"t": None})
-            region.flush()
-        region.compact()
+            region.maintenance.flush()
+        region.maintenance.compact()
     expected = {b"a": (5, "newer"), b"c": (3, "old"), b"e": (6, None)}
 
-    region.ingest(source)
+    region.file_ingest.ingest(source)
     region.set_schema(KNOWN, close=[MARK])
 
     assert contents(region) == expected
-    region.flush()
-    while region.compact():
+    region.maintenance.flush()
+    while region.maintenance.compact():
         pass
     assert contents(region) == expected
     with pytest.raises(Conflict):
@@ -126,7 +126,7 @@ def test_given_rows_written_behind_the_version_when_taken_then_those_stay(
 def test_given_rows_that_were_taken_when_a_batch_expects_then_it_is_their_version_that_counts(
     region: Region,
 ) -> None:
-    region.ingest(brought(region, BROUGHT))
+    region.file_ingest.ingest(brought(region, BROUGHT))
     version = version_of_mark(region.manifest, MARK)
 
     assert version_of(region, b"d") == version
@@ -153,7 +153,7 @@ def test_given_a_region_without_rows_when_rows_come_then_they_are_all_it_has() -
     region = Region.create(place(), SPEC, epoch=1)
     assert reserved(region) > 0
 
-    region.ingest(brought(region, BROUGHT))
+    region.file_ingest.ingest(brought(region, BROUGHT))
 
     assert contents(region) == BROUGHT
 
@@ -164,12 +164,12 @@ def test_given_files_that_are_prepared_when_a_crash_comes_then_they_can_still_be
     disk = region.place.disk
     assert isinstance(disk, MemoryDisk)
     source = brought(region, BROUGHT)
-    region.prepare(source)
+    region.file_ingest.prepare(source)
     assert region.manifest.adopted == ()
     disk.store.crash()
 
     again = Region.open(place(MemoryDisk(disk.store)), order(1))
-    assert again.ingest(source)
+    assert again.file_ingest.ingest(source)
 
     assert contents(again).items() >= BROUGHT.items()
 
@@ -183,17 +183,17 @@ def test_given_what_may_not_come_in_when_offered_then_it_is_refused(region: Regi
 
     for files in (other, later, large):
         with pytest.raises(Refused):
-            region.prepare(Ingest(MARK, ATTEMPT, ROWS, MARK, files))
+            region.file_ingest.prepare(Ingest(MARK, ATTEMPT, ROWS, MARK, files))
     with pytest.raises(Conflict) as refusal:
-        region.ingest(Ingest(MARK, ATTEMPT, ROWS, "another", source.files))
+        region.file_ingest.ingest(Ingest(MARK, ATTEMPT, ROWS, "another", source.files))
     assert refusal.value.code == "version-mismatch"
     region.set_schema(RegionSchema(2, 1, SPEC.columns, frozenset({3})))
     with pytest.raises(Refused):
-        region.ingest(source)
+        region.file_ingest.ingest(source)
     assert region.manifest.adopted == ()
     assert contents(region) == before
     region.set_schema(RegionSchema(3, 1, SPEC.columns, dead=frozenset({3})))
-    assert region.ingest(source), "an index that is gone is in nobody's way"
+    assert region.file_ingest.ingest(source), "an index that is gone is in nobody's way"
 
 
 def test_given_somebody_who_reads_as_of_a_later_moment_when_rows_come_then_they_wait(
@@ -203,10 +203,10 @@ def test_given_somebody_who_reads_as_of_a_later_moment_when_rows_come_then_they_
     region.set_schema(KNOWN, "freeze")
 
     with pytest.raises(Conflict):
-        region.ingest(source)
+        region.file_ingest.ingest(source)
     region.close_mark("freeze")
 
-    assert region.ingest(source)
+    assert region.file_ingest.ingest(source)
 
 
 def test_given_a_takeover_before_the_rows_are_taken_when_brought_anew_then_the_version_is_the_same(
@@ -220,7 +220,7 @@ def test_given_a_takeover_before_the_rows_are_taken_when_brought_anew_then_the_v
 
     taken = Region.open(place(disk, B), order(2, A))
     assert reserved(taken) == version
-    taken.ingest(brought(taken, BROUGHT))
+    taken.file_ingest.ingest(brought(taken, BROUGHT))
 
     assert contents(taken) == {**BROUGHT, b"a": (5, "newer"), b"c": (3, "old")}
 
@@ -231,12 +231,12 @@ def test_given_a_takeover_behind_the_taking_when_it_is_done_again_then_the_rows_
     """Whether a leader before had taken them nobody knows any more: the same rows come twice."""
     disk = region.place.disk
     assert isinstance(disk, MemoryDisk)
-    region.ingest(brought(region, BROUGHT))
+    region.file_ingest.ingest(brought(region, BROUGHT))
     write(region, "s-3", {b"a": None})
     before = contents(region)
 
     taken = Region.open(place(disk, B), order(2, A))
-    taken.ingest(brought(taken, BROUGHT))
+    taken.file_ingest.ingest(brought(taken, BROUGHT))
     taken.set_schema(KNOWN, close=[MARK])
 
     assert contents(taken) == before
@@ -273,7 +273,7 @@ def test_given_power_loss_before_any_operation_when_taken_again_then_all_or_noth
 
 def take(region: Region, attempt: str) -> None:
     reserved(region)
-    region.ingest(brought(region, BROUGHT, attempt))
+    region.file_ingest.ingest(brought(region, BROUGHT, attempt))
     region.set_schema(KNOWN, close=[MARK])
 
 
@@ -308,17 +308,17 @@ class Model:
                 if value is not None:
                     self.rows[key] = value
             case "flush":
-                self.region.flush()
+                self.region.maintenance.flush()
             case "merge":
-                self.region.flush()
-                self.region.compact()
+                self.region.maintenance.flush()
+                self.region.maintenance.compact()
             case _:
                 if action == "power loss":
                     self.disk.store.crash(torn=self.statements)
                 self.region = Region.open(self.region.place, order(1))
 
     def take(self) -> None:
-        self.region.ingest(brought(self.region, BROUGHT))
+        self.region.file_ingest.ingest(brought(self.region, BROUGHT))
         self.rows |= {key: row for key, row in BROUGHT.items() if key not in self.written}
 
     def check(self) -> None:
@@ -358,11 +358,11 @@ def test_given_files_of_jobs_alone_when_merged_then_the_region_makes_its_folder(
         reserved(region)
         rows: Contents = {b"%d" % number: (number, "brought")}
         one = replace(brought(region, rows, f"attempts/p-{number}-x"), procedure=f"p-{number}")
-        region.ingest(one)
+        region.file_ingest.ingest(one)
         region.set_schema(KNOWN, close=[MARK])
         expected |= rows
 
-    merged = region.compact()
+    merged = region.maintenance.compact()
 
     assert merged is not None
     assert merged.files == FAN_IN

@@ -25,6 +25,6 @@ def test_given_groups_when_acknowledged_then_each_had_one_append_one_sync_and_on
             (header(f"s-{number}-{at}"), batch({f"{number}-{at}".encode(): (at, None)}))
             for at in range(7)
         ]
-        region.apply(group)
+        region.writer.apply(group)
 
     assert counted == {"append wal": GROUPS, "sync wal": GROUPS, "list region": GROUPS}

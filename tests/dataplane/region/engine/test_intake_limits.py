@@ -74,7 +74,7 @@ def test_given_long_keys_alike_when_flushed_then_each_is_found_and_bounds_are_sh
     keys = [b"k" * 4000 + b"%d" % n for n in range(3)]
     for n, key in enumerate(keys):
         write(region, f"s-{n}", {key: (n, None)})
-        region.flush()
+        region.maintenance.flush()
 
     region.close()
     again = Region.open(place(disk), order(2))

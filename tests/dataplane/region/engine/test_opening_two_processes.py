@@ -24,7 +24,7 @@ for number in range(1_000_000):
     try:
         write(region, f"old-{number}", {f"old-{number:07}".encode(): (number, None)})
         if number % 50 == 49:
-            region.flush()
+            region.maintenance.flush()
     except MetaError as error:
         print("stopped", error.code, flush=True)
         break

@@ -36,7 +36,7 @@ def rows_of(disk: Disk, snapshot: Snapshot, keys: KeyRange | None = None) -> Con
 def marked_region() -> Region:
     region = Region.create(place(MemoryDisk(MemoryStore())), SPEC, epoch=1)
     write(region, "s-1", {b"a": (1, "x"), b"b": (2, "y")})
-    region.flush()
+    region.maintenance.flush()
     write(region, "s-2", {b"a": (3, "z"), b"c": (4, None)})
     region.set_schema(SCHEMA, MARK)
     return region
@@ -88,7 +88,7 @@ def test_given_entries_of_a_forgotten_index_when_asked_for_all_then_its_files_ar
     region = new_region()
     region.set_schema(SCHEMA)
     write_mixed(region, "s1", {(ROWS, b"a"): (1, "x"), (INDEX, b"x"): b"a"})
-    region.flush()
+    region.maintenance.flush()
     write_mixed(region, "s2", {(ROWS, b"b"): (2, "y"), (OTHER, b"y"): b"b"})
     region.set_schema(SCHEMA, MARK)
     write_mixed(region, "s3", {(ROWS, b"c"): (3, "z")})
@@ -130,18 +130,18 @@ def test_given_a_snapshot_when_its_files_are_merged_then_they_stay_until_the_mar
     before = rows_of(region.place.disk, snapshot)
     for number in range(4):
         write(region, f"t-{number}", {b"a": (number, "t")})
-        region.flush()
-    while region.compact():
+        region.maintenance.flush()
+    while region.maintenance.compact():
         pass
     assert not names & {entry.name for entry in region.manifest.files}, "they were merged"
 
-    region.sweep()
-    region.collect()
+    region.maintenance.sweep()
+    region.maintenance.collect()
 
     assert rows_of(region.place.disk, snapshot) == before
     assert rows_of(region.place.disk, region.snapshot(MARK)) == before
     region.set_schema(SCHEMA, close=[MARK])
-    assert region.sweep() > 0
+    assert region.maintenance.sweep() > 0
     with pytest.raises(Unavailable, match="region-lost"):
         rows_of(region.place.disk, snapshot)
 
@@ -151,12 +151,12 @@ def test_given_a_snapshot_that_is_asked_for_again_when_swept_then_only_the_newes
     old = region.snapshot(MARK)
     for number in range(4):
         write(region, f"t-{number}", {b"a": (number, "t")})
-        region.flush()
-    while region.compact():
+        region.maintenance.flush()
+    while region.maintenance.compact():
         pass
 
     new = region.snapshot(MARK)
-    region.sweep()
+    region.maintenance.sweep()
 
     assert old.files != new.files
     source = FileSource(region.place.disk, A, region.place.cache)
@@ -189,9 +189,9 @@ def lived(region: Region, deeds: list[dict[bytes, Row | None] | str], name: str)
             case dict():
                 write(region, f"{name}-{number}", deed)
             case "flush":
-                region.flush()
+                region.maintenance.flush()
             case "compact":
-                region.compact()
+                region.maintenance.compact()
             case "reopen":
                 region = Region.open(region.place, order(epoch, *region.manifest.borrowed_roots))
             case _:

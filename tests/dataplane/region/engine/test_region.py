@@ -38,14 +38,14 @@ def region(request: pytest.FixtureRequest) -> Region:
     write(region, "s-1", {b"a": (1, "x"), b"b": (2, None), b"c": (3, "z")})
     write(region, "s-2", {b"c": None})
     if request.param == "file":
-        region.flush()
+        region.maintenance.flush()
     return region
 
 
 def test_given_rows_when_read_by_key_and_by_range_then_both_agree(region: Region) -> None:
     assert contents(region) == {b"a": (1, "x"), b"b": (2, None)}
     assert by_key(region, b"b", b"c", b"a", b"nothing") == {b"a": (1, "x"), b"b": (2, None)}
-    assert region.get([b"a"], [2]).column_names == ["_key", "_version", "c2"]
+    assert region.reader.get([b"a"], [2]).column_names == ["_key", "_version", "c2"]
 
 
 def test_given_a_batch_when_one_expectation_fails_then_nothing_of_it_is_done(
@@ -95,7 +95,7 @@ def test_given_a_version_when_current_then_put_and_delete_pass_once(region: Regi
 
 
 def test_given_a_group_when_applied_then_each_batch_sees_those_before_it(region: Region) -> None:
-    answers = region.apply(
+    answers = region.writer.apply(
         [
             (header("g-1"), batch({b"k": (1, None)}, {b"k": 0})),
             (header("g-2"), batch({b"k": (2, None)}, {b"k": 0})),
@@ -124,7 +124,7 @@ def test_given_a_statement_when_sent_again_then_its_first_answer_comes_and_nothi
     write(region, "later", {b"a": (2, None)})
 
     answers = [write(region, "once", {b"a": (1, None)}, {b"a": 0})]
-    region.flush()
+    region.maintenance.flush()
     answers.append(write(region, "once", {b"a": (1, None)}, {b"a": 0}))
     again = Region.open(place(disk), order(1))
     answers.append(write(again, "once", {b"a": (1, None)}, {b"a": 0}))
@@ -157,7 +157,7 @@ def test_given_a_clock_that_goes_back_when_opened_again_then_versions_still_rise
 
     again = Region.open(place(disk, clock=past), order(1))
     second = write(again, "s-2", {b"a": (2, None)})
-    again.flush()
+    again.maintenance.flush()
     third = write(Region.open(place(disk, clock=past), order(1)), "s-3", {b"a": (3, None)})
 
     assert (second.version, third.version) == (first.version + 1, first.version + 2)
@@ -171,7 +171,7 @@ def test_given_a_range_when_scanned_in_pages_then_each_goes_on_behind_the_last(
     start = b"k010"
 
     while True:
-        page = list(region.scan(KeyRange(start, b"k090"), [1], limit=7))
+        page = list(region.reader.scan(KeyRange(start, b"k090"), [1], limit=7))
         assert sum(part.num_rows for part in page) <= 7
         if not page:
             break
@@ -182,10 +182,10 @@ def test_given_a_range_when_scanned_in_pages_then_each_goes_on_behind_the_last(
 
 
 def test_given_a_scan_when_rows_change_meanwhile_then_it_shows_its_moment(region: Region) -> None:
-    scan = region.scan()
+    scan = region.reader.scan()
     first = next(scan)
     write(region, "s-3", {b"b": None, b"zz": (9, None)})
-    region.flush()
+    region.maintenance.flush()
 
     keys = [*first.column("_key").to_pylist()]
     keys += [key for part in scan for key in part.column("_key").to_pylist()]
@@ -198,13 +198,13 @@ def test_given_rows_in_files_and_memory_when_digested_then_only_live_values_coun
 ) -> None:
     other = new_region()
     write(other, "x", {b"b": (2, None)})
-    other.flush()
+    other.maintenance.flush()
     write(other, "y", {b"a": (1, "x")})
 
-    assert other.digest() == region.digest()
-    assert region.digest() == digest_rows(batch({b"b": (2, None), b"a": (1, "x")}))
+    assert other.reader.digest() == region.reader.digest()
+    assert region.reader.digest() == digest_rows(batch({b"b": (2, None), b"a": (1, "x")}))
     write(other, "z", {b"a": (1, "y")})
-    assert other.digest() != region.digest()
+    assert other.reader.digest() != region.reader.digest()
 
 
 def bad_batches() -> dict[str, pa.RecordBatch]:
@@ -230,7 +230,7 @@ def bad_batches() -> dict[str, pa.RecordBatch]:
 def test_given_a_bad_batch_when_sent_then_it_is_refused_and_changes_nothing(name: str) -> None:
     region = new_region()
 
-    (answer,) = region.apply([(header("s"), bad_batches()[name])])
+    (answer,) = region.writer.apply([(header("s"), bad_batches()[name])])
 
     assert isinstance(answer, Refused)
     assert answer.code == "invalid-request"
@@ -244,7 +244,7 @@ def test_given_a_batch_when_of_another_epoch_or_below_the_floor_then_it_conflict
     region = Region.open(place(disk), OpenOrder(REGION_ID, 2, schema_floor=5))
     rows = batch({b"a": (1, None)})
 
-    answers = region.apply(
+    answers = region.writer.apply(
         [
             (header("s-1", epoch=1, schema_version=5), rows),
             (header("s-2", epoch=2, schema_version=4), rows),
@@ -261,28 +261,28 @@ def test_given_a_column_added_later_when_old_rows_are_read_then_it_is_null() -> 
     disk = MemoryDisk(MemoryStore())
     region = Region.create(place(disk), SPEC, epoch=1)
     write(region, "s-1", {b"a": (1, "x")})
-    region.flush()
+    region.maintenance.flush()
     write(region, "s-2", {b"b": (2, "y")})
     more = (*SPEC.columns, ColumnDef(id=7, type="float64", nullable=True))
 
     region = Region.open(place(disk), OpenOrder(REGION_ID, 2, columns=more))
 
-    assert region.get([b"a", b"b"]).column("c7").to_pylist() == [None, None]
-    assert sum(part.num_rows for part in region.scan()) == 2
-    region.flush()
-    assert region.get([b"a", b"b"], [7]).column("c7").to_pylist() == [None, None]
+    assert region.reader.get([b"a", b"b"]).column("c7").to_pylist() == [None, None]
+    assert sum(part.num_rows for part in region.reader.scan()) == 2
+    region.maintenance.flush()
+    assert region.reader.get([b"a", b"b"], [7]).column("c7").to_pylist() == [None, None]
 
 
 def test_given_limits_when_writing_then_flushes_are_due_and_memory_stays_bounded() -> None:
     clock = FakeClock()
     region = new_region(clock, RegionLimits(memtable_bytes=8000, flush_age_ms=1000))
-    assert not region.needs_flush()
-    assert not region.flush()
+    assert not region.maintenance.needs_flush()
+    assert not region.maintenance.flush()
     write(region, "s", {b"a": (1, None)})
-    assert not region.needs_flush()
+    assert not region.maintenance.needs_flush()
 
     clock.advance(1000)
-    assert region.needs_flush()
+    assert region.maintenance.needs_flush()
     for number in range(100):
         write(region, f"s-{number}", {f"k{number:03}".encode(): (number, "v")})
         assert region.stats().memtable_bytes < 3 * 8000
@@ -297,18 +297,18 @@ def test_given_a_closed_region_when_used_then_it_is_not_ready(region: Region) ->
     with pytest.raises(Unavailable):
         write(region, "s", {b"a": (1, None)})
     with pytest.raises(Unavailable):
-        region.get([b"a"])
+        region.reader.get([b"a"])
     with pytest.raises(Unavailable):
-        region.flush()
+        region.maintenance.flush()
 
 
 def test_given_an_idle_region_when_its_log_is_closed_then_the_next_write_opens_another(
     region: Region,
 ) -> None:
-    region.close_log()
+    region.maintenance.close_log()
     write(region, "s-3", {b"d": (4, None)})
-    region.close_log()
-    region.close_log()
+    region.maintenance.close_log()
+    region.maintenance.close_log()
 
     again = Region.open(place(region.place.disk), order(1))
 

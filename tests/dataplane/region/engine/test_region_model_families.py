@@ -53,10 +53,10 @@ class World:
             case "write" | "expect":
                 self._write(wanted, action == "expect")
             case "flush":
-                self.region.flush()
+                self.region.maintenance.flush()
             case "merge":
-                self.region.flush()
-                self.region.compact()
+                self.region.maintenance.flush()
+                self.region.maintenance.compact()
             case "floor":
                 self.floor += 1
                 self._tell(frozenset())
@@ -92,7 +92,7 @@ class World:
             wrong = {at: version + 1 for at, version in expect.items()}
             self._must_refuse(values, Conflict, wrong)
         head = header(f"s-{self.statements}", self.region.opening.epoch, self.floor)
-        (answer,) = self.region.apply([(head, mixed(values, expect))])
+        (answer,) = self.region.writer.apply([(head, mixed(values, expect))])
         assert not isinstance(answer, Exception), answer
         for (family, key), value in values.items():
             held = self.rows if family == ROWS else self.entries[family]
@@ -109,7 +109,7 @@ class World:
         expect: dict[Place, int] | None = None,
     ) -> None:
         head = header(f"wrong-{self.statements}", self.region.opening.epoch, self.floor)
-        (answer,) = self.region.apply([(head, mixed(values, expect))])
+        (answer,) = self.region.writer.apply([(head, mixed(values, expect))])
         assert isinstance(answer, refusal)
 
     def _adopt(self) -> None:
@@ -117,7 +117,7 @@ class World:
         if self.region.borrowed().files or self.region.borrowed().segments:
             self.statements += 1
             files = bring(self.disk, self.region, attempt)
-            self.region.adopt(f"p-{self.statements}", attempt, files)
+            self.region.file_ingest.adopt(f"p-{self.statements}", attempt, files)
             for root in self.roots[:-1]:
                 self.disk.remove_tree(root)
             self.roots = self.roots[-1:]
@@ -135,14 +135,14 @@ class World:
             expected = [(key, entries[key]) for key in sorted(entries) if entries[key] in self.rows]
             found = [
                 pair
-                for part in self.region.scan_index(index)
+                for part in self.region.reader.scan_index(index)
                 for pair in zip(
                     part.column("_entry").to_pylist(), part.column("_key").to_pylist(), strict=True
                 )
             ]
             assert found == expected
         stale = header("stale", self.region.opening.epoch, self.floor - 1)
-        (answer,) = self.region.apply([(stale, mixed({(ROWS, b"a"): None}))])
+        (answer,) = self.region.writer.apply([(stale, mixed({(ROWS, b"a"): None}))])
         assert isinstance(answer, Conflict)
 
 

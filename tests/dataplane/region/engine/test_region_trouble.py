@@ -38,7 +38,7 @@ def test_given_a_full_disk_when_written_then_nothing_is_done_and_it_goes_on_with
     region = Region.create(place(trouble.disk), SPEC, epoch=1)
     write(region, "s-1", {b"a": (1, None)})
     if not segment_is_open:
-        region.close_log()
+        region.maintenance.close_log()
     trouble.operation, trouble.path = "append", "wal-"
 
     for _ in range(3):
@@ -65,7 +65,7 @@ def test_given_a_log_that_fails_when_a_group_has_a_key_twice_then_no_refusal_spe
         trouble.error = Unavailable("not-ready")
     absent = {b"k": 0}
 
-    first, second, third = region.apply(
+    first, second, third = region.writer.apply(
         [
             (header("s-1"), batch({b"k": (1, None)}, absent)),
             (header("s-2"), batch({b"k": (2, None)}, absent)),
@@ -83,13 +83,13 @@ def test_given_a_full_disk_when_a_segment_was_begun_and_flushed_over_then_the_lo
     trouble = TroubledDisk()
     region = Region.create(place(trouble.disk), SPEC, epoch=1)
     write(region, "s-1", {b"a": (1, None)})
-    region.close_log()
+    region.maintenance.close_log()
     trouble.operation, trouble.path = "append", "wal-"
     with pytest.raises(Unavailable):
         write(region, "s-2", {b"b": (2, None)})
     trouble.operation = "none"
 
-    region.flush()
+    region.maintenance.flush()
     write(region, "s-3", {b"c": (3, None)})
 
     trouble.store.crash()
@@ -106,12 +106,12 @@ def test_given_a_full_disk_when_flushed_then_rows_stay_and_the_next_flush_brings
     trouble.operation, trouble.path = "append", path
 
     with pytest.raises(Unavailable):
-        region.flush()
+        region.maintenance.flush()
     write(region, "s-2", {b"b": (2, None)})
 
     trouble.operation = "none"
-    assert region.needs_flush()
-    assert region.flush()
+    assert region.maintenance.needs_flush()
+    assert region.maintenance.flush()
     assert contents(region) == {b"a": (1, None), b"b": (2, None)}
     assert contents(Region.open(place(trouble.disk), order(1))) == contents(region)
 
@@ -157,10 +157,10 @@ def test_given_threads_when_they_write_flush_and_read_then_no_batch_is_seen_in_p
     def read() -> None:
         seen = contents(region)
         assert seen[b"x"] == seen[b"y"]
-        rows = region.get([b"x", b"y"]).column("c1").to_pylist()
+        rows = region.reader.get([b"x", b"y"]).column("c1").to_pylist()
         assert rows[0] == rows[1] >= seen[b"x"][0]
 
-    steps = (read, region.flush)
+    steps = (read, region.maintenance.flush)
     threads = [threading.Thread(target=guarded, args=(ended, step)) for step in steps]
     for thread in threads:
         thread.start()

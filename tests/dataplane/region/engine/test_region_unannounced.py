@@ -33,7 +33,7 @@ def made_region() -> MemoryStore:
     store = MemoryStore()
     region = Region.create(place(MemoryDisk(store)), SPEC, epoch=1)
     write(region, "flushed", {b"flushed": (0, None)})
-    region.flush()
+    region.maintenance.flush()
     write(region, "logged", {b"logged": (0, None)})
     return store
 

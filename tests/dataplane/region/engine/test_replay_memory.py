@@ -48,7 +48,7 @@ def test_given_200_regions_when_all_replay_with_little_memory_then_all_open_with
         region = Region.create(RegionPlace(disk, root_of(number), clock), SPEC, 1)
         for at, (key, row) in enumerate(rows_of(number).items()):
             write(region, f"s-{at}", {key: row})
-            region.close_log()
+            region.maintenance.close_log()
     budget, opened = Counted(BUDGET), dict[int, Region]()
     together = threading.Barrier(REGIONS)
 

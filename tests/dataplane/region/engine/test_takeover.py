@@ -57,7 +57,7 @@ class Leader:
             self._write(region, f"{self.name}-1".encode(), (1, self.name))
             self._write(region, SHARED, (2, self.name))
             if self.flushes:
-                region.flush()
+                region.maintenance.flush()
             self._write(region, f"{self.name}-2".encode(), (3, self.name))
             self.last_read = contents(region)
         except (Conflict, Unavailable, Unknown) as refusal:
@@ -73,7 +73,7 @@ def made_region() -> MemoryStore:
     store = MemoryStore()
     region = Region.create(place(MemoryDisk(store)), SPEC, epoch=1)
     write(region, "flushed", {b"flushed": (0, None)})
-    region.flush()
+    region.maintenance.flush()
     write(region, "logged", {b"logged": (0, None)})
     return store
 

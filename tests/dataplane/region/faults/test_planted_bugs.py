@@ -11,9 +11,10 @@ import pytest
 
 from dataplane.region.disk.disk import Disk
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryFile, MemoryStore
-from dataplane.region.engine import core, opening, region, takeover
+from dataplane.region.engine import current_manifest, opening, serving, takeover
 from dataplane.region.engine.group import GroupRecord
 from dataplane.region.engine.region import Region
+from dataplane.region.engine.writer import RegionWriter
 from dataplane.region.format import names
 from dataplane.region.format.names import Numbered, Opening
 from dataplane.region.log.sealed_log import SealedLog, seal_segment
@@ -36,13 +37,13 @@ def no_look(disk: Disk, root: str, mine: Opening) -> None:
     """Nobody asks whether there is a higher fence."""
 
 
-_WRITE = region.Region._write
+_WRITE = RegionWriter._write
 
 
-def looks_first(self: region.Region, group: GroupRecord) -> MetaError | None:
+def looks_first(self: RegionWriter, group: GroupRecord) -> MetaError | None:
     """The fence is asked for before the append: whoever takes over in between is not seen."""
     try:
-        fence.look(self.place.disk, self.place.root, self.opening)
+        self._serving.look()
     except MetaError:
         return Unknown()
     return _WRITE(self, group)
@@ -182,10 +183,10 @@ SOUND: Mapping[Callable[[], None], Callable[[], None]] = {
 """The same without a fault, where a planted bug must not show."""
 Plant = tuple[ModuleType | type, str, object, Callable[[], None]]
 PLANTED: dict[str, Plant] = {
-    "no look after the append": (region, "look", no_look, takeovers),
-    "look before the append": (region.Region, "_write", looks_first, takeovers),
+    "no look after the append": (serving, "look", no_look, takeovers),
+    "look before the append": (RegionWriter, "_write", looks_first, takeovers),
     "no look before deleting": (housekeeping, "look", no_look, elsewhere),
-    "deleted before published": (core, "publish_manifest", removed_first, takeovers),
+    "deleted before published": (current_manifest, "publish_manifest", removed_first, takeovers),
     "replayed past the seal": (opening, "read_sealed", past_the_seal, unflushed),
     "own fence behind the replay": (takeover, "raise_own_fence", no_fence_yet, takeovers),
     "no borrowed fence": (takeover, "raise_borrowed_fence", not_synced, elsewhere),
@@ -203,7 +204,7 @@ PLANTED: dict[str, Plant] = {
 
 
 ALSO: dict[str, tuple[ModuleType, str, object]] = {
-    "look before the append": (region, "look", no_look),
+    "look before the append": (serving, "look", no_look),
     "own fence behind the replay": (opening, "publish_manifest", fenced_last),
 }
 """What a bug leaves out elsewhere."""

@@ -43,7 +43,7 @@ def work(life: Life, region: Region, name: str) -> None:
         write(region, f"{name} {number}", {key: (number, name)})
         life.acknowledged[key] = (number, name)
         if number == 1:
-            region.flush()
+            region.maintenance.flush()
 
 
 PROGRAMS: dict[str, tuple[Callable[[Life], None], ...]] = {

@@ -38,7 +38,7 @@ class Damaged:
         for number, rows in enumerate(ROWS):
             write(region, f"s-{number}", rows)
         if flushed:
-            region.flush()
+            region.maintenance.flush()
         self._files = {path: bytes(inode.data) for path, inode in disk.store.live.items()}
         self._folders = disk.store.folders
 
@@ -224,7 +224,7 @@ def test_given_a_large_file_when_a_block_is_damaged_then_the_others_are_still_re
     region = Region.create(place(disk := MemoryDisk(MemoryStore())), SPEC, epoch=1)
     rows: Contents = {f"{at:06}".encode(): (at, f"{at * 7919}") for at in range(20_000)}
     write(region, "s-1", rows)
-    region.flush()
+    region.maintenance.flush()
     (path,) = (path for path in disk.store.live if "data/" in path)
     again = Region.open(place(disk), order(1))
 

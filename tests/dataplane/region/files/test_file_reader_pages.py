@@ -55,9 +55,9 @@ class World:
                 self.statements += 1
                 self._write(rows)
             case "flush":
-                self.region.flush()
+                self.region.maintenance.flush()
             case "merge":
-                self.region.compact()
+                self.region.maintenance.compact()
             case "alter":
                 self.region.set_schema(RegionSchema(2, 0, (*SPEC.columns, SEATS)))
 
@@ -70,7 +70,7 @@ class World:
 
     def check_page(self, start: bytes, limit: int) -> list[bytes]:
         """Returns its keys: the first that are there at this moment."""
-        pages = list(self.region.scan(KeyRange(start), None, limit))
+        pages = list(self.region.reader.scan(KeyRange(start), None, limit))
         found = {key: c1 for page in pages for key, c1 in zip(*_pairs(page), strict=True)}
         wanted = sorted(key for key in self.model if key >= start)[:limit]
         assert found == {key: self.model[key][0] for key in wanted}
@@ -124,12 +124,12 @@ def test_given_a_region_that_grows_when_a_page_is_read_then_it_costs_the_same() 
         for first in range((size // 2) * rows, size * rows, rows):
             numbers = range(first, first + rows)
             write(region, f"s-{first}", {b"k%08d" % at: (at, f"tag {at}") for at in numbers})
-        region.flush()
-        while region.compact():
+        region.maintenance.flush()
+        while region.maintenance.compact():
             pass
-        list(region.scan(KeyRange(b"k%08d" % 5_000), None, limit))  # footers
+        list(region.reader.scan(KeyRange(b"k%08d" % 5_000), None, limit))  # footers
         disk.bytes_read = 0
-        page = pa.Table.from_batches(region.scan(KeyRange(b"k%08d" % 5_000), None, limit))
+        page = pa.Table.from_batches(region.reader.scan(KeyRange(b"k%08d" % 5_000), None, limit))
         assert page.num_rows == limit
         costs.append(disk.bytes_read)
 

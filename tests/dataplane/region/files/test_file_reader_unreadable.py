@@ -34,7 +34,7 @@ def with_rows(trouble: Trouble) -> Region:
     """In a file, and in the log."""
     region = Region.create(place(trouble.disk), SPEC, epoch=1)
     write(region, "s-1", {b"a": (1, "x")})
-    region.flush()
+    region.maintenance.flush()
     write(region, "s-2", {b"b": (2, "y")})
     return region
 
@@ -61,7 +61,7 @@ def test_given_no_descriptor_for_the_look_when_written_then_unknown_and_not_lost
     region = with_rows(trouble)
     trouble.error = Unavailable("not-ready", errno="EMFILE")
 
-    (answer,) = region.apply([(header("s-3"), batch({b"c": (3, "z")}))])
+    (answer,) = region.writer.apply([(header("s-3"), batch({b"c": (3, "z")}))])
 
     trouble.error = None
     assert isinstance(answer, Unknown)

@@ -19,7 +19,7 @@ def region(request: pytest.FixtureRequest) -> Region:
     region = new_region(disk)
     write_mixed(region, "s-1", FIRST)
     if request.param == "file":
-        region.flush()
+        region.maintenance.flush()
     elif request.param == "reopened":
         region = Region.open(place(disk), order(2))
     elif request.param == "elsewhere":

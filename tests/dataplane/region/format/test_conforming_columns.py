@@ -76,8 +76,8 @@ class Changing:
                 self.stage = min(self.stage + 1, len(STAGES) - 1)
                 come_to(self.world.region, self.stage)
             case "merge":
-                self.world.region.flush()
-                while self.world.region.compact():
+                self.world.region.maintenance.flush()
+                while self.world.region.maintenance.compact():
                     pass
             case _:
                 self.world.act(action, {})
@@ -120,7 +120,7 @@ def test_given_a_file_and_a_log_of_the_first_type_when_only_the_last_is_left_the
     later = Region.open(place(region.place.disk), order(1))
     assert numbers(later) == BOTH
     come_to(later, len(STAGES) - 1)
-    later.flush()
+    later.maintenance.flush()
     assert numbers(later) == BOTH
 
 
@@ -129,9 +129,9 @@ def test_given_files_of_every_stage_when_merged_then_one_has_the_last_column_alo
     for stage, columns in enumerate(STAGES):
         come_to(region, stage)
         put(region, f"s-{stage}", {bytes([stage]): stage, b"x": stage}, columns)
-        region.flush()
+        region.maintenance.flush()
 
-    while region.compact():
+    while region.maintenance.compact():
         pass
 
     merged = {bytes([stage]): stage for stage in range(len(STAGES))} | {b"x": len(STAGES) - 1}
@@ -147,7 +147,7 @@ def test_given_power_loss_at_any_operation_of_a_change_then_every_row_says_what_
         for stage in (1, 2):
             come_to(region, stage)
             put(region, f"s-{stage}", {b"x": 1}, STAGES[stage])
-        region.flush()
+        region.maintenance.flush()
 
     filed_and_logged(MemoryDisk(store := MemoryStore()))
     lives = 0
@@ -166,7 +166,7 @@ def test_given_a_batch_of_an_older_writer_whose_value_does_not_convert_then_it_i
 
     said(region, {b"a": "7", b"b": "x"}, [PLAIN])
 
-    rows = region.get([b"a", b"b"])
+    rows = region.reader.get([b"a", b"b"])
     assert rows.column("c2").to_pylist() == ["7", "x"]
     assert rows.column("c3").to_pylist() == [7, None]
     with pytest.raises(MetaError, match="null in a put"):
@@ -178,13 +178,13 @@ def test_given_a_value_that_does_not_convert_when_a_newer_one_hides_it_then_noth
 ):
     region = Region.create(place(), spec(PLAIN), epoch=1)
     said(region, {b"a": "x", b"b": "1"}, [PLAIN])
-    region.flush()
+    region.maintenance.flush()
     said(region, {b"a": "2"}, [PLAIN])
     region.set_schema(RegionSchema(2, 0, (NUMBER,)))
 
     for _ in range(2):
-        assert region.get([b"a", b"b"]).column("c3").to_pylist() == [2, 1]
-        region.flush()
+        assert region.reader.get([b"a", b"b"]).column("c3").to_pylist() == [2, 1]
+        region.maintenance.flush()
 
 
 def test_given_what_was_replaced_when_a_batch_still_has_it_then_it_is_left_out() -> None:
@@ -194,8 +194,8 @@ def test_given_what_was_replaced_when_a_batch_still_has_it_then_it_is_left_out()
     said(region, {b"a": "7"}, [PLAIN, NUMBER])
     said(region, {b"b": "8"}, [PLAIN])
 
-    assert region.get([b"a", b"b"]).column("c3").to_pylist() == [7, 8]
-    assert region.get([b"a"]).column_names == ["_key", "_version", "c3"]
+    assert region.reader.get([b"a", b"b"]).column("c3").to_pylist() == [7, 8]
+    assert region.reader.get([b"a"]).column_names == ["_key", "_version", "c3"]
 
 
 def test_given_no_column_of_the_chain_when_read_then_a_row_has_the_origin_default() -> None:
@@ -219,7 +219,7 @@ def test_given_rows_of_before_when_an_index_over_the_new_type_is_filled_then_it_
 
     written = Region.create(place(), RETYPED.model_copy(update={"columns": columns}), epoch=1)
     put(written, "s-1", BOTH, [TEXT])
-    (expected,) = written.scan()
+    (expected,) = written.reader.scan()
     of_found = entries_of(pa.concat_tables(found), index).select(["_key", "_row"])
     assert of_found.equals(entries_of(pa.table(expected), index).select(["_key", "_row"]))
 
@@ -288,7 +288,7 @@ def filed_and_logged(disk: MemoryDisk | None = None) -> Region:
     """One row in a file, one in the log, and one that was deleted."""
     region = Region.create(place(disk), RETYPED, epoch=1)
     put(region, "f-1", {b"file": 7, b"gone": 1}, [COUNT])
-    region.flush()
+    region.maintenance.flush()
     put(region, "f-2", {b"log": -8, b"gone": None}, [COUNT])
     return region
 
@@ -306,7 +306,7 @@ def said(region: Region, rows: dict[bytes, str | None], columns: list[ColumnDef]
         found[column.name] = pa.array(values, arrow_type(column.type))
     statement = f"{region.schema.version} {rows} {len(columns)}"
     head = header(statement, schema_version=region.schema.version)
-    (answer,) = region.apply([(head, pa.RecordBatch.from_pydict(found))])
+    (answer,) = region.writer.apply([(head, pa.RecordBatch.from_pydict(found))])
     if isinstance(answer, MetaError):
         raise answer
 

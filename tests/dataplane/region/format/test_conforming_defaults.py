@@ -34,9 +34,9 @@ def seats_by_key(rows: pa.Table | pa.RecordBatch) -> dict[bytes, int]:
 def seats(region: Region) -> dict[bytes, int]:
     """By key, read whole; points must say the same."""
     found: dict[bytes, int] = {}
-    for part in region.scan():
+    for part in region.reader.scan():
         found |= seats_by_key(part)
-    points = region.get(sorted(found))
+    points = region.reader.get(sorted(found))
     assert seats_by_key(points) == found
     return found
 
@@ -48,13 +48,13 @@ def test_given_rows_in_a_file_and_in_the_log_when_a_column_comes_then_they_have_
     disk = MemoryDisk(MemoryStore())
     region = Region.create(place(disk), SPEC, epoch=1)
     write(region, "s-1", {b"a": (1, "x"), b"gone": (9, "x")})
-    region.flush()
+    region.maintenance.flush()
     write(region, "s-2", {b"b": (2, "y"), b"gone": None})
 
     region = reopened(disk, 2)
 
     assert seats(region) == {b"a": 100, b"b": 100}
-    region.flush()
+    region.maintenance.flush()
     assert seats(region) == {b"a": 100, b"b": 100}
 
 
@@ -66,8 +66,8 @@ def test_given_the_column_when_an_older_statement_leaves_it_out_then_the_default
     region = reopened(disk, 2)
     known = batch({b"a": (1, "x")}).append_column("c7", pa.array([7], pa.int32()))
 
-    unaware = region.apply([(header("s-1", 2), batch({b"b": (2, "y"), b"c": None}))])
-    aware = region.apply([(header("s-2", 2), known)])
+    unaware = region.writer.apply([(header("s-1", 2), batch({b"b": (2, "y"), b"c": None}))])
+    aware = region.writer.apply([(header("s-2", 2), known)])
 
     assert [getattr(one, "code", "done") for one in (*unaware, *aware)] == ["done", "done"]
     assert seats(region) == {b"a": 7, b"b": 100}
@@ -83,11 +83,11 @@ def test_given_a_nullable_column_with_a_default_then_a_null_that_was_written_sta
     region = Region.open(place(disk), wanted)
     null = batch({b"b": (2, "y")}).append_column("c7", pa.array([None], pa.string()))
 
-    region.apply([(header("s-2", 2), null)])
+    region.writer.apply([(header("s-2", 2), null)])
 
-    assert region.get([b"a", b"b"], [7]).column("c7").to_pylist() == ["old", None]
-    region.flush()
-    assert region.get([b"a", b"b"], [7]).column("c7").to_pylist() == ["old", None]
+    assert region.reader.get([b"a", b"b"], [7]).column("c7").to_pylist() == ["old", None]
+    region.maintenance.flush()
+    assert region.reader.get([b"a", b"b"], [7]).column("c7").to_pylist() == ["old", None]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_given_a_file_of_before_when_columns_have_come_and_gone_then_its_checksu
     disk = MemoryDisk(MemoryStore())
     region = Region.create(place(disk), SPEC, epoch=1)
     write(region, "s-1", {b"a": (1, "x"), b"gone": None})
-    region.flush()
+    region.maintenance.flush()
     now = (*SPEC.columns[:-1], SEATS)
 
     file = file_of(Region.open(place(disk), OpenOrder(SPEC.region_id, 2, columns=now)))

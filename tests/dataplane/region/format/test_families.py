@@ -83,7 +83,7 @@ def test_given_a_group_when_an_entry_is_taken_by_a_batch_before_then_the_next_se
     region = new_region()
     wanted: dict[Place, Value] = {(INDEX, b"v"): b"a"}
 
-    first, second, gone, third = region.apply(
+    first, second, gone, third = region.writer.apply(
         [
             (header("g-1", 1, 2), mixed(wanted, {(INDEX, b"v"): 0})),
             (header("g-2", 1, 2), mixed(wanted, {(INDEX, b"v"): 0})),
@@ -152,9 +152,9 @@ def test_given_an_index_that_a_newer_schema_may_bring_when_written_then_it_is_no
 
     assert entries_of(region, 9) == {b"k": b"k"}
     with pytest.raises(Refused):
-        list(region.scan_entries(10))
+        list(region.reader.scan_entries(10))
     with pytest.raises(Unavailable):
-        list(region.scan_index(10, schema_version=4))
+        list(region.reader.scan_index(10, schema_version=4))
 
 
 def test_given_batches_without_entries_when_taken_in_then_the_family_may_be_named() -> None:
@@ -172,12 +172,12 @@ def test_given_files_of_families_when_merged_then_each_family_is_merged_for_itse
     for number in range(4):
         key = b"%d" % number
         write_mixed(region, f"s-{number}", {(ROWS, key): (number, "v"), (INDEX, b"v" + key): key})
-        region.flush()
+        region.maintenance.flush()
     assert [file.family for file in region.manifest.files].count(INDEX) == 4
 
-    assert region.compact() is not None
-    assert region.compact() is not None
-    assert region.compact() is None
+    assert region.maintenance.compact() is not None
+    assert region.maintenance.compact() is not None
+    assert region.maintenance.compact() is None
 
     assert sorted(file.family for file in region.manifest.files) == [ROWS, INDEX]
     assert len(by_index(region)) == 4
@@ -203,7 +203,7 @@ def test_given_a_scan_of_an_index_when_rows_change_behind_it_then_it_shows_one_m
     rows: dict[Place, Value] = {(ROWS, b"%04d" % n): (n, "old") for n in range(3_000)}
     rows |= {(INDEX, b"i%04d" % n): b"%04d" % n for n in range(3_000)}
     write_mixed(region, "s-1", rows)
-    scan = region.scan_index(INDEX)
+    scan = region.reader.scan_index(INDEX)
     first = next(scan)
 
     write_mixed(region, "s-2", {(ROWS, b"2999"): (0, "new"), (ROWS, b"2998"): None})
@@ -225,7 +225,7 @@ def test_given_an_index_when_scanned_in_pieces_then_all_comes_once_in_its_order(
 
     assert found == by_index(region)
     assert by_index(region, KeyRange(b"w", b"x")) == [(b"w-b", b"b", (2, "w"))]
-    some = next(region.scan_index(INDEX, None, [2]))
+    some = next(region.reader.scan_index(INDEX, None, [2]))
     assert some.schema.names == ["_entry", "_key", "_version", "c2"]
 
 
@@ -235,31 +235,31 @@ def test_given_an_entry_whose_row_is_gone_when_scanned_then_only_entries_show_it
 
     assert by_index(region) == []
     assert entries_of(region) == {b"v": b"nothing"}
-    assert region.digest(index=INDEX).rows == 1
-    assert region.digest().rows == 0
+    assert region.reader.digest(index=INDEX).rows == 1
+    assert region.reader.digest().rows == 0
 
 
 def test_given_entries_when_moved_and_read_otherwise_then_their_digest_is_the_same(
     region: Region,
 ) -> None:
-    before = region.digest(index=INDEX)
+    before = region.reader.digest(index=INDEX)
 
-    region.flush()
+    region.maintenance.flush()
 
-    assert region.digest(index=INDEX) == before
-    assert before != region.digest(index=OTHER)
+    assert region.reader.digest(index=INDEX) == before
+    assert before != region.reader.digest(index=OTHER)
 
 
 def test_given_borrowed_families_when_adopted_then_the_dead_root_may_go() -> None:
     disk = MemoryDisk(MemoryStore())
     first = new_region(disk)
     write_mixed(first, "s-1", FIRST)
-    first.flush()
+    first.maintenance.flush()
     write_mixed(first, "s-2", {(ROWS, b"c"): (3, "a"), (INDEX, b"a-c"): b"c"})
     region = Region.open(place(disk, B), order(2, A))
     expected = by_index(region)
 
-    region.adopt("p-1", "attempts/1", bring(disk, region, "attempts/1"))
+    region.file_ingest.adopt("p-1", "attempts/1", bring(disk, region, "attempts/1"))
     disk.remove_tree(A)
 
     assert by_index(region) == expected
@@ -274,9 +274,9 @@ def test_given_a_region_when_inspected_then_each_index_has_its_digest(region: Re
     (said,) = inspect(region.place.disk, root, InspectRequest(deep=True, regions=(wanted,))).regions
 
     assert said.live is not None
-    assert (said.live.rows, said.live.checksum) == (2, region.digest().hex)
+    assert (said.live.rows, said.live.checksum) == (2, region.reader.digest().hex)
     assert [(one.index, one.rows, one.checksum) for one in said.entries] == [
-        (index, 2, region.digest(index=index).hex) for index in (INDEX, OTHER)
+        (index, 2, region.reader.digest(index=index).hex) for index in (INDEX, OTHER)
     ]
     assert all(file.error is None for file in said.files)
 
@@ -288,8 +288,8 @@ def test_given_indexes_when_a_client_writes_rows_alone_then_they_are_refused(
     epoch = region.opening.epoch
     alone = header("alone", epoch, 2).model_copy(update={"maintains_indexes": False})
 
-    (refused,) = region.apply([(alone, batch({b"c": (3, "z")}))])
-    (taken,) = region.apply([(header("whole", epoch, 2), batch({b"c": (3, "z")}))])
+    (refused,) = region.writer.apply([(alone, batch({b"c": (3, "z")}))])
+    (taken,) = region.writer.apply([(header("whole", epoch, 2), batch({b"c": (3, "z")}))])
 
     assert isinstance(refused, Refused)
     assert "through a frontend" in str(refused.facts["reason"])

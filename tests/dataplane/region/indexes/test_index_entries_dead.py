@@ -41,7 +41,7 @@ def test_given_an_index_when_dropped_then_it_is_gone_in_one_manifest_with_its_fi
 
     number = region.manifest.number
     region.set_schema(DROPPED)
-    region.sweep()
+    region.maintenance.sweep()
 
     assert region.manifest.number == number + 1
     assert INDEX not in {file.family for file in region.manifest.files}
@@ -54,7 +54,7 @@ def test_given_an_index_when_dropped_then_it_is_gone_in_one_manifest_with_its_fi
     assert refusal(region, mixed({(INDEX, b"k"): b"k"}), 3).facts["reason"] == (
         "the index was dropped"
     )
-    region.flush()
+    region.maintenance.flush()
     assert {file.family for file in region.manifest.files} <= {ROWS, OTHER}
     assert len(entries_of(region, OTHER)) == 2
     assert contents(region).keys() == {b"a", b"b", b"c"}
@@ -82,13 +82,13 @@ def test_given_an_index_that_dies_while_a_job_brings_it_when_adopted_then_it_sta
     disk = MemoryDisk(MemoryStore())
     first = new_region(disk)
     write_mixed(first, "s-1", FIRST)
-    first.flush()
+    first.maintenance.flush()
     region = Region.open(place(disk, B), order(2, A))
     files = bring(disk, region, "attempts/1")
 
     region.set_schema(DROPPED)
-    region.adopt("p-1", "attempts/1", files)
-    region.sweep()
+    region.file_ingest.adopt("p-1", "attempts/1", files)
+    region.maintenance.sweep()
 
     assert {file.family for file in region.manifest.files} == {ROWS, OTHER}
     assert len(disk.list(f"{B}/attempts/1")) == 2, "the file of the dead index is gone"
@@ -100,17 +100,17 @@ def test_given_a_scan_of_an_index_when_it_is_dropped_then_its_files_stay_until_t
     disk = MemoryDisk(MemoryStore())
     region = new_region(disk)
     write_mixed(region, "s-1", FIRST)
-    region.flush()
-    scan = region.scan_entries(INDEX)
+    region.maintenance.flush()
+    scan = region.reader.scan_entries(INDEX)
     first = next(scan)
 
     region.set_schema(DROPPED)
-    region.sweep()
+    region.maintenance.sweep()
     assert len(names_of(disk, A)) == 3
 
     assert first.num_rows == 2
     assert list(scan) == []
-    assert region.sweep() == 1
+    assert region.maintenance.sweep() == 1
 
 
 def test_given_an_index_that_dies_in_a_merge_of_it_then_nothing_of_it_is_left() -> None:
@@ -124,14 +124,14 @@ def test_given_an_index_that_dies_in_a_merge_of_it_then_nothing_of_it_is_left() 
     region = new_region(disk)
     for number in range(4):
         write_mixed(region, f"s-{number}", {(INDEX, b"%d" % number): b"k"})
-        region.flush()
+        region.maintenance.flush()
     drop.append(region)
 
-    region.compact()
+    region.maintenance.compact()
 
     assert region.manifest.files == ()
     assert names_of(disk, A) == []
-    region.compact()
+    region.maintenance.compact()
     assert region.stopped is None
 
 
@@ -146,8 +146,8 @@ def test_given_an_index_that_dies_in_a_flush_of_it_then_rows_alone_are_left() ->
     write_mixed(region, "s-1", FIRST)
     drop.append(region)
 
-    region.flush()
-    region.sweep()
+    region.maintenance.flush()
+    region.maintenance.sweep()
 
     assert sorted(file.family for file in region.manifest.files) == [ROWS, OTHER]
     assert len(names_of(disk, A)) == 2
@@ -158,7 +158,7 @@ def made() -> MemoryStore:
     store = MemoryStore()
     region = new_region(MemoryDisk(store))
     write_mixed(region, "s-1", FIRST)
-    region.flush()
+    region.maintenance.flush()
     return store
 
 
@@ -171,9 +171,9 @@ def batch_and_drop(life: Life) -> None:
         region, "both", {(ROWS, b"c"): (3, "c"), (OTHER, b"3-c"): b"c", (INDEX, b"c"): b"c"}
     )
     life.acknowledged[b"c"] = (3, "c")
-    region.flush()
+    region.maintenance.flush()
     life.floors.append(region.set_schema(DROPPED))
-    region.sweep()
+    region.maintenance.sweep()
     region.close()
 
 
@@ -197,7 +197,7 @@ def test_given_power_loss_anywhere_then_batches_are_whole_and_a_dropped_index_st
         assert is_dropped or not life.floors
         if not is_dropped:
             assert (b"c" in entries_of(again)) == (b"c" in rows)
-        again.collect()
+        again.maintenance.collect()
         assert len(names_of(MemoryDisk(store), A)) == len(again.manifest.files)
         seen.add((b"c" in rows, is_dropped))
 

@@ -48,7 +48,7 @@ def made(region: Region) -> Ingest:
     """What a job makes of the rows as they are, the mark being open."""
     disk, root = region.place.disk, region.place.root
     disk.make_folder(f"{root}/{ATTEMPT}")
-    parts = [entries_of(pa.Table.from_batches([part]), BY_TEXT) for part in region.scan()]
+    parts = [entries_of(pa.Table.from_batches([part]), BY_TEXT) for part in region.reader.scan()]
     files = []
     if parts:
         entries = pa.concat_tables(parts).sort_by([(KEY, "ascending"), (VERSION, "descending")])
@@ -66,7 +66,7 @@ def marked(*rows: Mapping[bytes, Row], disk: MemoryDisk | None = None) -> Region
     region = new_region(disk)
     for number, some in enumerate(rows):
         write_mixed(region, f"s-{number}", {(ROWS, key): row for key, row in some.items()})
-        region.flush()
+        region.maintenance.flush()
     region.set_schema(SCHEMA, MARK)
     return region
 
@@ -84,8 +84,8 @@ class Writers:
             if isinstance(what, bytes):
                 self._write(what, value, keeps_index)
             elif what == "flush":
-                self.region.flush()
-                self.region.compact()
+                self.region.maintenance.flush()
+                self.region.maintenance.compact()
             else:
                 self.region = Region.open(self.region.place, order(1))
 
@@ -146,7 +146,7 @@ def test_given_writers_at_any_time_when_a_unique_index_is_ingested_then_it_is_th
         writers.region.set_schema(SCHEMA, MARK)
         source = made(writers.region)
         writers.run(during, keeps_index=True)
-        ready = writers.region.prepare(source)
+        ready = writers.region.file_ingest.prepare(source)
         writers.run(prepared, keeps_index=True)
         by_value: dict[str, list[str]] = {}
         for key, value in sorted(writers.rows.items()):
@@ -157,13 +157,13 @@ def test_given_writers_at_any_time_when_a_unique_index_is_ingested_then_it_is_th
         if rivals:
             before_it = index_of(writers.region)
             with pytest.raises(Refused) as refused:
-                writers.region.ingest(source, ready)
+                writers.region.file_ingest.ingest(source, ready)
             found = offenders_of(refused.value)
             assert found.total == len(rivals)
             assert {one.values[0]: one.row_keys for one in found.duplicates} == rivals
             assert index_of(writers.region) == before_it, "nothing was taken"
             return
-        assert writers.region.ingest(source, ready)
+        assert writers.region.file_ingest.ingest(source, ready)
         assert index_of(writers.region) == {
             entry_key(value, key): key for key, value in writers.rows.items()
         }
@@ -182,7 +182,7 @@ def test_given_two_equal_rows_when_one_goes_behind_the_mark_then_the_other_has_i
     source = made(region)
     write_mixed(region, "s-9", {(ROWS, b"a"): None, (INDEX, entry_key("x", b"a")): None})
 
-    assert region.ingest(source)
+    assert region.file_ingest.ingest(source)
 
     assert index_of(region) == {entry_key("x", b"b"): b"b"}
     assert index_of(Region.open(region.place, order(1))) == index_of(region)
@@ -204,7 +204,7 @@ def test_given_equal_rows_when_ingested_then_both_are_named_and_nothing_is_taken
 
     for _ in range(2):
         with pytest.raises(Refused) as refused:
-            region.ingest(source)
+            region.file_ingest.ingest(source)
         assert offenders_of(refused.value) == Offenders(
             index=INDEX, duplicates=[Duplicate(values=["x"], row_keys=["61", "62"])], total=1
         )
@@ -219,7 +219,7 @@ def test_given_a_row_that_takes_the_value_of_an_old_one_when_ingested_then_both_
     write_mixed(region, "s-9", {(ROWS, b"b"): (2, "x"), (INDEX, entry_key("x", b"b")): b"b"})
 
     with pytest.raises(Refused) as refused:
-        region.ingest(source)
+        region.file_ingest.ingest(source)
 
     (only,) = offenders_of(refused.value).duplicates
     assert only.row_keys == ["61", "62"]
@@ -236,8 +236,8 @@ def test_given_equal_rows_when_one_is_mended_before_the_ingest_then_there_is_no_
     }
     write_mixed(region, "s-9", values)
 
-    assert region.ingest(source)
-    assert not region.ingest(source)
+    assert region.file_ingest.ingest(source)
+    assert not region.file_ingest.ingest(source)
 
     assert index_of(region) == {entry_key("x", b"a"): b"a", entry_key("z", b"b"): b"b"}
     assert version_in(region, (INDEX, entry_key("x", b"a"))) > version_in(region, (ROWS, b"b"))
@@ -251,7 +251,7 @@ def test_given_more_rivals_than_an_answer_holds_when_ingested_then_all_are_count
     monkeypatch.setattr(unique_recheck, "OFFENDERS_BYTES_MAX", 2_000)
 
     with pytest.raises(Refused) as refused:
-        region.ingest(source)
+        region.file_ingest.ingest(source)
 
     found = offenders_of(refused.value)
     assert found.total == 100
@@ -264,17 +264,17 @@ def test_given_an_ingest_that_was_done_when_its_files_are_merged_and_it_comes_ag
 ):
     region = marked({b"a": (1, "x")}, {b"b": (2, "y")})
     source = made(region)
-    region.ingest(source)
+    region.file_ingest.ingest(source)
     region.set_schema(SCHEMA, close=[MARK])
     for number in range(4):
         write_mixed(region, f"t-{number}", {(INDEX, b"\x01t"): b"t"})
-        region.flush()
-    while region.compact():
+        region.maintenance.flush()
+    while region.maintenance.compact():
         pass
-    region.sweep()
-    region.collect()
+    region.maintenance.sweep()
+    region.maintenance.collect()
 
-    assert not region.ingest(source, region.prepare(source))
+    assert not region.file_ingest.ingest(source, region.file_ingest.prepare(source))
 
 
 def prepared_store() -> tuple[MemoryStore, Ingest]:
@@ -302,18 +302,18 @@ def test_given_more_keys_than_memory_may_have_when_ingested_then_all_are_settled
     store, _ = prepared_store()
     region = Region.open(place(MemoryDisk(store)), order(1))
 
-    first = region.prepare(SOURCE)
-    region.settle(SOURCE, first)
-    second = region.prepare(SOURCE)
+    first = region.file_ingest.prepare(SOURCE)
+    region.file_ingest.settle(SOURCE, first)
+    second = region.file_ingest.prepare(SOURCE)
 
     assert [len(one.keys) for one in (first, second)] == [1, 1]
     assert not first.keys & second.keys
-    assert region.ingest(SOURCE)
+    assert region.file_ingest.ingest(SOURCE)
     assert index_of(region) == FILLED
 
 
 def ingest_once(life: Life) -> None:
-    Region.open(place(life.disk), order(1)).ingest(SOURCE)
+    Region.open(place(life.disk), order(1)).file_ingest.ingest(SOURCE)
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_given_power_loss_anywhere_in_a_unique_ingest_when_it_is_ordered_again_t
         found = index_of(again)
         assert found.items() <= FILLED.items(), "what was put again is true, whatever came of it"
         assert (SOURCE.name in again.manifest.adopted) == (found == FILLED)
-        assert again.ingest(SOURCE) == (found != FILLED)
+        assert again.file_ingest.ingest(SOURCE) == (found != FILLED)
         assert index_of(again) == FILLED
         seen.add(len(found))
 

@@ -137,7 +137,7 @@ def put(region: Region, first: int, count: int) -> None:
         (header(f"018f3c2e-7a11-7000-8000-{at:012x}"), batch({b"%016d" % at: (at, "v")}))
         for at in range(first, first + count)
     ]
-    for answer in region.apply(rows):
+    for answer in region.writer.apply(rows):
         assert not isinstance(answer, MetaError)
 
 
@@ -149,7 +149,7 @@ def test_given_groups_of_64_rows_when_logged_then_a_statement_takes_few_bytes() 
     row = pa.RecordBatch.from_pydict(key | values)
     for first in range(0, 256, 64):
         ids = [f"018f3c2e-7a11-7000-8000-{at:012x}" for at in range(first, first + 64)]
-        region.apply([(header(id), row) for id in ids])
+        region.writer.apply([(header(id), row) for id in ids])
 
     assert region.stats().wal_bytes / 256 <= 250
 

@@ -22,7 +22,7 @@ def new_region(disk: MemoryDisk | None = None) -> Region:
     """A row in a file, and one in the log."""
     region = Region.create(place(disk), SPEC, epoch=1)
     write(region, "s-1", {b"a": (1, "x")})
-    region.flush()
+    region.maintenance.flush()
     write(region, "s-2", {b"b": (2, "y")})
     return region
 
@@ -30,5 +30,5 @@ def new_region(disk: MemoryDisk | None = None) -> Region:
 def code_at(region: Region, schema_version: int, statement: str) -> str:
     """What a batch of that schema version is answered."""
     head = header(statement, region.opening.epoch, schema_version)
-    (answer,) = region.apply([(head, batch({statement.encode(): (0, None)}))])
+    (answer,) = region.writer.apply([(head, batch({statement.encode(): (0, None)}))])
     return answer.code if isinstance(answer, MetaError) else "done"

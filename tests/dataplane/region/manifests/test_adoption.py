@@ -36,7 +36,7 @@ def dead_leader() -> MemoryDisk:
     disk = MemoryDisk(MemoryStore())
     region = Region.create(place(disk), SPEC, epoch=1)
     write(region, "s-1", {b"file": (1, "f"), b"gone": (0, None)})
-    region.flush()
+    region.maintenance.flush()
     write(region, "s-2", {b"log": (2, "l"), b"gone": None})
     return disk
 
@@ -48,7 +48,7 @@ def test_given_a_dead_leader_when_borrowed_then_all_is_there_and_writes_go_to_th
 
     region = Region.open(place(disk, B), order(2, A))
     write(region, "s-3", {b"new": (3, None)})
-    region.flush()
+    region.maintenance.flush()
 
     assert contents(region) == ROWS | {b"new": (3, None)}
     borrowed = region.borrowed()
@@ -75,25 +75,25 @@ def test_given_borrowed_inputs_when_adopted_then_the_dead_root_may_go(
     region = Region.open(place(disk, B), order(2, A))
     write(region, "s-3", {b"new": (3, None)})
     if flush_first:
-        region.flush()
-    expected = region.digest()
+        region.maintenance.flush()
+    expected = region.reader.digest()
     files = bring(disk, region, "attempts/p-1")
     write(region, "s-4", {b"log": (9, None)})
-    before = region.digest()
+    before = region.reader.digest()
 
-    assert region.adopt("procedure-1", "attempts/p-1", files)
-    assert not region.adopt("procedure-1", "attempts/p-1", files)
+    assert region.file_ingest.adopt("procedure-1", "attempts/p-1", files)
+    assert not region.file_ingest.adopt("procedure-1", "attempts/p-1", files)
 
-    assert region.digest() == before != expected
+    assert region.reader.digest() == before != expected
     assert region.stats().borrowed_bytes == 0
     assert region.borrowed().files == []
     assert region.borrowed().segments == []
     disk.remove_tree(A)
     again = Region.open(place(disk, B), order(2))
-    assert again.digest() == before
-    assert not again.adopt("procedure-1", "attempts/p-1", files)
+    assert again.reader.digest() == before
+    assert not again.file_ingest.adopt("procedure-1", "attempts/p-1", files)
     still_named = Region.open(place(disk, B), order(3, A))
-    assert still_named.digest() == before
+    assert still_named.reader.digest() == before
 
 
 def test_given_a_borrowing_leader_when_it_dies_too_then_the_next_borrows_both(
@@ -101,7 +101,7 @@ def test_given_a_borrowing_leader_when_it_dies_too_then_the_next_borrows_both(
 ) -> None:
     second = Region.open(place(disk, B), order(2, A))
     write(second, "s-3", {b"second": (3, None)})
-    second.flush()
+    second.maintenance.flush()
     write(second, "s-4", {b"second log": (4, None)})
     expected = contents(second)
 
@@ -112,7 +112,7 @@ def test_given_a_borrowing_leader_when_it_dies_too_then_the_next_borrows_both(
     assert {file.root for file in third.borrowed().files} == {A, B}
     assert {log.root for log in third.borrowed().segments} == {A, B}
     files = bring(disk, third, "attempts/p-2")
-    third.adopt("procedure-2", "attempts/p-2", files)
+    third.file_ingest.adopt("procedure-2", "attempts/p-2", files)
     with pytest.raises(Unknown):
         write(second, "s-6", {b"late": (6, None)})
     disk.remove_tree(A)
@@ -125,12 +125,14 @@ def test_given_a_leader_that_dies_behind_an_adoption_when_the_same_procedure_ado
     disk: MemoryDisk,
 ) -> None:
     second = Region.open(place(disk, B), order(2, A))
-    second.adopt("procedure-1", "attempts/p-1", bring(disk, second, "attempts/p-1"))
+    second.file_ingest.adopt("procedure-1", "attempts/p-1", bring(disk, second, "attempts/p-1"))
     write(second, "s-3", {b"second": (3, None)})
     expected = contents(second)
 
     third = Region.open(place(disk, C), order(3, B))
-    done = third.adopt("procedure-1", "attempts/p-2", bring(disk, third, "attempts/p-2"))
+    done = third.file_ingest.adopt(
+        "procedure-1", "attempts/p-2", bring(disk, third, "attempts/p-2")
+    )
 
     assert done
     disk.remove_tree(A)
@@ -165,7 +167,7 @@ def test_given_more_log_than_memory_when_borrowed_then_it_becomes_own_files(
     again = Region.open(replace(place(disk, B), limits=tiny), order(2, A))
     assert contents(again) == ROWS
     assert again.stats().files == region.stats().files
-    again.adopt("procedure", "attempts/p", bring(disk, again, "attempts/p"))
+    again.file_ingest.adopt("procedure", "attempts/p", bring(disk, again, "attempts/p"))
     assert contents(again) == ROWS
 
 
@@ -308,7 +310,7 @@ def test_given_an_attempt_when_its_files_do_not_fit_then_it_is_refused(disk: Mem
         [files[0].model_copy(update={"bytes": files[0].bytes + 1})],
     ):
         with pytest.raises(Refused):
-            region.adopt("procedure", "attempts/p-1", wrong)
+            region.file_ingest.adopt("procedure", "attempts/p-1", wrong)
 
     assert region.stats().borrowed_bytes > 0
     assert contents(region) == ROWS
@@ -317,15 +319,15 @@ def test_given_an_attempt_when_its_files_do_not_fit_then_it_is_refused(disk: Mem
 def test_given_leavings_when_collected_then_only_what_nobody_needs_goes(disk: MemoryDisk) -> None:
     region = Region.open(place(disk, B), order(2, A))
     write(region, "s-3", {b"new": (3, None)})
-    region.flush()
+    region.maintenance.flush()
     for attempt in ("attempts/done", "attempts/dead", "attempts/running"):
         bring(disk, region, attempt)
-    region.adopt("procedure", "attempts/done-2", bring(disk, region, "attempts/done-2"))
+    region.file_ingest.adopt("procedure", "attempts/done-2", bring(disk, region, "attempts/done-2"))
     disk.create(f"{B}/data/2-1-77.parquet").append(b"begun")
     disk.create(f"{B}/data/notes.txt").append(b"somebody's")
     disk.create(f"{B}/attempts/done-2/late.share").append(b"rows")
 
-    assert region.collect(["attempts/running"]) == 4
+    assert region.maintenance.collect(["attempts/running"]) == 4
 
     assert "late.share" not in disk.list(f"{B}/attempts/done-2")
     assert disk.list(f"{B}/attempts") == ["done-2", "running"]
@@ -343,9 +345,9 @@ def test_given_a_stale_leader_when_it_flushes_adopts_or_collects_then_it_is_stop
     expected = contents(new)
 
     with pytest.raises(Conflict) as refusal:
-        old.collect()
+        old.maintenance.collect()
     assert refusal.value.code == "stale-epoch"
-    for act in (old.flush, old.collect, old.digest):
+    for act in (old.maintenance.flush, old.maintenance.collect, old.reader.digest):
         with pytest.raises(Conflict):
             act()
 

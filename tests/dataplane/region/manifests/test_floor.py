@@ -50,11 +50,11 @@ def test_given_a_floor_when_older_batches_and_reads_come_then_they_are_refused()
 
     assert code_at(region, 1, "old") == "schema-version-stale"
     assert code_at(region, 2, "new") == "done"
-    assert is_refused(lambda: region.get([b"a"], None, 1))
-    assert is_refused(lambda: list(region.scan(schema_version=1)))
-    assert is_refused(lambda: region.digest(1))
-    assert region.get([b"a"], None, 2).num_rows == 1
-    assert region.digest(2) == region.digest()
+    assert is_refused(lambda: region.reader.get([b"a"], None, 1))
+    assert is_refused(lambda: list(region.reader.scan(schema_version=1)))
+    assert is_refused(lambda: region.reader.digest(1))
+    assert region.reader.get([b"a"], None, 2).num_rows == 1
+    assert region.reader.digest(2) == region.reader.digest()
     assert contents(region).keys() == {b"a", b"b", b"before", b"new"}
 
 
@@ -148,13 +148,13 @@ def test_given_a_marked_floor_when_rows_change_and_merge_then_those_of_before_ar
 
     for number in range(4):
         head = header(f"t-{number}", 1, 2)
-        region.apply([(head, batch({b"a": (10 + number, None), b"b": None}))])
-        region.flush()
-    region.compact()
+        region.writer.apply([(head, batch({b"a": (10 + number, None), b"b": None}))])
+        region.maintenance.flush()
+    region.maintenance.compact()
 
     kept = [
         (key, version)
-        for reader in region._content.files.take(ROWS)
+        for reader in region._content._files.take(ROWS)
         for table in reader.scan(KeyRange(), ())
         for key, version in zip(
             table.column("_key").to_pylist(), table.column("_version").to_pylist(), strict=True
@@ -166,7 +166,7 @@ def test_given_a_marked_floor_when_rows_change_and_merge_then_those_of_before_ar
 
 def test_given_a_scan_when_the_floor_comes_then_it_is_of_before_if_begun_and_else_refused() -> None:
     region = new_region()
-    begun, made = region.scan(schema_version=1), region.scan(schema_version=1)
+    begun, made = region.reader.scan(schema_version=1), region.reader.scan(schema_version=1)
     first = next(begun)
 
     region.set_schema(NEWS)
@@ -189,7 +189,7 @@ def test_given_a_read_by_key_when_the_floor_comes_before_it_is_computed_then_it_
     region = new_region(MemoryDisk(MemoryStore(), on_read))
     raise_it.append(lambda: region.set_schema(NEWS))
 
-    assert is_refused(lambda: region.get([b"a"], None, 1))
+    assert is_refused(lambda: region.reader.get([b"a"], None, 1))
     assert not raise_it
 
 
@@ -219,19 +219,19 @@ def test_given_a_batch_that_comes_while_the_floor_is_written_then_it_is_ordered_
 def test_given_a_column_that_comes_with_a_schema_when_written_then_no_row_is_lost() -> None:
     region = new_region()
     more = (*SPEC.columns, ColumnDef(id=7, type="float64", nullable=True))
-    begun = region.scan()
+    begun = region.reader.scan()
 
     region.set_schema(RegionSchema(2, 1, more))
 
     rows = batch({b"c": (3, None)}).append_column("c7", pa.array([1.5], pa.float64()))
-    region.apply([(header("s-3", 1, 2), rows)])
+    region.writer.apply([(header("s-3", 1, 2), rows)])
     assert next(begun).schema.names[-1] == "c7", "it takes its columns when it begins"
     for _ in range(2):
-        found = region.get([b"a", b"b", b"c"])
+        found = region.reader.get([b"a", b"b", b"c"])
         assert found.column("c7").to_pylist() == [None, None, 1.5]
-        scanned = pa.Table.from_batches(region.scan())
+        scanned = pa.Table.from_batches(region.reader.scan())
         assert scanned.column("c7").to_pylist() == [None, None, 1.5]
-        region.flush()
+        region.maintenance.flush()
 
 
 def test_given_a_full_disk_when_a_floor_is_raised_then_it_is_not_and_the_region_goes_on() -> None:

@@ -24,7 +24,7 @@ def raise_and_write(life: Life) -> int | None:
     life.floors.append(held)
     assert code_at(region, 2, "behind") == "done"
     life.acknowledged[b"behind"] = (0, None)
-    region.flush()
+    region.maintenance.flush()
     return held
 
 

@@ -39,16 +39,16 @@ def load(region):
     for start in range(0, rows, 1000):
         numbers = range(start, min(start + 1000, rows))
         part = {key(at): (at, noise.randbytes(100).decode("latin-1")) for at in numbers}
-        for answer in region.apply([(header(f"s-{start}"), batch(part))]):
+        for answer in region.writer.apply([(header(f"s-{start}"), batch(part))]):
             assert not isinstance(answer, MetaError), answer
-        if region.needs_flush():
-            region.flush()
-    region.flush()
+        if region.maintenance.needs_flush():
+            region.maintenance.flush()
+    region.maintenance.flush()
 
 def read(region):
     for at in range(0, rows, max(rows // 200, 1)):
         assert region.get([key(at)]).num_rows == 1
-    assert region.digest().rows == rows
+    assert region.reader.digest().rows == rows
 
 base = resident()
 begun = clock.mono_ms()

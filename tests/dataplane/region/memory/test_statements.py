@@ -36,7 +36,7 @@ def others(region: Region, count: int, at_once: int = 1_000) -> None:
             (header(f"o-{n}", region.opening.epoch), batch({b"o": (n, None)}))
             for n in range(first, first + at_once)
         ]
-        region.apply(group)
+        region.writer.apply(group)
 
 
 @pytest.mark.slow
@@ -136,7 +136,7 @@ def test_given_an_answer_when_the_region_is_opened_anew_then_a_copy_is_given_the
     rows = {b"k": (1, "x"), b"l": (2, "y"), b"m": None}
     first = write(region, "s", rows, sent_ms=clock.wall_ms())
     if flushes:
-        region.flush()
+        region.maintenance.flush()
 
     how = order(1) if root == A else order(2, A)
     region = Region.open(place(disk, root, clock), how)
@@ -182,7 +182,7 @@ def test_given_a_crash_loop_when_opened_again_and_again_then_files_do_not_grow()
 def written_bytes(disk: MemoryDisk, region: Region, round: int) -> tuple[int, int]:
     """Lengths of the statement files and of the manifest, after a flush of one statement."""
     write(region, f"round {round}", {b"k": (round, None)})
-    region.flush()
+    region.maintenance.flush()
     names = disk.list(A)
     newest = max((name for name in names if name.startswith("manifest-")), key=len_and_text)
     files = [f"{A}/{name}" for name in names if name.startswith("ids-")]
@@ -210,12 +210,12 @@ def test_given_statements_outside_the_window_when_flushed_then_their_files_go() 
     disk, clock = MemoryDisk(MemoryStore()), FakeClock()
     region = Region.create(place(disk, clock=clock), SPEC, 1)
     write(region, "s", {b"k": (1, None)})
-    region.flush()
+    region.maintenance.flush()
     (old,) = region.manifest.statement_files
 
     clock.advance(2 * WINDOW.age_ms_max)
     write(region, "t", {b"k": (2, None)})
-    region.flush()
+    region.maintenance.flush()
 
     (new,) = region.manifest.statement_files
     assert [name for name in disk.list(A) if name.startswith("ids-")] == [new.name]
@@ -230,7 +230,7 @@ def test_given_a_damaged_file_of_statements_when_opened_then_it_is_not_believed(
     disk = MemoryDisk(MemoryStore())
     region = Region.create(place(disk), SPEC, 1)
     write(region, "s", {b"k": (1, None)})
-    region.flush()
+    region.maintenance.flush()
     (named,) = region.manifest.statement_files
     path = f"{A}/{named.name}"
     data = bytearray(disk.read(path, 0, named.bytes))
@@ -258,7 +258,7 @@ def test_given_no_memory_when_statements_come_then_they_are_refused_until_some_a
     assert 1 < taken < 200
 
     clock.advance(WINDOW.age_ms_max + 1)
-    region.forget_statements()
+    region.maintenance.forget_statements()
     assert budget.statement_bytes == 0
     assert fill(region, clock, "again") == taken
     region.close()
@@ -269,11 +269,11 @@ def fill(region: Region, clock: FakeClock, prefix: str = "s") -> int:
     """Writes until a statement is refused for want of memory; the rows are flushed away."""
     for number in range(1_000):
         head = header(f"{prefix}-{number}", sent_ms=clock.wall_ms())
-        (answer,) = region.apply([(head, batch({b"k": (number, None)}))])
+        (answer,) = region.writer.apply([(head, batch({b"k": (number, None)}))])
         if isinstance(answer, MetaError):
             assert (type(answer), answer.code) == (Unavailable, "statement-memory-full")
             return number
-        region.flush()
+        region.maintenance.flush()
     raise AssertionError("memory has a bound")
 
 
@@ -283,7 +283,7 @@ def test_given_a_clock_that_leaps_ahead_when_it_is_set_right_then_statements_are
     sent_ms = clock.wall_ms()
     write(region, "s", {b"k": (1, None)}, sent_ms=sent_ms)
     clock.advance(3_600_000)
-    region.forget_statements()
+    region.maintenance.forget_statements()
     clock.advance(-3_600_000)
 
     with pytest.raises(Conflict) as refused:

@@ -52,8 +52,8 @@ def indexed(statements: int) -> Region:
             "c1": pa.array([1] * count + [None] * count, pa.int64()),
         }
     )
-    region.apply([(header("rows"), both)])
-    region.flush()
+    region.writer.apply([(header("rows"), both)])
+    region.maintenance.flush()
     for at in range(statements):
         write(region, f"other-{at}", {b"o%06d" % at: (at, None)})
     return region
@@ -63,7 +63,7 @@ def calls_of_scan_beside_an_update(statements: int, updates: int) -> int:
     """The number of calls in one step of an index scan whose rows were all updated after the scan
     had begun."""
     region = indexed(statements)
-    scan = region.scan_index(INDEX, schema_version=1)
+    scan = region.reader.scan_index(INDEX, schema_version=1)
     next(scan)
     for at in range(updates):
         write(region, f"update-{at}", dict.fromkeys(UPDATED, (at, None)))
@@ -98,7 +98,7 @@ def calls_of_judging_beside_an_update(statements: int) -> int:
     region.set_schema(RegionSchema(), mark="reorg")
     ingest = Ingest("p", "attempts/a", INDEX, "reorg", (), unique_columns=(1,))
     entries = [b"e" + key for key in UPDATED]
-    with region._seen(ingest) as seen:
+    with region.file_ingest._seen(ingest) as seen:
         write(region, "update", dict.fromkeys(UPDATED, (2, None)))
         return counted(lambda: settled(entries, seen))
 
@@ -121,7 +121,7 @@ def in_a_thread(act: Callable[[], object]) -> bool:
 def test_given_a_held_lock_when_a_heartbeat_asks_for_stats_then_it_does_not_wait() -> None:
     region = indexed(2)
 
-    with region._content.lock:
+    with region._content._lock:
         assert in_a_thread(region.stats)
 
 
@@ -137,11 +137,11 @@ def test_given_a_flush_under_way_when_asked_for_stats_then_no_row_is_counted_twi
 
 def test_given_a_held_lock_when_an_index_scan_goes_on_then_it_does_not_wait() -> None:
     region = indexed(2)
-    scan = region.scan_index(INDEX, schema_version=1)
+    scan = region.reader.scan_index(INDEX, schema_version=1)
     next(scan)
     found: list[int] = []
 
-    with region._content.lock:
+    with region._content._lock:
         is_done = in_a_thread(lambda: found.append(next(scan).num_rows))
 
     assert is_done

@@ -47,11 +47,11 @@ def act(region: Region, number: int, action: str, rows: dict[bytes, Row | None])
             write(region, f"s-{number}", rows)
         case "write and flush":
             write(region, f"s-{number}", rows)
-            region.flush()
+            region.maintenance.flush()
         case "flush":
-            region.flush()
+            region.maintenance.flush()
         case "merge":
-            region.compact()
+            region.maintenance.compact()
         case "alter":
             region.set_schema(RegionSchema(2, 0, (*SPEC.columns, SEATS)))
         case "mark":
@@ -76,13 +76,13 @@ def test_given_a_history_when_values_are_scanned_then_they_are_those_of_a_scan_w
     region = Region.create(place(MemoryDisk(MemoryStore())), SPEC, epoch=1)
     for number, change in enumerate(changes):
         act(region, number, *change)
-    wanted = rows_of(region.scan(KeyRange(start, end)))
+    wanted = rows_of(region.reader.scan(KeyRange(start, end)))
 
     found: list[dict[str, object]] = []
     at, is_over = start, False
     while not is_over:
         assert len(found) <= len(wanted), "each row once"
-        page = region.scan_values(KeyRange(at, end))
+        page = region.reader.scan_values(KeyRange(at, end))
         some = [part for _, part in zip(range(parts_of_a_page), page, strict=False)]
         found += rows_of(part.rows for part in some)
         is_over = len(some) < parts_of_a_page
@@ -203,7 +203,7 @@ def counted(region: Region, monkeypatch: pytest.MonkeyPatch) -> Counted:
     with monkeypatch.context() as patch:
         patch.setattr(FileReader, "values_of", plain)
         patch.setattr(FileReader, "scan", merged)
-        count.parts = list(region.scan_values())
+        count.parts = list(region.reader.scan_values())
     return count
 
 
@@ -214,7 +214,7 @@ def test_given_files_side_by_side_when_values_are_scanned_then_nothing_is_merged
     for first in (20_000, 0, 10_000):
         rows = {b"k%08d" % at: (at, None) for at in range(first, first + 10_000)}
         write(region, f"s-{first}", rows)
-        region.flush()
+        region.maintenance.flush()
 
     count = counted(region, monkeypatch)
 
@@ -228,7 +228,7 @@ def test_given_one_row_in_memory_when_values_are_scanned_then_what_lies_before_i
 ) -> None:
     region = Region.create(place(), SPEC, epoch=1)
     write(region, "all", {b"k%08d" % at: (at, None) for at in range(20_000)})
-    region.flush()
+    region.maintenance.flush()
     write(region, "one", {b"k%08d" % 10_000: (-1, None)})
 
     count = counted(region, monkeypatch)
@@ -242,13 +242,13 @@ def test_given_a_page_that_began_within_a_row_group_when_scanned_then_the_next_a
 ) -> None:
     region = Region.create(place(), SPEC, epoch=1)
     write(region, "all", {b"k%08d" % at: (at, None) for at in range(20_000)})
-    region.flush()
-    scan = region.scan_values
+    region.maintenance.flush()
+    scan = region.reader.scan_values
 
     def from_within() -> Iterator[ValueRows]:
         return scan(KeyRange(b"k%08d" % 100))
 
-    monkeypatch.setattr(region, "scan_values", from_within)
+    monkeypatch.setattr(region.reader, "scan_values", from_within)
     count = counted(region, monkeypatch)
 
     group = file_writer.ROW_GROUP.rows

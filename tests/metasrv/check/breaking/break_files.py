@@ -185,7 +185,7 @@ async def row_never_written(at: Cluster) -> str:
 
 
 async def segment_missing(at: Cluster) -> str:
-    at.regions[REOPENED].close_log()
+    at.regions[REOPENED].maintenance.close_log()
     at.write_to(REOPENED, [1_000], "late")
     (_root(at, REOPENED) / "wal-1-2-1").unlink()
     return str(_root(at, REOPENED) / "wal")
