@@ -39,7 +39,7 @@ def test_given_regions_when_they_are_written_flushed_and_closed_then_the_budget_
     assert _row_bytes(budget) == both > len(LARGE)
     second.close()
     assert _row_bytes(budget) == first.stats().memtable_bytes
-    first.flush()
+    first.maintenance.flush()
     assert _row_bytes(budget) == 0
     write(first, "s-2", {b"b": (1, LARGE)})
     again = Region.open(budgeted(budget, disk), order(1))
@@ -67,7 +67,7 @@ def test_given_pressure_when_a_log_is_replayed_then_it_becomes_files_and_all_is_
     rows = {b"%d" % at: (at, LARGE[: REPLAY_BYTES_MIN // 2]) for at in range(8)}
     for at, (key, row) in enumerate(rows.items()):
         write(region, f"s-{at}", {key: row})
-        region.close_log()
+        region.maintenance.close_log()
     budget = MemoryBudget(2 * REPLAY_BYTES_MIN)
 
     again = Region.open(budgeted(budget, disk), order(1))
@@ -124,7 +124,7 @@ def one(number):
 def load(memory, rows):
     for start in range(1, rows, group):
         numbers = range(start, start + group)
-        statements = [Statement(f"s-{at}", at, 1, 1) for at in numbers]
+        statements = [LoggedStatement(f"s-{at}", at, 1, 1) for at in numbers]
         part = GroupPart(ROWS, schema, [(at, one(n)) for at, n in enumerate(numbers)])
         memory.add(decode_group(encode_group(statements, [part]), known, "").parts, 0)
 
