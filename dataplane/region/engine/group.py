@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from dataplane.region.engine.intake import ABSENT, BatchIntake, take_in
+from dataplane.region.engine.intake import ABSENT, BatchIntake, Expectations, take_in
 from dataplane.region.engine.shape import BatchShape
 from dataplane.region.format.columns import DELETE, OP
 from dataplane.region.format.families import ROWS, FamilyRows
+from dataplane.region.format.row_keys import FEW, RowKeys
 from dataplane.region.format.schema import RegionSchema
 from dataplane.region.format.versions import next_version
 from dataplane.region.log.logged_group import (
@@ -130,7 +131,7 @@ class WriteGroup:
         payload = encode_group(statements, parts)
         used = {schema.id: schema for schema in schemas.values()}
         known = {schema.id: schema.schema for schema in used.values()}
-        keys = {family: _keys_of(some) for family, some in staged.items()}
+        keys = {family: [part.keys for _, part in some] for family, some in staged.items()}
         content = decode_group(payload, known, "own group", keys)
         return GroupRecord(payload, list(used.values()), content)
 
@@ -178,14 +179,14 @@ class WriteGroup:
             if family != ROWS:
                 check_index(self._terms.schema, family, schema_version)
 
-    def _check_expectations(self, expected: Mapping[int, Mapping[bytes, int]]) -> None:
+    def _check_expectations(self, expected: Mapping[int, Expectations]) -> None:
         """Of what failed, the first family is told."""
-        for family, versions in expected.items():
-            failed = self._failed(family, versions)
+        for family, asked in expected.items():
+            failed = self._failed(family, asked)
             if failed:
-                if not self._current[family].versions().keys().isdisjoint(failed):
+                if not self._current[family].versions(asked.keys).keys().isdisjoint(failed):
                     self._resting.add(len(self._results))
-                exists = all(versions[key] == ABSENT for key in failed)
+                exists = all(asked.of(key) == ABSENT for key in failed)
                 where = {} if family == ROWS else {"index": family}
                 raise Conflict(
                     "already-exists" if exists else "version-mismatch",
@@ -194,17 +195,17 @@ class WriteGroup:
                     **where,
                 )
 
-    def _failed(self, family: int, expected: Mapping[bytes, int]) -> list[bytes]:
+    def _failed(self, family: int, expected: Expectations) -> list[bytes]:
         """Keys whose version is another than is expected."""
-        if not expected:
+        if not len(expected.keys):
             return []
-        found = newest_versions(self._views[family], list(expected))
-        current = self._current[family].versions()
+        found = newest_versions(self._views[family], expected.keys)
+        current = self._current[family].versions(expected.keys)
         if current:
-            found.update((key, current[key]) for key in expected if key in current)
-        if not found and not any(expected.values()):  # new rows, as they should be
+            found.update((key, current[key]) for key in expected.keys.values if key in current)
+        if not found and expected.versions is None:  # new rows, as they should be
             return []
-        return [key for key, version in expected.items() if found.get(key, ABSENT) != version]
+        return [key for key in expected.keys.values if found.get(key, ABSENT) != expected.of(key)]
 
     def _stage(self, header: BatchHeader, intake: BatchIntake, version: int, sent_ms: int) -> None:
         slot, id = len(self._results), header.statement_id
@@ -217,7 +218,7 @@ class WriteGroup:
 
 class _Current:
     """Versions of the rows of one family as the batches staged so far leave them. Worked out when
-    a later batch of the group asks for them: a group of one batch never does."""
+    a later batch of the group has keys among them: a group of one batch never does."""
 
     def __init__(self) -> None:
         self._versions: dict[bytes, int] = {}
@@ -226,19 +227,24 @@ class _Current:
     def stage(self, part: FamilyRows, version: int) -> None:
         self._waiting.append((part, version))
 
-    def versions(self) -> Mapping[bytes, int]:
-        """ABSENT: the row was deleted."""
+    def versions(self, keys: RowKeys) -> Mapping[bytes, int]:
+        """At least of those of *keys* that have one. ABSENT: the row was deleted."""
+        if all(_are_apart(part.keys, keys) for part, _ in self._waiting):
+            return self._versions
         for part, version in self._waiting:
-            self._versions.update(dict.fromkeys(part.keys, version))
+            self._versions.update(dict.fromkeys(part.keys.values, version))
             ops = np.asarray(part.rows.column(OP))
             deleted = np.flatnonzero(ops == DELETE).tolist()
-            self._versions.update((part.keys[at], ABSENT) for at in deleted)
+            self._versions.update((part.keys.values[at], ABSENT) for at in deleted)
         self._waiting.clear()
         return self._versions
 
 
-def _keys_of(staged: Sequence[tuple[int, FamilyRows]]) -> Sequence[bytes]:
-    """The keys of parts, in order, as they are logged together."""
-    if len(staged) == 1:
-        return staged[0][1].keys
-    return [key for _, part in staged for key in part.keys]
+def _are_apart(one: RowKeys, other: RowKeys) -> bool:
+    """Whether the ranges of their keys do not overlap. Of few keys it is not asked, since a group
+    may have many such batches."""
+    if min(len(one), len(other)) <= FEW:
+        return False
+    first, last = one.bounds
+    low, high = other.bounds
+    return last < low or high < first

@@ -10,6 +10,7 @@ from dataplane.region.engine.shape import BatchShape, FamilyShape
 from dataplane.region.format.columns import DELETE, EXPECT, KEY, OP, PUT, ColumnDef
 from dataplane.region.format.conforming import as_written_before
 from dataplane.region.format.families import FAMILY, ROWS, FamilyRows, families_of
+from dataplane.region.format.row_keys import RowKeys
 from metasrv_base.errors import Refused
 from metasrv_base.rows.limited import check_entry_keys, check_keys, check_rows
 
@@ -23,11 +24,23 @@ class BatchIntake:
 
     parts: Sequence[FamilyRows]
     """In order of family; rows as `log_schema`."""
-    expected: Mapping[int, Mapping[bytes, int]]
-    """By family: the row version that must be current, for the keys that ask for one; ABSENT: no
-    row."""
+    expected: Mapping[int, "Expectations"]
+    """By family."""
     rows: int
     """Entries too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectations:
+    """What must be there for a batch to be applied."""
+
+    keys: RowKeys
+    """Those for which the batch asks."""
+    versions: Mapping[bytes, int] | None = None
+    """The row version of each that must be current, ABSENT: no row. None: none has a row."""
+
+    def of(self, key: bytes) -> int:
+        return ABSENT if self.versions is None else self.versions[key]
 
 
 def take_in(batch: pa.RecordBatch, shape: BatchShape) -> BatchIntake:
@@ -39,13 +52,12 @@ def take_in(batch: pa.RecordBatch, shape: BatchShape) -> BatchIntake:
     parts, expected = [], {}
     for family, some in _by_family(batch):
         part = _part(family, some, shape.of(family))
-        absent = dict.fromkeys(part.keys, ABSENT)
-        if len(absent) < len(part.keys):
+        if not part.keys.are_distinct():
             raise Refused(
                 "invalid-request", family=family, reason="a key stands twice in one batch"
             )
         parts.append(part)
-        expected[family] = _expectations(some, absent)
+        expected[family] = _expectations(some, part.keys)
     return BatchIntake(parts, expected, batch.num_rows)
 
 
@@ -89,7 +101,7 @@ def _part(family: int, batch: pa.RecordBatch, shape: FamilyShape) -> FamilyRows:
     # What does not convert is for the change of type to find, and no fault of who knows none.
     _check_values(rows, [one for one in shape.not_null if one.name_in(known) in (one.name, None)])
     _check_sizes(family, rows)
-    return FamilyRows(family, rows, rows.column(KEY).to_pylist())
+    return FamilyRows(family, rows, RowKeys(rows.column(KEY)))
 
 
 def _check_values(rows: pa.RecordBatch, not_null: Sequence[ColumnDef]) -> None:
@@ -115,14 +127,13 @@ def _check_sizes(family: int, rows: pa.RecordBatch) -> None:
         check_entry_keys(rows.column(KEY), family)
 
 
-def _expectations(batch: pa.RecordBatch, absent: Mapping[bytes, int]) -> Mapping[bytes, int]:
-    """*absent*: all keys of the batch, in order, as a batch expects them that none of them is
-    there."""
+def _expectations(batch: pa.RecordBatch, keys: RowKeys) -> Expectations:
+    """*keys*: all those of the batch, in order."""
     if EXPECT not in batch.schema.names:
-        return {}
+        return Expectations(RowKeys.of([]))
     asked = batch.column(EXPECT)
     if asked.null_count == 0 and pc.max(asked).as_py() == pc.min(asked).as_py() == ABSENT:
-        return absent
-    versions = asked.to_pylist()
-    pairs = zip(absent, versions, strict=True)
-    return {key: version for key, version in pairs if version is not None}
+        return Expectations(keys)
+    pairs = zip(keys.values, asked.to_pylist(), strict=True)
+    versions = {key: version for key, version in pairs if version is not None}
+    return Expectations(RowKeys.of(list(versions)), versions)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataplane.region.format.columns import KEY, OP, ColumnDef
+from dataplane.region.format.row_keys import RowKeys
 from metasrv_base.errors import Corrupt
 
 ROWS = 0
@@ -29,7 +30,7 @@ class FamilyRows:
 
     family: int
     rows: pa.RecordBatch
-    keys: Sequence[bytes]
+    keys: RowKeys
 
 
 def columns_in(family: int, columns: Sequence[ColumnDef]) -> Sequence[ColumnDef]:

@@ -25,6 +25,7 @@ from dataplane.log.records import (
 )
 from dataplane.region.format.columns import KEY
 from dataplane.region.format.families import FamilyRows, sliced
+from dataplane.region.format.row_keys import RowKeys
 from dataplane.region.log.logged_group import LoggedGroup, LoggedStatement, stamped
 from metasrv_base.errors import Corrupt
 
@@ -80,9 +81,7 @@ def decode_batch(payload: bytes | memoryview, source: str) -> LoggedGroup:
         raise Corrupt(source=source, reason="a logged batch cannot be decoded") from error
     statement = LoggedStatement(head.statement_id, head.version, rows.num_rows, head.schema_version)
     parts = [
-        FamilyRows(
-            family, stamped(own, [head.version], [own.num_rows]), own.column(KEY).to_pylist()
-        )
+        FamilyRows(family, stamped(own, [head.version], [own.num_rows]), RowKeys(own.column(KEY)))
         for family, own in sliced(rows)
     ]
     return LoggedGroup((statement,), tuple(parts))

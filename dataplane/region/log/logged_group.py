@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from dataplane.region.format.columns import KEY, VERSION
 from dataplane.region.format.families import FamilyRows
+from dataplane.region.format.row_keys import RowKeys
 from metasrv_base.errors import Corrupt
 
 SCHEMA_ID_BYTES = 8
@@ -111,7 +112,7 @@ def decode_group(
     payload: bytes | memoryview,
     schemas: Mapping[bytes, pa.Schema],
     source: str,
-    keys: Mapping[int, Sequence[bytes]] | None = None,
+    keys: Mapping[int, Sequence[RowKeys]] | None = None,
 ) -> LoggedGroup:
     """The rows share the payload's memory. *keys*: those of the rows, by family, where the caller
     has them. Raises Corrupt: the payload's checksum was right, but it is no group."""
@@ -220,7 +221,7 @@ def _parsed(payload: bytes | memoryview) -> _Parsed:
 def _joined(
     groups: Sequence[_Parsed],
     schemas: Mapping[bytes, pa.Schema],
-    keys: Mapping[int, Sequence[bytes]],
+    keys: Mapping[int, Sequence[RowKeys]],
 ) -> LoggedGroup:
     found: dict[int, list[tuple[_Parsed, _ParsedPart]]] = {}
     for group in groups:
@@ -233,7 +234,8 @@ def _joined(
         versions = [one.version for group, _ in members for one in group.statements]
         counts = [count for _, part in members for count in part.counts]
         rows = stamped(_concatenated(bodies, schema), versions, counts)
-        parts.append(FamilyRows(family, rows, keys.get(family) or rows.column(KEY).to_pylist()))
+        known = RowKeys.copied(rows.column(KEY), keys.get(family, ()))
+        parts.append(FamilyRows(family, rows, known))
     statements = tuple(one for group in groups for one in group.statements)
     return LoggedGroup(statements, tuple(parts))
 

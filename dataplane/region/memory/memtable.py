@@ -1,7 +1,11 @@
-"""The newest rows of one family in memory, in the order in which they came, an index by key."""
+"""The newest rows of one family in memory, in the order in which they came, found by key.
+
+Stretches of rising keys apart from all others are spans, which need no index (`sorted_spans`). Any
+other row is in a dictionary: a row of it is newer than that of a span which has its key.
+"""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,6 +16,8 @@ from dataplane.region.format.columns import DELETE, KEY, OP, VERSION, ColumnDef,
 from dataplane.region.format.conforming import conformed
 from dataplane.region.format.families import ROWS
 from dataplane.region.format.room import LookupRoom
+from dataplane.region.format.row_keys import RowKeys
+from dataplane.region.memory.sorted_spans import SPAN_BYTES, SPAN_ROWS_MIN, SortedSpans, Span
 from metasrv_base.errors import Corrupt
 
 _INDEX_ENTRY_BYTES = 160  # measured: slot, key object and number of one row of the index
@@ -20,6 +26,8 @@ _COLUMN_BYTES = 500  # measured: array, buffers and their owners of one column o
 _CHUNK_BYTES = 1_000  # measured: the rest of a chunk
 _ORDER_BYTES = 48  # a place, twice, and a key of a usual length
 _PART_BYTES = 1 << 20
+_PARTS_COPIED = 3
+"""A part that is gathered, of up to twice its size, and the one before it."""
 _MERGED_AT_ONCE = 4
 """Chunks of one rank that become one of the next: a row is copied a few times, and small chunks
 are few."""
@@ -64,7 +72,11 @@ class Memtable:
         self.family = family
         self._schema = file_schema(columns)
         self._chunks: tuple[_Chunk, ...] = ()
+        self._spans = SortedSpans()
         self._index: dict[bytes, int] = {}
+        """The newest row of each key that is in no span, or not in a span alone."""
+        self._indexed: tuple[bytes, bytes] | None = None
+        """The lowest and the highest key of `_index`."""
         self._versions: dict[bytes, list[int]] = {}
         """Rows of all versions, ascending, of keys that have more than one."""
         self._runs: tuple[_SortedRun, ...] = ()
@@ -78,8 +90,8 @@ class Memtable:
         self.first_ms = 0
         """Wall time of the oldest rows; meaningful while there are any."""
 
-    def add(self, rows: pa.RecordBatch, keys: Sequence[bytes], wall_ms: int) -> None:
-        """`rows` are as `file_schema`, in order of version; `keys` are the values of `_key`.
+    def add(self, rows: pa.RecordBatch, keys: RowKeys, wall_ms: int) -> None:
+        """`rows` are as `file_schema`, in order of version; `keys` are their keys.
 
         Raises Corrupt if the version does not rise above all before.
         """
@@ -92,10 +104,8 @@ class Memtable:
         self._last_version = versions[rows.num_rows - 1].as_py()
         base = self.rows
         self._append(rows)
-        older = self._keep_older(keys, base)
-        self._index.update(zip(keys, range(base, base + len(keys)), strict=True))
-        self._index_bytes += _bytes_of_keys(rows) + _INDEX_ENTRY_BYTES * len(keys)
-        self._index_bytes += _OLDER_VERSION_BYTES * older
+        for start, end in _stretches(keys):
+            self._make_findable(keys.between(start, end), base + start)
         self.rows += rows.num_rows
         self._count()
 
@@ -119,33 +129,74 @@ class Memtable:
             self._chunk_bytes += chunks[-1].bytes
         self._chunks = tuple(chunks)
 
-    def _keep_older(self, keys: Sequence[bytes], base: int) -> int:
+    def _make_findable(self, keys: RowKeys, base: int) -> None:
+        """The keys of the rows from *base* on. They rise, if they are to be a span."""
+        first, last = keys.bounds
+        if len(keys) >= SPAN_ROWS_MIN and keys.is_rising and self._is_apart(first, last):
+            self._spans = self._spans.with_span(Span(first, last, base, base + len(keys)))
+            self._index_bytes += SPAN_BYTES + len(first) + len(last)
+            return
+        older = self._keep_older(keys, base)
+        self._index.update(zip(keys.values, range(base, base + len(keys)), strict=True))
+        low, high = self._indexed or (first, last)
+        self._indexed = min(low, first), max(high, last)
+        self._index_bytes += _bytes_of_keys(keys.column) + _INDEX_ENTRY_BYTES * len(keys)
+        self._index_bytes += _OLDER_VERSION_BYTES * older
+
+    def _is_apart(self, first: bytes, last: bytes) -> bool:
+        """Whether no row has a key from *first* to *last*."""
+        return not self._may_be_indexed(first, last) and self._spans.has_room(first, last)
+
+    def _may_be_indexed(self, first: bytes, last: bytes) -> bool:
+        return self._indexed is not None and first <= self._indexed[1] and self._indexed[0] <= last
+
+    def _keep_older(self, keys: RowKeys, base: int) -> int:
         """Before the index leads to the new versions: a reader without a lock that finds one of
         them finds those before it too. Returns how many keys had one."""
-        if not self.may_hold(keys):
+        before = dict(self._spans.rows_of(keys, self._keys_of))
+        if not before and not self._is_indexed(keys):
             return 0
         older = 0
-        for at, key in enumerate(keys, start=base):
-            known = self._index.get(key)
+        for at, key in enumerate(keys.values):
+            known = self._index.get(key, before.get(at))
             if known is not None:
                 older += 1
                 if key in self._versions:
-                    self._versions[key].append(at)
+                    self._versions[key].append(base + at)
                 else:
-                    self._versions[key] = [known, at]
+                    self._versions[key] = [known, base + at]
         return older
 
     def reshape(self, columns: Sequence[ColumnDef]) -> None:
         """Batches that come from now on have these; those before read as null in new ones."""
         self._schema = file_schema(columns)
 
-    def may_hold(self, keys: Iterable[bytes]) -> bool:
-        """False: none of *keys* has a row here. Faster than `find` of each by far."""
-        return not self._index.keys().isdisjoint(keys)
+    def holds_any(self, keys: RowKeys) -> bool:
+        """Whether one of *keys* has a row here. Faster than `find` of each by far."""
+        if self._is_indexed(keys):
+            return True
+        return any(True for _ in self._spans.rows_of(keys, self._keys_of))
 
-    def find(self, key: bytes, rows: int) -> VersionPosition | None:
-        """Where its newest version among the first `rows` stands."""
-        at = self._index.get(key)
+    def _is_indexed(self, keys: RowKeys) -> bool:
+        if not self._may_be_indexed(*keys.bounds):
+            return False
+        return not self._index.keys().isdisjoint(keys.values)
+
+    def _keys_of(self, span: Span) -> pa.BinaryArray:
+        chunk = _chunk_of(self._chunks, span.start)
+        return chunk.rows.column(KEY).slice(span.start - chunk.start, span.end - span.start)
+
+    def find(self, keys: RowKeys, rows: int) -> Sequence[VersionPosition | None]:
+        """Where the newest version of each among the first `rows` stands."""
+        in_spans = dict(self._spans.rows_of(keys, self._keys_of))
+        # The index last: a row of it that came since has those before it in `_versions`.
+        return [
+            self._position(key, self._index.get(key, in_spans.get(at)), rows)
+            for at, key in enumerate(keys.values)
+        ]
+
+    def _position(self, key: bytes, at: int | None, rows: int) -> VersionPosition | None:
+        """*at*: the row of its newest version."""
         if at is not None and at >= rows:
             versions = self._versions.get(key, ())
             place = bisect_left(versions, rows)
@@ -194,7 +245,11 @@ class Memtable:
 
     def parts_by_key(self, *, every_version: bool) -> Iterator[pa.Table]:
         """All rows by key and newest first, or the newest version of each key, tombstones too: in
-        parts of about `_PART_BYTES`. Their rows are copied once, whole; `copy_bytes` says so."""
+        parts of about `_PART_BYTES`. Rows that are not all in spans are copied once, whole;
+        `copy_bytes` says so."""
+        if not self._index:
+            yield from self._spans_by_key()
+            return
         rows = pa.concat_tables(self._tables(0, self.rows)).combine_chunks()
         order = key_order(rows)
         if not every_version:
@@ -210,7 +265,22 @@ class Memtable:
     @property
     def copy_bytes(self) -> int:
         """The memory that `parts_by_key` takes: rows, their order and their keys."""
+        if not self._index:
+            return _PARTS_COPIED * _PART_BYTES
         return self._chunk_bytes + _ORDER_BYTES * self.rows
+
+    def _spans_by_key(self) -> Iterator[pa.Table]:
+        """All rows, where each is in a span: they are sorted as they are."""
+        at_once = max(_PART_BYTES * self.rows // max(self._chunk_bytes, 1), 1)
+        waiting: list[pa.Table] = []
+        for span in self._spans.spans:
+            for start in range(span.start, span.end, at_once):
+                waiting += self._tables(start, min(start + at_once, span.end))
+                if sum(map(len, waiting)) >= at_once:
+                    yield pa.concat_tables(waiting).combine_chunks()
+                    waiting.clear()
+        if waiting:
+            yield pa.concat_tables(waiting).combine_chunks()
 
     def _gathered(self, tables: Sequence[pa.Table]) -> pa.Table:
         """The newest version of each key; columns may have come between two of the tables."""
@@ -238,9 +308,15 @@ def _chunk(start: int, rows: pa.RecordBatch, rank: int) -> _Chunk:
     return _Chunk(start, rows, _LARGE if is_large else rank, size)
 
 
-def _bytes_of_keys(rows: pa.RecordBatch) -> int:
+def _stretches(keys: RowKeys) -> Sequence[tuple[int, int]]:
+    """Parts of the rows that were added together: those that rise one by one, if they are few."""
+    few = len(keys.runs) * SPAN_ROWS_MIN <= len(keys)
+    return keys.runs if few else [(0, len(keys))]
+
+
+def _bytes_of_keys(keys: pa.BinaryArray) -> int:
     """The bytes of all keys: what the column takes, less its offsets."""
-    found: int = rows.column(KEY).nbytes - 4 * (rows.num_rows + 1)
+    found: int = keys.nbytes - 4 * (len(keys) + 1)
     return found
 
 

@@ -14,6 +14,7 @@ from dataplane.region.format.key_range import KeyRange, cut_to_range
 from dataplane.region.format.parts import PartSize
 from dataplane.region.format.room import LookupRoom
 from dataplane.region.format.row_hash import hashes_of_keys
+from dataplane.region.format.row_keys import RowKeys
 from dataplane.region.memory.memtable import Memtable, VersionPosition, newest_by_key
 from dataplane.region.reads.merge import MergeSource, without_tombstones
 
@@ -77,19 +78,19 @@ def newest_rows(
     return newest_by_key(parts[0] if len(parts) == 1 else pa.concat_tables(parts))
 
 
-def newest_versions(view: LookupView, keys: Sequence[bytes]) -> dict[bytes, int]:
+def newest_versions(view: LookupView, keys: RowKeys) -> dict[bytes, int]:
     """The current row version of each key that has a live row."""
     found: dict[bytes, tuple[int, bool]] = {}
-    memtables = [one for one in view.memtables if one[0].may_hold(keys)]
-    for key in keys if memtables else ():
-        for memtable, rows in memtables:
-            position = memtable.find(key, rows)
+    memtables = [one for one in view.memtables if one[0].holds_any(keys)]
+    for memtable, rows in reversed(memtables):
+        for key, position in zip(keys.values, memtable.find(keys, rows), strict=True):
             if position is not None:
                 found[key] = (position.version, position.is_tombstone)
-                break
-    if view.files:
+    low, high = keys.bounds
+    files = [one for one in view.files if one.min_key <= high and low <= one.max_key]
+    if files:
         known = {key: version for key, (version, _) in found.items()}
-        for rows in _newest_in_files(view.files, sorted(keys), (), known, LookupRoom()):
+        for rows in _newest_in_files(files, sorted(keys.values), (), known, LookupRoom()):
             columns = (rows.column(name).to_pylist() for name in (KEY, VERSION, OP))
             for key, version, op in zip(*columns, strict=True):
                 if key not in found or found[key][0] < version:
@@ -175,8 +176,7 @@ def _newest_in_memory(
     for memtable, rows in memtables:
         found: list[VersionPosition] = []
         missing: list[bytes] = []
-        for key in rest:
-            position = memtable.find(key, rows)
+        for key, position in zip(rest, memtable.find(RowKeys.of(rest), rows), strict=True):
             if position is None:
                 missing.append(key)
             else:

@@ -80,7 +80,7 @@ def test_given_the_golden_batches_when_read_then_they_are_understood() -> None:
     assert plain.statements == (LoggedStatement("s-1", 7 << 20, 2, schema_version=3),)
     assert plain.parts[0].rows.column("_version").to_pylist() == [7 << 20] * 2
     assert plain.parts[0].rows.column("c1").to_pylist() == [1, None]
-    assert [(part.family, part.keys) for part in mixed.parts] == [
+    assert [(part.family, part.keys.values) for part in mixed.parts] == [
         (ROWS, [b"a", b"b"]),
         (INDEX, [b"x-a", b"w-b"]),
         (OTHER, [b"1-a", b"2-b"]),

@@ -85,7 +85,7 @@ def checked(group: LoggedGroup) -> None:
     assert group.statements == STATEMENTS
     rows, entries = group.parts
     assert (rows.family, entries.family) == (ROWS, INDEX)
-    assert rows.keys == [b"a", b"b", b"a"]
+    assert rows.keys.values == [b"a", b"b", b"a"]
     first, second = (one.version for one in STATEMENTS)
     assert rows.rows.column("_version").to_pylist() == [first, first, second]
     assert rows.rows.column("c1").to_pylist() == [1, None, 2]
