@@ -244,11 +244,15 @@ async def imports(scene: Scene, number: int) -> None:
 
 
 async def brought(scene: Scene, name: str, path: Path) -> None:
-    """A file into a table, by the bulk path."""
-    answer = await scene.metasrv.post(
-        f"{TABLES}/{name}/import", json={"paths": [str(path)]}, headers={"prefer": "wait=60"}
-    )
-    assert answer.status_code == 200, answer.text
+    """A file into a table, by the bulk path, however long it takes."""
+    wait = {"prefer": "wait=60"}
+    paths = {"paths": [str(path)]}
+    answer = await scene.metasrv.post(f"{TABLES}/{name}/import", json=paths, headers=wait)
+    assert answer.status_code in (200, 202), answer.text
+    body = answer.json()
+    while body.get("done") is False:
+        body = (await scene.metasrv.get(f"/v1/procedures/{body['id']}", headers=wait)).json()
+    assert body.get("error") is None, body
 
 
 async def create(metasrv: httpx.AsyncClient, name: str) -> str:

@@ -8,7 +8,7 @@ written.
 
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -19,15 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from dataplane.pipelines.jobs.entry_files import is_same
 from dataplane.pipelines.jobs.executor import (
-    Output,
-    mended_by_another_attempt,
-    read_back,
     remove_strays,
 )
-from dataplane.pipelines.jobs.load_input import REGION, InputReader, files_at, look_at
+from dataplane.pipelines.jobs.load_input import REGION, InputReader, found_at, look_at
 from dataplane.pipelines.jobs.load_plan import (
+    InputFile,
     Outputs,
     Piece,
     Sample,
@@ -35,19 +32,19 @@ from dataplane.pipelines.jobs.load_plan import (
     cut_pieces,
     digest_of,
     needs_samples,
+    straight_pieces,
 )
+from dataplane.pipelines.jobs.load_sorted import LoadRun, write_sorted, write_straight
 from dataplane.pipelines.jobs.shares import ShareFile, read_shares, write_shares
-from dataplane.pipelines.pace import PaceAddress, PaceClient
+from dataplane.pipelines.pace import PaceClient
 from dataplane.pipelines.tasks import Watch, on_executors, own_name, shortly
 from dataplane.region.check.row_checks import violations
 from dataplane.region.disk.local_disk import LocalDisk
-from dataplane.region.files.file_writer import FileTarget, write_rows
-from dataplane.region.format.columns import KEY, OP, PUT, VERSION, file_schema
+from dataplane.region.format.columns import KEY
 from dataplane.region.format.key_order import in_key_order, order_of
 from dataplane.region.format.key_range import rows_below
 from dataplane.region.indexes.index_entries import whole
-from dataplane.region.manifests.adoption import data_file
-from metasrv_base.errors import Corrupt, Refused, Unavailable
+from metasrv_base.errors import Refused, Unavailable
 from metasrv_base.wire.node.jobs import LoadedRegion, LoadJob, LoadJobResult, LoadRegion
 from metasrv_base.wire.node.offenders import (
     LISTED_CHARS_MAX,
@@ -56,19 +53,6 @@ from metasrv_base.wire.node.offenders import (
     first_within,
 )
 from metasrv_base.wire.node.orders import DataFile
-
-
-@dataclass(frozen=True, slots=True)
-class LoadRun:
-    """One run of a job; goes with every task. `token` keeps its files apart from any other's."""
-
-    job: LoadJob
-    token: str
-    outputs: Outputs
-    pace: PaceAddress
-
-    def output(self, root: str, task: str) -> Output:
-        return Output(LocalDisk(), root, f"{self.job.attempt}/{self.token}-{task}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,48 +78,102 @@ class LoadReceipt:
     repeated_total: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Files that have all rows, by region, and what stands against them."""
+
+    rows: int
+    files: Mapping[int, list[DataFile]]
+    violations: Sequence[ViolatingRow]
+    violations_total: int
+    repeated: Sequence[str] = ()
+    repeated_total: int = 0
+
+
 def load(spark: SparkSession, job: LoadJob, watch: Watch) -> LoadJobResult:
     """Raises Refused for files that the table cannot take, or that are others than before; else
     Unavailable, retryable."""
-    paths = sorted(
-        set(chain.from_iterable(shortly(spark, partial(files_at, job.folders), job.paths)))
-    )
-    files = shortly(spark, partial(look_at, job.columns), paths)
+    files = _files_of(spark, job)
     digest = digest_of(files)
     if job.input_digest not in (None, digest):
         found, expected = "other files", "those of which other regions have the rows"
         raise Refused("invalid-request", pointer="/paths", found=found, expected=expected)
     _ = InputReader(job).judges
-    pieces, rows = cut_pieces(files), sum(file.rows for file in files)
-    regions = [one.number for one in job.regions]
-    at_once = spark.sparkContext.defaultParallelism
+    rows = sum(file.rows for file in files)
     with watch.paced(rows) as pace:
-        samples = on_executors(
-            spark, partial(_sampled, job), pieces if needs_samples(files, at_once) else ()
-        )
-        watch.check()
-        outputs = cut_outputs(regions, chain.from_iterable(samples), files, at_once)
-        run = LoadRun(job, secrets.token_hex(4), outputs, pace)
-        tallies, receipts = _receipts(spark, run, pieces, watch)
-    if sum(tally.rows for tally in tallies) != rows:
-        raise Unavailable("not-ready", rows_read=sum(one.rows for one in tallies), expected=rows)
+        run = LoadRun(job, secrets.token_hex(4), pace)
+        loaded = _straight(spark, run, files, watch) or _by_shares(spark, run, files, watch)
+    if loaded.rows != rows:
+        raise Unavailable("not-ready", rows_read=loaded.rows, expected=rows)
     watch.check()
-    loaded = _by_region(run, receipts)
-    shortly(spark, partial(_tidy, run, loaded), job.regions if pieces else ())
-    broken = [violation for tally in tallies for violation in tally.violations]
-    repeated = [key for receipt in receipts for key in receipt.repeated]
+    names = {region: [one.name for one in some] for region, some in loaded.files.items()}
+    shortly(spark, partial(_tidy, run, names), job.regions if rows else ())
     return LoadJobResult(
         job_id=job.job_id,
         input_digest=digest,
         files_in=len(files),
         rows_in=rows,
         bytes_in=sum(file.bytes for file in files),
-        bytes_out=sum(file.bytes for one in loaded for file in one.files),
-        regions=loaded,
-        repeated=first_within(repeated[:OFFENDERS_MAX], LISTED_CHARS_MAX),
-        repeated_total=sum(receipt.repeated_total for receipt in receipts),
-        violations=first_within(broken[:OFFENDERS_MAX], LISTED_CHARS_MAX),
-        violations_total=sum(tally.violations_total for tally in tallies),
+        bytes_out=sum(file.bytes for some in loaded.files.values() for file in some),
+        regions=[LoadedRegion(number=one, files=some) for one, some in loaded.files.items()],
+        repeated=first_within(loaded.repeated[:OFFENDERS_MAX], LISTED_CHARS_MAX),
+        repeated_total=loaded.repeated_total,
+        violations=first_within(loaded.violations[:OFFENDERS_MAX], LISTED_CHARS_MAX),
+        violations_total=loaded.violations_total,
+    )
+
+
+def _files_of(spark: SparkSession, job: LoadJob) -> list[InputFile]:
+    """By path. A folder is listed by one task, and its files are looked at by several."""
+    found = shortly(spark, partial(found_at, job.columns, job.folders), job.paths)
+    files = {one.path: one for one in found if isinstance(one, InputFile)}
+    listed = {path for one in found if not isinstance(one, InputFile) for path in one}
+    rest = shortly(spark, partial(look_at, job.columns), sorted(listed - files.keys()))
+    files |= {one.path: one for one in rest}
+    return [files[path] for path in sorted(files)]
+
+
+def _straight(
+    spark: SparkSession, run: LoadRun, files: Sequence[InputFile], watch: Watch
+) -> Loaded | None:
+    """None: the input is not known to be in order, or is not."""
+    if len(run.job.regions) != 1 or not InputReader(run.job).has_one_region:
+        return None
+    pieces = straight_pieces(files, spark.sparkContext.defaultParallelism)
+    written = write_straight(spark, run, pieces) if pieces else None
+    watch.check()
+    if written is None:
+        return None
+    (region,) = run.job.regions
+    return Loaded(
+        sum(one.rows for one in written),
+        {region.number: [one.file for one in written]},
+        [violation for one in written for violation in one.violations],
+        sum(one.violations_total for one in written),
+    )
+
+
+def _by_shares(
+    spark: SparkSession, run: LoadRun, files: Sequence[InputFile], watch: Watch
+) -> Loaded:
+    pieces, at_once = cut_pieces(files), spark.sparkContext.defaultParallelism
+    asked = pieces if needs_samples(files, at_once) else ()
+    samples = on_executors(spark, partial(_sampled, run.job), asked)
+    watch.check()
+    regions = [one.number for one in run.job.regions]
+    outputs = cut_outputs(regions, chain.from_iterable(samples), files, at_once)
+    tallies, receipts = _receipts(spark, run, outputs, pieces, watch)
+    found: dict[int, list[DataFile]] = {}
+    for receipt in sorted(receipts, key=lambda one: one.output):
+        if receipt.file is not None:
+            found.setdefault(outputs.regions[receipt.output], []).append(receipt.file)
+    return Loaded(
+        sum(tally.rows for tally in tallies),
+        found,
+        [violation for tally in tallies for violation in tally.violations],
+        sum(tally.violations_total for tally in tallies),
+        [key for receipt in receipts for key in receipt.repeated],
+        sum(receipt.repeated_total for receipt in receipts),
     )
 
 
@@ -144,21 +182,21 @@ def _sampled(job: LoadJob, piece: Piece) -> list[Sample]:
 
 
 def _receipts(
-    spark: SparkSession, run: LoadRun, pieces: Sequence[Piece], watch: Watch
+    spark: SparkSession, run: LoadRun, outputs: Outputs, pieces: Sequence[Piece], watch: Watch
 ) -> tuple[list[PieceTally], list[LoadReceipt]]:
     """Raises Unavailable if not every row has arrived once where it was sent."""
-    tallies = on_executors(spark, partial(_shared, run), pieces)
+    tallies = on_executors(spark, partial(_shared, run, outputs), pieces)
     watch.check()
     sent: Counter[int] = sum((tally.sent for tally in tallies), Counter())
     left = [tally.file for tally in tallies]
-    receipts = on_executors(spark, partial(_write, run, left), sorted(sent))
+    receipts = on_executors(spark, partial(_write, run, outputs, left), sorted(sent))
     arrived = Counter({receipt.output: receipt.rows for receipt in receipts})
     if sent != arrived:
         raise Unavailable("not-ready", rows_arrived=arrived.total(), expected=sent.total())
     return tallies, receipts
 
 
-def _shared(run: LoadRun, piece: Piece) -> PieceTally:
+def _shared(run: LoadRun, outputs: Outputs, piece: Piece) -> PieceTally:
     """Leaves the rows of a piece for the outputs where they belong."""
     reader = InputReader(run.job)
     rows = total = 0
@@ -174,7 +212,7 @@ def _shared(run: LoadRun, piece: Piece) -> PieceTally:
             found, count = violations(part, reader.judges, OFFENDERS_MAX - len(named))
             named.extend(found)
             total += count
-            for output, share in parted(part, run.outputs):
+            for output, share in parted(part, outputs):
                 sent[output] += share.num_rows
                 yield output, share
 
@@ -209,7 +247,7 @@ def _by_region_and_key(rows: pa.Table) -> pa.Table:
     return rows.combine_chunks().take(pa.array(order))
 
 
-def _write(run: LoadRun, left: Sequence[ShareFile], number: int) -> LoadReceipt:
+def _write(run: LoadRun, outputs: Outputs, left: Sequence[ShareFile], number: int) -> LoadReceipt:
     """One file of all rows for an output."""
     rows = pa.concat_tables(read_shares(LocalDisk(), left, number))
     with closing(PaceClient(run.pace)) as client:
@@ -218,34 +256,10 @@ def _write(run: LoadRun, left: Sequence[ShareFile], number: int) -> LoadReceipt:
     repeated, total = repeated_keys(rows)
     if total:
         return LoadReceipt(number, rows.num_rows, None, tuple(repeated), total)
-    region = next(one for one in run.job.regions if one.number == run.outputs.regions[number])
+    region = next(one for one in run.job.regions if one.number == outputs.regions[number])
     output = run.output(region.root, f"{own_name(f'{number}')}.parquet")
     file = write_sorted(run, rows, output, region.version)
     return LoadReceipt(number, rows.num_rows, file)
-
-
-def write_sorted(run: LoadRun, rows: pa.Table, output: Output, version: int) -> DataFile:
-    """Reads back what it has written."""
-    columns = InputReader(run.job).columns
-    schema = file_schema(columns)
-    count = rows.num_rows
-    system = {
-        VERSION: pa.repeat(pa.scalar(version, pa.int64()), count),
-        OP: pa.repeat(pa.scalar(PUT, pa.uint8()), count),
-    }
-    table = pa.table(
-        [system[name] if name in system else rows.column(name) for name in schema.names],
-        schema=schema,
-    )
-    output.make_folder()
-    file = data_file(
-        write_rows(FileTarget(output.disk, output.root, output.name, columns), [table])
-    )
-    output.disk.sync_folder(output.folder)
-    with mended_by_another_attempt():
-        if not is_same(read_back(output.disk, output.root, file, columns), table):
-            raise Corrupt(path=output.path, reason="it reads otherwise than it was written")
-    return file
 
 
 def repeated_keys(rows: pa.Table) -> tuple[list[str], int]:
@@ -261,15 +275,5 @@ def _half(rows: int) -> int:
     return (rows + 1) // 2
 
 
-def _by_region(run: LoadRun, receipts: Sequence[LoadReceipt]) -> list[LoadedRegion]:
-    found: dict[int, list[DataFile]] = {}
-    regions = run.outputs.regions
-    for receipt in sorted(receipts, key=lambda one: one.output):
-        if receipt.file is not None:
-            found.setdefault(regions[receipt.output], []).append(receipt.file)
-    return [LoadedRegion(number=number, files=files) for number, files in found.items()]
-
-
-def _tidy(run: LoadRun, loaded: Sequence[LoadedRegion], region: LoadRegion) -> None:
-    files = chain.from_iterable(one.files for one in loaded if one.number == region.number)
-    remove_strays(run.output(region.root, ""), run.token, [file.name for file in files])
+def _tidy(run: LoadRun, names: Mapping[int, Sequence[str]], region: LoadRegion) -> None:
+    remove_strays(run.output(region.root, ""), run.token, names.get(region.number, ()))

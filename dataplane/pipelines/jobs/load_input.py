@@ -4,7 +4,7 @@ Nothing here knows Spark. What is wrong with a file is refused, naming it.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -71,6 +71,14 @@ def files_at(folders: Sequence[str], path: str) -> list[str]:
     return found
 
 
+def found_at(
+    columns: Sequence[LoadColumn], folders: Sequence[str], path: str
+) -> InputFile | list[str]:
+    """What `look_at` says of the file, or what `files_at` finds below the folder."""
+    found = files_at(folders, path)
+    return look_at(columns, path) if found == [path] else found
+
+
 def _refuse_outside(folders: Sequence[str], path: str, file: str) -> None:
     real = Path(os.path.realpath(file))
     if not any(real.is_relative_to(os.path.realpath(folder)) for folder in folders):
@@ -116,6 +124,11 @@ class InputReader:
         ]
         return tuple(Judge.of(one, self.columns) for one in (*required, *self.job.checks))
 
+    @property
+    def has_one_region(self) -> bool:
+        """Whether all rows of the table belong to one region."""
+        return self._router.regions == 1
+
     def rows(self, piece: Piece) -> Iterator[pa.Table]:
         """`_region`, `_key` and the values of all columns, some rows at a time, as they come."""
         for batch in self._batches(piece, None):
@@ -144,9 +157,10 @@ class InputReader:
                 present = None
                 if names is not None:
                     present = [name for name in names if name in file.schema_arrow.names]
-                for batch in file.iter_batches(
+                batches = file.iter_batches(
                     BATCH_ROWS, row_groups=list(piece.groups), columns=present
-                ):
+                )
+                for batch in _within(batches, piece.first, piece.rows):
                     batch.validate(full=True)
                     yield batch
 
@@ -194,6 +208,22 @@ class InputReader:
     def _router(self) -> Router:
         rule = self.job.partition
         return router(rule, [self._known[id].type for id in rule.columns])
+
+
+def _within(
+    batches: Iterable[pa.RecordBatch], first: int, rows: int | None
+) -> Iterator[pa.RecordBatch]:
+    """*rows* rows from the row *first* on; None: all that follow. The others are decoded too, but
+    for those behind the last."""
+    for batch in batches:
+        part = batch.slice(first, rows)
+        first = max(first - batch.num_rows, 0)
+        if part.num_rows:
+            yield part
+        if rows is not None:
+            rows -= part.num_rows
+            if not rows:
+                return
 
 
 def fits(found: pa.DataType, type: ColumnType) -> bool:

@@ -1,9 +1,10 @@
 """Which rows of its input each task of a load reads, and which file each task writes. Pure."""
 
 import hashlib
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
 
 from metasrv_base.errors import Refused
 
@@ -40,11 +41,15 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Row groups of one file."""
+    """Row groups of one file, or some rows of them."""
 
     number: int
     file: InputFile
     groups: tuple[int, ...]
+    first: int = 0
+    """Rows of the groups that another piece has before it."""
+    rows: int | None = None
+    """None: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,27 @@ def cut_pieces(files: Iterable[InputFile], piece_rows: int = PIECE_ROWS) -> tupl
         if groups:
             pieces.append(Piece(len(pieces), file, tuple(groups)))
     return tuple(pieces)
+
+
+def straight_pieces(files: Sequence[InputFile], tasks_at_once: int) -> tuple[Piece, ...]:
+    """Pieces that become one file each, if their rows are in order. None, where order is unlikely:
+    rows of several files often lie between each other."""
+    if len(files) != 1 or not files[0].rows:
+        return ()
+    (file,) = files
+    count = _files_for(file.rows, files, tasks_at_once)
+    if count > FILES_MAX:
+        return ()
+    cuts = [file.rows * at // count for at in range(count + 1)]
+    return tuple(_piece(number, file, *cut) for number, cut in enumerate(pairwise(cuts)))
+
+
+def _piece(number: int, file: InputFile, start: int, end: int) -> Piece:
+    """The rows from *start* up to *end*, of the row groups that have them."""
+    ends = list(accumulate(file.groups))
+    low, high = bisect_right(ends, start), bisect_left(ends, end)
+    before = ends[low] - file.groups[low]
+    return Piece(number, file, tuple(range(low, high + 1)), start - before, end - start)
 
 
 def needs_samples(files: Sequence[InputFile], tasks_at_once: int) -> bool:

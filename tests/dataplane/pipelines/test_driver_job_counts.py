@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+import pytest
 from pyspark.sql import SparkSession
 
 from dataplane.pipelines.jobs.backfill import backfill
@@ -29,6 +30,9 @@ LOOK_BYTES = LOOKS_MAX * LOOK_ROWS * 64
 
 SHARE_BYTES = 100
 """Of an entry of 40 bytes and the key of its row, on its way."""
+
+LOADED_SHARE_BYTES = 64
+"""Of a row of an id and a short text, and its key, on its way."""
 
 
 @dataclass
@@ -85,19 +89,35 @@ def test_given_rows_when_backfilled_then_spark_carries_no_row_and_each_is_writte
     assert io.read < 2 * done.bytes_in + 1.1 * done.bytes_out + MANY * SHARE_BYTES
 
 
-def test_given_files_when_loaded_then_spark_carries_no_row(tmp_path: Path) -> None:
-    found: list[tuple[InProcess, LoadJobResult]] = []
+@pytest.mark.parametrize(
+    ("step", "tasks", "times"),
+    [
+        (1, [1, 1, 1], 1),  # the file, its one piece, an end
+        (-1, [1, 1, 1, 1, 1], 2),  # the file, a piece that gives up, pieces, outputs, an end
+    ],
+    ids=["in order", "in another order"],
+)
+def test_given_a_file_when_loaded_then_spark_carries_no_row_and_few_bytes_are_moved(
+    tmp_path: Path, step: int, tasks: list[int], times: int
+) -> None:
+    """*times*: rows are written; all but the last time as shares."""
+    found: list[tuple[InProcess, LoadJobResult, Io]] = []
     for count in (FEW, MANY):
         table = Table(tmp_path / f"{count}")
         table.add(1)
-        path = brought(tmp_path / f"{count}.parquet", numbered(*range(count)))
+        path = brought(tmp_path / f"{count}.parquet", numbered(*range(count)[::step]))
         spark = InProcess()
-        found.append((spark, load(session(spark), load_job([path], table.wanted), spark)))
+        with counted() as io:
+            done = load(session(spark), load_job([path], table.wanted), spark)
+        found.append((spark, done, io))
 
-    (few, _), (many, done) = found
+    (few, *_), (many, done, io) = found
     assert done.rows_in == MANY
-    assert [job.tasks for job in many.jobs] == [1, 1, 1, 1, 1], "paths, files, pieces, outputs, end"
+    assert [job.tasks for job in many.jobs] == tasks
     assert through_spark(many.jobs) < 1.1 * through_spark(few.jobs)
+    shares = (times - 1) * MANY * LOADED_SHARE_BYTES
+    assert io.written < 1.2 * done.bytes_out + shares
+    assert io.read < times * 1.3 * done.bytes_in + 1.2 * done.bytes_out + shares
 
 
 def test_given_a_dead_region_when_moved_then_each_input_is_read_once_and_files_only_copied(
