@@ -16,8 +16,8 @@ from dataplane.pipelines.jobs.entry_files import LOOK_ROWS, LOOKS_MAX
 from dataplane.pipelines.jobs.load import load
 from dataplane.pipelines.jobs.move import move
 from metasrv_base.wire.node.jobs import BackfillJob, BackfillResult, LoadJobResult
+from tests.dataplane.pipelines.in_process import Counted, InProcess
 from tests.dataplane.pipelines.jobs.checked_data import MARK, check_job, sound_region
-from tests.dataplane.pipelines.jobs.in_process import Counted, InProcess
 from tests.dataplane.pipelines.jobs.region_data import backfill_job, region_of
 from tests.dataplane.pipelines.load_rig import Table, brought, load_job, numbered
 from tests.dataplane.pipelines.rig import BIG_ROWS, Cluster, big_rows, dead_region, move_job

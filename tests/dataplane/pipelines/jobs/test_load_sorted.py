@@ -17,7 +17,7 @@ from dataplane.pipelines.jobs.load_input import InputReader, look_at
 from dataplane.pipelines.jobs.load_plan import FILES_MAX, InputFile, straight_pieces
 from metasrv_base.schema.partition import HashRule
 from metasrv_base.wire.node.jobs import LoadJob, LoadJobResult
-from tests.dataplane.pipelines.jobs.in_process import InProcess
+from tests.dataplane.pipelines.in_process import InProcess
 from tests.dataplane.pipelines.load_rig import ID, NOTE, Table, brought, load_job, numbered
 
 ROWS = 1_000
