@@ -1,15 +1,32 @@
 """The ASGI app as a function of a ready service. Opens nothing and starts no task."""
 
-from fastapi import APIRouter, FastAPI
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
 from starlette.routing import BaseRoute
 
 from dataplane.datanode.http.api import admin, node
 from dataplane.datanode.http.direct import DirectRows
 from dataplane.datanode.http.middleware import doorway
-from dataplane.datanode.http.pages import TITLE, pages
 from dataplane.datanode.service import DatanodeService
 from serving.answers import PROBLEM, answer_errors
 from serving.middleware import ServingMiddleware
+from serving.pages.program_pages import StartPage, pages_router
+
+TITLE = "metasrv datanode"
+START = StartPage.of(
+    TITLE,
+    {
+        "/node/v1/regions": "The regions that this process opens, serves, or has lost",
+        "/readyz": "Whether the leader has answered a heartbeat within one lease",
+        "/version": "Version of this datanode, and its cluster",
+        "/metrics": "Counters in the Prometheus text format",
+    },
+)
+
+
+def _document(request: Request) -> Any:
+    return request.app.openapi()
 
 
 def _included() -> tuple[BaseRoute, ...]:
@@ -17,7 +34,8 @@ def _included() -> tuple[BaseRoute, ...]:
     every = APIRouter()
     for router in (node, admin):
         every.include_router(router, responses=dict(PROBLEM))
-    every.include_router(pages, include_in_schema=False)  # a store in our place needs none
+    pages = pages_router(START, _document, {})  # a store in our place needs none
+    every.include_router(pages, include_in_schema=False)
     return tuple(every.routes)
 
 

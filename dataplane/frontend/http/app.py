@@ -1,16 +1,27 @@
 """The ASGI app as a function of a ready service. Opens nothing and starts no task."""
 
 import re
+from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 
 from dataplane.frontend.http import direct
 from dataplane.frontend.http.api import BY_ID, BY_NAME, admin, rows
-from dataplane.frontend.http.pages import TITLE, pages
+from dataplane.frontend.http.documents import completed
 from dataplane.frontend.service import FrontendService
 from serving.answers import PROBLEM, answer_errors
 from serving.middleware import MiddlewareDeps, ServingMiddleware, counted
+from serving.pages.program_pages import StartPage, pages_router
 
+TITLE = "metasrv frontend"
+START = StartPage.of(
+    TITLE,
+    {
+        "/readyz": "Whether this frontend holds a schema lease and has read the catalog",
+        "/version": "Version of this frontend, and its cluster",
+        "/metrics": "Counters in the Prometheus text format",
+    },
+)
 _TABLE = re.compile(r"/v1/tables/([0-9]+(?=/[^/]+(/get)?$)|[^/]+/[^/]+/[^/]+)")
 
 
@@ -30,9 +41,13 @@ def bare_app() -> FastAPI:
     app.include_router(rows, prefix=BY_NAME, responses=dict(PROBLEM))
     app.include_router(rows, prefix=BY_ID, responses=dict(PROBLEM))
     app.include_router(admin, responses=dict(PROBLEM))
-    app.include_router(pages, responses=dict(PROBLEM))
+    app.include_router(pages_router(START, _document, {}), responses=dict(PROBLEM))
     answer_errors(app)
     return app
+
+
+def _document(request: Request) -> dict[str, Any]:
+    return completed(request.app.openapi())
 
 
 def _call_of(path: str) -> str:
