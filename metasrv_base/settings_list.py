@@ -4,7 +4,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_origin
 
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
@@ -30,10 +30,22 @@ class SettingFlag(NamedTuple):
     """In effect for a program that is started here without flags; as the source has it."""
     source: str = DEFAULT
     """`default`, `file` or `environment`."""
+    kind: str = "text"
+    """`text`, `number`, `switch` or `list`."""
 
     @property
     def name(self) -> str:
         return self.flag.removeprefix("--").replace("-", "_")
+
+    @property
+    def default_text(self) -> str:
+        """The default as a flag would give it; `none`: there is none."""
+        default = self.default
+        if isinstance(default, list):
+            default = ",".join(map(str, default))
+        if isinstance(default, bool):
+            return str(default).lower()
+        return "none" if default in (None, "") else str(default)
 
 
 def settings_of(model: type[BaseModel], prefix: str) -> list[SettingFlag]:
@@ -47,6 +59,7 @@ def settings_of(model: type[BaseModel], prefix: str) -> list[SettingFlag]:
             unit=next((unit for end, unit in UNITS.items() if name.endswith(end)), ""),
             meaning=" ".join((field.description or "").split()),
             value=_plain(field.default),
+            kind=_kind(field.annotation),
         )
         for name, field in model.model_fields.items()
     ]
@@ -89,3 +102,11 @@ def _plain(default: object) -> object:
     if default is PydanticUndefined:
         return None
     return str(default) if isinstance(default, PurePath) else default
+
+
+def _kind(annotation: object) -> str:
+    if get_origin(annotation) is list:
+        return "list"
+    if annotation is bool:
+        return "switch"
+    return "number" if annotation in (int, float) else "text"

@@ -1,14 +1,17 @@
-"""What every program of the data plane is told at its start: where metasrv is, where it listens.
+"""What every program is told at its start, from one model: its flags, its variables, its file.
 
-Defaults, then a TOML file, then the environment, then flags.
+Defaults, then a TOML file, then the environment, then flags. A setting has one name in all of them:
+`listen` of a datanode is `--listen`, METASRV_DATANODE_LISTEN, and `listen` below `[datanode]`.
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_origin
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.functional_validators import field_validator
 
 from metasrv_base.ids import NODE_ID
@@ -17,17 +20,16 @@ from metasrv_base.token import listen_fault, optional_token, optional_tokens
 from metasrv_base.wire.http.addresses import is_base_url
 
 
-class ProgramConfig(BaseModel):
-    """Environment: `env_prefix` and the name of the setting, in capitals."""
+class StartConfig(BaseModel):
+    """Settings that every program has. A list is written with commas between, in a file as one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     program: ClassVar[str]
     """Its name, and that of its table in a TOML file."""
     env_prefix: ClassVar[str]
+    """Of its variables: METASRV_, its name, and _."""
 
-    metasrv: str
-    """URLs of metasrv servers, separated by commas."""
     listen: str = "127.0.0.1:0"
     """Host and port; port 0: a free one. Any other than loopback needs a tokens_file."""
     advertise: str | None = None
@@ -42,6 +44,17 @@ class ProgramConfig(BaseModel):
     token_file: Path | None = None
     """Mode 0600; its first line is the token that this program shows to others. Read again at
     SIGHUP."""
+    ready_file: Path | None = None
+    """Written, by rename, once the program listens: its id, "url" and "pid"."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lists_are_split(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        lists = {n for n, field in cls.model_fields.items() if get_origin(field.annotation) is list}
+        texts = {n: v for n, v in values.items() if n in lists and isinstance(v, str)}
+        return {**values, **{name: split(text) for name, text in texts.items()}}
 
     @field_validator("listen")
     @classmethod
@@ -54,7 +67,8 @@ class ProgramConfig(BaseModel):
     @field_validator("advertise")
     @classmethod
     def _is_a_host_or_url(cls, value: str | None) -> str | None:
-        if value is not None and "://" in value and not is_base_url(value):
+        url = value if value is None or "://" in value else f"http://{value}:1"
+        if url is not None and not is_base_url(url):
             raise ValueError("a host, or a URL as https://HOST:PORT")
         return value
 
@@ -67,17 +81,6 @@ class ProgramConfig(BaseModel):
             raise ValueError(f"listen: {fault}")
         optional_token(self.token_file)
         return self
-
-    @model_validator(mode="after")
-    def _has_metasrv(self) -> Self:
-        urls = self.metasrv_urls
-        if not urls or not all(url.startswith(("http://", "https://")) for url in urls):
-            raise ValueError("metasrv: at least one URL with http:// or https://")
-        return self
-
-    @property
-    def metasrv_urls(self) -> tuple[str, ...]:
-        return tuple(url.strip() for url in self.metasrv.split(",") if url.strip())
 
     @property
     def host(self) -> str:
@@ -111,17 +114,68 @@ class ProgramConfig(BaseModel):
         return in_effect(settings, table_of(toml, cls.program), environment)
 
     @classmethod
-    def flags(cls, argv: Sequence[str], about: str | None) -> dict[str, Any]:
-        """What a command line says, by name; with `config` and `ready_file` if it says them."""
-        parser = argparse.ArgumentParser(prog=cls.program, description=about)
+    def flags(cls, argv: Sequence[str]) -> dict[str, Any]:
+        """What a command line says, by name; with `config` if it says it."""
+        parser = argparse.ArgumentParser(
+            prog=f"metasrv {cls.program}", description=f"`metasrv {cls.program} --help` says more."
+        )
         parser.add_argument("--config", type=Path, help=f"TOML file with a table [{cls.program}]")
-        parser.add_argument("--ready-file", type=Path, help="written once the program listens")
-        for name, field in cls.model_fields.items():
-            kind = int if field.annotation is int else str
-            flag = f"--{name.replace('_', '-')}"
-            parser.add_argument(flag, type=kind, help=field.description)
-        arguments = vars(parser.parse_args(argv))
-        return {name: value for name, value in arguments.items() if value is not None}
+        for one in settings_of(cls, cls.env_prefix):
+            parser.add_argument(one.flag, metavar=one.kind.upper(), help=one.default_text)
+        found = vars(parser.parse_args(argv))
+        return {name: value for name, value in found.items() if value is not None}
+
+    @classmethod
+    def start(cls, argv: Sequence[str]) -> Self:
+        """The settings of this process. Raises ValueError with a line for each fault, OSError for a
+        file that cannot be read; a flag that is unknown ends the process with 2."""
+        flags = cls.flags(argv)
+        toml = flags.pop("config", None)
+        try:
+            return cls.read(flags, os.environ, toml)
+        except ValidationError as error:
+            raise ValueError("\n".join(cls._faults(error))) from error
+        except TypeError as error:
+            raise ValueError(str(error)) from error
+
+    @classmethod
+    def _faults(cls, error: ValidationError) -> Iterator[str]:
+        known = {one.name: one for one in settings_of(cls, cls.env_prefix)}
+        for fault in error.errors():
+            name = str(fault["loc"][0]) if fault["loc"] else ""
+            message = fault["msg"].removeprefix("Value error, ")
+            if name not in known:
+                close = get_close_matches(name, known, n=1)
+                hint = f"; did you mean {close[0]}?" if close else ""
+                yield f"{name}: there is no such setting{hint}" if name else message
+            elif fault["type"] == "missing":
+                one = known[name]
+                yield f"{name}: it is required: give {one.flag} or {one.variable}"
+            else:
+                yield f"{name}: {message}, not {fault['input']}"
+
+
+class ProgramConfig(StartConfig):
+    """Settings that every program of the data plane has."""
+
+    metasrv: str
+    """URLs of metasrv servers, separated by commas."""
+
+    @model_validator(mode="after")
+    def _has_metasrv(self) -> Self:
+        urls = self.metasrv_urls
+        if not urls or not all(url.startswith(("http://", "https://")) for url in urls):
+            raise ValueError("metasrv: at least one URL with http:// or https://")
+        return self
+
+    @property
+    def metasrv_urls(self) -> tuple[str, ...]:
+        return tuple(split(self.metasrv))
+
+
+def split(text: str) -> list[str]:
+    """What stands between commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def checked_name(value: str) -> str:

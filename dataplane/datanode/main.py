@@ -9,7 +9,6 @@ import sys
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -61,11 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("asserts are part of this program: do not run it with -O", file=sys.stderr)
         return EXIT_CONFIG
     share_arenas()
-    flags = DatanodeConfig.flags(sys.argv[1:] if argv is None else argv, __doc__)
-    ready_file, toml = flags.pop("ready_file", None), flags.pop("config", None)
     try:
-        config = DatanodeConfig.read(flags, os.environ, toml)
-    except (ValueError, TypeError, OSError) as error:
+        config = DatanodeConfig.start(sys.argv[1:] if argv is None else argv)
+    except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return EXIT_CONFIG
     log_to_stderr(node_id=config.node_id)
@@ -73,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     raise_open_files()
     try:
         with RootLock(config.root), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(run(config, ready_file))
+            runner.run(run(config))
     except (Conflict, Corrupt) as error:
         return _refused([error])
     except ExceptionGroup as group:
@@ -91,7 +88,7 @@ def _refused(errors: Iterable[Exception]) -> int:
     return EXIT_CONFIG
 
 
-async def run(config: DatanodeConfig, ready_file: Path | None) -> None:
+async def run(config: DatanodeConfig) -> None:
     """Until SIGTERM or SIGINT. Raises Conflict (in a group) when this process must never serve."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS_MAX))
     journal = await asyncio.to_thread(open_journal, LocalDisk(), config.root, config.node_id)
@@ -111,7 +108,7 @@ async def run(config: DatanodeConfig, ready_file: Path | None) -> None:
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         serving = group.create_task(server.serve(sockets=[listening]))
         await server.is_up.wait()
-        announce(_facts(identity), ready_file)
+        announce(_facts(identity), config.ready_file)
         gc.freeze()  # modules and models stay: they are not looked through again and again
         background = [group.create_task(work) for work in node.background()]
         await stop.wait()

@@ -8,7 +8,6 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -54,11 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not __debug__:
         print("asserts are part of this program: do not run it with -O", file=sys.stderr)
         return EXIT_CONFIG
-    flags = FrontendConfig.flags(sys.argv[1:] if argv is None else argv, __doc__)
-    ready_file, toml = flags.pop("ready_file", None), flags.pop("config", None)
     try:
-        config = FrontendConfig.read(flags, os.environ, toml)
-    except (ValueError, TypeError, OSError) as error:
+        config = FrontendConfig.start(sys.argv[1:] if argv is None else argv)
+    except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return EXIT_CONFIG
     log_to_stderr(frontend_id=config.frontend_id)
@@ -67,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     code = EXIT_CONFIG
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            code = runner.run(run(config, ready_file))
+            code = runner.run(run(config))
     except* Conflict as refused:
         reasons = [str(error) for error in refused.exceptions]
         log.exception("frontend_refused", errors=reasons, runbook="docs/operate/frontend.md")
@@ -75,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-async def run(config: FrontendConfig, ready_file: Path | None) -> int:
+async def run(config: FrontendConfig) -> int:
     """Until SIGTERM or SIGINT, or until its lease has ended; the exit code.
 
     Raises Conflict (in a group) when this process must never serve.
@@ -96,7 +93,8 @@ async def run(config: FrontendConfig, ready_file: Path | None) -> int:
         serving = group.create_task(server.serve(sockets=[listening]))
         await server.is_up.wait()
         announce(
-            {"frontend_id": config.frontend_id, "url": address, "pid": os.getpid()}, ready_file
+            {"frontend_id": config.frontend_id, "url": address, "pid": os.getpid()},
+            config.ready_file,
         )
         gc.freeze()  # modules and models stay: they are not looked through again and again
         background = [group.create_task(work) for work in frontend.background()]

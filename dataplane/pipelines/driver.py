@@ -233,12 +233,13 @@ def stand_back() -> None:
 
 def _settings() -> SessionSettings:
     parser = argparse.ArgumentParser(prog="dataplane.pipelines.driver", description=__doc__)
-    parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--driver-memory", default="512m")
-    parser.add_argument("--host", default="127.0.0.1", help="where executors reach the driver")
+    parser.add_argument("--spark-master", default="local[2]")
+    parser.add_argument("--spark-driver-memory", default="512m")
+    parser.add_argument("--spark-driver-host", default="127.0.0.1")
     parser.add_argument("--work-dir", type=Path, required=True)
     said = parser.parse_args()
-    return SessionSettings(said.master, said.driver_memory, said.host, said.work_dir.absolute())
+    spark = (said.spark_master, said.spark_driver_memory, said.spark_driver_host)
+    return SessionSettings(*spark, said.work_dir.absolute())
 
 
 def _own_stdout() -> int:

@@ -77,8 +77,8 @@ class SparkSettings:
 def driver_command(settings: SparkSettings) -> tuple[str, ...]:
     return (
         *(sys.executable, "-m", "dataplane.pipelines.driver"),
-        *("--master", settings.master, "--host", settings.driver_host),
-        *("--driver-memory", settings.driver_memory),
+        *("--spark-master", settings.master, "--spark-driver-host", settings.driver_host),
+        *("--spark-driver-memory", settings.driver_memory),
         *("--work-dir", str(settings.work_dir)),
     )
 

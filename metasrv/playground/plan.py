@@ -126,8 +126,7 @@ def _metasrv(settings: PlaygroundOptions, id: str, port: int, etcd: Sequence[str
     folder = settings.data_dir / id
     flags = {
         "server-id": id,
-        "host": HOST,
-        "port": str(port),
+        "listen": f"{HOST}:{port}",
         "etcd": ",".join(etcd),
         "key-prefix": settings.key_prefix,
         "data-dir": str(folder),

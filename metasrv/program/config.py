@@ -1,43 +1,25 @@
-"""Settings of one metasrv process: defaults < TOML < METASRV_* < flags; unsafe ones refused."""
+"""What a server is told at its start, beside what every program is (serving/config.py)."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import ClassVar, Self
 
-from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
+from pydantic import Field, field_validator, model_validator
 
 from metasrv.nodes.lease_table import wait_ms
 from metasrv.program.store_access import StoreAccess
 from metasrv_base.rows.retry import SENT_MS_MAX
-from metasrv_base.settings_list import table_of
-from metasrv_base.token import listen_fault, optional_token, optional_tokens
+from serving.config import StartConfig, checked_name
 
 
-class ServerConfig(BaseSettings):
-    """Everything a server is started with. What operators change later is in the store."""
+class ServerConfig(StartConfig):
+    """Environment: `METASRV_SERVER_` and the name, as METASRV_SERVER_ETCD. What operators change
+    later is in the store."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="METASRV_", extra="forbid", frozen=True, use_attribute_docstrings=True
-    )
+    program: ClassVar[str] = "server"
+    env_prefix: ClassVar[str] = "METASRV_SERVER_"
 
-    server_id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")
+    server_id: str
     """Unique among the metasrvs of a cluster."""
-    host: str = "127.0.0.1"
-    """Any other than loopback needs a tokens_file."""
-    advertise: str | None = Field(default=None, pattern=r"^(https?://)?[A-Za-z0-9.:\[\]-]{1,253}$")
-    """The host by which others reach this server. Default: the one it listens on."""
-    tokens_file: Path | None = None
-    """Mode 0600; a line `NAME sha256:HEX` for each token that is taken. None: anybody may ask. Read
-    again at SIGHUP."""
-    cluster_tokens_file: Path | None = None
-    """The same for tokens of the cluster's own programs; needs a tokens_file. Registration,
-    heartbeats and orders take no others. None: they take those of clients."""
-    token_file: Path | None = None
-    """Mode 0600; its first line is the token that this server shows to nodes. Read again at
-    SIGHUP."""
-    port: int = Field(default=0, ge=0, le=65535)
-    """0: any free one; the ready file says which."""
     etcd: list[str] = Field(default=["http://127.0.0.1:2379"], min_length=1)
     """Endpoints, as URLs: all http://, or all https://."""
     etcd_ca_file: Path | None = None
@@ -56,8 +38,6 @@ class ServerConfig(BaseSettings):
     """All keys of this cluster stand under it."""
     data_dir: Path
     """For the Spark driver's temporary files; holds nothing that must be kept."""
-    ready_file: Path | None = None
-    """Written, by rename, once the server listens: {"url", "pid"}."""
 
     leader_ttl_ms: int = Field(default=5_000, ge=1_000)
     """How long the seat of a silent leader stays taken."""
@@ -96,18 +76,17 @@ class ServerConfig(BaseSettings):
     """Heap of the driver, as Java writes it."""
     spark_warm: bool = False
     """Start Spark with the server instead of with the first job."""
-    import_folders: list[Path] = []
+    import_folders: list[Path] = Field(default=[])
     """Absolute. Files below them, as Spark's executors see them, may be imported by whoever may
     change tables here. None: nothing may."""
 
+    @field_validator("server_id")
+    @classmethod
+    def _is_a_name(cls, value: str) -> str:
+        return checked_name(value)
+
     @model_validator(mode="after")
-    def _relations(self) -> "ServerConfig":
-        has_tokens = optional_tokens(self.tokens_file) is not None
-        if optional_tokens(self.cluster_tokens_file) is not None and not has_tokens:
-            raise ValueError("cluster_tokens_file: it needs a tokens_file beside it")
-        if fault := listen_fault(self.host, self.advertise, has_tokens=has_tokens):
-            raise ValueError(f"host: {fault}")
-        optional_token(self.token_file)
+    def _relations(self) -> Self:
         if 3 * self.keep_alive_ms > self.leader_ttl_ms:
             raise ValueError("leader_ttl_ms must hold three keep_alive_ms")
         if 3 * self.heartbeat_ms > self.region_lease_ms:
@@ -139,13 +118,3 @@ class ServerConfig(BaseSettings):
     def wait_ms(self) -> int:
         """W: see metasrv/nodes/lease_table.py."""
         return wait_ms(self.region_lease_ms)
-
-
-def read_config(flags: Mapping[str, Any], toml: Path | None) -> ServerConfig:
-    """Flags win over the environment, that over the file's table `server`.
-
-    Raises ValueError (pydantic's, tomllib's) or TypeError for anything missing, unknown or unsafe,
-    OSError for a file that cannot be read.
-    """
-    named = EnvSettingsSource(ServerConfig)()
-    return ServerConfig(**{**table_of(toml, "server"), **named, **flags})

@@ -1,15 +1,12 @@
 """The metasrv server as a process: the one place where its parts are made and put together."""
 
-import argparse
 import asyncio
 import gc
 import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, get_origin
+from collections.abc import Sequence
 
 import structlog
 import uvloop
@@ -22,7 +19,7 @@ from metasrv.api.http.metrics import ServerMetrics
 from metasrv.host.tool_search import toolchain
 from metasrv.leadership.election import Election, ElectionTiming, ServerIdentity, win
 from metasrv.leadership.leadership import ServerDeps, lead
-from metasrv.program.config import ServerConfig, read_config
+from metasrv.program.config import ServerConfig
 from metasrv.program.version import VERSION
 from metasrv.server import collector
 from metasrv.server.app import build_app, build_routes
@@ -51,10 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not __debug__:
         print("asserts are part of this program: do not run it with -O", file=sys.stderr)
         return EXIT_CONFIG
-    flags = _flags(sys.argv[1:] if argv is None else argv)
     try:
-        config = read_config(flags, flags.pop("config", None))
-    except (ValueError, TypeError, OSError) as error:
+        config = ServerConfig.start(sys.argv[1:] if argv is None else argv)
+    except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return EXIT_CONFIG
     log_to_stderr(server=config.server_id)
@@ -170,21 +166,6 @@ async def _one_session(world: ServerDeps, state: ServerState, election: Election
     finally:
         state.begin(None)
         await election.resign(session)
-
-
-def _flags(argv: Sequence[str]) -> dict[str, Any]:
-    parser = argparse.ArgumentParser(prog="metasrv server", description=__doc__)
-    parser.add_argument("--config", type=Path, help="A TOML file; its table `server` counts.")
-    for name, field in ServerConfig.model_fields.items():
-        flag = f"--{name.replace('_', '-')}"
-        if get_origin(field.annotation) is list:
-            parser.add_argument(flag, type=lambda text: text.split(","), help=field.description)
-        else:
-            kinds: dict[Any, Callable[[str], object]] = {int: int, float: float}
-            kind = kinds.get(field.annotation, str)
-            parser.add_argument(flag, type=kind, help=field.description)
-    given = vars(parser.parse_args(argv))
-    return {name: value for name, value in given.items() if value is not None}
 
 
 if __name__ == "__main__":

@@ -64,12 +64,11 @@ def test_given_three_of_each_when_counted_then_they_are_there() -> None:
 
 @pytest.mark.parametrize("name", of_role("metasrv"))
 def test_given_a_server_when_its_settings_are_read_then_it_would_start(
-    name: str, secrets: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+    name: str, secrets: Mapping[str, str]
 ) -> None:
     said = named(SERVICES[name], of_server()) | dict(secrets)
-    monkeypatch.setenv("METASRV_ETCD", said.pop("etcd"))  # a list, in the form of a variable
 
-    config = ServerConfig(**said)  # type: ignore[arg-type] # texts, as flags are
+    config = ServerConfig.read(said, {}, None)
 
     assert (config.server_id, config.advertise, config.spark_driver_host) == (name,) * 3
     assert config.port == PORTS["metasrv"]

@@ -309,7 +309,7 @@ def test_given_another_address_and_no_tokens_when_started_then_exit_78(
     node = ("--node-id", "dn-1", "--root", str(tmp_path), "--metasrv", "http://127.0.0.1:1")
     server = ("--server-id", "ms-1", "--data-dir", str(tmp_path))
 
-    codes = metasrv([*server, "--host", "0.0.0.0"]), datanode([*node, "--listen", "0.0.0.0:0"])
+    codes = metasrv([*server, "--listen", "0.0.0.0:0"]), datanode([*node, "--listen", "0.0.0.0:0"])
 
     assert codes == (EXIT_CONFIG, EXIT_CONFIG)
     assert capsys.readouterr().err.count("needs a tokens_file") == 2

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from metasrv.cli.near import must_be_among
 from metasrv.cli.options import AsJson, told
 from metasrv.cli.output import show_facts, show_json
 from metasrv.cli.progress import ProgressBar, bar
@@ -13,8 +14,36 @@ from metasrv.playground.main import run
 from metasrv.playground.plan import KEY_PREFIX, PlaygroundOptions
 from metasrv.playground.playground import Playground
 
+settings = {"context_settings": {"auto_envvar_prefix": "METASRV_PLAYGROUND"}}
+"""For Typer: `--data-dir` is METASRV_PLAYGROUND_DATA_DIR too, as settings of programs are."""
+
+
+def _defaults_from(context: typer.Context, file: Path | None) -> Path | None:
+    """Takes the table `playground` of a TOML file as defaults of the options."""
+    if file is None:
+        return None
+    from metasrv_base.settings_list import table_of
+
+    try:
+        table = table_of(file, "playground")
+    except (ValueError, TypeError, OSError) as error:
+        raise typer.BadParameter(f"--config {file}: {error}") from error
+    known = [str(one.name) for one in context.command.params]
+    for name in table:
+        must_be_among(name, known, f"--config {file}", "setting")
+    context.default_map = dict(table)
+    return file
+
 
 def command(  # noqa: PLR0913  # a parameter is an option of the command
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            is_eager=True,
+            callback=_defaults_from,
+            help="A TOML file; its table `playground` counts.",
+        ),
+    ] = None,
     data_dir: Annotated[Path, typer.Option(help="Made if need be; kept.")] = Path(
         ".run/playground"
     ),
@@ -28,7 +57,9 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     etcd: Annotated[
         str | None, typer.Option(help="URLs of an etcd that is there. Default: one of its own.")
     ] = None,
-    prefix: Annotated[str, typer.Option(help="Under which all keys stand.")] = KEY_PREFIX,
+    key_prefix: Annotated[
+        str, typer.Option("--key-prefix", "--prefix", help="Under which all keys stand.")
+    ] = KEY_PREFIX,
     reset: Annotated[bool, typer.Option("--reset", help="Delete an earlier one's data.")] = False,
     supervise: Annotated[bool, typer.Option("--supervise", help="Start again what dies.")] = False,
     as_json: AsJson = False,
@@ -42,7 +73,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         frontends=frontends,
         port=port,
         etcd=urls,
-        key_prefix=prefix,
+        key_prefix=key_prefix,
         reset=reset,
         supervise=supervise,
     )

@@ -1,17 +1,11 @@
 """`metasrv server`: becomes the metasrv program; its flags are that program's own."""
 
-import os
-import sys
-
 import typer
 
-from serving.launch import program
+from metasrv.cli.programs.program_help import run_program, settings
 
-settings = {
-    "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True},
-    "add_help_option": False,
-}
+__all__ = ["command", "settings"]
 
 
 def command(context: typer.Context) -> None:
-    os.execv(sys.executable, [*program("metasrv.server.main"), *context.args])
+    run_program("server", "metasrv.server.main", context.args)

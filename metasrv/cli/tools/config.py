@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from metasrv.cli.output import show_json, show_table
-from metasrv_base.settings_list import SettingFlag, in_effect, settings_of, table_of
+from metasrv_base.settings_list import SettingFlag
 
 PROGRAMS = {
     "datanode": "dataplane.datanode.settings",
@@ -36,8 +36,7 @@ def command(
 ) -> None:
     """Flags win over the environment, that over a TOML file, that over the default."""
     try:
-        programs = {"server": of_server(config)}
-        programs |= {name: of_program(name, config) for name in PROGRAMS}
+        programs = settings_by_program(config)
     except (ValueError, TypeError, OSError) as error:
         raise typer.BadParameter(f"{config}: {error}") from error
     if form is ConfigFormat.JSON:
@@ -49,11 +48,15 @@ def command(
         typer.echo("")
 
 
+def settings_by_program(toml: Path | None = None) -> dict[str, list[SettingFlag]]:
+    """Raises ValueError, TypeError, OSError for a file that cannot be read or means nothing."""
+    return {"server": of_server(toml), **{name: of_program(name, toml) for name in PROGRAMS}}
+
+
 def of_server(toml: Path | None = None) -> list[SettingFlag]:
     from metasrv.program.config import ServerConfig
 
-    settings = settings_of(ServerConfig, str(ServerConfig.model_config.get("env_prefix")))
-    return in_effect(settings, table_of(toml, "server"), os.environ)
+    return ServerConfig.told(os.environ, toml)
 
 
 def of_program(name: str, toml: Path | None = None) -> list[SettingFlag]:

@@ -8,31 +8,34 @@ import typer
 CaFile = Annotated[
     Path | None,
     typer.Option(
-        "--etcd-ca-file", envvar="METASRV_ETCD_CA_FILE", help="Who signed etcd's certificates."
+        "--etcd-ca-file",
+        envvar="METASRV_SERVER_ETCD_CA_FILE",
+        help="Issuer of etcd's certificates.",
     ),
 ]
 CertFile = Annotated[
     Path | None,
-    typer.Option("--etcd-cert-file", envvar="METASRV_ETCD_CERT_FILE", help="What we show to etcd."),
+    typer.Option("--etcd-cert-file", envvar="METASRV_SERVER_ETCD_CERT_FILE", help="Shown to etcd."),
 ]
 KeyFile = Annotated[
     Path | None,
-    typer.Option("--etcd-key-file", envvar="METASRV_ETCD_KEY_FILE", help="Its key, mode 0600."),
+    typer.Option("--etcd-key-file", envvar="METASRV_SERVER_ETCD_KEY_FILE", help="Mode 0600."),
 ]
 ServerName = Annotated[
     str | None,
     typer.Option(
         "--etcd-server-name",
-        envvar="METASRV_ETCD_SERVER_NAME",
+        envvar="METASRV_SERVER_ETCD_SERVER_NAME",
         help="A name in the certificate of every endpoint.",
     ),
 ]
 User = Annotated[
-    str | None, typer.Option("--etcd-user", envvar="METASRV_ETCD_USER", help="Of etcd's own.")
+    str | None,
+    typer.Option("--etcd-user", envvar="METASRV_SERVER_ETCD_USER", help="Of etcd."),
 ]
 PasswordFile = Annotated[
     Path | None,
     typer.Option(
-        "--etcd-password-file", envvar="METASRV_ETCD_PASSWORD_FILE", help="Of it, mode 0600."
+        "--etcd-password-file", envvar="METASRV_SERVER_ETCD_PASSWORD_FILE", help="Of it, mode 0600."
     ),
 ]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from metasrv.program.config import read_config
+from metasrv.program.config import ServerConfig
 from metasrv.server.main import EXIT_CONFIG, main
 
 
@@ -13,20 +13,19 @@ def flags(tmp_path: Path) -> dict[str, str]:
 
 
 def test_given_file_environment_and_flags_then_the_nearer_word_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     toml = tmp_path / "metasrv.toml"
     toml.write_text(
         '[server]\nqueue_max = 7\nrunning_max = 7\nrepair_max = 7\netcd = ["http://e:1"]\n'
     )
-    monkeypatch.setenv("METASRV_RUNNING_MAX", "8")
-    monkeypatch.setenv("METASRV_REPAIR_MAX", "8")
+    environment = {"METASRV_SERVER_RUNNING_MAX": "8", "METASRV_SERVER_REPAIR_MAX": "8"}
 
-    config = read_config({**flags(tmp_path), "repair_max": 9}, toml)
+    config = ServerConfig.read({**flags(tmp_path), "repair_max": 9}, environment, toml)
 
     assert (config.queue_max, config.running_max, config.repair_max) == (7, 8, 9)
     assert config.etcd == ["http://e:1"]
-    assert read_config(flags(tmp_path), None).queue_max == 10_000
+    assert ServerConfig.read(flags(tmp_path), {}, None).queue_max == 10_000
 
 
 @pytest.mark.parametrize(
@@ -67,7 +66,7 @@ def test_given_a_file_that_means_nothing_when_started_then_exit_78_and_the_reaso
         ("store-deadline-ms", "5000", "store_deadline_ms must be below leader_ttl_ms"),
         ("leader-ttl-ms", "10001", "schema_lease_ms must hold leader_ttl_ms and store_deadline_ms"),
         ("server-id", "a b", "server_id"),
-        ("port", "65536", "port"),
+        ("listen", "127.0.0.1:65536", "listen: a host, and a port"),
     ],
 )
 def test_given_an_unsafe_setting_when_started_then_exit_78_and_the_reason(
@@ -77,3 +76,35 @@ def test_given_an_unsafe_setting_when_started_then_exit_78_and_the_reason(
 
     assert main([*server, f"--{name}", value]) == EXIT_CONFIG
     assert said in capsys.readouterr().err
+
+
+def test_given_several_faults_when_started_then_each_names_its_flag_and_variable(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("METASRV_SERVER_PHI_TRESHOLD", "9")
+
+    assert main(["--server-id", "ms-1", "--running-max", "none"]) == EXIT_CONFIG
+
+    told = capsys.readouterr().err.splitlines()
+    assert sorted(told) == [
+        "data_dir: it is required: give --data-dir or METASRV_SERVER_DATA_DIR",
+        "phi_treshold: there is no such setting; did you mean phi_threshold?",
+        "running_max: Input should be a valid integer, unable to parse string as an integer, "
+        "not none",
+    ]
+
+
+@pytest.mark.parametrize("given", ["http://a:1, http://b:1", ["http://a:1", "http://b:1"]])
+def test_given_a_list_with_commas_or_as_a_list_then_it_is_the_same(
+    tmp_path: Path, given: object
+) -> None:
+    assert ServerConfig.read({**flags(tmp_path), "etcd": given}, {}, None).etcd == [
+        "http://a:1",
+        "http://b:1",
+    ]
+
+
+def test_given_the_client_s_variables_then_they_are_none_of_the_server(tmp_path: Path) -> None:
+    environment = {"METASRV_URL": "http://a:1", "METASRV_TOKEN_FILE": "/nowhere"}
+
+    assert ServerConfig.read(flags(tmp_path), environment, None).token_file is None

@@ -1,0 +1,61 @@
+"""A program of the cluster as a command: its help looks as that of every other command."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
+from typing import Annotated
+
+import typer
+
+from metasrv_base.settings_list import SettingFlag
+from serving.launch import program
+
+KEYWORD = Parameter.KEYWORD_ONLY
+HELP = frozenset({"--help", "-h"})
+settings = {
+    "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True},
+    "add_help_option": False,
+}
+"""For Typer: every word after the command is the program's own."""
+
+
+def run_program(name: str, module: str, args: Sequence[str]) -> None:
+    """Becomes the program of *module*, or shows its help."""
+    if HELP.isdisjoint(args):
+        os.execv(sys.executable, [*program(module), *args])
+    from metasrv.cli.tools.config import settings_by_program
+
+    _application(name, settings_by_program()[name])(["--help"], prog_name=f"metasrv {name}")
+
+
+def _application(name: str, known: Sequence[SettingFlag]) -> typer.Typer:
+    """A command with an option for each setting; for its help alone."""
+    file = typer.Option(metavar="FILE", help=f"A TOML file; its table `{name}` counts.")
+    options = [Parameter("config", KEYWORD, default=None, annotation=Annotated[str | None, file])]
+    options += [_parameter(one) for one in known]
+
+    def command(**_: str) -> None:
+        return None
+
+    described: Callable[..., None] = command
+    described.__signature__ = Signature(options)  # type: ignore[attr-defined]  # PEP 362
+    app = typer.Typer(add_completion=False)
+    variable = next(one.variable for one in known if one.name == "listen")
+    about = (
+        f"Run one {name} until SIGTERM. Every flag is a variable too, as {variable}, and a name in "
+        "the file, as `listen`. A flag wins over its variable, that over the file."
+    )
+    app.command(help=about)(described)
+    return app
+
+
+def _parameter(one: SettingFlag) -> Parameter:
+    option = typer.Option(one.flag, help=one.meaning, metavar=one.kind.upper())
+    default = None if one.default in (None, "", []) else one.default_text
+    return Parameter(
+        one.name,
+        KEYWORD,
+        default=Parameter.empty if one.required else default,
+        annotation=Annotated[str | None, option],
+    )
