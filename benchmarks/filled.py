@@ -132,7 +132,7 @@ def mould_of(filling: Filling, number: int, now_ms: int) -> Mould:
     """*number* says on which nodes the regions are."""
     line = LogHead(Compare(b"fence", 1), NO_VERSION - 1, 1, NO_TIME - 1, 1)
     txn = create_txn(filling, number, now_ms)
-    (share,) = fill_batch(line, [PendingTxn(txn, None)], now_ms, members_max=1).batch.shares
+    (share,) = fill_batch(line, [PendingTxn(txn, None)], now_ms, members_max=1).shares
     table_id = FIRST["table_id"] + number
     names = {
         name_of(number).encode(): b"name",

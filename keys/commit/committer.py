@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from keys.commit.batch import Batch, BatchVerdict, Judgement, LogHead, PendingTxn, judge
+from keys.commit.batch import Batch, BatchVerdict, Judgement, LogHead, PendingTxn, judge, seal
 from keys.commit.packing import pack
 from keys.commit.txn import Stamp, Txn
 from keys.model.log import CatalogUpdate, CatalogVersion, CatalogVersionKey
@@ -146,17 +146,18 @@ class Committer:
         """One batch, sent until it is answered, and what its members are told."""
         members = [pending.member for pending in self._waiting]
         try:
-            filled = pack(self._line, members, self._clock.wall_ms(), members_max=self._members_max)
+            packed = pack(self._line, members, self._clock.wall_ms(), members_max=self._members_max)
         except Refused as error:
             self._waiting.popleft().fail(error)
             return
-        self._in_flight = self._take(filled.taken)
+        self._in_flight = self._take(packed.taken)
+        batch = seal(self._line, packed.after, packed.shares)
         try:
-            answer, in_doubt = await self._send(filled.batch)
+            answer, in_doubt = await self._send(batch)
         except (Unavailable, Refused) as error:
             self._not_sent(error)
         else:
-            await self._tell(filled.batch, judge(filled.batch, answer, in_doubt=in_doubt), in_doubt)
+            await self._tell(batch, judge(batch, answer, in_doubt=in_doubt), in_doubt)
 
     def _take(self, places: Iterable[int]) -> Sequence[_PendingCommit]:
         taken = dict.fromkeys(places)

@@ -9,7 +9,7 @@ waits for at most as many batches as there were changes before it.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from keys.commit.batch import VERSION_KEY, Batch, LogHead, PendingTxn, StampedTxn, seal, share
+from keys.commit.batch import VERSION_KEY, LogHead, PendingTxn, StampedTxn, share
 from keys.commit.txn import Txn
 from keys.key import Range
 from keys.store.kv import TXN_BYTES_MAX, TXN_OPS_MAX, Compare, Put
@@ -98,9 +98,13 @@ def _sent_bytes(compare: Compare) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PackedBatch:
-    batch: Batch
+    """The members of one batch, each stamped for its place there."""
+
+    shares: tuple[StampedTxn, ...]
+    after: LogHead
+    """The line behind the last of them."""
     taken: tuple[int, ...]
-    """Places, in order, of those of the waiting that are in it."""
+    """Their places, in order, among those that wait."""
 
 
 def pack(
@@ -127,7 +131,7 @@ def pack(
             behind = after
         elif position == 0:
             raise _too_large(room, stamped)
-    return PackedBatch(seal(line, behind, shares), tuple(taken))
+    return PackedBatch(tuple(shares), behind, tuple(taken))
 
 
 def _too_large(empty: BatchRoom, txn: StampedTxn) -> Refused:

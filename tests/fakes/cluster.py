@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from keys.commit.batch import PendingTxn
+from keys.commit.batch import PendingTxn, seal
 from keys.commit.bootstrap import bootstrap_request
 from keys.commit.committer import Committer
 from keys.commit.log_head import read_log_head
@@ -111,8 +111,9 @@ class Cluster:
     async def change(self, fence: Compare, txn: Txn) -> None:
         """One change of metadata, without a procedure."""
         line = await read_log_head(self.kv, fence, deadline_ms=DEADLINE_MS)
-        filled = pack(line, [PendingTxn(txn, None)], self.clock.wall_ms(), members_max=1)
-        assert (await self.kv.txn(filled.batch.request, deadline_ms=DEADLINE_MS)).succeeded
+        packed = pack(line, [PendingTxn(txn, None)], self.clock.wall_ms(), members_max=1)
+        batch = seal(line, packed.after, packed.shares)
+        assert (await self.kv.txn(batch.request, deadline_ms=DEADLINE_MS)).succeeded
 
     # ---- servers
 

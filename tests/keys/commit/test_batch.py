@@ -1,11 +1,12 @@
 """Filling a batch, sealing it and judging its answer: pure."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 
-from keys.commit.batch import Batch, BatchVerdict, Judgement, LogHead, PendingTxn, judge
-from keys.commit.packing import PackedBatch, pack
+from keys.commit.batch import Batch, BatchVerdict, Judgement, LogHead, PendingTxn, judge, seal
+from keys.commit.packing import pack
 from keys.commit.txn import Txn
 from keys.key import Range
 from keys.model.catalogs import SchemaInfo, SchemaNameKey
@@ -21,9 +22,17 @@ VERSION = bytes(CatalogVersionKey())
 SEQUENCES = SequenceKey.under()
 
 
-def filled(*txns: Txn, now_ms: int = 5_000) -> PackedBatch:
+class Filled(NamedTuple):
+    """A batch, and the places of its members."""
+
+    batch: Batch
+    taken: tuple[int, ...]
+
+
+def filled(*txns: Txn, now_ms: int = 5_000) -> Filled:
     members = [PendingTxn(txn, f"p{place}") for place, txn in enumerate(txns)]
-    return pack(LINE, members, now_ms, members_max=TXN_OPS_MAX)
+    packed = pack(LINE, members, now_ms, members_max=TXN_OPS_MAX)
+    return Filled(seal(LINE, packed.after, packed.shares), packed.taken)
 
 
 def reading(*names: str) -> Txn:

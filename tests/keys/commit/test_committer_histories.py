@@ -15,8 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from keys.commit import batch
-from keys.commit import packing as filling
+from keys.commit import batch, committer
 from keys.commit.batch import Batch, LogHead, PendingTxn, StampedTxn
 from keys.commit.packing import Footprint, pack
 from keys.commit.txn import Txn
@@ -193,7 +192,7 @@ PLANTED: dict[str, tuple[Any, str, object]] = {
     "unknown treated as failed": (None, "", None),
     "a refusal after a doubt is not done": (batch, "_effect", never_ours),
     "absence read back is not done": (batch, "_effect", absent_is_not_done),
-    "no fence": (filling, "seal", without_fence),
+    "no fence": (committer, "seal", without_fence),
 }
 HUNTED_IN = {"absence read back is not done": FORGETTING}
 

@@ -13,7 +13,7 @@ from dataplane.region.disk.local_disk import LocalDisk, LocalFile
 from dataplane.region.engine.region import Region
 from dataplane.region.format.columns import PUT, ColumnDef, RegionSpec
 from dataplane.region.place import OpenOrder, RegionPlace
-from keys.commit.batch import LogHead, PendingTxn
+from keys.commit.batch import LogHead, PendingTxn, seal
 from keys.commit.bootstrap import bootstrap_request
 from keys.commit.log_head import read_log_head
 from keys.commit.packing import pack
@@ -167,7 +167,8 @@ class Cluster:
         """As the committer would, with the log."""
         assert self.line is not None
         member = PendingTxn(txn.log(*entries), PROCEDURE)
-        batch = pack(self.line, [member], self.clock.wall_ms(), members_max=1).batch
+        packed = pack(self.line, [member], self.clock.wall_ms(), members_max=1)
+        batch = seal(self.line, packed.after, packed.shares)
         answer = await self.kv.txn(batch.request, deadline_ms=DEADLINE_MS)
         assert answer.succeeded
         self.line = batch.line_after(answer.revision)
